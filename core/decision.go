@@ -1,0 +1,102 @@
+package core
+
+import "time"
+
+// Decision is what a limiter said of a request, with all that a response
+// header or an audit log needs. It is a value: it stays as it is.
+type Decision struct {
+	// Allowed says that the request may go on.
+	Allowed bool
+	// Reason says why the decision is what it is.
+	Reason Reason
+	// Degraded says that the store answered without the shared counters.
+	Degraded bool
+	// Rehearsal says that the request would have been refused, but for the
+	// limiter only rehearsing.
+	Rehearsal bool
+	// Limiter is the limiter's name.
+	Limiter string
+	// LimitStatus is that of the deciding limit: of those that refuse, the one
+	// with the longest wait; where none refuses, the one with the smallest
+	// share of its quota remaining. It is the zero value where no limit
+	// applied (Reason is Skipped or NoRule, or an error came first).
+	LimitStatus
+	// Cost is the number of hits that were asked for.
+	Cost int64
+	// Err is what went wrong, nil if nothing did: the error of a store, key
+	// function or hook. It is for logs and never sent to the client.
+	Err error
+
+	detail detail
+}
+
+// LimitStatus is how things stand with one limit for one key.
+type LimitStatus struct {
+	// Rule is the name of the rule that the limit belongs to.
+	Rule string
+	// Limit is the limit, its Name filled in.
+	Limit Limit
+	// Remaining is the number of hits left now, 0 or more.
+	Remaining int64
+	// ResetAfter is how long it takes, without further hits, until the whole
+	// quota is available at once.
+	ResetAfter time.Duration
+	// RetryAfter is how long to wait before the same request can pass: 0 where
+	// this limit does not refuse it, Never where no waiting will help.
+	RetryAfter time.Duration
+	// Exceeded says that this limit refuses the request.
+	Exceeded bool
+}
+
+// Reason says why a decision is what it is.
+type Reason uint8
+
+const (
+	// WithinLimits: every limit admits the request; it has been charged.
+	WithinLimits Reason = iota
+	// OverLimit: at least one limit refuses the request; nothing was charged.
+	OverLimit
+	// Skipped: Hooks.ShouldLimit said that the request is not limited.
+	Skipped
+	// NoRule: no rule applies to the request.
+	NoRule
+	// BadRequest: a key function or hook found the request at fault.
+	BadRequest
+	// Failed: the store, a key function or a hook failed, and Err tells how.
+	Failed
+)
+
+// String returns the reason as a word or two.
+func (r Reason) String() string {
+	switch r {
+	case WithinLimits:
+		return "within limits"
+	case OverLimit:
+		return "over limit"
+	case Skipped:
+		return "skipped"
+	case NoRule:
+		return "no rule"
+	case BadRequest:
+		return "bad request"
+	case Failed:
+		return "failed"
+	}
+	return "unknown reason"
+}
+
+// Header is one line of a response's header.
+type Header struct{ Name, Value string }
+
+// Denial is what a refused client gets.
+type Denial struct {
+	// Status is the HTTP status code, 200 to 599. 0, and what lies outside,
+	// means DefaultDenial's.
+	Status int
+	// Header has the header lines to set beside those of
+	// Decision.AppendHeaders; a line replaces one of the same name that is
+	// already there.
+	Header []Header
+	// Body is the response's body; a response to HEAD is sent without it.
+	Body []byte
+}

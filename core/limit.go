@@ -1,0 +1,81 @@
+package core
+
+import "time"
+
+// Algorithm says how the hits of a window are counted.
+type Algorithm uint8
+
+const (
+	// SlidingWindow weighs the previous window's count by the part of it that
+	// a window ending now still covers, and adds the current one's. Two
+	// numbers a key. The default.
+	SlidingWindow Algorithm = iota
+	// FixedWindow counts from the first hit until the window ends, then starts
+	// again. One number a key; a burst on both sides of the end passes 2 ×
+	// Quota.
+	FixedWindow
+	// BucketedWindow keeps one count for each Precision. No window ever holds
+	// more than Quota; Window/Precision + 1 numbers a key.
+	BucketedWindow
+	// SlidingLog keeps the time of every hit. Exact; Quota numbers a key.
+	SlidingLog
+	// TokenBucket lets hits through at an even rate, after a burst (GCRA). One
+	// number a key.
+	TokenBucket
+)
+
+// The range of a Limit's fields.
+const (
+	MinWindow   = time.Millisecond     // shortest Window and Precision
+	MaxWindow   = 366 * 24 * time.Hour // longest Window
+	MaxQuota    = 1<<31 - 1            // largest Quota and Burst
+	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit
+	MaxBuckets  = 4096                 // most buckets (Window/Precision) of a BucketedWindow
+	// MaxRefill is the longest time that an empty token bucket may take to
+	// fill: Window × Burst / Quota.
+	MaxRefill = 36_500 * 24 * time.Hour
+)
+
+// Limit is a quota of hits for a window. The zero Algorithm is SlidingWindow.
+// A Limit is a plain value; New checks it.
+type Limit struct {
+	// Name stands in response headers and audit logs, and must be unique among
+	// the limits of a Limiter: 1 to 64 of the characters A-Z a-z 0-9 _ . -
+	// Empty: the rule's name, followed by "-" and the window where the rule
+	// has several limits.
+	Name string
+	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
+	// for SlidingLog to MaxLogQuota.
+	Quota int64
+	// Window is the time that the quota is for: MinWindow to MaxWindow, in
+	// whole microseconds.
+	Window time.Duration
+	// Algorithm says how hits are counted.
+	Algorithm Algorithm
+	// Burst is the most hits that a TokenBucket lets through at once, up to
+	// MaxQuota. 0 means Quota. Other algorithms have none: must be 0.
+	Burst int64
+	// Precision is the length of a bucket of a BucketedWindow: MinWindow or
+	// more, in whole microseconds, a divisor of Window; there are at most
+	// MaxBuckets. Other algorithms have none: must be 0.
+	Precision time.Duration
+	// Aligned makes the windows of FixedWindow and SlidingWindow begin at
+	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
+	// at each key's first hit. Other algorithms: must be false.
+	Aligned bool
+}
+
+// Per returns a SlidingWindow limit of quota hits in any length of window.
+func Per(quota int64, window time.Duration) Limit { return Limit{Quota: quota, Window: window} }
+
+// PerSecond returns a SlidingWindow limit of quota hits per second.
+func PerSecond(quota int64) Limit { return Per(quota, time.Second) }
+
+// PerMinute returns a SlidingWindow limit of quota hits per minute.
+func PerMinute(quota int64) Limit { return Per(quota, time.Minute) }
+
+// PerHour returns a SlidingWindow limit of quota hits per hour.
+func PerHour(quota int64) Limit { return Per(quota, time.Hour) }
+
+// PerDay returns a SlidingWindow limit of quota hits per 24 hours.
+func PerDay(quota int64) Limit { return Per(quota, 24*time.Hour) }

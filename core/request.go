@@ -1,0 +1,87 @@
+package core
+
+import "context"
+
+// Request is all that the core, the hooks and the key functions see of a
+// request. An adapter implements it for its framework; a program that limits
+// something else (a message, a job) may implement it too.
+//
+// A Request is used by one goroutine at a time. Every string and slice that a
+// method returns stays valid, and unchanged, after the request has ended.
+type Request interface {
+	// Context returns the request's context. The limiter honours it while it
+	// waits; a charge is not undone because the context ends.
+	Context() context.Context
+	// Method returns the method on the wire, letter case preserved.
+	Method() string
+	// Path returns the path of the request's URL, decoded. It is what the
+	// client wrote: one resource may have many paths. Keys use Route.
+	Path() string
+	// Route returns the pattern of the matched route in the framework's own
+	// spelling, "" where none has been matched (yet).
+	Route() string
+	// RemoteAddr returns the address of the peer of the connection, as
+	// "host:port" where the connection has one. Headers never change it.
+	RemoteAddr() string
+	// HeaderValues returns every line of the named header in the order
+	// received. The name is matched without regard to letter case. The caller
+	// must not change the slice.
+	HeaderValues(name string) []string
+	// Cookie returns the first cookie of this name and whether there is one.
+	Cookie(name string) (string, bool)
+	// Query returns the first value of the URL's query parameter and whether
+	// there is one. The body is never looked at.
+	Query(name string) (string, bool)
+	// Value returns what an earlier middleware has stored for the request
+	// under key, nil if nothing: a context value, or the framework's own
+	// per-request value (gin.Context.Get, echo.Context.Get, fiber.Ctx.Locals).
+	Value(key any) any
+	// Body returns at most the first max bytes of the body exactly as
+	// received, nothing decompressed, and leaves the body whole for the
+	// handler. It may be called several times. The caller must not change or
+	// keep the slice. An error is a failure to read from the client.
+	Body(max int) ([]byte, error)
+}
+
+// KeyFunc names the counter that a request belongs to: it appends the key to
+// dst, as strconv.AppendInt appends a number, and returns the longer slice. An
+// empty key is a key like any other: all requests without the identifier share
+// one quota. The error [SkipRule] says that the rule does not apply to this
+// request; an error that wraps [ErrBadRequest] makes the limiter answer 400;
+// any other is treated as a failing store is.
+//
+// A KeyFunc may be called more than once for one request, and concurrently for
+// different requests. It must not keep dst or r.
+type KeyFunc func(dst []byte, r Request) ([]byte, error)
+
+// Outcome is what became of a request that the limiter had let through.
+type Outcome struct {
+	// Status is the status code that the client saw; 101 after a protocol
+	// upgrade or a hijacked connection.
+	Status int
+	// Panicked says that the handler panicked; Status is then what the client
+	// saw, or 500 where it is not known yet.
+	Panicked bool
+	// Header returns the first value of a header of the response, "" if there
+	// is none. It may be nil.
+	Header func(name string) string
+}
+
+// Checker decides on requests; it is what every adapter's Middleware takes.
+// A [Limiter] is one. Its methods may be called concurrently.
+type Checker interface {
+	// Check decides on r and charges for it. It always gives a decision: what
+	// goes wrong on the way is part of it.
+	Check(r Request) Decision
+	// Deny tells what the client gets whose decision was not Allowed. An
+	// adapter calls it once for each refused request.
+	Deny(r Request, d Decision) Denial
+	// Settle ends what Check began, once the handler's outcome is known. An
+	// adapter calls it for each decision whose NeedsOutcome is true; a second
+	// call for the same decision does nothing.
+	Settle(r Request, d Decision, o Outcome)
+	// Mount is called by an adapter for each place in which it puts the
+	// checker, and returns in how many it now stands. One that stands in a
+	// single place cannot meet the same request twice.
+	Mount() int
+}
