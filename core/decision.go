@@ -84,19 +84,3 @@ func (r Reason) String() string {
 	}
 	return "unknown reason"
 }
-
-// Header is one line of a response's header.
-type Header struct{ Name, Value string }
-
-// Denial is what a refused client gets.
-type Denial struct {
-	// Status is the HTTP status code, 200 to 599. 0, and what lies outside,
-	// means DefaultDenial's.
-	Status int
-	// Header has the header lines to set beside those of
-	// Decision.AppendHeaders; a line replaces one of the same name that is
-	// already there.
-	Header []Header
-	// Body is the response's body; a response to HEAD is sent without it.
-	Body []byte
-}

@@ -81,7 +81,9 @@ type Checker interface {
 	// call for the same decision does nothing.
 	Settle(r Request, d Decision, o Outcome)
 	// Mount is called by an adapter for each place in which it puts the
-	// checker, and returns in how many it now stands. One that stands in a
-	// single place cannot meet the same request twice.
-	Mount() int
+	// checker.
+	Mount()
+	// Mounts returns in how many places the checker stands. While it is one,
+	// no request can meet it twice, and adapters need not mark requests.
+	Mounts() int
 }

@@ -1,0 +1,202 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+)
+
+// bodyProbe is a request whose body is not to be read yet. It notes that
+// somebody wanted to.
+type bodyProbe struct {
+	Request
+	wanted bool
+}
+
+var errBodyLater = errors.New("floodgate: the body is read later")
+
+func (p *bodyProbe) Body(int) ([]byte, error) {
+	p.wanted = true
+	return nil, errBodyLater
+}
+
+// Check implements [Checker]. It asks, in this order: ShouldLimit; KeyExtra,
+// Cost and the rules' keys, of which those that read the body wait; where some
+// do, whether the keys known so far refuse the request already, in which case
+// the body is never read; the keys that wait. Then it takes from all counters
+// at once.
+func (l *Limiter) Check(r Request) Decision {
+	s := l.current.Load()
+	if !s.hooks.ShouldLimit(r) {
+		d := Decision{Allowed: true, Reason: Skipped, Limiter: s.name, detail: detail{snap: s}}
+		c := l.session(s)
+		l.release(c, &d)
+		return d
+	}
+	c := l.session(s)
+	d := c.check(r)
+	if s.rehearsal && !d.Allowed && d.Reason == OverLimit {
+		d.Rehearsal = true
+		s.hooks.OnDisallowed(r, d)
+		d.Allowed = true
+	}
+	l.release(c, &d)
+	if d.Reason == BadRequest && d.NeedsOutcome() {
+		l.Settle(r, d, Outcome{Status: statusBadRequest})
+	}
+	return d
+}
+
+// check decides on a request.
+func (c *session) check(r Request) Decision {
+	a := asking{session: c, request: r}
+	c.probe = bodyProbe{Request: r}
+	a.known(&c.probe)
+	if a.fault == nil && a.waiting() {
+		if len(c.items) > 0 && !a.extraWaits {
+			if err := c.take(r.Context(), true); err != nil {
+				return c.failed(err)
+			}
+			if !c.batch.Allowed {
+				d := c.decision()
+				c.remember(&d, true, nil)
+				return d
+			}
+		}
+		a.rest(r)
+	}
+	if a.fault != nil {
+		return c.failed(a.fault)
+	}
+	if len(c.items) > 0 {
+		if err := c.take(r.Context(), false); err != nil {
+			return c.failed(err)
+		}
+	}
+	d := c.decision()
+	c.remember(&d, false, nil)
+	if a.bad != nil && d.Allowed {
+		d.Allowed, d.Reason, d.Err = false, BadRequest, a.bad
+	}
+	return d
+}
+
+// asking gathers a request's extra, cost and keys, in two passes.
+type asking struct {
+	*session
+	request    Request
+	extra      string
+	extraWaits bool
+	costWaits  bool
+	waits      uint64 // one bit for each rule whose key waits for the body
+	bad        error  // the request is at fault: the other keys are charged all the same
+	fault      error  // something else is wrong: nothing is charged
+}
+
+func (a *asking) waiting() bool { return a.extraWaits || a.costWaits || a.waits != 0 }
+
+// known asks for all that needs no body.
+func (a *asking) known(p *bodyProbe) {
+	a.cost = 1
+	a.extraWaits = a.asked(p, a.askExtra)
+	a.costWaits = a.asked(p, a.askCost)
+	for i := range a.snap.rules {
+		if a.extraWaits || a.fault != nil {
+			a.waits |= 1 << i
+			continue
+		}
+		if a.asked(p, func(r Request) error { return a.askKey(r, i) }) {
+			a.waits |= 1 << i
+		}
+	}
+}
+
+// rest asks for what known has left.
+func (a *asking) rest(r Request) {
+	if a.extraWaits {
+		a.note(a.askExtra(r))
+	}
+	if a.costWaits {
+		a.note(a.askCost(r))
+		for i := range a.items {
+			a.items[i].Cost = a.cost
+		}
+	}
+	for i := range a.snap.rules {
+		if a.waits&(1<<i) != 0 && a.fault == nil {
+			a.note(a.askKey(r, i))
+		}
+	}
+}
+
+// asked calls f with a request without body and says whether it wanted one. An
+// answer that was given without is no answer.
+func (a *asking) asked(p *bodyProbe, f func(Request) error) (waits bool) {
+	p.wanted = false
+	items, keys := len(a.items), len(a.keys)
+	err := f(p)
+	if p.wanted {
+		a.items, a.spans, a.keys = a.items[:items], a.spans[:items], a.keys[:keys]
+		return true
+	}
+	a.note(err)
+	return false
+}
+
+// note sorts an error by what follows from it.
+func (a *asking) note(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrBadRequest):
+		if a.bad == nil {
+			a.bad = err
+		}
+	case a.fault == nil:
+		a.fault = err
+	}
+}
+
+func (a *asking) askExtra(r Request) (err error) {
+	if a.extra, err = a.snap.hooks.KeyExtra(r); err != nil {
+		return fmt.Errorf("KeyExtra: %w", err)
+	}
+	return nil
+}
+
+func (a *asking) askCost(r Request) error {
+	cost, err := a.snap.hooks.Cost(r)
+	if err == nil && cost < 0 {
+		err = fmt.Errorf("%d: %w", cost, ErrNegativeCost)
+	}
+	if err != nil {
+		return fmt.Errorf("Cost: %w", err)
+	}
+	a.cost = cost
+	return nil
+}
+
+func (a *asking) askKey(r Request, rule int) error {
+	from := len(a.keys)
+	keys, err := a.snap.rules[rule].Key(a.keys, r)
+	switch {
+	case err == nil:
+		a.keys = closeKey(keys, from, a.extra)
+		a.addItem(rule, from, a.cost)
+	case errors.Is(err, SkipRule):
+	default:
+		return fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
+	}
+	return nil
+}
+
+// Deny implements [Checker]: it asks Hooks.OnDisallowed.
+func (l *Limiter) Deny(r Request, d Decision) Denial {
+	hooks := l.current.Load().hooks
+	if d.detail.snap != nil {
+		hooks = d.detail.snap.hooks
+	}
+	den := hooks.OnDisallowed(r, d)
+	if den.Status < 200 || den.Status > 599 {
+		den.Status = d.status()
+	}
+	return den
+}

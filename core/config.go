@@ -1,0 +1,201 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// Rule is a key function and the limits that apply to each of its keys.
+type Rule struct {
+	// Name names the rule's counters in the store, and stands in decisions: 1
+	// to 64 of the characters A-Z a-z 0-9 _ . -, unique in the limiter. It may
+	// be empty, and is "default" then, where the limiter has only one rule.
+	Name string
+	// Key tells which counter a request belongs to; see package keyfuncs.
+	// Required; [TakeOnly] for a rule that is only used by Take.
+	Key KeyFunc
+	// Limits apply to each key, all of them: 1 to MaxLimits, no two with the
+	// same algorithm, window, precision and alignment.
+	Limits []Limit
+	// Counts decides after the handler whether the request's hits stay
+	// charged; false gives them back. nil: every request counts.
+	Counts func(Outcome) bool
+	// Clears decides after the handler whether the key is forgotten, as a
+	// login that succeeded ends a row of failures. nil: never.
+	Clears func(Outcome) bool
+}
+
+// MaxLimits is the most limits that a rule can have, and MaxRules the most
+// rules of a limiter.
+const (
+	MaxLimits = 16
+	MaxRules  = 64
+)
+
+// TakeOnly is the KeyFunc of a rule that applies to no request, and is only
+// used by Take, Peek, Refund and Reset.
+func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, SkipRule }
+
+// Config is what a Limiter is made of.
+type Config struct {
+	// Name names the limiter's counters in the store, and stands in decisions:
+	// 1 to 64 of the characters A-Z a-z 0-9 _ . -. Limiters that share a store
+	// need different names. Empty means "default".
+	Name string
+	// Rules are decided on together: a request is charged to all of them, or,
+	// where one refuses it, to none. 1 to MaxRules.
+	Rules []Rule
+	// Store holds the counters. nil: a Memory of the limiter's own, with the
+	// default MemoryConfig.
+	Store Store
+	// Hooks change what the limiter does. nil: DefaultHooks.
+	Hooks Hooks
+	// Headers chooses the rate limit headers of responses.
+	Headers Headers
+	// Rehearsal makes the limiter decide, count and report as always, and let
+	// every request pass: what would be refused has Decision.Rehearsal set, and
+	// is given to Hooks.OnDisallowed.
+	Rehearsal bool
+}
+
+// compiledRule is a checked Rule with its limits' names filled in.
+type compiledRule struct {
+	Rule
+	first int // index of its first limit among all of the limiter's
+}
+
+// compile checks the configuration and reports everything that is wrong.
+func (c Config) compile() (*snapshot, error) {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
+	}
+	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, rehearsal: c.Rehearsal}
+	if s.name == "" {
+		s.name = "default"
+	}
+	if !validName(s.name) {
+		bad("Name: %q: %s", c.Name, nameRule)
+	}
+	if s.hooks == nil {
+		s.hooks = DefaultHooks{}
+	}
+	if field := nilEmbedded(reflect.ValueOf(s.hooks)); field != "" {
+		bad("Hooks: %T: the embedded %s is nil", s.hooks, field)
+	}
+	if err := c.Headers.check(); err != nil {
+		errs = append(errs, err)
+	}
+	if n := len(c.Rules); n == 0 || n > MaxRules {
+		bad("Rules: %d of them: must be 1 to %d", n, MaxRules)
+	}
+	names := map[string]string{}
+	for i, r := range c.Rules {
+		if r.Name == "" && len(c.Rules) == 1 {
+			r.Name = "default"
+		}
+		if slices.ContainsFunc(s.rules, func(o compiledRule) bool { return o.Name == r.Name }) {
+			bad("Rules[%d].Name: %q: stands twice", i, r.Name)
+		}
+		errs = append(errs, r.check(i))
+		r.Limits = nameLimits(r)
+		for _, l := range r.Limits {
+			if other, taken := names[l.Name]; taken {
+				bad("Rules[%d]: a limit's name, %q, stands twice (also in rule %q)", i, l.Name, other)
+			}
+			names[l.Name] = r.Name
+		}
+		s.rules = append(s.rules, compiledRule{r, s.limits})
+		s.limits += len(r.Limits)
+		s.settles = s.settles || r.Counts != nil || r.Clears != nil
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	s.policy = policyField(s.rules)
+	return s, nil
+}
+
+func (r Rule) check(i int) error {
+	var errs []error
+	at := "Rules[" + strconv.Itoa(i) + "]"
+	if r.Name != "" {
+		at += " (" + strconv.Quote(r.Name) + ")"
+	}
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+at+format, append([]any{ErrConfig}, args...)...))
+	}
+	if !validName(r.Name) {
+		bad(".Name: %q: %s", r.Name, nameRule)
+	}
+	if r.Key == nil {
+		bad(".Key: nil: a rule needs a key function (core.TakeOnly where it is only used by Take)")
+	}
+	if n := len(r.Limits); n == 0 || n > MaxLimits {
+		bad(".Limits: %d of them: must be 1 to %d", n, MaxLimits)
+	}
+	for j, l := range r.Limits {
+		if err := l.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%s.Limits[%d]: %w", at, j, err))
+		}
+		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.identity() == l.identity() }); k >= 0 {
+			bad(".Limits[%d]: %v: counts the same as Limits[%d], %v: only their quotas differ", j, l, k, r.Limits[k])
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// nameLimits returns the rule's limits with their names filled in.
+func nameLimits(r Rule) []Limit {
+	limits := slices.Clone(r.Limits)
+	for i := range limits {
+		l := &limits[i]
+		if l.Name != "" {
+			continue
+		}
+		l.Name = r.Name
+		if len(limits) > 1 {
+			l.Name += "-" + shortDuration(l.Window)
+			if slices.ContainsFunc(limits[:i], func(o Limit) bool { return o.Name == l.Name }) {
+				l.Name += "-" + l.Algorithm.String()
+			}
+		}
+	}
+	return limits
+}
+
+// nilEmbedded returns the name of an embedded interface that is nil, at any
+// depth: calling what it promotes would panic on the first request.
+func nilEmbedded(v reflect.Value) string {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		if v.IsNil() {
+			return v.Type().String()
+		}
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.Anonymous {
+			continue
+		}
+		switch k := f.Type.Kind(); {
+		case k == reflect.Interface || k == reflect.Pointer:
+			if f.Type.Implements(reflect.TypeFor[Hooks]()) {
+				if name := nilEmbedded(v.Field(i)); name != "" {
+					return f.Name
+				}
+			}
+		case k == reflect.Struct:
+			if name := nilEmbedded(v.Field(i)); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}

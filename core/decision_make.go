@@ -1,0 +1,211 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// decision makes a Decision of what the store has filled in.
+func (c *session) decision() Decision {
+	d := Decision{
+		Allowed:  true,
+		Reason:   NoRule,
+		Degraded: c.batch.Degraded,
+		Limiter:  c.snap.name,
+		Cost:     c.cost,
+	}
+	d.detail.snap = c.snap
+	if len(c.items) == 0 {
+		return d
+	}
+	d.Reason, d.Allowed = WithinLimits, c.batch.Allowed
+	if !d.Allowed {
+		d.Reason = OverLimit
+	}
+	item, limit := c.deciding()
+	d.LimitStatus = c.snap.status(item.Rule, limit, &item.Results[limit])
+	return d
+}
+
+// deciding returns the limit that a decision names: of those that refuse, the
+// one with the longest wait; where none refuses, the one with the smallest
+// share remaining. The first of equals.
+func (c *session) deciding() (*Item, int) {
+	best, bestLimit := &c.items[0], 0
+	for i := range c.items {
+		item := &c.items[i]
+		for j := range item.Results {
+			if (i > 0 || j > 0) && c.before(item, j, best, bestLimit) {
+				best, bestLimit = item, j
+			}
+		}
+	}
+	return best, bestLimit
+}
+
+// before says that limit i of a decides rather than limit j of b.
+func (c *session) before(a *Item, i int, b *Item, j int) bool {
+	x, y := &a.Results[i], &b.Results[j]
+	if x.Allowed != y.Allowed {
+		return !x.Allowed
+	}
+	if !x.Allowed {
+		return x.RetryAfter > y.RetryAfter
+	}
+	// x.Remaining / its capacity < y.Remaining / its capacity, in whole numbers.
+	return x.Remaining*c.snap.rules[b.Rule].Limits[j].capacity() < y.Remaining*c.snap.rules[a.Rule].Limits[i].capacity()
+}
+
+func (s *snapshot) status(rule, limit int, r *Result) LimitStatus {
+	return LimitStatus{
+		Rule:       s.rules[rule].Name,
+		Limit:      s.rules[rule].Limits[limit],
+		Remaining:  r.Remaining,
+		ResetAfter: r.ResetAfter,
+		RetryAfter: r.RetryAfter,
+		Exceeded:   !r.Allowed,
+	}
+}
+
+// failed is the decision where err came in between.
+func (c *session) failed(err error) Decision {
+	return Decision{
+		Reason:  Failed,
+		Limiter: c.snap.name,
+		Cost:    c.cost,
+		Err:     err,
+		detail:  detail{snap: c.snap},
+	}
+}
+
+// Limits yields how things stand with every limit that applied, in the order
+// of the rules and their limits.
+func (d Decision) Limits() iter.Seq[LimitStatus] {
+	return func(yield func(LimitStatus) bool) {
+		for i := range d.statuses() {
+			if !yield(d.statusAt(i)) {
+				return
+			}
+		}
+	}
+}
+
+// statuses returns how many limits applied.
+func (d *Decision) statuses() int {
+	switch {
+	case d.detail.record != nil:
+		return len(d.detail.record.results)
+	case d.Rule != "":
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (d *Decision) statusAt(i int) LimitStatus {
+	r := d.detail.record
+	if r == nil {
+		return d.LimitStatus
+	}
+	result := &r.results[i]
+	for _, it := range r.items {
+		n := len(d.detail.snap.rules[it.rule].Limits)
+		if i < n {
+			return d.detail.snap.status(it.rule, i, result)
+		}
+		i -= n
+	}
+	return LimitStatus{}
+}
+
+// StoredKey returns the name under which a shared store keeps the counters of
+// the deciding rule for this key; see the function of that name. It is "" where
+// no rule applied.
+func (d Decision) StoredKey() string {
+	if d.Rule == "" {
+		return ""
+	}
+	var key []byte
+	hit := d.detail.hit
+	if r := d.detail.record; r != nil {
+		for _, it := range r.items {
+			if d.detail.snap.rules[it.rule].Name == d.Rule {
+				key, hit = []byte(it.key), it.hit
+				break
+			}
+		}
+	} else if hit {
+		key = []byte(d.detail.hitKey)
+	} else {
+		key = d.detail.keyText[:d.detail.keyLen]
+	}
+	if hit {
+		key = closeKey(key, 0, "")
+	}
+	return StoredKey(d.Limiter, d.Rule, key)
+}
+
+// StoredKey returns the name under which stores outside the process keep the
+// state of a key of a rule: "fg1", the names of limiter and rule, and 128 bits
+// of the key's SHA-256 as base64url (RFC 4648, section 5), with ":" between.
+// No two different triples have the same name but by a collision of the hash.
+// It never shows what a client sent, has only the characters 0-9 A-Z a-z : _ .
+// - and at most 156 of them. Names change only with a major version.
+//
+// key is as in [Item]; an [Hit]'s Key stands there with a zero byte behind it.
+func StoredKey(limiter, rule string, key []byte) string {
+	sum := sha256.Sum256(key)
+	buf := make([]byte, 0, 160)
+	buf = append(buf, "fg1:"...)
+	buf = append(buf, limiter...)
+	buf = append(buf, ':')
+	buf = append(buf, rule...)
+	buf = append(buf, ':')
+	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
+}
+
+// String explains the decision in one sentence, without any text that came
+// from the client.
+func (d Decision) String() string {
+	s := fmt.Sprintf("limiter %q ", d.Limiter)
+	switch d.Reason {
+	case Skipped:
+		s += "does not limit this request"
+	case NoRule:
+		s += "has no rule for this request"
+	case BadRequest:
+		s += "refuses a bad request"
+	case Failed:
+		s += "refuses because it could not decide"
+	case WithinLimits:
+		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), all again in %v",
+			hits(d.Cost), d.Remaining, d.Limit.capacity(), d.Rule, d.Limit.Name, d.Limit, d.ResetAfter.Round(time.Millisecond))
+	case OverLimit:
+		if s += "refuses "; d.Rehearsal {
+			s = s[:len(s)-len("refuses ")] + "rehearses refusing "
+		}
+		s += fmt.Sprintf("%s: rule %q, limit %q (%v) has %d left, %s",
+			hits(d.Cost), d.Rule, d.Limit.Name, d.Limit, d.Remaining, d.retry())
+	}
+	if d.Degraded {
+		s += ", decided without the shared counters"
+	}
+	return s
+}
+
+func (d *Decision) retry() string {
+	if d.RetryAfter == Never {
+		return "and waiting will not help"
+	}
+	return fmt.Sprintf("and would allow it in %v", d.RetryAfter)
+}
+
+func hits(n int64) string {
+	if n == 1 {
+		return "1 hit"
+	}
+	return fmt.Sprintf("%d hits", n)
+}

@@ -1,0 +1,90 @@
+package core
+
+import "strconv"
+
+// Denial is what a refused client gets.
+type Denial struct {
+	// Status is the HTTP status code, 200 to 599. What lies outside, such as
+	// 0, means DefaultDenial's.
+	Status int
+	// Header has header lines to set beside those of Decision.AppendHeaders; a
+	// line replaces one of the same name that is already there.
+	Header []Header
+	// Body is the response's body. A response to HEAD is sent without it.
+	Body []byte
+}
+
+// The status codes of the default denials.
+const (
+	statusBadRequest         = 400
+	statusTooManyRequests    = 429 // RFC 6585, section 4
+	statusServiceUnavailable = 503
+)
+
+// status is that of the default denial.
+func (d *Decision) status() int {
+	switch d.Reason {
+	case BadRequest:
+		return statusBadRequest
+	case Failed:
+		return statusServiceUnavailable
+	default:
+		return statusTooManyRequests
+	}
+}
+
+// DefaultDenial is what [DefaultHooks] refuses with: problem details (RFC 9457)
+// with status 429 and the names of the limits that refuse (the problem type
+// quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10), 400 for a bad
+// request, or 503 where the limiter could not decide. Nothing in it comes from
+// the client or from an error.
+func DefaultDenial(_ Request, d Decision) Denial {
+	return Denial{
+		Status: d.status(),
+		Header: []Header{{"Content-Type", "application/problem+json"}},
+		Body:   d.problem(),
+	}
+}
+
+func (d *Decision) problem() []byte {
+	kind, title, detail := "about:blank", "", ""
+	switch d.Reason {
+	case BadRequest:
+		title, detail = "Bad Request", "The request cannot be understood."
+	case Failed:
+		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
+	default:
+		kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+		title, detail = "Too Many Requests", "Try again in "+strconv.FormatInt(max(1, seconds(d.RetryAfter)), 10)+" s."
+		if d.RetryAfter == Never {
+			detail = "The request costs more than the quota and cannot be allowed."
+		}
+	}
+	// All text is known to need no escaping: names are checked by New.
+	b := make([]byte, 0, 256)
+	b = append(b, `{"type":"`...)
+	b = append(b, kind...)
+	b = append(b, `","title":"`...)
+	b = append(b, title...)
+	b = append(b, `","status":`...)
+	b = strconv.AppendInt(b, int64(d.status()), 10)
+	b = append(b, `,"detail":"`...)
+	b = append(b, detail...)
+	b = append(b, '"')
+	if d.Reason == OverLimit {
+		b = append(b, `,"violated-policies":[`...)
+		n := len(b)
+		for i := range d.statuses() {
+			if s := d.statusAt(i); s.Exceeded {
+				if len(b) > n {
+					b = append(b, ',')
+				}
+				b = append(b, '"')
+				b = append(b, s.Limit.Name...)
+				b = append(b, '"')
+			}
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,186 @@
+package core
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// Headers chooses the rate limit headers that responses carry, allowed and
+// refused alike: the zero value, one of the others, or several joined with |.
+type Headers uint8
+
+const (
+	// HeadersDraft10 are RateLimit-Policy and RateLimit, structured fields as
+	// in draft-ietf-httpapi-ratelimit-headers-10, with one item for each limit.
+	// The zero value means the same.
+	HeadersDraft10 Headers = 1 << iota
+	// HeadersDraft03 are RateLimit-Limit, RateLimit-Remaining and
+	// RateLimit-Reset (seconds from now) of the deciding limit, as in the older
+	// drafts up to -06.
+	HeadersDraft03
+	// HeadersXSeconds are X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset of the deciding limit, the reset in seconds from now.
+	HeadersXSeconds
+	// HeadersXMillis are the same with the reset in milliseconds from now.
+	HeadersXMillis
+	// HeadersXEpoch are the same with the reset as Unix time in seconds.
+	HeadersXEpoch
+	// HeadersOff means none; it cannot be joined with others.
+	HeadersOff
+)
+
+const headersX = HeadersXSeconds | HeadersXMillis | HeadersXEpoch
+
+func (h Headers) check() error {
+	switch {
+	case h >= HeadersOff<<1:
+		return fmt.Errorf("%w: Headers: %#x: is not made of the Headers constants", ErrConfig, uint8(h))
+	case h&HeadersOff != 0 && h != HeadersOff:
+		return fmt.Errorf("%w: Headers: %#x: HeadersOff cannot be joined with others", ErrConfig, uint8(h))
+	case bits.OnesCount8(uint8(h&headersX)) > 1:
+		return fmt.Errorf("%w: Headers: %#x: X-RateLimit-Reset can have only one form", ErrConfig, uint8(h))
+	}
+	return nil
+}
+
+// Header is one line of a response's header. The names that this package makes
+// are in the canonical form of textproto.CanonicalMIMEHeaderKey.
+type Header struct{ Name, Value string }
+
+// maxField is the largest integer that a structured field can hold (RFC 9651,
+// section 3.3.1).
+const maxField = 999_999_999_999_999
+
+// AppendHeaders appends the decision's response header lines to dst and returns
+// the longer slice: what the limiter's Config.Headers choose, where a limit
+// applied; and for a refused request Cache-Control: no-store, and Retry-After
+// in whole seconds, rounded up, at least 1, unless no waiting will help.
+// A response may have several lines of one name, one from each limiter.
+func (d Decision) AppendHeaders(dst []Header) []Header {
+	if d.detail.snap == nil {
+		return dst
+	}
+	if n := d.statuses(); n > 0 {
+		h := d.detail.snap.headers
+		if h == 0 || h&HeadersDraft10 != 0 {
+			dst = append(dst, Header{"Ratelimit-Policy", d.policyField(n)}, Header{"Ratelimit", d.rateField(n)})
+		}
+		if h&HeadersDraft03 != 0 {
+			dst = d.appendThree(dst, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", seconds(d.ResetAfter))
+		}
+		if h&headersX != 0 {
+			dst = d.appendThree(dst, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d.xReset(h))
+		}
+	}
+	if !d.Allowed {
+		dst = append(dst, Header{"Cache-Control", "no-store"})
+		switch {
+		case d.Reason == Failed:
+			dst = append(dst, Header{"Retry-After", "1"})
+		case d.Reason == OverLimit && d.RetryAfter != Never:
+			dst = append(dst, Header{"Retry-After", strconv.FormatInt(max(1, seconds(d.RetryAfter)), 10)})
+		}
+	}
+	return dst
+}
+
+func (d *Decision) appendThree(dst []Header, limit, remaining, reset string, resetValue int64) []Header {
+	return append(dst,
+		Header{limit, strconv.FormatInt(d.Limit.capacity(), 10)},
+		Header{remaining, strconv.FormatInt(d.Remaining, 10)},
+		Header{reset, strconv.FormatInt(min(resetValue, maxField), 10)})
+}
+
+func (d *Decision) xReset(h Headers) int64 {
+	switch {
+	case h&HeadersXMillis != 0:
+		return ceilDiv(d.ResetAfter, time.Millisecond)
+	case h&HeadersXEpoch != 0:
+		at := d.detail.at
+		if r := d.detail.record; r != nil {
+			at = r.items[0].at
+		}
+		return ceilDiv(time.Duration(at)*time.Microsecond+d.ResetAfter, time.Second)
+	default:
+		return seconds(d.ResetAfter)
+	}
+}
+
+// policyField returns the RateLimit-Policy field of all rules' limits.
+func policyField(rules []compiledRule) string {
+	var b []byte
+	for _, r := range rules {
+		for i := range r.Limits {
+			b = appendPolicy(b, &r.Limits[i])
+		}
+	}
+	return string(b)
+}
+
+// policyField returns the field for the limits that applied.
+func (d *Decision) policyField(n int) string {
+	if n == d.detail.snap.limits {
+		return d.detail.snap.policy
+	}
+	var b []byte
+	for i := range n {
+		s := d.statusAt(i)
+		b = appendPolicy(b, &s.Limit)
+	}
+	return string(b)
+}
+
+func appendPolicy(b []byte, l *Limit) []byte {
+	b = appendItem(b, l.Name)
+	b = append(b, ";q="...)
+	b = strconv.AppendInt(b, l.capacity(), 10)
+	if l.Window%time.Second == 0 { // w is a whole number above 0, or absent
+		b = append(b, ";w="...)
+		b = strconv.AppendInt(b, int64(l.Window/time.Second), 10)
+	}
+	return b
+}
+
+func appendItem(b []byte, name string) []byte {
+	if len(b) > 0 {
+		b = append(b, ", "...)
+	}
+	b = append(b, '"')
+	b = append(b, name...)
+	return append(b, '"')
+}
+
+func (d *Decision) rateField(n int) string {
+	var buf [128]byte
+	b := buf[:0]
+	for i := range n {
+		b = d.appendRate(b, i)
+	}
+	return string(b)
+}
+
+func (d *Decision) appendRate(b []byte, i int) []byte {
+	name, remaining, reset := d.Limit.Name, d.Remaining, d.ResetAfter
+	if d.detail.record != nil {
+		s := d.statusAt(i)
+		name, remaining, reset = s.Limit.Name, s.Remaining, s.ResetAfter
+	}
+	b = appendItem(b, name)
+	b = append(b, ";r="...)
+	b = strconv.AppendInt(b, remaining, 10)
+	b = append(b, ";t="...)
+	return strconv.AppendInt(b, min(seconds(reset), maxField), 10)
+}
+
+// seconds rounds up to whole seconds.
+func seconds(d time.Duration) int64 { return ceilDiv(d, time.Second) }
+
+func ceilDiv(d, unit time.Duration) int64 {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,147 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// units are the window lengths that limits text knows.
+var units = map[string]time.Duration{
+	"ms": time.Millisecond, "millisecond": time.Millisecond, "milliseconds": time.Millisecond,
+	"s": time.Second, "sec": time.Second, "second": time.Second, "seconds": time.Second,
+	"m": time.Minute, "min": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+	"h": time.Hour, "hour": time.Hour, "hours": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
+	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+}
+
+// Limits reads limits from text: a list with commas between, each a quota, a
+// slash and a window, as in
+//
+//	10/s, 120/m, 240/h
+//	100/2h
+//	5/week
+//
+// A window is a unit, or a whole number and a unit: ms, s (sec, second), m
+// (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well.
+// After it may stand, with spaces between, the name of an algorithm
+// ([Algorithm.String]; sliding_window where none is given), "aligned",
+// "burst=50", "precision=1s" and "name=api":
+//
+//	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
+//
+// Nothing is guessed: text of any other form is an error that wraps
+// [ErrConfig] and tells the place, and every limit is checked by
+// [Limit.Validate].
+func Limits(text string) ([]Limit, error) {
+	var limits []Limit
+	var errs []error
+	for i, item := range strings.Split(text, ",") {
+		l, err := parseLimit(item)
+		if err == nil {
+			err = l.Validate()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("limits text %q, item %d: %w", text, i+1, err))
+			continue
+		}
+		limits = append(limits, l)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return limits, nil
+}
+
+func parseLimit(item string) (Limit, error) {
+	words := strings.Fields(item)
+	if len(words) == 0 {
+		return Limit{}, fmt.Errorf("%w: empty", ErrConfig)
+	}
+	quota, window, found := strings.Cut(words[0], "/")
+	if !found {
+		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, words[0])
+	}
+	var l Limit
+	var err error
+	if l.Quota, err = parseCount("quota", quota); err != nil {
+		return Limit{}, err
+	}
+	if l.Window, err = parseWindow("window", window); err != nil {
+		return Limit{}, err
+	}
+	seen := map[string]bool{}
+	for _, word := range words[1:] {
+		kind, err := l.parseOption(word)
+		if err != nil {
+			return Limit{}, err
+		}
+		if seen[kind] {
+			return Limit{}, fmt.Errorf("%w: %q: %s is given twice", ErrConfig, word, kind)
+		}
+		seen[kind] = true
+	}
+	return l, nil
+}
+
+// parseOption reads one word behind the window and returns what it sets.
+func (l *Limit) parseOption(word string) (kind string, err error) {
+	if word == "aligned" {
+		l.Aligned = true
+		return word, nil
+	}
+	for a, name := range algorithmNames {
+		if word == name {
+			l.Algorithm = Algorithm(a)
+			return "algorithm", nil
+		}
+	}
+	kind, value, _ := strings.Cut(word, "=")
+	switch kind {
+	case "burst":
+		if l.Burst, err = parseCount(kind, value); err == nil && l.Burst == 0 {
+			err = fmt.Errorf("%w: burst: 0: must be 1 or more", ErrConfig)
+		}
+	case "precision":
+		l.Precision, err = parseWindow(kind, value)
+	case "name":
+		if l.Name = value; value == "" {
+			err = fmt.Errorf("%w: name: \"\": %s", ErrConfig, nameRule)
+		}
+	default:
+		err = fmt.Errorf("%w: %q: not an algorithm, aligned, burst=, precision= or name=", ErrConfig, word)
+	}
+	return kind, err
+}
+
+// parseCount reads a whole number of decimal digits alone.
+func parseCount(field, s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || s[0] < '0' || s[0] > '9' {
+		return 0, fmt.Errorf("%w: %s: %q: want a whole number", ErrConfig, field, s)
+	}
+	return n, nil
+}
+
+func parseWindow(field, s string) (time.Duration, error) {
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	n := int64(1)
+	if digits > 0 {
+		var err error
+		if n, err = parseCount(field, s[:digits]); err != nil {
+			return 0, err
+		}
+	}
+	unit, known := units[s[digits:]]
+	if !known {
+		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d or w, or a whole number and a unit", ErrConfig, field, s)
+	}
+	if n == 0 || n > math.MaxInt64/int64(unit) {
+		return 0, fmt.Errorf("%w: %s: %q: out of range", ErrConfig, field, s)
+	}
+	return time.Duration(n) * unit, nil
+}

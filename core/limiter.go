@@ -1,0 +1,194 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Limiter decides on requests, or on keys directly. It is made by [New]. All
+// its methods may be called concurrently.
+type Limiter struct {
+	current  atomic.Pointer[snapshot]
+	mounts   atomic.Int32
+	sessions sync.Pool
+	counts   counters
+
+	reconfigure sync.Mutex // one Reconfigure at a time
+	store       Store
+}
+
+// snapshot is one configuration of a limiter. It never changes: a request is
+// decided, charged and settled by one and the same.
+type snapshot struct {
+	name      string
+	rules     []compiledRule
+	limits    int // of all rules
+	bound     Bound
+	hooks     Hooks
+	headers   Headers
+	policy    string // the RateLimit-Policy field of all limits
+	rehearsal bool
+	settles   bool // a rule wants to know the outcome
+}
+
+var _ Checker = (*Limiter)(nil)
+
+// New returns a limiter. The error reports everything that is wrong with the
+// configuration at once; it wraps [ErrConfig] and names fields and values.
+func New(c Config) (*Limiter, error) {
+	s, err := c.compile()
+	if err != nil {
+		return nil, err
+	}
+	store := c.Store
+	if store == nil {
+		if store, err = NewMemory(MemoryConfig{}); err != nil {
+			return nil, err
+		}
+	}
+	if s.bound, err = store.Bind(s.name, s.storeRules()); err != nil {
+		return nil, err
+	}
+	l := &Limiter{store: store}
+	l.sessions.New = func() any { return &session{stripe: l.counts.stripe()} }
+	l.current.Store(s)
+	return l, nil
+}
+
+// Must returns v, or panics where err is not nil: for package-level variables,
+// as template.Must is.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (s *snapshot) storeRules() []StoreRule {
+	rules := make([]StoreRule, len(s.rules))
+	for i, r := range s.rules {
+		rules[i] = StoreRule{Name: r.Name, Limits: r.Limits}
+	}
+	return rules
+}
+
+func (s *snapshot) rule(name string) (int, error) {
+	i := slices.IndexFunc(s.rules, func(r compiledRule) bool { return r.Name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
+	}
+	return i, nil
+}
+
+// Reconfigure replaces the limiter's rules, limits, hooks, headers and
+// rehearsal, for all requests that come after; those under way end as they
+// began. Counters whose rule name, algorithm, window, precision and alignment
+// stay keep their count, whatever their quota becomes. The name and the store
+// cannot change: leave them empty, or as they are. After an error nothing has
+// changed.
+func (l *Limiter) Reconfigure(c Config) error {
+	l.reconfigure.Lock()
+	defer l.reconfigure.Unlock()
+	old := l.current.Load()
+	if c.Name == "" {
+		c.Name = old.name
+	}
+	if c.Name != old.name {
+		return fmt.Errorf("%w: Name: %q: cannot change from %q", ErrConfig, c.Name, old.name)
+	}
+	if c.Store != nil && c.Store != l.store {
+		return fmt.Errorf("%w: Store: %T: cannot change", ErrConfig, c.Store)
+	}
+	s, err := c.compile()
+	if err != nil {
+		return err
+	}
+	if s.bound, err = old.bound.Rebind(s.storeRules()); err != nil {
+		return err
+	}
+	l.current.Store(s)
+	return nil
+}
+
+// Name returns the limiter's name.
+func (l *Limiter) Name() string { return l.current.Load().name }
+
+// Mount implements [Checker].
+func (l *Limiter) Mount() { l.mounts.Add(1) }
+
+// Mounts implements [Checker].
+func (l *Limiter) Mounts() int { return int(l.mounts.Load()) }
+
+// Hit names a counter by its rule and key.
+type Hit struct{ Rule, Key string }
+
+// Take charges cost hits to every counter named, or, where one of their limits
+// refuses, to none. A cost of 0 looks without charging and is always allowed.
+// A counter named twice is charged once. The error is nil where the store gave
+// an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or is the
+// store's, and then the decision has Reason Failed and is not Allowed.
+//
+// The charge stands even where ctx ends before the answer is there.
+func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (Decision, error) {
+	return l.take(ctx, cost, false, hits)
+}
+
+// Peek gives the decision that Take would give now, and charges nothing.
+func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (Decision, error) {
+	return l.take(ctx, cost, true, hits)
+}
+
+func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit) (Decision, error) {
+	s := l.current.Load()
+	c := l.session(s)
+	c.cost = cost
+	err := c.addHits(cost, hits)
+	if err == nil && len(c.items) > 0 {
+		err = c.take(ctx, peek)
+	}
+	var d Decision
+	if err != nil {
+		d = c.failed(err)
+	} else {
+		d = c.decision()
+		c.remember(&d, peek, hits)
+	}
+	l.release(c, &d)
+	return d, err
+}
+
+// Refund gives back what the decision of a Take (or a Check) has charged, as
+// far as it has not left its window: no counter falls below zero and no other
+// window gains. A decision that charged nothing refunds nothing. Call it at
+// most once for a decision: a Decision is a value, and the limiter does not
+// keep track of its copies.
+func (l *Limiter) Refund(ctx context.Context, d Decision) error {
+	s := d.detail.snap
+	if s == nil || !d.detail.charged {
+		return nil
+	}
+	if d.detail.record != nil && !d.detail.record.settled.CompareAndSwap(false, true) {
+		return nil
+	}
+	c := l.session(s)
+	c.recall(&d, func(int) bool { return true })
+	err := s.bound.Refund(ctx, &c.batch)
+	l.release(c, nil)
+	return err
+}
+
+// Reset forgets all that the counters named have counted.
+func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
+	s := l.current.Load()
+	c := l.session(s)
+	err := c.addHits(0, hits)
+	if err == nil && len(c.items) > 0 {
+		c.bindItems()
+		err = s.bound.Reset(ctx, &c.batch)
+	}
+	l.release(c, nil)
+	return err
+}

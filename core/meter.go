@@ -1,0 +1,229 @@
+package core
+
+import "math"
+
+// A meter is a Limit prepared for counting: the arithmetic of one algorithm,
+// without a clock and without a lock, over a state of a few words. Times are
+// microseconds since the Unix epoch and counts are whole numbers, so that
+// nothing is ever rounded but where the algorithm says so.
+//
+// The state is a slice of words. FixedWindow, SlidingWindow and TokenBucket
+// always have two; all zero is the state of a key never seen. BucketedWindow
+// and SlidingLog have none for a key never seen, and grow (see words).
+//
+// The order of calls is: advance, then any of admits, remaining and wait, then
+// at most one of charge and refund, after which remaining and wait hold again.
+type meter struct {
+	algorithm Algorithm
+	aligned   bool
+	quota     int64
+	capacity  int64 // most hits at once: the burst of a token bucket, else the quota
+	window    int64
+	precision int64
+	buckets   int64 // full buckets in a window, n
+	narrow    bool  // window × capacity fits in 62 bits
+}
+
+// never is what wait returns where no waiting helps.
+const never int64 = math.MaxInt64
+
+// cellWords is the state size of the algorithms that keep a fixed state.
+const cellWords = 2
+
+func newMeter(l Limit) meter {
+	m := meter{
+		algorithm: l.Algorithm,
+		aligned:   l.Aligned,
+		quota:     l.Quota,
+		capacity:  l.capacity(),
+		window:    l.Window.Microseconds(),
+	}
+	if l.Algorithm == BucketedWindow {
+		m.precision = l.Precision.Microseconds()
+		m.buckets = m.window / m.precision
+	}
+	m.narrow = m.capacity == 0 || m.window <= (1<<62)/m.capacity
+	return m
+}
+
+func newMeters(limits []Limit) []meter {
+	ms := make([]meter, len(limits))
+	for i, l := range limits {
+		ms[i] = newMeter(l)
+	}
+	return ms
+}
+
+// grows says that the state has no fixed size.
+func (m *meter) grows() bool {
+	return m.algorithm == BucketedWindow || m.algorithm == SlidingLog
+}
+
+// advance brings the state to time now: what has left the window is dropped,
+// and what a clock that was set back has left in the future is moved to where
+// it locks nobody out for longer than the limit itself can.
+func (m *meter) advance(w []uint64, now int64) {
+	switch m.algorithm {
+	case SlidingWindow:
+		loadCell(w).rollSliding(m, now).store(w)
+	case FixedWindow:
+		loadCell(w).rollFixed(m, now).store(w)
+	case TokenBucket:
+		loadCell(w).rollBucket(m, now).store(w)
+	case BucketedWindow:
+		m.advanceBuckets(w, now)
+	case SlidingLog:
+		m.advanceLog(w, now)
+	}
+}
+
+// admits says whether the limit lets cost hits through now.
+func (m *meter) admits(w []uint64, now, cost int64) bool {
+	switch {
+	case cost <= 0:
+		return true
+	case cost > m.capacity || m.quota == 0:
+		return false
+	}
+	if m.algorithm == TokenBucket {
+		return loadCell(w).admitsBucket(m, now, cost)
+	}
+	return cost <= m.quota-m.used(w, now)
+}
+
+// used returns the hits that count at now, for the algorithms that count hits.
+func (m *meter) used(w []uint64, now int64) int64 {
+	switch m.algorithm {
+	case FixedWindow:
+		return int64(loadCell(w).a)
+	case BucketedWindow:
+		return bucketsTotal(w)
+	case SlidingLog:
+		return logLen(w)
+	default:
+		return loadCell(w).estimate(m, now)
+	}
+}
+
+// charge adds cost hits at now. The state must have room: see words.
+func (m *meter) charge(w []uint64, now, cost int64) {
+	if cost <= 0 {
+		return
+	}
+	switch m.algorithm {
+	case SlidingWindow, FixedWindow:
+		loadCell(w).count(m, now, cost).store(w)
+	case TokenBucket:
+		loadCell(w).chargeBucket(m, now, cost).store(w)
+	case BucketedWindow:
+		m.chargeBuckets(w, now, cost)
+	case SlidingLog:
+		chargeLog(w, now, cost)
+	}
+}
+
+// remaining returns the largest cost that admits would allow now.
+func (m *meter) remaining(w []uint64, now int64) int64 {
+	if m.quota == 0 {
+		return 0
+	}
+	if m.algorithm == TokenBucket {
+		return loadCell(w).remainingBucket(m, now)
+	}
+	return max(0, m.quota-m.used(w, now))
+}
+
+// wait returns how long it takes, without further hits, until cost is
+// admitted: 0 now, never where it does not fit.
+func (m *meter) wait(w []uint64, now, cost int64) int64 {
+	switch {
+	case cost <= 0:
+		return 0
+	case cost > m.capacity || m.quota == 0:
+		return never
+	}
+	switch m.algorithm {
+	case FixedWindow:
+		return loadCell(w).waitFixed(m, now, cost)
+	case TokenBucket:
+		return loadCell(w).waitBucket(m, now, cost)
+	case BucketedWindow:
+		return m.waitBuckets(w, now, cost)
+	case SlidingLog:
+		return m.waitLog(w, now, cost)
+	default:
+		return loadCell(w).waitSliding(m, now, cost)
+	}
+}
+
+// reset returns how long it takes, without further hits, until the whole
+// capacity is free.
+func (m *meter) reset(w []uint64, now int64) int64 {
+	if m.quota == 0 {
+		return 0
+	}
+	return m.wait(w, now, m.capacity)
+}
+
+// refund takes back cost hits that were charged at the time at, when reset was
+// what the method of that name returned after the charge.
+func (m *meter) refund(w []uint64, now, at, reset, cost int64) {
+	if cost <= 0 {
+		return
+	}
+	switch m.algorithm {
+	case SlidingWindow, FixedWindow:
+		loadCell(w).uncount(m, at, cost).store(w)
+	case TokenBucket:
+		loadCell(w).refundBucket(m, now, at, reset, cost).store(w)
+	case BucketedWindow:
+		m.refundBuckets(w, at, cost)
+	case SlidingLog:
+		refundLog(w, at, cost)
+	}
+}
+
+// expiry returns a time from which the state means the same as none.
+func (m *meter) expiry(w []uint64) int64 {
+	switch m.algorithm {
+	case FixedWindow:
+		return loadCell(w).t + m.window
+	case TokenBucket:
+		return loadCell(w).t + 1
+	case BucketedWindow:
+		return m.expiryBuckets(w)
+	case SlidingLog:
+		return m.expiryLog(w)
+	default:
+		return loadCell(w).t + 2*m.window
+	}
+}
+
+// words returns how many words the state needs to take a charge of cost.
+func (m *meter) words(w []uint64, cost int64) int {
+	switch m.algorithm {
+	case BucketedWindow:
+		return m.bucketsWords()
+	case SlidingLog:
+		return logHeader + int(logLen(w)+cost)
+	default:
+		return cellWords
+	}
+}
+
+// grow copies the state from one slice to a longer, zeroed one.
+func (m *meter) grow(to, from []uint64) {
+	if m.algorithm == SlidingLog {
+		growLog(to, from)
+		return
+	}
+	copy(to, from)
+}
+
+// anchor returns the start of the window that a first hit at now opens.
+func (m *meter) anchor(now int64) int64 {
+	if m.aligned {
+		return floorTo(now, m.window)
+	}
+	return now
+}

@@ -1,0 +1,93 @@
+package core
+
+// The token bucket is the generic cell rate algorithm (ITU-T I.371, annex A):
+// it keeps the theoretical arrival time TAT, at which the bucket is full
+// again. With E = window/quota for one hit, cost hits pass at time t where
+//
+//	max(TAT, t) + E·cost − E·burst ≤ t
+//
+// and then move TAT on by E·cost. E is a fraction of a microsecond as a rule,
+// so that all is counted in units of 1/quota microseconds: the debt
+// D = (TAT − t)·quota, of which a hit costs window, and which a microsecond
+// pays off by quota. Nothing is rounded.
+
+// debt returns D at now; the cell has been rolled to now.
+func (c cell) debt(m *meter, now int64) wide {
+	if c == (cell{}) {
+		return wide{}
+	}
+	return wideMul(c.t-now, m.quota).add(wide{0, uint64(c.a)})
+}
+
+// debtor returns the cell that owes d at now.
+func debtor(m *meter, now int64, d wide) cell {
+	if d.zero() {
+		return cell{}
+	}
+	q, r := d.div(m.quota)
+	return cell{t: now + q, a: uint32(r), b: uint32(m.quota)}
+}
+
+func (c cell) rollBucket(m *meter, now int64) cell {
+	if c == (cell{}) || c.t < now || c.t == now && c.a == 0 || m.quota == 0 || c.b == 0 {
+		return cell{}
+	}
+	if m.narrow && int64(c.b) == m.quota && c.t-now <= m.window*m.capacity/m.quota {
+		return c
+	}
+	// Either the quota has changed, and then the debt in hits stays: D counts
+	// hits × window under the old quota and the new one alike. Or the clock was
+	// set back: nobody owes more than the whole burst.
+	d := wideMul(c.t-now, int64(c.b)).add(wide{0, uint64(c.a)})
+	if most := wideMul(m.window, m.capacity); most.less(d) {
+		d = most
+	}
+	return debtor(m, now, d)
+}
+
+func (c cell) admitsBucket(m *meter, now, cost int64) bool {
+	if m.narrow {
+		if c == (cell{}) {
+			return true // cost ≤ capacity has been checked
+		}
+		return (c.t-now)*m.quota+int64(c.a) <= m.window*(m.capacity-cost)
+	}
+	return !wideMul(m.window, m.capacity-cost).less(c.debt(m, now))
+}
+
+func (c cell) chargeBucket(m *meter, now, cost int64) cell {
+	if m.narrow {
+		d := m.window * cost
+		if c != (cell{}) {
+			d += (c.t-now)*m.quota + int64(c.a)
+		}
+		return cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}
+	}
+	return debtor(m, now, c.debt(m, now).add(wideMul(m.window, cost)))
+}
+
+func (c cell) remainingBucket(m *meter, now int64) int64 {
+	if c == (cell{}) {
+		return m.capacity
+	}
+	return max(0, m.capacity-c.debt(m, now).divUp(m.window))
+}
+
+func (c cell) waitBucket(m *meter, now, cost int64) int64 {
+	return c.debt(m, now).sub(wideMul(m.window, m.capacity-cost)).divUp(m.quota)
+}
+
+// refundBucket pays back what is still owed of a charge: a debt is paid off in
+// the order in which it was made, so that of a charge after which the bucket
+// was to be full at at+reset, nothing is owed any more from then on.
+func (c cell) refundBucket(m *meter, now, at, reset, cost int64) cell {
+	owed := at + reset - now
+	if owed <= 0 || m.quota == 0 {
+		return c
+	}
+	back, most := wideMul(m.window, cost), wideMul(owed, m.quota)
+	if most.less(back) {
+		back = most
+	}
+	return debtor(m, now, c.debt(m, now).sub(back))
+}

@@ -1,0 +1,238 @@
+package core
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// session is the working memory of one decision. Sessions are pooled: nothing
+// of one may be kept after release.
+type session struct {
+	snap    *snapshot
+	cost    int64
+	batch   Batch
+	items   []Item
+	spans   []span // where each item's key is in keys, and which hit it came from
+	keys    []byte
+	results []Result
+	probe   bodyProbe
+	stripe  *stripe
+}
+
+type span struct{ from, to, hit int }
+
+func (l *Limiter) session(s *snapshot) *session {
+	c := l.sessions.Get().(*session)
+	c.snap = s
+	return c
+}
+
+// release counts the decision, nil for none, and gives the session back.
+func (l *Limiter) release(c *session, d *Decision) {
+	if d != nil {
+		c.stripe.count(d)
+	}
+	clear(c.items)
+	c.items, c.spans, c.keys, c.results = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0]
+	c.batch, c.snap, c.probe = Batch{}, nil, bodyProbe{}
+	if cap(c.keys) <= 64<<10 {
+		l.sessions.Put(c)
+	}
+}
+
+// addItem adds an item whose key has been appended to keys.
+func (c *session) addItem(rule, from int, cost int64) {
+	c.items = append(c.items, Item{Rule: rule, Cost: cost})
+	c.spans = append(c.spans, span{from: from, to: len(c.keys)})
+}
+
+// closeKey ends a key that begins at from: key and extra are joined so that no
+// two different pairs are ever equal.
+func closeKey(keys []byte, from int, extra string) []byte {
+	if extra == "" {
+		return append(keys, 0)
+	}
+	n := len(keys) - from
+	keys = append(keys, extra...)
+	keys = binary.BigEndian.AppendUint32(keys, uint32(n))
+	return append(keys, 1)
+}
+
+func (c *session) addHits(cost int64, hits []Hit) error {
+	if cost < 0 {
+		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
+	}
+	for i, h := range hits {
+		if i > 0 && slices.Contains(hits[:i], h) {
+			continue
+		}
+		rule, err := c.snap.rule(h.Rule)
+		if err != nil {
+			return err
+		}
+		c.addHit(rule, h.Key, cost)
+		c.spans[len(c.spans)-1].hit = i
+	}
+	return nil
+}
+
+func (c *session) addHit(rule int, key string, cost int64) {
+	from := len(c.keys)
+	c.keys = closeKey(append(c.keys, key...), from, "")
+	c.addItem(rule, from, cost)
+}
+
+// bindItems points the items to their keys and results, now that these no
+// longer move.
+func (c *session) bindItems() {
+	n := 0
+	for i := range c.items {
+		n += len(c.snap.rules[c.items[i].Rule].Limits)
+	}
+	c.results = slices.Grow(c.results[:0], n)[:n]
+	n = 0
+	for i := range c.items {
+		item, s := &c.items[i], c.spans[i]
+		item.Key = c.keys[s.from:s.to:s.to]
+		end := n + len(c.snap.rules[item.Rule].Limits)
+		item.Results = c.results[n:end:end]
+		n = end
+	}
+	c.batch.Items = c.items
+}
+
+func (c *session) take(ctx context.Context, peek bool) error {
+	c.bindItems()
+	c.batch.Peek = peek
+	return c.snap.bound.Take(ctx, &c.batch)
+}
+
+// record is what a Decision keeps of a session where it does not fit into the
+// Decision: one allocation, shared by the copies of the Decision.
+type record struct {
+	items   []recordedItem
+	results []Result
+	outcome bool        // Settle has something to do
+	settled atomic.Bool // by Settle or Refund
+
+	firstItems   [3]recordedItem
+	firstResults [8]Result
+}
+
+// recordedItem is an Item with its key as text: that of a Hit where it has
+// hit, else as the store has it.
+type recordedItem struct {
+	rule int
+	hit  bool
+	key  string
+	cost int64
+	at   int64
+}
+
+// shortKey is the longest key that a Decision holds itself.
+const shortKey = 47
+
+// detail is the part of a Decision that is not for everybody.
+type detail struct {
+	snap    *snapshot
+	record  *record
+	charged bool
+	// Of a decision on one limit without a record:
+	at      int64
+	rule    int32
+	hit     bool
+	keyLen  uint8
+	hitKey  string
+	keyText [shortKey]byte
+}
+
+// remember notes in d what Refund, Settle, StoredKey and Limits need of the
+// session. hits are those of a Take, nil for a request.
+func (c *session) remember(d *Decision, peek bool, hits []Hit) {
+	d.detail.snap = c.snap
+	d.detail.charged = c.batch.Allowed && !peek && c.cost > 0
+	if len(c.items) == 0 {
+		return
+	}
+	outcome := c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
+	item := &c.items[0]
+	if len(c.results) == 1 && !outcome && (hits != nil || len(item.Key) <= shortKey) {
+		d.detail.rule, d.detail.at = int32(item.Rule), item.At
+		if hits != nil {
+			d.detail.hit, d.detail.hitKey = true, hits[0].Key
+			return
+		}
+		d.detail.keyLen = uint8(copy(d.detail.keyText[:], item.Key))
+		return
+	}
+	d.detail.record = c.newRecord(hits)
+	d.detail.record.outcome = outcome
+}
+
+func (c *session) wantOutcome() bool {
+	return slices.ContainsFunc(c.items, func(i Item) bool {
+		r := &c.snap.rules[i.Rule]
+		return r.Counts != nil || r.Clears != nil
+	})
+}
+
+func (c *session) newRecord(hits []Hit) *record {
+	r := new(record)
+	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
+	var keys string
+	if hits == nil {
+		keys = string(c.keys)
+	}
+	for i := range c.items {
+		item := &c.items[i]
+		it := recordedItem{rule: item.Rule, cost: item.Cost, at: item.At}
+		if hits == nil {
+			it.key = keys[c.spans[i].from:c.spans[i].to]
+		} else {
+			it.hit, it.key = true, hits[c.spans[i].hit].Key
+		}
+		r.items = append(r.items, it)
+	}
+	r.results = append(r.results, c.results...)
+	return r
+}
+
+// recall makes the session's batch of the items that d's was made of, those
+// for which want returns true.
+func (c *session) recall(d *Decision, want func(rule int) bool) {
+	var kept []Result
+	if r := d.detail.record; r != nil {
+		from := 0
+		for _, it := range r.items {
+			n := len(c.snap.rules[it.rule].Limits)
+			if want(it.rule) {
+				c.addRecorded(it)
+				kept = append(kept, r.results[from:from+n]...)
+			}
+			from += n
+		}
+	} else {
+		it := recordedItem{rule: int(d.detail.rule), hit: d.detail.hit, key: d.detail.hitKey, cost: d.Cost, at: d.detail.at}
+		if !it.hit {
+			it.key = string(d.detail.keyText[:d.detail.keyLen])
+		}
+		c.addRecorded(it)
+		kept = []Result{{Allowed: true, Remaining: d.Remaining, ResetAfter: d.ResetAfter}}
+	}
+	c.bindItems()
+	copy(c.results, kept)
+}
+
+func (c *session) addRecorded(it recordedItem) {
+	if it.hit {
+		c.addHit(it.rule, it.key, it.cost)
+	} else {
+		from := len(c.keys)
+		c.keys = append(c.keys, it.key...)
+		c.addItem(it.rule, from, it.cost)
+	}
+	c.items[len(c.items)-1].At = it.at
+}

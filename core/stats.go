@@ -1,0 +1,67 @@
+package core
+
+import "sync/atomic"
+
+// Stats counts a limiter's decisions since it was made.
+type Stats struct {
+	Allowed     uint64 // let through within all limits, or with no rule that applied
+	Denied      uint64 // refused: over a limit
+	Rehearsed   uint64 // let through although over a limit: Config.Rehearsal
+	Skipped     uint64 // not limited: Hooks.ShouldLimit
+	BadRequests uint64 // refused: the request was at fault
+	Failed      uint64 // refused for an error, and charges that could not be given back
+	Degraded    uint64 // of all these, decided without the shared counters
+}
+
+// Stats returns the limiter's counts. They may be read at any time, for a
+// metrics collector for instance; no key is among them.
+func (l *Limiter) Stats() Stats {
+	var sum Stats
+	for i := range l.counts.stripes {
+		s := &l.counts.stripes[i]
+		sum.Allowed += s.allowed.Load()
+		sum.Denied += s.denied.Load()
+		sum.Rehearsed += s.rehearsed.Load()
+		sum.Skipped += s.skipped.Load()
+		sum.BadRequests += s.badRequests.Load()
+		sum.Failed += s.failed.Load()
+		sum.Degraded += s.degraded.Load()
+	}
+	return sum
+}
+
+// counters are spread over stripes so that processors seldom write to the same
+// cache line.
+type counters struct {
+	stripes [8]stripe
+	next    atomic.Uint32
+}
+
+type stripe struct {
+	allowed, denied, rehearsed, skipped, badRequests, failed, degraded atomic.Uint64
+	_                                                                  [64]byte
+}
+
+func (c *counters) stripe() *stripe {
+	return &c.stripes[int(c.next.Add(1))%len(c.stripes)]
+}
+
+func (s *stripe) count(d *Decision) {
+	if d.Degraded {
+		s.degraded.Add(1)
+	}
+	switch {
+	case d.Reason == Failed:
+		s.failed.Add(1)
+	case d.Reason == BadRequest:
+		s.badRequests.Add(1)
+	case d.Reason == Skipped:
+		s.skipped.Add(1)
+	case d.Rehearsal:
+		s.rehearsed.Add(1)
+	case d.Allowed:
+		s.allowed.Add(1)
+	default:
+		s.denied.Add(1)
+	}
+}
