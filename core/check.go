@@ -24,17 +24,17 @@ func (p *bodyProbe) Body(int) ([]byte, error) {
 // do, whether the keys known so far refuse the request already, in which case
 // the body is never read; the keys that wait. Then it takes from all counters
 // at once.
-func (l *Limiter) Check(r Request) Decision {
+func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	if !s.hooks.ShouldLimit(r) {
-		d := Decision{Allowed: true, Reason: Skipped, Limiter: s.name, detail: detail{snap: s}}
-		c := l.session(s)
-		l.release(c, &d)
+		d.Allowed, d.Reason, d.Limiter = true, Skipped, s.name
+		d.detail.snap = s
+		l.release(l.session(s), &d)
 		return d
 	}
 	c := l.session(s)
-	d := c.check(r)
-	if s.rehearsal && !d.Allowed && d.Reason == OverLimit {
+	c.check(r, &d)
+	if s.rehearsal && d.Reason == OverLimit {
 		d.Rehearsal = true
 		s.hooks.OnDisallowed(r, d)
 		d.Allowed = true
@@ -46,44 +46,42 @@ func (l *Limiter) Check(r Request) Decision {
 	return d
 }
 
-// check decides on a request.
-func (c *session) check(r Request) Decision {
-	a := asking{session: c, request: r}
+// check decides on a request and writes the decision into d.
+func (c *session) check(r Request, d *Decision) {
+	a := asking{session: c}
 	c.probe = bodyProbe{Request: r}
 	a.known(&c.probe)
 	if a.fault == nil && a.waiting() {
 		if len(c.items) > 0 && !a.extraWaits {
 			if err := c.take(r.Context(), true); err != nil {
-				return c.failed(err)
+				c.fail(d, err)
+				return
 			}
 			if !c.batch.Allowed {
-				d := c.decision()
-				c.remember(&d, true, nil)
-				return d
+				c.decide(d)
+				c.remember(d, true, nil)
+				return
 			}
 		}
 		a.rest(r)
 	}
+	if a.fault == nil && len(c.items) > 0 {
+		a.fault = c.take(r.Context(), false)
+	}
 	if a.fault != nil {
-		return c.failed(a.fault)
+		c.fail(d, a.fault)
+		return
 	}
-	if len(c.items) > 0 {
-		if err := c.take(r.Context(), false); err != nil {
-			return c.failed(err)
-		}
-	}
-	d := c.decision()
-	c.remember(&d, false, nil)
+	c.decide(d)
+	c.remember(d, false, nil)
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, BadRequest, a.bad
 	}
-	return d
 }
 
 // asking gathers a request's extra, cost and keys, in two passes.
 type asking struct {
 	*session
-	request    Request
 	extra      string
 	extraWaits bool
 	costWaits  bool

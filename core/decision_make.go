@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// decision makes a Decision of what the store has filled in.
-func (c *session) decision() Decision {
-	d := Decision{
-		Allowed:  true,
-		Reason:   NoRule,
-		Degraded: c.batch.Degraded,
-		Limiter:  c.snap.name,
-		Cost:     c.cost,
-	}
+// decide writes into d, which is zero, what the store has filled in.
+func (c *session) decide(d *Decision) {
+	d.Limiter, d.Cost, d.Degraded = c.snap.name, c.cost, c.batch.Degraded
 	d.detail.snap = c.snap
-	if len(c.items) == 0 {
-		return d
-	}
-	d.Reason, d.Allowed = WithinLimits, c.batch.Allowed
-	if !d.Allowed {
+	switch {
+	case len(c.items) == 0:
+		d.Allowed, d.Reason = true, NoRule
+		return
+	case c.batch.Allowed:
+		d.Allowed, d.Reason = true, WithinLimits
+	default:
 		d.Reason = OverLimit
 	}
-	item, limit := c.deciding()
-	d.LimitStatus = c.snap.status(item.Rule, limit, &item.Results[limit])
-	return d
+	item, limit := &c.items[0], 0
+	if len(c.results) > 1 {
+		item, limit = c.deciding()
+	}
+	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit])
 }
 
 // deciding returns the limit that a decision names: of those that refuse, the
@@ -59,26 +57,17 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 	return x.Remaining*c.snap.rules[b.Rule].Limits[j].capacity() < y.Remaining*c.snap.rules[a.Rule].Limits[i].capacity()
 }
 
-func (s *snapshot) status(rule, limit int, r *Result) LimitStatus {
-	return LimitStatus{
-		Rule:       s.rules[rule].Name,
-		Limit:      s.rules[rule].Limits[limit],
-		Remaining:  r.Remaining,
-		ResetAfter: r.ResetAfter,
-		RetryAfter: r.RetryAfter,
-		Exceeded:   !r.Allowed,
-	}
+func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result) {
+	s.Rule = rule.Name
+	s.Limit = rule.Limits[limit]
+	s.Remaining, s.ResetAfter, s.RetryAfter = r.Remaining, r.ResetAfter, r.RetryAfter
+	s.Exceeded = !r.Allowed
 }
 
-// failed is the decision where err came in between.
-func (c *session) failed(err error) Decision {
-	return Decision{
-		Reason:  Failed,
-		Limiter: c.snap.name,
-		Cost:    c.cost,
-		Err:     err,
-		detail:  detail{snap: c.snap},
-	}
+// fail writes into d that err came in between.
+func (c *session) fail(d *Decision, err error) {
+	*d = Decision{Reason: Failed, Limiter: c.snap.name, Cost: c.cost, Err: err}
+	d.detail.snap = c.snap
 }
 
 // Limits yields how things stand with every limit that applied, in the order
@@ -105,20 +94,21 @@ func (d *Decision) statuses() int {
 	}
 }
 
-func (d *Decision) statusAt(i int) LimitStatus {
+func (d *Decision) statusAt(i int) (s LimitStatus) {
 	r := d.detail.record
 	if r == nil {
 		return d.LimitStatus
 	}
 	result := &r.results[i]
 	for _, it := range r.items {
-		n := len(d.detail.snap.rules[it.rule].Limits)
-		if i < n {
-			return d.detail.snap.status(it.rule, i, result)
+		rule := &d.detail.snap.rules[it.rule]
+		if i < len(rule.Limits) {
+			s.set(rule, i, result)
+			return s
 		}
-		i -= n
+		i -= len(rule.Limits)
 	}
-	return LimitStatus{}
+	return s
 }
 
 // StoredKey returns the name under which a shared store keeps the counters of

@@ -132,16 +132,18 @@ type Hit struct{ Rule, Key string }
 // store's, and then the decision has Reason Failed and is not Allowed.
 //
 // The charge stands even where ctx ends before the answer is there.
-func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (Decision, error) {
-	return l.take(ctx, cost, false, hits)
+func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
+	err = l.take(ctx, cost, false, hits, &d)
+	return d, err
 }
 
 // Peek gives the decision that Take would give now, and charges nothing.
-func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (Decision, error) {
-	return l.take(ctx, cost, true, hits)
+func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
+	err = l.take(ctx, cost, true, hits, &d)
+	return d, err
 }
 
-func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit) (Decision, error) {
+func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
 	s := l.current.Load()
 	c := l.session(s)
 	c.cost = cost
@@ -149,15 +151,17 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit) (
 	if err == nil && len(c.items) > 0 {
 		err = c.take(ctx, peek)
 	}
-	var d Decision
 	if err != nil {
-		d = c.failed(err)
+		c.fail(d, err)
 	} else {
-		d = c.decision()
-		c.remember(&d, peek, hits)
+		c.decide(d)
+		c.remember(d, peek, hits)
 	}
-	l.release(c, &d)
-	return d, err
+	if s.rehearsal && d.Reason == OverLimit {
+		d.Allowed, d.Rehearsal = true, true
+	}
+	l.release(c, d)
+	return err
 }
 
 // Refund gives back what the decision of a Take (or a Check) has charged, as

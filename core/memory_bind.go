@@ -185,4 +185,3 @@ func (t *memoryTable) adopt(l *memoryLayout) {
 		}
 	})
 }
-

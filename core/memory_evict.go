@@ -1,8 +1,8 @@
 package core
 
 const (
-	sweptPerInsert = 4  // slots looked at for expired keys when one is inserted
-	sampledToEvict = 8  // keys among which the least used is looked for
+	sweptPerInsert = 4 // slots looked at for expired keys when one is inserted
+	sampledToEvict = 8 // keys among which the least used is looked for
 )
 
 // insert makes a slot for a new key, and room for it first.

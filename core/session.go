@@ -35,9 +35,8 @@ func (l *Limiter) release(c *session, d *Decision) {
 	if d != nil {
 		c.stripe.count(d)
 	}
-	clear(c.items)
 	c.items, c.spans, c.keys, c.results = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0]
-	c.batch, c.snap, c.probe = Batch{}, nil, bodyProbe{}
+	c.batch.Degraded, c.snap, c.probe.Request = false, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
@@ -45,7 +44,9 @@ func (l *Limiter) release(c *session, d *Decision) {
 
 // addItem adds an item whose key has been appended to keys.
 func (c *session) addItem(rule, from int, cost int64) {
-	c.items = append(c.items, Item{Rule: rule, Cost: cost})
+	n := len(c.items)
+	c.items = slices.Grow(c.items, 1)[:n+1]
+	c.items[n].Rule, c.items[n].Cost = rule, cost
 	c.spans = append(c.spans, span{from: from, to: len(c.keys)})
 }
 
@@ -92,7 +93,10 @@ func (c *session) bindItems() {
 	for i := range c.items {
 		n += len(c.snap.rules[c.items[i].Rule].Limits)
 	}
-	c.results = slices.Grow(c.results[:0], n)[:n]
+	if n > cap(c.results) {
+		c.results = make([]Result, n)
+	}
+	c.results = c.results[:n]
 	n = 0
 	for i := range c.items {
 		item, s := &c.items[i], c.spans[i]

@@ -1,0 +1,167 @@
+package core_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func benchLimiter(b *testing.B, rules ...core.Rule) *core.Limiter {
+	b.Helper()
+	if len(rules) == 0 {
+		rules = []core.Rule{{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1_000_000_000)}}}
+	}
+	return core.Must(core.New(core.Config{Rules: rules}))
+}
+
+// benchKeys returns keys whose texts stand one behind the other in memory: used
+// in this order, which is none to a hash table, they cost no cache miss of
+// their own.
+func benchKeys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = "key-" + strconv.Itoa(1_000_000_000+i)
+	}
+	return keys
+}
+
+var sizes = []struct {
+	name string
+	keys int
+}{{"1", 1}, {"1k", 1_000}, {"100k", 100_000}, {"1M", 1_000_000}}
+
+func BenchmarkTake(b *testing.B) {
+	for _, size := range sizes {
+		b.Run("keys="+size.name, func(b *testing.B) {
+			l, keys, ctx := benchLimiter(b), benchKeys(size.keys), context.Background()
+			for _, k := range keys {
+				_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k})
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				d, _ := l.Take(ctx, 1, core.Hit{Rule: "k", Key: keys[i]})
+				if !d.Allowed {
+					b.Fatal(d)
+				}
+				if i++; i == len(keys) {
+					i = 0
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkTakeParallel(b *testing.B) {
+	for _, size := range sizes {
+		b.Run("keys="+size.name, func(b *testing.B) {
+			l, keys, ctx := benchLimiter(b), benchKeys(size.keys), context.Background()
+			for _, k := range keys {
+				_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k})
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for i := rand.IntN(len(keys)); pb.Next(); i++ {
+					_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: keys[i%len(keys)]})
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkTakeAlgorithm(b *testing.B) {
+	for _, limit := range []core.Limit{
+		{Quota: 1e9, Window: time.Hour},
+		{Quota: 1e9, Window: time.Hour, Algorithm: core.FixedWindow},
+		{Quota: 1e9, Window: time.Hour, Algorithm: core.TokenBucket},
+		{Quota: 1e9, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute},
+		{Quota: 1000, Window: time.Millisecond, Algorithm: core.SlidingLog},
+	} {
+		b.Run(limit.Algorithm.String(), func(b *testing.B) {
+			l, ctx := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{limit}}), context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: "key"})
+			}
+		})
+	}
+}
+
+// BenchmarkTakeMany takes 3 limits × 2 keys in one step.
+func BenchmarkTakeMany(b *testing.B) {
+	limits := []core.Limit{core.PerSecond(2e9), core.PerMinute(2e9), core.PerHour(2e9)}
+	l := benchLimiter(b,
+		core.Rule{Name: "ip", Key: core.TakeOnly, Limits: limits},
+		core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{
+			{Name: "a", Quota: 2e9, Window: time.Second}, {Name: "b", Quota: 2e9, Window: time.Minute}, {Name: "c", Quota: 2e9, Window: time.Hour},
+		}})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = l.Take(ctx, 1, core.Hit{Rule: "ip", Key: "192.0.2.1"}, core.Hit{Rule: "user", Key: "42"})
+	}
+}
+
+func BenchmarkTakeDenied(b *testing.B) {
+	l := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: "key"})
+	}
+}
+
+// BenchmarkMillionKeys reports the live memory of a key and the time of a
+// garbage collection with a million keys held.
+func BenchmarkMillionKeys(b *testing.B) {
+	ctx, keys := context.Background(), benchKeys(1_000_000)
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		l := benchLimiter(b)
+		for _, k := range keys {
+			_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k})
+		}
+		runtime.GC()
+		start := time.Now()
+		runtime.GC()
+		pause := time.Since(start)
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(keys)), "bytes/key")
+		b.ReportMetric(float64(pause.Microseconds()), "µs/gc")
+		runtime.KeepAlive(l)
+	}
+	debug.FreeOSMemory()
+}
+
+// BenchmarkExpiry reports the longest of the calls that replace a million keys
+// that have expired by a million others.
+func BenchmarkExpiry(b *testing.B) {
+	now := time.Unix(1_700_000_000, 0)
+	ctx, keys := context.Background(), benchKeys(1_000_000)
+	for b.Loop() {
+		store := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }}))
+		l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{
+			{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}},
+		}}))
+		for _, k := range keys {
+			_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k})
+		}
+		now = now.Add(time.Hour)
+		var longest time.Duration
+		for _, k := range keys {
+			start := time.Now()
+			_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: "new" + k})
+			longest = max(longest, time.Since(start))
+		}
+		b.ReportMetric(float64(longest.Nanoseconds())/1e3, "µs/longest")
+	}
+}
