@@ -31,16 +31,22 @@ func (c cell) rollFixed(m *meter, now int64) cell {
 	return c
 }
 
-// rollSliding: a window that has ended becomes the previous one; after two
-// window lengths nothing is left, and the next hit anchors a new window.
 func (c cell) rollSliding(m *meter, now int64) cell {
 	switch {
 	case c == cell{}, now >= c.t+2*m.window:
-		return cell{}
-	case now >= c.t+m.window:
-		return cell{t: c.t + m.window, b: c.a}
+		return cell{} // the next hit anchors a new window
 	case c.t > now:
 		c.t = m.anchor(now)
+	}
+	return c
+}
+
+// turned makes a window that has ended the previous one. This is not part of
+// rolling, which is kept even where nothing is charged: windows that are
+// anchored at hits must not be moved on by a request that was refused.
+func (c cell) turned(m *meter, now int64) cell {
+	if now >= c.t+m.window && c != (cell{}) {
+		return cell{t: c.t + m.window, b: c.a}
 	}
 	return c
 }
@@ -49,6 +55,7 @@ func (c cell) rollSliding(m *meter, now int64) cell {
 // floor((cur·W + prev·(W−e)) / W) with e = now − start: the formula of Kong's
 // and of the Python library limits' sliding window counters.
 func (c cell) estimate(m *meter, now int64) int64 {
+	c = c.turned(m, now)
 	if c.b == 0 {
 		return int64(c.a)
 	}
@@ -57,6 +64,9 @@ func (c cell) estimate(m *meter, now int64) int64 {
 
 // count adds hits to the current window and opens one where there is none.
 func (c cell) count(m *meter, now, cost int64) cell {
+	if m.algorithm == SlidingWindow {
+		c = c.turned(m, now)
+	}
 	if c == (cell{}) {
 		c.t = m.anchor(now)
 	}
@@ -93,6 +103,7 @@ func (c cell) waitSliding(m *meter, now, cost int64) int64 {
 	if m.quota-c.estimate(m, now) >= cost {
 		return 0
 	}
+	c = c.turned(m, now)
 	room, e := m.quota-cost, now-c.t
 	if cur := int64(c.a); cur > room {
 		return m.window - e + m.window - fits(room, cur, m.window)
