@@ -75,7 +75,7 @@ func (p *place) charge(item *Item, now int64) {
 		m := &p.layout.meters[i]
 		w := p.room(i, item.Cost)
 		m.charge(w, now, item.Cost)
-		report(&item.Results[i], m, w, now, item.Cost)
+		report(&item.Results[i], m, w, now, item.Cost, true)
 	}
 }
 
@@ -95,15 +95,18 @@ func (p *place) room(i int, cost int64) []uint64 {
 // report fills in the results of an item that has not been charged.
 func (p *place) report(item *Item, now int64) {
 	for i := range p.layout.meters {
-		report(&item.Results[i], &p.layout.meters[i], p.state(i), now, item.Cost)
+		r := &item.Results[i]
+		report(r, &p.layout.meters[i], p.state(i), now, item.Cost, r.Allowed)
 	}
 }
 
-func report(r *Result, m *meter, w []uint64, now, cost int64) {
+// report fills in what one limit says of cost hits.
+func report(r *Result, m *meter, w []uint64, now, cost int64, allowed bool) {
+	r.Allowed = allowed
 	r.Remaining = m.remaining(w, now)
 	r.ResetAfter = micros(m.reset(w, now))
 	r.RetryAfter = 0
-	if !r.Allowed {
+	if !allowed {
 		r.RetryAfter = micros(m.wait(w, now, cost))
 	}
 }

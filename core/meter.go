@@ -77,6 +77,25 @@ func (m *meter) advance(w []uint64, now int64) {
 	}
 }
 
+// ahead says that the clock has been set back since the state was written, so
+// far that advance would have to mend it.
+func (m *meter) ahead(w []uint64, now int64) bool {
+	switch m.algorithm {
+	case SlidingWindow, FixedWindow:
+		return loadCell(w).t > now
+	case TokenBucket:
+		c := loadCell(w)
+		return m.quota > 0 && c.t > now && wideMul(m.window, m.capacity).less(wideMul(c.t-now, int64(c.b)))
+	case BucketedWindow:
+		return len(w) > 0 && int64(w[bucketsNewest]) > floorDiv(now, m.precision)
+	case SlidingLog:
+		n := logLen(w)
+		return n > 0 && int64(*logHit(w, n-1)) > now
+	default:
+		return false
+	}
+}
+
 // admits says whether the limit lets cost hits through now.
 func (m *meter) admits(w []uint64, now, cost int64) bool {
 	switch {
