@@ -1,0 +1,153 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// PerIP limits each client address to quota requests per window, counted in
+// this process; see [core.Limit] for the ranges. It panics where they are
+// exceeded, as template.Must does.
+//
+// The address is that of the connection's peer. Behind a proxy that is the
+// proxy's: say then which proxies are yours and in which header they write the
+// client's, and use Middleware:
+//
+//	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+func PerIP(quota int64, window time.Duration, opts ...Option) func(http.Handler) http.Handler {
+	return Middleware(core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(quota, window)}}},
+	})), opts...)
+}
+
+// Option changes what Middleware does.
+type Option func(*options)
+
+type options struct {
+	onDenied func(http.ResponseWriter, *http.Request, core.Decision)
+	expose   bool
+}
+
+// OnDenied hands refused requests to a handler of the application's. The
+// response's header has all fields by then that [core.Hooks.OnDisallowed] and
+// the limiter have set, the Content-Type of the body that is not sent excepted;
+// the handler writes status and body.
+func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) Option {
+	return func(o *options) { o.onDenied = h }
+}
+
+// ExposeDecision makes [DecisionFrom] find the decision in the context of the
+// request that the handler gets.
+func ExposeDecision() Option {
+	return func(o *options) { o.expose = true }
+}
+
+// Middleware asks c about every request, and passes on those that it allows.
+// What it returns may be used for any number of handlers; a request that meets
+// c more than once is counted once. It panics where c is nil.
+func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
+	if c == nil {
+		panic("httplimit: Middleware: the checker is nil")
+	}
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("httplimit: Middleware: the handler is nil")
+		}
+		c.Mount()
+		return &handler{checker: c, options: o, next: next}
+	}
+}
+
+type handler struct {
+	checker core.Checker
+	options
+	next http.Handler
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A checker that stands in one place only cannot have seen the request.
+	mark := h.checker.Mounts() > 1
+	if mark && seen(r.Context(), h.checker) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	d := h.checker.Check(request{r})
+	var buf [8]core.Header
+	header := w.Header()
+	for _, line := range d.AppendHeaders(buf[:0]) {
+		header[line.Name] = append(header[line.Name], line.Value)
+	}
+	if !d.Allowed {
+		h.deny(w, r, d)
+		return
+	}
+	if mark || h.expose {
+		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &visit{h.checker, d, lastVisit(r.Context())}))
+	}
+	if !d.NeedsOutcome() {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	h.serveAndSettle(w, r, d)
+}
+
+// deny writes the response to a refused request. Its body is not read.
+func (h *handler) deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
+	denial := h.checker.Deny(request{r}, d)
+	header := w.Header()
+	for _, line := range denial.Header {
+		if h.onDenied == nil || http.CanonicalHeaderKey(line.Name) != "Content-Type" {
+			header.Set(line.Name, line.Value)
+		}
+	}
+	if h.onDenied != nil {
+		h.onDenied(w, r, d)
+		return
+	}
+	w.WriteHeader(denial.Status)
+	if r.Method != http.MethodHead && denial.Status != http.StatusNoContent && denial.Status != http.StatusNotModified {
+		_, _ = w.Write(denial.Body) // the client may be gone
+	}
+}
+
+// visit notes in a request's context that a checker has seen it.
+type visit struct {
+	checker core.Checker
+	d       core.Decision
+	before  *visit
+}
+
+type visitKey struct{}
+
+func lastVisit(ctx context.Context) *visit {
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	return v
+}
+
+func seen(ctx context.Context, c core.Checker) bool {
+	for v := lastVisit(ctx); v != nil; v = v.before {
+		if v.checker == c {
+			return true
+		}
+	}
+	return false
+}
+
+// DecisionFrom returns the decision on the request that ctx belongs to: the
+// last one, where several limiters have decided. It is sure to find
+// one only behind a Middleware with the option ExposeDecision.
+func DecisionFrom(ctx context.Context) (core.Decision, bool) {
+	if v := lastVisit(ctx); v != nil {
+		return v.d, true
+	}
+	return core.Decision{}, false
+}

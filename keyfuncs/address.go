@@ -1,0 +1,83 @@
+package keyfuncs
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// parsePeer returns the address of a connection's peer, without its zone and
+// unmapped. It is not valid where the peer has none.
+func parsePeer(remote string) netip.Addr {
+	if ap, err := netip.ParseAddrPort(remote); err == nil {
+		return plain(ap.Addr())
+	}
+	a, err := netip.ParseAddr(strings.Trim(remote, "[]"))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return plain(a)
+}
+
+func plain(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return a
+	}
+	return a.Unmap().WithZone("")
+}
+
+// nat64 is the well-known prefix of translated IPv4 addresses (RFC 6052,
+// section 2.1).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// fromNAT64 returns the IPv4 address that is in a translated one.
+func fromNAT64(a netip.Addr) netip.Addr {
+	if !a.Is6() || !nat64.Contains(a) {
+		return a
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
+}
+
+// parseHop reads an address as proxies write it: bare, with a port, or in
+// brackets with or without one. netip.ParseAddr refuses what differs from one
+// reader to the other: leading zeros, hexadecimal, short forms.
+func parseHop(s string) (netip.Addr, bool) {
+	host, port := s, ""
+	switch {
+	case strings.HasPrefix(s, "["):
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return netip.Addr{}, false
+		}
+		host, port = s[1:end], s[end+1:]
+		if !strings.Contains(host, ":") { // brackets are for IPv6
+			return netip.Addr{}, false
+		}
+	case strings.Count(s, ":") == 1:
+		i := strings.IndexByte(s, ':')
+		host, port = s[:i], s[i:]
+	}
+	if port != "" && !validPort(port) {
+		return netip.Addr{}, false
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return plain(a), true
+}
+
+// validPort reads ":" and a port, or the obfuscated one of RFC 7239, section
+// 6.3.
+func validPort(s string) bool {
+	s = s[1:]
+	if strings.HasPrefix(s, "_") {
+		return len(s) > 1 && strings.Trim(s[1:], obfuscated) == ""
+	}
+	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
+}
+
+const obfuscated = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+// trimSpace trims the optional white space of RFC 9110, section 5.6.3.
+func trimSpace(s string) string { return strings.Trim(s, " \t") }

@@ -1,0 +1,168 @@
+package keyfuncs
+
+import (
+	"fmt"
+	"mime"
+	"strings"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// DefaultMaxBody is how much of a body PostField looks at, in bytes.
+const DefaultMaxBody = 64 << 10
+
+// postField is the configuration of a PostField.
+type postField struct {
+	name       string
+	path       []string // in JSON
+	maxBody    int
+	refuseLong bool
+	normalize  []func(string) (string, error)
+	errs       []error
+}
+
+// PostFieldOption is an option of [PostField].
+type PostFieldOption func(*postField)
+
+// MaxBody sets how many bytes of the body are looked at, 1 to 2^30;
+// [DefaultMaxBody] where it is not given. In a longer body the field counts as
+// absent, wherever it stands.
+func MaxBody(bytes int) PostFieldOption {
+	return func(f *postField) {
+		if bytes < 1 || bytes > 1<<30 {
+			panic(fmt.Errorf("%w: MaxBody: %d: must be from 1 to 2^30", core.ErrConfig, bytes))
+		}
+		f.maxBody = bytes
+	}
+}
+
+// RefuseLongBody makes a body above MaxBody a bad request.
+func RefuseLongBody() PostFieldOption {
+	return func(f *postField) { f.refuseLong = true }
+}
+
+// JSONPath says where in a JSON body the field is: the names of the objects
+// from the outermost in, then the field's. Without it the field is at the top,
+// under its name.
+func JSONPath(names ...string) PostFieldOption {
+	return func(f *postField) {
+		if len(names) == 0 {
+			panic(fmt.Errorf("%w: JSONPath: no names", core.ErrConfig))
+		}
+		f.path = names
+	}
+}
+
+// Normalize adds a function that makes of different spellings of a value one
+// key, such as [TrimSpace] and [FoldCase]; several are applied in order. A
+// value for which one gives an error is used as it came. It panics where f is
+// nil.
+func Normalize(f func(string) (string, error)) PostFieldOption {
+	mustHave("Normalize", "function", f != nil)
+	return func(p *postField) { p.normalize = append(p.normalize, f) }
+}
+
+// PostField keys by a field of the request's body: of a form
+// (application/x-www-form-urlencoded or multipart/form-data) or of a JSON
+// object (application/json and …+json, strings as they are, numbers and
+// booleans as their text). The name may be one like user[name]. It panics where
+// name is empty.
+//
+// The body stays whole for the handler. At most [MaxBody] bytes of it are
+// looked at; nothing is decompressed or written to a file; the URL's query
+// never counts.
+//
+// The key is empty where there is no such field or no value to it: another
+// type of body, a file, null, an object, a body that is malformed, compressed
+// or too long. Such requests share one quota. Letter case does not count in
+// the field's name, as binders differ in that. A field that stands twice, in
+// whatever spelling of case, is [core.ErrBadRequest]: who reads the first and
+// who reads the last would not see the same. So are more than 1,000 fields,
+// and a body that cannot be read.
+func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
+	mustHave("PostField", "name", name != "")
+	f := &postField{name: name, path: []string{name}, maxBody: DefaultMaxBody}
+	for _, opt := range opts {
+		opt(f)
+	}
+	return f.key
+}
+
+func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
+	body, err := r.Body(f.maxBody + 1)
+	if err != nil {
+		return dst, fmt.Errorf("%w: reading the body: %w", core.ErrBadRequest, err)
+	}
+	value, err := f.value(r, body)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, f.normalized(value)...), nil
+}
+
+// value returns the field's value, "" for none.
+func (f *postField) value(r core.Request, body []byte) (string, error) {
+	if len(body) > f.maxBody {
+		if f.refuseLong {
+			return "", fmt.Errorf("%w: the body is longer than %d bytes", core.ErrBadRequest, f.maxBody)
+		}
+		return "", nil
+	}
+	for _, encoding := range r.HeaderValues("Content-Encoding") {
+		if !strings.EqualFold(trimSpace(encoding), "identity") {
+			return "", nil
+		}
+	}
+	types := r.HeaderValues("Content-Type")
+	if len(types) != 1 {
+		return "", nil
+	}
+	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
+	if err != nil {
+		return "", nil
+	}
+	switch {
+	case kind == "application/x-www-form-urlencoded":
+		return formValue(body, f.name)
+	case kind == "multipart/form-data":
+		return multipartValue(body, params["boundary"], f.name)
+	case kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"):
+		return jsonValue(body, f.path)
+	}
+	return "", nil
+}
+
+func (f *postField) normalized(value string) string {
+	raw := value
+	for _, normalize := range f.normalize {
+		var err error
+		if value, err = normalize(value); err != nil {
+			return raw
+		}
+	}
+	return value
+}
+
+// once keeps the value of a field that may stand only once.
+type once struct {
+	value string
+	found bool
+	count int // fields seen
+}
+
+const maxFields = 1000
+
+func (o *once) field() error {
+	if o.count++; o.count > maxFields {
+		return fmt.Errorf("%w: the body has more than %d fields", core.ErrBadRequest, maxFields)
+	}
+	return nil
+}
+
+func (o *once) set(value string) error {
+	if o.found {
+		return fmt.Errorf("%w: the field stands twice", core.ErrBadRequest)
+	}
+	o.value, o.found = value, true
+	return nil
+}

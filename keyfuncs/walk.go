@@ -1,0 +1,90 @@
+package keyfuncs
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+const (
+	maxHops       = 32
+	maxWalkLength = 4 << 10
+)
+
+// hopReader takes the last hop off a line of a header: it returns what is
+// before it, the hop's address, whether that is one, and whether there was a
+// hop at all rather than an empty part.
+type hopReader func(line string) (rest string, a netip.Addr, ok, found bool)
+
+// walkKey keys by a header that lists the hops of a request, the last one on
+// the right.
+func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		a := parsePeer(r.RemoteAddr())
+		if !c.believes(a) {
+			return c.appendKey(dst, a), nil
+		}
+		lines := r.HeaderValues(c.header)
+		if len(lines) == 0 {
+			c.fallBack(r, errHeaderMissing)
+			return c.appendKey(dst, a), nil
+		}
+		hops, length := 0, 0
+		for i := len(lines) - 1; i >= 0; i-- {
+			line, cut := lines[i], false
+			if over := length + len(line) - maxWalkLength; over > 0 {
+				if over >= len(line) {
+					line = ""
+				} else {
+					line = line[over:]
+				}
+				cut = true
+			}
+			length += len(line)
+			for line != "" {
+				rest, hop, ok, found := last(line)
+				if cut && rest == "" { // perhaps only a part of a hop
+					break
+				}
+				line = rest
+				if !found {
+					continue
+				}
+				if hops++; !ok || hops > maxHops {
+					why := errHeaderBad
+					if ok {
+						why = errHeaderLong
+					}
+					c.fallBack(r, why)
+					return c.appendKey(dst, a), nil
+				}
+				if a = hop; !c.believes(a) {
+					return c.appendKey(dst, a), nil
+				}
+			}
+			if cut {
+				c.fallBack(r, errHeaderLong)
+				return c.appendKey(dst, a), nil
+			}
+		}
+		if hops == 0 {
+			c.fallBack(r, errHeaderMissing)
+		}
+		return c.appendKey(dst, a), nil
+	}
+}
+
+// forwardedFor reads X-Forwarded-For: addresses with commas between.
+func forwardedFor(line string) (rest string, a netip.Addr, ok, found bool) {
+	comma := strings.LastIndexByte(line, ',')
+	part := trimSpace(line[comma+1:])
+	if comma > 0 {
+		rest = line[:comma]
+	}
+	if part == "" {
+		return rest, a, false, false
+	}
+	a, ok = parseHop(part)
+	return rest, a, ok, true
+}
