@@ -29,7 +29,7 @@ func (b *keptBody) head(max int) ([]byte, error) {
 	if len(b.kept) < max && b.err != nil && !errors.Is(b.err, io.EOF) {
 		return nil, b.err
 	}
-	return b.kept[:min(max, len(b.kept)) : min(max, len(b.kept))], nil
+	return b.kept[:min(max, len(b.kept)):min(max, len(b.kept))], nil
 }
 
 // Read implements io.Reader.

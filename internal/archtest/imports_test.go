@@ -1,0 +1,109 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/floodgate-go/floodgate"
+
+// pkg is what go list says of a package.
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+	Standard   bool
+}
+
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports,Deps,Standard"}, args...)...)
+	cmd.Dir = "../.."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// arrows says, for the packages below a folder, which folders of the project
+// they may import besides their own.
+var arrows = []struct {
+	from string
+	to   []string
+}{
+	{"core/storetest", []string{"core"}},
+	{"core", nil},
+	{"keyfuncs", []string{"core"}},
+	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
+	{"adapters", []string{"core", "keyfuncs"}},
+	{"stores", []string{"core", "stores"}},
+	{"login", []string{"core", "keyfuncs", "stores"}},
+	{"policy", []string{"core", "keyfuncs", "stores"}},
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
+		for _, a := range arrows {
+			if path != a.from && !strings.HasPrefix(path, a.from+"/") {
+				continue
+			}
+			for _, imported := range p.Imports {
+				to, ours := strings.CutPrefix(imported, module+"/")
+				allowed := to == path || slices.ContainsFunc(a.to, func(folder string) bool {
+					return to == folder || strings.HasPrefix(to, folder+"/") && folder != "core"
+				})
+				if ours && !allowed {
+					t.Errorf("%s imports %s", path, to)
+				}
+			}
+			break
+		}
+	}
+}
+
+func TestCoreImportsTheStandardLibraryOnly(t *testing.T) {
+	standard := map[string]bool{"unsafe": true, "C": true}
+	for _, p := range list(t, "-deps", "./core") {
+		standard[p.ImportPath] = p.Standard
+		if !p.Standard && p.ImportPath != module+"/core" {
+			t.Errorf("core depends on %s", p.ImportPath)
+		}
+	}
+	if _, found := standard["net/http"]; found {
+		t.Error("core depends on net/http: it has to serve programs without it")
+	}
+}
+
+// An adapter's consumer compiles no other framework and no store client.
+func TestAdaptersDependOnTheirOwnFrameworkOnly(t *testing.T) {
+	allowed := map[string][]string{
+		"adapters/nethttp": {"github.com/felixge/httpsnoop"},
+	}
+	for path, modules := range allowed {
+		for _, p := range list(t, "-deps", "./"+path) {
+			ours := strings.HasPrefix(p.ImportPath, module+"/")
+			if !p.Standard && !ours && !slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(p.ImportPath, m) }) {
+				t.Errorf("%s depends on %s", path, p.ImportPath)
+			}
+		}
+	}
+}
