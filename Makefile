@@ -1,6 +1,6 @@
 # make help lists the targets.
 GO      ?= go
-MODULES := . internal/compat
+MODULES := $(patsubst %/go.mod,%,$(shell git ls-files "go.mod" "**/go.mod"))
 TOOLS   := $(CURDIR)/.tools
 LINT    := $(shell command -v golangci-lint || ls $(TOOLS)/golangci-lint 2>/dev/null)
 FUZZTIME ?= 10s
@@ -46,9 +46,9 @@ bench: ## the benchmarks beside the code
 
 .PHONY: newest
 newest: ## the tests with the newest dependencies, go.mod untouched
-	@cp go.mod /tmp/floodgate-newest.mod; cp go.sum /tmp/floodgate-newest.sum
-	$(GO) get -modfile=/tmp/floodgate-newest.mod -u -t ./...
-	$(GO) test -modfile=/tmp/floodgate-newest.mod ./...
+	@mkdir -p $(TOOLS); cp go.mod $(TOOLS)/newest.mod; cp go.sum $(TOOLS)/newest.sum
+	$(GO) get -modfile=$(TOOLS)/newest.mod -u -t ./...
+	$(GO) test -modfile=$(TOOLS)/newest.mod ./...
 
 .PHONY: vuln
 vuln: ## govulncheck: known vulnerabilities that this code can reach

@@ -1,0 +1,112 @@
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// consumer is a module of somebody else's that imports these packages.
+type consumer struct {
+	t   *testing.T
+	dir string
+}
+
+func newConsumer(t *testing.T, source string) consumer {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := consumer{t, t.TempDir()}
+	c.write("go.mod", "module example.com/consumer\n\ngo 1.25.0\n\nrequire "+module+" v0.0.0\n\nreplace "+module+" => "+root+"\n")
+	c.write("main.go", source)
+	c.run("mod", "tidy")
+	return c
+}
+
+func (c consumer) write(name, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c consumer) run(args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), "go", args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// modules returns the modules, other than this one, whose packages are
+// compiled into the consumer.
+func (c consumer) modules() []string {
+	c.t.Helper()
+	lines := strings.Fields(c.run("list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./..."))
+	slices.Sort(lines)
+	return slices.DeleteFunc(slices.Compact(lines), func(m string) bool {
+		return m == module || m == "example.com/consumer"
+	})
+}
+
+func (c consumer) file(name string) string {
+	c.t.Helper()
+	b, err := os.ReadFile(filepath.Join(c.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		c.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestAConsumerOfCoreTakesNothingAlong(t *testing.T) {
+	c := newConsumer(t, `package main
+
+import "github.com/floodgate-go/floodgate/core"
+
+func main() { _ = core.PerSecond(1) }
+`)
+	if got := c.modules(); len(got) != 0 {
+		t.Errorf("compiles %v", got)
+	}
+	if text := c.file("go.mod"); strings.Count(text, "require") != 1 {
+		t.Errorf("go.mod has third-party lines:\n%s", text)
+	}
+	if sum := c.file("go.sum"); sum != "" {
+		t.Errorf("go.sum has lines:\n%s", sum)
+	}
+}
+
+func TestAConsumerOfHTTPLimitTakesHttpsnoopAlong(t *testing.T) {
+	c := newConsumer(t, `package main
+
+import (
+	"net/http"
+	"time"
+
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func main() {
+	_ = core.PerSecond(1)
+	_ = httplimit.PerIP(1, time.Second)(http.NotFoundHandler())
+}
+`)
+	if got, want := c.modules(), []string{"github.com/felixge/httpsnoop"}; !slices.Equal(got, want) {
+		t.Errorf("compiles %v, want %v", got, want)
+	}
+	for line := range strings.Lines(c.file("go.sum")) {
+		if !strings.HasPrefix(line, "github.com/felixge/httpsnoop ") {
+			t.Errorf("go.sum has another module: %s", line)
+		}
+	}
+}
