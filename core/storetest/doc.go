@@ -1,0 +1,11 @@
+// Package storetest is what every core.Store must pass: recorded decisions of
+// other software, a comparison with a plain model, and tests of what the
+// contract promises under concurrency and for odd input.
+//
+//	func TestVectors(t *testing.T)     { storetest.Vectors(t, newStore) }
+//	func TestConformance(t *testing.T) { storetest.Run(t, newStore) }
+//
+// where newStore is a [Factory]:
+//
+//	func newStore(t testing.TB, clock func() time.Time) core.Store { ... }
+package storetest

@@ -1,0 +1,37 @@
+package storetest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+)
+
+// A store's own test file has these two tests.
+func Example() {
+	newStore := func(_ testing.TB, clock func() time.Time) core.Store {
+		return core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))
+	}
+	tests := []func(t *testing.T){
+		func(t *testing.T) { storetest.Vectors(t, newStore) }, // TestVectors
+		func(t *testing.T) { storetest.Run(t, newStore) },     // TestConformance
+	}
+	fmt.Println(len(tests), "tests")
+	// Output: 2 tests
+}
+
+// A store that takes several keys one by one says so.
+func ExampleGivesBack() {
+	_ = func(t *testing.T, newStore storetest.Factory) {
+		storetest.Run(t, newStore, storetest.GivesBack(), storetest.KeepsTime())
+	}
+}
+
+func ExampleClock() {
+	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
+	clock.Advance(1500 * time.Millisecond)
+	fmt.Println(clock.Now().UnixMilli())
+	// Output: 1700000001500
+}

@@ -1,0 +1,189 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// model compares random sequences of operations with the model's.
+func (s *suite) model(t *testing.T) {
+	clock := NewClock(start())
+	store := s.new(t, clock.Now)
+	rapid.Check(t, func(r *rapid.T) {
+		clock.Set(start()) // no key of an earlier sequence is used again
+		p := &play{r: r, clock: clock, states: map[string][]*modelLimit{}}
+		for i := range rapid.IntRange(1, 3).Draw(r, "rules") {
+			p.rules = append(p.rules, core.StoreRule{Name: fmt.Sprintf("r%d", i), Limits: drawLimits(r)})
+		}
+		bound, err := store.Bind(uniqueName(), p.rules)
+		if err != nil {
+			r.Fatalf("Bind: %v", err)
+		}
+		p.counter = &counter{t, bound, p.rules}
+		r.Repeat(map[string]func(*rapid.T){
+			"take":    func(r *rapid.T) { p.r = r; p.take(false) },
+			"again":   func(r *rapid.T) { p.r = r; p.take(false) },
+			"peek":    func(r *rapid.T) { p.r = r; p.take(true) },
+			"refund":  func(r *rapid.T) { p.r = r; p.refund() },
+			"reset":   func(r *rapid.T) { p.r = r; p.forget() },
+			"advance": func(r *rapid.T) { p.r = r; p.advance() },
+		})
+	})
+}
+
+// play is one random sequence.
+type play struct {
+	*counter
+	r      *rapid.T
+	clock  *Clock
+	rules  []core.StoreRule
+	states map[string][]*modelLimit
+	taken  []*core.Batch
+}
+
+func drawLimits(r *rapid.T) []core.Limit {
+	windows := []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, time.Minute, 366 * 24 * time.Hour}
+	var limits []core.Limit
+	for range rapid.IntRange(1, 3).Draw(r, "limits") {
+		l := core.Limit{
+			Quota:     rapid.Int64Range(0, 7).Draw(r, "quota"),
+			Window:    rapid.SampledFrom(windows).Draw(r, "window"),
+			Algorithm: rapid.SampledFrom(algorithms).Draw(r, "algorithm"),
+		}
+		switch l.Algorithm {
+		case core.FixedWindow, core.SlidingWindow:
+			l.Aligned = rapid.Bool().Draw(r, "aligned")
+		case core.TokenBucket:
+			l.Burst = rapid.Int64Range(0, 9).Draw(r, "burst")
+		case core.BucketedWindow:
+			l.Precision = l.Window
+			if l.Window > time.Millisecond {
+				l.Precision = l.Window / time.Duration(rapid.SampledFrom([]int{1, 7}).Draw(r, "buckets"))
+				if l.Precision%time.Microsecond != 0 || l.Window%l.Precision != 0 {
+					l.Precision = l.Window / 4
+				}
+			}
+		}
+		if l.Validate() != nil {
+			continue
+		}
+		if !slices.ContainsFunc(limits, func(o core.Limit) bool {
+			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned
+		}) {
+			limits = append(limits, l)
+		}
+	}
+	if len(limits) == 0 {
+		limits = append(limits, core.PerMinute(3))
+	}
+	return limits
+}
+
+func (p *play) state(item core.Item) []*modelLimit {
+	name := fmt.Sprint(item.Rule, " ", string(item.Key))
+	if p.states[name] == nil {
+		for _, l := range p.rules[item.Rule].Limits {
+			p.states[name] = append(p.states[name], &modelLimit{Limit: l})
+		}
+	}
+	return p.states[name]
+}
+
+func (p *play) now() int64 { return p.clock.Now().UnixMicro() }
+
+func (p *play) drawItems() []core.Item {
+	var items []core.Item
+	cost := rapid.Int64Range(0, 9).Draw(p.r, "cost")
+	for range rapid.IntRange(1, 3).Draw(p.r, "items") {
+		item := p.item(rapid.IntRange(0, len(p.rules)-1).Draw(p.r, "rule"), rapid.SampledFrom([]string{"", "a", "b"}).Draw(p.r, "key"), cost)
+		if !slices.ContainsFunc(items, func(o core.Item) bool { return o.Rule == item.Rule && string(o.Key) == string(item.Key) }) {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+func (p *play) take(peek bool) {
+	b := &core.Batch{Items: p.drawItems(), Peek: peek}
+	if err := p.bound.Take(context.Background(), b); err != nil {
+		p.r.Fatalf("Take: %v", err)
+	}
+	now, allowed := p.now(), true
+	for _, item := range b.Items {
+		for _, l := range p.state(item) {
+			allowed = allowed && l.admits(now, item.Cost)
+		}
+	}
+	if b.Allowed != allowed {
+		p.r.Fatalf("Allowed is %v, model says %v: %s", b.Allowed, allowed, p.describe(b))
+	}
+	for _, item := range b.Items {
+		if item.At != now {
+			p.r.Fatalf("At is %d, the clock says %d", item.At, now)
+		}
+		for j, l := range p.state(item) {
+			admits, wait := l.admits(now, item.Cost), l.wait(now, item.Cost)
+			if allowed && !peek && item.Cost > 0 {
+				l.charge(now, item.Cost)
+			}
+			want := core.Result{Allowed: admits, Remaining: l.remaining(now), ResetAfter: l.reset(now), RetryAfter: wait}
+			if item.Results[j] != want {
+				p.r.Fatalf("rule %d, key %q, limit %v, cost %d: result %+v, model says %+v", item.Rule, item.Key, l.Limit, item.Cost, item.Results[j], want)
+			}
+		}
+	}
+	if allowed && !peek {
+		p.taken = append(p.taken, b)
+	}
+}
+
+func (p *play) describe(b *core.Batch) string {
+	text := ""
+	for _, item := range b.Items {
+		text += fmt.Sprintf("rule %d (%v), key %q, cost %d: %+v; ", item.Rule, p.rules[item.Rule].Limits, item.Key, item.Cost, item.Results)
+	}
+	return text
+}
+
+func (p *play) refund() {
+	if len(p.taken) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(p.taken)-1).Draw(p.r, "which")
+	b := p.taken[i]
+	p.taken = slices.Delete(p.taken, i, i+1)
+	if err := p.bound.Refund(context.Background(), b); err != nil {
+		p.r.Fatalf("Refund: %v", err)
+	}
+	for _, item := range b.Items {
+		for j, l := range p.state(item) {
+			l.refund(p.now(), item.At, item.Results[j].ResetAfter, item.Cost)
+		}
+	}
+}
+
+// forget resets a key; what was taken of it is not to be refunded any more.
+func (p *play) forget() {
+	items := p.drawItems()[:1]
+	if err := p.bound.Reset(context.Background(), &core.Batch{Items: items}); err != nil {
+		p.r.Fatalf("Reset: %v", err)
+	}
+	delete(p.states, fmt.Sprint(items[0].Rule, " ", string(items[0].Key)))
+	p.taken = nil
+}
+
+func (p *play) advance() {
+	l := p.rules[rapid.IntRange(0, len(p.rules)-1).Draw(p.r, "rule")].Limits[0]
+	steps := []time.Duration{0, time.Microsecond, l.Window - time.Microsecond, l.Window, l.Window + time.Microsecond, 2 * l.Window, l.Window / 3}
+	if l.Quota > 0 {
+		steps = append(steps, l.Window/time.Duration(l.Quota))
+	}
+	p.clock.Advance(rapid.SampledFrom(steps).Draw(p.r, "step"))
+}

@@ -1,0 +1,147 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Factory returns an empty store that takes the time from clock, or from its
+// own clock where that is nil. It registers with t what cleans up after it, and
+// ends the test where it cannot make one.
+type Factory func(t testing.TB, clock func() time.Time) core.Store
+
+// Option says what a store does not promise, and is then not tested for.
+type Option func(*suite)
+
+// GivesBack is for a store that takes several keys one by one, and gives back
+// what it took when a later one refuses: others may be refused meanwhile.
+func GivesBack() Option { return func(s *suite) { s.givesBack = true } }
+
+// KeepsTime is for a store whose clock cannot be set back, because it belongs
+// to a server: what happens then is not tested.
+func KeepsTime() Option { return func(s *suite) { s.keepsTime = true } }
+
+type suite struct {
+	new       Factory
+	givesBack bool
+	keepsTime bool
+}
+
+// Run tests all that [Vectors] does not.
+func Run(t *testing.T, newStore Factory, opts ...Option) {
+	s := &suite{new: newStore}
+	for _, opt := range opts {
+		opt(s)
+	}
+	t.Run("Model", s.model)
+	t.Run("Promises", s.promises)
+	t.Run("Retry", s.retry)
+	t.Run("Refund", s.refunds)
+	t.Run("Clock", s.clockSteps)
+	t.Run("Extremes", s.extremes)
+	t.Run("Keys", s.keys)
+	t.Run("Bind", s.bind)
+	t.Run("Rebind", s.rebind)
+	t.Run("Context", s.context)
+	t.Run("Concurrency", s.concurrency)
+}
+
+// Clock is a clock that a test sets. Its methods may be called concurrently.
+type Clock struct{ micros atomic.Int64 }
+
+// NewClock returns a clock that stands at t.
+func NewClock(t time.Time) *Clock {
+	c := new(Clock)
+	c.Set(t)
+	return c
+}
+
+// Now returns the clock's time.
+func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()) }
+
+// Set sets the clock to t, cut to the microsecond.
+func (c *Clock) Set(t time.Time) { c.micros.Store(t.UnixMicro()) }
+
+// Advance moves the clock by d, backwards where d is negative.
+func (c *Clock) Advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
+
+// start is a time that is no multiple of any window.
+func start() time.Time { return time.UnixMicro(1_764_000_123_456_789) }
+
+// names gives every limiter of a test another name, so that many can share a
+// store.
+var names atomic.Int64
+
+func uniqueName() string { return fmt.Sprintf("t%d", names.Add(1)) }
+
+// counter is one store, bound to rules, as the tests use it.
+type counter struct {
+	t     testing.TB
+	bound core.Bound
+	rules []core.StoreRule
+}
+
+func bindRules(t testing.TB, store core.Store, rules ...core.StoreRule) *counter {
+	t.Helper()
+	bound, err := store.Bind(uniqueName(), rules)
+	if err != nil {
+		t.Fatalf("Bind(%v): %v", rules, err)
+	}
+	return &counter{t, bound, rules}
+}
+
+// one binds a single rule with these limits.
+func one(t testing.TB, store core.Store, limits ...core.Limit) *counter {
+	t.Helper()
+	return bindRules(t, store, core.StoreRule{Name: "r", Limits: limits})
+}
+
+// item makes an item with room for its results.
+func (c *counter) item(rule int, key string, cost int64) core.Item {
+	return core.Item{Rule: rule, Key: []byte(key), Cost: cost, Results: make([]core.Result, len(c.rules[rule].Limits))}
+}
+
+func (c *counter) batch(peek bool, items ...core.Item) *core.Batch {
+	c.t.Helper()
+	b := &core.Batch{Items: items, Peek: peek}
+	if err := c.bound.Take(context.Background(), b); err != nil {
+		c.t.Fatalf("Take: %v", err)
+	}
+	return b
+}
+
+// take takes cost hits for a key of the first rule.
+func (c *counter) take(key string, cost int64) *core.Batch {
+	c.t.Helper()
+	return c.batch(false, c.item(0, key, cost))
+}
+
+func (c *counter) peek(key string, cost int64) *core.Batch {
+	c.t.Helper()
+	return c.batch(true, c.item(0, key, cost))
+}
+
+func (c *counter) refund(b *core.Batch) {
+	c.t.Helper()
+	if err := c.bound.Refund(context.Background(), b); err != nil {
+		c.t.Fatalf("Refund: %v", err)
+	}
+}
+
+func (c *counter) reset(items ...core.Item) {
+	c.t.Helper()
+	if err := c.bound.Reset(context.Background(), &core.Batch{Items: items}); err != nil {
+		c.t.Fatalf("Reset: %v", err)
+	}
+}
+
+// remaining returns what is left of the first rule's first limit.
+func (c *counter) remaining(key string) int64 {
+	c.t.Helper()
+	return c.peek(key, 0).Items[0].Results[0].Remaining
+}

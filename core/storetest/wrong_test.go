@@ -1,0 +1,141 @@
+package storetest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+)
+
+// wrongEnv names the fault of the store that TestWrongStore runs the suite
+// with.
+const wrongEnv = "FLOODGATE_WRONG_STORE"
+
+// wrong is an in-process store with a fault.
+type wrong struct {
+	core.Store
+	fault string
+}
+
+func (w wrong) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	if w.fault == "shares limiters" {
+		limiter = "one for all"
+	}
+	b, err := w.Store.Bind(limiter, rules)
+	return wrongBound{b, w.fault}, err
+}
+
+type wrongBound struct {
+	core.Bound
+	fault string
+}
+
+func (w wrongBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	b, err := w.Bound.Rebind(rules)
+	return wrongBound{b, w.fault}, err
+}
+
+func (w wrongBound) Refund(ctx context.Context, b *core.Batch) error {
+	if w.fault == "forgets refunds" {
+		return nil
+	}
+	return w.Bound.Refund(ctx, b)
+}
+
+func (w wrongBound) Take(ctx context.Context, b *core.Batch) error {
+	switch w.fault {
+	case "charges twice":
+		if err := w.Bound.Take(ctx, b); err != nil || !b.Allowed {
+			return err
+		}
+	case "charges peeks":
+		peek := b.Peek
+		b.Peek = false
+		defer func() { b.Peek = peek }()
+	case "loses a cancelled charge":
+		if ctx.Err() != nil {
+			peek := b.Peek
+			b.Peek = true
+			defer func() { b.Peek = peek }()
+		}
+	case "takes one key after the other":
+		all, allowed := b.Items, true
+		defer func() { b.Items = all; b.Allowed = allowed }()
+		for i := range all {
+			b.Items = all[i : i+1]
+			if err := w.Bound.Take(ctx, b); err != nil {
+				return err
+			}
+			allowed = allowed && b.Allowed
+		}
+		return nil
+	case "looks, then takes":
+		peek := b.Peek
+		b.Peek = true
+		if err := w.Bound.Take(ctx, b); err != nil || !b.Allowed || peek {
+			b.Peek = peek
+			return err
+		}
+		b.Peek = false
+		for range 100 {
+			runtime.Gosched()
+		}
+		_ = w.Bound.Take(ctx, b)
+		b.Allowed = true
+		return nil
+	case "cuts keys":
+		for i := range b.Items {
+			b.Items[i].Key = b.Items[i].Key[:min(250, len(b.Items[i].Key))]
+		}
+	}
+	err := w.Bound.Take(ctx, b)
+	if w.fault == "retry is early" {
+		for _, item := range b.Items {
+			for j := range item.Results {
+				if r := &item.Results[j]; r.RetryAfter > time.Millisecond {
+					r.RetryAfter -= time.Microsecond
+				}
+			}
+		}
+	}
+	return err
+}
+
+var faults = []string{
+	"charges twice", "charges peeks", "forgets refunds", "loses a cancelled charge", "takes one key after the other",
+	"looks, then takes", "cuts keys", "retry is early", "shares limiters",
+}
+
+// TestWrongStore is the suite over a store with a fault, for the test below.
+func TestWrongStore(t *testing.T) {
+	fault := os.Getenv(wrongEnv)
+	if fault == "" {
+		t.Skip("is run by TestTheSuiteFindsFaults, with a fault")
+	}
+	storetest.Run(t, func(t testing.TB, clock func() time.Time) core.Store {
+		return wrong{newMemory(t, clock), fault}
+	})
+}
+
+func TestTheSuiteFindsFaults(t *testing.T) {
+	for _, fault := range faults {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrongStore$", "-rapid.nofailfile")
+			cmd.Env = append(os.Environ(), wrongEnv+"="+fault)
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Errorf("the suite passes a store that %s:\n%s", fault, out)
+			}
+			if !strings.Contains(string(out), "--- FAIL: TestWrongStore") {
+				t.Errorf("the suite ended in another way:\n%s", out)
+			}
+		})
+	}
+}

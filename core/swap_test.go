@@ -1,0 +1,121 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+)
+
+// mapSwapper is the plainest Swapper.
+type mapSwapper struct {
+	mu      sync.Mutex
+	values  map[string]core.SwapValue
+	version int
+}
+
+func newMapSwapper() *mapSwapper { return &mapSwapper{values: map[string]core.SwapValue{}} }
+
+func (m *mapSwapper) Load(_ context.Context, names []string) ([]core.SwapValue, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	values := make([]core.SwapValue, len(names))
+	for i, n := range names {
+		values[i] = m.values[n]
+	}
+	return values, nil
+}
+
+func (m *mapSwapper) Swap(_ context.Context, name string, old core.SwapValue, value []byte, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, fmt.Errorf("ttl %v", ttl)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values[name].Version != old.Version {
+		return false, nil
+	}
+	m.version++
+	m.values[name] = core.SwapValue{Value: value, Version: m.version}
+	return true, nil
+}
+
+func (m *mapSwapper) Delete(_ context.Context, names []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range names {
+		delete(m.values, n)
+	}
+	return nil
+}
+
+func newSwapStore(_ testing.TB, clock func() time.Time) core.Store {
+	// So many take at once in the suite that an attempt fails often.
+	return core.Must(core.NewSwapStore(newMapSwapper(), core.SwapConfig{Clock: clock, Attempts: 10_000}))
+}
+
+func TestVectors(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) { storetest.Vectors(t, newMemory) })
+	t.Run("SwapStore", func(t *testing.T) { storetest.Vectors(t, newSwapStore) })
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) { storetest.Run(t, newMemory) })
+	t.Run("SwapStore", func(t *testing.T) { storetest.Run(t, newSwapStore, storetest.GivesBack()) })
+}
+
+func newMemory(t testing.TB, clock func() time.Time) core.Store {
+	m := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// CASES 105: a value that somebody else has written counts as none.
+func TestForeignStoredValuesAreReplaced(t *testing.T) {
+	rule := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}}}}
+	for _, foreign := range []string{"", "abc", "5 ", "\x01", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x02rest"} {
+		s := newMapSwapper()
+		b, err := core.Must(core.NewSwapStore(s, core.SwapConfig{})).Bind("l", rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.values[core.StoredKey("l", "r", []byte("k"))] = core.SwapValue{Value: []byte(foreign), Version: 0}
+		batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 2)}}}
+		for i := range 4 {
+			if err := b.Take(t.Context(), batch); err != nil || batch.Allowed != (i < 3) {
+				t.Errorf("value %q, take %d: allowed %v, error %v", foreign, i+1, batch.Allowed, err)
+			}
+		}
+	}
+}
+
+// loser is a Swapper for which somebody else is always faster.
+type loser struct{ *mapSwapper }
+
+func (loser) Swap(context.Context, string, core.SwapValue, []byte, time.Duration) (bool, error) {
+	return false, nil
+}
+
+func TestASwapStoreGivesUpAfterItsAttempts(t *testing.T) {
+	l := core.Must(core.New(core.Config{
+		Store: core.Must(core.NewSwapStore(loser{newMapSwapper()}, core.SwapConfig{Attempts: 3})),
+		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}},
+	}))
+	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrContended) || d.Allowed || d.Reason != core.Failed {
+		t.Errorf("decision %v, error %v", d, err)
+	}
+}
+
+func TestNewSwapStoreNamesWhatIsWrong(t *testing.T) {
+	if _, err := core.NewSwapStore(nil, core.SwapConfig{}); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("without a swapper: %v", err)
+	}
+	if _, err := core.NewSwapStore(newMapSwapper(), core.SwapConfig{Attempts: -1}); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("attempts -1: %v", err)
+	}
+}
