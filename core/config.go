@@ -184,14 +184,14 @@ func nilEmbedded(v reflect.Value) string {
 		if !f.Anonymous {
 			continue
 		}
-		switch k := f.Type.Kind(); {
-		case k == reflect.Interface || k == reflect.Pointer:
+		switch f.Type.Kind() {
+		case reflect.Interface, reflect.Pointer:
 			if f.Type.Implements(reflect.TypeFor[Hooks]()) {
 				if name := nilEmbedded(v.Field(i)); name != "" {
 					return f.Name
 				}
 			}
-		case k == reflect.Struct:
+		case reflect.Struct:
 			if name := nilEmbedded(v.Field(i)); name != "" {
 				return name
 			}

@@ -52,17 +52,17 @@ type LimitStatus struct {
 type Reason uint8
 
 const (
-	// WithinLimits: every limit admits the request; it has been charged.
+	// WithinLimits means that every limit admits the request; it has been charged.
 	WithinLimits Reason = iota
-	// OverLimit: at least one limit refuses the request; nothing was charged.
+	// OverLimit means that at least one limit refuses the request; nothing was charged.
 	OverLimit
-	// Skipped: Hooks.ShouldLimit said that the request is not limited.
+	// Skipped means that Hooks.ShouldLimit said that the request is not limited.
 	Skipped
-	// NoRule: no rule applies to the request.
+	// NoRule means that no rule applies to the request.
 	NoRule
-	// BadRequest: a key function or hook found the request at fault.
+	// BadRequest means that a key function or hook found the request at fault.
 	BadRequest
-	// Failed: the store, a key function or a hook failed, and Err tells how.
+	// Failed means that the store, a key function or a hook failed, and Err tells how.
 	Failed
 )
 

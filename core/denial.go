@@ -47,7 +47,8 @@ func DefaultDenial(_ Request, d Decision) Denial {
 }
 
 func (d *Decision) problem() []byte {
-	kind, title, detail := "about:blank", "", ""
+	kind := "about:blank"
+	var title, detail string
 	switch d.Reason {
 	case BadRequest:
 		title, detail = "Bad Request", "The request cannot be understood."

@@ -6,9 +6,9 @@ var (
 	// SkipRule is returned by a KeyFunc to say that its rule does not apply to
 	// the request, as fs.SkipDir says that a directory is left out. It may be
 	// wrapped.
-	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck,revive // named as fs.SkipDir is: an answer, not a failure
+	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
-	// ErrBadRequest, wrapped in the error of a KeyFunc or of a hook, says that
+	// ErrBadRequest is for wrapping: in the error of a KeyFunc or of a hook it says that
 	// the request itself is at fault: it is answered with 400 (or 429, where
 	// one of its other keys is over a limit).
 	ErrBadRequest = errors.New("floodgate: bad request")

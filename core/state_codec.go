@@ -13,9 +13,9 @@ import (
 // has.
 const stateVersion = 1
 
-// encodeStates appends the states to dst.
-func encodeStates(dst []byte, ids []identity, meters []meter, states [][]uint64) []byte {
-	dst = append(dst, stateVersion)
+// encodeStates returns the stored value of the states.
+func encodeStates(ids []identity, meters []meter, states [][]uint64) []byte {
+	dst := []byte{stateVersion}
 	for i, id := range ids {
 		dst = appendIdentity(dst, id)
 		w := states[i]
@@ -51,7 +51,7 @@ func decodeStates(value []byte, ids []identity, meters []meter) [][]uint64 {
 	r := stateReader{rest: value}
 	if r.byte() == stateVersion {
 		for len(r.rest) > 0 && !r.bad {
-			r.state(ids, meters, states)
+			r.state(ids, states)
 		}
 	} else {
 		r.bad = true
@@ -105,7 +105,7 @@ func (r *stateReader) time() int64 {
 }
 
 // state reads one limit's state and keeps it where a limit is still its own.
-func (r *stateReader) state(ids []identity, meters []meter, states [][]uint64) {
+func (r *stateReader) state(ids []identity, states [][]uint64) {
 	kind := r.uvarint(uint64(len(algorithmNames))*2 - 1)
 	stored := Limit{Algorithm: Algorithm(kind >> 1), Aligned: kind&1 == 1}
 	window := r.uvarint(uint64(MaxWindow.Microseconds()))

@@ -195,7 +195,7 @@ func (b *swapBound) store(ctx context.Context, it *swapItem, now int64) (bool, e
 	for i := range it.rule.meters {
 		ttl = max(ttl, it.rule.meters[i].expiry(it.states[i])-now)
 	}
-	value := encodeStates(nil, it.rule.ids, it.rule.meters, it.states)
+	value := encodeStates(it.rule.ids, it.rule.meters, it.states)
 	return b.swapper.Swap(ctx, it.name, it.loaded, value, micros(max(ttl, 1)))
 }
 

@@ -2,7 +2,6 @@ package keyfuncs
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"mime/multipart"
 	"net/url"
@@ -48,8 +47,8 @@ func multipartValue(body []byte, boundary, name string) (string, error) {
 	var o once
 	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {
 		part, err := r.NextRawPart() // no decoding of transfer encodings
-		if errors.Is(err, io.EOF) || err != nil {
-			return o.value, nil
+		if err != nil {
+			return o.value, nil //nolint:nilerr // the end, or malformed from here on
 		}
 		if err := o.field(); err != nil {
 			return "", err
@@ -61,7 +60,7 @@ func multipartValue(body []byte, boundary, name string) (string, error) {
 		if part.FileName() == "" && part.Header.Get("Content-Transfer-Encoding") == "" {
 			b, err := io.ReadAll(part) // of a body that is in memory, and bounded
 			if err != nil {
-				return "", nil
+				return "", nil //nolint:nilerr // cut off: no value
 			}
 			value = string(b)
 		}

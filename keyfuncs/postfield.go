@@ -18,7 +18,6 @@ type postField struct {
 	maxBody    int
 	refuseLong bool
 	normalize  []func(string) (string, error)
-	errs       []error
 }
 
 // PostFieldOption is an option of [PostField].
@@ -119,7 +118,7 @@ func (f *postField) value(r core.Request, body []byte) (string, error) {
 	}
 	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
 	if err != nil {
-		return "", nil
+		return "", nil //nolint:nilerr // a type that nobody can read: no value
 	}
 	switch {
 	case kind == "application/x-www-form-urlencoded":

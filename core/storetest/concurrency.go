@@ -94,7 +94,7 @@ func (s *suite) concurrency(t *testing.T) {
 		current.Store(&counter{t, first, rules})
 		var binding sync.Mutex
 		got := admitted(t, func(g, round int) *core.Batch {
-			c := current.Load().(*counter) //nolint:errcheck // nothing else is stored
+			c := current.Load().(*counter)
 			if g == 0 {
 				binding.Lock()
 				defer binding.Unlock()

@@ -28,16 +28,17 @@ func main() {
 	case err != nil:
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, options); err != nil {
+	if err := run(options); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends, and lets requests under way finish.
-func run(ctx context.Context, o site.Options) error {
+// run serves until the program is told to stop, and lets requests under way
+// finish.
+func run(o site.Options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	s, err := site.New(o, slog.Default(), nil)
 	if err != nil {
 		return err

@@ -1,0 +1,55 @@
+// Package core decides whether a request, or anything else that can be counted,
+// is within its limits. It knows no web framework; the packages below adapters
+// wrap it for net/http and others.
+//
+// # The model
+//
+// A [Limit] is a quota of hits for a window of time, counted by one of five
+// algorithms. A [Rule] is a key function and the limits that apply to each of
+// its keys. A [Limiter] is rules, a store and hooks: for each request it asks
+// the rules for their keys, and takes from all counters in one step: all limits
+// of all keys are charged, or none of them.
+//
+//	limiter, err := core.New(core.Config{
+//		Name: "api",
+//		Rules: []core.Rule{
+//			{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerSecond(10), core.PerHour(240)}},
+//			{Name: "user", Key: keyfuncs.User(currentUser), Limits: []core.Limit{core.PerHour(1000)}},
+//		},
+//	})
+//
+// A [Decision] is what it said, with all that a response header or an audit log
+// needs. Adapters call Check, Deny and Settle (see [Checker]); a program
+// without requests calls Take.
+//
+// # The algorithms
+//
+// Times are whole microseconds and counts whole numbers; nothing is rounded but
+// where the formula says so. A window is half open: a hit of age Window no
+// longer counts. With L the quota, B the burst and W the window:
+//
+//	algorithm         state per key        most hits in any window of length W
+//	sliding_window    16 bytes             2 L
+//	fixed_window      16 bytes             2 L
+//	bucketed_window   W/Precision counts   L
+//	sliding_log       L times              L
+//	token_bucket      16 bytes             B + L
+//
+// [Limit.Guarantees] gives the same as numbers. RetryAfter is exact for all of
+// them: refused a microsecond earlier, allowed then, when nobody else comes.
+// Refused requests change nothing.
+//
+// # Stores
+//
+// [Memory] counts in the process. Another [Store] passes core/storetest;
+// [NewSwapStore] makes one of anything that can compare and swap.
+//
+// A store's error is a decision too: not Allowed, with Reason [Failed], which
+// answers 503.
+//
+// # Several rates for several callers
+//
+// A rule whose key function returns [SkipRule] does not apply to a request: one
+// rule for each plan, each with a key function that skips the others' users,
+// gives every plan its own limits.
+package core
