@@ -8,6 +8,9 @@ import (
 	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
+// The stores of package core are tested here, and not beside their code: what
+// the tests of core import, everybody who imports core has in their go.sum.
+
 func newMemory(t testing.TB, clock func() time.Time) core.Store {
 	m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
 	if err != nil {
@@ -17,6 +20,12 @@ func newMemory(t testing.TB, clock func() time.Time) core.Store {
 	return m
 }
 
-func TestVectors(t *testing.T) { storetest.Vectors(t, newMemory) }
+func TestVectors(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) { storetest.Vectors(t, newMemory) })
+	t.Run("SwapStore", func(t *testing.T) { storetest.Vectors(t, newSwapStore) })
+}
 
-func TestConformance(t *testing.T) { storetest.Run(t, newMemory) }
+func TestConformance(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) { storetest.Run(t, newMemory) })
+	t.Run("SwapStore", func(t *testing.T) { storetest.Run(t, newSwapStore, storetest.GivesBack()) })
+}

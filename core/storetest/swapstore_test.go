@@ -1,4 +1,4 @@
-package core_test
+package storetest_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // mapSwapper is the plainest Swapper.
@@ -57,22 +56,6 @@ func (m *mapSwapper) Delete(_ context.Context, names []string) error {
 func newSwapStore(_ testing.TB, clock func() time.Time) core.Store {
 	// So many take at once in the suite that an attempt fails often.
 	return core.Must(core.NewSwapStore(newMapSwapper(), core.SwapConfig{Clock: clock, Attempts: 10_000}))
-}
-
-func TestVectors(t *testing.T) {
-	t.Run("Memory", func(t *testing.T) { storetest.Vectors(t, newMemory) })
-	t.Run("SwapStore", func(t *testing.T) { storetest.Vectors(t, newSwapStore) })
-}
-
-func TestConformance(t *testing.T) {
-	t.Run("Memory", func(t *testing.T) { storetest.Run(t, newMemory) })
-	t.Run("SwapStore", func(t *testing.T) { storetest.Run(t, newSwapStore, storetest.GivesBack()) })
-}
-
-func newMemory(t testing.TB, clock func() time.Time) core.Store {
-	m := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))
-	t.Cleanup(func() { _ = m.Close() })
-	return m
 }
 
 // CASES 105: a value that somebody else has written counts as none.
