@@ -1,0 +1,110 @@
+package adaptertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Adapter is a framework as the table uses it.
+type Adapter struct {
+	// Serve starts a server for app on a free port of 127.0.0.1, and returns
+	// its address as "127.0.0.1:port". It registers with t what stops it.
+	Serve func(t *testing.T, app App) string
+	// PerIP serves a handler on GET / behind the adapter's one-liner.
+	PerIP func(t *testing.T, quota int64, window time.Duration) string
+	// Flushes says that a handler can send a part of a response.
+	Flushes bool
+	// Hijacks says that a handler can take over the connection.
+	Hijacks bool
+	// Panics says that a handler's panic reaches the server, which survives
+	// it, or the framework's recovery middleware.
+	Panics bool
+}
+
+// App is an application in no framework's words.
+type App struct {
+	// Limits stand before the router's routes, the first outermost.
+	Limits []Limit
+	// User is stored by a middleware before Limits, under UserKey, as the
+	// framework's authentication middlewares do; "" stores none.
+	User string
+	// Recover puts the framework's recovery middleware before Limits.
+	Recover bool
+	// Routes are the routes; patterns have no parameters.
+	Routes []Route
+}
+
+// UserKey is the key of App.User.
+const UserKey = "user"
+
+// Limit is a middleware of the adapter's.
+type Limit struct {
+	Checker core.Checker
+	// Denied, where it is not "", is the body that the adapter's deny option
+	// writes, with status 418, from a handler of the framework's own kind.
+	Denied string
+	// Expose makes the decision readable for the handler.
+	Expose bool
+}
+
+// Route is a route with its own limits, the first outermost.
+type Route struct {
+	Method, Pattern string
+	Limits          []Limit
+	Handler         Handler
+}
+
+// Handler is a handler in no framework's words. An error of type StatusError
+// is returned in the framework's way to return a status as an error, or
+// written, where it has none.
+type Handler func(c Context) error
+
+// StatusError is an error with a status.
+type StatusError int
+
+// Error implements error.
+func (e StatusError) Error() string { return "status error" }
+
+// Context is what a handler works with.
+type Context interface {
+	// Body reads the request's body.
+	Body() ([]byte, error)
+	// Form returns a field of a form, by the framework's own means.
+	Form(name string) string
+	// JSON decodes the body by the framework's own means.
+	JSON(v any) error
+	// Header returns a header of the request.
+	Header(name string) string
+	// SetHeader sets a header of the response.
+	SetHeader(name, value string)
+	// Respond writes status and body.
+	Respond(status int, body string) error
+	// Decision returns the request's decision.
+	Decision() (core.Decision, bool)
+	// Stream writes parts, flushing each. next is called before each part and
+	// ends the response where it returns "".
+	Stream(next func() string) error
+	// Hijack takes over the connection and writes raw to it.
+	Hijack(raw string) error
+}
+
+// Run runs the table.
+func Run(t *testing.T, a Adapter) {
+	for _, group := range []struct {
+		name string
+		run  func(*testing.T, Adapter)
+	}{
+		{"Client address", clientAddress},
+		{"Routes", routes},
+		{"Bodies", bodies},
+		{"Outcomes", outcomes},
+		{"Responses", responses},
+		{"Mounting", mounting},
+		{"Writers", writers},
+		{"Login", login},
+	} {
+		t.Run(group.name, func(t *testing.T) { group.run(t, a) })
+	}
+}

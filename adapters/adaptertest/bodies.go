@@ -1,0 +1,179 @@
+package adaptertest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// byField is an application whose POST /login is limited to n requests for
+// each username in the body, and to 1,000 for each address.
+func byField(t *testing.T, n int64, handler Handler) App {
+	l := limiter(t, core.Config{Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(1000)}},
+		{Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerMinute(n)}},
+	}})
+	return App{Routes: []Route{{Method: http.MethodPost, Pattern: "/login", Limits: []Limit{{Checker: l}}, Handler: handler}}}
+}
+
+const multipartType = "multipart/form-data; boundary=XX"
+
+func multipartBody(name, value string) string {
+	return "--XX\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n--XX--\r\n"
+}
+
+func bodies(t *testing.T, a Adapter) {
+	t.Run("53: the handler gets the body as it came", func(t *testing.T) {
+		c := direct(t, a.Serve(t, byField(t, 1000, func(c Context) error {
+			b, err := c.Body()
+			if err != nil {
+				return err
+			}
+			sum := sha256.Sum256(b)
+			return c.Respond(http.StatusOK, hex.EncodeToString(sum[:]))
+		})))
+		for _, size := range []int{1, 100, 64<<10 - 9, 64 << 10, 1 << 20} {
+			body := "username=" + strings.Repeat("a", size)
+			sum := sha256.Sum256([]byte(body))
+			if got := c.post("/login", body); got.status != http.StatusOK || got.body != hex.EncodeToString(sum[:]) {
+				t.Errorf("%d bytes: status %d, hash %s", len(body), got.status, got.body)
+			}
+		}
+	})
+
+	t.Run("54: the handler parses again", func(t *testing.T) {
+		c := direct(t, a.Serve(t, byField(t, 1000, func(c Context) error {
+			if strings.HasPrefix(c.Header("Content-Type"), "application/json") {
+				var v struct{ Username string }
+				if err := c.JSON(&v); err != nil {
+					return err
+				}
+				return c.Respond(http.StatusOK, v.Username)
+			}
+			return c.Respond(http.StatusOK, c.Form("username"))
+		})))
+		for _, row := range []struct{ contentType, body string }{
+			{"application/x-www-form-urlencoded", "username=alice"},
+			{multipartType, multipartBody("username", "alice")},
+			{"application/json", `{"username":"alice"}`},
+		} {
+			if got := c.do(http.MethodPost, "/login", row.body, "Content-Type", row.contentType); got.body != "alice" {
+				t.Errorf("%s: status %d, body %q", row.contentType, got.status, got.body)
+			}
+		}
+	})
+
+	for _, row := range []struct {
+		name        string
+		contentType string
+		body        func(i int) string
+		query       func(i int) string
+		passed      int // of 6, at 3 each
+	}{
+		{"55: the query is no field of a form", "application/x-www-form-urlencoded", text("username=alice"), numbered("?username=%d"), 3},
+		{"56: the query is no field of a multipart form", multipartType, text(multipartBody("username", "alice")), numbered("?username=%d"), 3},
+		{"fields tell users apart", "application/x-www-form-urlencoded", numbered("username=u%d"), nil, 6},
+		{"multipart fields tell users apart", multipartType, func(i int) string { return multipartBody("username", fmt.Sprint(i)) }, nil, 6},
+		{"JSON fields tell users apart", "application/json", numbered(`{"username":"u%d"}`), nil, 6},
+		{"58: letter case of the name", "application/x-www-form-urlencoded", func(i int) string {
+			return []string{"username", "UserName", "USERNAME"}[i%3] + "=alice"
+		}, nil, 3},
+		{"59: a name twice in JSON is refused", "application/json", numbered(`{"username":"%d","USERNAME":"alice"}`), nil, 0},
+		{"a name twice in a form is refused", "application/x-www-form-urlencoded", numbered("username=%d&username=alice"), nil, 0},
+		{"61: values that are no text share a quota", "application/json", func(i int) string {
+			return []string{`{"username":null}`, `{"username":["a"]}`, `{"username":{"a":1}}`, `{"username":"a"} x`, "\ufeff{}", strings.Repeat("[", 10_000)}[i]
+		}, nil, 3},
+		{"62: types that cannot be read share a quota", "text/plain", numbered("username=u%d"), nil, 3},
+		{"62: the type's letter case", "APPLICATION/JSON", numbered(`{"username":"u%d"}`), nil, 6},
+		{"62: other JSON types", "application/vnd.api+json", numbered(`{"username":"u%d"}`), nil, 6},
+		{"64: too many fields are refused", "application/x-www-form-urlencoded", func(i int) string {
+			return strings.Repeat("a=b&", 10_000) + fmt.Sprintf("username=u%d", i)
+		}, nil, 0},
+		{"65: what is too long shares a quota", "application/x-www-form-urlencoded", func(i int) string {
+			return fmt.Sprintf("username=u%d&pad=", i) + strings.Repeat("x", 64<<10)
+		}, nil, 3},
+		{"71: a file is no value", multipartType, func(i int) string {
+			return "--XX\r\nContent-Disposition: form-data; name=\"username\"; filename=\"f\"\r\n\r\n" + fmt.Sprint(i) + "\r\n--XX--\r\n"
+		}, nil, 3},
+		{"72: a form without an end shares a quota", multipartType, numbered("--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nu%d"), nil, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := direct(t, a.Serve(t, byField(t, 3, ok)))
+			passed := count(6, func(i int) response {
+				query := ""
+				if row.query != nil {
+					query = row.query(i)
+				}
+				return c.do(http.MethodPost, "/login"+query, row.body(i), "Content-Type", row.contentType)
+			})[http.StatusOK]
+			if passed != row.passed {
+				t.Errorf("%d of 6 passed, want %d", passed, row.passed)
+			}
+		})
+	}
+
+	// CASES 69, 70: nothing is inflated, however far it would go.
+	t.Run("69: what is compressed shares a quota", func(t *testing.T) {
+		c := direct(t, a.Serve(t, byField(t, 3, ok)))
+		want(t, count(6, func(i int) response {
+			return c.do(http.MethodPost, "/login", fmt.Sprintf(`{"username":"u%d"}`, i), "Content-Type", "application/json", "Content-Encoding", "gzip")
+		}), 200, 3, 429, 3)
+	})
+
+	// CASES 66, 67, 189
+	t.Run("67: the body of a client over its address limit is not read", func(t *testing.T) {
+		var reads atomic.Int64
+		field := keyfuncs.PostField("username")
+		l := limiter(t, core.Config{Rules: []core.Rule{
+			{Name: "user", Key: func(dst []byte, r core.Request) ([]byte, error) {
+				if _, err := r.Body(1); err == nil {
+					reads.Add(1)
+				}
+				return field(dst, r)
+			}, Limits: []core.Limit{core.PerMinute(1000)}},
+			{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(1)}},
+		}})
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/login", Limits: []Limit{{Checker: l}}, Handler: ok}}}))
+		want(t, count(3, func(int) response { return c.post("/login", "username=alice") }), 200, 1, 429, 2)
+		if got := reads.Load(); got != 1 {
+			t.Errorf("the body was read for %d requests, want 1", got)
+		}
+	})
+
+	t.Run("67: a refused client is not told to go on", func(t *testing.T) {
+		app := byField(t, 1000, ok)
+		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 0)}}
+		status := direct(t, a.Serve(t, app)).raw("POST /login HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\nContent-Type: application/json\r\n\r\n")
+		if status != http.StatusTooManyRequests {
+			t.Errorf("the first response has status %d", status)
+		}
+	})
+
+	t.Run("66: a body that ends early is the client's fault", func(t *testing.T) {
+		addr := a.Serve(t, byField(t, 1000, ok))
+		conn, err := net.DialTimeout("tcp", addr, timeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write([]byte("POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{"))
+		_ = conn.Close()
+		// The server goes on.
+		if got := direct(t, addr).post("/login", "username=alice"); got.status != http.StatusOK {
+			t.Errorf("status %d", got.status)
+		}
+	})
+}
+
+func text(s string) func(int) string { return func(int) string { return s } }
+
+func numbered(format string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(format, i) }
+}

@@ -1,0 +1,165 @@
+package adaptertest
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// timeout ends what hangs; nothing is measured by it.
+const timeout = 20 * time.Second
+
+// client speaks to a server from one local address.
+type client struct {
+	t    *testing.T
+	addr string
+	http *http.Client
+}
+
+func newClient(t *testing.T, addr, local string) *client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: timeout}
+	transport := &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 300}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &client{t, addr, &http.Client{
+		Transport:     transport,
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// direct is a client that connects itself, proxied one that a trusted proxy
+// connects for.
+func direct(t *testing.T, addr string) *client  { return newClient(t, addr, "127.0.0.1") }
+func proxied(t *testing.T, addr string) *client { return newClient(t, addr, "127.0.0.2") }
+
+// response is a response that has been read.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request. header has names and values, one after the other.
+func (c *client) do(method, path, body string, header ...string) response {
+	c.t.Helper()
+	r, err := c.try(method, path, body, header...)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return r
+}
+
+func (c *client) try(method, path, body string, header ...string) (response, error) {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+c.addr+path, reader)
+	if err != nil {
+		return response{}, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return response{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	b, err := io.ReadAll(resp.Body)
+	return response{resp.StatusCode, resp.Header, string(b)}, err
+}
+
+func (c *client) get(path string, header ...string) response {
+	c.t.Helper()
+	return c.do(http.MethodGet, path, "", header...)
+}
+
+// post sends a form.
+func (c *client) post(path, form string, header ...string) response {
+	c.t.Helper()
+	return c.do(http.MethodPost, path, form, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
+}
+
+// raw sends bytes as they are on a new connection and returns the status of
+// the first response.
+func (c *client) raw(text string) int {
+	c.t.Helper()
+	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), "tcp", c.addr)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // of no interest any more
+	_ = conn.SetDeadline(time.Now().Add(timeout))
+	if _, err := io.WriteString(conn, text); err != nil {
+		c.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		c.t.Fatalf("%.40q: %v", text, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only the status counts
+	return resp.StatusCode
+}
+
+// count sends n requests and counts their statuses.
+func count(n int, send func(i int) response) map[int]int {
+	statuses := map[int]int{}
+	for i := range n {
+		statuses[send(i).status]++
+	}
+	return statuses
+}
+
+// want fails where the statuses are not these.
+func want(t *testing.T, got map[int]int, status ...int) {
+	t.Helper()
+	expected := map[int]int{}
+	for i := 0; i < len(status); i += 2 {
+		expected[status[i]] = status[i+1]
+	}
+	if len(got) != len(expected) {
+		t.Fatalf("statuses and how often each came: %v, want %v", got, expected)
+	}
+	for s, n := range expected {
+		if got[s] != n {
+			t.Fatalf("statuses and how often each came: %v, want %v", got, expected)
+		}
+	}
+}
+
+// frozen is a clock that stands still, for windows that do not end meanwhile.
+func frozen() time.Time { return time.Unix(1_764_000_000, 0) }
+
+// limiter makes a limiter whose clock stands still.
+func limiter(t *testing.T, c core.Config) *core.Limiter {
+	t.Helper()
+	if c.Store == nil {
+		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: frozen}))
+	}
+	l, err := core.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// byKey makes a limiter with one rule of n requests a minute.
+func byKey(t *testing.T, key core.KeyFunc, n int64) *core.Limiter {
+	t.Helper()
+	return limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(n)}}}})
+}
+
+func ok(c Context) error { return c.Respond(http.StatusOK, "ok") }
+
+// limited is an application with GET / behind a limiter.
+func limited(c core.Checker) App {
+	return App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: c}}, Handler: ok}}}
+}

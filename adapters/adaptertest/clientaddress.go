@@ -1,0 +1,106 @@
+package adaptertest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// behindProxies keys by the address that the proxy 127.0.0.2 writes in a
+// header.
+func behindProxies(header string) core.KeyFunc {
+	return keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.2/32"), keyfuncs.Header(header))
+}
+
+func clientAddress(t *testing.T, a Adapter) {
+	t.Run("the one-liner counts the peer", func(t *testing.T) {
+		addr := a.PerIP(t, 5, time.Hour)
+		want(t, count(7, func(i int) response {
+			return direct(t, addr).get("/", "X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i))
+		}), 200, 5, 429, 2)
+		want(t, count(1, func(int) response { return proxied(t, addr).get("/") }), 200, 1)
+	})
+
+	// CASES 1, 2, 30
+	for _, name := range []string{
+		"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "Fly-Client-IP", "Fastly-Client-IP",
+		"X-Client-IP", "X-Azure-ClientIP", "X-Appengine-Remote-Addr", "X-Cluster-Client-IP", "Forwarded",
+	} {
+		t.Run("nobody else is believed: "+name, func(t *testing.T) {
+			addr := a.Serve(t, limited(byKey(t, behindProxies(name), 5)))
+			c := direct(t, addr)
+			want(t, count(8, func(i int) response {
+				value := fmt.Sprintf("6.6.6.%d", i)
+				if name == "Forwarded" {
+					value = "for=" + value
+				}
+				return c.get("/", name, value)
+			}), 200, 5, 429, 3)
+		})
+	}
+
+	for _, row := range []struct {
+		name   string // with the number in CASES
+		header string
+		lines  func(i int) []string // names and values
+		passed int                  // of 8, at 5 each
+	}{
+		{"3: what the client prepends", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d, 203.0.113.9", i)}
+		}, 5},
+		{"4: two lines", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i), "X-Forwarded-For", "203.0.113.9"}
+		}, 5},
+		{"6: a malformed last hop, and another header", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", "nonsense", "X-Real-IP", fmt.Sprintf("6.6.6.%d", i)}
+		}, 5},
+		{"7: ports", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("203.0.113.9:%d", 40000+i)}
+		}, 5},
+		{"9: empty parts", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", strings.Repeat(",", i) + ", 203.0.113.9 ,\t,"}
+		}, 5},
+		{"10: no header", "X-Forwarded-For", func(int) []string { return nil }, 5},
+		{"11: spellings of a mapped address", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", []string{"::ffff:1.2.3.4", "::FFFF:102:304", "0:0:0:0:0:ffff:1.2.3.4", "1.2.3.4"}[i%4]}
+		}, 5},
+		{"12: different mapped addresses", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("::ffff:1.2.3.%d", i)}
+		}, 8},
+		{"13: one /64", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("2001:db8:1:2::%d", i)}
+		}, 5},
+		{"14: different /64s", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("2001:db8:1:%d::1", i)}
+		}, 8},
+		{"21: spellings that readers differ on", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", []string{"010.0.0.1", "127.1", "0x7f.1", "1.2.3.4/32", "1.2.3.4."}[i%5]}
+		}, 5},
+		{"24: Forwarded", "Forwarded", func(i int) []string {
+			return []string{"Forwarded", []string{"for=203.0.113.9", `For="203.0.113.9:443"`, "for=203.0.113.9;proto=https;by=10.0.0.1", `for="203.0.113.9:_p"`}[i%4]}
+		}, 5},
+		{"24: Forwarded without an address", "Forwarded", func(i int) []string {
+			return []string{"Forwarded", []string{"for=unknown", "for=_hidden", "by=1.2.3.4", "for=6.6.6.6;for=203.0.113.9"}[i%4]}
+		}, 5},
+		{"27: the other header", "X-Forwarded-For", func(i int) []string {
+			return []string{"Forwarded", fmt.Sprintf("for=6.6.6.%d", i)}
+		}, 5},
+		{"two addresses where one belongs", "X-Real-IP", func(i int) []string {
+			return []string{"X-Real-IP", fmt.Sprintf("6.6.6.%d, 203.0.113.9", i)}
+		}, 5},
+	} {
+		t.Run("behind a proxy: "+row.name, func(t *testing.T) {
+			addr := a.Serve(t, limited(byKey(t, behindProxies(row.header), 5)))
+			c := proxied(t, addr)
+			passed := count(8, func(i int) response { return c.get("/", row.lines(i)...) })[http.StatusOK]
+			if passed != row.passed {
+				t.Errorf("%d of 8 passed, want %d", passed, row.passed)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package adaptertest
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func mounting(t *testing.T, a Adapter) {
+	t.Run("41: a limiter that stands twice in a request's way counts once", func(t *testing.T) {
+		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 5)}
+		c := direct(t, a.Serve(t, App{
+			Limits: []Limit{l},
+			Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{l, l}, Handler: ok}},
+		}))
+		want(t, count(7, func(int) response { return c.get("/") }), 200, 5, 429, 2)
+	})
+
+	t.Run("one limiter on several routes counts them together", func(t *testing.T) {
+		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 3)}
+		c := direct(t, a.Serve(t, App{Routes: []Route{
+			{Method: http.MethodGet, Pattern: "/a", Limits: []Limit{l}, Handler: ok},
+			{Method: http.MethodGet, Pattern: "/b", Limits: []Limit{l}, Handler: ok},
+		}}))
+		want(t, count(6, func(i int) response { return c.get([]string{"/a", "/b"}[i%2]) }), 200, 3, 429, 3)
+	})
+
+	t.Run("the handler reads the decision", func(t *testing.T) {
+		read := func(c Context) error {
+			d, found := c.Decision()
+			if !found || !d.Allowed || d.Rule != "r" || d.Remaining != 4 {
+				return c.Respond(http.StatusInternalServerError, d.String())
+			}
+			return c.Respond(http.StatusOK, "")
+		}
+		c := direct(t, a.Serve(t, App{Routes: []Route{{
+			Method: http.MethodGet, Pattern: "/", Handler: read,
+			Limits: []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 5), Expose: true}},
+		}}}))
+		if got := c.get("/"); got.status != http.StatusOK {
+			t.Errorf("status %d, decision %q", got.status, got.body)
+		}
+	})
+
+	t.Run("176: a rehearsal refuses nobody", func(t *testing.T) {
+		refused := 0
+		hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
+			refused++
+			return core.DefaultDenial(r, d)
+		}}.Hooks()
+		l := limiter(t, core.Config{Rehearsal: true, Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(2)}}}})
+		c := direct(t, a.Serve(t, limited(l)))
+		want(t, count(5, func(int) response { return c.get("/") }), 200, 5)
+		if refused != 3 {
+			t.Errorf("the hook was told of %d requests, want 3", refused)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package adaptertest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// watched is a limiter that gives every request back, and tells what became of
+// each.
+type watched struct {
+	*core.Limiter
+	done chan core.Outcome
+}
+
+func newWatched(t *testing.T) *watched {
+	w := &watched{done: make(chan core.Outcome, 100)}
+	w.Limiter = limiter(t, core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
+		Counts: func(o core.Outcome) bool {
+			o.Header = nil // not to be used later
+			w.done <- o
+			return false
+		},
+	}}})
+	return w
+}
+
+func (w *watched) next(t *testing.T) core.Outcome {
+	t.Helper()
+	select {
+	case o := <-w.done:
+		return o
+	case <-time.After(timeout):
+		t.Fatal("the limiter was not told the outcome")
+		return core.Outcome{}
+	}
+}
+
+func outcomes(t *testing.T, a Adapter) {
+	for _, row := range []struct {
+		name    string
+		handler Handler
+		status  int
+	}{
+		{"a status", func(c Context) error { return c.Respond(http.StatusForbidden, "no") }, 403},
+		{"a status without a body", func(c Context) error { return c.Respond(http.StatusNoContent, "") }, 204},
+		{"a redirect", func(c Context) error {
+			c.SetHeader("Location", "/home")
+			return c.Respond(http.StatusFound, "")
+		}, 302},
+		{"nothing written", func(Context) error { return nil }, 200},
+		{"78: an error with a status", func(Context) error { return StatusError(http.StatusUnauthorized) }, 401},
+		{"a server error", func(c Context) error { return c.Respond(http.StatusInternalServerError, "") }, 500},
+	} {
+		t.Run("the limiter learns what the client saw: "+row.name, func(t *testing.T) {
+			w := newWatched(t)
+			c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: row.handler}}}))
+			if got := c.get("/").status; got != row.status {
+				t.Fatalf("the client saw %d, want %d", got, row.status)
+			}
+			if o := w.next(t); o.Status != row.status || o.Panicked {
+				t.Errorf("the limiter learnt %+v, want status %d", o, row.status)
+			}
+		})
+	}
+
+	if a.Panics {
+		for _, recovered := range []bool{false, true} {
+			t.Run("82: a panic counts, and goes on", func(t *testing.T) {
+				w := newWatched(t)
+				c := direct(t, a.Serve(t, App{Recover: recovered, Routes: []Route{
+					{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(Context) error { panic(http.ErrAbortHandler) }},
+					{Method: http.MethodGet, Pattern: "/ok", Limits: []Limit{{Checker: w}}, Handler: ok},
+				}}))
+				_, _ = c.try(http.MethodGet, "/", "") // a response or none, as the server has it
+				if o := w.next(t); !o.Panicked || o.Status != http.StatusInternalServerError {
+					t.Errorf("the limiter learnt %+v", o)
+				}
+				if got := c.get("/ok").status; got != http.StatusOK {
+					t.Errorf("the next request: %d", got)
+				}
+			})
+		}
+	}
+
+	t.Run("the outcome has the response's header", func(t *testing.T) {
+		location := make(chan string, 1)
+		l := limiter(t, core.Config{Rules: []core.Rule{{
+			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
+			Counts: func(o core.Outcome) bool {
+				location <- o.Header("Location")
+				return true
+			},
+		}}})
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: func(c Context) error {
+			c.SetHeader("Location", "/login?err=1")
+			return c.Respond(http.StatusFound, "")
+		}}}}))
+		c.get("/")
+		if got := <-location; !strings.HasPrefix(got, "/login") {
+			t.Errorf("Location is %q", got)
+		}
+	})
+}

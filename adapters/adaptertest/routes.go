@@ -1,0 +1,123 @@
+package adaptertest
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func routes(t *testing.T, a Adapter) {
+	t.Run("43: all paths of a route share a quota", func(t *testing.T) {
+		app := App{Routes: []Route{{Method: http.MethodGet, Pattern: "/login", Limits: []Limit{{Checker: byKey(t, keyfuncs.Route(), 2)}}, Handler: ok}}}
+		c := direct(t, a.Serve(t, app))
+		passed := 0
+		for _, target := range []string{
+			"/login", "/login", "/LOGIN", "/login/", "//login", "/%6cogin", "/./login", "/login?x=/health", "/login#", "http://" + c.addr + "/login", "/login",
+		} {
+			if c.raw("GET "+target+" HTTP/1.1\r\nHost: "+c.addr+"\r\nConnection: close\r\n\r\n") == http.StatusOK {
+				passed++
+			}
+		}
+		if passed != 2 {
+			t.Errorf("%d passed, want 2", passed)
+		}
+	})
+
+	t.Run("44: unknown paths are limited where the limiter stands before the router", func(t *testing.T) {
+		app := limited(byKey(t, keyfuncs.Static(""), 1000))
+		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 5)}}
+		c := direct(t, a.Serve(t, app))
+		want(t, count(8, func(i int) response { return c.get(fmt.Sprintf("/x%d", i)) }), 404, 5, 429, 3)
+	})
+
+	t.Run("47: every method is limited", func(t *testing.T) {
+		app := App{Limits: []Limit{{Checker: byKey(t, keyfuncs.Static(""), 1)}}}
+		c := direct(t, a.Serve(t, app))
+		c.do("PROPFIND", "/", "")
+		for _, method := range []string{"PROPFIND", "REPORT", "DELETE", "OPTIONS", "GET", "HEAD"} {
+			if got := c.do(method, "/", "").status; got != http.StatusTooManyRequests && got != http.StatusNotImplemented && got != http.StatusMethodNotAllowed {
+				t.Errorf("%s: status %d", method, got)
+			}
+		}
+	})
+
+	t.Run("48: preflights are not counted, plain OPTIONS is", func(t *testing.T) {
+		l := byKey(t, keyfuncs.ClientIP(), 2)
+		c := direct(t, a.Serve(t, App{
+			Limits: []Limit{{Checker: l}},
+			Routes: []Route{{Method: http.MethodOptions, Pattern: "/api", Handler: ok}, {Method: http.MethodGet, Pattern: "/api", Handler: ok}},
+		}))
+		want(t, count(20, func(int) response {
+			return c.do(http.MethodOptions, "/api", "", "Origin", "https://a.example", "Access-Control-Request-Method", "POST")
+		}), 200, 20)
+		want(t, count(3, func(int) response { return c.do(http.MethodOptions, "/api", "") }), 200, 2, 429, 1)
+	})
+
+	t.Run("the route is the framework's pattern", func(t *testing.T) {
+		var mu sync.Mutex
+		var seen []string
+		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, r.Method()+" "+r.Path()+" "+r.Route())
+			return "", nil
+		}), 5)
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/a/b", Limits: []Limit{{Checker: l}}, Handler: ok}}}))
+		c.get("/a/b?c=d")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(seen) != 1 || seen[0] != "GET /a/b /a/b" && seen[0] != "GET /a/b GET /a/b" {
+			t.Errorf("the limiter saw %q", seen)
+		}
+	})
+
+	t.Run("the user of an earlier middleware", func(t *testing.T) {
+		app := limited(byKey(t, keyfuncs.UserValue(UserKey), 1))
+		app.User = "alice"
+		c := direct(t, a.Serve(t, app))
+		want(t, count(3, func(int) response { return c.get("/") }), 200, 1, 429, 2)
+		app.User = "" // nobody: the rule does not apply
+		c = direct(t, a.Serve(t, app))
+		want(t, count(3, func(int) response { return c.get("/") }), 200, 3)
+	})
+
+	// CASES 38: strings of a framework that uses its buffers again.
+	for name, key := range map[string]core.KeyFunc{
+		"form field": keyfuncs.PostField("v"),
+		"header":     keyfuncs.Header("X-V"),
+		"query":      keyfuncs.Query("v"),
+		"cookie":     keyfuncs.Cookie("v"),
+		"address":    behindProxies("X-Forwarded-For"),
+	} {
+		t.Run("38: keys stay intact: "+name, func(t *testing.T) {
+			var mu sync.Mutex
+			var kept []core.Decision
+			hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
+				mu.Lock()
+				defer mu.Unlock()
+				kept = append(kept, d)
+				return core.DefaultDenial(r, d)
+			}}.Hooks()
+			l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(0)}}}})
+			c := proxied(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: ok}}}))
+			values := []string{"1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4", "5.5.5.5", "6.6.6.6"}
+			for _, v := range values {
+				c.post("/?v="+v, "v="+v, "X-V", v, "Cookie", "v="+v, "X-Forwarded-For", v)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, d := range kept {
+				if want := core.StoredKey("default", "r", append([]byte(values[i]), 0)); d.StoredKey() != want {
+					t.Errorf("request %d: the decision's key is another one afterwards: %s, want %s", i, d.StoredKey(), want)
+				}
+			}
+			if len(kept) != len(values) {
+				t.Errorf("%d requests refused, want %d", len(kept), len(values))
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package httplimit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestAdapter(t *testing.T) {
+	adaptertest.Run(t, adaptertest.Adapter{
+		Serve: func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		PerIP: func(t *testing.T, quota int64, window time.Duration) string {
+			return listen(t, httplimit.PerIP(quota, window)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+		},
+		Flushes: true,
+		Hijacks: true,
+		Panics:  true,
+	})
+}
+
+func listen(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// build makes a ServeMux application.
+func build(app adaptertest.App) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range app.Routes {
+		pattern := r.Pattern
+		if pattern == "/" {
+			pattern = "/{$}"
+		}
+		mux.Handle(r.Method+" "+pattern, wrap(r.Limits, handler(r.Handler)))
+	}
+	h := wrap(app.Limits, mux)
+	if app.User != "" {
+		h = authenticate(app.User, h)
+	}
+	if app.Recover {
+		h = recoverer(h)
+	}
+	return h
+}
+
+func wrap(limits []adaptertest.Limit, h http.Handler) http.Handler {
+	for i := len(limits) - 1; i >= 0; i-- {
+		l := limits[i]
+		var opts []httplimit.Option
+		if l.Denied != "" {
+			opts = append(opts, httplimit.OnDenied(func(w http.ResponseWriter, _ *http.Request, _ core.Decision) {
+				w.WriteHeader(http.StatusTeapot)
+				_, _ = io.WriteString(w, l.Denied)
+			}))
+		}
+		if l.Expose {
+			opts = append(opts, httplimit.ExposeDecision())
+		}
+		h = httplimit.Middleware(l.Checker, opts...)(h)
+	}
+	return h
+}
+
+func authenticate(user string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), adaptertest.UserKey, user))) //nolint:staticcheck // the key that the table knows
+	})
+}
+
+func recoverer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func handler(h adaptertest.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var status adaptertest.StatusError
+		if err := h(exchange{w, r}); errors.As(err, &status) {
+			w.WriteHeader(int(status))
+		} else if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+}
+
+// exchange is a request and its response as the table's handlers see them.
+type exchange struct {
+	w http.ResponseWriter
+	r *http.Request
+}
+
+func (x exchange) Body() ([]byte, error)        { return io.ReadAll(x.r.Body) }
+func (x exchange) Form(name string) string      { return x.r.PostFormValue(name) }
+func (x exchange) JSON(v any) error             { return json.NewDecoder(x.r.Body).Decode(v) }
+func (x exchange) Header(name string) string    { return x.r.Header.Get(name) }
+func (x exchange) SetHeader(name, value string) { x.w.Header().Set(name, value) }
+
+func (x exchange) Respond(status int, body string) error {
+	x.w.WriteHeader(status)
+	if body == "" {
+		return nil
+	}
+	_, err := io.WriteString(x.w, body)
+	return err
+}
+
+func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.r.Context()) }
+
+func (x exchange) Stream(next func() string) error {
+	for part := next(); part != ""; part = next() {
+		if _, err := io.WriteString(x.w, part); err != nil {
+			return err
+		}
+		if err := http.NewResponseController(x.w).Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x exchange) Hijack(raw string) error {
+	conn, _, err := http.NewResponseController(x.w).Hijack()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(conn, raw)
+	return errors.Join(err, conn.Close())
+}
