@@ -1,0 +1,65 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// plain is a response writer that keeps nothing but the header.
+type plain struct{ header http.Header }
+
+func (w *plain) Header() http.Header         { return w.header }
+func (w *plain) Write(b []byte) (int, error) { return len(b), nil }
+func (w *plain) WriteHeader(int)             {}
+
+func bare(http.ResponseWriter, *http.Request) {}
+
+func serveMany(b *testing.B, h http.Handler) {
+	b.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/api", nil)
+	w := &plain{http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		h.ServeHTTP(w, r)
+	}
+}
+
+func BenchmarkMiddleware(b *testing.B) {
+	limited := func(quota int64, h core.Headers) http.Handler {
+		return httplimit.Middleware(newLimiter(b, quota, h))(http.HandlerFunc(bare))
+	}
+	b.Run("bare handler", func(b *testing.B) { serveMany(b, http.HandlerFunc(bare)) })
+	b.Run("no headers", func(b *testing.B) { serveMany(b, limited(core.MaxQuota, core.HeadersOff)) })
+	b.Run("default headers", func(b *testing.B) { serveMany(b, limited(core.MaxQuota, 0)) })
+	b.Run("denied", func(b *testing.B) { serveMany(b, limited(0, 0)) })
+}
+
+// How many allocations a request costs does not depend on the machine.
+func TestAllocations(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		headers core.Headers
+		most    float64
+	}{
+		{"no headers", core.HeadersOff, 0},
+		{"default headers", 0, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := httplimit.Middleware(newLimiter(t, core.MaxQuota, row.headers))(http.HandlerFunc(bare))
+			r := httptest.NewRequest(http.MethodGet, "/api", nil)
+			w := &plain{http.Header{}}
+			got := testing.AllocsPerRun(1000, func() {
+				clear(w.header)
+				h.ServeHTTP(w, r)
+			})
+			if got > row.most && !raceEnabled {
+				t.Errorf("%v allocations a request, at most %v", got, row.most)
+			}
+		})
+	}
+}

@@ -1,0 +1,212 @@
+package httplimit_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func newLimiter(t testing.TB, quota int64, headers core.Headers) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{
+		Headers: headers,
+		Rules:   []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(quota)}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestMisuseIsFoundAtConstruction(t *testing.T) {
+	for name, f := range map[string]func(){
+		"a nil checker":      func() { httplimit.Middleware(nil) },
+		"a nil handler":      func() { httplimit.PerIP(1, time.Second)(nil) },
+		"a window out of it": func() { httplimit.PerIP(1, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f()
+		})
+	}
+}
+
+// CASES 128: without a rule that asks for the outcome, the handler gets the
+// very writer that the server made; else one with the same interfaces.
+func TestTheWriterIsTheServersOwn(t *testing.T) {
+	rec := httptest.NewRecorder()
+	h := httplimit.Middleware(newLimiter(t, 5, 0))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if w != http.ResponseWriter(rec) {
+			t.Errorf("the handler got a %T", w)
+		}
+	}))
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
+}
+
+// outcomeLimiter asks for the outcome of every request.
+func outcomeLimiter(t *testing.T, quota int64, status *atomic.Int64) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(quota)},
+		Counts: func(o core.Outcome) bool {
+			status.Store(int64(o.Status))
+			return true
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// CASES 127, 128
+func TestTheWatchedWriterKeepsItsInterfaces(t *testing.T) {
+	var status atomic.Int64
+	h := httplimit.Middleware(outcomeLimiter(t, 5, &status))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(io.ReaderFrom); !ok {
+			t.Error("the writer has lost ReadFrom")
+		}
+		if _, ok := w.(http.Hijacker); !ok {
+			t.Error("the writer has lost Hijack")
+		}
+		if _, ok := w.(http.Pusher); ok {
+			t.Error("the writer has got Push, which the server's has not")
+		}
+		c := http.NewResponseController(w)
+		if err := c.SetWriteDeadline(time.Now().Add(time.Hour)); err != nil {
+			t.Errorf("SetWriteDeadline: %v", err)
+		}
+		if err := c.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+			t.Errorf("SetReadDeadline: %v", err)
+		}
+		if err := c.EnableFullDuplex(); err != nil {
+			t.Errorf("EnableFullDuplex: %v", err)
+		}
+		w.WriteHeader(http.StatusEarlyHints) // not the last word
+		if _, err := io.Copy(w, strings.NewReader("body")); err != nil {
+			t.Error(err)
+		}
+	}))
+	s := httptest.NewServer(h)
+	defer s.Close()
+	resp, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	s.Close() // waits for the handler
+	if string(body) != "body" || status.Load() != http.StatusOK {
+		t.Errorf("body %q, the limiter learnt status %d", body, status.Load())
+	}
+}
+
+// CASES 130
+func TestManyStreamsOfOneConnection(t *testing.T) {
+	const quota, streams = 100, 250
+	s := httptest.NewUnstartedServer(httplimit.Middleware(newLimiter(t, quota, 0))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	client := s.Client()
+	client.Transport.(*http.Transport).TLSClientConfig.MinVersion = tls.VersionTLS13
+	var passed atomic.Int64
+	var wg sync.WaitGroup
+	for range streams {
+		wg.Go(func() {
+			resp, err := client.Get(s.URL)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = resp.Body.Close()
+			if resp.ProtoMajor != 2 {
+				t.Errorf("spoken was %s", resp.Proto)
+			}
+			if resp.StatusCode == http.StatusOK {
+				passed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if passed.Load() != quota {
+		t.Errorf("%d of %d streams passed, want %d", passed.Load(), streams, quota)
+	}
+}
+
+// CASES 22, 23: a peer without an address is limited all the same.
+func TestAPeerWithoutAnAddress(t *testing.T) {
+	for _, remote := range []string{"", "@", "/run/x.sock", "pipe", "[fe80::1%eth0]:1", "192.0.2.1"} {
+		h := httplimit.Middleware(newLimiter(t, 2, 0))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for i, want := range []int{200, 200, 429} {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = remote
+			r.Header.Set("X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i))
+			rec := httptest.NewRecorder()
+			if h.ServeHTTP(rec, r); rec.Code != want {
+				t.Errorf("peer %q, request %d: status %d, want %d", remote, i+1, rec.Code, want)
+			}
+		}
+	}
+}
+
+// A request that is made by hand may lack what a server always sets.
+func TestARequestMadeByHand(t *testing.T) {
+	key := keyfuncs.Join(keyfuncs.Route(), keyfuncs.Query("q"), keyfuncs.Cookie("c"), keyfuncs.Header("h"), keyfuncs.PostField("f"))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerHour(1)}}}}))
+	h := httplimit.Middleware(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for i, want := range []int{200, 429} {
+		rec := httptest.NewRecorder()
+		if h.ServeHTTP(rec, &http.Request{}); rec.Code != want {
+			t.Errorf("request %d: status %d, want %d", i+1, rec.Code, want)
+		}
+	}
+}
+
+// A panic of a hook is the request's, and leaves nothing behind (CASES 124).
+func TestAHooksPanicIsTheRequests(t *testing.T) {
+	hooks := core.HookFuncs{OnDisallowed: func(core.Request, core.Decision) core.Denial { panic("hook") }}.Hooks()
+	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
+	h := httplimit.Middleware(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	for range 2 {
+		func() {
+			defer func() {
+				if got := recover(); got != "hook" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		}()
+	}
+}
+
+// CASES 49: the CORS middleware outside makes refused responses readable for
+// pages of other sites.
+func TestCORSOutsideReachesRefusedResponses(t *testing.T) {
+	limited := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Access-Control-Expose-Headers", "RateLimit, RateLimit-Policy, Retry-After")
+		limited.ServeHTTP(w, r)
+	})
+	rec := httptest.NewRecorder()
+	if h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil)); rec.Code != 429 || rec.Header().Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("status %d, header %v", rec.Code, rec.Header())
+	}
+}
