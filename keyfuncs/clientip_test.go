@@ -1,0 +1,292 @@
+package keyfuncs_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// Numbers in names are those of CASES.
+func TestThePeersAddress(t *testing.T) {
+	for _, row := range []struct{ name, remote, want string }{
+		{"IPv4", "192.0.2.1:1234", "192.0.2.1"},
+		{"IPv6 is cut to /64", "[2001:db8:1:2:3:4:5:6]:1234", "2001:db8:1:2::/64"},
+		{"17: IPv6 with a dotted tail", "[2001:db8:1:2::1.2.3.4]:1", "2001:db8:1:2::/64"},
+		{"11: mapped IPv4", "[::ffff:192.0.2.1]:1234", "192.0.2.1"},
+		{"NAT64", "[64:ff9b::192.0.2.1]:1234", "192.0.2.1"},
+		{"18: a zone", "[fe80::1%eth0]:1", "fe80::1"},
+		{"18: another address of the link", "[fe80::2%eth0]:1", "fe80::2"},
+		{"23: no port", "192.0.2.1", "192.0.2.1"},
+		{"23: brackets and no port", "[2001:db8::1]", "2001:db8::/64"},
+		{"23: empty", "", "unknown"},
+		{"22: a Unix socket", "@", "unknown"},
+		{"22: a Unix socket with a name", "/run/app.sock", "unknown"},
+		{"no address", "pipe:1", "unknown"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := &request{remote: row.remote, header: headers("X-Forwarded-For", "6.6.6.6", "Forwarded", "for=6.6.6.6", "X-Real-IP", "6.6.6.6")}
+			if got := keyOf(t, keyfuncs.ClientIP(), r); got != row.want {
+				t.Errorf("key %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestAddressesBehindProxies(t *testing.T) {
+	long := strings.Repeat("6.6.6.6, ", 1000)
+	hops := strings.Repeat("10.0.0.1, ", 40)
+	for _, row := range []struct {
+		name, header string
+		lines        []string
+		want         string
+		fallsBack    bool
+	}{
+		{"one hop", "X-Forwarded-For", []string{"203.0.113.9"}, "203.0.113.9", false},
+		{"3: the client prepends", "X-Forwarded-For", []string{"6.6.6.6, 203.0.113.9"}, "203.0.113.9", false},
+		{"two trusted hops", "X-Forwarded-For", []string{"6.6.6.6, 203.0.113.9, 10.0.0.7"}, "203.0.113.9", false},
+		{"all hops trusted", "X-Forwarded-For", []string{"10.0.0.8, 10.0.0.7"}, "10.0.0.8", false},
+		{"4: two lines", "X-Forwarded-For", []string{"6.6.6.6", "203.0.113.9, 10.0.0.7"}, "203.0.113.9", false},
+		{"a trusted line, and the client in the one before", "X-Forwarded-For", []string{"203.0.113.9", "10.0.0.7"}, "203.0.113.9", false},
+		{"6: nonsense", "X-Forwarded-For", []string{"nonsense"}, "10.0.0.1", true},
+		{"6: nonsense behind a trusted hop", "X-Forwarded-For", []string{"6.6.6.6, nonsense, 10.0.0.7"}, "10.0.0.7", true},
+		{"7: a port", "X-Forwarded-For", []string{"203.0.113.9:5678"}, "203.0.113.9", false},
+		{"brackets and a port", "X-Forwarded-For", []string{"[2001:db8::1]:80"}, "2001:db8::/64", false},
+		{"a zone", "X-Forwarded-For", []string{"fe80::1%eth0"}, "fe80::1", false},
+		{"a port that is none", "X-Forwarded-For", []string{"203.0.113.9:x"}, "10.0.0.1", true},
+		{"brackets around IPv4", "X-Forwarded-For", []string{"[203.0.113.9]"}, "10.0.0.1", true},
+		{"an open bracket", "X-Forwarded-For", []string{"[2001:db8::1"}, "10.0.0.1", true},
+		{"9: empty parts", "X-Forwarded-For", []string{",, 203.0.113.9 ,\t,"}, "203.0.113.9", false},
+		{"9: nothing but empty parts", "X-Forwarded-For", []string{" , ,"}, "10.0.0.1", true},
+		{"10: no header", "X-Forwarded-For", nil, "10.0.0.1", true},
+		{"28: long, the client last", "X-Forwarded-For", []string{long + "203.0.113.9"}, "203.0.113.9", false},
+		{"28: long, trusted hops only", "X-Forwarded-For", []string{strings.Repeat("10.0.0.1,", 1000)}, "10.0.0.1", true},
+		{"28: many hops", "X-Forwarded-For", []string{"203.0.113.9, " + hops + "10.0.0.2"}, "10.0.0.1", true},
+		{"28: a megabyte of commas", "X-Forwarded-For", []string{strings.Repeat(",", 1<<20)}, "10.0.0.1", true},
+
+		{"24: for", "Forwarded", []string{"for=203.0.113.9"}, "203.0.113.9", false},
+		{"24: quotes, brackets, port", "Forwarded", []string{`For="[2001:db8::1]:443"`}, "2001:db8::/64", false},
+		{"24: other parameters", "Forwarded", []string{"proto=https;for=203.0.113.9;by=10.0.0.1"}, "203.0.113.9", false},
+		{"24: an obfuscated port", "Forwarded", []string{`for="203.0.113.9:_p"`}, "203.0.113.9", false},
+		{"24: escapes", "Forwarded", []string{`for="203\.0.113.9"`}, "203.0.113.9", false},
+		{"24: unknown", "Forwarded", []string{"for=unknown"}, "10.0.0.1", true},
+		{"24: obfuscated", "Forwarded", []string{"for=_hidden"}, "10.0.0.1", true},
+		{"26: for twice", "Forwarded", []string{"for=6.6.6.6;for=203.0.113.9"}, "10.0.0.1", true},
+		{"a parameter twice", "Forwarded", []string{"for=6.6.6.6;by=a;By=b"}, "10.0.0.1", true},
+		{"a comma in quotes", "Forwarded", []string{`for=203.0.113.9;x="a,b", for=10.0.0.7`}, "203.0.113.9", false},
+		{"an open quote of the client's", "Forwarded", []string{`for="6.6.6.6, for=203.0.113.9`}, "203.0.113.9", false},
+		{"an escaped quote of the client's", "Forwarded", []string{`for="\", for=203.0.113.9`}, "203.0.113.9", false},
+		{"IPv6 without brackets", "Forwarded", []string{`for="2001:db8::1"`}, "10.0.0.1", true},
+		{"white space within", "Forwarded", []string{"for = 203.0.113.9"}, "10.0.0.1", true},
+		{"an unquoted port", "Forwarded", []string{"for=203.0.113.9:80"}, "10.0.0.1", true},
+		{"no for", "Forwarded", []string{"by=203.0.113.9"}, "10.0.0.1", true},
+		{"empty pairs", "Forwarded", []string{";;for=203.0.113.9;"}, "203.0.113.9", false},
+		{"many parameters", "Forwarded", []string{"a=1;b=1;c=1;d=1;e=1;f=1;g=1;h=1;for=203.0.113.9"}, "10.0.0.1", true},
+
+		{"a single address", "X-Real-IP", []string{" 203.0.113.9 "}, "203.0.113.9", false},
+		{"a single address that is trusted", "CF-Connecting-IP", []string{"10.0.0.9"}, "10.0.0.9", false},
+		{"two in one", "X-Real-IP", []string{"6.6.6.6, 203.0.113.9"}, "10.0.0.1", true},
+		{"two lines of one", "X-Real-IP", []string{"6.6.6.6", "203.0.113.9"}, "10.0.0.1", true},
+		{"none", "X-Real-IP", nil, "10.0.0.1", true},
+		{"empty", "X-Real-IP", []string{""}, "10.0.0.1", true},
+	} {
+		t.Run(row.header+" "+row.name, func(t *testing.T) {
+			fallbacks := 0
+			f := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header(row.header),
+				keyfuncs.OnFallback(func(core.Request, error) { fallbacks++ }))
+			r := &request{remote: "10.0.0.1:1", header: headers()}
+			for _, line := range row.lines {
+				r.header.Add(row.header, line)
+			}
+			if got := keyOf(t, f, r); got != row.want {
+				t.Errorf("key %q, want %q", got, row.want)
+			}
+			if (fallbacks == 1) != row.fallsBack || fallbacks > 1 {
+				t.Errorf("told of %d fallbacks", fallbacks)
+			}
+			// CASES 30: the same chain from a peer that is not listed.
+			r.remote = "192.0.2.1:1"
+			if got := keyOf(t, f, r); got != "192.0.2.1" {
+				t.Errorf("from a stranger: key %q", got)
+			}
+		})
+	}
+}
+
+func TestTrustedPrefixes(t *testing.T) {
+	r := func(remote string) *request {
+		return &request{remote: remote, header: headers("X-Real-IP", "203.0.113.9")}
+	}
+	for _, row := range []struct {
+		proxies, remote string
+		trusted         bool
+	}{
+		{"127.0.0.2/32", "127.0.0.2:1", true},
+		{"127.0.0.2", "127.0.0.2:1", true},
+		{"127.0.0.2/32", "[::ffff:127.0.0.2]:1", true}, // CASES 20
+		{"::ffff:127.0.0.2/128", "127.0.0.2:1", true},
+		{"127.0.0.2/32", "127.0.0.3:1", false},
+		{"10.1.2.3/8", "10.9.9.9:1", true},
+		{"fd00::/8", "[fd00::1]:1", true},
+		{"fe80::/10", "[fe80::1%eth0]:1", true},
+		{"192.0.2.1", "[64:ff9b::192.0.2.1]:1", false}, // translated: whoever that is
+	} {
+		f := keyfuncs.ClientIP(keyfuncs.TrustedProxies(row.proxies), keyfuncs.Header("X-Real-IP"))
+		if got := keyOf(t, f, r(row.remote)) == "203.0.113.9"; got != row.trusted {
+			t.Errorf("%s trusts %s: %v", row.proxies, row.remote, got)
+		}
+	}
+	f := keyfuncs.ClientIP(keyfuncs.TrustUnixSocket(), keyfuncs.Header("X-Real-IP"))
+	if got := keyOf(t, f, r("@")); got != "203.0.113.9" {
+		t.Errorf("a trusted Unix socket: %q", got)
+	}
+}
+
+func TestIPv6Prefix(t *testing.T) {
+	for bits, want := range map[int]string{32: "2001:db8::/32", 56: "2001:db8:1::/56", 64: "2001:db8:1:2::/64", 128: "2001:db8:1:2:3:4:5:6"} {
+		if got := keyOf(t, keyfuncs.ClientIP(keyfuncs.IPv6Prefix(bits)), &request{remote: "[2001:db8:1:2:3:4:5:6]:1"}); got != want {
+			t.Errorf("/%d: key %q, want %q", bits, got, want)
+		}
+	}
+}
+
+func TestClientIPNamesWhatIsWrong(t *testing.T) {
+	xff, trusted := keyfuncs.Header("X-Forwarded-For"), keyfuncs.TrustedProxies("10.0.0.0/8")
+	for _, row := range []struct {
+		opts []keyfuncs.ClientIPOption
+		says []string
+	}{
+		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(0)}, []string{"IPv6Prefix", "0", "32 to 128"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(31)}, []string{"31"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(129)}, []string{"129"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(-1)}, []string{"-1"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.TrustedProxies("10.0.0.0/33", "nonsense"), xff}, []string{`"10.0.0.0/33"`, `"nonsense"`}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.TrustedProxies("::ffff:0:0/64"), xff}, []string{"::ffff:0:0/64"}},
+		{[]keyfuncs.ClientIPOption{xff}, []string{"X-Forwarded-For", "TrustedProxies"}},
+		{[]keyfuncs.ClientIPOption{trusted}, []string{"Header"}},
+		{[]keyfuncs.ClientIPOption{trusted, xff, keyfuncs.Header("Forwarded")}, []string{"exactly one", "Forwarded"}},
+		{[]keyfuncs.ClientIPOption{nil}, []string{"nil"}},
+	} {
+		_, err := keyfuncs.NewClientIP(row.opts...)
+		if !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%v: error %v", row.says, err)
+			continue
+		}
+		for _, s := range row.says {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("error %q does not say %q", err, s)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("ClientIP does not panic")
+		}
+	}()
+	keyfuncs.ClientIP(trusted)
+}
+
+func TestAnOptionIsNoKeyFunction(t *testing.T) {
+	if _, err := keyfuncs.IPv6Prefix(64)(nil, &request{}); err == nil {
+		t.Error("an option of ClientIP gives a key")
+	}
+}
+
+// CASES 28
+func TestAddressesAllocateNothing(t *testing.T) {
+	proxied := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+	huge := &request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", strings.Repeat("6.6.6.6,", 110_000))}
+	dst := make([]byte, 0, 64)
+	for name, f := range map[string]func(){
+		"the peer":      func() { _, _ = keyfuncs.ClientIP()(dst, huge) },
+		"a huge header": func() { _, _ = proxied(dst, huge) },
+	} {
+		most := 0.0
+		if name == "the peer" {
+			most = 3 // of making the key function
+		}
+		if got := testing.AllocsPerRun(100, f); got > most {
+			t.Errorf("%s: %v allocations", name, got)
+		}
+	}
+}
+
+func FuzzXForwardedFor(f *testing.F) {
+	for _, s := range []string{"203.0.113.9", "6.6.6.6, [::1]:80,,", "a, 1.2.3.4:x", strings.Repeat(",", 5000)} {
+		f.Add(s, s)
+	}
+	fuzzHeader(f, "X-Forwarded-For")
+}
+
+func FuzzForwarded(f *testing.F) {
+	for _, s := range []string{"for=203.0.113.9", `for="[::1]:80";by=_x, for="a\"b"`, `for="`, "for=a;for=b", `\",`} {
+		f.Add(s, s)
+	}
+	fuzzHeader(f, "Forwarded")
+}
+
+// fuzzHeader: whatever a client sends, a trusted proxy that appends its address
+// decides the key, and so does the peer where nobody is trusted.
+func fuzzHeader(f *testing.F, name string) {
+	f.Helper()
+	key := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header(name))
+	appended := "203.0.113.9"
+	if name == "Forwarded" {
+		appended = "for=203.0.113.9"
+	}
+	f.Fuzz(func(t *testing.T, first, second string) {
+		r := &request{remote: "192.0.2.1:1", header: headers(name, first, name, second)}
+		if got := keyOf(t, key, r); got != "192.0.2.1" {
+			t.Errorf("from a stranger: key %q", got)
+		}
+		r.remote = "10.0.0.1:1"
+		keyOf(t, key, r) // whatever it is
+		r.header = headers(name, first, name, second+", "+appended)
+		if got := keyOf(t, key, r); got != "203.0.113.9" {
+			t.Errorf("%q: key %q", second, got)
+		}
+	})
+}
+
+func BenchmarkClientIP(b *testing.B) {
+	proxied := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+	for name, row := range map[string]struct {
+		f core.KeyFunc
+		r *request
+	}{
+		"peer IPv4":       {keyfuncs.ClientIP(), &request{remote: "192.0.2.1:1234"}},
+		"peer IPv6":       {keyfuncs.ClientIP(), &request{remote: "[2001:db8:1:2:3:4:5:6]:1234"}},
+		"X-Forwarded-For": {proxied, &request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", "6.6.6.6, 203.0.113.9")}},
+		"110,000 hops":    {proxied, &request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", strings.Repeat("10.6.6.6,", 110_000))}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			dst := make([]byte, 0, 64)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = row.f(dst, row.r)
+			}
+		})
+	}
+}
+
+func ExampleClientIP() {
+	show := func(f core.KeyFunc, remote, forwardedFor string) {
+		key, _ := f(nil, &request{remote: remote, header: headers("X-Forwarded-For", forwardedFor)})
+		fmt.Printf("%s\n", key)
+	}
+	// Nobody in front: the peer is the client, whatever it says.
+	show(keyfuncs.ClientIP(), "198.51.100.7:4711", "6.6.6.6")
+	// Behind proxies of 10.0.0.0/8, which append to X-Forwarded-For.
+	behind := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+	show(behind, "10.0.0.2:4711", "6.6.6.6, 203.0.113.9")
+	show(behind, "10.0.0.2:4711", "2001:db8:1:2:3:4:5:6")
+	show(behind, "198.51.100.7:4711", "203.0.113.9")
+	// Output:
+	// 198.51.100.7
+	// 203.0.113.9
+	// 2001:db8:1:2::/64
+	// 198.51.100.7
+}

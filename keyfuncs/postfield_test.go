@@ -1,0 +1,234 @@
+package keyfuncs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+const (
+	formType      = "application/x-www-form-urlencoded"
+	multipartType = "multipart/form-data; boundary=XX"
+	jsonType      = "application/json"
+)
+
+func part(disposition, value string) string {
+	return "--XX\r\nContent-Disposition: form-data; " + disposition + "\r\n\r\n" + value + "\r\n"
+}
+
+// Numbers in names are those of CASES.
+func TestPostField(t *testing.T) {
+	const bad = "<bad request>"
+	for _, row := range []struct{ name, contentType, body, want string }{
+		{"form", formType, "a=b&username=alice&c=d", "alice"},
+		{"form, the only field", formType, "username=alice", "alice"},
+		{"form, escapes", formType, "user%6eame=al%20ice+x", "al ice x"},
+		{"form, no value", formType, "username", ""},
+		{"form, empty value", formType, "username=", ""},
+		{"form, absent", formType, "user=alice", ""},
+		{"form, a malformed escape", formType, "username=%zz", "%zz"},
+		{"form, with a charset", formType + "; charset=utf-8", "username=alice", "alice"},
+		{"58: another case", formType, "UserName=alice", "alice"},
+		{"form, twice", formType, "username=a&username=b", bad},
+		{"form, twice in different case", formType, "username=a&USERNAME=b", bad},
+		{"form, twice the same", formType, "username=a&username=a", bad},
+		{"64: 10,001 fields", formType, strings.Repeat("a=b&", 10_000) + "username=alice", bad},
+		{"multipart", multipartType, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
+		{"multipart, twice", multipartType, part(`name="username"`, "a") + part(`name="Username"`, "b") + "--XX--\r\n", bad},
+		{"71: a file", multipartType, part(`name="username"; filename="f"`, "alice") + "--XX--\r\n", ""},
+		{"72: no end", multipartType, part(`name="other"`, "x") + part(`name="username"`, "alice"), ""},
+		{"72: many parts", multipartType, strings.Repeat(part(`name="x"`, ""), 1001), bad},
+		{"72: a long header", multipartType, "--XX\r\nX: " + strings.Repeat("x", 60_000) + "\r\n", ""},
+		{"multipart, no boundary", "multipart/form-data", part(`name="username"`, "alice"), ""},
+		{"JSON", jsonType, `{"a":[1,{"username":"x"}],"username":"alice","b":{"username":"y"}}`, "alice"},
+		{"62: JSON, any case of the type", "APPLICATION/JSON", `{"username":"alice"}`, "alice"},
+		{"62: JSON of another type", "application/vnd.api+json", `{"username":"alice"}`, "alice"},
+		{"62: no JSON", "text/plain", `{"username":"alice"}`, ""},
+		{"62: no type", "", `{"username":"alice"}`, ""},
+		{"62: a malformed type", "application/json;;;", `{"username":"alice"}`, ""},
+		{"62: UTF-16", jsonType + ";charset=utf-16", "\xfe\xff\x00{\x00}", ""},
+		{"59: JSON, twice", jsonType, `{"username":"bob","username":"alice"}`, bad},
+		{"59: JSON, twice in different case", jsonType, `{"username":"bob","USERNAME":"alice"}`, bad},
+		{"59: JSON, twice, once without a value", jsonType, `{"username":null,"username":"alice"}`, bad},
+		{"59: JSON, escaped name", jsonType, `{"user\u006eame":"alice"}`, "alice"},
+		{"61: a number", jsonType, `{"username":1e309}`, "1e309"},
+		{"61: a boolean", jsonType, `{"username":true}`, "true"},
+		{"61: null", jsonType, `{"username":null}`, ""},
+		{"61: an array", jsonType, `{"username":["alice"]}`, ""},
+		{"61: an object", jsonType, `{"username":{"username":"a"}}`, ""},
+		{"61: a lone surrogate", jsonType, `{"username":"\ud800"}`, "\ufffd"},
+		{"61: deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`, ""},
+		{"61: not deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `}`, "alice"},
+		{"61: a byte order mark", jsonType, "\ufeff" + `{"username":"alice"}`, ""},
+		{"61: something behind it", jsonType, `{"username":"alice"} x`, ""},
+		{"61: cut off", jsonType, `{"username":"alice"`, ""},
+		{"JSON, an array", jsonType, `[{"username":"alice"}]`, ""},
+		{"JSON, a text", jsonType, `"username"`, ""},
+		{"JSON, nothing", jsonType, ``, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := &request{header: headers(), body: row.body}
+			if row.contentType != "" {
+				r.header = headers("Content-Type", row.contentType)
+			}
+			key, err := keyfuncs.PostField("username")(nil, r)
+			if row.want == bad {
+				if !errors.Is(err, core.ErrBadRequest) {
+					t.Errorf("key %q, error %v, want a bad request", key, err)
+				}
+			} else if err != nil || string(key) != row.want {
+				t.Errorf("key %q, error %v, want %q", key, err, row.want)
+			}
+		})
+	}
+}
+
+func TestPostFieldOptions(t *testing.T) {
+	form := func(body string) *request { return &request{header: headers("Content-Type", formType), body: body} }
+	long := form("username=alice&pad=" + strings.Repeat("x", 100))
+	if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.MaxBody(100)), long); got != "" {
+		t.Errorf("65: a field of a body that is too long: %q", got)
+	}
+	if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.MaxBody(len(long.body))), long); got != "alice" {
+		t.Errorf("a body of just the length: %q", got)
+	}
+	if _, err := keyfuncs.PostField("username", keyfuncs.MaxBody(100), keyfuncs.RefuseLongBody())(nil, long); !errors.Is(err, core.ErrBadRequest) {
+		t.Errorf("RefuseLongBody: %v", err)
+	}
+	if got := keyOf(t, keyfuncs.PostField("user[name]"), form("user%5Bname%5D=alice")); got != "alice" {
+		t.Errorf("74: user[name]: %q", got)
+	}
+	nested := &request{header: headers("Content-Type", jsonType), body: `{"name":"x","user":{"name":"alice"}}`}
+	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
+		t.Errorf("74: a path: %q", got)
+	}
+	nested.body = `{"user":{"name":"x"},"user":{"name":"alice"}}`
+	if _, err := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))(nil, nested); !errors.Is(err, core.ErrBadRequest) {
+		t.Errorf("59: an object of the path twice: %v", err)
+	}
+
+	normal := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.TrimSpace), keyfuncs.Normalize(keyfuncs.FoldCase))
+	for _, spelling := range []string{"alice", "ALICE", "+aLiCe%20", "%09alice%0D%0A"} {
+		if got, want := keyOf(t, normal, form("username="+spelling)), keyOf(t, normal, form("username=alice")); got != want {
+			t.Errorf("76: %q has the key %q, want %q", spelling, got, want)
+		}
+	}
+	if got := keyOf(t, normal, form("username=%20%ff%20")); got != " \xff " {
+		t.Errorf("76: what cannot be normalised: %q", got)
+	}
+
+	compressed := form("username=alice")
+	compressed.header.Set("Content-Encoding", "gzip")
+	if got := keyOf(t, keyfuncs.PostField("username"), compressed); got != "" {
+		t.Errorf("69: a compressed body: %q", got)
+	}
+	broken := form("username=alice")
+	broken.bodyErr = errors.New("connection reset")
+	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) {
+		t.Errorf("a body that cannot be read: %v", err)
+	}
+}
+
+// Where url.ParseQuery reads a body without complaint and the field stands
+// once, both read the same.
+func FuzzForm(f *testing.F) {
+	for _, s := range []string{"username=alice", "a=b&user%6eame=%20+", "%zz=1&username", "username=a&username=b", "&&=&username=;"} {
+		f.Add(s)
+	}
+	key := keyfuncs.PostField("username")
+	f.Fuzz(func(t *testing.T, body string) {
+		got, err := key(nil, &request{header: headers("Content-Type", formType), body: body})
+		values, parseErr := url.ParseQuery(body)
+		if parseErr != nil || len(body) > keyfuncs.DefaultMaxBody || len(values) > 900 {
+			return
+		}
+		n, want := 0, ""
+		for name, v := range values {
+			if strings.EqualFold(name, "username") {
+				n, want = n+len(v), v[0]
+			}
+		}
+		switch {
+		case n > 1 && !errors.Is(err, core.ErrBadRequest):
+			t.Errorf("%q: the field stands %d times: key %q, error %v", body, n, got, err)
+		case n == 1 && (err != nil || string(got) != want):
+			t.Errorf("%q: key %q, error %v, want %q", body, got, err, want)
+		case n == 0 && string(got) != "":
+			t.Errorf("%q: key %q", body, got)
+		}
+	})
+}
+
+// What encoding/json decodes into a struct is what we read.
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{`{"username":"alice"}`, `{"username":1,"x":[]}`, `[]`, `{"username":{}}`, `{"username":"a","username":"b"}`, `{"a":`} {
+		f.Add(s)
+	}
+	key := keyfuncs.PostField("username")
+	f.Fuzz(func(t *testing.T, body string) {
+		got, err := key(nil, &request{header: headers("Content-Type", jsonType), body: body})
+		if err != nil && !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("%q: error %v", body, err)
+		}
+		var v struct{ Username string }
+		if err != nil || json.Unmarshal([]byte(body), &v) != nil || v.Username == "" || string(got) == "" {
+			return
+		}
+		if string(got) != v.Username {
+			t.Errorf("%q: key %q, the handler sees %q", body, got, v.Username)
+		}
+	})
+}
+
+func FuzzMultipart(f *testing.F) {
+	f.Add(part(`name="username"`, "alice")+"--XX--\r\n", "XX")
+	f.Add(part(`name="username"; filename=""`, "alice"), "XX")
+	f.Add("--XX\r\n\r\n--XX--", "XX")
+	key := keyfuncs.PostField("username")
+	f.Fuzz(func(t *testing.T, body, boundary string) {
+		_, err := key(nil, &request{header: headers("Content-Type", "multipart/form-data; boundary="+boundary), body: body})
+		if err != nil && !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// FuzzNormalize: what is normal stays so, and equal spellings become one.
+func FuzzNormalize(f *testing.F) {
+	f.Add("Alice")
+	f.Add("ſtraße K")
+	f.Add("\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		folded, err := keyfuncs.FoldCase(s)
+		if (err == nil) != utf8.ValidString(s) {
+			t.Fatalf("%q: error %v", s, err)
+		}
+		if again, _ := keyfuncs.FoldCase(folded); err == nil && again != folded {
+			t.Errorf("%q folds to %q, and that to %q", s, folded, again)
+		}
+		if err == nil && !strings.EqualFold(s, folded) {
+			t.Errorf("%q folds to %q, another word", s, folded)
+		}
+		trimmed, _ := keyfuncs.TrimSpace(s)
+		if again, _ := keyfuncs.TrimSpace(trimmed); again != trimmed {
+			t.Errorf("%q trims to %q, and that to %q", s, trimmed, again)
+		}
+	})
+}
+
+func ExamplePostField() {
+	login := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.TrimSpace), keyfuncs.Normalize(keyfuncs.FoldCase))
+	show(login, &request{header: headers("Content-Type", formType), body: "username=+Alice&password=x"})
+	show(login, &request{header: headers("Content-Type", jsonType), body: `{"username":"alice"}`})
+	show(login, &request{header: headers("Content-Type", "text/plain"), body: "alice"})
+	// Output:
+	// "ALICE" <nil>
+	// "ALICE" <nil>
+	// "" <nil>
+}

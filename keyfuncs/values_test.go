@@ -1,0 +1,195 @@
+package keyfuncs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func TestValues(t *testing.T) {
+	r := &request{
+		method: "post", path: "/login", route: "POST /login",
+		header:  headers("X-Api-Key", "Key", "X-Two", "a", "X-Two", "b", "X-Joined", "a\x00\x00\x00\x01b\x00\x00\x00\x01"),
+		cookies: map[string]string{"session": "s1"},
+		query:   map[string]string{"q": "v"},
+		values:  map[any]any{"user": "alice", "id": 42, "id64": int64(-1), "u": uint(7), "stringer": time.Second, "other": []int{1}, "empty": ""},
+	}
+	for _, row := range []struct {
+		name string
+		f    core.KeyFunc
+		want string
+	}{
+		{"static", keyfuncs.Static("all"), "all"},
+		{"header, by any spelling of its name", keyfuncs.Header("x-api-KEY"), "Key"},
+		{"header that is missing", keyfuncs.Header("X-None"), ""},
+		{"cookie", keyfuncs.Cookie("session"), "s1"},
+		{"cookie that is missing", keyfuncs.Cookie("none"), ""},
+		{"query", keyfuncs.Query("q"), "v"},
+		{"query that is missing", keyfuncs.Query("none"), ""},
+		{"method, case preserved", keyfuncs.Method(), "post"},
+		{"route", keyfuncs.Route(), "POST /login"},
+		{"user", keyfuncs.User(func(core.Request) string { return "bob" }), "bob"},
+		{"user value", keyfuncs.UserValue("user"), "alice"},
+		{"user value, a number", keyfuncs.UserValue("id"), "42"},
+		{"user value, a negative number", keyfuncs.UserValue("id64"), "-1"},
+		{"user value, unsigned", keyfuncs.UserValue("u"), "7"},
+		{"user value, a Stringer", keyfuncs.UserValue("stringer"), "1s"},
+		{"or skip, with a value", keyfuncs.OrSkip(keyfuncs.Query("q")), "v"},
+	} {
+		if got := keyOf(t, row.f, r); got != row.want {
+			t.Errorf("%s: key %q, want %q", row.name, got, row.want)
+		}
+	}
+	for name, f := range map[string]core.KeyFunc{
+		"no user":          keyfuncs.User(func(core.Request) string { return "" }),
+		"no user value":    keyfuncs.UserValue("none"),
+		"empty user value": keyfuncs.UserValue("empty"),
+		"or skip":          keyfuncs.OrSkip(keyfuncs.Query("none")),
+		"joined":           keyfuncs.Join(keyfuncs.Method(), keyfuncs.UserValue("none")),
+	} {
+		if _, err := f(nil, r); !errors.Is(err, core.SkipRule) {
+			t.Errorf("%s: error %v, want SkipRule", name, err)
+		}
+	}
+	if _, err := keyfuncs.UserValue("other")(nil, r); err == nil || errors.Is(err, core.SkipRule) {
+		t.Errorf("a user value that is no text: error %v", err)
+	}
+	if keyOf(t, keyfuncs.Header("X-Two"), r) == keyOf(t, keyfuncs.Header("X-None"), r) {
+		t.Error("two lines make no key")
+	}
+}
+
+func TestWhatCannotBeMadePanics(t *testing.T) {
+	for name, f := range map[string]func(){
+		"Func":      func() { keyfuncs.Func(nil) },
+		"User":      func() { keyfuncs.User(nil) },
+		"UserValue": func() { keyfuncs.UserValue(nil) },
+		"Header":    func() { keyfuncs.Header("") },
+		"Cookie":    func() { keyfuncs.Cookie("") },
+		"Query":     func() { keyfuncs.Query("") },
+		"Join":      func() { keyfuncs.Join() },
+		"Join nil":  func() { keyfuncs.Join(keyfuncs.Method(), nil) },
+		"OrSkip":    func() { keyfuncs.OrSkip(nil) },
+		"PostField": func() { keyfuncs.PostField("") },
+		"MaxBody":   func() { keyfuncs.PostField("f", keyfuncs.MaxBody(0)) },
+		"JSONPath":  func() { keyfuncs.PostField("f", keyfuncs.JSONPath()) },
+		"Normalize": func() { keyfuncs.Normalize(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f()
+		})
+	}
+}
+
+// FuzzJoin: different tuples are different keys (CASES 31, 32).
+func FuzzJoin(f *testing.F) {
+	f.Add("a", "b-c", "a-b", "c")
+	f.Add("2001:db8::1", "bob", "2001:db8:", "1:bob")
+	f.Add("a\x00\x00\x00\x01", "b", "a", "\x00\x00\x00\x01b")
+	f.Add("", "ab", "ab", "")
+	f.Fuzz(func(t *testing.T, a, b, c, d string) {
+		join := func(parts ...string) []byte {
+			var fs []core.KeyFunc
+			for _, p := range parts {
+				fs = append(fs, keyfuncs.Static(p))
+			}
+			key, err := keyfuncs.Join(fs...)(nil, &request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return key
+		}
+		if (a != c || b != d) && bytes.Equal(join(a, b), join(c, d)) {
+			t.Errorf("(%q, %q) and (%q, %q) are one key", a, b, c, d)
+		}
+		if len(a) > 0 && bytes.Equal(join(a), join(a, b)) && b != "" {
+			t.Errorf("(%q) and (%q, %q) are one key", a, a, b)
+		}
+	})
+}
+
+func show(f core.KeyFunc, r core.Request) {
+	key, err := f(nil, r)
+	fmt.Printf("%q %v\n", key, err)
+}
+
+func ExampleUser() {
+	currentUser := func(r core.Request) string {
+		user, _ := r.Value("user").(string)
+		return user
+	}
+	show(keyfuncs.User(currentUser), &request{values: map[any]any{"user": "alice"}})
+	show(keyfuncs.User(currentUser), &request{})
+	// Output:
+	// "alice" <nil>
+	// "" floodgate: the rule does not apply to this request
+}
+
+func ExampleUserValue() {
+	show(keyfuncs.UserValue("user-id"), &request{values: map[any]any{"user-id": 42}})
+	// Output: "42" <nil>
+}
+
+func ExampleHeader() {
+	show(keyfuncs.Header("X-Api-Key"), &request{header: headers("X-Api-Key", "secret")})
+	// Output: "secret" <nil>
+}
+
+func ExampleOrSkip() {
+	// Only requests with an API key are limited by it.
+	show(keyfuncs.OrSkip(keyfuncs.Header("X-Api-Key")), &request{})
+	// Output: "" floodgate: the rule does not apply to this request
+}
+
+func ExampleJoin() {
+	r := &request{remote: "192.0.2.1:80", cookies: map[string]string{"session": "s1"}}
+	show(keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Cookie("session")), r)
+	// Output: "192.0.2.1\x00\x00\x00\ts1\x00\x00\x00\x02" <nil>
+}
+
+func ExampleFunc() {
+	tenant := keyfuncs.Func(func(r core.Request) (string, error) {
+		host := r.HeaderValues("Host")
+		if len(host) != 1 {
+			return "", fmt.Errorf("%w: no host", core.ErrBadRequest)
+		}
+		return host[0], nil
+	})
+	show(tenant, &request{header: headers("Host", "tenant.example")})
+	// Output: "tenant.example" <nil>
+}
+
+func ExampleStatic() {
+	show(keyfuncs.Static("everybody"), &request{})
+	// Output: "everybody" <nil>
+}
+
+func ExampleCookie() {
+	show(keyfuncs.Cookie("session"), &request{cookies: map[string]string{"session": "s1"}})
+	// Output: "s1" <nil>
+}
+
+func ExampleQuery() {
+	show(keyfuncs.Query("tenant"), &request{query: map[string]string{"tenant": "t1"}})
+	// Output: "t1" <nil>
+}
+
+func ExampleMethod() {
+	show(keyfuncs.Method(), &request{method: "GET"})
+	// Output: "GET" <nil>
+}
+
+func ExampleRoute() {
+	show(keyfuncs.Route(), &request{path: "/items/7", route: "GET /items/{id}"})
+	// Output: "GET /items/{id}" <nil>
+}
