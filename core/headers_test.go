@@ -1,0 +1,153 @@
+package core_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func headerText(d core.Decision) string {
+	var b strings.Builder
+	for _, h := range d.AppendHeaders(nil) {
+		fmt.Fprintf(&b, "%s: %s\n", h.Name, h.Value)
+	}
+	return b.String()
+}
+
+func TestHeaderForms(t *testing.T) {
+	limits := []core.Limit{
+		{Name: "burst", Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow},
+		{Name: "daily", Quota: 1000, Window: 24 * time.Hour, Algorithm: core.TokenBucket, Burst: 7},
+	}
+	const draft10 = "Ratelimit-Policy: \"burst\";q=2, \"daily\";q=7;w=86400\nRatelimit: \"burst\";r=1;t=2, \"daily\";r=6;t=87\n"
+	for _, row := range []struct {
+		headers core.Headers
+		want    string
+	}{
+		{0, draft10},
+		{core.HeadersDraft10, draft10},
+		{core.HeadersOff, ""},
+		{core.HeadersDraft03, "Ratelimit-Limit: 2\nRatelimit-Remaining: 1\nRatelimit-Reset: 2\n"},
+		{core.HeadersXSeconds, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 2\n"},
+		{core.HeadersXMillis, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1500\n"},
+		{core.HeadersXEpoch, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1764000125\n"},
+		{core.HeadersDraft10 | core.HeadersXSeconds, draft10 + "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 2\n"},
+	} {
+		c := oneRule(limits...)
+		c.Headers = row.headers
+		if got := headerText(newLimiter(t, c, newClock()).Check(&request{})); got != row.want {
+			t.Errorf("headers %#x:\n%swant\n%s", row.headers, got, row.want)
+		}
+	}
+}
+
+// CASES 111, 112, 120: what a refused client reads is true.
+func TestRetryAfterIsTrue(t *testing.T) {
+	for _, limit := range []core.Limit{
+		{Quota: 3, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow},
+		{Quota: 3, Window: 10 * time.Second}, {Quota: 3, Window: 10 * time.Second, Algorithm: core.TokenBucket},
+	} {
+		c := newClock()
+		l := newLimiter(t, oneRule(limit), c)
+		var d core.Decision
+		for d = l.Check(&request{}); d.Allowed; d = l.Check(&request{}) {
+		}
+		m := regexp.MustCompile(`(?m)^Retry-After: ([1-9][0-9]*)$`).FindStringSubmatch(headerText(d))
+		if m == nil || !strings.Contains(headerText(d), "Cache-Control: no-store") || !strings.Contains(headerText(d), ";r=0;") {
+			t.Fatalf("%v: %s", limit, headerText(d))
+		}
+		seconds, _ := time.ParseDuration(m[1] + "s")
+		if seconds > time.Second {
+			c.advance(seconds - time.Second)
+			if l.Check(&request{}).Allowed {
+				t.Errorf("%v: allowed a second before Retry-After", limit)
+			}
+			c.advance(time.Second)
+		} else {
+			c.advance(seconds)
+		}
+		if !l.Check(&request{}).Allowed {
+			t.Errorf("%v: refused at Retry-After, %v", limit, seconds)
+		}
+	}
+	never := newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})
+	if text := headerText(never); strings.Contains(text, "Retry-After") { // CASES 101
+		t.Errorf("no waiting helps: %s", text)
+	}
+}
+
+// CASES 114: the fields are lists of strings with parameters (RFC 9651).
+func TestFieldsAreStructured(t *testing.T) {
+	item := `"[A-Za-z0-9_.-]+"(;[a-z]+=(0|[1-9][0-9]{0,14}))+`
+	list := regexp.MustCompile(`^` + item + `(, ` + item + `)*$`)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "a", Key: static(""), Limits: []core.Limit{core.PerSecond(core.MaxQuota), {Quota: 1, Window: core.MaxWindow, Algorithm: core.TokenBucket, Burst: 90}}},
+		{Name: "b", Key: static(""), Limits: []core.Limit{core.Per(5, 2*time.Millisecond)}},
+		{Name: "c", Key: fails(core.SkipRule), Limits: []core.Limit{core.PerSecond(1)}},
+	}}, newClock())
+	for range 3 {
+		for _, h := range l.Check(&request{}).AppendHeaders(nil) {
+			if !list.MatchString(h.Value) || strings.Contains(h.Value, `"c"`) {
+				t.Errorf("%s: %s", h.Name, h.Value)
+			}
+		}
+	}
+}
+
+// CASES 122
+func TestDefaultDenial(t *testing.T) {
+	l := newLimiter(t, oneRule(core.Limit{Name: "a", Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow}, core.Limit{Name: "b", Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}, core.Limit{Name: "c", Quota: 9, Window: time.Minute}), newClock())
+	l.Check(&request{})
+	den := core.DefaultDenial(&request{}, l.Check(&request{}))
+	var body map[string]any
+	if err := json.Unmarshal(den.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		"title":             "Too Many Requests",
+		"status":            429.0,
+		"detail":            "Try again in 3600 s.",
+		"violated-policies": []any{"a", "b"},
+	}
+	if den.Status != 429 || !reflect.DeepEqual(body, want) {
+		t.Errorf("%d %v, want %v", den.Status, body, want)
+	}
+	if den := core.DefaultDenial(&request{}, newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})); !json.Valid(den.Body) || !strings.Contains(string(den.Body), "cannot be allowed") {
+		t.Errorf("%s", den.Body)
+	}
+}
+
+func ExampleDecision_AppendHeaders() {
+	limiter := core.Must(core.New(oneRule(core.Limit{Name: "api", Quota: 100, Window: time.Minute, Algorithm: core.FixedWindow})))
+	var buf [8]core.Header
+	for _, h := range limiter.Check(&request{}).AppendHeaders(buf[:0]) {
+		fmt.Printf("%s: %s\n", h.Name, h.Value)
+	}
+	// Output:
+	// Ratelimit-Policy: "api";q=100;w=60
+	// Ratelimit: "api";r=99;t=60
+}
+
+func ExampleDefaultDenial() {
+	limiter := core.Must(core.New(oneRule(core.Limit{Name: "api", Quota: 0, Window: time.Minute})))
+	den := core.DefaultDenial(&request{}, limiter.Check(&request{}))
+	fmt.Println(den.Status, string(den.Body))
+	// Output: 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,"detail":"The request costs more than the quota and cannot be allowed.","violated-policies":["api"]}
+}
+
+func ExampleDecision_Limits() {
+	limiter := core.Must(core.New(oneRule(core.PerSecond(10), core.PerHour(240))))
+	for s := range limiter.Check(&request{}).Limits() {
+		fmt.Println(s.Limit.Name, s.Remaining)
+	}
+	// Output:
+	// r-1s 9
+	// r-1h 239
+}

@@ -1,0 +1,165 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestLimitsText(t *testing.T) {
+	for text, want := range map[string][]core.Limit{
+		"10/s, 120/m, 240/h": {core.PerSecond(10), core.PerMinute(120), core.PerHour(240)},
+		"3/6s":               {core.Per(3, 6*time.Second)},
+		"100/2h":             {core.Per(100, 2*time.Hour)},
+		"5/week":             {core.Per(5, 7*24*time.Hour)},
+		" 0/day ":            {core.PerDay(0)},
+		"7/1500ms":           {core.Per(7, 1500*time.Millisecond)},
+		"2/2 weeks":          nil,
+		"1000/h token_bucket burst=50": {
+			{Quota: 1000, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 50},
+		},
+		"240/h bucketed_window precision=1m name=hourly, 9/s fixed_window aligned": {
+			{Name: "hourly", Quota: 240, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute},
+			{Quota: 9, Window: time.Second, Algorithm: core.FixedWindow, Aligned: true},
+		},
+		"": nil, ",": nil, "10": nil, "10/": nil, "/s": nil, "10/s,": nil, "10/fortnight": nil, "5/mo": nil, "5/month": nil, "5/y": nil,
+		"-1/s": nil, "+1/s": nil, "1.5/s": nil, "1e3/s": nil, "10/0s": nil, "10/-1s": nil, "10 / s": nil, "10/s/m": nil, "10/S": nil, "10/1.5s": nil,
+		"10/s moving_window": nil, "10/s elastic": nil, "10/s burst=5": nil, "10/s token_bucket burst=0": nil, "10/s token_bucket burst=x": nil,
+		"10/s token_bucket token_bucket": nil, "10/s name=a name=b": nil, "10/s name=": nil, "10/s name=é": nil, "10/s precision=1s": nil,
+		"99999999999/s": nil, "9/99999999999999999999s": nil, "9/367d": nil, "10001/s sliding_log": nil, "１/s": nil,
+	} {
+		got, err := core.Limits(text)
+		switch {
+		case want == nil && !errors.Is(err, core.ErrConfig):
+			t.Errorf("%q: limits %v, error %v, want an error", text, got, err)
+		case want == nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", text)):
+			t.Errorf("%q: the error does not tell the text: %v", text, err)
+		case want != nil && (err != nil || !reflect.DeepEqual(got, want)):
+			t.Errorf("%q: %v, error %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func FuzzLimits(f *testing.F) {
+	for _, s := range []string{"10/s, 120/m", "1000/h token_bucket burst=50", "5/week", "240/h bucketed_window precision=1m", "9/s aligned name=x", "3/6 s"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		limits, err := core.Limits(text)
+		if (err == nil) != (len(limits) > 0) {
+			t.Fatalf("%q: %v, %v", text, limits, err)
+		}
+		for _, l := range limits {
+			if err := l.Validate(); err != nil {
+				t.Errorf("%q gives a limit that is not valid: %v", text, err)
+			}
+			_ = l.String()
+		}
+	})
+}
+
+func TestValidateNamesTheField(t *testing.T) {
+	ok := core.PerMinute(5)
+	for _, row := range []struct {
+		change func(*core.Limit)
+		says   []string
+	}{
+		{func(l *core.Limit) { l.Quota = -1 }, []string{"Quota", "-1"}},
+		{func(l *core.Limit) { l.Quota = 1 << 31 }, []string{"Quota", "2147483648"}},
+		{func(l *core.Limit) { l.Quota = 1e18 }, []string{"Quota"}}, // CASES 116
+		{func(l *core.Limit) { l.Window = 0 }, []string{"Window", "0s"}},
+		{func(l *core.Limit) { l.Window = -time.Second }, []string{"Window", "-1s"}},
+		{func(l *core.Limit) { l.Window = time.Microsecond }, []string{"Window", "1µs"}}, // CASES 103
+		{func(l *core.Limit) { l.Window = 367 * 24 * time.Hour }, []string{"Window"}},
+		{func(l *core.Limit) { l.Window = time.Second + 1 }, []string{"Window", "microseconds"}},
+		{func(l *core.Limit) { l.Algorithm = 99 }, []string{"Algorithm", "99"}},
+		{func(l *core.Limit) { l.Burst = 5 }, []string{"Burst", "5"}},
+		{func(l *core.Limit) { l.Algorithm, l.Burst = core.TokenBucket, -1 }, []string{"Burst", "-1"}},
+		{func(l *core.Limit) {
+			l.Algorithm, l.Quota, l.Window, l.Burst = core.TokenBucket, 1, core.MaxWindow, 101
+		}, []string{"Burst", "101", "100 years"}},
+		{func(l *core.Limit) { l.Precision = time.Second }, []string{"Precision"}},
+		{func(l *core.Limit) { l.Algorithm = core.BucketedWindow }, []string{"Precision", "0s"}},
+		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, 7*time.Second }, []string{"Precision", "7s", "divide"}},
+		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Hour }, []string{"Precision", "1h"}},
+		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Millisecond }, []string{"60000 buckets"}},
+		{func(l *core.Limit) { l.Algorithm, l.Aligned = core.SlidingLog, true }, []string{"Aligned"}},
+		{func(l *core.Limit) { l.Algorithm, l.Quota = core.SlidingLog, 10_001 }, []string{"Quota", "10001", "10000"}},
+		{func(l *core.Limit) { l.Name = "a b" }, []string{"Name", `"a b"`}},
+		{func(l *core.Limit) { l.Quota, l.Window = -1, 0 }, []string{"Quota", "Window"}}, // all at once
+	} {
+		l := ok
+		row.change(&l)
+		err := l.Validate()
+		if !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%+v: error %v", l, err)
+			continue
+		}
+		for _, s := range row.says {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("error %q does not say %q", err, s)
+			}
+		}
+	}
+	if err := ok.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGuarantees(t *testing.T) {
+	for _, row := range []struct {
+		limit core.Limit
+		want  core.Guarantees
+	}{
+		{core.PerMinute(10), core.Guarantees{WorstCase: 20, StateWords: 2}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow}, core.Guarantees{WorstCase: 20, StateWords: 2}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3}, core.Guarantees{WorstCase: 13, StateWords: 2}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, core.Guarantees{Exact: true, WorstCase: 10, StateWords: 11}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, core.Guarantees{Exact: true, WorstCase: 10, StateWords: 33}},
+	} {
+		if got := row.limit.Guarantees(); got != row.want {
+			t.Errorf("%v: %+v, want %+v", row.limit, got, row.want)
+		}
+	}
+}
+
+func ExampleLimits() {
+	limits, err := core.Limits("10/s, 1000/h token_bucket burst=50")
+	fmt.Println(limits, err)
+	_, err = core.Limits("5/fortnight")
+	fmt.Println(err)
+	// Output:
+	// [10 per 1s 1000 per 1h (token_bucket, burst 50)] <nil>
+	// limits text "5/fortnight", item 1: floodgate: configuration: window: "fortnight": want a unit such as s, m, h, d or w, or a whole number and a unit
+}
+
+func ExampleLimit() {
+	fmt.Println(core.Limit{Quota: 240, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute})
+	fmt.Println(core.Limit{Quota: 5, Window: 90 * time.Second, Algorithm: core.FixedWindow, Aligned: true})
+	// Output:
+	// 240 per 1h (bucketed_window, precision 1m)
+	// 5 per 90s (fixed_window, aligned)
+}
+
+func ExampleLimit_Validate() {
+	fmt.Println(core.Limit{Quota: -1, Window: time.Minute}.Validate())
+	// Output: floodgate: configuration: Quota: -1: must be from 0 to 2147483647 for sliding_window
+}
+
+func ExampleLimit_Guarantees() {
+	fmt.Println(core.PerMinute(100).Guarantees().WorstCase)
+	fmt.Println(core.Limit{Quota: 100, Window: time.Minute, Algorithm: core.SlidingLog}.Guarantees().WorstCase)
+	// Output:
+	// 200
+	// 100
+}
+
+func ExamplePer() {
+	fmt.Println(core.Per(3, 6*time.Second), core.PerSecond(10), core.PerMinute(120), core.PerHour(240), core.PerDay(1000))
+	// Output: 3 per 6s 10 per 1s 120 per 1m 240 per 1h 1000 per 1d
+}

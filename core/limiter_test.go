@@ -1,0 +1,255 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func twoRules(t testing.TB, c *clock) *core.Limiter {
+	return newLimiter(t, core.Config{Name: "two", Rules: []core.Rule{
+		{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3), core.PerHour(4)}},
+	}}, c)
+}
+
+func TestTakeChargesAllOrNone(t *testing.T) {
+	l, ctx := twoRules(t, newClock()), t.Context()
+	ip, user := core.Hit{Rule: "ip", Key: "a"}, core.Hit{Rule: "user", Key: "u"}
+	for i := range 5 {
+		d, err := l.Take(ctx, 1, ip, user)
+		if err != nil || d.Allowed != (i < 3) {
+			t.Fatalf("take %d: %v, %v", i+1, d, err)
+		}
+	}
+	if got := left(t, l, "ip", "a"); got != 2 {
+		t.Errorf("%d left of the address, want 2: refused requests drain it (CASES 187, 188)", got)
+	}
+	if d, err := l.Take(ctx, 2, ip, ip, ip); err != nil || !d.Allowed || left(t, l, "ip", "a") != 0 {
+		t.Errorf("a counter named three times: %v, %v, %d left", d, err, left(t, l, "ip", "a"))
+	}
+	if d, err := l.Take(ctx, 1); err != nil || !d.Allowed || d.Reason != core.NoRule {
+		t.Errorf("a take of nothing: %v, %v", d, err)
+	}
+}
+
+func TestOddCosts(t *testing.T) {
+	l, ctx, k := twoRules(t, newClock()), t.Context(), core.Hit{Rule: "ip", Key: "k"}
+	for _, row := range []struct {
+		cost    int64
+		allowed bool
+	}{{0, true}, {6, false}, {math.MaxInt64, false}, {math.MaxInt64 - 1, false}, {math.MaxInt64 - 1, false}, {5, true}, {1, false}, {0, true}} {
+		d, err := l.Take(ctx, row.cost, k)
+		if err != nil || d.Allowed != row.allowed {
+			t.Errorf("cost %d: %v, %v", row.cost, d, err)
+		}
+		if row.cost > 5 && d.RetryAfter != core.Never { // CASES 101
+			t.Errorf("cost %d: RetryAfter %v", row.cost, d.RetryAfter)
+		}
+	}
+	if _, err := l.Take(ctx, -1, k); !errors.Is(err, core.ErrNegativeCost) {
+		t.Errorf("cost -1: %v", err)
+	}
+	for name, f := range map[string]func() error{
+		"Take":  func() error { _, err := l.Take(ctx, 1, core.Hit{Rule: "none"}); return err },
+		"Peek":  func() error { _, err := l.Peek(ctx, 1, core.Hit{Rule: "none"}); return err },
+		"Reset": func() error { return l.Reset(ctx, core.Hit{Rule: "none"}) },
+	} {
+		if err := f(); !errors.Is(err, core.ErrUnknownRule) || !strings.Contains(err.Error(), `"none"`) {
+			t.Errorf("%s of an unknown rule: %v", name, err)
+		}
+	}
+}
+
+func TestPeekChargesNothing(t *testing.T) {
+	l, ctx, k := twoRules(t, newClock()), t.Context(), core.Hit{Rule: "ip", Key: "k"}
+	for range 3 {
+		if d, err := l.Peek(ctx, 5, k); err != nil || !d.Allowed || d.Remaining != 5 {
+			t.Fatalf("%v, %v", d, err)
+		}
+	}
+	if d, _ := l.Peek(ctx, 6, k); d.Allowed {
+		t.Error("a peek above the quota is allowed")
+	}
+}
+
+func TestRefundAndReset(t *testing.T) {
+	c := newClock()
+	l, ctx := twoRules(t, c), t.Context()
+	ip, user := core.Hit{Rule: "ip", Key: "k"}, core.Hit{Rule: "user", Key: strings.Repeat("long", 100)}
+	one, _ := l.Take(ctx, 2, ip)
+	both, _ := l.Take(ctx, 3, ip, user)
+	refused, _ := l.Take(ctx, 3, ip, user)
+	peeked, _ := l.Peek(ctx, 1, user)
+	for _, step := range []struct {
+		d        core.Decision
+		ip, user int64
+	}{{refused, 0, 0}, {peeked, 0, 0}, {core.Decision{}, 0, 0}, {both, 3, 3}, {both, 3, 3}, {one, 5, 3}} {
+		if err := l.Refund(ctx, step.d); err != nil {
+			t.Fatal(err)
+		}
+		if i, u := left(t, l, "ip", ip.Key), left(t, l, "user", user.Key); i != step.ip || u != step.user {
+			t.Fatalf("after the refund of %v: %d and %d left, want %d and %d", step.d, i, u, step.ip, step.user)
+		}
+	}
+	old, _ := l.Take(ctx, 5, ip)
+	c.advance(3 * time.Minute)
+	_, _ = l.Take(ctx, 2, ip)
+	if err := l.Refund(ctx, old); err != nil || left(t, l, "ip", "k") != 3 {
+		t.Errorf("a refund into a window that has gone: %v, %d left", err, left(t, l, "ip", "k"))
+	}
+	if err := l.Reset(ctx, ip, user); err != nil || left(t, l, "ip", "k") != 5 {
+		t.Errorf("reset: %v, %d left", err, left(t, l, "ip", "k"))
+	}
+}
+
+func TestTheDecidingLimit(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{
+		{Name: "small", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow},
+		{Name: "large", Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow},
+		{Name: "long", Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
+		{Name: "as-long", Quota: 2, Window: time.Hour, Algorithm: core.SlidingLog},
+	}}}}, newClock())
+	want := func(i int, name string, allowed bool) {
+		t.Helper()
+		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
+		if err != nil || d.Limit.Name != name || d.Allowed != allowed {
+			t.Errorf("take %d: %v, %v, want limit %q", i, d, err, name)
+		}
+	}
+	want(1, "small", true) // 1 of 2 left, first of equals
+	want(2, "small", true)
+	want(3, "long", false) // the longest wait, first of equals
+}
+
+func TestTheStoresErrorIsADecision(t *testing.T) {
+	s := newCounting()
+	s.fault = errFault
+	l := newLimiter(t, core.Config{Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
+	if !errors.Is(err, errFault) || d.Allowed || d.Reason != core.Failed || !errors.Is(d.Err, errFault) {
+		t.Errorf("%v, %v", d, err)
+	}
+	if d := l.Check(&request{}); d.Allowed || !errors.Is(d.Err, errFault) || strings.Contains(d.String(), "10.1.2.3") {
+		t.Errorf("%v", d)
+	}
+	s.fault, s.degraded = nil, true
+	if d := l.Check(&request{}); !d.Allowed || !d.Degraded || !strings.Contains(d.String(), "without the shared counters") {
+		t.Errorf("%v", d)
+	}
+	if got := l.Stats(); got.Failed != 2 || got.Allowed != 1 || got.Degraded != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// CASES 39: these names must not change but with a major version.
+func TestStoredKeysStayWhatTheyAre(t *testing.T) {
+	for _, row := range []struct{ limiter, rule, key, want string }{
+		{"api", "ip", "192.0.2.1\x00", "fg1:api:ip:jMAsCXnmQY9oApfknKGStA"},
+		{"api", "ip", "\x00", "fg1:api:ip:bjQLnP-zepicpUTmu3gKLA"},
+	} {
+		if got := core.StoredKey(row.limiter, row.rule, []byte(row.key)); got != row.want {
+			t.Errorf("%q: %q, want %q", row.key, got, row.want)
+		}
+	}
+	long := strings.Repeat("k", 10_000)
+	for _, key := range []string{"", "192.0.2.1", "a b\r\n", long} {
+		l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: static(key), Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+		want := core.StoredKey("api", "ip", append([]byte(key), 0))
+		taken, _ := l.Take(t.Context(), 1, core.Hit{Rule: "ip", Key: key})
+		if checked := l.Check(&request{}); checked.StoredKey() != want || taken.StoredKey() != want {
+			t.Errorf("%.20q: %q by Check, %q by Take, want %q", key, checked.StoredKey(), taken.StoredKey(), want)
+		}
+		if len(want) > 200 || strings.Trim(want, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:_.-") != "" {
+			t.Errorf("%q has characters that some store refuses", want)
+		}
+	}
+}
+
+// CASES 93, 94
+func TestDecisionsShowNothingOfTheClient(t *testing.T) {
+	key := "alice\r\nlevel=info fake"
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static(key), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	for range 2 {
+		d := l.Check(&request{})
+		if s := d.String() + d.StoredKey(); strings.Contains(s, "alice") || strings.ContainsAny(s, "\r\n") {
+			t.Errorf("%q", s)
+		}
+		if den := l.Deny(&request{}, d); strings.Contains(string(den.Body), "alice") {
+			t.Errorf("%s", den.Body)
+		}
+	}
+}
+
+func ExampleLimiter_Take() {
+	limiter := core.Must(core.New(core.Config{
+		Rules: []core.Rule{
+			{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}},
+		},
+	}))
+	// A job that costs 8 hits, of a tenant and of a user.
+	hits := []core.Hit{{Rule: "tenant", Key: "t1"}, {Rule: "user", Key: "alice"}}
+	for range 2 {
+		d, err := limiter.Take(context.Background(), 8, hits...)
+		fmt.Println(d.Allowed, d.Rule, d.Remaining, err)
+	}
+	// Output:
+	// true user 2 <nil>
+	// false user 2 <nil>
+}
+
+func ExampleLimiter_Peek() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}}}))
+	d, _ := limiter.Peek(context.Background(), 11, core.Hit{Rule: "r", Key: "k"})
+	fmt.Println(d.Allowed, d.Remaining, d.RetryAfter == core.Never)
+	// Output: false 10 true
+}
+
+func ExampleLimiter_Refund() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}}}))
+	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
+	d, _ := limiter.Take(ctx, 4, k)
+	fmt.Println(d.Remaining)
+	_ = limiter.Refund(ctx, d)
+	d, _ = limiter.Peek(ctx, 0, k)
+	fmt.Println(d.Remaining)
+	// Output:
+	// 6
+	// 10
+}
+
+func ExampleLimiter_Reset() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
+	_, _ = limiter.Take(ctx, 1, k)
+	_ = limiter.Reset(ctx, k)
+	d, _ := limiter.Take(ctx, 1, k)
+	fmt.Println(d.Allowed)
+	// Output: true
+}
+
+func ExampleDecision_String() {
+	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{
+		{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow},
+	}}}}))
+	k := core.Hit{Rule: "ip", Key: "192.0.2.1"}
+	d, _ := limiter.Take(context.Background(), 1, k)
+	fmt.Println(d)
+	d, _ = limiter.Take(context.Background(), 2, k)
+	fmt.Println(d)
+	// Output:
+	// limiter "api" allows 1 hit: 0 of 1 left for rule "ip", limit "ip" (1 per 1h (fixed_window)), all again in 1h0m0s
+	// limiter "api" refuses 2 hits: rule "ip", limit "ip" (1 per 1h (fixed_window)) has 0 left, and waiting will not help
+}
+
+func ExampleStoredKey() {
+	fmt.Println(core.StoredKey("api", "ip", []byte("192.0.2.1\x00")))
+	// Output: fg1:api:ip:jMAsCXnmQY9oApfknKGStA
+}

@@ -1,0 +1,96 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func oneRule(limits ...core.Limit) core.Config {
+	return core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
+}
+
+func TestReconfigure(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerMinute(5)), newClock())
+	l.Check(&request{})
+	if err := l.Reconfigure(oneRule(core.PerMinute(10), core.PerHour(3))); err != nil {
+		t.Fatal(err)
+	}
+	d := l.Check(&request{})
+	var got []int64
+	for s := range d.Limits() {
+		got = append(got, s.Remaining)
+	}
+	if len(got) != 2 || got[0] != 8 || got[1] != 2 {
+		t.Errorf("left %v, want 8 of the limit that stayed and 2 of the new one", got)
+	}
+
+	for name, c := range map[string]core.Config{
+		"another name":  {Name: "other", Rules: oneRule(core.PerMinute(1)).Rules},
+		"another store": {Store: core.Must(core.NewMemory(core.MemoryConfig{})), Rules: oneRule(core.PerMinute(1)).Rules},
+		"no rules":      {},
+	} {
+		if err := l.Reconfigure(c); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if d := l.Check(&request{}); !d.Allowed || d.Remaining != 1 {
+		t.Errorf("after refused changes: %v", d)
+	}
+}
+
+// CASES 191: exactly as many are admitted as the highest quota allows, while
+// the limits change all the time.
+func TestReconfigureUnderLoad(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerHour(500)), newClock())
+	var admitted atomic.Int64
+	done := make(chan struct{})
+	var changes sync.WaitGroup
+	changes.Go(func() {
+		for i := int64(0); ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			limits := []core.Limit{core.PerHour(500)}
+			if i%2 == 0 {
+				limits = append(limits, core.PerDay(1000+i), core.Limit{Quota: 1000, Window: time.Hour, Algorithm: core.SlidingLog})
+			}
+			if err := l.Reconfigure(oneRule(limits...)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for range 50 {
+				if l.Check(&request{}).Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(done)
+	changes.Wait()
+	if got := admitted.Load(); got != 500 {
+		t.Errorf("%d admitted, want 500", got)
+	}
+}
+
+func ExampleLimiter_Reconfigure() {
+	limiter := core.Must(core.New(oneRule(core.PerMinute(5))))
+	limiter.Check(&request{})
+	// The quota changes, the count stays.
+	_ = limiter.Reconfigure(oneRule(core.PerMinute(100)))
+	fmt.Println(limiter.Check(&request{}).Remaining)
+	// Output: 98
+}
