@@ -56,7 +56,7 @@ func (d *Decision) problem() []byte {
 		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
 	default:
 		kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-		title, detail = "Too Many Requests", "Try again in "+strconv.FormatInt(max(1, seconds(d.RetryAfter)), 10)+" s."
+		title, detail = "Request cannot be satisfied as assigned quota has been exceeded", "Try again in "+strconv.FormatInt(max(1, seconds(d.RetryAfter)), 10)+" s."
 		if d.RetryAfter == Never {
 			detail = "The request costs more than the quota and cannot be allowed."
 		}

@@ -111,7 +111,7 @@ func TestDefaultDenial(t *testing.T) {
 	}
 	want := map[string]any{
 		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
-		"title":             "Too Many Requests",
+		"title":             "Request cannot be satisfied as assigned quota has been exceeded",
 		"status":            429.0,
 		"detail":            "Try again in 3600 s.",
 		"violated-policies": []any{"a", "b"},
@@ -139,7 +139,7 @@ func ExampleDefaultDenial() {
 	limiter := core.Must(core.New(oneRule(core.Limit{Name: "api", Quota: 0, Window: time.Minute})))
 	den := core.DefaultDenial(&request{}, limiter.Check(&request{}))
 	fmt.Println(den.Status, string(den.Body))
-	// Output: 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,"detail":"The request costs more than the quota and cannot be allowed.","violated-policies":["api"]}
+	// Output: 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"The request costs more than the quota and cannot be allowed.","violated-policies":["api"]}
 }
 
 func ExampleDecision_Limits() {

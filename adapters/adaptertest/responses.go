@@ -68,7 +68,7 @@ func responses(t *testing.T, a Adapter) {
 		c := serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 1)})
 		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain", `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`)
 		check(t, c.get("/", "Accept", "text/html"), 429,
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,"detail":"Try again in 61 s.","violated-policies":["r"]}`,
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"Try again in 61 s.","violated-policies":["r"]}`,
 			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 61")
 		check(t, c.do(http.MethodHead, "/head", ""), 429, "",
 			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 61")

@@ -1,0 +1,191 @@
+package core
+
+import (
+	"hash/maphash"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func testTable(limits ...Limit) *memoryTable {
+	l := &memoryLayout{rule: &memoryRule{}, meters: newMeters(limits), stride: slotHeader + cellWords*len(limits), fullHomes: 1000}
+	for _, limit := range limits {
+		l.ids = append(l.ids, limit.identity())
+	}
+	return newMemoryTable(l)
+}
+
+// check fails where the table's order is broken, or a key is not to be found.
+func (t *memoryTable) check(tb testing.TB, want map[hash128]uint64) {
+	tb.Helper()
+	used, last := 0, uint64(0)
+	for i := range t.slots {
+		if t.empty(i) {
+			continue
+		}
+		used++
+		s := t.slot(i)
+		if s[0] < last || t.home(s[0]) > i {
+			tb.Fatalf("slot %d is out of order", i)
+		}
+		for j := t.home(s[0]); j < i; j++ {
+			if t.empty(j) {
+				tb.Fatalf("slot %d: a gap between it and its home", i)
+			}
+		}
+		last = s[0]
+	}
+	if used != t.used || used != len(want) {
+		tb.Fatalf("%d slots used, %d counted, want %d", used, t.used, len(want))
+	}
+	for h, v := range want {
+		i, found := t.find(h)
+		if !found || t.slot(i)[slotHeader] != v {
+			tb.Fatalf("key %x is not found", h)
+		}
+	}
+}
+
+// The table does as a map does, whatever the hashes; CASES 42 has them all
+// equal in the part that orders the table.
+func TestTheTableIsAMap(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for name, spread := range map[string]uint64{"spread": ^uint64(0), "crowded at the end": 1<<40 - 1, "all equal": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			table, want := testTable(PerHour(5)), map[hash128]uint64{}
+			var keys []hash128
+			for step := range 6000 {
+				if r.IntN(3) > 0 || len(keys) == 0 {
+					h := hash128{^(r.Uint64() & spread), r.Uint64()}
+					i := table.insert(h)
+					table.slot(i)[slotHeader] = uint64(step)
+					want[h] = uint64(step)
+					keys = append(keys, h)
+				} else {
+					k := r.IntN(len(keys))
+					i, _ := table.find(keys[k])
+					table.remove(i)
+					delete(want, keys[k])
+					keys[k] = keys[len(keys)-1]
+					keys = keys[:len(keys)-1]
+				}
+				if step%500 == 0 {
+					table.check(t, want)
+				}
+			}
+			table.check(t, want)
+			if _, found := table.find(hash128{7, 7}); found {
+				t.Error("a key that was never inserted is found")
+			}
+		})
+	}
+}
+
+// CASES 42: keys whose placing hash is one and the same count apart.
+func TestKeysOfOneHashCountApart(t *testing.T) {
+	table := testTable(PerHour(5))
+	for i := range uint64(5000) {
+		h := hash128{42, i}
+		if _, found := table.find(h); found {
+			t.Fatalf("key %d is taken for another", i)
+		}
+		table.slot(table.insert(h))[slotHeader] = i
+	}
+	for i := range uint64(5000) {
+		if j, found := table.find(hash128{42, i}); !found || table.slot(j)[slotHeader] != i {
+			t.Fatalf("key %d is not found", i)
+		}
+	}
+	if table.homes > 20_000 {
+		t.Errorf("the table has grown to %d homes", table.homes)
+	}
+}
+
+// CASES 136: seeded hashes spread keys that are alike.
+func TestShardsAreEvenlyFilled(t *testing.T) {
+	h, counts := newHasher(), make([]int, 64)
+	for i := range 100_000 {
+		counts[h.sum([]byte{'k', byte(i), byte(i >> 8), byte(i >> 16)}).b&63]++
+	}
+	for i, n := range counts {
+		if n < 100_000/64/2 || n > 100_000/64*2 {
+			t.Errorf("shard %d has %d keys", i, n)
+		}
+	}
+	if again := newHasher(); again.a == (maphash.Seed{}) || again.a == h.a {
+		t.Error("two stores have the same seed")
+	}
+}
+
+// Blocks are used again, and their memory is given back when none is in use.
+func TestBlocks(t *testing.T) {
+	var b memoryBlocks
+	held := map[uint64]uint64{}
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range uint64(5000) {
+		if r.IntN(2) == 0 && len(held) > 0 {
+			for ref, v := range held {
+				if b.get(ref)[1] != v {
+					t.Fatalf("block %x has been changed", ref)
+				}
+				b.free(ref)
+				delete(held, ref)
+				break
+			}
+			continue
+		}
+		ref := b.allocate(1 + r.IntN(3000))
+		if _, twice := held[ref]; twice || ref == 0 {
+			t.Fatalf("block %x is given twice", ref)
+		}
+		for _, w := range b.get(ref) {
+			if w != 0 {
+				t.Fatal("a block is not empty")
+			}
+		}
+		b.get(ref)[1] = i + 1
+		held[ref] = i + 1
+	}
+	for ref := range held {
+		b.free(ref)
+	}
+	for i, c := range b.classes {
+		if c.chunks != nil {
+			t.Errorf("class %d keeps its memory", i)
+		}
+	}
+}
+
+// A layout that changes keeps the states of the limits that stay.
+func TestAdopt(t *testing.T) {
+	log := Limit{Quota: 50, Window: time.Hour, Algorithm: SlidingLog}
+	bucketed := Limit{Quota: 50, Window: time.Hour, Algorithm: BucketedWindow, Precision: time.Minute}
+	table := testTable(PerHour(50), log, bucketed)
+	const now = 1_764_000_000_000_000
+	for i := range uint64(300) {
+		h := hash128{(i + 1) << 50, i}
+		slot := table.slot(table.insert(h))
+		for j := range table.layout.meters {
+			table.layout.meters[j].charge(table.room(slot, j, 20), now, 20)
+		}
+	}
+	next := testTable(bucketed, PerDay(9), PerHour(50)).layout
+	next.version = 1
+	table.adopt(next)
+	for i := range uint64(300) {
+		p, found := table.find(hash128{(i + 1) << 50, i})
+		if !found {
+			t.Fatalf("key %d is lost", i)
+		}
+		for j, want := range []int64{30, 9, 30} {
+			if got := next.meters[j].remaining(table.state(table.slot(p), j), now); got != want {
+				t.Fatalf("key %d, limit %d: %d left, want %d", i, j, got, want)
+			}
+		}
+	}
+	if logs := table.blocks.classes[5]; logs.chunks != nil {
+		t.Error("the blocks of the limit that has gone are kept")
+	}
+}

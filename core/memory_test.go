@@ -1,0 +1,214 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func memoryLimiter(t testing.TB, maxKeys int, c *clock, limits ...core.Limit) (*core.Memory, *core.Limiter) {
+	t.Helper()
+	m, err := core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c2 := core.Config{Store: m, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}
+	return m, newLimiter(t, c2, nil)
+}
+
+func take(t testing.TB, l *core.Limiter, key string) bool {
+	t.Helper()
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Allowed
+}
+
+// CASES 133: a flood of keys does not grow the store.
+func TestMaxKeysIsNeverExceeded(t *testing.T) {
+	for _, maxKeys := range []int{1, 2, 7, 100, 3000, 20_000} {
+		m, l := memoryLimiter(t, maxKeys, newClock(), core.PerHour(10))
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := range maxKeys {
+					take(t, l, fmt.Sprint(g, "-", i))
+					if n := m.Len(); n > maxKeys {
+						t.Errorf("%d keys, at most %d", n, maxKeys)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		s := m.Stats()
+		if s.Keys != maxKeys || s.MaxKeys != maxKeys || s.Evicted != uint64(3*maxKeys) {
+			t.Errorf("MaxKeys %d after four times as many: %+v", maxKeys, s)
+		}
+	}
+}
+
+// CASES 134: who is refused stays refused, whatever flood comes.
+func TestAFloodReleasesNobodyWhoIsRefused(t *testing.T) {
+	for name, limit := range map[string]core.Limit{
+		"one hit in two": core.PerHour(2),
+		"one hit is all": core.PerHour(1), // every key of the flood is refused next time, too
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			m, l := memoryLimiter(t, 1000, c, limit)
+			const refused = 100
+			for i := range refused {
+				for take(t, l, fmt.Sprint("refused", i)) {
+				}
+			}
+			for i := range 5_000 {
+				c.advance(time.Microsecond)
+				take(t, l, fmt.Sprint("flood", i))
+			}
+			released := 0
+			for i := range refused {
+				if take(t, l, fmt.Sprint("refused", i)) {
+					released++
+				}
+			}
+			if limit.Quota > 1 && released > 0 {
+				t.Errorf("%d of %d were released", released, refused)
+			}
+			if m.Len() != 1000 {
+				t.Errorf("%d keys", m.Len())
+			}
+		})
+	}
+}
+
+func TestExpiredKeysGoFirst(t *testing.T) {
+	c := newClock()
+	m, l := memoryLimiter(t, 100, c, core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow})
+	for i := range 50 {
+		take(t, l, fmt.Sprint("old", i))
+	}
+	c.advance(time.Minute)
+	for i := range 50 {
+		take(t, l, fmt.Sprint("young", i))
+	}
+	for i := range 50 {
+		take(t, l, fmt.Sprint("new", i))
+	}
+	for i := range 50 {
+		if got := left(t, l, "r", fmt.Sprint("young", i)); got != 4 {
+			t.Fatalf("key %d was evicted although others had expired", i)
+		}
+	}
+	if s := m.Stats(); s.Evicted > 50 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestMemoryShrinksWhenItsKeysExpire(t *testing.T) {
+	c := newClock()
+	m, l := memoryLimiter(t, 100_000, c, core.PerSecond(5), core.Limit{Quota: 5, Window: time.Second, Algorithm: core.SlidingLog})
+	for i := range 50_000 {
+		take(t, l, strconv.Itoa(i))
+	}
+	c.advance(time.Hour)
+	for i := range 50_000 {
+		take(t, l, "new"+strconv.Itoa(i%100))
+		take(t, l, "newer"+strconv.Itoa(i))
+		if i%1000 == 0 {
+			c.advance(time.Hour)
+		}
+	}
+	if n := m.Len(); n > 25_000 {
+		t.Errorf("%d keys are held, most of which have expired", n)
+	}
+}
+
+func TestClose(t *testing.T) {
+	m, l := memoryLimiter(t, 0, newClock(), core.PerMinute(5))
+	take(t, l, "k")
+	for range 2 {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	hit := core.Hit{Rule: "r", Key: "k"}
+	_, takeErr := l.Take(t.Context(), 1, hit)
+	_, twoErr := l.Take(t.Context(), 1, hit, core.Hit{Rule: "r", Key: "j"})
+	_, bindErr := core.New(core.Config{Name: "other", Store: m, Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}})
+	for name, err := range map[string]error{
+		"Take": takeErr, "Take of two": twoErr, "Reset": l.Reset(t.Context(), hit), "New": bindErr,
+		"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}),
+	} {
+		if !errors.Is(err, core.ErrClosed) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if m.Len() != 0 {
+		t.Errorf("%d keys", m.Len())
+	}
+	if d := l.Check(&request{}); d.Reason != core.NoRule {
+		t.Error(d)
+	}
+}
+
+func TestNewMemoryNamesWhatIsWrong(t *testing.T) {
+	for _, n := range []int{-1, 1 << 31} {
+		if _, err := core.NewMemory(core.MemoryConfig{MaxKeys: n}); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("MaxKeys %d: error %v", n, err)
+		}
+	}
+}
+
+// CASES 110, 140: the store's own clock is the monotonic one, and a bubble's.
+func TestTheStoresOwnClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}}, nil)
+		for range 3 {
+			take(t, l, "k")
+		}
+		time.Sleep(time.Minute) // in the bubble's time
+		if take(t, l, "k") {
+			t.Error("allowed a microsecond early")
+		}
+		time.Sleep(time.Microsecond)
+		if !take(t, l, "k") {
+			t.Error("refused when the time had come")
+		}
+	})
+}
+
+func TestTakeAllocatesNothing(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerHour(core.MaxQuota)}}}}, nil)
+	ctx, r := t.Context(), &request{}
+	for name, f := range map[string]func(){
+		"Take":  func() { _, _ = l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"}) },
+		"Check": func() { l.Check(r) },
+	} {
+		if got := testing.AllocsPerRun(1000, f); got > 0 && !raceEnabled {
+			t.Errorf("%s: %v allocations", name, got)
+		}
+	}
+}
+
+func ExampleNewMemory() {
+	store, err := core.NewMemory(core.MemoryConfig{MaxKeys: 100_000})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limiter := core.Must(core.New(core.Config{
+		Store: store,
+		Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(5)}}},
+	}))
+	limiter.Check(&request{})
+	fmt.Println(store.Len(), store.Stats().Evicted)
+	// Output: 1 0
+}
