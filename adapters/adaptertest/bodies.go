@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -159,7 +158,7 @@ func bodies(t *testing.T, a Adapter) {
 
 	t.Run("66: a body that ends early is the client's fault", func(t *testing.T) {
 		addr := a.Serve(t, byField(t, 1000, ok))
-		conn, err := net.DialTimeout("tcp", addr, timeout)
+		conn, err := dial(addr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func (c *client) post(path, form string, header ...string) response {
 // the first response.
 func (c *client) raw(text string) int {
 	c.t.Helper()
-	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), "tcp", c.addr)
+	conn, err := dial(c.addr)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -107,6 +107,10 @@ func (c *client) raw(text string) int {
 	}
 	defer resp.Body.Close() //nolint:errcheck // only the status counts
 	return resp.StatusCode
+}
+
+func dial(addr string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), "tcp", addr)
 }
 
 // count sends n requests and counts their statuses.

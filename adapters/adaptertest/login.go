@@ -3,7 +3,6 @@ package adaptertest
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -115,7 +114,7 @@ func login(t *testing.T, a Adapter) {
 		const form = "username=alice&password=x"
 		for range 3 {
 			before := l.Stats()
-			conn, err := net.DialTimeout("tcp", addr, timeout)
+			conn, err := dial(addr)
 			if err != nil {
 				t.Fatal(err)
 			}

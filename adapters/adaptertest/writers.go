@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,7 +54,7 @@ func writers(t *testing.T, a Adapter) {
 			addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(c Context) error {
 				return c.Hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello")
 			}}}})
-			conn, err := net.DialTimeout("tcp", addr, timeout)
+			conn, err := dial(addr)
 			if err != nil {
 				t.Fatal(err)
 			}

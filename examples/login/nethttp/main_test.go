@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/examples/login/site"
+)
+
+// app is the example's server, and what it logs.
+type app struct {
+	*httptest.Server
+	log *bytes.Buffer
+	mu  sync.Mutex
+}
+
+// Write makes app the log's writer.
+func (a *app) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.log.Write(b)
+}
+
+func start(t *testing.T) *app {
+	t.Helper()
+	a := &app{log: &bytes.Buffer{}}
+	o := site.Options{Store: "memory", TrustedProxies: "127.0.0.2/32"}
+	s, err := site.New(o, slog.New(slog.NewTextHandler(a, nil)), func() time.Time { return time.Unix(1_764_000_000, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Server = httptest.NewServer(routes(s))
+	t.Cleanup(func() { a.Close(); _ = s.Close() })
+	return a
+}
+
+// from is a client that connects from a local address.
+func from(local string) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}
+	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+}
+
+func (a *app) ask(t *testing.T, c *http.Client, forwardedFor, method, path, form string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, a.URL+path, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form != "" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	req.Header.Set("X-Forwarded-For", forwardedFor)
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body)
+}
+
+func (a *app) login(t *testing.T, ip, user, password string) int {
+	t.Helper()
+	status, _ := a.ask(t, from("127.0.0.2"), ip, http.MethodPost, "/login", url.Values{"username": {user}, "password": {password}}.Encode())
+	return status
+}
+
+// hits calls f n times and says how often each status came.
+func hits(n int, f func(i int) int) string {
+	counts := map[int]int{}
+	for i := range n {
+		counts[f(i)]++
+	}
+	return fmt.Sprint(counts)
+}
+
+// CASES 1, 3: the API is limited by address, whatever strangers write.
+func TestAPI(t *testing.T) {
+	a := start(t)
+	get := func(local, forwardedFor string) func(int) int {
+		return func(i int) int {
+			status, _ := a.ask(t, from(local), strings.ReplaceAll(forwardedFor, "$i", fmt.Sprint(i)), http.MethodGet, "/api", "")
+			return status
+		}
+	}
+	if got := hits(50, get("127.0.0.1", "6.6.6.$i")); got != "map[200:5 429:45]" {
+		t.Errorf("from a stranger: %s", got)
+	}
+	if got := hits(20, get("127.0.0.2", "6.6.6.$i, 203.0.113.9")); got != "map[200:5 429:15]" {
+		t.Errorf("from the proxy, prepended: %s", got)
+	}
+	if got := hits(20, get("127.0.0.2", "203.0.113.1$i")); got != "map[200:20]" {
+		t.Errorf("from the proxy, different clients: %s", got)
+	}
+}
+
+// CASES 84, 85, 86
+func TestLogin(t *testing.T) {
+	a := start(t)
+	if got := hits(8, func(int) int { return a.login(t, "203.0.113.1", "alice", "x") }); got != "map[401:5 429:3]" {
+		t.Errorf("wrong passwords: %s", got)
+	}
+	if got := hits(20, func(i int) int { return a.login(t, "203.0.113.1", fmt.Sprint("u", i), "x") }); got != "map[401:15 429:5]" {
+		// The three that were refused above have taken nothing.
+		t.Errorf("one address, many names, after 5 attempts: %s", got)
+	}
+	if got := hits(4, func(int) int { return a.login(t, "203.0.113.2", "bob", "x") }); got != "map[401:4]" {
+		t.Errorf("four wrong: %s", got)
+	}
+	if got := a.login(t, "203.0.113.2", " BOB ", "ok"); got != http.StatusOK {
+		t.Errorf("the right one: %d", got)
+	}
+	if got := hits(6, func(int) int { return a.login(t, "203.0.113.2", "bob", "x") }); got != "map[401:5 429:1]" {
+		t.Errorf("after a success: %s", got)
+	}
+	if got := hits(60, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "carol", "x") }); got != "map[401:50 429:10]" {
+		t.Errorf("one name, many addresses: %s", got)
+	}
+}
+
+// CASES 80
+func TestWrongPasswordsAllAtOnce(t *testing.T) {
+	a := start(t)
+	statuses := make(chan int, 200)
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() { statuses <- a.login(t, "203.0.113.1", "alice", "x") })
+	}
+	wg.Wait()
+	if got := hits(200, func(int) int { return <-statuses }); got != "map[401:5 429:195]" {
+		t.Errorf("%s", got)
+	}
+}
+
+// CASES 93, 94: what is refused is logged, without names and addresses.
+func TestTheAuditLog(t *testing.T) {
+	a := start(t)
+	for range 7 {
+		a.login(t, "203.0.113.77", "alice\nlevel=INFO", "x")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text := a.log.String()
+	if strings.Count(text, "request refused") != 2 || !strings.Contains(text, "counter=fg1:login:ip-user:") {
+		t.Errorf("the log:\n%s", text)
+	}
+	for _, secret := range []string{"alice", "203.0.113", "level=INFO"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log has %q:\n%s", secret, text)
+		}
+	}
+}
+
+func TestTheOtherRoutes(t *testing.T) {
+	a := start(t)
+	c := from("127.0.0.1")
+	if got := hits(100, func(int) int { s, _ := a.ask(t, c, "", http.MethodGet, "/healthz", ""); return s }); got != "map[200:100]" {
+		t.Errorf("/healthz: %s", got)
+	}
+	if status, body := a.ask(t, c, "", http.MethodGet, "/", ""); status != http.StatusOK || !strings.Contains(body, `<form method="post" action="/login">`) {
+		t.Errorf("/: %d\n%s", status, body)
+	}
+	if status, _ := a.ask(t, c, "", http.MethodGet, "/login", ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("GET /login: %d", status)
+	}
+}
