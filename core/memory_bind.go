@@ -23,7 +23,7 @@ type memoryLayout struct {
 	ids       []identity
 	meters    []meter
 	stride    int // words of a slot
-	fullHomes int // length of a table with its shard's part of MaxKeys
+	fullHomes int // length of a table with its shard's part of MaxKeys, and a sixth more
 }
 
 func (l *memoryLayout) offset(limit int) int { return slotHeader + cellWords*limit }
@@ -74,7 +74,7 @@ func (m *Memory) bind(limiter string, rules []StoreRule) (*memoryBound, error) {
 			version:   rule.version,
 			meters:    newMeters(r.Limits),
 			stride:    slotHeader + cellWords*len(r.Limits),
-			fullHomes: int(m.maxKeys / int64(len(m.shards)) * 119 / 100),
+			fullHomes: int(m.maxKeys / int64(len(m.shards)) * 1167 / 1000),
 		}
 		for _, limit := range r.Limits {
 			l.ids = append(l.ids, limit.identity())
@@ -162,6 +162,7 @@ func (t *memoryTable) adopt(l *memoryLayout) {
 	}
 	old := *t
 	*t = memoryTable{layout: l, used: old.used, blocks: old.blocks}
+	t.needBlocks()
 	t.allocate(old.homes)
 	dropped := make([]bool, len(old.layout.ids))
 	from := make([]int, len(l.ids))

@@ -10,9 +10,13 @@ func (m *Memory) insert(s *memoryShard, t *memoryTable, h hash128, now int64) []
 	m.keys.Add(-int64(t.sweep(now, sweptPerInsert)))
 	for {
 		n := m.keys.Load()
-		if n >= m.maxKeys && s.evict(now) {
-			m.evicted.Add(1)
-			break // the new key takes the place of the old one
+		if n >= m.maxKeys {
+			if found, expired := s.evict(now); found {
+				if !expired {
+					m.evicted.Add(1)
+				}
+				break // the new key takes the place of the old one
+			}
 		}
 		// A shard without a single key has none to give up; that all others
 		// are full then is as likely as thousands of coins falling alike.
@@ -28,7 +32,7 @@ func (t *memoryTable) sweep(now int64, n int) (removed int) {
 	for range n {
 		if t.cursor >= t.slots {
 			t.cursor = 0
-			if t.homes > 16*minHomes && t.used < t.homes/4 {
+			if t.homes > 16*minHomes && t.used < t.homes/8 {
 				t.resize(t.used * 2)
 			}
 		}
@@ -54,7 +58,7 @@ func (t *memoryTable) expired(slot []uint64, now int64) bool {
 // evict removes one key of the shard: an expired one; else the one that has
 // used the least share of its limits among some; one that is being refused
 // only where all are, and then the one that would be let in first.
-func (s *memoryShard) evict(now int64) bool {
+func (s *memoryShard) evict(now int64) (found, expired bool) {
 	var v victim
 	tried := map[*memoryTable]bool{}
 	for {
@@ -65,11 +69,10 @@ func (s *memoryShard) evict(now int64) bool {
 		tried[t] = true
 		v.search(t, now)
 	}
-	if !v.found {
-		return false
+	if v.found {
+		v.table.remove(v.slot)
 	}
-	v.table.remove(v.slot)
-	return true
+	return v.found, !v.refused && v.weight == 0
 }
 
 // largest returns the table with the most keys, of those not tried.
@@ -110,7 +113,7 @@ func (v *victim) search(t *memoryTable, now int64) {
 		if !v.found || v.refused && !refused || v.refused == refused && weight < v.weight {
 			*v = victim{t, i, true, refused, weight}
 		}
-		if v.found && !v.refused && (v.weight <= 0 || seen >= sampledToEvict) {
+		if v.found && !v.refused && (v.weight == 0 || seen >= sampledToEvict) {
 			return
 		}
 	}

@@ -18,7 +18,7 @@ type memoryTable struct {
 	slots  int // all slots
 	used   int
 	cursor int // where the next look for expired keys begins
-	blocks memoryBlocks
+	blocks *memoryBlocks // nil where no limit's state grows
 }
 
 // The words of a slot: the hash, then cellWords for each limit.
@@ -31,8 +31,18 @@ const (
 
 func newMemoryTable(l *memoryLayout) *memoryTable {
 	t := &memoryTable{layout: l}
+	t.needBlocks()
 	t.allocate(minHomes)
 	return t
+}
+
+// needBlocks makes blocks where a limit of the layout needs some.
+func (t *memoryTable) needBlocks() {
+	for i := range t.layout.meters {
+		if t.blocks == nil && t.layout.meters[i].grows() {
+			t.blocks = new(memoryBlocks)
+		}
+	}
 }
 
 func (t *memoryTable) allocate(homes int) {
