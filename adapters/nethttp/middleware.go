@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -80,7 +81,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	d := h.checker.Check(request{r})
+	d := h.checker.Check(httprequest.Request{HTTP: r})
 	var buf [8]core.Header
 	header := w.Header()
 	for _, line := range d.AppendHeaders(buf[:0]) {
@@ -102,7 +103,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // deny writes the response to a refused request. Its body is not read.
 func (h *handler) deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	denial := h.checker.Deny(request{r}, d)
+	denial := h.checker.Deny(httprequest.Request{HTTP: r}, d)
 	header := w.Header()
 	for _, line := range denial.Header {
 		if h.onDenied == nil || http.CanonicalHeaderKey(line.Name) != "Content-Type" {

@@ -53,7 +53,7 @@ var arrows = []struct {
 	{"core", nil},
 	{"keyfuncs", []string{"core"}},
 	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
-	{"adapters", []string{"core", "keyfuncs"}},
+	{"adapters", []string{"core", "keyfuncs", "adapters/internal"}},
 	{"stores", []string{"core", "stores"}},
 	{"login", []string{"core", "keyfuncs", "stores"}},
 	{"policy", []string{"core", "keyfuncs", "stores"}},
