@@ -89,6 +89,17 @@ func TestAFloodReleasesNobodyWhoIsRefused(t *testing.T) {
 	}
 }
 
+// A key that has used next to nothing of a large quota is alive all the same.
+func TestKeysOfLargeQuotasAreEvictedAsAlive(t *testing.T) {
+	m, l := memoryLimiter(t, 10, newClock(), core.PerHour(100_000_000))
+	for i := range 30 {
+		take(t, l, fmt.Sprint(i))
+	}
+	if s := m.Stats(); s.Evicted != 20 || s.Keys != 10 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestExpiredKeysGoFirst(t *testing.T) {
 	c := newClock()
 	m, l := memoryLimiter(t, 100, c, core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow})
