@@ -100,6 +100,30 @@ func TestKeysOfLargeQuotasAreEvictedAsAlive(t *testing.T) {
 	}
 }
 
+// However short its wait, a key that is refused stays while another is not.
+func TestRefusedKeysGoLast(t *testing.T) {
+	m, l := memoryLimiter(t, 20, newClock(), core.Limit{Quota: 5, Window: 2 * time.Millisecond, Algorithm: core.FixedWindow})
+	hit := func(key string, n int) {
+		for range n {
+			take(t, l, key)
+		}
+	}
+	for i := range 10 {
+		hit(fmt.Sprint("refused", i), 6)
+	}
+	for i := range 100 {
+		hit(fmt.Sprint("busy", i), 4)
+	}
+	for i := range 10 {
+		if take(t, l, fmt.Sprint("refused", i)) {
+			t.Errorf("key %d was released", i)
+		}
+	}
+	if m.Len() != 20 {
+		t.Errorf("%d keys", m.Len())
+	}
+}
+
 func TestExpiredKeysGoFirst(t *testing.T) {
 	c := newClock()
 	m, l := memoryLimiter(t, 100, c, core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow})

@@ -1,8 +1,10 @@
 package keyfuncs
 
 import (
+	"errors"
 	"fmt"
 	"mime"
+	"net"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -17,6 +19,7 @@ type postField struct {
 	path       []string // in JSON
 	maxBody    int
 	refuseLong bool
+	require    bool
 	normalize  []func(string) (string, error)
 }
 
@@ -38,6 +41,14 @@ func MaxBody(bytes int) PostFieldOption {
 // RefuseLongBody makes a body above MaxBody a bad request.
 func RefuseLongBody() PostFieldOption {
 	return func(f *postField) { f.refuseLong = true }
+}
+
+// RequireValue makes a request without a value a bad request, rather than one
+// that shares a quota with all others like it: for a form whose handler could
+// read a value where the key function reads none, from a compressed body for
+// instance.
+func RequireValue() PostFieldOption {
+	return func(f *postField) { f.require = true }
 }
 
 // JSONPath says where in a JSON body the field is: the names of the objects
@@ -90,13 +101,25 @@ func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 	body, err := r.Body(f.maxBody + 1)
 	if err != nil {
-		return dst, fmt.Errorf("%w: reading the body: %w", core.ErrBadRequest, err)
+		return dst, fmt.Errorf("%w: reading the body: %w", core.ErrBadRequest, withoutAddress(err))
 	}
 	value, err := f.value(r, body)
 	if err != nil {
 		return dst, err
 	}
+	if value == "" && f.require {
+		return dst, fmt.Errorf("%w: the field is missing, or cannot be read", core.ErrBadRequest)
+	}
 	return append(dst, f.normalized(value)...), nil
+}
+
+// withoutAddress takes the client's address out of an error that may be logged.
+func withoutAddress(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 // value returns the field's value, "" for none.
@@ -113,12 +136,14 @@ func (f *postField) value(r core.Request, body []byte) (string, error) {
 		}
 	}
 	types := r.HeaderValues("Content-Type")
-	if len(types) != 1 {
+	if len(types) == 0 {
 		return "", nil
 	}
+	// The first line, and the type even if its parameters are malformed: what
+	// net/http goes by.
 	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
-	if err != nil {
-		return "", nil //nolint:nilerr // a type that nobody can read: no value
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return "", nil
 	}
 	switch {
 	case kind == "application/x-www-form-urlencoded":

@@ -3,6 +3,7 @@ package keyfuncs_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -51,11 +52,14 @@ func TestPostField(t *testing.T) {
 		{"62: JSON of another type", "application/vnd.api+json", `{"username":"alice"}`, "alice"},
 		{"62: no JSON", "text/plain", `{"username":"alice"}`, ""},
 		{"62: no type", "", `{"username":"alice"}`, ""},
-		{"62: a malformed type", "application/json;;;", `{"username":"alice"}`, ""},
+		{"62: a malformed type", "application /json", `{"username":"alice"}`, ""},
 		{"62: UTF-16", jsonType + ";charset=utf-16", "\xfe\xff\x00{\x00}", ""},
 		{"59: JSON, twice", jsonType, `{"username":"bob","username":"alice"}`, bad},
 		{"59: JSON, twice in different case", jsonType, `{"username":"bob","USERNAME":"alice"}`, bad},
 		{"59: JSON, twice, once without a value", jsonType, `{"username":null,"username":"alice"}`, bad},
+		{"59: JSON, twice, once an object", jsonType, `{"username":{},"username":"alice"}`, bad},
+		{"59: JSON, twice, once an array", jsonType, `{"username":"alice","username":[]}`, bad},
+		{"62: parameters that are malformed", formType + "; bad", "username=alice", "alice"},
 		{"59: JSON, escaped name", jsonType, `{"user\u006eame":"alice"}`, "alice"},
 		{"61: a number", jsonType, `{"username":1e309}`, "1e309"},
 		{"61: a boolean", jsonType, `{"username":true}`, "true"},
@@ -129,9 +133,17 @@ func TestPostFieldOptions(t *testing.T) {
 		t.Errorf("69: a compressed body: %q", got)
 	}
 	broken := form("username=alice")
-	broken.bodyErr = errors.New("connection reset")
-	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) {
-		t.Errorf("a body that cannot be read: %v", err)
+	broken.bodyErr = &net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, Err: errors.New("connection reset")}
+	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) || strings.Contains(err.Error(), "203.0.113.9") {
+		t.Errorf("93: a body that cannot be read: %v", err)
+	}
+	twoTypes := form("username=alice")
+	twoTypes.header.Add("Content-Type", jsonType)
+	if got := keyOf(t, keyfuncs.PostField("username"), twoTypes); got != "alice" {
+		t.Errorf("two Content-Type lines, of which handlers read the first: %q", got)
+	}
+	if _, err := keyfuncs.PostField("username", keyfuncs.RequireValue())(nil, form("a=b")); !errors.Is(err, core.ErrBadRequest) {
+		t.Errorf("RequireValue: %v", err)
 	}
 }
 

@@ -196,6 +196,15 @@ func TestAHooksPanicIsTheRequests(t *testing.T) {
 	}
 }
 
+// Writers that do not know the method are given no body for HEAD either.
+func TestHeadHasNoBody(t *testing.T) {
+	rec := httptest.NewRecorder()
+	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
+	if h.ServeHTTP(rec, httptest.NewRequest(http.MethodHead, "/", nil)); rec.Code != 429 || rec.Body.Len() != 0 {
+		t.Errorf("status %d, body %q", rec.Code, rec.Body)
+	}
+}
+
 // CASES 49: the CORS middleware outside makes refused responses readable for
 // pages of other sites.
 func TestCORSOutsideReachesRefusedResponses(t *testing.T) {
