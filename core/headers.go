@@ -58,7 +58,8 @@ const maxField = 999_999_999_999_999
 // the longer slice: what the limiter's Config.Headers choose, where a limit
 // applied; and for a refused request Cache-Control: no-store, and Retry-After
 // in whole seconds, rounded up, at least 1, unless no waiting will help.
-// A response may have several lines of one name, one from each limiter.
+// A response may have several lines of the rate limit headers, one from each
+// limiter; Cache-Control and Retry-After replace what is there.
 func (d Decision) AppendHeaders(dst []Header) []Header {
 	if d.detail.snap == nil {
 		return dst

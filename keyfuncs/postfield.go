@@ -78,6 +78,8 @@ func Normalize(f func(string) (string, error)) PostFieldOption {
 // booleans as their text). The name may be one like user[name]. It panics where
 // name is empty.
 //
+// The limiter stands before whatever reads the body, such as a middleware that
+// parses forms: of a body that has been read all requests have the empty key.
 // The body stays whole for the handler. At most [MaxBody] bytes of it are
 // looked at; nothing is decompressed or written to a file; the URL's query
 // never counts.

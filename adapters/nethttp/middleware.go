@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -43,18 +44,19 @@ func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) O
 }
 
 // ExposeDecision makes [DecisionFrom] find the decision in the context of the
-// request that the handler gets.
+// request that the handler gets. That request is a copy: a logger before the
+// Middleware does not see there what the router writes into it, the pattern.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware asks c about every request, and passes on those that it allows.
 // What it returns may be used for any number of handlers; a request that meets
-// c more than once is counted once. It panics where c is nil.
+// c more than once is counted once, and so are requests that a handler makes of
+// one with the same context. It panics where c is nil, or of a type whose
+// values cannot be compared.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
-	if c == nil {
-		panic("httplimit: Middleware: the checker is nil")
-	}
+	mounting.MustWork("httplimit", c)
 	var o options
 	for _, opt := range opts {
 		opt(&o)
@@ -85,6 +87,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var buf [8]core.Header
 	header := w.Header()
 	for _, line := range d.AppendHeaders(buf[:0]) {
+		if line.Name == "Cache-Control" || line.Name == "Retry-After" { // one word on these
+			header[line.Name] = nil
+		}
 		header[line.Name] = append(header[line.Name], line.Value)
 	}
 	if !d.Allowed {
@@ -105,6 +110,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
 	denial := h.checker.Deny(httprequest.Request{HTTP: r}, d)
 	header := w.Header()
+	// What describes another body than the one that is sent.
+	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
+		header.Del(name)
+	}
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// The body stays unread. Without this net/http would wait for it before
+		// it answers, to use the connection again.
+		header.Set("Connection", "close")
+	}
 	for _, line := range denial.Header {
 		if h.onDenied == nil || http.CanonicalHeaderKey(line.Name) != "Content-Type" {
 			header.Set(line.Name, line.Value)

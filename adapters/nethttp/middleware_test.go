@@ -1,9 +1,12 @@
 package httplimit_test
 
 import (
+	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -113,6 +116,121 @@ func TestTheWatchedWriterKeepsItsInterfaces(t *testing.T) {
 	s.Close() // waits for the handler
 	if string(body) != "body" || status.Load() != http.StatusOK {
 		t.Errorf("body %q, the limiter learnt status %d", body, status.Load())
+	}
+}
+
+// unwrapping is a writer of another middleware's, with nothing but Unwrap.
+type unwrapping struct{ http.ResponseWriter }
+
+func (u unwrapping) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// What goes past a writer by its Unwrap is seen all the same (CASES 126, 127).
+func TestWritersBelowTheWriterAreWatched(t *testing.T) {
+	for name, row := range map[string]struct {
+		handler func(w http.ResponseWriter)
+		status  int64
+	}{
+		"hijack": {func(w http.ResponseWriter) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			_ = conn.Close()
+		}, 101},
+		"flush, then a status": {func(w http.ResponseWriter) {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+			w.WriteHeader(http.StatusUnauthorized) // too late
+		}, 200},
+		"a body, then a status": {func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, "x")
+			w.WriteHeader(http.StatusUnauthorized)
+		}, 200},
+		"no status": {func(w http.ResponseWriter) { w.WriteHeader(1000) }, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var status atomic.Int64
+			h := httplimit.Middleware(outcomeLimiter(t, 5, &status))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { row.handler(w) }))
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(unwrapping{w}, r) }))
+			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			s.Start()
+			resp, err := http.Get(s.URL)
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			s.Close() // waits for the handler, unless it has hijacked
+			for end := time.Now().Add(10 * time.Second); status.Load() == 0 && time.Now().Before(end); {
+				<-time.After(time.Millisecond)
+			}
+			if got := status.Load(); got != row.status {
+				t.Errorf("the limiter learnt %d, want %d", got, row.status)
+			}
+		})
+	}
+}
+
+// CASES 66, 67: a refused client is answered before it has sent its body.
+func TestARefusedClientIsAnsweredBeforeItsBody(t *testing.T) {
+	s := httptest.NewServer(httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler()))
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // of no interest any more
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+// A refusal does not say of its body what an outer handler has said of another.
+func TestARefusalsOwnHeaders(t *testing.T) {
+	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
+	rec := httptest.NewRecorder()
+	for name, v := range map[string]string{"Cache-Control": "public", "ETag": `"x"`, "Content-Length": "7", "Last-Modified": "never"} {
+		rec.Header().Set(name, v)
+	}
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
+	if got := rec.Header()["Cache-Control"]; len(got) != 1 || got[0] != "no-store" {
+		t.Errorf("Cache-Control %q", got)
+	}
+	if rec.Header().Get("ETag")+rec.Header().Get("Content-Length")+rec.Header().Get("Last-Modified") != "" {
+		t.Errorf("%v", rec.Header())
+	}
+}
+
+// A body of which another middleware has read a part is not guessed at.
+func TestABodyThatHasBeenReadFurther(t *testing.T) {
+	read := func(n int) core.KeyFunc {
+		return func(dst []byte, r core.Request) ([]byte, error) {
+			b, err := r.Body(n)
+			return append(dst, b...), err
+		}
+	}
+	limit := func(n int) func(http.Handler) http.Handler {
+		return httplimit.Middleware(core.Must(core.New(core.Config{Rules: []core.Rule{{Key: read(n), Limits: []core.Limit{core.PerHour(9)}}}})))
+	}
+	greedy := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadFull(r.Body, make([]byte, 8))
+			next.ServeHTTP(w, r)
+		})
+	}
+	for n, want := range map[int]int{4: 200, 8: 503, -1: 200} {
+		rec := httptest.NewRecorder()
+		h := limit(4)(greedy(limit(n)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))))
+		if h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("0123456789abcdef"))); rec.Code != want {
+			t.Errorf("Body(%d): status %d, want %d", n, rec.Code, want)
+		}
 	}
 }
 

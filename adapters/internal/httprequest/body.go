@@ -10,26 +10,33 @@ import (
 type keptBody struct {
 	kept []byte // read ahead
 	read int    // of these, given to the reader
+	past bool   // the reader has read further than kept: what follows is lost
 	rest io.ReadCloser
 	err  error // of rest, after kept
 }
 
-// head returns at most the first max bytes.
-func (b *keptBody) head(max int) ([]byte, error) {
-	for len(b.kept) < max && b.err == nil {
+var errRead = errors.New("the body has been read by another middleware")
+
+// head returns at most the first n bytes.
+func (b *keptBody) head(n int) ([]byte, error) {
+	n = max(0, n)
+	if n > len(b.kept) && b.past {
+		return nil, errRead
+	}
+	for len(b.kept) < n && b.err == nil {
 		if len(b.kept) == cap(b.kept) {
-			longer := make([]byte, len(b.kept), min(max, 2*cap(b.kept)+512))
+			longer := make([]byte, len(b.kept), min(n, 2*cap(b.kept)+512))
 			copy(longer, b.kept)
 			b.kept = longer
 		}
-		var n int
-		n, b.err = b.rest.Read(b.kept[len(b.kept):min(cap(b.kept), max)])
-		b.kept = b.kept[:len(b.kept)+n]
+		var read int
+		read, b.err = b.rest.Read(b.kept[len(b.kept):min(cap(b.kept), n)])
+		b.kept = b.kept[:len(b.kept)+read]
 	}
-	if len(b.kept) < max && b.err != nil && !errors.Is(b.err, io.EOF) {
+	if len(b.kept) < n && b.err != nil && !errors.Is(b.err, io.EOF) {
 		return nil, b.err
 	}
-	return b.kept[:min(max, len(b.kept)):min(max, len(b.kept))], nil
+	return b.kept[:min(n, len(b.kept)):min(n, len(b.kept))], nil
 }
 
 // Read implements io.Reader.
@@ -42,7 +49,10 @@ func (b *keptBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	return b.rest.Read(p)
+	n, err := b.rest.Read(p)
+	b.past = b.past || n > 0
+	b.err = err
+	return n, err
 }
 
 // Close implements io.Closer.

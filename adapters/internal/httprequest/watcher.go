@@ -34,11 +34,11 @@ func (s *Watcher) set(status int) {
 
 // Wrap returns w with the interfaces that it has, and no others.
 func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
-	return httpsnoop.Wrap(w, httpsnoop.Hooks{
+	return httpsnoop.Wrap(complete(w), httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
+				next(code) // panics where it is no status
 				s.set(code)
-				next(code)
 			}
 		},
 		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
