@@ -67,7 +67,15 @@ func TestPostField(t *testing.T) {
 		{"61: an array", jsonType, `{"username":["alice"]}`, ""},
 		{"61: an object", jsonType, `{"username":{"username":"a"}}`, ""},
 		{"61: a lone surrogate", jsonType, `{"username":"\ud800"}`, "\ufffd"},
-		{"61: deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`, ""},
+		{"61: deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`, ""},
+		{"61: a spelling of a number", jsonType, `{"username":10e-1}`, "1"},
+		{"61: another", jsonType, `{"username":1.00}`, "1"},
+		{"61: a large number", jsonType, `{"username":123456789012345678901234567890}`, "123456789012345678901234567890"},
+		{"61: a fraction", jsonType, `{"username":1.50}`, "1.5"},
+		{"JSON, many members elsewhere", jsonType, `{"username":"alice","rows":[` + strings.Repeat(`{"a":1,"b":2},`, 1000) + `0]}`, "alice"},
+		{"64: JSON, many members", jsonType, `{` + strings.Repeat(`"a":1,`, 1001) + `"username":"alice"}`, bad},
+		{"multipart, as some clients write it", multipartType, "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\nContent-Transfer-Encoding: 8bit\r\n\r\nalice\r\n--XX--\r\n", "alice"},
+		{"multipart, encoded", multipartType, "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=61lice\r\n--XX--\r\n", "alice"},
 		{"61: not deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `}`, "alice"},
 		{"61: a byte order mark", jsonType, "\ufeff" + `{"username":"alice"}`, ""},
 		{"61: something behind it", jsonType, `{"username":"alice"} x`, ""},
@@ -129,6 +137,7 @@ func TestPostFieldOptions(t *testing.T) {
 
 	compressed := form("username=alice")
 	compressed.header.Set("Content-Encoding", "gzip")
+	compressed.bodyErr = errors.New("was read")
 	if got := keyOf(t, keyfuncs.PostField("username"), compressed); got != "" {
 		t.Errorf("69: a compressed body: %q", got)
 	}
@@ -142,8 +151,15 @@ func TestPostFieldOptions(t *testing.T) {
 	if got := keyOf(t, keyfuncs.PostField("username"), twoTypes); got != "alice" {
 		t.Errorf("two Content-Type lines, of which handlers read the first: %q", got)
 	}
-	if _, err := keyfuncs.PostField("username", keyfuncs.RequireValue())(nil, form("a=b")); !errors.Is(err, core.ErrBadRequest) {
-		t.Errorf("RequireValue: %v", err)
+	for _, body := range []string{"a=b", "username=", "username=++"} {
+		f := keyfuncs.PostField("username", keyfuncs.RequireValue(), keyfuncs.Normalize(keyfuncs.TrimSpace))
+		if _, err := f(nil, form(body)); !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("RequireValue of %q: %v", body, err)
+		}
+	}
+	nested.body = `{"a":["x"]}`
+	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("a", "b")), nested); got != "" {
+		t.Errorf("a path that ends before: %q", got)
 	}
 }
 
