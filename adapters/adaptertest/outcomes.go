@@ -49,6 +49,12 @@ func outcomes(t *testing.T, a Adapter) {
 	}{
 		{"a status", func(c Context) error { return c.Respond(http.StatusForbidden, "no") }, 403},
 		{"a status without a body", func(c Context) error { return c.Respond(http.StatusNoContent, "") }, 204},
+		{"a body without a status, then one", func(c Context) error {
+			if err := c.Respond(http.StatusOK, "first"); err != nil {
+				return err
+			}
+			return StatusError(http.StatusUnauthorized)
+		}, 200},
 		{"a redirect", func(c Context) error {
 			c.SetHeader("Location", "/home")
 			return c.Respond(http.StatusFound, "")
@@ -70,14 +76,20 @@ func outcomes(t *testing.T, a Adapter) {
 	}
 
 	if a.Panics {
-		for _, recovered := range []bool{false, true} {
+		for _, row := range []struct {
+			value     any
+			recovered bool
+		}{{"ordinary", false}, {"ordinary", true}, {http.ErrAbortHandler, false}} {
 			t.Run("82: a panic counts, and goes on", func(t *testing.T) {
 				w := newWatched(t)
-				c := direct(t, a.Serve(t, App{Recover: recovered, Routes: []Route{
-					{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(Context) error { panic(http.ErrAbortHandler) }},
+				c := direct(t, a.Serve(t, App{Recover: row.recovered, Routes: []Route{
+					{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(Context) error { panic(row.value) }},
 					{Method: http.MethodGet, Pattern: "/ok", Limits: []Limit{{Checker: w}}, Handler: ok},
 				}}))
-				_, _ = c.try(http.MethodGet, "/", "") // a response or none, as the server has it
+				got, err := c.try(http.MethodGet, "/", "")
+				if row.recovered && (err != nil || got.status != http.StatusInternalServerError) || !row.recovered && err == nil {
+					t.Errorf("the client saw %d, %v", got.status, err)
+				}
 				if o := w.next(t); !o.Panicked || o.Status != http.StatusInternalServerError {
 					t.Errorf("the limiter learnt %+v", o)
 				}

@@ -2,6 +2,7 @@ package httplimit_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -281,6 +283,81 @@ func TestAPeerWithoutAnAddress(t *testing.T) {
 			}
 		}
 	}
+}
+
+// CASES 22: a server on a Unix socket.
+func TestAUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(httplimit.Middleware(newLimiter(t, 2, 0))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	_ = s.Listener.Close()
+	s.Listener = listener
+	s.Start()
+	defer s.Close()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	defer client.CloseIdleConnections()
+	for i, want := range []int{200, 200, 429} {
+		req, _ := http.NewRequest(http.MethodGet, "http://x/", nil)
+		req.Header.Set("X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i))
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("request %d: %d, want %d", i+1, resp.StatusCode, want)
+		}
+	}
+}
+
+// CASES 130: streams that are given up at once count all the same.
+func TestStreamsThatAreGivenUpCount(t *testing.T) {
+	const streams = 200
+	var reached atomic.Uint64
+	l := newLimiter(t, 100, 0)
+	s := httptest.NewUnstartedServer(httplimit.Middleware(l)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached.Add(1)
+		<-r.Context().Done()
+	})))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	client := s.Client()
+	var wg sync.WaitGroup
+	for range streams {
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader("x"))
+			// Given up when some have been admitted, this one or others.
+			stop := context.AfterFunc(waitUntil(func() bool { return reached.Load() > 0 }), cancel)
+			defer stop()
+			if resp, err := client.Do(req); err == nil {
+				_ = resp.Body.Close()
+			}
+			cancel()
+		})
+	}
+	wg.Wait()
+	s.Close() // waits for the handlers
+	if got := l.Stats().Allowed; got == 0 || got > 100 || got != reached.Load() {
+		t.Errorf("%d counted, %d reached the handler", got, reached.Load())
+	}
+}
+
+// waitUntil returns a context that ends when done is true.
+func waitUntil(done func() bool) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for !done() {
+			<-time.After(time.Millisecond)
+		}
+		cancel()
+	}()
+	return ctx
 }
 
 // A request that is made by hand may lack what a server always sets.
