@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -80,11 +79,12 @@ func (s *snapshot) storeRules() []StoreRule {
 }
 
 func (s *snapshot) rule(name string) (int, error) {
-	i := slices.IndexFunc(s.rules, func(r compiledRule) bool { return r.Name == name })
-	if i < 0 {
-		return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
+	for i := range s.rules {
+		if s.rules[i].Name == name {
+			return i, nil
+		}
 	}
-	return i, nil
+	return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
 }
 
 // Reconfigure replaces the limiter's rules, limits, hooks, headers and
