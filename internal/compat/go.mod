@@ -9,6 +9,6 @@ require (
 	github.com/gorilla/websocket v1.5.3
 )
 
-require github.com/felixge/httpsnoop v1.0.4 // indirect
+require github.com/felixge/httpsnoop v1.1.0 // indirect
 
 replace github.com/floodgate-go/floodgate => ../..
