@@ -40,7 +40,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		d.Allowed = true
 	}
 	l.release(c, &d)
-	if d.Reason == BadRequest && d.NeedsOutcome() {
+	if !d.Allowed && d.Reason == BadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
 	return d

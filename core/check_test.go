@@ -261,6 +261,14 @@ func TestRehearsal(t *testing.T) { // CASES 176
 	if len(heard) != 2 || heard[0].Allowed || !heard[0].Rehearsal || !strings.Contains(heard[0].String(), "rehearses refusing") {
 		t.Errorf("the hook heard %v", heard)
 	}
+	counted := newLimiter(t, core.Config{Rehearsal: true, Rules: []core.Rule{
+		{Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(o core.Outcome) bool { return o.Status == 401 }},
+		{Name: "bad", Key: fails(core.ErrBadRequest), Limits: []core.Limit{core.PerMinute(1)}},
+	}}, newClock())
+	counted.Settle(&request{}, counted.Check(&request{}), core.Outcome{Status: 401})
+	if got := left(t, counted, "failures", "k"); got != 4 {
+		t.Errorf("a bad request that is let through counts by what becomes of it: %d left, want 4", got)
+	}
 	for name, key := range map[string]core.KeyFunc{"a fault": fails(errFault), "a bad request": fails(core.ErrBadRequest)} {
 		l := newLimiter(t, core.Config{Rehearsal: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 		if d := l.Check(&request{}); !d.Allowed || !d.Rehearsal || d.Err == nil {

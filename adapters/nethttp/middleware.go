@@ -114,9 +114,9 @@ func (h *handler) deny(w http.ResponseWriter, r *http.Request, d core.Decision) 
 	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
 		header.Del(name)
 	}
-	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		// The body stays unread. Without this net/http would wait for it before
-		// it answers, to use the connection again.
+	if r.ProtoMajor == 1 && httprequest.Unread(r) {
+		// Without this net/http would wait for the body before it answers, to
+		// use the connection again.
 		header.Set("Connection", "close")
 	}
 	for _, line := range denial.Header {

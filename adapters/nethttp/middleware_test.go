@@ -194,6 +194,20 @@ func TestARefusedClientIsAnsweredBeforeItsBody(t *testing.T) {
 	}
 }
 
+// A refused client whose body has been read keeps its connection.
+func TestARefusalAfterTheBodyKeepsTheConnection(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(0)}}}}))
+	s := httptest.NewServer(httplimit.Middleware(l)(http.NotFoundHandler()))
+	defer s.Close()
+	resp, err := http.Post(s.URL, "application/x-www-form-urlencoded", strings.NewReader("username=alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusTooManyRequests || resp.Close {
+		t.Errorf("status %d, closed %v", resp.StatusCode, resp.Close)
+	}
+}
+
 // A refusal does not say of its body what an outer handler has said of another.
 func TestARefusalsOwnHeaders(t *testing.T) {
 	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())

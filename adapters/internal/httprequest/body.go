@@ -3,6 +3,7 @@ package httprequest
 import (
 	"errors"
 	"io"
+	"net/http"
 )
 
 // keptBody is a request body of which a part has been read ahead. Its reader
@@ -37,6 +38,12 @@ func (b *keptBody) head(n int) ([]byte, error) {
 		return nil, b.err
 	}
 	return b.kept[:min(n, len(b.kept)):min(n, len(b.kept))], nil
+}
+
+// Unread says that a request has a body of which not all has been received.
+func Unread(r *http.Request) bool {
+	kept, ok := r.Body.(*keptBody)
+	return r.ContentLength != 0 && (!ok || kept.err == nil)
 }
 
 // Read implements io.Reader.
