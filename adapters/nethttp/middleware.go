@@ -79,25 +79,18 @@ type handler struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A checker that stands in one place only cannot have seen the request.
 	mark := h.checker.Mounts() > 1
-	if mark && seen(r.Context(), h.checker) {
+	if mark && lastVisit(r.Context()).Saw(h.checker) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
 	d := h.checker.Check(httprequest.Request{HTTP: r})
-	var buf [8]core.Header
-	header := w.Header()
-	for _, line := range d.AppendHeaders(buf[:0]) {
-		if line.Name == "Cache-Control" || line.Name == "Retry-After" { // one word on these
-			header[line.Name] = nil
-		}
-		header[line.Name] = append(header[line.Name], line.Value)
-	}
+	httprequest.SetHeaders(w.Header(), d)
 	if !d.Allowed {
 		h.deny(w, r, d)
 		return
 	}
 	if mark || h.expose {
-		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &visit{h.checker, d, lastVisit(r.Context())}))
+		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &mounting.Visit{Checker: h.checker, Decision: d, Before: lastVisit(r.Context())}))
 	}
 	if !d.NeedsOutcome() {
 		h.next.ServeHTTP(w, r)
@@ -106,55 +99,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serveAndSettle(w, r, d)
 }
 
-// deny writes the response to a refused request. Its body is not read.
 func (h *handler) deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	denial := h.checker.Deny(httprequest.Request{HTTP: r}, d)
-	header := w.Header()
-	// What describes another body than the one that is sent.
-	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
-		header.Del(name)
-	}
-	if r.ProtoMajor == 1 && httprequest.Unread(r) {
-		// Without this net/http would wait for the body before it answers, to
-		// use the connection again.
-		header.Set("Connection", "close")
-	}
-	for _, line := range denial.Header {
-		if h.onDenied == nil || http.CanonicalHeaderKey(line.Name) != "Content-Type" {
-			header.Set(line.Name, line.Value)
-		}
-	}
+	var handler func()
 	if h.onDenied != nil {
-		h.onDenied(w, r, d)
-		return
+		handler = func() { h.onDenied(w, r, d) }
 	}
-	w.WriteHeader(denial.Status)
-	if r.Method != http.MethodHead && denial.Status != http.StatusNoContent && denial.Status != http.StatusNotModified {
-		_, _ = w.Write(denial.Body) // the client may be gone
-	}
+	httprequest.Refuse(w, r, h.checker.Deny(httprequest.Request{HTTP: r}, d), handler)
 }
 
-// visit notes in a request's context that a checker has seen it.
-type visit struct {
-	checker core.Checker
-	d       core.Decision
-	before  *visit
-}
-
+// visitKey is the key of the last visit in a request's context.
 type visitKey struct{}
 
-func lastVisit(ctx context.Context) *visit {
-	v, _ := ctx.Value(visitKey{}).(*visit)
+func lastVisit(ctx context.Context) *mounting.Visit {
+	v, _ := ctx.Value(visitKey{}).(*mounting.Visit)
 	return v
-}
-
-func seen(ctx context.Context, c core.Checker) bool {
-	for v := lastVisit(ctx); v != nil; v = v.before {
-		if v.checker == c {
-			return true
-		}
-	}
-	return false
 }
 
 // DecisionFrom returns the decision on the request that ctx belongs to: the
@@ -162,7 +120,7 @@ func seen(ctx context.Context, c core.Checker) bool {
 // one only behind a Middleware with the option ExposeDecision.
 func DecisionFrom(ctx context.Context) (core.Decision, bool) {
 	if v := lastVisit(ctx); v != nil {
-		return v.d, true
+		return v.Decision, true
 	}
 	return core.Decision{}, false
 }

@@ -137,10 +137,24 @@ func TestAdaptersDependOnTheirOwnFrameworkOnly(t *testing.T) {
 	allowed := map[string][]string{
 		"adapters/nethttp": {"github.com/felixge/httpsnoop"},
 	}
+	frameworks := map[string]string{
+		"adapters/gin":   "github.com/gin-gonic/gin",
+		"adapters/echo":  "github.com/labstack/echo/v4",
+		"adapters/fiber": "github.com/gofiber/fiber/v2",
+	}
+	for path := range frameworks {
+		for _, p := range list(t, "-deps", "./"+path) {
+			for other, framework := range frameworks {
+				if other != path && strings.HasPrefix(p.ImportPath, framework) {
+					t.Errorf("%s depends on %s", path, p.ImportPath)
+				}
+			}
+		}
+	}
 	for _, p := range list(t, "./adapters/...") {
 		path := strings.TrimPrefix(p.ImportPath, module+"/")
 		_, known := allowed[path]
-		if !known && path != "adapters/adaptertest" && !strings.HasPrefix(path, "adapters/internal/") {
+		if _, ok := frameworks[path]; !ok && !known && path != "adapters/adaptertest" && !strings.HasPrefix(path, "adapters/internal/") {
 			t.Errorf("%s is not known here", path)
 		}
 	}
