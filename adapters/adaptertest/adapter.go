@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ type Adapter struct {
 	Serve func(t *testing.T, app App) string
 	// PerIP serves a handler on GET / behind the adapter's one-liner.
 	PerIP func(t *testing.T, quota int64, window time.Duration) string
+	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
+	ServeHTTP2 func(t *testing.T, app App) string
 	// Flushes says that a handler can send a part of a response.
 	Flushes bool
 	// Hijacks says that a handler can take over the connection.
@@ -30,14 +33,38 @@ type Adapter struct {
 type App struct {
 	// Limits stand before the router's routes, the first outermost.
 	Limits []Limit
+	// Outside and Inside are the framework's own middlewares before and behind
+	// Limits, the first outermost.
+	Outside, Inside []Middleware
+	// Group, where it is not "", is the prefix of a group of the framework's
+	// that Limits stand on, and Routes are in.
+	Group string
+	// AnswersErrors puts in an error handler of the application's that answers
+	// ErrWrongPassword, also a wrapped one, with 401.
+	AnswersErrors bool
 	// User is stored by a middleware before Limits, under UserKey, as the
 	// framework's authentication middlewares do; "" stores none.
 	User string
-	// Recover puts the framework's recovery middleware before Limits.
-	Recover bool
 	// Routes are the routes; patterns have no parameters.
 	Routes []Route
 }
+
+// Middleware is one of those that every framework has.
+type Middleware string
+
+// The middlewares. CORS lets AllowedOrigin in and answers preflights with 204.
+const (
+	Recovery Middleware = "recovery"
+	CORS     Middleware = "CORS"
+	Logging  Middleware = "logging"
+)
+
+// AllowedOrigin is the origin that CORS lets in.
+const AllowedOrigin = "https://a.example"
+
+// ErrWrongPassword is an error that only the application knows: see
+// App.AnswersErrors.
+var ErrWrongPassword = errors.New("wrong password")
 
 // UserKey is the key of App.User.
 const UserKey = "user"
@@ -61,7 +88,7 @@ type Route struct {
 
 // Handler is a handler in no framework's words. An error of type StatusError
 // is returned in the framework's way to return a status as an error, or
-// written, where it has none.
+// written, where it has none; one that is wrapped is wrapped there too.
 type Handler func(c Context) error
 
 // StatusError is an error with a status.
@@ -107,6 +134,8 @@ func Run(t *testing.T, a Adapter) {
 		{"Mounting", mounting},
 		{"Writers", writers},
 		{"Login", login},
+		{"Order", order},
+		{"HTTP/2", http2},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, a) })
 	}

@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func outcomes(t *testing.T, a Adapter) {
 	for _, row := range []struct {
 		name    string
 		handler Handler
-		status  int
+		status  int // 0: whatever the framework makes of it
 	}{
 		{"a status", func(c Context) error { return c.Respond(http.StatusForbidden, "no") }, 403},
 		{"a status without a body", func(c Context) error { return c.Respond(http.StatusNoContent, "") }, 204},
@@ -61,6 +62,8 @@ func outcomes(t *testing.T, a Adapter) {
 		}, 302},
 		{"nothing written", func(Context) error { return nil }, 200},
 		{"78: an error with a status", func(Context) error { return StatusError(http.StatusUnauthorized) }, 401},
+		{"78: a wrapped error with a status", func(Context) error { return fmt.Errorf("login: %w", StatusError(http.StatusUnauthorized)) }, 0},
+		{"78: an error that the framework does not know", func(Context) error { return ErrWrongPassword }, 500},
 		{"a server error", func(c Context) error { return c.Respond(http.StatusInternalServerError, "") }, 500},
 	} {
 		t.Run("the limiter learns what the client saw: "+row.name, func(t *testing.T) {
@@ -69,11 +72,12 @@ func outcomes(t *testing.T, a Adapter) {
 			}
 			w := newWatched(t)
 			c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: row.handler}}}))
-			if got := c.get("/").status; got != row.status {
+			got := c.get("/").status
+			if row.status != 0 && got != row.status {
 				t.Fatalf("the client saw %d, want %d", got, row.status)
 			}
-			if o := w.next(t); o.Status != row.status || o.Panicked {
-				t.Errorf("the limiter learnt %+v, want status %d", o, row.status)
+			if o := w.next(t); o.Status != got || o.Panicked {
+				t.Errorf("the limiter learnt %+v, the client saw %d", o, got)
 			}
 		})
 	}
@@ -87,7 +91,11 @@ func outcomes(t *testing.T, a Adapter) {
 		}
 		t.Run("82: a panic counts, and goes on", func(t *testing.T) {
 			w := newWatched(t)
-			c := direct(t, a.Serve(t, App{Recover: row.recovered, Routes: []Route{
+			var outside []Middleware
+			if row.recovered {
+				outside = append(outside, Recovery)
+			}
+			c := direct(t, a.Serve(t, App{Outside: outside, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(Context) error { panic(row.value) }},
 				{Method: http.MethodGet, Pattern: "/ok", Limits: []Limit{{Checker: w}}, Handler: ok},
 			}}))
@@ -103,6 +111,21 @@ func outcomes(t *testing.T, a Adapter) {
 			}
 		})
 	}
+
+	t.Run("78: errors that the application's error handler answers", func(t *testing.T) {
+		for name, err := range map[string]error{"": ErrWrongPassword, ", wrapped": fmt.Errorf("login: %w", ErrWrongPassword)} {
+			w := newWatched(t)
+			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
+				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { return err }},
+			}}))
+			if got := c.get("/").status; got != http.StatusUnauthorized {
+				t.Fatalf("the client saw %d", got)
+			}
+			if o := w.next(t); o.Status != http.StatusUnauthorized {
+				t.Errorf("the limiter learnt %+v%s", o, name)
+			}
+		}
+	})
 
 	t.Run("the outcome has the response's header", func(t *testing.T) {
 		location := make(chan string, 1)

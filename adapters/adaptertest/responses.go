@@ -133,7 +133,7 @@ func responses(t *testing.T, a Adapter) {
 	t.Run("124: a hook that panics does no harm to the next request", func(t *testing.T) {
 		hooks := core.HookFuncs{OnDisallowed: func(core.Request, core.Decision) core.Denial { panic("hook") }}.Hooks()
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
-		c := direct(t, a.Serve(t, App{Recover: true, Routes: []Route{
+		c := direct(t, a.Serve(t, App{Outside: []Middleware{Recovery}, Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: handler},
 			{Method: http.MethodGet, Pattern: "/free", Handler: ok},
 		}}))

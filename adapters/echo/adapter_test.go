@@ -2,6 +2,7 @@ package echolimit_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -19,11 +20,12 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Serve:   func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
-		PerIP:   func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
-		Flushes: true,
-		Hijacks: true,
-		Panics:  true,
+		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
+		PerIP:      func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
+		Flushes:    true,
+		Hijacks:    true,
+		Panics:     true,
 	})
 }
 
@@ -32,6 +34,15 @@ func listen(t *testing.T, h http.Handler) string {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func listenHTTP2(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
@@ -51,8 +62,9 @@ func perIP(quota int64, window time.Duration) http.Handler {
 // build makes an Echo application.
 func build(app adaptertest.App) http.Handler {
 	e := newEcho()
-	if app.Recover {
-		e.Use(middleware.Recover())
+	e.Use(surround(app.Outside)...)
+	if app.AnswersErrors {
+		e.HTTPErrorHandler = answerErrors
 	}
 	if app.User != "" {
 		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -62,11 +74,37 @@ func build(app adaptertest.App) http.Handler {
 			}
 		})
 	}
-	e.Use(middlewares(app.Limits)...)
+	limits, add := append(middlewares(app.Limits), surround(app.Inside)...), e.Add
+	if app.Group != "" {
+		add = e.Group(app.Group, limits...).Add
+	} else {
+		e.Use(limits...)
+	}
 	for _, route := range app.Routes {
-		e.Add(route.Method, route.Pattern, handler(route.Handler), middlewares(route.Limits)...)
+		add(route.Method, route.Pattern, handler(route.Handler), middlewares(route.Limits)...)
 	}
 	return e
+}
+
+func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
+	for _, m := range ms {
+		fs = append(fs, map[adaptertest.Middleware]echo.MiddlewareFunc{
+			adaptertest.Recovery: middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}),
+			adaptertest.CORS:     middleware.CORSWithConfig(middleware.CORSConfig{AllowOrigins: []string{adaptertest.AllowedOrigin}}),
+			adaptertest.Logging:  middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
+				LogStatus: true, HandleError: true,
+				LogValuesFunc: func(echo.Context, middleware.RequestLoggerValues) error { return nil },
+			}),
+		}[m])
+	}
+	return fs
+}
+
+func answerErrors(err error, c echo.Context) {
+	if errors.Is(err, adaptertest.ErrWrongPassword) && !c.Response().Committed {
+		err = echo.NewHTTPError(http.StatusUnauthorized)
+	}
+	c.Echo().DefaultHTTPErrorHandler(err, c)
 }
 
 func middlewares(limits []adaptertest.Limit) (ms []echo.MiddlewareFunc) {
@@ -84,10 +122,14 @@ func handler(h adaptertest.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var status adaptertest.StatusError
 		err := h(exchange{c})
-		if errors.As(err, &status) {
+		switch {
+		case !errors.As(err, &status):
+			return err
+		case err == status: //nolint:errorlint // not wrapped
 			return echo.NewHTTPError(int(status))
+		default:
+			return fmt.Errorf("wrapped: %w", echo.NewHTTPError(int(status)))
 		}
-		return err
 	}
 }
 

@@ -64,7 +64,8 @@ func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (e
 	if before.Saw(c) {
 		return next(e)
 	}
-	r := newRequest(e)
+	p := &passage{request: request{e}}
+	r := &p.request
 	d := c.Check(r)
 	httprequest.SetHeaders(e.Response().Header(), d)
 	if !d.Allowed {
@@ -75,11 +76,18 @@ func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (e
 		httprequest.Refuse(e.Response(), e.Request(), c.Deny(r, d), handler)
 		return err
 	}
-	e.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Before: before})
+	p.visit = mounting.Visit{Checker: c, Decision: d, Before: before}
+	e.Set(mounting.Key, &p.visit)
 	if d.NeedsOutcome() {
-		return nextAndSettle(e, c, d, next)
+		return nextAndSettle(r, &p.visit, next)
 	}
 	return next(e)
+}
+
+// passage is what one request needs on its way through one limiter.
+type passage struct {
+	request request
+	visit   mounting.Visit
 }
 
 func lastVisit(e echo.Context) *mounting.Visit {
@@ -101,17 +109,17 @@ func DecisionFrom(e echo.Context) (core.Decision, bool) {
 // what the client sees is known only then; who comes before gets the error as
 // well, with the response written. A panic goes on with its own stack: it is not
 // recovered here.
-func nextAndSettle(e echo.Context, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
-	watcher, response := &httprequest.Watcher{}, e.Response()
+func nextAndSettle(r *request, v *mounting.Visit, next echo.HandlerFunc) (err error) {
+	watcher, response := &httprequest.Watcher{}, r.c.Response()
 	writer := response.Writer
 	response.Writer = watcher.Wrap(writer)
 	panicked := true
 	defer func() {
 		response.Writer = writer
-		c.Settle(newRequest(e), d, core.Outcome{Status: watcher.Outcome(panicked), Panicked: panicked, Header: response.Header().Get})
+		v.Checker.Settle(r, v.Decision, core.Outcome{Status: watcher.Outcome(panicked), Panicked: panicked, Header: response.Header().Get})
 	}()
-	if err = next(e); err != nil {
-		e.Error(err)
+	if err = next(r.c); err != nil {
+		r.c.Error(err)
 	}
 	panicked = false
 	return err

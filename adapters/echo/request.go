@@ -9,12 +9,11 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// request is a request as the core sees it.
+// request is a request as the core sees it. An echo.Context is an interface, and
+// so not one pointer: it is kept where the request's visit needs memory anyway.
 type request struct{ c echo.Context }
 
 var _ core.Request = (*request)(nil)
-
-func newRequest(c echo.Context) *request { return &request{c} }
 
 func (r *request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request()} }
 

@@ -2,11 +2,15 @@ package fiberlimit_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/cors"
+	"github.com/gofiber/fiber/v2/middleware/logger"
 	"github.com/gofiber/fiber/v2/middleware/recover"
 
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
@@ -18,7 +22,7 @@ func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
 		Serve: func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration) string {
-			app := newFiber()
+			app := newFiber(false)
 			app.Get("/", fiberlimit.PerIP(quota, window), func(*fiber.Ctx) error { return nil })
 			return listen(t, app)
 		},
@@ -26,8 +30,13 @@ func TestAdapter(t *testing.T) {
 	})
 }
 
-func newFiber() *fiber.App {
+func newFiber(answersErrors bool) *fiber.App {
+	answer := fiber.DefaultErrorHandler
+	if answersErrors {
+		answer = answerErrors
+	}
 	return fiber.New(fiber.Config{
+		ErrorHandler:          answer,
 		DisableStartupMessage: true,
 		ReadBufferSize:        200 << 10, // for the long headers of the table
 		RequestMethods:        append(fiber.DefaultMethods, "PROPFIND", "REPORT", "QUERY", "post"),
@@ -52,23 +61,47 @@ func listen(t *testing.T, app *fiber.App) string {
 
 // build makes a Fiber application.
 func build(app adaptertest.App) *fiber.App {
-	f := newFiber()
-	if app.Recover {
-		f.Use(recover.New())
-	}
+	f := newFiber(app.AnswersErrors)
+	use(f, surround(app.Outside)...)
 	if app.User != "" {
 		f.Use(func(c *fiber.Ctx) error {
 			c.Locals(adaptertest.UserKey, app.User)
 			return c.Next()
 		})
 	}
-	for _, h := range middleware(app.Limits) {
-		f.Use(h)
+	limits, router := append(middleware(app.Limits), surround(app.Inside)...), fiber.Router(f)
+	if app.Group != "" {
+		router = f.Group(app.Group)
 	}
+	use(router, limits...)
 	for _, route := range app.Routes {
-		f.Add(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler))...)
+		router.Add(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler))...)
 	}
 	return f
+}
+
+func use(r fiber.Router, hs ...fiber.Handler) {
+	for _, h := range hs {
+		r.Use(h)
+	}
+}
+
+func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
+	for _, m := range ms {
+		hs = append(hs, map[adaptertest.Middleware]fiber.Handler{
+			adaptertest.Recovery: recover.New(),
+			adaptertest.CORS:     cors.New(cors.Config{AllowOrigins: adaptertest.AllowedOrigin}),
+			adaptertest.Logging:  logger.New(logger.Config{Output: io.Discard}),
+		}[m])
+	}
+	return hs
+}
+
+func answerErrors(c *fiber.Ctx, err error) error {
+	if errors.Is(err, adaptertest.ErrWrongPassword) {
+		return c.SendStatus(fiber.StatusUnauthorized)
+	}
+	return fiber.DefaultErrorHandler(c, err)
 }
 
 func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
@@ -88,10 +121,14 @@ func handler(h adaptertest.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		var status adaptertest.StatusError
 		err := h(exchange{c})
-		if errors.As(err, &status) {
+		switch {
+		case !errors.As(err, &status):
+			return err
+		case err == status: //nolint:errorlint // not wrapped
 			return fiber.NewError(int(status))
+		default:
+			return fmt.Errorf("wrapped: %w", fiber.NewError(int(status)))
 		}
-		return err
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"net/netip"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,13 +22,31 @@ type request struct{ c *fiber.Ctx }
 var _ core.Request = request{}
 
 func (r request) Context() context.Context { return r.c.UserContext() }
-func (r request) Method() string           { return strings.Clone(r.c.Method()) }
 func (r request) Path() string             { return strings.Clone(r.c.Path()) }
+
+func (r request) Method() string {
+	m := r.c.Method()
+	for _, known := range fiber.DefaultMethods {
+		if m == known {
+			return known
+		}
+	}
+	return strings.Clone(m)
+}
 
 // Route returns the pattern of the route that the middleware runs for.
 func (r request) Route() string { return strings.Clone(r.c.Route().Path) }
 
-func (r request) RemoteAddr() string { return r.c.Context().RemoteAddr().String() }
+func (r request) RemoteAddr() string {
+	addr := r.c.Context().RemoteAddr()
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		if a := tcp.AddrPort(); a.IsValid() { // as String writes it, with one allocation
+			var buf [64]byte
+			return string(netip.AddrPortFrom(a.Addr().Unmap(), a.Port()).AppendTo(buf[:0]))
+		}
+	}
+	return addr.String()
+}
 
 func (r request) HeaderValues(name string) []string {
 	lines := r.c.Request().Header.PeekAll(name)

@@ -18,11 +18,12 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Serve:   func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
-		PerIP:   func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
-		Flushes: true,
-		Hijacks: true,
-		Panics:  true,
+		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
+		PerIP:      func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
+		Flushes:    true,
+		Hijacks:    true,
+		Panics:     true,
 	})
 }
 
@@ -31,6 +32,15 @@ func listen(t *testing.T, h http.Handler) string {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func listenHTTP2(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
@@ -46,17 +56,55 @@ func init() { gin.SetMode(gin.TestMode) }
 // build makes a Gin application.
 func build(app adaptertest.App) http.Handler {
 	r := gin.New()
-	if app.Recover {
-		r.Use(gin.RecoveryWithWriter(io.Discard))
-	}
+	r.Use(surround(app.Outside)...)
 	if app.User != "" {
 		r.Use(func(c *gin.Context) { c.Set(adaptertest.UserKey, app.User) })
 	}
-	r.Use(middleware(app.Limits)...)
+	limits := append(middleware(app.Limits), surround(app.Inside)...)
+	if app.AnswersErrors {
+		limits = append(limits, answerErrors)
+	}
+	routes := gin.IRoutes(r)
+	if app.Group != "" {
+		routes = r.Group(app.Group)
+	}
+	routes.Use(limits...)
 	for _, route := range app.Routes {
-		r.Handle(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler))...)
+		routes.Handle(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler, app.AnswersErrors))...)
 	}
 	return r
+}
+
+func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
+	for _, m := range ms {
+		hs = append(hs, map[adaptertest.Middleware]gin.HandlerFunc{
+			adaptertest.Recovery: gin.RecoveryWithWriter(io.Discard),
+			adaptertest.CORS:     cors,
+			adaptertest.Logging:  gin.LoggerWithWriter(io.Discard),
+		}[m])
+	}
+	return hs
+}
+
+func cors(c *gin.Context) {
+	if c.GetHeader("Origin") == adaptertest.AllowedOrigin {
+		c.Header("Access-Control-Allow-Origin", adaptertest.AllowedOrigin)
+		if c.Request.Method == http.MethodOptions && c.GetHeader("Access-Control-Request-Method") != "" {
+			c.AbortWithStatus(http.StatusNoContent)
+		}
+	}
+}
+
+// answerErrors writes what the handlers have left in the context's errors.
+func answerErrors(c *gin.Context) {
+	c.Next()
+	if last := c.Errors.Last(); last != nil && !c.Writer.Written() {
+		status := http.StatusInternalServerError
+		if errors.Is(last, adaptertest.ErrWrongPassword) {
+			status = http.StatusUnauthorized
+		}
+		c.AbortWithStatus(status)
+	}
 }
 
 func middleware(limits []adaptertest.Limit) (hs []gin.HandlerFunc) {
@@ -70,12 +118,15 @@ func middleware(limits []adaptertest.Limit) (hs []gin.HandlerFunc) {
 	return hs
 }
 
-func handler(h adaptertest.Handler) gin.HandlerFunc {
+func handler(h adaptertest.Handler, answered bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		var status adaptertest.StatusError
-		if err := h(exchange{c}); errors.As(err, &status) {
+		switch err := h(exchange{c}); {
+		case errors.As(err, &status):
 			_ = c.AbortWithError(int(status), err)
-		} else if err != nil {
+		case err != nil && answered:
+			_ = c.Error(err)
+		case err != nil:
 			c.AbortWithStatus(http.StatusInternalServerError)
 		}
 	}

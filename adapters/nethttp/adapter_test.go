@@ -18,7 +18,8 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Serve: func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration) string {
 			return listen(t, httplimit.PerIP(quota, window)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 		},
@@ -37,7 +38,16 @@ func listen(t *testing.T, h http.Handler) string {
 	return s.Listener.Addr().String()
 }
 
-// build makes a ServeMux application.
+func listenHTTP2(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// build makes a ServeMux application. A group is a mux of its own.
 func build(app adaptertest.App) http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range app.Routes {
@@ -45,17 +55,65 @@ func build(app adaptertest.App) http.Handler {
 		if pattern == "/" {
 			pattern = "/{$}"
 		}
-		mux.Handle(r.Method+" "+pattern, wrap(r.Limits, handler(r.Handler)))
+		mux.Handle(r.Method+" "+app.Group+pattern, wrap(r.Limits, handler(r.Handler, app.AnswersErrors)))
 	}
-	h := wrap(app.Limits, mux)
+	h := wrap(app.Limits, surround(app.Inside, mux))
+	if app.Group != "" {
+		mux := http.NewServeMux()
+		mux.Handle(app.Group+"/", h)
+		h = mux
+	}
 	if app.User != "" {
 		h = authenticate(app.User, h)
 	}
-	if app.Recover {
-		h = recoverer(h)
+	return surround(app.Outside, h)
+}
+
+// surround puts an application's own middlewares around h.
+func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
+	for i := len(ms) - 1; i >= 0; i-- {
+		h = map[adaptertest.Middleware]func(http.Handler) http.Handler{
+			adaptertest.Recovery: recoverer,
+			adaptertest.CORS:     cors,
+			adaptertest.Logging:  logger,
+		}[ms[i]](h)
 	}
 	return h
 }
+
+func cors(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Origin") == adaptertest.AllowedOrigin {
+			w.Header().Set("Access-Control-Allow-Origin", adaptertest.AllowedOrigin)
+			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// logger wraps the writer, as those do that log the status.
+func logger(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		logged := &loggedWriter{ResponseWriter: w}
+		next.ServeHTTP(logged, r)
+		log.New(io.Discard, "", 0).Print(r.Method, r.URL.Path, logged.status)
+	})
+}
+
+type loggedWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *loggedWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func wrap(limits []adaptertest.Limit, h http.Handler) http.Handler {
 	for i := len(limits) - 1; i >= 0; i-- {
@@ -92,12 +150,15 @@ func recoverer(next http.Handler) http.Handler {
 	})
 }
 
-func handler(h adaptertest.Handler) http.Handler {
+func handler(h adaptertest.Handler, answersErrors bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status adaptertest.StatusError
-		if err := h(exchange{w, r}); errors.As(err, &status) {
+		switch err := h(exchange{w, r}); {
+		case errors.As(err, &status):
 			w.WriteHeader(int(status))
-		} else if err != nil {
+		case answersErrors && errors.Is(err, adaptertest.ErrWrongPassword):
+			w.WriteHeader(http.StatusUnauthorized)
+		case err != nil:
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})

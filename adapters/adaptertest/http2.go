@@ -1,0 +1,56 @@
+package adaptertest
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func http2(t *testing.T, a Adapter) {
+	if a.ServeHTTP2 == nil {
+		return
+	}
+	t.Run("130: many streams of one connection", func(t *testing.T) {
+		addr := a.ServeHTTP2(t, limited(byKey(t, keyfuncs.ClientIP(), 100)))
+		transport := &http.Transport{
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the server's certificate is made for the test
+			ForceAttemptHTTP2: true,
+		}
+		defer transport.CloseIdleConnections()
+		client := &http.Client{Transport: transport, Timeout: timeout}
+		get := func() (status, major int, err error) {
+			req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr+"/", nil)
+			if err != nil {
+				return 0, 0, err
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				return 0, 0, err
+			}
+			defer resp.Body.Close() //nolint:errcheck // only read from
+			_, err = io.Copy(io.Discard, resp.Body)
+			return resp.StatusCode, resp.ProtoMajor, err
+		}
+		var mu sync.Mutex
+		statuses := map[int]int{}
+		var wg sync.WaitGroup
+		for range 250 {
+			wg.Go(func() {
+				status, major, err := get()
+				if err != nil || major != 2 {
+					t.Errorf("HTTP/%d, %v", major, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				statuses[status]++
+			})
+		}
+		wg.Wait()
+		want(t, statuses, 200, 100, 429, 150)
+	})
+}

@@ -1,0 +1,64 @@
+package echolimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// CASES 45: a request whose method is overridden reaches the handler of another
+// method. A limiter that stands on every route that does the work, or before
+// the router, is met whatever the method has become.
+func TestMethodOverride(t *testing.T) {
+	for _, place := range []string{"before the router", "on the routes"} {
+		for _, override := range []string{"Pre", "Use"} {
+			t.Run(override+", limiter "+place, func(t *testing.T) {
+				limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+					{Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(3)}},
+				}}))
+				e, attempts := newEcho(), 0
+				login := func(c echo.Context) error {
+					attempts++
+					return echo.ErrUnauthorized
+				}
+				change := middleware.MethodOverrideWithConfig(middleware.MethodOverrideConfig{Getter: middleware.MethodFromForm("_method")})
+				fromHeader := middleware.MethodOverride()
+				if override == "Pre" {
+					e.Pre(change, fromHeader)
+				} else {
+					e.Use(change, fromHeader)
+				}
+				var own []echo.MiddlewareFunc
+				if place == "on the routes" {
+					own = append(own, echolimit.Middleware(limiter))
+				} else {
+					e.Use(echolimit.Middleware(limiter))
+				}
+				e.POST("/login", login, own...)
+				e.PUT("/login", login, own...)
+				e.GET("/login", login, own...)
+				for _, header := range []string{"", "PUT", "GET", "DELETE", ""} {
+					for _, form := range []string{"username=alice", "username=alice&_method=GET", "username=alice&_method=PUT"} {
+						r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(form))
+						r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+						if header != "" {
+							r.Header.Set("X-HTTP-Method-Override", header)
+						}
+						e.ServeHTTP(httptest.NewRecorder(), r)
+					}
+				}
+				if attempts > 3 || attempts == 0 {
+					t.Errorf("%d attempts reached the handler, want at most 3", attempts)
+				}
+			})
+		}
+	}
+}

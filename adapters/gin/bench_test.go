@@ -1,0 +1,73 @@
+package ginlimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// plain is a response writer that keeps nothing but the header.
+type plain struct{ header http.Header }
+
+func (w *plain) Header() http.Header         { return w.header }
+func (w *plain) Write(b []byte) (int, error) { return len(b), nil }
+func (w *plain) WriteHeader(int)             {}
+
+func newLimiter(tb testing.TB, quota int64, h core.Headers) *core.Limiter {
+	tb.Helper()
+	l, err := core.New(core.Config{Headers: h, Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(quota)}}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// app serves GET /api behind the middlewares.
+func app(hs ...gin.HandlerFunc) http.Handler {
+	r := gin.New()
+	r.GET("/api", append(hs, func(*gin.Context) {})...)
+	return r
+}
+
+// request returns a function that serves one request.
+func request(h http.Handler) func() {
+	r := httptest.NewRequest(http.MethodGet, "/api", nil)
+	w := &plain{http.Header{}}
+	return func() {
+		clear(w.header)
+		h.ServeHTTP(w, r)
+	}
+}
+
+func BenchmarkMiddleware(b *testing.B) {
+	run := func(name string, h http.Handler) {
+		b.Run(name, func(b *testing.B) {
+			serve := request(h)
+			b.ReportAllocs()
+			for b.Loop() {
+				serve()
+			}
+		})
+	}
+	run("bare handler", app())
+	run("no headers", app(ginlimit.Middleware(newLimiter(b, core.MaxQuota, core.HeadersOff))))
+	run("default headers", app(ginlimit.Middleware(newLimiter(b, core.MaxQuota, 0))))
+	run("denied", app(ginlimit.Middleware(newLimiter(b, 0, 0))))
+}
+
+// How many allocations a request costs does not depend on the machine: one for
+// the decision that handlers can read, and two of Gin's map that keeps it. What
+// the core sees of the request takes none.
+func TestAllocations(t *testing.T) {
+	bare := testing.AllocsPerRun(1000, request(app()))
+	limited := testing.AllocsPerRun(1000, request(app(ginlimit.Middleware(newLimiter(t, core.MaxQuota, core.HeadersOff)))))
+	if got := limited - bare; got > 3 && !raceEnabled {
+		t.Errorf("%v allocations a request, at most 3", got)
+	}
+}
