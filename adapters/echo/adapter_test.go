@@ -91,7 +91,7 @@ func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
 		fs = append(fs, map[adaptertest.Middleware]echo.MiddlewareFunc{
 			adaptertest.Recovery: middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}),
 			adaptertest.CORS:     middleware.CORSWithConfig(middleware.CORSConfig{AllowOrigins: []string{adaptertest.AllowedOrigin}}),
-			adaptertest.Logging:  middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
+			adaptertest.Logging: middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
 				LogStatus: true, HandleError: true,
 				LogValuesFunc: func(echo.Context, middleware.RequestLoggerValues) error { return nil },
 			}),

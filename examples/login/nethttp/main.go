@@ -5,68 +5,15 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/examples/login/site"
 )
 
 func main() {
-	options, err := site.ParseFlags("nethttp", os.Args[1:], os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		os.Exit(2)
-	}
-	if err := run(options); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// run serves until the program is told to stop, and lets requests under way
-// finish.
-func run(o site.Options) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := site.New(o, slog.Default(), nil)
-	if err != nil {
-		return err
-	}
-	defer s.Close() //nolint:errcheck // closing the in-process store never fails
-	server := &http.Server{
-		Addr:              o.Addr,
-		Handler:           routes(s),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second, // ends a body that trickles in
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Addr)
-	if err != nil {
-		return err
-	}
-	slog.Info("listening", "url", "http://"+listener.Addr().String())
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		stop() // a second signal ends the program at once
-	}
-	grace, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return server.Shutdown(grace)
+	site.Main("nethttp", func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
 }
 
 // routes is the whole of what is net/http's own.

@@ -1,0 +1,40 @@
+// Command echo serves a limited API and a protected login form with Echo.
+//
+//	go run ./examples/login/echo
+package main
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	"github.com/floodgate-go/floodgate/examples/login/site"
+)
+
+func main() {
+	site.Main("echo", func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
+}
+
+// routes is the whole of what is Echo's own.
+func routes(s *site.Site) http.Handler {
+	e := echo.New()
+	e.Use(middleware.Recover())
+	e.GET("/api", func(c echo.Context) error { return c.String(http.StatusOK, "hello\n") }, echolimit.Middleware(s.API))
+	e.POST("/login", login, echolimit.Middleware(s.Login))
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/", func(c echo.Context) error { return c.HTMLBlob(http.StatusOK, site.Page) })
+	return e
+}
+
+func login(c echo.Context) error {
+	form, err := c.FormParams() // also has the query; the limiter looks at the body alone
+	if err != nil {
+		return echo.ErrBadRequest
+	}
+	if !site.PasswordRight(form.Get("username"), form.Get("password")) {
+		return echo.NewHTTPError(http.StatusUnauthorized, "wrong username or password")
+	}
+	return c.String(http.StatusOK, "welcome\n")
+}

@@ -1,0 +1,38 @@
+// Command gin serves a limited API and a protected login form with Gin.
+//
+//	go run ./examples/login/gin
+package main
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	"github.com/floodgate-go/floodgate/examples/login/site"
+)
+
+func main() {
+	gin.SetMode(gin.ReleaseMode)
+	site.Main("gin", func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
+}
+
+// routes is the whole of what is Gin's own.
+func routes(s *site.Site) http.Handler {
+	r := gin.New()
+	r.HandleMethodNotAllowed = true
+	r.Use(gin.Recovery())
+	r.GET("/api", ginlimit.Middleware(s.API), func(c *gin.Context) { c.String(http.StatusOK, "hello\n") })
+	r.POST("/login", ginlimit.Middleware(s.Login), login)
+	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	r.GET("/", func(c *gin.Context) { c.Data(http.StatusOK, "text/html; charset=utf-8", site.Page) })
+	return r
+}
+
+func login(c *gin.Context) {
+	if !site.PasswordRight(c.PostForm("username"), c.PostForm("password")) {
+		c.String(http.StatusUnauthorized, "wrong username or password\n")
+		return
+	}
+	c.String(http.StatusOK, "welcome\n")
+}

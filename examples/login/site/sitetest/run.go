@@ -1,0 +1,261 @@
+// Package sitetest tests the login site over HTTP, the same for every
+// framework that serves it.
+package sitetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/examples/login/site"
+)
+
+// Run starts the site as often as it needs, as the server that serve makes of
+// it, and tests it.
+func Run(t *testing.T, serve func(*site.Site) site.Server) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *app)
+	}{
+		{"the API", testAPI},
+		{"logins", testLogin},
+		{"a success does not clear the address", testASuccessDoesNotClearTheAddress},
+		{"a success does not clear the name", testASuccessDoesNotClearTheName},
+		{"successes count for the address only", testSuccessesCountForTheAddressOnly},
+		{"a hidden name reaches no handler", testAHiddenNameReachesNoHandler},
+		{"wrong passwords all at once", testWrongPasswordsAllAtOnce},
+		{"the audit log", testTheAuditLog},
+		{"the other routes", testTheOtherRoutes},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, start(t, serve)) })
+	}
+}
+
+// app is the example's server, and what it logs.
+type app struct {
+	url string
+	log *bytes.Buffer
+	mu  sync.Mutex
+}
+
+// Write makes app the log's writer.
+func (a *app) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.log.Write(b)
+}
+
+func start(t *testing.T, serve func(*site.Site) site.Server) *app {
+	t.Helper()
+	a := &app{log: &bytes.Buffer{}}
+	o := site.Options{Store: "memory", TrustedProxies: "127.0.0.2/32"}
+	s, err := site.New(o, slog.New(slog.NewTextHandler(a, nil)), func() time.Time { return time.Unix(1_764_000_000, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.url = "http://" + l.Addr().String()
+	server, done := serve(s), make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil && !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// from is a client that connects from a local address.
+func from(local string) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}
+	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+}
+
+func (a *app) ask(t *testing.T, c *http.Client, forwardedFor, method, path, form string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, a.url+path, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form != "" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	req.Header.Set("X-Forwarded-For", forwardedFor)
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body)
+}
+
+func (a *app) login(t *testing.T, ip, user, password string) int {
+	t.Helper()
+	status, _ := a.ask(t, from("127.0.0.2"), ip, http.MethodPost, "/login", url.Values{"username": {user}, "password": {password}}.Encode())
+	return status
+}
+
+// hits calls f n times and says how often each status came.
+func hits(n int, f func(i int) int) string {
+	counts := map[int]int{}
+	for i := range n {
+		counts[f(i)]++
+	}
+	return fmt.Sprint(counts)
+}
+
+// CASES 1, 3: the API is limited by address, whatever strangers write.
+func testAPI(t *testing.T, a *app) {
+	get := func(local, forwardedFor string) func(int) int {
+		return func(i int) int {
+			status, _ := a.ask(t, from(local), strings.ReplaceAll(forwardedFor, "$i", fmt.Sprint(i)), http.MethodGet, "/api", "")
+			return status
+		}
+	}
+	if got := hits(50, get("127.0.0.1", "6.6.6.$i")); got != "map[200:5 429:45]" {
+		t.Errorf("from a stranger: %s", got)
+	}
+	if got := hits(20, get("127.0.0.2", "6.6.6.$i, 203.0.113.9")); got != "map[200:5 429:15]" {
+		t.Errorf("from the proxy, prepended: %s", got)
+	}
+	if got := hits(20, get("127.0.0.2", "203.0.113.1$i")); got != "map[200:20]" {
+		t.Errorf("from the proxy, different clients: %s", got)
+	}
+}
+
+// CASES 84, 85, 86
+func testLogin(t *testing.T, a *app) {
+	if got := hits(8, func(int) int { return a.login(t, "203.0.113.1", "alice", "x") }); got != "map[401:5 429:3]" {
+		t.Errorf("wrong passwords: %s", got)
+	}
+	if got := hits(20, func(i int) int { return a.login(t, "203.0.113.1", fmt.Sprint("u", i), "x") }); got != "map[401:15 429:5]" {
+		// The three that were refused above have taken nothing.
+		t.Errorf("one address, many names, after 5 attempts: %s", got)
+	}
+	if got := hits(4, func(int) int { return a.login(t, "203.0.113.2", "bob", "x") }); got != "map[401:4]" {
+		t.Errorf("four wrong: %s", got)
+	}
+	if got := a.login(t, "203.0.113.2", " BOB ", "ok"); got != http.StatusOK {
+		t.Errorf("the right one: %d", got)
+	}
+	if got := hits(6, func(int) int { return a.login(t, "203.0.113.2", "bob", "x") }); got != "map[401:5 429:1]" {
+		t.Errorf("after a success: %s", got)
+	}
+	if got := hits(60, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "carol", "x") }); got != "map[401:50 429:10]" {
+		t.Errorf("one name, many addresses: %s", got)
+	}
+}
+
+// CASES 84: a success of the attacker's own does not clear the address.
+func testASuccessDoesNotClearTheAddress(t *testing.T, a *app) {
+	got := hits(60, func(i int) int {
+		if i%20 == 19 {
+			return a.login(t, "203.0.113.1", "mallory", "ok")
+		}
+		return a.login(t, "203.0.113.1", fmt.Sprint("victim", i), "x")
+	})
+	if got != "map[200:1 401:19 429:40]" {
+		t.Errorf("three rounds: %s", got)
+	}
+}
+
+func testASuccessDoesNotClearTheName(t *testing.T, a *app) {
+	if got := hits(49, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "carol", "x") }); got != "map[401:49]" {
+		t.Errorf("wrong ones: %s", got)
+	}
+	if got := a.login(t, "203.0.113.1", "carol", "ok"); got != http.StatusOK {
+		t.Errorf("the right one: %d", got)
+	}
+	if got := hits(3, func(i int) int { return a.login(t, fmt.Sprint("198.51.101.", i), "carol", "x") }); got != "map[401:1 429:2]" {
+		t.Errorf("wrong ones again: %s", got)
+	}
+}
+
+func testSuccessesCountForTheAddressOnly(t *testing.T, a *app) {
+	if got := hits(60, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "dave", "ok") }); got != "map[200:60]" {
+		t.Errorf("from many addresses: %s", got)
+	}
+	if got := hits(21, func(int) int { return a.login(t, "203.0.113.1", "dave", "ok") }); got != "map[200:20 429:1]" {
+		t.Errorf("from one address: %s", got)
+	}
+}
+
+// CASES 62, 65: a name that the limiter cannot see reaches no handler.
+func testAHiddenNameReachesNoHandler(t *testing.T, a *app) {
+	status, _ := a.ask(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login", "username=alice&password=x&pad="+strings.Repeat("x", 70_000))
+	if status != http.StatusBadRequest {
+		t.Errorf("behind padding: %d", status)
+	}
+	if status, _ := a.ask(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login?username=alice", "password=x"); status != http.StatusBadRequest {
+		t.Errorf("in the query: %d", status)
+	}
+}
+
+// CASES 80
+func testWrongPasswordsAllAtOnce(t *testing.T, a *app) {
+	statuses := make(chan int, 200)
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() { statuses <- a.login(t, "203.0.113.1", "alice", "x") })
+	}
+	wg.Wait()
+	if got := hits(200, func(int) int { return <-statuses }); got != "map[401:5 429:195]" {
+		t.Errorf("%s", got)
+	}
+}
+
+// CASES 93, 94: what is refused is logged, without names and addresses.
+func testTheAuditLog(t *testing.T, a *app) {
+	for range 7 {
+		a.login(t, "203.0.113.77", "alice\nlevel=INFO", "x")
+	}
+	for range 7 {
+		a.ask(t, from("127.0.0.3"), "", http.MethodGet, "/api", "")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text := a.log.String()
+	if strings.Count(text, "request refused") != 4 || !strings.Contains(text, "counter=fg1:login:ip-user:") {
+		t.Errorf("the log:\n%s", text)
+	}
+	for _, secret := range []string{"alice", "203.0.113", "127.0.0.3", "level=INFO"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log has %q:\n%s", secret, text)
+		}
+	}
+}
+
+func testTheOtherRoutes(t *testing.T, a *app) {
+	c := from("127.0.0.1")
+	if got := hits(100, func(int) int { s, _ := a.ask(t, c, "", http.MethodGet, "/healthz", ""); return s }); got != "map[200:100]" {
+		t.Errorf("/healthz: %s", got)
+	}
+	if status, body := a.ask(t, c, "", http.MethodGet, "/", ""); status != http.StatusOK || !strings.Contains(body, `<form method="post" action="/login">`) {
+		t.Errorf("/: %d\n%s", status, body)
+	}
+	if status, _ := a.ask(t, c, "", http.MethodGet, "/login", ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("GET /login: %d", status)
+	}
+}
