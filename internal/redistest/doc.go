@@ -1,0 +1,7 @@
+// Package redistest starts real Redis servers for tests: one, a cluster of
+// three, or a primary with a replica and a Sentinel. Each has a port of its own
+// on the loopback interface, keeps nothing on disk, and ends with its test.
+//
+// Where redis-server is not installed the test is skipped, or fails where the
+// environment has FLOODGATE_REQUIRE_SERVERS=1.
+package redistest

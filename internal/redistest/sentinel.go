@@ -1,0 +1,33 @@
+package redistest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Failover is a primary with a replica, and a Sentinel that makes the replica
+// the primary when the other has gone.
+type Failover struct {
+	Name     string // what the Sentinel calls it
+	Primary  *Server
+	Replica  *Server
+	Sentinel *Server
+}
+
+// StartFailover starts the three.
+func StartFailover(t testing.TB) *Failover {
+	t.Helper()
+	f := &Failover{Name: "primary"}
+	f.Primary = Start(t)
+	f.Replica = Start(t, "--replicaof", "127.0.0.1 "+f.Primary.Port())
+	WaitFor(t, "replication", func() bool {
+		return strings.Contains(f.Replica.MustDo("INFO", "replication"), "master_link_status:up")
+	})
+	config := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]s 1\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 2000\n", f.Name, f.Primary.Port())
+	f.Sentinel = start(t, config, []string{"--sentinel"})
+	WaitFor(t, "the Sentinel to know the replica", func() bool {
+		return strings.Contains(f.Sentinel.MustDo("INFO", "sentinel"), "slaves=1")
+	})
+	return f
+}
