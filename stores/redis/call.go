@@ -16,11 +16,13 @@ import (
 // that has not ended by the deadline is left to the goroutine that waits for
 // the reply.
 type call struct {
-	store *Store
-	args  []any
-	once  *once
-	cmd   *redis.Cmd
-	done  chan error
+	store  *Store
+	args   []any
+	once   *once
+	cmd    *redis.Cmd
+	ctx    context.Context // of the command
+	cancel context.CancelFunc
+	done   chan error
 }
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan error, 1)} }}
@@ -57,34 +59,45 @@ func (s *Store) call(verb any, items []namedItem) *call {
 }
 
 // arm makes the command anew, for another attempt.
-func (c *call) arm(ctx context.Context, command, script any) {
+func (c *call) arm(command, script any) {
 	c.args[argCommand], c.args[argScript] = command, script
 	keys := c.args[argKeys].(int)
 	c.args[argFirstKey+keys] = c.once
-	c.cmd = redis.NewCmd(ctx, c.args...)
+	c.cmd = redis.NewCmd(c.ctx, c.args...)
 	if keys > 0 {
 		c.cmd.SetFirstKeyPos(argFirstKey)
 	}
 	c.once.arm(c.cmd)
 }
 
-// do runs the call and returns its reply without the head. It comes back within
-// the operation's time, whatever the client does.
+// do runs the call and returns its reply. It comes back within the operation's
+// time, whatever the client does.
 func (s *Store) do(op operation, c *call, limits int) (reply, error) {
+	s.start(op, c)
+	return c.wait(op, limits)
+}
+
+// start sends the command in a goroutine of its own: nothing that the client
+// does then, or fails to do, keeps the caller waiting.
+func (s *Store) start(op operation, c *call) {
 	// The charge of a client that has hung up counts: only the waiting ends
 	// with its context, and the command with the store's deadline.
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(op.ctx), op.end)
+	c.ctx, c.cancel = context.WithDeadline(context.WithoutCancel(op.ctx), op.end)
+	c.once = &once{nonce: s.nonces.Add(1)}
 	select {
 	case s.running <- struct{}{}:
-	case <-ctx.Done():
-		cancel()
-		c.free()
-		return reply{}, &Error{Class: TimedOut, Err: errBusy}
+	case <-c.ctx.Done():
+		c.cancel()
+		c.done <- &Error{Class: TimedOut, Err: errBusy}
+		return
 	}
-	o := &once{nonce: s.nonces.Add(1)}
-	c.once = o
-	c.arm(ctx, evalsha, scriptSHA)
-	go s.run(ctx, cancel, c)
+	c.arm(evalsha, scriptSHA)
+	go s.run(c)
+}
+
+// wait returns the reply, and gives the call back, if it comes in time.
+func (c *call) wait(op operation, limits int) (reply, error) {
+	ctx, o := c.ctx, c.once // the goroutine may be changing the rest
 	select {
 	case err := <-c.done:
 		return c.result(err, limits)
@@ -115,42 +128,49 @@ func (c *call) result(err error, limits int) (reply, error) {
 
 func (c *call) free() {
 	clear(c.args)
-	c.cmd, c.once, c.store = nil, nil, nil
+	c.cmd, c.once, c.store, c.ctx, c.cancel = nil, nil, nil, nil, nil
 	calls.Put(c)
 }
 
 // run sends the command until a server has run it, or may have.
-func (s *Store) run(ctx context.Context, cancel context.CancelFunc, c *call) {
-	err := s.send(ctx, c)
+func (s *Store) run(c *call) {
+	ctx, cancel := c.ctx, c.cancel // not the call's own any more once it is done
+	err := s.client.Process(ctx, c.cmd)
 	for attempt := 0; err != nil; attempt++ {
-		switch {
-		case redis.HasErrorPrefix(err, "NOSCRIPT") && !c.hasScript():
+		err = c.once.cause(err)
+		noScript := redis.HasErrorPrefix(err, "NOSCRIPT")
+		if noScript || ranNot(err) {
+			c.once.ranNot()
+		}
+		if noScript && !c.hasScript() {
 			// A server that has just been started, or told to forget: EVAL
 			// tells it the script for everybody.
-			c.arm(ctx, eval, scriptArg)
-		case ranNot(err) && attempt < maxAttempts && wait(ctx, attempt):
-			c.arm(ctx, evalsha, scriptSHA)
-		default:
-			c.done <- classify(err, c.once)
-			<-s.running
-			cancel()
-			return
+			c.arm(eval, scriptArg)
+		} else if ranNot(err) && attempt < maxAttempts && pause(ctx, attempt) {
+			c.arm(evalsha, scriptSHA)
+		} else {
+			err = classify(err, c.once)
+			break
 		}
-		err = s.send(ctx, c)
+		err = s.client.Process(ctx, c.cmd)
 	}
-	c.done <- nil
-	<-s.running
+	c.done <- err
 	cancel()
+	<-s.running
 }
 
 func (c *call) hasScript() bool { return c.args[argCommand] == eval }
 
 const maxAttempts = 4
 
-// wait waits before another attempt, for a time that differs between callers.
-func wait(ctx context.Context, attempt int) bool {
-	d := time.Duration(1<<attempt) * time.Millisecond
-	timer := time.NewTimer(d/2 + rand.N(d))
+// pause waits before another attempt, for a time that differs between callers.
+func pause(ctx context.Context, attempt int) bool {
+	d := time.Duration(2<<attempt) * time.Millisecond
+	d = d/2 + rand.N(d)
+	if end, _ := ctx.Deadline(); time.Until(end) <= d {
+		return false // to say now what the matter is helps more
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -158,20 +178,6 @@ func wait(ctx context.Context, attempt int) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// send sends the command once.
-func (s *Store) send(ctx context.Context, c *call) error {
-	if s.layout.Load() != anyKeys {
-		// These clients note in the command why a node was asked in vain, which
-		// is the proof that once asks for.
-		return s.client.Process(ctx, c.cmd)
-	}
-	// A single client does so only in a pipeline.
-	pipe := s.client.Pipeline()
-	_ = pipe.Process(ctx, c.cmd)
-	_, err := pipe.Exec(ctx)
-	return err
 }
 
 // dropConnection is called when a reply was not that of its command: all that

@@ -78,9 +78,6 @@ var replies = []struct {
 
 // classify makes an Error of what the client returned for a command.
 func classify(err error, o *once) error {
-	if errors.Is(err, errRepeated) && o.cause != nil {
-		err = o.cause
-	}
 	e := &Error{Err: err}
 	var reply redis.Error
 	if errors.As(err, &reply) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -38,29 +39,51 @@ func crossesSlots(err error) bool {
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
 }
 
-// takeGroups takes one group after another. Where one refuses, those before it
-// are given back and those behind it only looked at; where one fails, those
-// before it are given back too. What it charged itself, if it did, stays: to
-// give back what may not have been charged would be a hit too many for others.
+// takeGroups decides on groups that need a command each. All but the first are
+// looked at, at the same time, and where none of them refuses, all are taken, in
+// order: so a refused request changes nothing, as on a single server, unless
+// somebody else comes in between. Then those taken before are given back. Where
+// one fails they are too; what that one charged, if it did, stays: to give back
+// what may not have been charged would be a hit too many for others.
 func (s *Store) takeGroups(op operation, verb any, groups [][]namedItem) (bool, error) {
-	allowed := true
+	allowed, err := s.peekGroups(op, groups[1:])
+	if err != nil {
+		return false, err
+	}
+	if !allowed || verb == verbPeek {
+		admits, err := s.ask(op, verbPeek, groups[0])
+		return allowed && admits, err
+	}
 	for i, g := range groups {
-		admits, err := s.ask(op, verb, g)
+		admits, err := s.ask(op, verbTake, g)
 		if err != nil {
-			if verb == verbTake {
-				s.giveBackLater(op.ctx, groups[:i])
-			}
+			s.giveBackLater(op.ctx, groups[:i])
 			return false, err
 		}
-		if !admits && allowed && verb == verbTake {
-			verb = verbPeek
-			if err := s.giveBack(op, groups[:i]); err != nil {
-				return false, err
-			}
+		if !admits {
+			return false, s.giveBack(op, groups[:i])
 		}
-		allowed = allowed && admits
 	}
-	return allowed, nil
+	return true, nil
+}
+
+func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
+	pending := make([]*call, len(groups))
+	for i, g := range groups {
+		pending[i] = s.call(verbPeek, g)
+		s.start(op, pending[i])
+	}
+	allowed := true
+	var first error
+	for i, c := range pending {
+		r, err := c.wait(op, limitsOf(groups[i]))
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
+		}
+		allowed = r.fill(groups[i]) && allowed
+	}
+	return allowed, first
 }
 
 // giveBack gives back what the groups were charged and fills in their results

@@ -23,7 +23,7 @@ type once struct {
 	nonce uint64
 	cmd   *redis.Cmd
 	state atomic.Int32
-	cause error // why it was refused the second time
+	first error // what had become of the first time when it was refused a second
 }
 
 const (
@@ -37,11 +37,19 @@ var (
 	errWithdrawn = errors.New("the deadline has passed before the command was sent")
 )
 
-// arm lets it be written once more, as part of cmd: what was sent before is
-// known not to have run.
-func (o *once) arm(cmd *redis.Cmd) {
-	o.cmd, o.cause = cmd, nil
-	o.state.CompareAndSwap(written, unsent)
+// arm makes it a part of cmd.
+func (o *once) arm(cmd *redis.Cmd) { o.cmd, o.first = cmd, nil }
+
+// ranNot lets it be written again: what was sent is known not to have run.
+func (o *once) ranNot() { o.state.CompareAndSwap(written, unsent) }
+
+// cause returns what is the matter where err is only that it was not to be
+// written a second time.
+func (o *once) cause(err error) error {
+	if o.first != nil && errors.Is(err, errRepeated) {
+		return o.first
+	}
+	return err
 }
 
 // MarshalBinary is called by go-redis each time that it writes the command.
@@ -51,8 +59,8 @@ func (o *once) MarshalBinary() ([]byte, error) {
 	case o.state.Load() == withdrawn:
 		return nil, errWithdrawn
 	case !ranNot(o.cmd.Err()):
-		if o.cause == nil {
-			o.cause = o.cmd.Err()
+		if o.first == nil {
+			o.first = o.cmd.Err()
 		}
 		return nil, errRepeated
 	default:

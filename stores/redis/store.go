@@ -18,7 +18,6 @@ import (
 // redis.UniversalClient have it. The application makes the client and closes it.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipeline() redis.Pipeliner
 }
 
 // Store is a [core.Store] that counts in Redis. It is made by [New]. Its
@@ -38,9 +37,9 @@ var _ core.Store = (*Store)(nil)
 
 // Which keys may stand in one command.
 const (
-	anyKeys  = iota // all: one server has everything
-	oneSlot         // those of one hash slot: a cluster
-	eachKey         // none but itself: a client that shards by key
+	anyKeys = iota // all: one server has everything
+	oneSlot        // those of one hash slot: a cluster
+	eachKey        // none but itself: a client that shards by key
 )
 
 // maxRunning is the most commands under way at a time. Those that wait in the
@@ -62,13 +61,28 @@ func New(client Client, opts ...Option) *Store {
 	for _, opt := range opts {
 		opt(&s.options)
 	}
-	switch client.(type) {
+	switch c := client.(type) {
+	case *redis.Client:
+		if c != nil {
+			s.client = inTime(c, s.options.timeout)
+		}
 	case *redis.ClusterClient:
 		s.layout.Store(oneSlot)
 	case *redis.Ring:
 		s.layout.Store(eachKey)
 	}
 	return s
+}
+
+// inTime returns a client on the same connections and with the same hooks, that
+// gives up when a command's context ends and leaves it to the store what is sent
+// again. Where a later version of go-redis would not let itself be told, the
+// store's own deadline and the once in every command still hold.
+func inTime(c *redis.Client, timeout time.Duration) *redis.Client {
+	c = c.WithTimeout(timeout)
+	o := c.Options() // the clone's own
+	o.ContextTimeoutEnabled, o.MaxRetries = true, 0
+	return c
 }
 
 // Bind implements [core.Store].

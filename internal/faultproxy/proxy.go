@@ -1,0 +1,171 @@
+package faultproxy
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Fault is what happens to a reply: to what the server sends at one time.
+type Fault int
+
+const (
+	// None lets it through.
+	None Fault = iota
+	// Cut closes the connection with a reset instead.
+	Cut
+	// Swallow loses it, and leaves the connection open.
+	Swallow
+)
+
+// Proxy is a listening proxy. Its methods may be called concurrently.
+type Proxy struct {
+	Addr string // where it listens
+
+	target string
+	mu     sync.Mutex
+	fault  Fault
+	next   int // so many replies suffer the fault, then none; below 0: all
+	delay  time.Duration
+	lost   int
+	conns  map[net.Conn]struct{}
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// Start starts a proxy before the server at target. It ends with the test.
+func Start(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.wg.Go(func() { p.serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		p.CutAll()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// Fail makes the next n replies suffer the fault, all of them where n is below 0.
+func (p *Proxy) Fail(f Fault, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.next = f, n
+}
+
+// Delay makes every reply come so much later.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+// Lost returns how many replies have suffered a fault.
+func (p *Proxy) Lost() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
+
+// CutAll resets all connections that are open.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		reset(c)
+	}
+}
+
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+// keep remembers a connection; false where the proxy has ended.
+func (p *Proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+func (p *Proxy) forget(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// suffers returns what is to happen to the reply that has just come.
+func (p *Proxy) suffers() (Fault, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault == None || p.next == 0 {
+		return None, p.delay
+	}
+	p.next--
+	p.lost++
+	return p.fault, p.delay
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	defer reset(client)
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer reset(server)
+	if !p.keep(client) || !p.keep(server) {
+		return
+	}
+	defer p.forget(client)
+	defer p.forget(server)
+	p.wg.Go(func() {
+		defer reset(server)
+		pipe(server, client, func() (Fault, time.Duration) { return None, 0 })
+	})
+	pipe(client, server, p.suffers)
+}
+
+func pipe(to, from net.Conn, suffers func() (Fault, time.Duration)) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		fault, delay := suffers()
+		if delay > 0 {
+			<-time.After(delay)
+		}
+		switch fault {
+		case Cut:
+			return
+		case Swallow:
+			continue
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
