@@ -82,7 +82,11 @@ func (s *Store) do(op operation, c *call, limits int) (reply, error) {
 func (s *Store) start(op operation, c *call) {
 	// The charge of a client that has hung up counts: only the waiting ends
 	// with its context, and the command with the store's deadline.
-	c.ctx, c.cancel = context.WithDeadline(context.WithoutCancel(op.ctx), op.end)
+	ctx := op.ctx
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	c.ctx, c.cancel = context.WithDeadline(ctx, op.end)
 	c.once = &once{nonce: s.nonces.Add(1)}
 	select {
 	case s.running <- struct{}{}:

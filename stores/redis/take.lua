@@ -386,13 +386,13 @@ end
 -- state, its identity (kind, window and, of a bucketed window, precision) and
 -- the state. A limit finds its state by its identity, so that limits can come,
 -- go and change their quota.
-local VERSION = 1
+local VERSION = '\1'
 
 -- index returns where the state of each identity begins in v; nothing where v
 -- is not such a value: what cannot be read as a whole counts as none.
 local function index(v)
   local at, pos, size = {}, 2, #v
-  if byte(v, 1) ~= VERSION then return {} end
+  if sub(v, 1, 1) ~= VERSION then return {} end
   while pos <= size do
     local a = floor(byte(v, pos) / 2)
     local state = pos + (a == BUCKETED and 13 or 7)
@@ -419,9 +419,11 @@ local function meters_of(spec)
   for p = 1, #spec, 21 do
     local kind, window, precision, quota, capacity = unpack('<I1I6I6I4I4', spec, p)
     local a = floor(kind / 2)
+    -- What comes later has its place made here: a table that grows is slow.
     meters[#meters + 1] = {
       algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
       quota = quota, capacity = capacity, identity = sub(spec, p, p + (a == BUCKETED and 12 or 6)),
+      t = nil, a = nil, b = nil, waits = nil, mended = nil,
     }
   end
   return meters
@@ -439,7 +441,8 @@ local function read(key, spec)
     return nil, v
   end
   local at = index(v)
-  for _, m in ipairs(meters) do
+  for j = 1, #meters do
+    local m = meters[j]
     local state = at[m.identity]
     if state and not m.algorithm.load(m, v, state) then return meters_of(spec), true end
   end
@@ -450,7 +453,8 @@ end
 -- there are none.
 local function lifetime(meters)
   local last
-  for _, m in ipairs(meters) do
+  for j = 1, #meters do
+    local m = meters[j]
     if m.algorithm.dump(m) then last = math.max(last or 0, m.algorithm.expiry(m) - now) end
   end
   return last and math.ceil(last / 1000) + slack
@@ -458,8 +462,9 @@ end
 
 -- write stores the states of an item; it returns the server's error, if any.
 local function write(key, meters)
-  local parts, last = { string.char(VERSION) }, 0
-  for _, m in ipairs(meters) do
+  local parts, last = { VERSION }, 0
+  for j = 1, #meters do
+    local m = meters[j]
     local state = m.algorithm.dump(m)
     if state then
       parts[#parts + 1] = m.identity
@@ -497,19 +502,22 @@ end
 
 local giving = verb == 'back' or verb == 'refund'
 local items, admitted, arg = {}, true, 5
-for i, key in ipairs(KEYS) do
+for i = 1, #KEYS do
+  local key = KEYS[i]
   local spec, cost = ARGV[arg], tonumber(ARGV[arg + 1])
   arg = arg + 2
   local meters, stored = read(key, spec)
   if not meters then return stored end
   if giving then
     local at = tonumber(ARGV[arg])
-    for j, m in ipairs(meters) do
+    for j = 1, #meters do
+      local m = meters[j]
       if m.quota > 0 then m.algorithm.refund(m, cost, at, tonumber(ARGV[arg + j])) end
     end
     arg = arg + 1 + #meters
   end
-  for _, m in ipairs(meters) do
+  for j = 1, #meters do
+    local m = meters[j]
     m.waits = wait(m, cost)
     admitted = admitted and m.waits == 0
   end
@@ -517,9 +525,11 @@ for i, key in ipairs(KEYS) do
 end
 
 local written = false
-for _, item in ipairs(items) do
+for i = 1, #items do
+  local item = items[i]
   local charged, mended = verb == 'take' and admitted and item.cost > 0, false
-  for _, m in ipairs(item.meters) do
+  for j = 1, #item.meters do
+    local m = item.meters[j]
     if charged then m.algorithm.charge(m, item.cost) end
     mended = mended or m.mended
   end
@@ -535,7 +545,8 @@ for _, item in ipairs(items) do
     heal(item.key, item.meters)
   end
   if verb ~= 'refund' then
-    for _, m in ipairs(item.meters) do
+    for j = 1, #item.meters do
+      local m = item.meters[j]
       local left, reset = 0, 0
       if m.quota > 0 then left, reset = math.max(0, m.algorithm.left(m)), m.algorithm.wait(m, m.capacity) end
       reply[#reply + 1] = pack('<i8i8i8', left, reset, m.waits)
