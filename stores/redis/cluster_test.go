@@ -241,3 +241,43 @@ func TestARing(t *testing.T) {
 		t.Errorf("a key is not over its limit: %v", err)
 	}
 }
+
+// refusing makes a client fail the takes of one key, without sending them.
+type refusing struct{ name string }
+
+var errRefused = errors.New("refused by the test")
+
+func (refusing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (refusing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); len(args) > 5 && args[3] == h.name && args[5] == "take" {
+			return errRefused
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A take that fails when others have been taken already gives these back.
+func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
+	cluster, client := newCluster(t)
+	keys := keysOn(cluster, t.Name())
+	client.AddHook(refusing{core.StoredKey(t.Name(), "r", []byte(keys[2]))})
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	batch := &core.Batch{}
+	for _, k := range keys {
+		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
+	}
+	err := b.Take(t.Context(), batch)
+	var e *redisstore.Error
+	if !errors.Is(err, errRefused) || !errors.As(err, &e) || e.Unknown {
+		t.Errorf("error %v, want that of the hook, of a command that was not sent", err)
+	}
+	for _, k := range keys {
+		redistest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 0 })
+	}
+}
