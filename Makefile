@@ -1,42 +1,45 @@
 # make help lists the targets.
 GO      ?= go
-MODULES := $(patsubst %/go.mod,%,$(shell git ls-files "go.mod" "**/go.mod"))
+MODULES := $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path './.*/*')))
+$(if $(MODULES),,$(error no go.mod found))
 TOOLS   := $(CURDIR)/.tools
-LINT    := $(shell command -v golangci-lint || ls $(TOOLS)/golangci-lint 2>/dev/null)
 FUZZTIME ?= 10s
 
 GOLANGCI_VERSION    := v2.5.0
 GOVULNCHECK_VERSION := v1.1.4
+LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+VULN := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
 .PHONY: help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 .PHONY: test
-test: format vet lint ## everything that must pass: format, vet, linters, all tests with -race
+test: format tidy vet lint ## everything that must pass: format, vet, linters, all tests with -race
 	@set -e; for m in $(MODULES); do echo "== go test -race ./... ($$m)"; (cd $$m && $(GO) test -race ./...); done
 
 .PHONY: format
 format: ## fail where a file is not as gofmt writes it
-	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "not gofmt-ed: $$files"; exit 1; fi
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not gofmt-ed: $$files"; exit 1; fi
+
+.PHONY: tidy
+tidy: ## fail where go.mod is not as go mod tidy writes it
+	@set -e; for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff); done
 
 .PHONY: vet
 vet: ## go vet
 	@set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./...); done
 
 .PHONY: lint
-lint: ## golangci-lint, where it is installed
-ifeq ($(LINT),)
-	@if [ -n "$$CI" ]; then echo "golangci-lint is missing"; exit 1; fi
-	@echo "left out: golangci-lint, which is not installed (make tools)"
-else
-	$(LINT) run ./...
-endif
+lint: ## golangci-lint, where make tools has built it
+	@if [ -x $(LINT) ]; then set -e; for m in $(MODULES); do (cd $$m && $(LINT) run ./...); done; \
+	elif [ -n "$$CI" ]; then echo "golangci-lint is missing (make tools)"; exit 1; \
+	else echo "left out: golangci-lint, which is not installed (make tools)"; fi
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@set -e; for p in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	  list=$$($(GO) test -list '^Fuzz' $$p); for f in $$(echo "$$list" | grep '^Fuzz' || true); do \
 	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; \
 	  done; done
 
@@ -48,12 +51,16 @@ bench: ## the benchmarks beside the code
 newest: ## the tests with the newest dependencies, go.mod untouched
 	@mkdir -p $(TOOLS); cp go.mod $(TOOLS)/newest.mod; cp go.sum $(TOOLS)/newest.sum
 	$(GO) get -modfile=$(TOOLS)/newest.mod -u -t ./...
-	$(GO) test -modfile=$(TOOLS)/newest.mod ./...
+	$(GO) test -race -modfile=$(TOOLS)/newest.mod ./...
 
 .PHONY: vuln
 vuln: ## govulncheck: known vulnerabilities that this code can reach
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./...
+	@[ -x $(VULN) ] || { echo "govulncheck is missing (make tools)"; exit 1; }
+	$(VULN) ./...
 
 .PHONY: tools
 tools: ## build the linters into .tools
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	GOBIN=$(TOOLS) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	mv $(TOOLS)/golangci-lint $(LINT)
+	mv $(TOOLS)/govulncheck $(VULN)

@@ -34,13 +34,13 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	}
 	c := l.session(s)
 	c.check(r, &d)
-	if s.rehearsal && d.Reason == OverLimit {
+	if s.rehearsal && !d.Allowed {
 		d.Rehearsal = true
 		s.hooks.OnDisallowed(r, d)
 		d.Allowed = true
 	}
 	l.release(c, &d)
-	if d.Reason == BadRequest && d.NeedsOutcome() {
+	if !d.Allowed && d.Reason == BadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
 	return d
@@ -130,10 +130,11 @@ func (a *asking) rest(r Request) {
 // answer that was given without is no answer.
 func (a *asking) asked(p *bodyProbe, f func(Request) error) (waits bool) {
 	p.wanted = false
-	items, keys := len(a.items), len(a.keys)
+	items, keys, cost, extra := len(a.items), len(a.keys), a.cost, a.extra
 	err := f(p)
 	if p.wanted {
 		a.items, a.spans, a.keys = a.items[:items], a.spans[:items], a.keys[:keys]
+		a.cost, a.extra = cost, extra
 		return true
 	}
 	a.note(err)
@@ -174,10 +175,12 @@ func (a *asking) askCost(r Request) error {
 
 func (a *asking) askKey(r Request, rule int) error {
 	from := len(a.keys)
-	keys, err := a.snap.rules[rule].Key(a.keys, r)
+	// The key function gets an empty slice with room behind it: whatever it
+	// does with it, the keys of other rules stay.
+	key, err := a.snap.rules[rule].Key(a.keys[from:from], r)
 	switch {
 	case err == nil:
-		a.keys = closeKey(keys, from, a.extra)
+		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
 		a.addItem(rule, from, a.cost)
 	case errors.Is(err, SkipRule):
 	default:

@@ -97,6 +97,25 @@ func TestErrorsOfKeyFunctions(t *testing.T) {
 	})
 }
 
+// A key function that returns a slice of its own, and not the one it was given.
+func TestAKeyFunctionThatIgnoresWhatItIsGiven(t *testing.T) {
+	own := func(key string) core.KeyFunc {
+		return func([]byte, core.Request) ([]byte, error) { return []byte(key), nil }
+	}
+	limits := []core.Limit{core.PerMinute(5)}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "a", Key: own("a long key"), Limits: limits}, {Name: "b", Key: own("k"), Limits: limits}, {Name: "c", Key: static("key"), Limits: limits},
+	}}, newClock())
+	for range 2 {
+		l.Check(&request{})
+	}
+	for rule, key := range map[string]string{"a": "a long key", "b": "k", "c": "key"} {
+		if got := left(t, l, rule, key); got != 3 {
+			t.Errorf("rule %q: %d left, want 3", rule, got)
+		}
+	}
+}
+
 func TestHooks(t *testing.T) {
 	rule := core.Rule{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(10)}}
 	with := func(f core.HookFuncs, rules ...core.Rule) *core.Limiter {
@@ -136,6 +155,24 @@ func TestHooks(t *testing.T) {
 		}}, core.Rule{Name: "body", Key: bodyKey, Limits: []core.Limit{core.PerMinute(100)}})
 		if d := l.Check(&request{body: "seven77"}); !d.Allowed || d.Cost != 7 || left(t, l, "r", "k") != 3 || left(t, l, "body", "seven77") != 93 {
 			t.Error(d)
+		}
+	})
+	t.Run("cost that makes something up without the body", func(t *testing.T) {
+		for _, made := range []int64{0, 100} {
+			l := with(core.HookFuncs{Cost: func(r core.Request) (int64, error) {
+				if b, err := r.Body(100); err == nil {
+					return int64(len(b)), nil
+				}
+				return made, nil
+			}})
+			r := &request{body: "1234567890"}
+			if d := l.Check(r); !d.Allowed || d.Cost != 10 {
+				t.Errorf("made up %d: %v", made, d)
+			}
+			r = &request{body: "1234567890"}
+			if d := l.Check(r); d.Allowed || r.reads != 0 {
+				t.Errorf("made up %d: %v, the body was read %d times", made, d, r.reads)
+			}
 		}
 	})
 	t.Run("extra", func(t *testing.T) {
@@ -223,6 +260,20 @@ func TestRehearsal(t *testing.T) { // CASES 176
 	}
 	if len(heard) != 2 || heard[0].Allowed || !heard[0].Rehearsal || !strings.Contains(heard[0].String(), "rehearses refusing") {
 		t.Errorf("the hook heard %v", heard)
+	}
+	counted := newLimiter(t, core.Config{Rehearsal: true, Rules: []core.Rule{
+		{Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(o core.Outcome) bool { return o.Status == 401 }},
+		{Name: "bad", Key: fails(core.ErrBadRequest), Limits: []core.Limit{core.PerMinute(1)}},
+	}}, newClock())
+	counted.Settle(&request{}, counted.Check(&request{}), core.Outcome{Status: 401})
+	if got := left(t, counted, "failures", "k"); got != 4 {
+		t.Errorf("a bad request that is let through counts by what becomes of it: %d left, want 4", got)
+	}
+	for name, key := range map[string]core.KeyFunc{"a fault": fails(errFault), "a bad request": fails(core.ErrBadRequest)} {
+		l := newLimiter(t, core.Config{Rehearsal: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+		if d := l.Check(&request{}); !d.Allowed || !d.Rehearsal || d.Err == nil {
+			t.Errorf("%s refuses in a rehearsal: %v", name, d)
+		}
 	}
 	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil || !d.Allowed || !d.Rehearsal {
 		t.Errorf("%v, %v", d, err)

@@ -24,7 +24,8 @@ type Rule struct {
 	// charged; false gives them back. nil: every request counts.
 	Counts func(Outcome) bool
 	// Clears decides after the handler whether the key is forgotten, as a
-	// login that succeeded ends a row of failures. nil: never.
+	// login that succeeded ends a row of failures. It is asked for requests
+	// that were charged. nil: never.
 	Clears func(Outcome) bool
 }
 
@@ -83,7 +84,7 @@ func (c Config) compile() (*snapshot, error) {
 	if s.hooks == nil {
 		s.hooks = DefaultHooks{}
 	}
-	if field := nilEmbedded(reflect.ValueOf(s.hooks)); field != "" {
+	if field := nilEmbedded(reflect.ValueOf(s.hooks), 0); field != "" {
 		bad("Hooks: %T: the embedded %s is nil", s.hooks, field)
 	}
 	if err := c.Headers.check(); err != nil {
@@ -159,17 +160,26 @@ func nameLimits(r Rule) []Limit {
 		l.Name = r.Name
 		if len(limits) > 1 {
 			l.Name += "-" + shortDuration(l.Window)
-			if slices.ContainsFunc(limits[:i], func(o Limit) bool { return o.Name == l.Name }) {
+			taken := func(o Limit) bool { return o.Name == l.Name }
+			if slices.ContainsFunc(limits[:i], taken) {
 				l.Name += "-" + l.Algorithm.String()
+			}
+			if slices.ContainsFunc(limits[:i], taken) {
+				l.Name += "-" + strconv.Itoa(i+1)
 			}
 		}
 	}
 	return limits
 }
 
+const maxEmbedded = 100
+
 // nilEmbedded returns the name of an embedded interface that is nil, at any
 // depth: calling what it promotes would panic on the first request.
-func nilEmbedded(v reflect.Value) string {
+func nilEmbedded(v reflect.Value, depth int) string {
+	if depth > maxEmbedded { // hooks that embed themselves: none of them is nil
+		return ""
+	}
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
 			return v.Type().String()
@@ -187,12 +197,12 @@ func nilEmbedded(v reflect.Value) string {
 		switch f.Type.Kind() {
 		case reflect.Interface, reflect.Pointer:
 			if f.Type.Implements(reflect.TypeFor[Hooks]()) {
-				if name := nilEmbedded(v.Field(i)); name != "" {
+				if name := nilEmbedded(v.Field(i), depth+1); name != "" {
 					return f.Name
 				}
 			}
 		case reflect.Struct:
-			if name := nilEmbedded(v.Field(i)); name != "" {
+			if name := nilEmbedded(v.Field(i), depth+1); name != "" {
 				return name
 			}
 		}

@@ -61,6 +61,10 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		}
 	}
 
+	var none *core.Memory
+	if _, err := core.New(with(func(c *core.Config) { c.Store = none })); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Store") {
+		t.Errorf("a nil *core.Memory as the store: %v", err)
+	}
 	store := core.Must(core.NewMemory(core.MemoryConfig{}))
 	c := with(func(c *core.Config) { c.Store = store })
 	newLimiter(t, c, nil)

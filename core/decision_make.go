@@ -121,12 +121,8 @@ func (d Decision) StoredKey() string {
 	var key []byte
 	hit := d.detail.hit
 	if r := d.detail.record; r != nil {
-		for _, it := range r.items {
-			if d.detail.snap.rules[it.rule].Name == d.Rule {
-				key, hit = []byte(it.key), it.hit
-				break
-			}
-		}
+		it := &r.items[r.decides]
+		key, hit = []byte(it.key), it.hit
 	} else if hit {
 		key = []byte(d.detail.hitKey)
 	} else {
@@ -160,25 +156,29 @@ func StoredKey(limiter, rule string, key []byte) string {
 // String explains the decision in one sentence, without any text that came
 // from the client.
 func (d Decision) String() string {
+	if d.detail.snap == nil {
+		return "no decision"
+	}
 	s := fmt.Sprintf("limiter %q ", d.Limiter)
+	verdict := "refuses"
+	if d.Rehearsal {
+		verdict = "rehearses refusing"
+	}
 	switch d.Reason {
 	case Skipped:
 		s += "does not limit this request"
 	case NoRule:
 		s += "has no rule for this request"
 	case BadRequest:
-		s += "refuses a bad request"
+		s += verdict + " a bad request"
 	case Failed:
-		s += "refuses because it could not decide"
+		s += verdict + ", as it could not decide"
 	case WithinLimits:
 		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), all again in %v",
 			hits(d.Cost), d.Remaining, d.Limit.capacity(), d.Rule, d.Limit.Name, d.Limit, d.ResetAfter.Round(time.Millisecond))
 	case OverLimit:
-		if s += "refuses "; d.Rehearsal {
-			s = s[:len(s)-len("refuses ")] + "rehearses refusing "
-		}
-		s += fmt.Sprintf("%s: rule %q, limit %q (%v) has %d left, %s",
-			hits(d.Cost), d.Rule, d.Limit.Name, d.Limit, d.Remaining, d.retry())
+		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
+			verdict, hits(d.Cost), d.Rule, d.Limit.Name, d.Limit, d.Remaining, d.retry())
 	}
 	if d.Degraded {
 		s += ", decided without the shared counters"

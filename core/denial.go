@@ -8,7 +8,8 @@ type Denial struct {
 	// 0, means DefaultDenial's.
 	Status int
 	// Header has header lines to set beside those of Decision.AppendHeaders; a
-	// line replaces one of the same name that is already there.
+	// line replaces those of the same name that are already there, so that a
+	// name stands once.
 	Header []Header
 	// Body is the response's body. A response to HEAD is sent without it.
 	Body []byte

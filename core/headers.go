@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -57,7 +58,8 @@ const maxField = 999_999_999_999_999
 // the longer slice: what the limiter's Config.Headers choose, where a limit
 // applied; and for a refused request Cache-Control: no-store, and Retry-After
 // in whole seconds, rounded up, at least 1, unless no waiting will help.
-// A response may have several lines of one name, one from each limiter.
+// A response may have several lines of the rate limit headers, one from each
+// limiter; Cache-Control and Retry-After replace what is there.
 func (d Decision) AppendHeaders(dst []Header) []Header {
 	if d.detail.snap == nil {
 		return dst
@@ -121,15 +123,32 @@ func policyField(rules []compiledRule) string {
 
 // policyField returns the field for the limits that applied.
 func (d *Decision) policyField(n int) string {
-	if n == d.detail.snap.limits {
+	if d.eachRuleOnce() {
 		return d.detail.snap.policy
 	}
 	var b []byte
+	var named []string
 	for i := range n {
-		s := d.statusAt(i)
-		b = appendPolicy(b, &s.Limit)
+		if s := d.statusAt(i); !slices.Contains(named, s.Limit.Name) { // several keys of a rule have one policy
+			b = appendPolicy(b, &s.Limit)
+			named = append(named, s.Limit.Name)
+		}
 	}
 	return string(b)
+}
+
+// eachRuleOnce says that every rule of the limiter applied, with one key.
+func (d *Decision) eachRuleOnce() bool {
+	rules := len(d.detail.snap.rules)
+	r := d.detail.record
+	if r == nil || len(r.items) != rules {
+		return r == nil && rules == 1
+	}
+	seen := uint64(0)
+	for _, it := range r.items {
+		seen |= 1 << it.rule
+	}
+	return bits.OnesCount64(seen) == rules
 }
 
 func appendPolicy(b []byte, l *Limit) []byte {

@@ -3,7 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
-	"slices"
+	"reflect"
 	"sync"
 	"sync/atomic"
 )
@@ -44,6 +44,9 @@ func New(c Config) (*Limiter, error) {
 		return nil, err
 	}
 	store := c.Store
+	if v := reflect.ValueOf(store); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("%w: Store: %T: nil", ErrConfig, store)
+	}
 	if store == nil {
 		if store, err = NewMemory(MemoryConfig{}); err != nil {
 			return nil, err
@@ -76,11 +79,12 @@ func (s *snapshot) storeRules() []StoreRule {
 }
 
 func (s *snapshot) rule(name string) (int, error) {
-	i := slices.IndexFunc(s.rules, func(r compiledRule) bool { return r.Name == name })
-	if i < 0 {
-		return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
+	for i := range s.rules {
+		if s.rules[i].Name == name {
+			return i, nil
+		}
 	}
-	return i, nil
+	return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
 }
 
 // Reconfigure replaces the limiter's rules, limits, hooks, headers and
@@ -99,7 +103,7 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if c.Name != old.name {
 		return fmt.Errorf("%w: Name: %q: cannot change from %q", ErrConfig, c.Name, old.name)
 	}
-	if c.Store != nil && c.Store != l.store {
+	if c.Store != nil && !same(c.Store, l.store) {
 		return fmt.Errorf("%w: Store: %T: cannot change", ErrConfig, c.Store)
 	}
 	s, err := c.compile()
@@ -111,6 +115,11 @@ func (l *Limiter) Reconfigure(c Config) error {
 	}
 	l.current.Store(s)
 	return nil
+}
+
+// same says that a and b are one store. Values that cannot be compared are not.
+func same(a, b Store) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // Name returns the limiter's name.
@@ -160,7 +169,11 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 	if s.rehearsal && d.Reason == OverLimit {
 		d.Allowed, d.Rehearsal = true, true
 	}
-	l.release(c, d)
+	if peek {
+		l.release(c, nil) // nothing was let through or refused
+	} else {
+		l.release(c, d)
+	}
 	return err
 }
 

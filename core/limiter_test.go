@@ -172,6 +172,41 @@ func TestStoredKeysStayWhatTheyAre(t *testing.T) {
 	}
 }
 
+// Several keys of one rule: the decision is about the one that refuses, and
+// the policy field names the rule's limit once.
+func TestSeveralKeysOfARule(t *testing.T) {
+	l := twoRules(t, newClock())
+	one, two := core.Hit{Rule: "ip", Key: "1"}, core.Hit{Rule: "ip", Key: "2"}
+	if _, err := l.Take(t.Context(), 5, two); err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Take(t.Context(), 1, one, two)
+	if want := core.StoredKey("two", "ip", []byte("2\x00")); err != nil || d.Allowed || d.StoredKey() != want {
+		t.Errorf("%v, %v, of %s, want %s", d, err, d.StoredKey(), want)
+	}
+	if got, want := d.AppendHeaders(nil)[0].Value, `"ip";q=5;w=60`; got != want {
+		t.Errorf("policy %s, want %s", got, want)
+	}
+}
+
+func TestARefundOfNothingAsksNoStore(t *testing.T) {
+	s := newCounting()
+	l := newLimiter(t, core.Config{Store: s, Rules: []core.Rule{
+		{Name: "r", Key: func(dst []byte, r core.Request) ([]byte, error) {
+			if r.Method() == "" {
+				return dst, core.SkipRule
+			}
+			return dst, nil
+		}, Limits: []core.Limit{core.PerMinute(100)}},
+	}}, nil)
+	for range 20 {
+		l.Check(&request{method: "GET"})
+		if err := l.Refund(t.Context(), l.Check(&request{})); err != nil || s.refunds != 0 {
+			t.Fatalf("error %v, %d refunds", err, s.refunds)
+		}
+	}
+}
+
 // CASES 93, 94
 func TestDecisionsShowNothingOfTheClient(t *testing.T) {
 	key := "alice\r\nlevel=info fake"

@@ -21,7 +21,8 @@ type MemoryConfig struct {
 	MaxKeys int
 	// Clock tells the time. nil: the process's monotonic clock, which no
 	// change of the wall clock moves. It is called once for each operation,
-	// while the store is locked: it must not call the store.
+	// while a part of the store is locked: it must neither call the store nor
+	// panic.
 	Clock func() time.Time
 }
 
@@ -31,11 +32,12 @@ type MemoryConfig struct {
 // It has no goroutine: what has expired is removed little by little as new
 // keys arrive. A key's text is not kept, but 128 bits of two hashes of it,
 // seeded at random for each Memory. When it holds MaxKeys keys, a new key
-// takes the place of an expired one; else of the key that has used least of
-// its limits among some; a key that is being refused goes only where all
-// others in its part of the table are refused too, the one first that would be
-// let in first. So a flood of keys can neither grow the store nor release the
-// keys that it refuses.
+// takes the place of an expired one, or of the one that has used least of its
+// limits, among some; a key that is being refused goes only where all others in
+// its part of the table are refused too, the one first that would be let in
+// first. So a flood of keys cannot grow the store, and does not release a key
+// that is refused while there are others; with a limit of one hit, after which
+// every key is refused, it can.
 //
 // Counters are lost when the process ends.
 type Memory struct {

@@ -72,7 +72,7 @@ func (s *memoryShard) evict(now int64) (found, expired bool) {
 	if v.found {
 		v.table.remove(v.slot)
 	}
-	return v.found, !v.refused && v.weight == 0
+	return v.found, v.weight == expiredWeight
 }
 
 // largest returns the table with the most keys, of those not tried.
@@ -95,6 +95,9 @@ type victim struct {
 	weight  int64 // refused: how long still; else the share of a limit used, in 1/2^20
 }
 
+// expiredWeight is the weight of an expired key, below that of any other.
+const expiredWeight = -1
+
 // search looks through the table from where the last one ended, until it has
 // found an expired key or the best among some that are not refused.
 func (v *victim) search(t *memoryTable, now int64) {
@@ -113,7 +116,7 @@ func (v *victim) search(t *memoryTable, now int64) {
 		if !v.found || v.refused && !refused || v.refused == refused && weight < v.weight {
 			*v = victim{t, i, true, refused, weight}
 		}
-		if v.found && !v.refused && (v.weight == 0 || seen >= sampledToEvict) {
+		if v.found && !v.refused && (v.weight == expiredWeight || seen >= sampledToEvict) {
 			return
 		}
 	}
@@ -122,7 +125,7 @@ func (v *victim) search(t *memoryTable, now int64) {
 // weigh says how much would be lost with a key.
 func (t *memoryTable) weigh(slot []uint64, now int64) (refused bool, weight int64) {
 	if t.expired(slot, now) {
-		return false, 0
+		return false, expiredWeight
 	}
 	var share, wait int64
 	for i := range t.layout.meters {

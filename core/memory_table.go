@@ -17,7 +17,7 @@ type memoryTable struct {
 	homes  int // slots that a hash can call home; some spare ones follow
 	slots  int // all slots
 	used   int
-	cursor int // where the next look for expired keys begins
+	cursor int           // where the next look for expired keys begins
 	blocks *memoryBlocks // nil where no limit's state grows
 }
 

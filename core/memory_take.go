@@ -26,11 +26,14 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 			batch.Allowed = false
 		}
 	}
+	moved := false // a key has been inserted, and slots have moved
 	for i := range batch.Items {
 		p, item := &k.places[i], &batch.Items[i]
-		p.find()
+		if moved {
+			p.find()
+		}
 		if batch.Allowed && !batch.Peek && item.Cost > 0 {
-			b.charge(p, item, now)
+			moved = b.charge(p, item, now) || moved
 		} else {
 			p.report(item, now)
 		}
@@ -70,11 +73,14 @@ func (b *memoryBound) place(item *Item) place {
 	return place{hash: h, shard: h.b & b.m.mask, layout: b.layouts[item.Rule]}
 }
 
-func (b *memoryBound) charge(p *place, item *Item, now int64) {
+// charge charges an item, and says whether its key had to be inserted.
+func (b *memoryBound) charge(p *place, item *Item, now int64) (inserted bool) {
 	if p.slot == nil && p.table != nil {
 		p.slot = b.m.insert(&b.m.shards[p.shard], p.table, p.hash, now)
+		inserted = true
 	}
 	p.charge(item, now)
+	return inserted
 }
 
 // places is the working memory of an operation over several items.

@@ -89,6 +89,41 @@ func TestAFloodReleasesNobodyWhoIsRefused(t *testing.T) {
 	}
 }
 
+// A key that has used next to nothing of a large quota is alive all the same.
+func TestKeysOfLargeQuotasAreEvictedAsAlive(t *testing.T) {
+	m, l := memoryLimiter(t, 10, newClock(), core.PerHour(100_000_000))
+	for i := range 30 {
+		take(t, l, fmt.Sprint(i))
+	}
+	if s := m.Stats(); s.Evicted != 20 || s.Keys != 10 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// However short its wait, a key that is refused stays while another is not.
+func TestRefusedKeysGoLast(t *testing.T) {
+	m, l := memoryLimiter(t, 20, newClock(), core.Limit{Quota: 5, Window: 2 * time.Millisecond, Algorithm: core.FixedWindow})
+	hit := func(key string, n int) {
+		for range n {
+			take(t, l, key)
+		}
+	}
+	for i := range 10 {
+		hit(fmt.Sprint("refused", i), 6)
+	}
+	for i := range 100 {
+		hit(fmt.Sprint("busy", i), 4)
+	}
+	for i := range 10 {
+		if take(t, l, fmt.Sprint("refused", i)) {
+			t.Errorf("key %d was released", i)
+		}
+	}
+	if m.Len() != 20 {
+		t.Errorf("%d keys", m.Len())
+	}
+}
+
 func TestExpiredKeysGoFirst(t *testing.T) {
 	c := newClock()
 	m, l := memoryLimiter(t, 100, c, core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow})

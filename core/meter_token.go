@@ -29,8 +29,11 @@ func debtor(m *meter, now int64, d wide) cell {
 }
 
 func (c cell) rollBucket(m *meter, now int64) cell {
-	if c == (cell{}) || c.t < now || c.t == now && c.a == 0 || m.quota == 0 || c.b == 0 {
+	if c == (cell{}) || c.t < now || c.t == now && c.a == 0 || c.b == 0 {
 		return cell{}
+	}
+	if m.quota == 0 {
+		return c // counts nothing, and forgets nothing
 	}
 	if m.narrow && int64(c.b) == m.quota && c.t-now <= m.window*m.capacity/m.quota {
 		return c

@@ -68,7 +68,8 @@ type Outcome struct {
 }
 
 // Checker decides on requests; it is what every adapter's Middleware takes.
-// A [Limiter] is one. Its methods may be called concurrently.
+// A [Limiter] is one. Its methods may be called concurrently. Its type is a
+// pointer, or its values can be compared: that is how an adapter knows one again.
 type Checker interface {
 	// Check decides on r and charges for it. It always gives a decision: what
 	// goes wrong on the way is part of it.

@@ -119,6 +119,7 @@ func (c *session) take(ctx context.Context, peek bool) error {
 type record struct {
 	items   []recordedItem
 	results []Result
+	decides int         // index of the item of the deciding limit
 	outcome bool        // Settle has something to do
 	settled atomic.Bool // by Settle or Refund
 
@@ -157,10 +158,10 @@ type detail struct {
 // session. hits are those of a Take, nil for a request.
 func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	d.detail.snap = c.snap
-	d.detail.charged = c.batch.Allowed && !peek && c.cost > 0
 	if len(c.items) == 0 {
 		return
 	}
+	d.detail.charged = c.batch.Allowed && !peek && c.cost > 0
 	outcome := c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
 	item := &c.items[0]
 	if len(c.results) == 1 && !outcome && (hits != nil || len(item.Key) <= shortKey) {
@@ -184,6 +185,7 @@ func (c *session) wantOutcome() bool {
 }
 
 func (c *session) newRecord(hits []Hit) *record {
+	decides, _ := c.deciding()
 	r := new(record)
 	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
 	var keys string
@@ -199,6 +201,9 @@ func (c *session) newRecord(hits []Hit) *record {
 			it.hit, it.key = true, hits[c.spans[i].hit].Key
 		}
 		r.items = append(r.items, it)
+		if item == decides {
+			r.decides = i
+		}
 	}
 	r.results = append(r.results, c.results...)
 	return r

@@ -70,6 +70,9 @@ func parseHop(s string) (netip.Addr, bool) {
 // validPort reads ":" and a port, or the obfuscated one of RFC 7239, section
 // 6.3.
 func validPort(s string) bool {
+	if s[0] != ':' {
+		return false
+	}
 	s = s[1:]
 	if strings.HasPrefix(s, "_") {
 		return len(s) > 1 && strings.Trim(s[1:], obfuscated) == ""

@@ -104,10 +104,11 @@ func TrustUnixSocket() ClientIPOption {
 	})
 }
 
-// OnFallback sets a function that is told when a request's key is not what the
-// header of a trusted proxy should have said: the header is missing, or
-// malformed. It may be called concurrently. The error's text is safe to log: it
-// has nothing of the header in it.
+// OnFallback sets a function that is told when a request's key is not what it
+// should be: the header of a trusted proxy is missing or malformed, or the peer
+// has no address. It is called for each key that is made, which may be several
+// for a request, and may be called concurrently. The error's text is safe to
+// log: it has nothing of the header in it.
 func OnFallback(f func(r core.Request, why error)) ClientIPOption {
 	return option(func(c *clientIP) error {
 		c.onFallback = f
@@ -116,6 +117,9 @@ func OnFallback(f func(r core.Request, why error)) ClientIPOption {
 }
 
 func (c *clientIP) useHeader(name string) error {
+	if tokenLength(name) != len(name) {
+		return fmt.Errorf("%w: Header: %q: is no name of a header (RFC 9110, section 5.1)", core.ErrConfig, name)
+	}
 	if c.header != "" {
 		return fmt.Errorf("%w: Header: %q: there is one already, %q: exactly one is believed", core.ErrConfig, name, c.header)
 	}
@@ -183,7 +187,16 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 
 // peerKey keys by the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
-	return c.appendKey(dst, parsePeer(r.RemoteAddr())), nil
+	return c.appendKey(dst, c.peer(r)), nil
+}
+
+// peer returns the address of the connection's peer.
+func (c *clientIP) peer(r core.Request) netip.Addr {
+	a := parsePeer(r.RemoteAddr())
+	if !a.IsValid() && !c.trustUnix {
+		c.fallBack(r, errNoAddress)
+	}
+	return a
 }
 
 // appendKey appends the key of an address, which is not valid for a peer that
@@ -220,6 +233,7 @@ func (c *clientIP) fallBack(r core.Request, why error) {
 }
 
 var (
+	errNoAddress     = errors.New("keyfuncs: the peer has no address")
 	errHeaderMissing = errors.New("keyfuncs: the trusted proxy's header is missing")
 	errHeaderBad     = errors.New("keyfuncs: the trusted proxy's header has a part that is no address")
 	errHeaderLong    = errors.New("keyfuncs: the trusted proxy's header has more than 32 hops or 4 KiB")
@@ -227,7 +241,7 @@ var (
 
 // singleKey keys by a header that holds one address.
 func (c *clientIP) singleKey(dst []byte, r core.Request) ([]byte, error) {
-	peer := parsePeer(r.RemoteAddr())
+	peer := c.peer(r)
 	if !c.believes(peer) {
 		return c.appendKey(dst, peer), nil
 	}

@@ -56,6 +56,11 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"7: a port", "X-Forwarded-For", []string{"203.0.113.9:5678"}, "203.0.113.9", false},
 		{"brackets and a port", "X-Forwarded-For", []string{"[2001:db8::1]:80"}, "2001:db8::/64", false},
 		{"a zone", "X-Forwarded-For", []string{"fe80::1%eth0"}, "fe80::1", false},
+		{"something for a port", "X-Forwarded-For", []string{"[2001:db8::1]x443"}, "10.0.0.1", true},
+		{"28: 32 hops", "X-Forwarded-For", []string{"203.0.113.9" + strings.Repeat(", 10.0.0.1", 31)}, "203.0.113.9", false},
+		{"28: 33 hops", "X-Forwarded-For", []string{"203.0.113.9" + strings.Repeat(", 10.0.0.1", 32)}, "10.0.0.1", true},
+		{"28: two long lines", "X-Forwarded-For", []string{"203.0.113.9" + strings.Repeat(", ", 1100) + "10.0.0.2", strings.Repeat(", ", 1100) + "10.0.0.3"}, "10.0.0.2", true},
+		{"28: an address at the cut", "X-Forwarded-For", []string{"66.6.6.6" + strings.Repeat(" ", 4096-len("6.6.6.6, 10.0.0.3")) + ", 10.0.0.3"}, "10.0.0.3", true},
 		{"a port that is none", "X-Forwarded-For", []string{"203.0.113.9:x"}, "10.0.0.1", true},
 		{"brackets around IPv4", "X-Forwarded-For", []string{"[203.0.113.9]"}, "10.0.0.1", true},
 		{"an open bracket", "X-Forwarded-For", []string{"[2001:db8::1"}, "10.0.0.1", true},
@@ -169,6 +174,7 @@ func TestClientIPNamesWhatIsWrong(t *testing.T) {
 		{[]keyfuncs.ClientIPOption{trusted}, []string{"Header"}},
 		{[]keyfuncs.ClientIPOption{trusted, xff, keyfuncs.Header("Forwarded")}, []string{"exactly one", "Forwarded"}},
 		{[]keyfuncs.ClientIPOption{nil}, []string{"nil"}},
+		{[]keyfuncs.ClientIPOption{trusted, keyfuncs.Header("X-Forwarded-For ")}, []string{"Header", `"X-Forwarded-For "`}},
 	} {
 		_, err := keyfuncs.NewClientIP(row.opts...)
 		if !errors.Is(err, core.ErrConfig) {

@@ -46,7 +46,7 @@ func multipartValue(body []byte, boundary, name string) (string, error) {
 	}
 	var o once
 	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {
-		part, err := r.NextRawPart() // no decoding of transfer encodings
+		part, err := r.NextPart() // as net/http reads it
 		if err != nil {
 			return o.value, nil //nolint:nilerr // the end, or malformed from here on
 		}
@@ -57,7 +57,7 @@ func multipartValue(body []byte, boundary, name string) (string, error) {
 			continue
 		}
 		value := ""
-		if part.FileName() == "" && part.Header.Get("Content-Transfer-Encoding") == "" {
+		if part.FileName() == "" {
 			b, err := io.ReadAll(part) // of a body that is in memory, and bounded
 			if err != nil {
 				return "", nil //nolint:nilerr // cut off: no value

@@ -1,8 +1,11 @@
 package keyfuncs
 
 import (
+	"errors"
 	"fmt"
 	"mime"
+	"net"
+	"slices"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -17,6 +20,7 @@ type postField struct {
 	path       []string // in JSON
 	maxBody    int
 	refuseLong bool
+	require    bool
 	normalize  []func(string) (string, error)
 }
 
@@ -40,6 +44,14 @@ func RefuseLongBody() PostFieldOption {
 	return func(f *postField) { f.refuseLong = true }
 }
 
+// RequireValue makes a request without a value a bad request, rather than one
+// that shares a quota with all others like it: for a form whose handler could
+// read a value where the key function reads none, from a compressed body for
+// instance.
+func RequireValue() PostFieldOption {
+	return func(f *postField) { f.require = true }
+}
+
 // JSONPath says where in a JSON body the field is: the names of the objects
 // from the outermost in, then the field's. Without it the field is at the top,
 // under its name.
@@ -48,7 +60,7 @@ func JSONPath(names ...string) PostFieldOption {
 		if len(names) == 0 {
 			panic(fmt.Errorf("%w: JSONPath: no names", core.ErrConfig))
 		}
-		f.path = names
+		f.path = slices.Clone(names)
 	}
 }
 
@@ -64,9 +76,11 @@ func Normalize(f func(string) (string, error)) PostFieldOption {
 // PostField keys by a field of the request's body: of a form
 // (application/x-www-form-urlencoded or multipart/form-data) or of a JSON
 // object (application/json and …+json, strings as they are, numbers and
-// booleans as their text). The name may be one like user[name]. It panics where
-// name is empty.
+// booleans as their text: 1.0 is 1). The name may be one like user[name]. It
+// panics where name is empty or an option cannot be.
 //
+// The limiter stands before whatever reads the body, such as a middleware that
+// parses forms: of a body that has been read all requests have the empty key.
 // The body stays whole for the handler. At most [MaxBody] bytes of it are
 // looked at; nothing is decompressed or written to a file; the URL's query
 // never counts.
@@ -78,57 +92,88 @@ func Normalize(f func(string) (string, error)) PostFieldOption {
 // whatever spelling of case, is [core.ErrBadRequest]: who reads the first and
 // who reads the last would not see the same. So are more than 1,000 fields,
 // and a body that cannot be read.
+//
+// A handler may find a value where the key function finds none: in a body with
+// something behind the JSON, of another type, compressed or too long. Where
+// that matters, as in a login form, use [RequireValue].
 func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 	mustHave("PostField", "name", name != "")
 	f := &postField{name: name, path: []string{name}, maxBody: DefaultMaxBody}
 	for _, opt := range opts {
+		mustHave("PostField", "option", opt != nil)
 		opt(f)
 	}
 	return f.key
 }
 
 func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
-	body, err := r.Body(f.maxBody + 1)
-	if err != nil {
-		return dst, fmt.Errorf("%w: reading the body: %w", core.ErrBadRequest, err)
-	}
-	value, err := f.value(r, body)
+	value, err := f.value(r)
 	if err != nil {
 		return dst, err
 	}
-	return append(dst, f.normalized(value)...), nil
+	value = f.normalized(value)
+	if value == "" && f.require {
+		return dst, fmt.Errorf("%w: the field is missing, or cannot be read", core.ErrBadRequest)
+	}
+	return append(dst, value...), nil
+}
+
+// withoutAddress takes the client's address out of an error that may be logged.
+func withoutAddress(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 // value returns the field's value, "" for none.
-func (f *postField) value(r core.Request, body []byte) (string, error) {
-	if len(body) > f.maxBody {
-		if f.refuseLong {
-			return "", fmt.Errorf("%w: the body is longer than %d bytes", core.ErrBadRequest, f.maxBody)
-		}
+func (f *postField) value(r core.Request) (string, error) {
+	parse := f.parser(r)
+	if parse == nil {
+		return "", nil // the body is not even read
+	}
+	body, err := r.Body(f.maxBody + 1)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: reading the body: %w", core.ErrBadRequest, withoutAddress(err))
+	case len(body) <= f.maxBody:
+		return parse(body)
+	case f.refuseLong:
+		return "", fmt.Errorf("%w: the body is longer than %d bytes", core.ErrBadRequest, f.maxBody)
+	default:
 		return "", nil
 	}
+}
+
+// parser returns what reads the field out of a body of the request's type, nil
+// for types that are not read.
+func (f *postField) parser(r core.Request) func(body []byte) (string, error) {
 	for _, encoding := range r.HeaderValues("Content-Encoding") {
 		if !strings.EqualFold(trimSpace(encoding), "identity") {
-			return "", nil
+			return nil
 		}
 	}
 	types := r.HeaderValues("Content-Type")
-	if len(types) != 1 {
-		return "", nil
+	if len(types) == 0 {
+		return nil
 	}
+	// The first line, and the type even if its parameters are malformed: what
+	// net/http goes by.
 	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
-	if err != nil {
-		return "", nil //nolint:nilerr // a type that nobody can read: no value
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return nil
 	}
 	switch {
 	case kind == "application/x-www-form-urlencoded":
-		return formValue(body, f.name)
+		return func(body []byte) (string, error) { return formValue(body, f.name) }
 	case kind == "multipart/form-data":
-		return multipartValue(body, params["boundary"], f.name)
+		return func(body []byte) (string, error) { return multipartValue(body, params["boundary"], f.name) }
 	case kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"):
-		return jsonValue(body, f.path)
+		return func(body []byte) (string, error) { return jsonValue(body, f.path) }
+	default:
+		return nil
 	}
-	return "", nil
 }
 
 func (f *postField) normalized(value string) string {
@@ -158,9 +203,11 @@ func (o *once) field() error {
 	return nil
 }
 
+var errTwice = fmt.Errorf("%w: the field stands twice", core.ErrBadRequest)
+
 func (o *once) set(value string) error {
 	if o.found {
-		return fmt.Errorf("%w: the field stands twice", core.ErrBadRequest)
+		return errTwice
 	}
 	o.value, o.found = value, true
 	return nil

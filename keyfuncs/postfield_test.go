@@ -3,6 +3,7 @@ package keyfuncs_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -51,11 +52,14 @@ func TestPostField(t *testing.T) {
 		{"62: JSON of another type", "application/vnd.api+json", `{"username":"alice"}`, "alice"},
 		{"62: no JSON", "text/plain", `{"username":"alice"}`, ""},
 		{"62: no type", "", `{"username":"alice"}`, ""},
-		{"62: a malformed type", "application/json;;;", `{"username":"alice"}`, ""},
+		{"62: a malformed type", "application /json", `{"username":"alice"}`, ""},
 		{"62: UTF-16", jsonType + ";charset=utf-16", "\xfe\xff\x00{\x00}", ""},
 		{"59: JSON, twice", jsonType, `{"username":"bob","username":"alice"}`, bad},
 		{"59: JSON, twice in different case", jsonType, `{"username":"bob","USERNAME":"alice"}`, bad},
 		{"59: JSON, twice, once without a value", jsonType, `{"username":null,"username":"alice"}`, bad},
+		{"59: JSON, twice, once an object", jsonType, `{"username":{},"username":"alice"}`, bad},
+		{"59: JSON, twice, once an array", jsonType, `{"username":"alice","username":[]}`, bad},
+		{"62: parameters that are malformed", formType + "; bad", "username=alice", "alice"},
 		{"59: JSON, escaped name", jsonType, `{"user\u006eame":"alice"}`, "alice"},
 		{"61: a number", jsonType, `{"username":1e309}`, "1e309"},
 		{"61: a boolean", jsonType, `{"username":true}`, "true"},
@@ -63,7 +67,15 @@ func TestPostField(t *testing.T) {
 		{"61: an array", jsonType, `{"username":["alice"]}`, ""},
 		{"61: an object", jsonType, `{"username":{"username":"a"}}`, ""},
 		{"61: a lone surrogate", jsonType, `{"username":"\ud800"}`, "\ufffd"},
-		{"61: deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`, ""},
+		{"61: deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`, ""},
+		{"61: a spelling of a number", jsonType, `{"username":10e-1}`, "1"},
+		{"61: another", jsonType, `{"username":1.00}`, "1"},
+		{"61: a large number", jsonType, `{"username":123456789012345678901234567890}`, "123456789012345678901234567890"},
+		{"61: a fraction", jsonType, `{"username":1.50}`, "1.5"},
+		{"JSON, many members elsewhere", jsonType, `{"username":"alice","rows":[` + strings.Repeat(`{"a":1,"b":2},`, 1000) + `0]}`, "alice"},
+		{"64: JSON, many members", jsonType, `{` + strings.Repeat(`"a":1,`, 1001) + `"username":"alice"}`, bad},
+		{"multipart, as some clients write it", multipartType, "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\nContent-Transfer-Encoding: 8bit\r\n\r\nalice\r\n--XX--\r\n", "alice"},
+		{"multipart, encoded", multipartType, "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=61lice\r\n--XX--\r\n", "alice"},
 		{"61: not deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `}`, "alice"},
 		{"61: a byte order mark", jsonType, "\ufeff" + `{"username":"alice"}`, ""},
 		{"61: something behind it", jsonType, `{"username":"alice"} x`, ""},
@@ -125,13 +137,29 @@ func TestPostFieldOptions(t *testing.T) {
 
 	compressed := form("username=alice")
 	compressed.header.Set("Content-Encoding", "gzip")
+	compressed.bodyErr = errors.New("was read")
 	if got := keyOf(t, keyfuncs.PostField("username"), compressed); got != "" {
 		t.Errorf("69: a compressed body: %q", got)
 	}
 	broken := form("username=alice")
-	broken.bodyErr = errors.New("connection reset")
-	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) {
-		t.Errorf("a body that cannot be read: %v", err)
+	broken.bodyErr = &net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, Err: errors.New("connection reset")}
+	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) || strings.Contains(err.Error(), "203.0.113.9") {
+		t.Errorf("93: a body that cannot be read: %v", err)
+	}
+	twoTypes := form("username=alice")
+	twoTypes.header.Add("Content-Type", jsonType)
+	if got := keyOf(t, keyfuncs.PostField("username"), twoTypes); got != "alice" {
+		t.Errorf("two Content-Type lines, of which handlers read the first: %q", got)
+	}
+	for _, body := range []string{"a=b", "username=", "username=++"} {
+		f := keyfuncs.PostField("username", keyfuncs.RequireValue(), keyfuncs.Normalize(keyfuncs.TrimSpace))
+		if _, err := f(nil, form(body)); !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("RequireValue of %q: %v", body, err)
+		}
+	}
+	nested.body = `{"a":["x"]}`
+	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("a", "b")), nested); got != "" {
+		t.Errorf("a path that ends before: %q", got)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -38,44 +40,40 @@ func User(currentUser func(core.Request) string) core.KeyFunc {
 }
 
 // UserValue keys by a value that an earlier middleware has stored for the
-// request ([core.Request].Value): a string, an integer or a fmt.Stringer. The
-// rule does not apply where there is none or it is empty. A value of another
-// type is an error.
+// request ([core.Request].Value): a fmt.Stringer, or of any string or integer
+// type. The rule does not apply where there is none, or it is nil or "". (A
+// number is a key whatever it is, 0 as well.) A value of another type is an
+// error.
 func UserValue(key any) core.KeyFunc {
 	mustHave("UserValue", "key", key != nil)
 	return func(dst []byte, r core.Request) ([]byte, error) {
-		before := len(dst)
-		switch v := r.Value(key).(type) {
-		case nil:
-		case string:
-			dst = append(dst, v...)
-		case fmt.Stringer:
-			dst = append(dst, v.String()...)
-		case int:
-			dst = strconv.AppendInt(dst, int64(v), 10)
-		case int32:
-			dst = strconv.AppendInt(dst, int64(v), 10)
-		case int64:
-			dst = strconv.AppendInt(dst, v, 10)
-		case uint:
-			dst = strconv.AppendUint(dst, uint64(v), 10)
-		case uint32:
-			dst = strconv.AppendUint(dst, uint64(v), 10)
-		case uint64:
-			dst = strconv.AppendUint(dst, v, 10)
+		value := r.Value(key)
+		v := reflect.ValueOf(value)
+		text := ""
+		switch stringer, ok := value.(fmt.Stringer); {
+		case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
+		case ok:
+			text = stringer.String()
+		case v.Kind() == reflect.String:
+			text = v.String()
+		case v.CanInt():
+			text = strconv.FormatInt(v.Int(), 10)
+		case v.CanUint():
+			text = strconv.FormatUint(v.Uint(), 10)
 		default:
-			return dst, fmt.Errorf("keyfuncs: UserValue(%v): a %T cannot be a key", key, v)
+			return dst, fmt.Errorf("keyfuncs: UserValue(%v): a %T cannot be a key", key, value)
 		}
-		if len(dst) == before {
+		if text == "" {
 			return dst, core.SkipRule
 		}
-		return dst, nil
+		return append(dst, text...), nil
 	}
 }
 
-// Header keys by a request header, letter case preserved; several lines of the
-// name count as what they are, not as one. Without the header the key is
-// empty. A client can write what it likes in a header: a rule like this one
+// Header keys by a request header, letter case preserved. Without the header
+// the key is empty. A header that stands twice is [core.ErrBadRequest]: a
+// handler that reads the first line would see one client where the lines
+// together make many. A client can write what it likes in a header: a rule like this one
 // tells clients apart, and does not stop one that changes it.
 //
 // As an option of [ClientIP], Header names the header in which the trusted
@@ -90,14 +88,14 @@ func Header(name string) func(dst []byte, r core.Request) ([]byte, error) {
 		if c, ok := r.(*clientIP); ok {
 			return dst, c.useHeader(name)
 		}
-		lines := r.HeaderValues(name)
-		if len(lines) == 1 {
+		switch lines := r.HeaderValues(name); len(lines) {
+		case 0:
+			return dst, nil
+		case 1:
 			return append(dst, lines[0]...), nil
+		default:
+			return dst, fmt.Errorf("%w: the header %s stands twice", core.ErrBadRequest, name)
 		}
-		for _, line := range lines {
-			dst = appendPart(dst, line)
-		}
-		return dst, nil
 	}
 }
 
@@ -122,7 +120,8 @@ func Query(name string) core.KeyFunc {
 }
 
 // Method keys by the request's method as the client wrote it: methods are
-// case-sensitive (RFC 9110, section 9.1).
+// case-sensitive (RFC 9110, section 9.1). A client can make up methods: use it
+// only where the router has fixed which there are.
 func Method() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Method()...), nil }
 }
@@ -138,9 +137,11 @@ func Route() core.KeyFunc {
 // Join keys by several key functions together: only requests that agree in all
 // of them share a quota. The parts are joined with their lengths, so that no
 // two different tuples make the same key. Where one of the functions gives an
-// error, such as [core.SkipRule], that is Join's. It panics where it is given
+// error, such as [core.SkipRule], that is Join's; an OrSkip belongs inside, as
+// Join's own key is never empty. It panics where it is given
 // none, or a nil one.
 func Join(fs ...core.KeyFunc) core.KeyFunc {
+	fs = slices.Clone(fs)
 	mustHave("Join", "key function", len(fs) > 0)
 	for _, f := range fs {
 		mustHave("Join", "key function", f != nil)
@@ -152,18 +153,12 @@ func Join(fs ...core.KeyFunc) core.KeyFunc {
 			if dst, err = f(dst, r); err != nil {
 				return dst, err
 			}
+			// Read from the end, the lengths tell where each part begins: the
+			// key can be taken apart in one way only.
 			dst = binary.BigEndian.AppendUint32(dst, uint32(len(dst)-from))
 		}
 		return dst, nil
 	}
-}
-
-// appendPart appends a part of a joined key. Read from the end, the length
-// tells where each part begins: the joined key can be taken apart in one way
-// only.
-func appendPart(dst []byte, part string) []byte {
-	dst = append(dst, part...)
-	return binary.BigEndian.AppendUint32(dst, uint32(len(part)))
 }
 
 // OrSkip makes a rule apply only to requests for which f finds something: the

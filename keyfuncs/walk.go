@@ -21,7 +21,7 @@ type hopReader func(line string) (rest string, a netip.Addr, ok, found bool)
 // the right.
 func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
-		a := parsePeer(r.RemoteAddr())
+		a := c.peer(r)
 		if !c.believes(a) {
 			return c.appendKey(dst, a), nil
 		}

@@ -18,9 +18,12 @@ type Adapter struct {
 	Flushes bool
 	// Hijacks says that a handler can take over the connection.
 	Hijacks bool
-	// Panics says that a handler's panic reaches the server, which survives
-	// it, or the framework's recovery middleware.
+	// Panics says that the server survives a handler's panic without the
+	// framework's recovery middleware.
 	Panics bool
+	// ReadsFirst says that the server has read the body before any handler
+	// runs: a refused client has sent it all the same.
+	ReadsFirst bool
 }
 
 // App is an application in no framework's words.

@@ -1,9 +1,12 @@
 package adaptertest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -45,6 +48,21 @@ func bodies(t *testing.T, a Adapter) {
 			if got := c.post("/login", body); got.status != http.StatusOK || got.body != hex.EncodeToString(sum[:]) {
 				t.Errorf("%d bytes: status %d, hash %s", len(body), got.status, got.body)
 			}
+		}
+	})
+
+	t.Run("53: a chunked body", func(t *testing.T) {
+		c := direct(t, a.Serve(t, byField(t, 1, func(c Context) error {
+			b, err := c.Body()
+			if err != nil {
+				return err
+			}
+			return c.Respond(http.StatusOK, string(b))
+		})))
+		const chunked = "POST /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n" +
+			"5\r\nusern\r\n9\r\name=alice\r\n0\r\n\r\n"
+		if got := []int{c.raw(chunked), c.raw(chunked)}; got[0] != 200 || got[1] != 429 {
+			t.Errorf("statuses %v", got)
 		}
 	})
 
@@ -105,6 +123,9 @@ func bodies(t *testing.T, a Adapter) {
 		{"72: a form without an end shares a quota", multipartType, numbered("--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nu%d"), nil, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			if a.ReadsFirst && strings.HasSuffix(row.name, "without an end shares a quota") {
+				return // the server itself refuses what it cannot read whole
+			}
 			c := direct(t, a.Serve(t, byField(t, 3, ok)))
 			passed := count(6, func(i int) response {
 				query := ""
@@ -120,10 +141,14 @@ func bodies(t *testing.T, a Adapter) {
 	}
 
 	// CASES 69, 70: nothing is inflated, however far it would go.
-	t.Run("69: what is compressed shares a quota", func(t *testing.T) {
+	t.Run("70: what is compressed shares a quota", func(t *testing.T) {
+		var bomb bytes.Buffer
+		w := gzip.NewWriter(&bomb)
+		_, _ = io.CopyN(w, endless{}, 50<<20)
+		_ = w.Close()
 		c := direct(t, a.Serve(t, byField(t, 3, ok)))
-		want(t, count(6, func(i int) response {
-			return c.do(http.MethodPost, "/login", fmt.Sprintf(`{"username":"u%d"}`, i), "Content-Type", "application/json", "Content-Encoding", "gzip")
+		want(t, count(6, func(int) response {
+			return c.do(http.MethodPost, "/login", bomb.String(), "Content-Type", "application/json", "Content-Encoding", "gzip")
 		}), 200, 3, 429, 3)
 	})
 
@@ -148,6 +173,9 @@ func bodies(t *testing.T, a Adapter) {
 	})
 
 	t.Run("67: a refused client is not told to go on", func(t *testing.T) {
+		if a.ReadsFirst {
+			return
+		}
 		app := byField(t, 1000, ok)
 		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 0)}}
 		status := direct(t, a.Serve(t, app)).raw("POST /login HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\nContent-Type: application/json\r\n\r\n")
@@ -169,6 +197,17 @@ func bodies(t *testing.T, a Adapter) {
 			t.Errorf("status %d", got.status)
 		}
 	})
+}
+
+// endless is a body of spaces.
+type endless struct{}
+
+// Read implements io.Reader.
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
 }
 
 func text(s string) func(int) string { return func(int) string { return s } }

@@ -87,6 +87,12 @@ func clientAddress(t *testing.T, a Adapter) {
 		{"24: Forwarded without an address", "Forwarded", func(i int) []string {
 			return []string{"Forwarded", []string{"for=unknown", "for=_hidden", "by=1.2.3.4", "for=6.6.6.6;for=203.0.113.9"}[i%4]}
 		}, 5},
+		{"20: a mapped hop that is trusted", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d, 203.0.113.9, ::ffff:127.0.0.2", i)}
+		}, 5},
+		{"28: a very long header", "X-Forwarded-For", func(i int) []string {
+			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i) + strings.Repeat(",7.7.7.7", 10_000) + ", 203.0.113.9"}
+		}, 5},
 		{"27: the other header", "X-Forwarded-For", func(i int) []string {
 			return []string{"Forwarded", fmt.Sprintf("for=6.6.6.%d", i)}
 		}, 5},

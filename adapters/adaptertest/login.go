@@ -100,6 +100,16 @@ func login(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("75: a field that an attacker makes up does not free the address", func(t *testing.T) {
+		c, attempts := serve(t)
+		count(60, func(i int) response {
+			return c.post("/login", fmt.Sprintf("user_name=%d&password=x&username=u%d", i, i), "X-Forwarded-For", "203.0.113.1")
+		})
+		if n := attempts.Load(); n != 20 {
+			t.Errorf("%d attempts reached the handler, want 20", n)
+		}
+	})
+
 	t.Run("76: spellings of a username", func(t *testing.T) {
 		c, _ := serve(t)
 		want(t, count(9, func(i int) response {

@@ -106,6 +106,47 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("93: a refusal shows nothing of the client", func(t *testing.T) {
+		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(0)}}}})
+		got := serve(t, Limit{Checker: l}).get("/?user=alice")
+		for name, values := range got.header {
+			got.body += name + strings.Join(values, " ")
+		}
+		if got.status != 429 || strings.Contains(got.body, "alice") || strings.Contains(got.body, "127.0.0") {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	})
+
+	t.Run("131: responses without a body", func(t *testing.T) {
+		l := byKey(t, keyfuncs.Static(""), 5)
+		for status, handler := range map[int]Handler{
+			http.StatusNoContent:   func(c Context) error { return c.Respond(http.StatusNoContent, "") },
+			http.StatusNotModified: func(c Context) error { return c.Respond(http.StatusNotModified, "") },
+		} {
+			c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: handler}}}))
+			if got := c.get("/"); got.status != status || got.body != "" || got.header.Get("Ratelimit") == "" {
+				t.Errorf("%d: %+v", status, got)
+			}
+		}
+	})
+
+	t.Run("124: a hook that panics does no harm to the next request", func(t *testing.T) {
+		hooks := core.HookFuncs{OnDisallowed: func(core.Request, core.Decision) core.Denial { panic("hook") }}.Hooks()
+		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+		c := direct(t, a.Serve(t, App{Recover: true, Routes: []Route{
+			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: handler},
+			{Method: http.MethodGet, Pattern: "/free", Handler: ok},
+		}}))
+		for i, want := range []int{200, 500, 500} {
+			if got := c.get("/").status; got != want {
+				t.Errorf("request %d: %d, want %d", i+1, got, want)
+			}
+		}
+		if got := c.get("/free").status; got != 200 {
+			t.Errorf("the next request: %d", got)
+		}
+	})
+
 	t.Run("a bad request", func(t *testing.T) {
 		key := keyfuncs.Func(func(core.Request) (string, error) { return "", core.ErrBadRequest })
 		check(t, serve(t, Limit{Checker: byKey(t, key, 1)}).get("/"), 400,

@@ -3,6 +3,7 @@ package adaptertest
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -41,6 +42,36 @@ func routes(t *testing.T, a Adapter) {
 		for _, method := range []string{"PROPFIND", "REPORT", "DELETE", "OPTIONS", "GET", "HEAD"} {
 			if got := c.do(method, "/", "").status; got != http.StatusTooManyRequests && got != http.StatusNotImplemented && got != http.StatusMethodNotAllowed {
 				t.Errorf("%s: status %d", method, got)
+			}
+		}
+	})
+
+	t.Run("47: methods that are no methods are limited", func(t *testing.T) {
+		l := byKey(t, keyfuncs.Static(""), 0)
+		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l}}}))
+		for _, method := range []string{"post", "QUERY", "PROPFIND"} {
+			before := l.Stats().Denied
+			status := c.raw(method + " / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+			if status != http.StatusTooManyRequests || l.Stats().Denied != before+1 {
+				t.Errorf("%s: status %d", method, status)
+			}
+		}
+	})
+
+	t.Run("51: what is skipped is decided by the route that is matched", func(t *testing.T) {
+		hooks := core.HookFuncs{ShouldLimit: func(r core.Request) bool { return !strings.HasSuffix(r.Route(), "/health") }}.Hooks()
+		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
+		c := direct(t, a.Serve(t, App{Routes: []Route{
+			{Method: http.MethodGet, Pattern: "/health", Limits: []Limit{{Checker: l}}, Handler: ok},
+			{Method: http.MethodGet, Pattern: "/login", Limits: []Limit{{Checker: l}}, Handler: ok},
+		}}))
+		if got := c.get("/health").status; got != http.StatusOK {
+			t.Errorf("/health: %d", got)
+		}
+		for _, target := range []string{"/login?x=/health", "/health/../login", "/login"} {
+			status := c.raw("GET " + target + " HTTP/1.1\r\nHost: a\r\nX-Original-URL: /health\r\nConnection: close\r\n\r\n")
+			if status == http.StatusOK {
+				t.Errorf("%s was let through", target)
 			}
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -42,18 +44,19 @@ func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) O
 }
 
 // ExposeDecision makes [DecisionFrom] find the decision in the context of the
-// request that the handler gets.
+// request that the handler gets. That request is a copy: a logger before the
+// Middleware does not see there what the router writes into it, the pattern.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware asks c about every request, and passes on those that it allows.
 // What it returns may be used for any number of handlers; a request that meets
-// c more than once is counted once. It panics where c is nil.
+// c more than once is counted once, and so are requests that a handler makes of
+// one with the same context. It panics where c is nil, or of a type whose
+// values cannot be compared.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
-	if c == nil {
-		panic("httplimit: Middleware: the checker is nil")
-	}
+	mounting.MustWork("httplimit", c)
 	var o options
 	for _, opt := range opts {
 		opt(&o)
@@ -76,22 +79,18 @@ type handler struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A checker that stands in one place only cannot have seen the request.
 	mark := h.checker.Mounts() > 1
-	if mark && seen(r.Context(), h.checker) {
+	if mark && lastVisit(r.Context()).Saw(h.checker) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	d := h.checker.Check(request{r})
-	var buf [8]core.Header
-	header := w.Header()
-	for _, line := range d.AppendHeaders(buf[:0]) {
-		header[line.Name] = append(header[line.Name], line.Value)
-	}
+	d := h.checker.Check(httprequest.Request{HTTP: r})
+	httprequest.SetHeaders(w.Header(), d)
 	if !d.Allowed {
 		h.deny(w, r, d)
 		return
 	}
 	if mark || h.expose {
-		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &visit{h.checker, d, lastVisit(r.Context())}))
+		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &mounting.Visit{Checker: h.checker, Decision: d, Before: lastVisit(r.Context())}))
 	}
 	if !d.NeedsOutcome() {
 		h.next.ServeHTTP(w, r)
@@ -100,46 +99,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serveAndSettle(w, r, d)
 }
 
-// deny writes the response to a refused request. Its body is not read.
 func (h *handler) deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	denial := h.checker.Deny(request{r}, d)
-	header := w.Header()
-	for _, line := range denial.Header {
-		if h.onDenied == nil || http.CanonicalHeaderKey(line.Name) != "Content-Type" {
-			header.Set(line.Name, line.Value)
-		}
-	}
+	var handler func()
 	if h.onDenied != nil {
-		h.onDenied(w, r, d)
-		return
+		handler = func() { h.onDenied(w, r, d) }
 	}
-	w.WriteHeader(denial.Status)
-	if r.Method != http.MethodHead && denial.Status != http.StatusNoContent && denial.Status != http.StatusNotModified {
-		_, _ = w.Write(denial.Body) // the client may be gone
-	}
+	httprequest.Refuse(w, r, h.checker.Deny(httprequest.Request{HTTP: r}, d), handler)
 }
 
-// visit notes in a request's context that a checker has seen it.
-type visit struct {
-	checker core.Checker
-	d       core.Decision
-	before  *visit
-}
-
+// visitKey is the key of the last visit in a request's context.
 type visitKey struct{}
 
-func lastVisit(ctx context.Context) *visit {
-	v, _ := ctx.Value(visitKey{}).(*visit)
+func lastVisit(ctx context.Context) *mounting.Visit {
+	v, _ := ctx.Value(visitKey{}).(*mounting.Visit)
 	return v
-}
-
-func seen(ctx context.Context, c core.Checker) bool {
-	for v := lastVisit(ctx); v != nil; v = v.before {
-		if v.checker == c {
-			return true
-		}
-	}
-	return false
 }
 
 // DecisionFrom returns the decision on the request that ctx belongs to: the
@@ -147,7 +120,7 @@ func seen(ctx context.Context, c core.Checker) bool {
 // one only behind a Middleware with the option ExposeDecision.
 func DecisionFrom(ctx context.Context) (core.Decision, bool) {
 	if v := lastVisit(ctx); v != nil {
-		return v.d, true
+		return v.Decision, true
 	}
 	return core.Decision{}, false
 }

@@ -106,6 +106,18 @@ func (s *suite) rebind(t *testing.T) {
 		if got := c.remaining("k"); got != 0 {
 			t.Errorf("%v: %d left when the limit beside it has gone, want 0", l, got)
 		}
+		if l.Burst == 0 { // a quota of 0 keeps the count as well
+			zero := lower
+			zero.Quota = 0
+			again(core.StoreRule{Name: "r", Limits: []core.Limit{zero}}, core.StoreRule{Name: "s", Limits: []core.Limit{l}})
+			if c.take("k", 1).Allowed {
+				t.Errorf("%v: allowed at a quota of 0", l)
+			}
+			again(core.StoreRule{Name: "r", Limits: []core.Limit{lower}}, core.StoreRule{Name: "s", Limits: []core.Limit{l}})
+			if got := c.remaining("k"); got != 0 {
+				t.Errorf("%v: %d left after the quota was 0 for a while, want 0", l, got)
+			}
+		}
 		again(core.StoreRule{Name: "s", Limits: []core.Limit{l}})
 		if got := c.remaining("k"); got == 0 {
 			t.Errorf("%v: a rule has the counters of another one", l)

@@ -17,6 +17,7 @@ type consumer struct {
 
 func newConsumer(t *testing.T, source string) consumer {
 	t.Helper()
+	lookAtEverything(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +26,7 @@ type pkg struct {
 
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
+	lookAtEverything(t)
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports,Deps,Standard"}, args...)...)
 	cmd.Dir = "../.."
 	var stderr bytes.Buffer
@@ -43,6 +47,26 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
+// lookAtEverything makes go test see that the result depends on all files of
+// the project, which another process reads: else it would give a cached one.
+func lookAtEverything(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go") || strings.HasPrefix(d.Name(), "go."):
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // arrows says, for the packages below a folder, which folders of the project
 // they may import besides their own.
 var arrows = []struct {
@@ -53,15 +77,18 @@ var arrows = []struct {
 	{"core", nil},
 	{"keyfuncs", []string{"core"}},
 	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
-	{"adapters", []string{"core", "keyfuncs"}},
+	{"adapters", []string{"core", "keyfuncs", "adapters/internal"}},
 	{"stores", []string{"core", "stores"}},
 	{"login", []string{"core", "keyfuncs", "stores"}},
 	{"policy", []string{"core", "keyfuncs", "stores"}},
+	{"examples", []string{"core", "keyfuncs", "stores", "adapters", "login", "policy", "examples"}},
+	{"internal", []string{"core", "internal"}},
 }
 
 func TestImportsPointDownwards(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		path := strings.TrimPrefix(p.ImportPath, module+"/")
+		known := false
 		for _, a := range arrows {
 			if path != a.from && !strings.HasPrefix(path, a.from+"/") {
 				continue
@@ -75,7 +102,11 @@ func TestImportsPointDownwards(t *testing.T) {
 					t.Errorf("%s imports %s", path, to)
 				}
 			}
+			known = true
 			break
+		}
+		if !known {
+			t.Errorf("%s is in a folder that no arrow is known for", path)
 		}
 	}
 }
@@ -93,10 +124,39 @@ func TestCoreImportsTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
+func TestKeyfuncsImportTheStandardLibraryAndCoreOnly(t *testing.T) {
+	for _, p := range list(t, "-deps", "./keyfuncs") {
+		if !p.Standard && p.ImportPath != module+"/core" && p.ImportPath != module+"/keyfuncs" {
+			t.Errorf("keyfuncs depends on %s", p.ImportPath)
+		}
+	}
+}
+
 // An adapter's consumer compiles no other framework and no store client.
 func TestAdaptersDependOnTheirOwnFrameworkOnly(t *testing.T) {
 	allowed := map[string][]string{
 		"adapters/nethttp": {"github.com/felixge/httpsnoop"},
+	}
+	frameworks := map[string]string{
+		"adapters/gin":   "github.com/gin-gonic/gin",
+		"adapters/echo":  "github.com/labstack/echo/v4",
+		"adapters/fiber": "github.com/gofiber/fiber/v2",
+	}
+	for path := range frameworks {
+		for _, p := range list(t, "-deps", "./"+path) {
+			for other, framework := range frameworks {
+				if other != path && strings.HasPrefix(p.ImportPath, framework) {
+					t.Errorf("%s depends on %s", path, p.ImportPath)
+				}
+			}
+		}
+	}
+	for _, p := range list(t, "./adapters/...") {
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
+		_, known := allowed[path]
+		if _, ok := frameworks[path]; !ok && !known && path != "adapters/adaptertest" && !strings.HasPrefix(path, "adapters/internal/") {
+			t.Errorf("%s is not known here", path)
+		}
 	}
 	for path, modules := range allowed {
 		for _, p := range list(t, "-deps", "./"+path) {

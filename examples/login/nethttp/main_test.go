@@ -65,7 +65,7 @@ func (a *app) ask(t *testing.T, c *http.Client, forwardedFor, method, path, form
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // only read from
 	body, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(body)
 }
@@ -129,6 +129,55 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// CASES 84: a success of the attacker's own does not clear the address.
+func TestASuccessDoesNotClearTheAddress(t *testing.T) {
+	a := start(t)
+	got := hits(60, func(i int) int {
+		if i%20 == 19 {
+			return a.login(t, "203.0.113.1", "mallory", "ok")
+		}
+		return a.login(t, "203.0.113.1", fmt.Sprint("victim", i), "x")
+	})
+	if got != "map[200:1 401:19 429:40]" {
+		t.Errorf("three rounds: %s", got)
+	}
+}
+
+func TestASuccessDoesNotClearTheName(t *testing.T) {
+	a := start(t)
+	if got := hits(49, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "carol", "x") }); got != "map[401:49]" {
+		t.Errorf("wrong ones: %s", got)
+	}
+	if got := a.login(t, "203.0.113.1", "carol", "ok"); got != http.StatusOK {
+		t.Errorf("the right one: %d", got)
+	}
+	if got := hits(3, func(i int) int { return a.login(t, fmt.Sprint("198.51.101.", i), "carol", "x") }); got != "map[401:1 429:2]" {
+		t.Errorf("wrong ones again: %s", got)
+	}
+}
+
+func TestSuccessesCountForTheAddressOnly(t *testing.T) {
+	a := start(t)
+	if got := hits(60, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "dave", "ok") }); got != "map[200:60]" {
+		t.Errorf("from many addresses: %s", got)
+	}
+	if got := hits(21, func(int) int { return a.login(t, "203.0.113.1", "dave", "ok") }); got != "map[200:20 429:1]" {
+		t.Errorf("from one address: %s", got)
+	}
+}
+
+// CASES 62, 65: a name that the limiter cannot see reaches no handler.
+func TestAHiddenNameReachesNoHandler(t *testing.T) {
+	a := start(t)
+	status, _ := a.ask(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login", "username=alice&password=x&pad="+strings.Repeat("x", 70_000))
+	if status != http.StatusBadRequest {
+		t.Errorf("behind padding: %d", status)
+	}
+	if status, _ := a.ask(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login?username=alice", "password=x"); status != http.StatusBadRequest {
+		t.Errorf("in the query: %d", status)
+	}
+}
+
 // CASES 80
 func TestWrongPasswordsAllAtOnce(t *testing.T) {
 	a := start(t)
@@ -149,13 +198,16 @@ func TestTheAuditLog(t *testing.T) {
 	for range 7 {
 		a.login(t, "203.0.113.77", "alice\nlevel=INFO", "x")
 	}
+	for range 7 {
+		a.ask(t, from("127.0.0.3"), "", http.MethodGet, "/api", "")
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := a.log.String()
-	if strings.Count(text, "request refused") != 2 || !strings.Contains(text, "counter=fg1:login:ip-user:") {
+	if strings.Count(text, "request refused") != 4 || !strings.Contains(text, "counter=fg1:login:ip-user:") {
 		t.Errorf("the log:\n%s", text)
 	}
-	for _, secret := range []string{"alice", "203.0.113", "level=INFO"} {
+	for _, secret := range []string{"alice", "203.0.113", "127.0.0.3", "level=INFO"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log has %q:\n%s", secret, text)
 		}

@@ -81,7 +81,8 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
 	}
-	username := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.TrimSpace), keyfuncs.Normalize(keyfuncs.FoldCase))
+	// The handler sees a name where the limiter does, or not at all.
+	username := keyfuncs.PostField("username", keyfuncs.RequireValue(), keyfuncs.Normalize(keyfuncs.TrimSpace), keyfuncs.Normalize(keyfuncs.FoldCase))
 	login, err := core.New(core.Config{
 		Name: "login",
 		Rules: []core.Rule{
@@ -106,7 +107,7 @@ func clientIP(proxies string) (core.KeyFunc, error) {
 		return keyfuncs.NewClientIP()
 	}
 	return keyfuncs.NewClientIP(
-		keyfuncs.TrustedProxies(strings.Split(proxies, ",")...),
+		keyfuncs.TrustedProxies(strings.FieldsFunc(proxies, func(r rune) bool { return r == ',' || r == ' ' })...),
 		keyfuncs.Header("X-Forwarded-For"),
 	)
 }
@@ -133,7 +134,8 @@ func succeeded(o core.Outcome) bool { return !o.Panicked && o.Status < 400 }
 func PasswordRight(_, password string) bool { return password == "ok" }
 
 // audit writes a line for each refused request. The line names the counter by
-// a hash: neither the address nor the username is in it.
+// a hash: neither the address nor the username stands in it, though who has the
+// log can try addresses until one fits.
 type audit struct {
 	core.DefaultHooks
 	log *slog.Logger
@@ -145,7 +147,9 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 		slog.String("route", r.Route()),
 		slog.String("decision", d.String()),
 		slog.String("counter", d.StoredKey()),
-		slog.Any("error", d.Err),
 	)
+	if d.Err != nil {
+		a.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "why", slog.Any("error", d.Err))
+	}
 	return a.DefaultHooks.OnDisallowed(r, d)
 }

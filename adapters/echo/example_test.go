@@ -1,0 +1,65 @@
+package echolimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func get(app http.Handler) {
+	rec := httptest.NewRecorder()
+	app.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api", nil))
+	if rec.Header().Get("Content-Type") == "application/problem+json" {
+		rec.Body.Reset()
+	}
+	fmt.Println(rec.Code, rec.Body)
+}
+
+func ExamplePerIP() {
+	app := echo.New()
+	app.GET("/api", func(c echo.Context) error { return c.String(http.StatusOK, "hello") }, echolimit.PerIP(1, time.Minute))
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}
+
+func ExampleMiddleware() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerSecond(10), core.PerHour(240)}},
+	}}))
+	app := echo.New()
+	app.GET("/api", func(c echo.Context) error { return c.String(http.StatusOK, "hello") }, echolimit.Middleware(limiter))
+
+	get(app)
+	// Output: 200 hello
+}
+
+func ExampleOnDenied() {
+	app := echo.New()
+	slowDown := echolimit.OnDenied(func(c echo.Context, _ core.Decision) error { return c.String(http.StatusTooManyRequests, "slow down") })
+	app.GET("/api", func(echo.Context) error { return nil }, echolimit.PerIP(0, time.Minute, slowDown))
+
+	get(app)
+	// Output: 429 slow down
+}
+
+func ExampleDecisionFrom() {
+	app := echo.New()
+	app.GET("/api", func(c echo.Context) error {
+		d, _ := echolimit.DecisionFrom(c)
+		return c.String(http.StatusOK, fmt.Sprint(d.Remaining, " left"))
+	}, echolimit.PerIP(5, time.Minute))
+
+	get(app)
+	// Output: 200 4 left
+}

@@ -1,0 +1,118 @@
+package echolimit
+
+import (
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// PerIP limits each client address to quota requests per window, counted in
+// this process; see [core.Limit] for the ranges. It panics where they are
+// exceeded, as template.Must does.
+//
+// The address is that of the connection's peer, and never what Echo itself
+// makes of the headers. Behind a proxy that is the proxy's: say then which
+// proxies are yours and in which header they write the client's, and use
+// Middleware:
+//
+//	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+func PerIP(quota int64, window time.Duration, opts ...Option) echo.MiddlewareFunc {
+	return Middleware(core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(quota, window)}}},
+	})), opts...)
+}
+
+// Option changes what Middleware does.
+type Option func(*options)
+
+type options struct {
+	onDenied func(echo.Context, core.Decision) error
+}
+
+// OnDenied hands refused requests to a handler of the application's. The
+// response's header has all fields by then that [core.Hooks.OnDisallowed] and
+// the limiter have set, the Content-Type of the body that is not sent excepted;
+// the handler writes status and body.
+func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
+	return func(o *options) { o.onDenied = h }
+}
+
+// Middleware asks c about every request, and passes on those that it allows.
+// What it returns may be used in any number of places; a request that meets c
+// more than once is counted once. It panics where c is nil, or of a type whose
+// values cannot be compared.
+func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
+	mounting.MustWork("echolimit", c)
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	c.Mount()
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(e echo.Context) error { return serve(e, c, &o, next) }
+	}
+}
+
+func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (err error) {
+	before := lastVisit(e)
+	if before.Saw(c) {
+		return next(e)
+	}
+	r := newRequest(e)
+	d := c.Check(r)
+	httprequest.SetHeaders(e.Response().Header(), d)
+	if !d.Allowed {
+		var handler func()
+		if o.onDenied != nil {
+			handler = func() { err = o.onDenied(e, d) }
+		}
+		httprequest.Refuse(e.Response(), e.Request(), c.Deny(r, d), handler)
+		return err
+	}
+	e.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Before: before})
+	if d.NeedsOutcome() {
+		return nextAndSettle(e, c, d, next)
+	}
+	return next(e)
+}
+
+func lastVisit(e echo.Context) *mounting.Visit {
+	v, _ := e.Get(mounting.Key).(*mounting.Visit)
+	return v
+}
+
+// DecisionFrom returns the decision on the request: the last one, where several
+// limiters have decided.
+func DecisionFrom(e echo.Context) (core.Decision, bool) {
+	if v := lastVisit(e); v != nil {
+		return v.Decision, true
+	}
+	return core.Decision{}, false
+}
+
+// nextAndSettle runs the handler and reports what became of the request. An
+// error that it returns is given to the application's error handler here, as
+// what the client sees is known only then; who comes before gets the error as
+// well, with the response written. A panic goes on with its own stack: it is not
+// recovered here.
+func nextAndSettle(e echo.Context, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
+	watcher, response := &httprequest.Watcher{}, e.Response()
+	writer := response.Writer
+	response.Writer = watcher.Wrap(writer)
+	panicked := true
+	defer func() {
+		response.Writer = writer
+		c.Settle(newRequest(e), d, core.Outcome{Status: watcher.Outcome(panicked), Panicked: panicked, Header: response.Header().Get})
+	}()
+	if err = next(e); err != nil {
+		e.Error(err)
+	}
+	panicked = false
+	return err
+}

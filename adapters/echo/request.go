@@ -1,0 +1,41 @@
+package echolimit
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// request is a request as the core sees it.
+type request struct{ c echo.Context }
+
+var _ core.Request = (*request)(nil)
+
+func newRequest(c echo.Context) *request { return &request{c} }
+
+func (r *request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request()} }
+
+func (r *request) Context() context.Context          { return r.http().Context() }
+func (r *request) Method() string                    { return r.http().Method() }
+func (r *request) Path() string                      { return r.http().Path() }
+func (r *request) RemoteAddr() string                { return r.http().RemoteAddr() }
+func (r *request) HeaderValues(name string) []string { return r.http().HeaderValues(name) }
+func (r *request) Cookie(name string) (string, bool) { return r.http().Cookie(name) }
+func (r *request) Query(name string) (string, bool)  { return r.http().Query(name) }
+func (r *request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
+
+// Route returns the pattern of the matched route.
+func (r *request) Route() string { return r.c.Path() }
+
+// Value returns what has been stored in Echo's context, else in the request's.
+func (r *request) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if v := r.c.Get(name); v != nil {
+			return v
+		}
+	}
+	return r.http().Value(key)
+}

@@ -1,0 +1,115 @@
+package fiberlimit_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestAdapter(t *testing.T) {
+	adaptertest.Run(t, adaptertest.Adapter{
+		Serve: func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		PerIP: func(t *testing.T, quota int64, window time.Duration) string {
+			app := newFiber()
+			app.Get("/", fiberlimit.PerIP(quota, window), func(*fiber.Ctx) error { return nil })
+			return listen(t, app)
+		},
+		ReadsFirst: true,
+	})
+}
+
+func newFiber() *fiber.App {
+	return fiber.New(fiber.Config{
+		DisableStartupMessage: true,
+		ReadBufferSize:        200 << 10, // for the long headers of the table
+		RequestMethods:        append(fiber.DefaultMethods, "PROPFIND", "REPORT", "QUERY", "post"),
+	})
+}
+
+func listen(t *testing.T, app *fiber.App) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- app.Listener(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.ShutdownWithTimeout(10*time.Second), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// build makes a Fiber application.
+func build(app adaptertest.App) *fiber.App {
+	f := newFiber()
+	if app.Recover {
+		f.Use(recover.New())
+	}
+	if app.User != "" {
+		f.Use(func(c *fiber.Ctx) error {
+			c.Locals(adaptertest.UserKey, app.User)
+			return c.Next()
+		})
+	}
+	for _, h := range middleware(app.Limits) {
+		f.Use(h)
+	}
+	for _, route := range app.Routes {
+		f.Add(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler))...)
+	}
+	return f
+}
+
+func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
+	for _, l := range limits {
+		var opts []fiberlimit.Option
+		if l.Denied != "" {
+			opts = append(opts, fiberlimit.OnDenied(func(c *fiber.Ctx, _ core.Decision) error {
+				return c.Status(fiber.StatusTeapot).SendString(l.Denied)
+			}))
+		}
+		hs = append(hs, fiberlimit.Middleware(l.Checker, opts...))
+	}
+	return hs
+}
+
+func handler(h adaptertest.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		var status adaptertest.StatusError
+		err := h(exchange{c})
+		if errors.As(err, &status) {
+			return fiber.NewError(int(status))
+		}
+		return err
+	}
+}
+
+// exchange is a request and its response as the table's handlers see them.
+type exchange struct{ c *fiber.Ctx }
+
+func (x exchange) Body() ([]byte, error)           { return x.c.Body(), nil }
+func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
+func (x exchange) JSON(v any) error                { return x.c.BodyParser(v) }
+func (x exchange) Header(name string) string       { return x.c.Get(name) }
+func (x exchange) SetHeader(name, value string)    { x.c.Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool) { return fiberlimit.DecisionFrom(x.c) }
+
+func (x exchange) Respond(status int, body string) error {
+	x.c.Status(status)
+	x.c.Response().SetBodyString(body)
+	return nil
+}
+
+func (x exchange) Stream(func() string) error { return errors.ErrUnsupported }
+func (x exchange) Hijack(string) error        { return errors.ErrUnsupported }

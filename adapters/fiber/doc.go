@@ -1,0 +1,13 @@
+// Package fiberlimit limits the requests of Fiber v2 applications.
+//
+//	app.Get("/api", fiberlimit.PerIP(100, time.Minute), api)
+//
+// PerIP is the one line for a start; Middleware takes a limiter with any rules,
+// a login guard, or whatever else is a core.Checker. A handler reads the
+// decision with DecisionFrom.
+//
+// Fiber has read the body before any handler runs, up to its BodyLimit; it is
+// looked at as it came, and never inflated. Where a limiter wants to know the
+// outcome, an error that a handler returns is given to the application's
+// ErrorHandler by the middleware, and not returned.
+package fiberlimit

@@ -1,0 +1,73 @@
+package fiberlimit_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func get(app *fiber.App) {
+	resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/api", nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.Header.Get("Content-Type") == "application/problem+json" {
+		body = nil
+	}
+	fmt.Println(resp.StatusCode, string(body))
+}
+
+func ExamplePerIP() {
+	app := fiber.New()
+	app.Get("/api", fiberlimit.PerIP(1, time.Minute), func(c *fiber.Ctx) error { return c.SendString("hello") })
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}
+
+func ExampleMiddleware() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerSecond(10), core.PerHour(240)}},
+	}}))
+	app := fiber.New()
+	app.Get("/api", fiberlimit.Middleware(limiter), func(c *fiber.Ctx) error { return c.SendString("hello") })
+
+	get(app)
+	// Output: 200 hello
+}
+
+func ExampleOnDenied() {
+	app := fiber.New()
+	slowDown := fiberlimit.OnDenied(func(c *fiber.Ctx, _ core.Decision) error {
+		return c.Status(fiber.StatusTooManyRequests).SendString("slow down")
+	})
+	app.Get("/api", fiberlimit.PerIP(0, time.Minute, slowDown))
+
+	get(app)
+	// Output: 429 slow down
+}
+
+func ExampleDecisionFrom() {
+	app := fiber.New()
+	app.Get("/api", fiberlimit.PerIP(5, time.Minute), func(c *fiber.Ctx) error {
+		d, _ := fiberlimit.DecisionFrom(c)
+		return c.SendString(fmt.Sprint(d.Remaining, " left"))
+	})
+
+	get(app)
+	// Output: 200 4 left
+}

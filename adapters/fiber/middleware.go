@@ -1,0 +1,151 @@
+package fiberlimit
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// PerIP limits each client address to quota requests per window, counted in
+// this process; see [core.Limit] for the ranges. It panics where they are
+// exceeded, as template.Must does.
+//
+// The address is that of the connection's peer, and never what Fiber itself
+// makes of the headers. Behind a proxy that is the proxy's: say then which
+// proxies are yours and in which header they write the client's, and use
+// Middleware:
+//
+//	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+func PerIP(quota int64, window time.Duration, opts ...Option) fiber.Handler {
+	return Middleware(core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(quota, window)}}},
+	})), opts...)
+}
+
+// Option changes what Middleware does.
+type Option func(*options)
+
+type options struct {
+	onDenied func(*fiber.Ctx, core.Decision) error
+}
+
+// OnDenied hands refused requests to a handler of the application's. The
+// response's header has all fields by then that [core.Hooks.OnDisallowed] and
+// the limiter have set, the Content-Type of the body that is not sent excepted;
+// the handler writes status and body.
+func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
+	return func(o *options) { o.onDenied = h }
+}
+
+// Middleware asks c about every request, and passes on those that it allows.
+// What it returns may be used in any number of places; a request that meets c
+// more than once is counted once. It panics where c is nil, or of a type whose
+// values cannot be compared.
+func Middleware(c core.Checker, opts ...Option) fiber.Handler {
+	mounting.MustWork("fiberlimit", c)
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	c.Mount()
+	return func(f *fiber.Ctx) error { return serve(f, c, &o) }
+}
+
+func serve(f *fiber.Ctx, c core.Checker, o *options) error {
+	before := lastVisit(f)
+	if before.Saw(c) {
+		return f.Next()
+	}
+	r := request{f}
+	d := c.Check(r)
+	setHeaders(f, d)
+	if !d.Allowed {
+		return refuse(f, d, c.Deny(r, d), o)
+	}
+	f.Locals(visitKey{}, &mounting.Visit{Checker: c, Decision: d, Before: before})
+	if d.NeedsOutcome() {
+		return nextAndSettle(f, c, d)
+	}
+	return f.Next()
+}
+
+// setHeaders sets a decision's header lines. Rate limit headers are added to
+// those of other limiters; there is one word on caching and retrying.
+func setHeaders(f *fiber.Ctx, d core.Decision) {
+	var buf [8]core.Header
+	header := &f.Response().Header
+	for _, line := range d.AppendHeaders(buf[:0]) {
+		if line.Name == "Cache-Control" || line.Name == "Retry-After" {
+			header.Set(line.Name, line.Value)
+		} else {
+			header.Add(line.Name, line.Value)
+		}
+	}
+}
+
+func refuse(f *fiber.Ctx, d core.Decision, denial core.Denial, o *options) error {
+	header := &f.Response().Header
+	for _, name := range []string{"Etag", "Last-Modified"} { // of another body
+		header.Del(name)
+	}
+	for _, line := range denial.Header {
+		if o.onDenied == nil || !strings.EqualFold(line.Name, "Content-Type") {
+			header.Set(line.Name, line.Value)
+		}
+	}
+	if o.onDenied != nil {
+		return o.onDenied(f, d)
+	}
+	f.Status(denial.Status)
+	f.Response().SetBody(denial.Body) // fasthttp sends none for HEAD, 204 and 304
+	return nil
+}
+
+type visitKey struct{}
+
+func lastVisit(f *fiber.Ctx) *mounting.Visit {
+	v, _ := f.Locals(visitKey{}).(*mounting.Visit)
+	return v
+}
+
+// DecisionFrom returns the decision on the request: the last one, where several
+// limiters have decided.
+func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
+	if v := lastVisit(f); v != nil {
+		return v.Decision, true
+	}
+	return core.Decision{}, false
+}
+
+// nextAndSettle runs the handlers behind this one and reports what became of
+// the request. A panic goes on with its own stack: it is not recovered here.
+func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
+	panicked := true
+	defer func() {
+		status := f.Response().StatusCode()
+		switch {
+		case panicked:
+			status = http.StatusInternalServerError
+		case f.Context().Hijacked():
+			status = http.StatusSwitchingProtocols
+		}
+		header := func(name string) string { return string(f.Response().Header.Peek(name)) }
+		c.Settle(request{f}, d, core.Outcome{Status: status, Panicked: panicked, Header: header})
+	}()
+	if err := f.Next(); err != nil {
+		// What the client sees is known only when the application's error
+		// handler has been asked, as Fiber's own logger does.
+		if err := f.App().ErrorHandler(f, err); err != nil {
+			_ = f.SendStatus(fiber.StatusInternalServerError)
+		}
+	}
+	panicked = false
+	return nil
+}

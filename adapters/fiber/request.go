@@ -1,0 +1,80 @@
+package fiberlimit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// request is a request as the core sees it. As it is one pointer, making an
+// interface of it allocates nothing. Fiber's strings are views of buffers that
+// it uses again: every one that leaves here is a copy.
+type request struct{ c *fiber.Ctx }
+
+var _ core.Request = request{}
+
+func (r request) Context() context.Context { return r.c.UserContext() }
+func (r request) Method() string           { return strings.Clone(r.c.Method()) }
+func (r request) Path() string             { return strings.Clone(r.c.Path()) }
+
+// Route returns the pattern of the route that the middleware runs for.
+func (r request) Route() string { return strings.Clone(r.c.Route().Path) }
+
+func (r request) RemoteAddr() string { return r.c.Context().RemoteAddr().String() }
+
+func (r request) HeaderValues(name string) []string {
+	lines := r.c.Request().Header.PeekAll(name)
+	if len(lines) == 0 {
+		return nil
+	}
+	values := make([]string, len(lines))
+	for i, line := range lines {
+		values[i] = string(line)
+	}
+	return values
+}
+
+func (r request) Cookie(name string) (string, bool) {
+	v := r.c.Request().Header.Cookie(name)
+	return string(v), v != nil
+}
+
+func (r request) Query(name string) (string, bool) {
+	args := r.c.Context().QueryArgs()
+	if !args.Has(name) {
+		return "", false
+	}
+	return string(args.Peek(name)), true
+}
+
+// Value returns what has been stored in Fiber's locals, else in the user
+// context.
+func (r request) Value(key any) any {
+	if v := r.c.Locals(key); v != nil {
+		return v
+	}
+	return r.c.UserContext().Value(key)
+}
+
+func (r request) Body(n int) ([]byte, error) {
+	n = max(0, n)
+	req := r.c.Request()
+	if !req.IsBodyStream() {
+		b := req.Body() // as it came: Ctx.Body would inflate it
+		return b[:min(n, len(b))], nil
+	}
+	// The application streams bodies: what is read is put back before the rest.
+	rest := req.BodyStream()
+	head, err := io.ReadAll(io.LimitReader(rest, int64(n)))
+	req.SetBodyStream(io.MultiReader(bytes.NewReader(head), rest), req.Header.ContentLength())
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head, nil
+}

@@ -1,0 +1,121 @@
+package ginlimit_test
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestAdapter(t *testing.T) {
+	adaptertest.Run(t, adaptertest.Adapter{
+		Serve:   func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		PerIP:   func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
+		Flushes: true,
+		Hijacks: true,
+		Panics:  true,
+	})
+}
+
+func listen(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func perIP(quota int64, window time.Duration) http.Handler {
+	r := gin.New()
+	r.GET("/", ginlimit.PerIP(quota, window), func(*gin.Context) {})
+	return r
+}
+
+func init() { gin.SetMode(gin.TestMode) }
+
+// build makes a Gin application.
+func build(app adaptertest.App) http.Handler {
+	r := gin.New()
+	if app.Recover {
+		r.Use(gin.RecoveryWithWriter(io.Discard))
+	}
+	if app.User != "" {
+		r.Use(func(c *gin.Context) { c.Set(adaptertest.UserKey, app.User) })
+	}
+	r.Use(middleware(app.Limits)...)
+	for _, route := range app.Routes {
+		r.Handle(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler))...)
+	}
+	return r
+}
+
+func middleware(limits []adaptertest.Limit) (hs []gin.HandlerFunc) {
+	for _, l := range limits {
+		var opts []ginlimit.Option
+		if l.Denied != "" {
+			opts = append(opts, ginlimit.OnDenied(func(c *gin.Context, _ core.Decision) { c.String(http.StatusTeapot, l.Denied) }))
+		}
+		hs = append(hs, ginlimit.Middleware(l.Checker, opts...))
+	}
+	return hs
+}
+
+func handler(h adaptertest.Handler) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		var status adaptertest.StatusError
+		if err := h(exchange{c}); errors.As(err, &status) {
+			_ = c.AbortWithError(int(status), err)
+		} else if err != nil {
+			c.AbortWithStatus(http.StatusInternalServerError)
+		}
+	}
+}
+
+// exchange is a request and its response as the table's handlers see them.
+type exchange struct{ c *gin.Context }
+
+func (x exchange) Body() ([]byte, error)           { return io.ReadAll(x.c.Request.Body) }
+func (x exchange) Form(name string) string         { return x.c.PostForm(name) }
+func (x exchange) JSON(v any) error                { return x.c.ShouldBindJSON(v) }
+func (x exchange) Header(name string) string       { return x.c.GetHeader(name) }
+func (x exchange) SetHeader(name, value string)    { x.c.Header(name, value) }
+func (x exchange) Decision() (core.Decision, bool) { return ginlimit.DecisionFrom(x.c) }
+
+func (x exchange) Respond(status int, body string) error {
+	x.c.Status(status)
+	x.c.Writer.WriteHeaderNow()
+	if body == "" {
+		return nil
+	}
+	_, err := x.c.Writer.WriteString(body)
+	return err
+}
+
+func (x exchange) Stream(next func() string) error {
+	for part := next(); part != ""; part = next() {
+		if _, err := x.c.Writer.WriteString(part); err != nil {
+			return err
+		}
+		x.c.Writer.Flush()
+	}
+	return nil
+}
+
+func (x exchange) Hijack(raw string) error {
+	conn, _, err := x.c.Writer.Hijack()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(conn, raw)
+	return errors.Join(err, conn.Close())
+}

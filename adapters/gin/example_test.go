@@ -1,0 +1,65 @@
+package ginlimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func get(app http.Handler) {
+	rec := httptest.NewRecorder()
+	app.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api", nil))
+	if rec.Header().Get("Content-Type") == "application/problem+json" {
+		rec.Body.Reset()
+	}
+	fmt.Println(rec.Code, rec.Body)
+}
+
+func ExamplePerIP() {
+	app := gin.New()
+	app.GET("/api", ginlimit.PerIP(1, time.Minute), func(c *gin.Context) { c.String(http.StatusOK, "hello") })
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}
+
+func ExampleMiddleware() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerSecond(10), core.PerHour(240)}},
+	}}))
+	app := gin.New()
+	app.GET("/api", ginlimit.Middleware(limiter), func(c *gin.Context) { c.String(http.StatusOK, "hello") })
+
+	get(app)
+	// Output: 200 hello
+}
+
+func ExampleOnDenied() {
+	app := gin.New()
+	slowDown := ginlimit.OnDenied(func(c *gin.Context, _ core.Decision) { c.String(http.StatusTooManyRequests, "slow down") })
+	app.GET("/api", ginlimit.PerIP(0, time.Minute, slowDown))
+
+	get(app)
+	// Output: 429 slow down
+}
+
+func ExampleDecisionFrom() {
+	app := gin.New()
+	app.GET("/api", ginlimit.PerIP(5, time.Minute), func(c *gin.Context) {
+		d, _ := ginlimit.DecisionFrom(c)
+		c.String(http.StatusOK, "%d left", d.Remaining)
+	})
+
+	get(app)
+	// Output: 200 4 left
+}

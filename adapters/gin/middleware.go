@@ -1,0 +1,123 @@
+package ginlimit
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// PerIP limits each client address to quota requests per window, counted in
+// this process; see [core.Limit] for the ranges. It panics where they are
+// exceeded, as template.Must does.
+//
+// The address is that of the connection's peer, and never what Gin itself
+// makes of the headers. Behind a proxy that is the proxy's: say then which
+// proxies are yours and in which header they write the client's, and use
+// Middleware:
+//
+//	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+func PerIP(quota int64, window time.Duration, opts ...Option) gin.HandlerFunc {
+	return Middleware(core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(quota, window)}}},
+	})), opts...)
+}
+
+// Option changes what Middleware does.
+type Option func(*options)
+
+type options struct {
+	onDenied func(*gin.Context, core.Decision)
+}
+
+// OnDenied hands refused requests to a handler of the application's. The
+// response's header has all fields by then that [core.Hooks.OnDisallowed] and
+// the limiter have set, the Content-Type of the body that is not sent excepted;
+// the handler writes status and body.
+func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
+	return func(o *options) { o.onDenied = h }
+}
+
+// Middleware asks c about every request, and passes on those that it allows.
+// What it returns may be used in any number of places; a request that meets c
+// more than once is counted once. It panics where c is nil, or of a type whose
+// values cannot be compared.
+func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
+	mounting.MustWork("ginlimit", c)
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	c.Mount()
+	return func(g *gin.Context) { serve(g, c, &o) }
+}
+
+func serve(g *gin.Context, c core.Checker, o *options) {
+	before := lastVisit(g)
+	if before.Saw(c) {
+		return
+	}
+	r := request{g}
+	d := c.Check(r)
+	httprequest.SetHeaders(g.Writer.Header(), d)
+	if !d.Allowed {
+		g.Abort()
+		httprequest.Refuse(g.Writer, g.Request, c.Deny(r, d), o.handler(g, d))
+		return
+	}
+	g.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Before: before})
+	if d.NeedsOutcome() {
+		nextAndSettle(g, c, d)
+	}
+}
+
+// handler returns the application's handler for a refused request, nil for
+// none.
+func (o *options) handler(g *gin.Context, d core.Decision) func() {
+	if o.onDenied == nil {
+		return nil
+	}
+	return func() { o.onDenied(g, d) }
+}
+
+func lastVisit(g *gin.Context) *mounting.Visit {
+	value, _ := g.Get(mounting.Key)
+	v, _ := value.(*mounting.Visit)
+	return v
+}
+
+// DecisionFrom returns the decision on the request: the last one, where several
+// limiters have decided.
+func DecisionFrom(g *gin.Context) (core.Decision, bool) {
+	if v := lastVisit(g); v != nil {
+		return v.Decision, true
+	}
+	return core.Decision{}, false
+}
+
+// nextAndSettle runs the handlers behind this one and reports what became of
+// the request. A panic goes on with its own stack: it is not recovered here.
+func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
+	w := &watched{ResponseWriter: g.Writer}
+	g.Writer = w
+	panicked := true
+	defer func() {
+		g.Writer = w.ResponseWriter
+		status := w.Status()
+		switch {
+		case w.hijacked:
+			status = http.StatusSwitchingProtocols
+		case panicked && !w.Written():
+			status = http.StatusInternalServerError
+		}
+		c.Settle(request{g}, d, core.Outcome{Status: status, Panicked: panicked, Header: w.Header().Get})
+	}()
+	g.Next()
+	panicked = false
+}

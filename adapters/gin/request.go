@@ -1,0 +1,40 @@
+package ginlimit
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// request is a request as the core sees it. As it is one pointer, making
+// an interface of it allocates nothing.
+type request struct{ c *gin.Context }
+
+var _ core.Request = request{}
+
+func (r request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request} }
+
+func (r request) Context() context.Context          { return r.http().Context() }
+func (r request) Method() string                    { return r.http().Method() }
+func (r request) Path() string                      { return r.http().Path() }
+func (r request) RemoteAddr() string                { return r.http().RemoteAddr() }
+func (r request) HeaderValues(name string) []string { return r.http().HeaderValues(name) }
+func (r request) Cookie(name string) (string, bool) { return r.http().Cookie(name) }
+func (r request) Query(name string) (string, bool)  { return r.http().Query(name) }
+func (r request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
+
+// Route returns the pattern of the matched route.
+func (r request) Route() string { return r.c.FullPath() }
+
+// Value returns what has been stored in Gin's context, else in the request's.
+func (r request) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if v, found := r.c.Get(name); found {
+			return v
+		}
+	}
+	return r.http().Value(key)
+}

@@ -1,0 +1,88 @@
+package httprequest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Request is an *http.Request as the core sees it. As it is one pointer, making
+// an interface of it allocates nothing.
+type Request struct{ HTTP *http.Request }
+
+var _ core.Request = Request{}
+
+// Context implements core.Request.
+func (r Request) Context() context.Context { return r.HTTP.Context() }
+
+// Method implements core.Request.
+func (r Request) Method() string {
+	if r.HTTP.Method == "" { // as net/http's own client-side requests have it
+		return http.MethodGet
+	}
+	return r.HTTP.Method
+}
+
+// Path implements core.Request.
+func (r Request) Path() string {
+	if r.HTTP.URL == nil {
+		return ""
+	}
+	return r.HTTP.URL.Path
+}
+
+// Route returns the pattern that http.ServeMux has matched.
+func (r Request) Route() string { return r.HTTP.Pattern }
+
+// RemoteAddr implements core.Request.
+func (r Request) RemoteAddr() string { return r.HTTP.RemoteAddr }
+
+// HeaderValues implements core.Request.
+func (r Request) HeaderValues(name string) []string {
+	if strings.EqualFold(name, "Host") {
+		return []string{r.HTTP.Host} // net/http takes it out of the header
+	}
+	return r.HTTP.Header.Values(name)
+}
+
+// Cookie implements core.Request.
+func (r Request) Cookie(name string) (string, bool) {
+	c, err := r.HTTP.Cookie(name)
+	if err != nil {
+		return "", false
+	}
+	return c.Value, true
+}
+
+// Query implements core.Request.
+func (r Request) Query(name string) (string, bool) {
+	if r.HTTP.URL == nil || r.HTTP.URL.RawQuery == "" {
+		return "", false
+	}
+	values, _ := url.ParseQuery(r.HTTP.URL.RawQuery) // what can be read of it
+	v, found := values[name]
+	if !found {
+		return "", false
+	}
+	return v[0], true
+}
+
+// Value implements core.Request.
+func (r Request) Value(key any) any { return r.HTTP.Context().Value(key) }
+
+// Body implements core.Request. It puts another body into the request, which
+// begins with what has been read.
+func (r Request) Body(max int) ([]byte, error) {
+	if r.HTTP.Body == nil || r.HTTP.Body == http.NoBody {
+		return nil, nil
+	}
+	kept, ok := r.HTTP.Body.(*keptBody)
+	if !ok {
+		kept = &keptBody{rest: r.HTTP.Body}
+		r.HTTP.Body = kept
+	}
+	return kept.head(max)
+}

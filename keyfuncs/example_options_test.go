@@ -1,0 +1,88 @@
+package keyfuncs_test
+
+import (
+	"fmt"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func ExampleNewClientIP() {
+	_, err := keyfuncs.NewClientIP(keyfuncs.TrustedProxies("10.0.0.0/8", "nonsense"), keyfuncs.Header("X-Real-IP"))
+	fmt.Println(err)
+	// Output: floodgate: configuration: TrustedProxies: "nonsense": want an address or a prefix such as 10.0.0.0/8
+}
+
+func ExampleTrustedProxies() {
+	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8", "fd00::/8"), keyfuncs.Header("X-Real-IP"))
+	show(ip, &request{remote: "10.1.2.3:80", header: headers("X-Real-IP", "203.0.113.9")})
+	// Output: "203.0.113.9" <nil>
+}
+
+func ExampleIPv6Prefix() {
+	show(keyfuncs.ClientIP(keyfuncs.IPv6Prefix(56)), &request{remote: "[2001:db8:1:2::1]:80"})
+	// Output: "2001:db8:1::/56" <nil>
+}
+
+func ExampleTrustUnixSocket() {
+	ip := keyfuncs.ClientIP(keyfuncs.TrustUnixSocket(), keyfuncs.Header("X-Real-IP"))
+	show(ip, &request{remote: "@", header: headers("X-Real-IP", "203.0.113.9")})
+	// Output: "203.0.113.9" <nil>
+}
+
+func ExampleOnFallback() {
+	warn := func(_ core.Request, why error) { fmt.Println(why) }
+	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Real-IP"), keyfuncs.OnFallback(warn))
+	show(ip, &request{remote: "10.1.2.3:80"})
+	// Output:
+	// keyfuncs: the trusted proxy's header is missing
+	// "10.1.2.3" <nil>
+}
+
+func formRequest(body string) *request {
+	return &request{header: headers("Content-Type", formType), body: body}
+}
+
+func ExampleMaxBody() {
+	show(keyfuncs.PostField("username", keyfuncs.MaxBody(1<<20)), formRequest("username=alice"))
+	// Output: "alice" <nil>
+}
+
+func ExampleRefuseLongBody() {
+	show(keyfuncs.PostField("username", keyfuncs.MaxBody(10), keyfuncs.RefuseLongBody()), formRequest("username=alice"))
+	// Output: "" floodgate: bad request: the body is longer than 10 bytes
+}
+
+func ExampleRequireValue() {
+	show(keyfuncs.PostField("username", keyfuncs.RequireValue()), formRequest("password=x"))
+	// Output: "" floodgate: bad request: the field is missing, or cannot be read
+}
+
+func ExampleJSONPath() {
+	email := keyfuncs.PostField("email", keyfuncs.JSONPath("user", "email"))
+	show(email, &request{header: headers("Content-Type", jsonType), body: `{"user":{"email":"a@example.com"}}`})
+	// Output: "a@example.com" <nil>
+}
+
+func ExampleNormalize() {
+	firstLetter := func(s string) (string, error) {
+		if s == "" {
+			return "", fmt.Errorf("empty")
+		}
+		return s[:1], nil
+	}
+	show(keyfuncs.PostField("username", keyfuncs.Normalize(firstLetter)), formRequest("username=alice"))
+	// Output: "a" <nil>
+}
+
+func ExampleTrimSpace() {
+	fmt.Println(keyfuncs.TrimSpace("  alice\n"))
+	// Output: alice <nil>
+}
+
+func ExampleFoldCase() {
+	a, _ := keyfuncs.FoldCase("Alice")
+	b, _ := keyfuncs.FoldCase("aLICE")
+	fmt.Println(a == b)
+	// Output: true
+}
