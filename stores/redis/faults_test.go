@@ -18,10 +18,11 @@ import (
 
 var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}
 
-// bind binds a store with the client and rules to a name of its own.
+// bind binds a store, without denial cache, with the client and rules to a name
+// of its own.
 func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts ...redisstore.Option) core.Bound {
 	t.Helper()
-	b, err := redisstore.New(client, opts...).Bind(strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name()), rules)
+	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache())...).Bind(strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name()), rules)
 	if err != nil {
 		t.Fatal(err)
 	}

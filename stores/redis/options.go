@@ -19,6 +19,7 @@ type options struct {
 	timeout     time.Duration
 	clock       func() time.Time
 	slackMillis any // an int64, boxed once: how much longer than needed a state is kept
+	askAlways   bool
 }
 
 // Timeout sets how long an operation may take, waiting for a connection and
@@ -34,6 +35,13 @@ func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d }
 func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slackMillis = now, int64(60_000) }
 }
+
+// WithoutDenialCache makes the store ask Redis also about keys that it has
+// refused until some time to come. See package
+// github.com/floodgate-go/floodgate/stores/denycache for what the cache, which
+// is on otherwise, saves and what it may get wrong: a Reset by another instance
+// is noticed only when the wait is over.
+func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
 // check reports everything that is wrong with what New was given.
 func (s *Store) check() error {

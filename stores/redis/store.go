@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/denycache"
 )
 
 // Client is what the store needs of a go-redis client. *redis.Client (also that
@@ -25,7 +26,8 @@ type Client interface {
 type Store struct {
 	client  Client
 	options options
-	layout  atomic.Uint32 // which keys may stand in one command
+	cached  *denycache.Store // around direct; nil: none
+	layout  atomic.Uint32    // which keys may stand in one command
 	nonces  atomic.Uint64
 	running chan struct{} // one element for each command under way
 
@@ -71,6 +73,9 @@ func New(client Client, opts ...Option) *Store {
 	case *redis.Ring:
 		s.layout.Store(eachKey)
 	}
+	if !s.options.askAlways {
+		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
+	}
 	return s
 }
 
@@ -87,6 +92,17 @@ func inTime(c *redis.Client, timeout time.Duration) *redis.Client {
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	if s.cached != nil {
+		return s.cached.Bind(limiter, rules)
+	}
+	return direct{s}.Bind(limiter, rules)
+}
+
+// direct is the Store without the denial cache.
+type direct struct{ s *Store }
+
+func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	s := d.s
 	if err := s.check(); err != nil {
 		return nil, err
 	}
