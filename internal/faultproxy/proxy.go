@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type Proxy struct {
 	Addr string // where it listens
 
 	target string
+	ctx    context.Context //nolint:containedctx // ends with the test
 	mu     sync.Mutex
 	fault  Fault
 	next   int // so many replies suffer the fault, then none; below 0: all
@@ -37,11 +39,11 @@ type Proxy struct {
 // Start starts a proxy before the server at target. It ends with the test.
 func Start(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{Addr: l.Addr().String(), target: target, ctx: t.Context(), conns: map[net.Conn]struct{}{}}
 	p.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -130,7 +132,7 @@ func (p *Proxy) suffers() (Fault, time.Duration) {
 
 func (p *Proxy) serve(client net.Conn) {
 	defer reset(client)
-	server, err := net.Dial("tcp", p.target)
+	server, err := (&net.Dialer{Timeout: time.Second}).DialContext(p.ctx, "tcp", p.target)
 	if err != nil {
 		return
 	}

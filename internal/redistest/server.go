@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -86,7 +87,7 @@ func executable(t testing.TB) string {
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ func (s *Server) exited() bool {
 // Do sends one inline command and returns the reply as it is on the wire: a
 // status, an error or a number with its first character, a bulk string without.
 func (s *Server) Do(command ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", s.Addr)
 	if err != nil {
 		return "", err
 	}
