@@ -25,7 +25,8 @@ type Guarantees struct {
 	// more than L hits.
 	Exact bool
 	// WorstCase is the most hits that some window of length W can hold:
-	// L, 2 × L, or B + L for a token bucket.
+	// L, 2 × L, or B + L for a token bucket; with a Lockout, L for each time
+	// that the shortest waits let the quota be used up, and once more.
 	WorstCase int64
 	// StateWords is the number of 64-bit words that one key takes at most.
 	StateWords int
@@ -34,8 +35,10 @@ type Guarantees struct {
 // Guarantees returns what the limit promises. The limit must be valid.
 func (l Limit) Guarantees() Guarantees {
 	m := newMeter(l)
-	g := Guarantees{WorstCase: l.Quota, StateWords: cellWords}
-	switch l.Algorithm {
+	g := Guarantees{WorstCase: l.Quota, StateWords: m.fixedWords()}
+	switch m.algorithm {
+	case lockoutWindow:
+		g.WorstCase = l.Quota * (m.lockoutsWithin() + 1)
 	case SlidingWindow, FixedWindow:
 		g.WorstCase = 2 * l.Quota
 	case TokenBucket:

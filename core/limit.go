@@ -63,6 +63,9 @@ type Limit struct {
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
 	Aligned bool
+	// Lockout makes waits that grow of a FixedWindow: see [Lockout]. Other
+	// algorithms: must be the zero value.
+	Lockout Lockout
 }
 
 // Per returns a SlidingWindow limit of quota hits in any length of window.

@@ -16,8 +16,8 @@ func (l Limit) capacity() int64 {
 	return l.Quota
 }
 
-// identity is what tells the counters of one rule and key apart. Quota and
-// burst are not part of it: changing them keeps the count.
+// identity is what tells the counters of one rule and key apart. Quota,
+// burst and the lengths of a lockout are not part of it: changing them keeps the count.
 type identity struct {
 	algorithm         Algorithm
 	window, precision time.Duration
@@ -25,7 +25,11 @@ type identity struct {
 }
 
 func (l Limit) identity() identity {
-	return identity{l.Algorithm, l.Window, l.Precision, l.Aligned}
+	id := identity{l.Algorithm, l.Window, l.Precision, l.Aligned}
+	if !l.Lockout.none() {
+		id.algorithm = lockoutWindow
+	}
+	return id
 }
 
 // Validate reports everything that is wrong with the limit, or nil. The error
@@ -46,6 +50,7 @@ func (l Limit) Validate() error {
 	}
 	l.checkWindow(bad)
 	l.checkBurst(bad)
+	l.checkLockout(bad)
 	if l.Aligned && l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow {
 		bad("Aligned", true, fmt.Sprintf("only fixed_window and sliding_window have windows to align, not %s", l.Algorithm))
 	}
@@ -133,6 +138,9 @@ func (l Limit) String() string {
 	}
 	if l.Aligned {
 		more = append(more, "aligned")
+	}
+	if !l.Lockout.none() {
+		more = append(more, l.Lockout.String())
 	}
 	if len(more) > 0 {
 		b.WriteString(" (" + strings.Join(more, ", ") + ")")

@@ -22,11 +22,22 @@ type memoryLayout struct {
 	version   int
 	ids       []identity
 	meters    []meter
-	stride    int // words of a slot
-	fullHomes int // length of a table with its shard's part of MaxKeys, and a sixth more
+	offsets   []int // where in a slot each limit's state begins
+	stride    int   // words of a slot
+	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 }
 
-func (l *memoryLayout) offset(limit int) int { return slotHeader + cellWords*limit }
+func newMemoryLayout(rule *memoryRule, limits []Limit, fullHomes int) *memoryLayout {
+	l := &memoryLayout{rule: rule, version: rule.version, meters: newMeters(limits), stride: slotHeader, fullHomes: fullHomes}
+	for i, limit := range limits {
+		l.ids = append(l.ids, limit.identity())
+		l.offsets = append(l.offsets, l.stride)
+		l.stride += l.meters[i].fixedWords()
+	}
+	return l
+}
+
+func (l *memoryLayout) offset(limit int) int { return l.offsets[limit] }
 
 // memoryBound is the Bound of a Memory.
 type memoryBound struct {
@@ -69,17 +80,8 @@ func (m *Memory) bind(limiter string, rules []StoreRule) (*memoryBound, error) {
 			m.ids++
 		}
 		rule.version++
-		l := &memoryLayout{
-			rule:      rule,
-			version:   rule.version,
-			meters:    newMeters(r.Limits),
-			stride:    slotHeader + cellWords*len(r.Limits),
-			fullHomes: int(m.maxKeys / int64(len(m.shards)) * 1167 / 1000),
-		}
-		for _, limit := range r.Limits {
-			l.ids = append(l.ids, limit.identity())
-		}
-		b.layouts = append(b.layouts, l)
+		fullHomes := int(m.maxKeys / int64(len(m.shards)) * 1167 / 1000)
+		b.layouts = append(b.layouts, newMemoryLayout(rule, r.Limits, fullHomes))
 	}
 	return b, nil
 }
@@ -176,7 +178,7 @@ func (t *memoryTable) adopt(l *memoryLayout) {
 		copy(to, slot[:slotHeader])
 		for i, j := range from {
 			if j >= 0 {
-				copy(to[l.offset(i):], slot[old.layout.offset(j):][:cellWords])
+				copy(to[l.offset(i):], slot[old.layout.offset(j):][:l.meters[i].fixedWords()])
 			}
 		}
 		for i, drop := range dropped {

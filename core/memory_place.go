@@ -12,7 +12,7 @@ type place struct {
 	table  *memoryTable // nil: the rule is no more
 	layout *memoryLayout
 	slot   []uint64 // nil: the key is not in the table
-	none   [cellWords]uint64
+	none   [mostFixedWords]uint64
 }
 
 // find looks the key up. Inserting and removing move slots: find again.

@@ -21,7 +21,7 @@ type memoryTable struct {
 	blocks *memoryBlocks // nil where no limit's state grows
 }
 
-// The words of a slot: the hash, then cellWords for each limit.
+// The words of a slot: the hash, then fixedWords for each limit.
 const slotHeader = 2
 
 const (
@@ -170,8 +170,9 @@ func (t *memoryTable) fill(old *memoryTable, put func(to, from []uint64)) {
 // state returns the words of a limit's state, nil where it has none yet.
 func (t *memoryTable) state(slot []uint64, limit int) []uint64 {
 	off := t.layout.offset(limit)
-	if !t.layout.meters[limit].grows() {
-		return slot[off : off+cellWords : off+cellWords]
+	if m := &t.layout.meters[limit]; !m.grows() {
+		end := off + m.fixedWords()
+		return slot[off:end:end]
 	}
 	return t.blocks.get(slot[off])
 }

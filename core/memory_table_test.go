@@ -8,10 +8,7 @@ import (
 )
 
 func testTable(limits ...Limit) *memoryTable {
-	l := &memoryLayout{rule: &memoryRule{}, meters: newMeters(limits), stride: slotHeader + cellWords*len(limits), fullHomes: 1000}
-	for _, limit := range limits {
-		l.ids = append(l.ids, limit.identity())
-	}
+	l := newMemoryLayout(&memoryRule{}, limits, 1000)
 	return newMemoryTable(l)
 }
 

@@ -8,7 +8,7 @@ import "math"
 // nothing is ever rounded but where the algorithm says so.
 //
 // The state is a slice of words. FixedWindow, SlidingWindow and TokenBucket
-// always have two; all zero is the state of a key never seen. BucketedWindow
+// always have two, a FixedWindow with a Lockout three; all zero is the state of a key never seen. BucketedWindow
 // and SlidingLog have none for a key never seen, and grow (see words).
 //
 // The order of calls is: advance, then any of admits, remaining and wait, then
@@ -22,17 +22,30 @@ type meter struct {
 	precision int64
 	buckets   int64 // full buckets in a window, n
 	narrow    bool  // window × capacity fits in 62 bits
+	lockout   *lockoutMeter
 }
 
 // never is what wait returns where no waiting helps.
 const never int64 = math.MaxInt64
 
-// cellWords is the state size of the algorithms that keep a fixed state.
+// cellWords is the state size of the algorithms that keep a cell.
 const cellWords = 2
+
+// mostFixedWords is the largest state that does not grow.
+const mostFixedWords = lockoutWords
+
+// fixedWords is the size of a state that does not grow; of one that grows, it
+// is the room for a reference in its place.
+func (m *meter) fixedWords() int {
+	if m.algorithm == lockoutWindow {
+		return lockoutWords
+	}
+	return cellWords
+}
 
 func newMeter(l Limit) meter {
 	m := meter{
-		algorithm: l.Algorithm,
+		algorithm: l.identity().algorithm,
 		aligned:   l.Aligned,
 		quota:     l.Quota,
 		capacity:  l.capacity(),
@@ -41,6 +54,9 @@ func newMeter(l Limit) meter {
 	if l.Algorithm == BucketedWindow {
 		m.precision = l.Precision.Microseconds()
 		m.buckets = m.window / m.precision
+	}
+	if m.algorithm == lockoutWindow {
+		m.lockout = newLockoutMeter(l.Lockout)
 	}
 	m.narrow = m.capacity == 0 || m.window <= (1<<62)/m.capacity
 	return m
@@ -74,6 +90,8 @@ func (m *meter) advance(w []uint64, now int64) {
 		m.advanceBuckets(w, now)
 	case SlidingLog:
 		m.advanceLog(w, now)
+	case lockoutWindow:
+		loadLockout(w).roll(m, now).store(w)
 	}
 }
 
@@ -91,6 +109,8 @@ func (m *meter) ahead(w []uint64, now int64) bool {
 	case SlidingLog:
 		n := logLen(w)
 		return n > 0 && int64(*logHit(w, n-1)) > now
+	case lockoutWindow:
+		return loadLockout(w).early(m, now)
 	default:
 		return false
 	}
@@ -119,6 +139,8 @@ func (m *meter) used(w []uint64, now int64) int64 {
 		return bucketsTotal(w)
 	case SlidingLog:
 		return logLen(w)
+	case lockoutWindow:
+		return loadLockout(w).used(m, now)
 	default:
 		return loadCell(w).estimate(m, now)
 	}
@@ -138,6 +160,8 @@ func (m *meter) charge(w []uint64, now, cost int64) {
 		m.chargeBuckets(w, now, cost)
 	case SlidingLog:
 		chargeLog(w, now, cost)
+	case lockoutWindow:
+		loadLockout(w).charge(m, now, cost).store(w)
 	}
 }
 
@@ -170,6 +194,8 @@ func (m *meter) wait(w []uint64, now, cost int64) int64 {
 		return m.waitBuckets(w, now, cost)
 	case SlidingLog:
 		return m.waitLog(w, now, cost)
+	case lockoutWindow:
+		return loadLockout(w).wait(m, now, cost)
 	default:
 		return loadCell(w).waitSliding(m, now, cost)
 	}
@@ -199,6 +225,8 @@ func (m *meter) refund(w []uint64, now, at, reset, cost int64) {
 		m.refundBuckets(w, at, cost)
 	case SlidingLog:
 		refundLog(w, at, cost)
+	case lockoutWindow:
+		loadLockout(w).refund(m, now, at, cost).store(w)
 	}
 }
 
@@ -213,6 +241,8 @@ func (m *meter) expiry(w []uint64) int64 {
 		return m.expiryBuckets(w)
 	case SlidingLog:
 		return m.expiryLog(w)
+	case lockoutWindow:
+		return loadLockout(w).expiry(m)
 	default:
 		return loadCell(w).t + 2*m.window
 	}
@@ -226,7 +256,7 @@ func (m *meter) words(w []uint64, cost int64) int {
 	case SlidingLog:
 		return logHeader + int(logLen(w)+cost)
 	default:
-		return cellWords
+		return m.fixedWords()
 	}
 }
 

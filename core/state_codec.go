@@ -24,6 +24,12 @@ func encodeStates(ids []identity, meters []meter, states [][]uint64) []byte {
 			dst = meters[i].encodeBuckets(dst, w)
 		case SlidingLog:
 			dst = encodeLog(dst, w)
+		case lockoutWindow:
+			c := loadLockout(w)
+			dst = binary.AppendVarint(dst, c.start)
+			dst = binary.AppendUvarint(dst, uint64(c.count))
+			dst = binary.AppendUvarint(dst, uint64(c.strikes))
+			dst = binary.AppendVarint(dst, c.until)
 		default:
 			c := loadCell(w)
 			dst = binary.AppendVarint(dst, c.t)
@@ -61,7 +67,7 @@ func decodeStates(value []byte, ids []identity, meters []meter) [][]uint64 {
 			states[i] = nil
 		}
 		if states[i] == nil && !meters[i].grows() {
-			states[i] = make([]uint64, cellWords)
+			states[i] = make([]uint64, meters[i].fixedWords())
 		}
 	}
 	return states
@@ -106,8 +112,11 @@ func (r *stateReader) time() int64 {
 
 // state reads one limit's state and keeps it where a limit is still its own.
 func (r *stateReader) state(ids []identity, states [][]uint64) {
-	kind := r.uvarint(uint64(len(algorithmNames))*2 - 1)
+	kind := r.uvarint(uint64(lockoutWindow)*2 + 1)
 	stored := Limit{Algorithm: Algorithm(kind >> 1), Aligned: kind&1 == 1}
+	if stored.Algorithm == lockoutWindow {
+		stored.Algorithm, stored.Lockout.First = FixedWindow, MinWindow
+	}
 	window := r.uvarint(uint64(MaxWindow.Microseconds()))
 	precision := r.uvarint(uint64(MaxWindow.Microseconds()))
 	if r.bad {
@@ -121,7 +130,9 @@ func (r *stateReader) state(ids []identity, states [][]uint64) {
 	}
 	m := newMeter(stored)
 	var w []uint64
-	switch stored.Algorithm {
+	switch m.algorithm {
+	case lockoutWindow:
+		w = r.lockout()
 	case BucketedWindow:
 		w = r.buckets(&m)
 	case SlidingLog:
@@ -147,6 +158,18 @@ func (r *stateReader) cell(m *meter) []uint64 {
 		return nil
 	}
 	w := make([]uint64, cellWords)
+	c.store(w)
+	return w
+}
+
+func (r *stateReader) lockout() []uint64 {
+	c := lockoutCell{
+		start:   r.time(),
+		count:   uint32(r.uvarint(MaxQuota)),
+		strikes: uint32(r.uvarint(maxStrikes)),
+		until:   r.time(),
+	}
+	w := make([]uint64, lockoutWords)
 	c.store(w)
 	return w
 }

@@ -13,6 +13,7 @@ type modelLimit struct {
 	core.Limit
 	charges []modelCharge
 	full    *big.Rat // token bucket: when it is full again; nil: always was
+	waits   []modelWait
 }
 
 type modelCharge struct {
@@ -70,6 +71,9 @@ func (l *modelLimit) used(t int64) int64 {
 		}
 	case core.FixedWindow:
 		n, _, _ = l.windows(t, 1)
+		if l.locked(t) {
+			n = l.Quota
+		}
 	default:
 		cur, prev, from := l.windows(t, 2)
 		weighted := big.NewInt(prev)
@@ -86,7 +90,7 @@ func (l *modelLimit) windows(t int64, lengths int64) (cur, prev, from int64) {
 	begun := false
 	move := func(t int64) {
 		switch {
-		case !begun || t >= from+lengths*l.window():
+		case !begun || t >= from+lengths*l.window() || l.waitEnded(from, t):
 			begun, cur, prev, from = true, 0, 0, l.anchor(t)
 		case t >= from+l.window():
 			cur, prev, from = 0, cur, from+l.window()
@@ -96,7 +100,9 @@ func (l *modelLimit) windows(t int64, lengths int64) (cur, prev, from int64) {
 		move(c.at)
 		cur += c.cost
 	}
-	move(t)
+	if !l.locked(t) {
+		move(t)
+	}
 	return cur, prev, from
 }
 
@@ -105,6 +111,8 @@ func (l *modelLimit) admits(t, cost int64) bool {
 	case cost == 0:
 		return true
 	case l.Quota == 0 || cost > l.capacity():
+		return false
+	case l.locked(t):
 		return false
 	case l.Algorithm == core.TokenBucket:
 		now := new(big.Rat).SetInt64(t)
@@ -121,6 +129,9 @@ func (l *modelLimit) charge(t, cost int64) {
 		return
 	}
 	l.charges = append(l.charges, modelCharge{t, cost})
+	if l.Lockout != (core.Lockout{}) && l.used(t) >= l.Quota {
+		l.beginWait(t)
+	}
 }
 
 // refund takes back a charge of cost hits made at the time at.
@@ -143,6 +154,7 @@ func (l *modelLimit) refund(t, at int64, reset time.Duration, cost int64) {
 			cost -= back
 		}
 	}
+	l.endWait(t)
 }
 
 // remaining returns the largest cost that is admitted.

@@ -10,6 +10,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
+// lockout has waits shorter and longer than the window of variants.
+var lockout = core.Lockout{First: 300 * time.Millisecond, Factor: 3, Max: 2 * time.Second, Decay: 4 * time.Second}
+
 // variants are limits of every algorithm, small enough to reach.
 func variants() []core.Limit {
 	return []core.Limit{
@@ -21,6 +24,7 @@ func variants() []core.Limit {
 		{Name: "log", Quota: 5, Window: time.Second, Algorithm: core.SlidingLog},
 		{Name: "token", Quota: 5, Window: time.Second, Algorithm: core.TokenBucket},
 		{Name: "token-burst", Quota: 7, Window: time.Second, Algorithm: core.TokenBucket, Burst: 3},
+		{Name: "lockout", Quota: 5, Window: time.Second, Algorithm: core.FixedWindow, Lockout: lockout},
 	}
 }
 
@@ -39,6 +43,7 @@ func (s *suite) each(t *testing.T, f func(t *testing.T, l core.Limit, store core
 //	sliding_log, bucketed_window     quota
 //	sliding_window, fixed_window     2 × quota
 //	token_bucket                     burst + quota
+//	fixed_window with a lockout      quota for each wait that begins, and once more
 func (s *suite) promises(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 		rapid.Check(t, func(r *rapid.T) {
@@ -176,7 +181,7 @@ func (s *suite) clockSteps(t *testing.T) {
 				core.BucketedWindow: l.Window + l.Precision,
 				core.SlidingLog:     l.Window,
 				core.TokenBucket:    l.Window,
-			}[l.Algorithm]
+			}[l.Algorithm] + l.Lockout.First
 			waited := time.Duration(0)
 			for {
 				b := c.take("k", 1)

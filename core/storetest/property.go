@@ -58,7 +58,18 @@ func drawLimits(r *rapid.T) []core.Limit {
 			Algorithm: rapid.SampledFrom(algorithms).Draw(r, "algorithm"),
 		}
 		switch l.Algorithm {
-		case core.FixedWindow, core.SlidingWindow:
+		case core.FixedWindow:
+			if rapid.Bool().Draw(r, "lockout") {
+				l.Lockout = core.Lockout{
+					First:  max(core.MinWindow, l.Window/5).Truncate(time.Microsecond),
+					Factor: rapid.Int64Range(1, 3).Draw(r, "factor"),
+					Max:    l.Window,
+					Decay:  l.Window,
+				}
+				break
+			}
+			l.Aligned = rapid.Bool().Draw(r, "aligned")
+		case core.SlidingWindow:
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
 		case core.TokenBucket:
 			l.Burst = rapid.Int64Range(0, 9).Draw(r, "burst")
@@ -75,7 +86,8 @@ func drawLimits(r *rapid.T) []core.Limit {
 			continue
 		}
 		if !slices.ContainsFunc(limits, func(o core.Limit) bool {
-			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned
+			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned &&
+				(o.Lockout == core.Lockout{}) == (l.Lockout == core.Lockout{})
 		}) {
 			limits = append(limits, l)
 		}
@@ -182,6 +194,9 @@ func (p *play) forget() {
 func (p *play) advance() {
 	l := p.rules[rapid.IntRange(0, len(p.rules)-1).Draw(p.r, "rule")].Limits[0]
 	steps := []time.Duration{0, time.Microsecond, l.Window - time.Microsecond, l.Window, l.Window + time.Microsecond, 2 * l.Window, l.Window / 3}
+	if l.Lockout != (core.Lockout{}) {
+		steps = append(steps, l.Lockout.First, l.Lockout.First-time.Microsecond, l.Lockout.First*2, l.Lockout.Decay*2)
+	}
 	if l.Quota > 0 {
 		steps = append(steps, l.Window/time.Duration(l.Quota))
 	}

@@ -1,0 +1,81 @@
+package core
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func lockoutLimit(k Lockout) Limit {
+	return Limit{Quota: 5, Window: 15 * time.Minute, Algorithm: FixedWindow, Lockout: k}
+}
+
+func TestLockoutErrorsNameTheField(t *testing.T) {
+	ok := Lockout{First: 30 * time.Second}
+	sliding, aligned := lockoutLimit(ok), lockoutLimit(ok)
+	sliding.Algorithm = SlidingWindow
+	aligned.Aligned = true
+	for want, l := range map[string]Limit{
+		"Lockout: waits of 30s × 2 up to 1h: only fixed_window": sliding,
+		"Aligned: true: a limit with a Lockout":                 aligned,
+		"Lockout.First: 0s: must be from 1ms":                   lockoutLimit(Lockout{Factor: 3}),
+		"Lockout.First: -1s":                                    lockoutLimit(Lockout{First: -time.Second}),
+		"Lockout.First: 1.0000005s: must be whole microseconds": lockoutLimit(Lockout{First: time.Second + 500}),
+		"Lockout.First: 8784h0m1s":                              lockoutLimit(Lockout{First: MaxWindow + time.Second}),
+		"Lockout.Factor: -1":                                    lockoutLimit(Lockout{First: time.Second, Factor: -1}),
+		"Lockout.Factor: 1001":                                  lockoutLimit(Lockout{First: time.Second, Factor: 1001}),
+		"Lockout.Max: 1s: must be from 2s to 366 days":          lockoutLimit(Lockout{First: 2 * time.Second, Max: time.Second}),
+		"Lockout.Decay: 500µs: must be from 1ms":                lockoutLimit(Lockout{First: time.Second, Decay: 500 * time.Microsecond}),
+		"Lockout.Decay: 1.0000005s: must be whole microseconds": lockoutLimit(Lockout{First: time.Second, Decay: time.Second + 500}),
+		"Lockout.Max: -1s":                                      lockoutLimit(Lockout{First: time.Second, Max: -time.Second}),
+	} {
+		if err := l.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	for _, k := range []Lockout{ok, {First: 2 * time.Hour}, {First: MinWindow, Factor: MaxLockoutFactor, Max: MaxWindow, Decay: MinWindow}} {
+		if err := lockoutLimit(k).Validate(); err != nil {
+			t.Errorf("%+v: %v", k, err)
+		}
+	}
+}
+
+// The waits are First × Factorⁿ, cut to Max, and no number overflows.
+func TestLockoutWaits(t *testing.T) {
+	for _, c := range []struct {
+		Lockout
+		want []time.Duration
+	}{
+		{Lockout{First: 30 * time.Second}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour}},
+		{Lockout{First: time.Minute, Factor: 1}, []time.Duration{time.Minute, time.Minute}},
+		{Lockout{First: time.Second, Factor: 1000, Max: MaxWindow}, []time.Duration{time.Second, 1000 * time.Second, 1_000_000 * time.Second, MaxWindow, MaxWindow}},
+	} {
+		m := newMeter(lockoutLimit(c.Lockout))
+		for i, want := range c.want {
+			if got := micros(m.lockout.wait(uint32(i))); got != want {
+				t.Errorf("%v: wait %d is %v, want %v", c.Lockout, i, got, want)
+			}
+		}
+		if got := micros(m.lockout.wait(maxStrikes)); got != c.want[len(c.want)-1] {
+			t.Errorf("%v: after many strikes %v", c.Lockout, got)
+		}
+	}
+	if m := newMeter(lockoutLimit(Lockout{First: MinWindow, Max: MaxWindow})); m.lockout.levels > maxStrikes {
+		t.Errorf("%d strikes are above what a stored state may have", m.lockout.levels)
+	}
+}
+
+func TestLockoutGuarantees(t *testing.T) {
+	for want, k := range map[int64]Lockout{
+		// Waits of 30, 60, 120, 240 and 480 s: the quota five times in 15 minutes, and once before.
+		5 * 6:  {First: 30 * time.Second},
+		5 * 31: {First: 30 * time.Second, Factor: 1},
+		5 * 2:  {First: time.Hour},
+	} {
+		l := lockoutLimit(k)
+		if got := l.Guarantees(); got.WorstCase != want || got.Exact || got.StateWords != 3 {
+			t.Errorf("%v: %+v, want at most %d", l, got, want)
+		}
+	}
+}
