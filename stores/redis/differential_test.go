@@ -31,6 +31,15 @@ func anyLimit(r *rand.Rand) core.Limit {
 			l.Window = l.Precision * n
 		case core.SlidingLog:
 			l.Quota = min(l.Quota, 1+r.Int64N(500))
+		case core.FixedWindow:
+			if r.IntN(2) == 0 {
+				l.Lockout.First = core.MinWindow + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
+				l.Lockout.Factor = 1 + r.Int64N(1<<r.IntN(8))
+				l.Lockout.Max = l.Lockout.First + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
+				l.Lockout.Decay = core.MinWindow + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
+				break
+			}
+			l.Aligned = r.IntN(2) == 0
 		default:
 			l.Aligned = r.IntN(2) == 0
 		}
@@ -52,7 +61,7 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 		rules := []core.StoreRule{{Name: "a", Limits: []core.Limit{anyLimit(r)}}, {Name: "b"}}
 		for len(rules[1].Limits) < 3 {
 			l := anyLimit(r)
-			l.Algorithm, l.Burst, l.Precision, l.Aligned = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket}[len(rules[1].Limits)], 0, 0, false
+			l.Algorithm, l.Burst, l.Precision, l.Aligned, l.Lockout = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket}[len(rules[1].Limits)], 0, 0, false, core.Lockout{}
 			rules[1].Limits = append(rules[1].Limits, l)
 		}
 		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
@@ -125,8 +134,11 @@ func anyCost(r *rand.Rand, rules []core.StoreRule) int64 {
 func anyStep(r *rand.Rand, rules []core.StoreRule) time.Duration {
 	l := rules[r.IntN(2)].Limits[0]
 	d := time.Duration(r.Int64N(int64(l.Window)*5/4)) / time.Duration(1+r.IntN(9))
-	if r.IntN(25) == 0 {
+	switch r.IntN(25) {
+	case 0:
 		d = l.Window
+	case 1, 2:
+		d = l.Lockout.First
 	}
 	return d / time.Microsecond * time.Microsecond
 }

@@ -31,19 +31,31 @@ var (
 	serverTime any = ""
 )
 
+// kindLockout is what the script calls a fixed window with a lockout.
+const kindLockout = 5
+
 // encodeLimits writes a rule's limits as the script reads them.
 func encodeLimits(limits []core.Limit) string {
 	b := make([]byte, 0, 21*len(limits))
 	for _, l := range limits {
-		kind := byte(l.Algorithm) << 1
-		if l.Aligned {
+		lockout := l.Lockout != core.Lockout{}
+		kind, precision := byte(l.Algorithm)<<1, l.Precision
+		switch {
+		case lockout:
+			kind, precision = kindLockout<<1, l.Lockout.First
+		case l.Aligned:
 			kind |= 1
 		}
 		b = append(b, kind)
 		b = appendUint48(b, l.Window.Microseconds())
-		b = appendUint48(b, l.Precision.Microseconds())
+		b = appendUint48(b, precision.Microseconds())
 		b = binary.LittleEndian.AppendUint32(b, uint32(l.Quota))
 		b = binary.LittleEndian.AppendUint32(b, uint32(capacity(l)))
+		if lockout {
+			b = binary.LittleEndian.AppendUint32(b, uint32(l.Lockout.Factor))
+			b = appendUint48(b, l.Lockout.Max.Microseconds())
+			b = appendUint48(b, l.Lockout.Decay.Microseconds())
+		}
 	}
 	return string(b)
 }
