@@ -15,8 +15,8 @@ func (s *suite) lockouts(t *testing.T) {
 	}
 	for name, f := range map[string]func(p *lockoutPlay){
 		"waits grow up to the longest": func(p *lockoutPlay) {
-			for _, want := range []time.Duration{1, 3, 5, 5, 5} {
-				p.fill(want * time.Second)
+			for _, seconds := range []int{1, 3, 5, 5, 5} {
+				p.fill(time.Duration(seconds) * time.Second)
 				p.sitOut()
 			}
 		},

@@ -113,8 +113,8 @@ func TestARefusedKeyIsNotAskedForUntilItsWaitIsOver(t *testing.T) {
 				t.Fatal("not over the limit")
 			}
 			n := f.asked(func() {
-				f.clock.Advance(first.RetryAfter / 3 / time.Microsecond * time.Microsecond)
-				passed := first.RetryAfter / 3 / time.Microsecond * time.Microsecond
+				f.clock.Advance((first.RetryAfter / 3).Truncate(time.Microsecond))
+				passed := (first.RetryAfter / 3).Truncate(time.Microsecond)
 				want := core.Result{Remaining: 0, ResetAfter: first.ResetAfter - passed, RetryAfter: first.RetryAfter - passed}
 				for range 100 {
 					if got := f.take(f.item(0, "k", 1)); got.Allowed || got.Items[0].Results[0] != want || got.Items[0].At != f.clock.Now().UnixMicro() {

@@ -26,9 +26,9 @@ func anyLimit(r *rand.Rand) core.Limit {
 		case core.TokenBucket:
 			l.Burst = r.Int64N(1 << r.IntN(32))
 		case core.BucketedWindow:
-			n := time.Duration(1 + r.IntN(300))
-			l.Precision = max(core.MinWindow, l.Window/n/time.Microsecond*time.Microsecond)
-			l.Window = l.Precision * n
+			n := 1 + r.IntN(300)
+			l.Precision = max(core.MinWindow, (l.Window / time.Duration(n)).Truncate(time.Microsecond))
+			l.Window = l.Precision * time.Duration(n)
 		case core.SlidingLog:
 			l.Quota = min(l.Quota, 1+r.Int64N(500))
 		case core.FixedWindow:
@@ -140,5 +140,5 @@ func anyStep(r *rand.Rand, rules []core.StoreRule) time.Duration {
 	case 1, 2:
 		d = l.Lockout.First
 	}
-	return d / time.Microsecond * time.Microsecond
+	return d.Truncate(time.Microsecond)
 }
