@@ -149,11 +149,15 @@ func (r Rule) check(i int) error {
 	return errors.Join(errs...)
 }
 
-// nameLimits returns the rule's limits with their names filled in.
+// nameLimits returns the rule's limits with their names, and what zero values
+// of a lockout stand for, filled in.
 func nameLimits(r Rule) []Limit {
 	limits := slices.Clone(r.Limits)
 	for i := range limits {
 		l := &limits[i]
+		if !l.Lockout.none() {
+			l.Lockout = l.Lockout.filled()
+		}
 		if l.Name != "" {
 			continue
 		}

@@ -25,8 +25,8 @@ type Store interface {
 	Bind(limiter string, rules []StoreRule) (Bound, error)
 }
 
-// StoreRule is a rule as a store sees it. The limits have been checked and
-// their names filled in. No two limits of a rule have the same algorithm,
+// StoreRule is a rule as a store sees it. The limits have been checked, and
+// their names and the zero values of their lockouts filled in. No two limits of a rule have the same algorithm,
 // window, precision and alignment: these are what tells its counters apart.
 type StoreRule struct {
 	Name   string

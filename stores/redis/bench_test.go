@@ -1,0 +1,142 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// BenchmarkTake compares takes with bare INCRs of the same client, by so many
+// goroutines at a time, on keys of which there are a thousand: with the server
+// on this machine, and as if it were a millisecond away.
+func BenchmarkTake(b *testing.B) {
+	server := redistest.Start(b)
+	b.Run("here", func(b *testing.B) { benchmarkTake(b, server.Addr) })
+	b.Run("1ms", func(b *testing.B) {
+		proxy := faultproxy.Start(b, server.Addr)
+		proxy.Delay(time.Millisecond)
+		benchmarkTake(b, proxy.Addr)
+	})
+}
+
+func benchmarkTake(b *testing.B, addr string) {
+	client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 256})
+	b.Cleanup(func() { _ = client.Close() })
+	three := []core.Limit{core.PerSecond(1e6), core.PerMinute(1e7), core.PerHour(1e8)}
+	store := redisstore.New(client, redisstore.Timeout(patience))
+	bound := func(name string, rules []core.StoreRule) core.Bound {
+		return core.Must(store.Bind(name, rules))
+	}
+	round := 0
+	batches := func(rules []core.StoreRule) func(int) *core.Batch {
+		return func(g int) *core.Batch {
+			batch := new(core.Batch)
+			for i, r := range rules {
+				batch.Items = append(batch.Items, core.Item{Rule: i, Key: fmt.Append(nil, g), Cost: 1, Results: make([]core.Result, len(r.Limits))})
+			}
+			return batch
+		}
+	}
+	for _, goroutines := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("INCR/%d", goroutines), func(b *testing.B) {
+			measure(b, goroutines, func(g, i int) error {
+				return client.Incr(context.Background(), fmt.Sprint("counter", (g*31+i)%1000)).Err()
+			})
+		})
+		takes := func(name string, rules []core.StoreRule) {
+			b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
+				round++
+				bound := bound(fmt.Sprint(name, round), rules)
+				batch := batches(rules)
+				own := make([]*core.Batch, goroutines)
+				for g := range own {
+					own[g] = batch(g)
+				}
+				measure(b, goroutines, func(g, i int) error {
+					for j := range own[g].Items {
+						own[g].Items[j].Key = fmt.Append(own[g].Items[j].Key[:0], (g*31+i)%1000)
+					}
+					return bound.Take(context.Background(), own[g])
+				})
+			})
+		}
+		takes("1limit", []core.StoreRule{{Name: "ip", Limits: three[:1]}})
+		takes("3limitsx2keys", []core.StoreRule{{Name: "ip", Limits: three}, {Name: "user", Limits: three}})
+	}
+}
+
+// BenchmarkAlgorithms takes with one limit of each algorithm.
+func BenchmarkAlgorithms(b *testing.B) {
+	server := redistest.Start(b)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, PoolSize: 64})
+	b.Cleanup(func() { _ = client.Close() })
+	store := redisstore.New(client, redisstore.Timeout(patience))
+	limits := all(10_000)
+	full := limits[3]
+	full.Name = "log, full"
+	for i, l := range append(limits, full) {
+		b.Run(l.Name, func(b *testing.B) {
+			bound := core.Must(store.Bind(fmt.Sprint("a", i, b.N), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}))
+			if l.Name == full.Name {
+				if err := bound.Take(b.Context(), one("0", 9_999, 1)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			measure(b, 16, func(g, i int) error {
+				batch := one("0", 1, 1)
+				if l.Name != full.Name {
+					batch = one(fmt.Sprint((g*31+i)%1000), 1, 1)
+				}
+				return bound.Take(context.Background(), batch)
+			})
+		})
+	}
+}
+
+// measure runs f in so many goroutines and reports operations a second and
+// latencies.
+func measure(b *testing.B, goroutines int, f func(g, i int) error) {
+	b.Helper()
+	var next atomic.Int64
+	latencies := make([][]time.Duration, goroutines)
+	var wg sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	begin := time.Now()
+	for g := range goroutines {
+		wg.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(b.N) {
+					return
+				}
+				start := time.Now()
+				if err := f(g, int(i)); err != nil {
+					b.Error(err)
+					return
+				}
+				latencies[g] = append(latencies[g], time.Since(start))
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(begin)
+	all := slices.Concat(latencies...)
+	slices.Sort(all)
+	b.ReportMetric(float64(b.N)/elapsed.Seconds(), "ops/s")
+	if len(all) > 0 {
+		b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
+		b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
+	}
+}

@@ -1,0 +1,124 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// bound is the Bound of a Store.
+type bound struct {
+	store   *Store
+	limiter string
+	rules   []boundRule
+}
+
+type boundRule struct {
+	name   string
+	limits any // a string, as the script reads it, boxed once
+}
+
+func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
+	b := &bound{store: s, limiter: limiter}
+	for _, r := range rules {
+		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits)})
+	}
+	return b
+}
+
+// Rebind implements [core.Bound]. A state says which limit it is of: those that
+// stay are found again.
+func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	return newBound(b.store, b.limiter, rules), nil
+}
+
+// namedItems is the working memory of an operation.
+type namedItems struct{ items []namedItem }
+
+var itemsPool = sync.Pool{New: func() any { return new(namedItems) }}
+
+func (b *bound) items(batch *core.Batch) *namedItems {
+	n := itemsPool.Get().(*namedItems)
+	for i := range batch.Items {
+		it := &batch.Items[i]
+		rule := &b.rules[it.Rule]
+		n.items = append(n.items, namedItem{it, rule, core.StoredKey(b.limiter, rule.name, it.Key)})
+	}
+	return n
+}
+
+func (n *namedItems) free() {
+	clear(n.items)
+	n.items = n.items[:0]
+	itemsPool.Put(n)
+}
+
+func limitsOf(items []namedItem) int {
+	n := 0
+	for i := range items {
+		n += len(items[i].Results)
+	}
+	return n
+}
+
+// Take implements [core.Bound].
+func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
+	n := b.items(batch)
+	defer n.free()
+	verb := verbTake
+	if batch.Peek {
+		verb = verbPeek
+	}
+	op := b.store.begin(ctx)
+	groups := b.store.group(n.items)
+	if len(groups) > 1 {
+		allowed, err := b.store.takeGroups(op, verb, groups)
+		batch.Allowed = allowed
+		return err
+	}
+	allowed, err := b.store.ask(op, verb, n.items)
+	if err != nil && crossesSlots(err) {
+		b.store.layout.Store(oneSlot)
+		allowed, err = b.store.takeGroups(op, verb, b.store.group(n.items))
+	}
+	batch.Allowed = allowed
+	return err
+}
+
+// ask runs the script once for the items and fills in their results.
+func (s *Store) ask(op operation, verb any, items []namedItem) (bool, error) {
+	if len(items) == 0 {
+		return true, nil
+	}
+	r, err := s.do(op, s.call(verb, items), limitsOf(items))
+	if err != nil {
+		return false, err
+	}
+	return r.fill(items), nil
+}
+
+// Refund implements [core.Bound].
+func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
+	return b.each(ctx, verbRefund, batch)
+}
+
+// Reset implements [core.Bound].
+func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
+	return b.each(ctx, verbReset, batch)
+}
+
+// each runs a verb that has no results. On a cluster, what fails for some keys
+// is done for the others.
+func (b *bound) each(ctx context.Context, verb any, batch *core.Batch) error {
+	n := b.items(batch)
+	defer n.free()
+	op := b.store.begin(ctx)
+	var errs []error
+	for _, g := range b.store.group(n.items) {
+		_, err := b.store.do(op, b.store.call(verb, g), 0)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

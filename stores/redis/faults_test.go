@@ -1,0 +1,295 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}
+
+// bind binds a store, without denial cache, with the client and rules to a name
+// of its own.
+func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts ...redisstore.Option) core.Bound {
+	t.Helper()
+	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache())...).Bind(strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name()), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// one makes a batch of one key of the first rule, whose rule has so many limits.
+func one(key string, cost int64, limits int) *core.Batch {
+	return &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, limits)}}}
+}
+
+func take(t testing.TB, b core.Bound, key string) *core.Batch {
+	t.Helper()
+	batch := one(key, 1, 1)
+	if err := b.Take(context.Background(), batch); err != nil {
+		t.Fatalf("Take: %v", err)
+	}
+	return batch
+}
+
+// charged returns how many hits of hourly's quota are gone.
+func charged(t testing.TB, b core.Bound, key string) int64 {
+	t.Helper()
+	batch := one(key, 0, 1)
+	batch.Peek = true
+	if err := b.Take(context.Background(), batch); err != nil {
+		t.Fatalf("Peek: %v", err)
+	}
+	return 10 - batch.Items[0].Results[0].Remaining
+}
+
+// clients are the clients whose options could charge twice, or keep waiting:
+// each before a proxy.
+func clients(t *testing.T, f func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server)) {
+	const retries = 3
+	for _, c := range []struct {
+		name string
+		make func(addr string) redis.UniversalClient
+	}{
+		{"Client", func(addr string) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries})
+		}},
+		{"ContextTimeoutEnabled", func(addr string) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries, ContextTimeoutEnabled: true})
+		}},
+		{"Ring", func(addr string) redis.UniversalClient {
+			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}, MaxRetries: retries, HeartbeatFrequency: time.Hour})
+		}},
+		{"ClusterClient", func(addr string) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{
+				MaxRedirects: 8, MaxRetries: retries,
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+					return []redis.ClusterSlot{{Start: 0, End: redistest.Slots - 1, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
+				},
+			})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			proxy := faultproxy.Start(t, server.Addr)
+			client := c.make(proxy.Addr)
+			t.Cleanup(func() { _ = client.Close() })
+			f(t, client, proxy, server)
+		})
+	}
+}
+
+// CASES 141, 159: the reply is lost, and the client would send it again.
+func TestALostReplyIsChargedOnce(t *testing.T) {
+	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
+		// That the fault is one: the client repeats a command of anybody else's.
+		incr := func() *redis.IntCmd {
+			cmd := redis.NewIntCmd(t.Context(), "incr", "counter")
+			_ = client.Process(t.Context(), cmd)
+			return cmd
+		}
+		incr()
+		proxy.Fail(faultproxy.Cut, 1)
+		if got := incr().Val(); got != 3 {
+			t.Fatalf("the client has counted to %d by two commands: it is the fault that this test needs to be 3", got)
+		}
+
+		b := bind(t, client, hourly, redisstore.Timeout(patience))
+		take(t, b, "k")
+		proxy.Fail(faultproxy.Cut, 1)
+		err := b.Take(t.Context(), one("k", 1, 1))
+		var e *redisstore.Error
+		if !errors.As(err, &e) || !e.Unknown {
+			t.Errorf("error %v, want one that says that it may have been charged", err)
+		}
+		proxy.Fail(faultproxy.None, 0)
+		if got := charged(t, b, "k"); got != 2 {
+			t.Errorf("%d charged by two takes, the second of which was not answered", got)
+		}
+	})
+}
+
+// CASES 142, 159: no reply comes at all.
+func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
+	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
+		const timeout = 200 * time.Millisecond
+		patient := bind(t, client, hourly, redisstore.Timeout(patience))
+		take(t, patient, "k")
+		b, err := redisstore.New(client, redisstore.Timeout(timeout)).Bind("hasty", hourly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(t, b, "k")
+		proxy.Fail(faultproxy.Swallow, -1)
+		begin := time.Now()
+		err = b.Take(t.Context(), one("k", 1, 1))
+		var e *redisstore.Error
+		if !errors.As(err, &e) || e.Class != redisstore.TimedOut || !e.Unknown {
+			t.Errorf("error %v, want a timeout that says that it may have been charged", err)
+		}
+		// The client's own timeouts are seconds: a bound far above ours tells
+		// them apart on any machine.
+		if waited := time.Since(begin); waited > 2*time.Second {
+			t.Errorf("waited for %v, the deadline is %v", waited, timeout)
+		}
+		proxy.Fail(faultproxy.None, 0)
+		proxy.CutAll()
+		patientAgain, err := redisstore.New(client, redisstore.Timeout(patience)).Bind("hasty", hourly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := charged(t, patientAgain, "k"); got != 2 {
+			t.Errorf("%d charged by two takes", got)
+		}
+	})
+}
+
+// CASES 144: no connection is free.
+func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	b := bind(t, client, hourly, redisstore.Timeout(200*time.Millisecond))
+	take(t, b, "k")
+	blocked := make(chan struct{})
+	go func() {
+		defer close(blocked)
+		client.BLPop(context.Background(), 3*time.Second, "never")
+	}()
+	redistest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
+	begin := time.Now()
+	err := b.Take(t.Context(), one("k", 1, 1))
+	var e *redisstore.Error
+	if !errors.As(err, &e) || e.Class != redisstore.TimedOut || e.Unknown {
+		t.Errorf("error %v, want a timeout of a command that was never sent", err)
+	}
+	if waited := time.Since(begin); waited > 2*time.Second {
+		t.Errorf("waited for %v", waited)
+	}
+	client.RPush(context.Background(), "never", 1) // in vain: no connection is free
+	<-blocked
+	again, _ := redisstore.New(client, redisstore.Timeout(patience)).Bind(t.Name(), hourly)
+	if got := charged(t, again, "k"); got != 1 {
+		t.Errorf("%d charged: a command was sent after its deadline", got)
+	}
+}
+
+// CASES 83: the client has hung up, and its attempt counts all the same.
+func TestACanceledTakeIsCharged(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 5 {
+		_ = b.Take(ctx, one("k", 1, 1))
+	}
+	redistest.WaitFor(t, "five charges", func() bool { return charged(t, b, "k") == 5 })
+}
+
+// CASES 145, 146: the server has forgotten the script.
+func TestAForgottenScriptIsSentAgain(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	for i := range 5 {
+		server.MustDo("SCRIPT", "FLUSH")
+		if got, want := take(t, b, "k").Items[0].Results[0].Remaining, int64(9-i); got != want {
+			t.Errorf("%d left after take %d, want %d", got, i+1, want)
+		}
+	}
+	server.MustDo("CONFIG", "RESETSTAT")
+	take(t, b, "k")
+	if stats := server.MustDo("INFO", "commandstats"); strings.Contains(stats, "cmdstat_eval:") || !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
+		t.Errorf("a script that the server knows was sent again:\n%s", stats)
+	}
+}
+
+// CASES 147: the server has become a replica, then a primary again.
+func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(300*time.Millisecond))
+	take(t, b, "k")
+	server.MustDo("REPLICAOF", "127.0.0.1", "1")
+	err := b.Take(t.Context(), one("k", 1, 1))
+	var e *redisstore.Error
+	if !errors.As(err, &e) || e.Unknown || e.Class != redisstore.NotReady && e.Class != redisstore.TimedOut {
+		t.Errorf("error %v, want one that says that nothing was charged", err)
+	}
+	server.MustDo("REPLICAOF", "NO", "ONE")
+	take(t, b, "k")
+	if got := charged(t, b, "k"); got != 2 {
+		t.Errorf("%d charged by two takes that were answered", got)
+	}
+}
+
+// CASES 150: the server has no memory left.
+func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	take(t, b, "k")
+	server.MustDo("CONFIG", "SET", "maxmemory", "1")
+	server.MustDo("CONFIG", "RESETSTAT")
+	err := b.Take(t.Context(), one("k", 1, 1))
+	var e *redisstore.Error
+	if !errors.As(err, &e) || e.Class != redisstore.Full || e.Unknown {
+		t.Errorf("error %v, want class %v", err, redisstore.Full)
+	}
+	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
+		t.Errorf("it was tried more than once:\n%s", stats)
+	}
+	server.MustDo("CONFIG", "SET", "maxmemory", "0")
+	take(t, b, "k")
+}
+
+// CASES 153: the server does not let us.
+func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
+	t.Cleanup(func() { _ = client.Close() })
+	server.MustDo("ACL", "SETUSER", "limited", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+get", "+set", "+time", "+pttl", "+pexpire", "+del")
+	store := redisstore.New(client, redisstore.Timeout(patience))
+	if err := store.Ping(t.Context()); err != nil {
+		t.Errorf("Ping with the rights that the documentation names: %v", err)
+	}
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	take(t, b, "k")
+	for _, rights := range [][]string{{"-evalsha"}, {"resetkeys", "~other:*"}, {"resetpass", ">changed"}} {
+		server.MustDo(append([]string{"ACL", "SETUSER", "limited"}, rights...)...)
+		server.MustDo("CLIENT", "KILL", "TYPE", "normal")
+		err := store.Ping(t.Context())
+		if err == nil { // keys do not concern it
+			err = b.Take(t.Context(), one("k", 1, 1))
+		}
+		var e *redisstore.Error
+		if !errors.As(err, &e) || e.Class != redisstore.Forbidden {
+			t.Errorf("rights %v: error %v, want class %v", rights, err, redisstore.Forbidden)
+		}
+	}
+}
+
+// CASES 158: the number of keys does not multiply a slow server's delay.
+func TestTwentyKeysAreOneCommand(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	take(t, b, "k")
+	server.MustDo("CONFIG", "RESETSTAT")
+	batch := &core.Batch{}
+	for i := range 20 {
+		batch.Items = append(batch.Items, one(fmt.Sprint(i), 1, 1).Items...)
+	}
+	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+	}
+	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
+		t.Errorf("more than one command:\n%s", stats)
+	}
+}

@@ -1,0 +1,144 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// group splits the items into those that can stand in one command, in the order
+// of the first of each.
+func (s *Store) group(items []namedItem) [][]namedItem {
+	layout := s.layout.Load()
+	if layout == anyKeys || len(items) < 2 {
+		return [][]namedItem{items}
+	}
+	var groups [][]namedItem
+	slots := map[uint16]int{}
+	for i := range items {
+		if layout == oneSlot {
+			slot := slotOf(items[i].name)
+			if g, found := slots[slot]; found {
+				groups[g] = append(groups[g], items[i])
+				continue
+			}
+			slots[slot] = len(groups)
+		}
+		groups = append(groups, []namedItem{items[i]})
+	}
+	return groups
+}
+
+// crossesSlots says that a server, or a proxy before several, has refused the
+// command because its keys are not in one place. Nothing has run.
+func crossesSlots(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
+}
+
+// takeGroups decides on groups that need a command each. All but the first are
+// looked at, at the same time, and where none of them refuses, all are taken, in
+// order: so a refused request changes nothing, as on a single server, unless
+// somebody else comes in between. Then those taken before are given back. Where
+// one fails they are too; what that one charged, if it did, stays: to give back
+// what may not have been charged would be a hit too many for others.
+func (s *Store) takeGroups(op operation, verb any, groups [][]namedItem) (bool, error) {
+	allowed, err := s.peekGroups(op, groups[1:])
+	if err != nil {
+		return false, err
+	}
+	if !allowed || verb == verbPeek {
+		admits, err := s.ask(op, verbPeek, groups[0])
+		return allowed && admits, err
+	}
+	for i, g := range groups {
+		admits, err := s.ask(op, verbTake, g)
+		if err != nil {
+			s.giveBackLater(op.ctx, groups[:i])
+			return false, err
+		}
+		if !admits {
+			return false, s.giveBack(op, groups[:i])
+		}
+	}
+	return true, nil
+}
+
+func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
+	pending := make([]*call, len(groups))
+	for i, g := range groups {
+		pending[i] = s.call(verbPeek, g)
+		s.start(op, pending[i])
+	}
+	allowed := true
+	var first error
+	for i, c := range pending {
+		r, err := c.wait(op, limitsOf(groups[i]))
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
+		}
+		allowed = r.fill(groups[i]) && allowed
+	}
+	return allowed, first
+}
+
+// giveBack gives back what the groups were charged and fills in their results
+// anew, as they are without the charge.
+func (s *Store) giveBack(op operation, groups [][]namedItem) error {
+	for i, g := range groups {
+		if _, err := s.ask(op, verbBack, g); err != nil {
+			s.giveBackLater(op.ctx, groups[i+1:])
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBackLater gives back in the background, with a deadline of its own: the
+// operation has used up its time, or its server does not answer.
+func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
+	if len(groups) == 0 {
+		return
+	}
+	var pending []*call
+	for _, g := range groups {
+		pending = append(pending, s.call(verbRefund, g))
+	}
+	go func() {
+		for _, c := range pending {
+			_, _ = s.do(s.begin(context.WithoutCancel(ctx)), c, 0)
+		}
+	}()
+}
+
+const slots = 16384
+
+// slotOf returns the hash slot of a key (Redis Cluster specification, "Key
+// distribution model"). Our names have no braces, so that all of it is hashed.
+func slotOf(key string) uint16 {
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<8 ^ crc16Table[byte(crc>>8)^key[i]]
+	}
+	return crc % slots
+}
+
+// crc16Table is for CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1.
+var crc16Table = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// DefaultTimeout is the deadline of an operation where [Timeout] does not say.
+const DefaultTimeout = 100 * time.Millisecond
+
+// Option changes what [New] makes.
+type Option func(*options)
+
+type options struct {
+	timeout     time.Duration
+	clock       func() time.Time
+	slackMillis any // an int64, boxed once: how much longer than needed a state is kept
+	askAlways   bool
+}
+
+// Timeout sets how long an operation may take, waiting for a connection and
+// repeating what did not run included: 1 ms or more. It holds whatever the
+// client's own timeouts and retries are.
+func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// Clock makes the application's clock the one that decides, rather than that
+// of the Redis server. The clocks of all processes that share the counters must
+// then agree: what one is ahead of another, it may count too early. It is for
+// servers whose clock cannot be trusted, and for tests. States are then kept
+// for a minute longer than they are needed, for clocks that are late.
+func Clock(now func() time.Time) Option {
+	return func(o *options) { o.clock, o.slackMillis = now, int64(60_000) }
+}
+
+// WithoutDenialCache makes the store ask Redis also about keys that it has
+// refused until some time to come. See package
+// github.com/floodgate-go/floodgate/stores/denycache for what the cache, which
+// is on otherwise, saves and what it may get wrong: a Reset by another instance
+// is noticed only when the wait is over.
+func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
+
+// check reports everything that is wrong with what New was given.
+func (s *Store) check() error {
+	var errs []error
+	if v := reflect.ValueOf(s.client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		errs = append(errs, fmt.Errorf("%w: client: nil", core.ErrConfig))
+	}
+	if s.options.timeout < time.Millisecond {
+		errs = append(errs, fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,56 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// The suite's deadline is no deadline: it tests what is decided, on machines
+// that may be busy.
+const patience = 20 * time.Second
+
+func newClient(t testing.TB, addr string) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func factory(client redisstore.Client) storetest.Factory {
+	return func(_ testing.TB, clock func() time.Time) core.Store {
+		opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.WithoutDenialCache()}
+		if clock != nil {
+			opts = append(opts, redisstore.Clock(clock))
+		}
+		return redisstore.New(client, opts...)
+	}
+}
+
+func newCluster(t testing.TB) (*redistest.Cluster, *redis.ClusterClient) {
+	cluster := redistest.StartCluster(t, 3)
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
+	t.Cleanup(func() { _ = c.Close() })
+	return cluster, c
+}
+
+func TestVectors(t *testing.T) {
+	t.Run("Single", func(t *testing.T) { storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr))) })
+	t.Run("Cluster", func(t *testing.T) {
+		_, c := newCluster(t)
+		storetest.Vectors(t, factory(c))
+	})
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("Single", func(t *testing.T) { storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr))) })
+	t.Run("Cluster", func(t *testing.T) {
+		_, c := newCluster(t)
+		storetest.Run(t, factory(c), storetest.GivesBack())
+	})
+}

@@ -1,0 +1,93 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// reply is what the script says, checked for its shape.
+type reply struct {
+	at   int64
+	rest string // 24 bytes for each limit
+}
+
+const (
+	replyHead  = 16
+	replyLimit = 24
+	maxTime    = 1 << 53
+)
+
+var errShape = errors.New("not the reply of the script")
+
+// parse checks that the reply is that of the command with this nonce, and has
+// results for so many limits. A server, a proxy or a connection whose replies
+// have got out of step may send anything.
+func parse(cmd *redis.Cmd, nonce uint64, limits int) (reply, error) {
+	text, ok := cmd.Val().(string)
+	if !ok {
+		return reply{}, badReply(fmt.Errorf("%w: a %T", errShape, cmd.Val()))
+	}
+	return parseText(text, nonce, limits)
+}
+
+func parseText(text string, nonce uint64, limits int) (reply, error) {
+	if len(text) != replyHead+replyLimit*limits {
+		return reply{}, badReply(fmt.Errorf("%w: %d bytes, want %d", errShape, len(text), replyHead+replyLimit*limits))
+	}
+	if number(text) != int64(nonce) {
+		return reply{}, badReply(fmt.Errorf("%w: it is to another command", errShape))
+	}
+	r := reply{at: number(text[8:]), rest: text[replyHead:]}
+	if r.at < -maxTime || r.at > maxTime {
+		return reply{}, badReply(fmt.Errorf("%w: time %d", errShape, r.at))
+	}
+	for i := range limits {
+		left, reset, retry := r.numbers(i)
+		if left < 0 || left > core.MaxQuota || reset < 0 || reset > maxTime || retry < -1 || retry > maxTime {
+			return reply{}, badReply(fmt.Errorf("%w: remaining %d, reset %d, retry %d", errShape, left, reset, retry))
+		}
+	}
+	return r, nil
+}
+
+func badReply(err error) error { return &Error{Class: BadReply, Unknown: true, Err: err} }
+
+func number(s string) int64 {
+	return int64(binary.LittleEndian.Uint64([]byte(s[:8])))
+}
+
+func (r reply) numbers(limit int) (left, reset, retry int64) {
+	s := r.rest[limit*replyLimit:]
+	return number(s), number(s[8:]), number(s[16:])
+}
+
+// fill writes the results into the items, in order, and tells whether all
+// limits admit.
+func (r reply) fill(items []namedItem) bool {
+	allowed, n := true, 0
+	for i := range items {
+		it := items[i].Item
+		it.At = r.at
+		for j := range it.Results {
+			left, reset, retry := r.numbers(n)
+			n++
+			it.Results[j] = core.Result{
+				Allowed:    retry == 0,
+				Remaining:  left,
+				ResetAfter: time.Duration(reset) * time.Microsecond,
+				RetryAfter: time.Duration(retry) * time.Microsecond,
+			}
+			if retry < 0 {
+				it.Results[j].RetryAfter = core.Never
+			}
+			allowed = allowed && retry == 0
+		}
+	}
+	return allowed
+}

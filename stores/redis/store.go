@@ -1,0 +1,146 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/denycache"
+)
+
+// Client is what the store needs of a go-redis client. *redis.Client (also that
+// of redis.NewFailoverClient), *redis.ClusterClient, *redis.Ring and
+// redis.UniversalClient have it. The application makes the client and closes it.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Store is a [core.Store] that counts in Redis. It is made by [New]. Its
+// methods, and those of what Bind returns, may be called concurrently.
+type Store struct {
+	client  Client
+	options options
+	cached  *denycache.Store // around direct; nil: none
+	layout  atomic.Uint32    // which keys may stand in one command
+	nonces  atomic.Uint64
+	running chan struct{} // one element for each command under way
+
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+var _ core.Store = (*Store)(nil)
+
+// Which keys may stand in one command.
+const (
+	anyKeys = iota // all: one server has everything
+	oneSlot        // those of one hash slot: a cluster
+	eachKey        // none but itself: a client that shards by key
+)
+
+// maxRunning is the most commands under way at a time. Those that wait in the
+// client for a connection count too, so that it is well above any pool. It
+// bounds what a server that does not answer can make pile up.
+const maxRunning = 8192
+
+// New returns a store that counts in the Redis of the client. An option that
+// cannot work is reported by Bind, which core.New calls: so that New can stand
+// in a composite literal.
+func New(client Client, opts ...Option) *Store {
+	s := &Store{
+		client:  client,
+		options: options{timeout: DefaultTimeout, slackMillis: int64(1000)},
+		running: make(chan struct{}, maxRunning),
+		names:   map[string]bool{},
+	}
+	s.nonces.Store(rand.Uint64())
+	for _, opt := range opts {
+		opt(&s.options)
+	}
+	switch c := client.(type) {
+	case *redis.Client:
+		if c != nil {
+			s.client = inTime(c, s.options.timeout)
+		}
+	case *redis.ClusterClient:
+		s.layout.Store(oneSlot)
+	case *redis.Ring:
+		s.layout.Store(eachKey)
+	}
+	if !s.options.askAlways {
+		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
+	}
+	return s
+}
+
+// inTime returns a client on the same connections and with the same hooks, that
+// gives up when a command's context ends and leaves it to the store what is sent
+// again. Where a later version of go-redis would not let itself be told, the
+// store's own deadline and the once in every command still hold.
+func inTime(c *redis.Client, timeout time.Duration) *redis.Client {
+	c = c.WithTimeout(timeout)
+	o := c.Options() // the clone's own
+	o.ContextTimeoutEnabled, o.MaxRetries = true, 0
+	return c
+}
+
+// Bind implements [core.Store].
+func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	if s.cached != nil {
+		return s.cached.Bind(limiter, rules)
+	}
+	return direct{s}.Bind(limiter, rules)
+}
+
+// direct is the Store without the denial cache.
+type direct struct{ s *Store }
+
+func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	s := d.s
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[limiter] {
+		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
+	}
+	s.names[limiter] = true
+	return newBound(s, limiter, rules), nil
+}
+
+// Ping asks the server, with the rights and within the deadline of any other
+// operation, whether it runs scripts. A program that wants to know at its start
+// that the store works calls it then; nothing else does.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	c := s.call(verbPeek, nil)
+	_, err := s.do(s.begin(ctx), c, 0)
+	return err
+}
+
+// now returns the time that a command carries: the application's, or none.
+func (s *Store) now() any {
+	if s.options.clock == nil {
+		return serverTime
+	}
+	return s.options.clock().UnixMicro()
+}
+
+// operation is one call of a method: what it may wait for.
+type operation struct {
+	ctx context.Context // the caller's
+	end time.Time       // of the store's own deadline
+}
+
+func (s *Store) begin(ctx context.Context) operation {
+	return operation{ctx, time.Now().Add(s.options.timeout)}
+}
