@@ -31,3 +31,14 @@ func StartFailover(t testing.TB) *Failover {
 	})
 	return f
 }
+
+// Replicated reports whether the replica has all that the primary has.
+func (f *Failover) Replicated() bool {
+	at := func(s *Server, field string) (n int64) {
+		_, after, _ := strings.Cut(s.MustDo("INFO", "replication"), field+":")
+		_, _ = fmt.Sscan(after, &n)
+		return n
+	}
+	primary, replica := at(f.Primary, "master_repl_offset"), at(f.Replica, "slave_repl_offset")
+	return primary > 0 && replica >= primary
+}

@@ -208,7 +208,7 @@ func TestAFailoverKeepsWhatWasReplicated(t *testing.T) {
 	for range 4 {
 		take(t, b, "k")
 	}
-	f.Primary.MustDo("WAIT", "1", "5000")
+	redistest.WaitFor(t, "the replica to have it", f.Replicated)
 	f.Primary.Stop()
 	redistest.WaitFor(t, "a take on the new primary", func() bool {
 		return b.Take(context.Background(), one("k", 0, 1)) == nil
