@@ -63,6 +63,10 @@ func (c *call) arm(command, script any) {
 	c.args[argCommand], c.args[argScript] = command, script
 	keys := c.args[argKeys].(int)
 	c.args[argFirstKey+keys] = c.once
+	if c.store.exempts {
+		c.once.state.Store(written)
+		c.args[argFirstKey+keys] = c.once.encode()
+	}
 	c.cmd = redis.NewCmd(c.ctx, c.args...)
 	if keys > 0 {
 		c.cmd.SetFirstKeyPos(argFirstKey)
@@ -139,7 +143,7 @@ func (c *call) free() {
 // run sends the command until a server has run it, or may have.
 func (s *Store) run(c *call) {
 	ctx, cancel := c.ctx, c.cancel // not the call's own any more once it is done
-	err := s.client.Process(ctx, c.cmd)
+	err := s.process(ctx, c.cmd)
 	for attempt := 0; err != nil; attempt++ {
 		err = c.once.cause(err)
 		noScript := redis.HasErrorPrefix(err, "NOSCRIPT")
@@ -156,11 +160,24 @@ func (s *Store) run(c *call) {
 			err = classify(err, c.once)
 			break
 		}
-		err = s.client.Process(ctx, c.cmd)
+		err = s.process(ctx, c.cmd)
 	}
 	c.done <- err
 	cancel()
 	<-s.running
+}
+
+// process runs a command and waits for its reply: clients that gather commands
+// of many callers may return before it has come.
+func (s *Store) process(ctx context.Context, cmd *redis.Cmd) error {
+	var command redis.Cmder = cmd
+	if s.exempts {
+		command = exempt{cmd}
+	}
+	if err := s.client.Process(ctx, command); err != nil {
+		return err
+	}
+	return cmd.Err()
 }
 
 func (c *call) hasScript() bool { return c.args[argCommand] == eval }

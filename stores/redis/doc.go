@@ -39,6 +39,15 @@
 // itself, in the same way. When nodes fail over, hits that the new primary had
 // not yet got are forgotten.
 //
+// # Pipelining
+//
+// The automatic pipelining of go-redis 9.23 and later, which writes the
+// commands of concurrent callers together, is used by giving New what
+// client.AutoPipeline() or client.AsyncAutoPipeline() returns. With hundreds of
+// concurrent decisions it decides a fifth to two fifths more a second; with few,
+// or with many limits in each, it is no faster or slower: it is for servers that
+// are known to be busy.
+//
 // # Servers
 //
 // Redis 5 or later, or a server that runs its scripts with the struct library,

@@ -12,8 +12,8 @@ import (
 // once is an argument of a command that lets itself be written to a connection
 // once. That is what keeps a take from being charged twice: go-redis repeats a
 // command whose reply was lost (Options.MaxRetries, ClusterOptions.MaxRedirects,
-// RingOptions.MaxRetries), and has no way, in the versions that this package
-// supports, to exempt one. To repeat a command it has to write it again, with
+// RingOptions.MaxRetries), and has no way, in the oldest versions that this
+// package supports, to exempt one. To repeat a command it has to write it again, with
 // this argument, which then is an error. It lets itself be written again only
 // where the reply to the first time proves that nothing ran.
 //
@@ -67,7 +67,23 @@ func (o *once) MarshalBinary() ([]byte, error) {
 		// The proof is used up: it says nothing about this second time.
 		o.cmd.SetErr(nil)
 	}
-	return binary.LittleEndian.AppendUint64(nil, o.nonce), nil
+	return o.encode(), nil
+}
+
+func (o *once) encode() []byte { return binary.LittleEndian.AppendUint64(nil, o.nonce) }
+
+// exempt is a command that go-redis does not repeat, from version 9.19 on. It
+// takes the part of once for clients that write an argument to learn its
+// length, as the automatic pipelining of version 9.23 does.
+type exempt struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (exempt) NoRetry() bool { return true }
+
+// knowsExempt says that this version of go-redis asks commands for NoRetry.
+func knowsExempt() bool {
+	_, knows := any(new(redis.Cmd)).(interface{ NoRetry() bool })
+	return knows
 }
 
 // String is what tracing hooks print.

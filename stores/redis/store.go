@@ -16,7 +16,8 @@ import (
 
 // Client is what the store needs of a go-redis client. *redis.Client (also that
 // of redis.NewFailoverClient), *redis.ClusterClient, *redis.Ring and
-// redis.UniversalClient have it. The application makes the client and closes it.
+// redis.UniversalClient have it, and so has the *redis.AutoPipeliner of newer
+// versions. The application makes the client and closes it.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -28,6 +29,7 @@ type Store struct {
 	options options
 	cached  *denycache.Store // around direct; nil: none
 	layout  atomic.Uint32    // which keys may stand in one command
+	exempts bool             // the client is told by exempt, and not by once, what not to repeat
 	nonces  atomic.Uint64
 	running chan struct{} // one element for each command under way
 
@@ -72,6 +74,8 @@ func New(client Client, opts ...Option) *Store {
 		s.layout.Store(oneSlot)
 	case *redis.Ring:
 		s.layout.Store(eachKey)
+	default:
+		s.exempts = knowsExempt()
 	}
 	if !s.options.askAlways {
 		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
