@@ -10,4 +10,7 @@
 // looked at as it came, and never inflated. Where a limiter wants to know the
 // outcome, an error that a handler returns is given to the application's
 // ErrorHandler by the middleware, and not returned.
+//
+// In app.Use and in groups, Fiber's Route is the middleware's own, such as "/":
+// a limiter whose keys have the route stands on the routes themselves.
 package fiberlimit
