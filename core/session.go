@@ -233,6 +233,7 @@ func (c *session) recall(d *Decision, want func(rule int) bool) {
 	}
 	c.bindItems()
 	copy(c.results, kept)
+	c.batch.Degraded = d.Degraded
 }
 
 func (c *session) addRecorded(it recordedItem) {

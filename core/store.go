@@ -68,7 +68,7 @@ type Batch struct {
 	// Allowed is set by the store: every limit of every item admits its cost.
 	Allowed bool
 	// Degraded is set by a store that answered without the shared counters it
-	// stands for: with its own, or with none.
+	// stands for: with its own, or with none. An input of Refund.
 	Degraded bool
 }
 

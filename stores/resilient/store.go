@@ -1,0 +1,186 @@
+package resilient
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// ErrDown is wrapped by the error of an operation that the store was not asked
+// for, because it does not answer.
+var ErrDown = errors.New("resilient: the store does not answer")
+
+// Store is a [core.Store] around another. It is made by [New]. Its methods,
+// and those of what Bind returns, may be called concurrently.
+type Store struct {
+	store   core.Store
+	config  Config
+	circuit *circuit
+	local   *core.Memory  // counts for InProcess
+	running chan struct{} // one element for each operation under way
+}
+
+var _ core.Store = (*Store)(nil)
+
+// maxRunning is the most operations under way at a time, those included that
+// nobody waits for any more. It bounds what a store that hangs can make pile up.
+const maxRunning = 4096
+
+// New returns a store that asks store, and decides by itself while that does
+// not answer. The error wraps [core.ErrConfig] and names the fields.
+func New(store core.Store, c Config) (*Store, error) {
+	if err := c.check(store); err != nil {
+		return nil, err
+	}
+	c = c.filled()
+	local, err := core.NewMemory(core.MemoryConfig{MaxKeys: c.MaxKeys, Clock: c.Clock})
+	if err != nil {
+		return nil, err
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, running: make(chan struct{}, maxRunning)}, nil
+}
+
+// Up says whether the store is being asked: false while requests are decided
+// meanwhile, and only now and then one tries the store.
+func (s *Store) Up() bool { return s.circuit.up() }
+
+// Close gives up the counters of this process. The store itself is its
+// owner's to close. Operations after that fail where they need these counters.
+func (s *Store) Close() error { return s.local.Close() }
+
+// EventuallyConsistent says whether the store says of itself that it is.
+func (s *Store) EventuallyConsistent() bool {
+	e, ok := s.store.(interface{ EventuallyConsistent() bool })
+	return ok && e.EventuallyConsistent()
+}
+
+// Bind implements [core.Store].
+func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	inner, err := s.store.Bind(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	local, err := s.local.Bind(limiter, share(rules, s.config.Instances))
+	if err != nil {
+		return nil, err
+	}
+	return &bound{s, rules, inner, local}, nil
+}
+
+// share returns the rules with quotas divided by the number of instances,
+// rounded up: what some instances admit too much is less than one hit each, and
+// no limit becomes none.
+func share(rules []core.StoreRule, instances int) []core.StoreRule {
+	n := int64(instances)
+	part := func(quota int64) int64 { return (quota + n - 1) / n }
+	shared := make([]core.StoreRule, len(rules))
+	for i, r := range rules {
+		shared[i] = core.StoreRule{Name: r.Name, Limits: append([]core.Limit(nil), r.Limits...)}
+		for j := range r.Limits {
+			l := &shared[i].Limits[j]
+			l.Quota, l.Burst = part(l.Quota), part(l.Burst)
+		}
+	}
+	return shared
+}
+
+// bound is the Bound of a Store.
+type bound struct {
+	*Store
+	rules []core.StoreRule
+	inner core.Bound
+	local core.Bound
+}
+
+// Rebind implements [core.Bound].
+func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	inner, err := b.inner.Rebind(rules)
+	if err != nil {
+		return nil, err
+	}
+	local, err := b.local.Rebind(share(rules, b.config.Instances))
+	if err != nil {
+		return nil, err
+	}
+	return &bound{b.Store, rules, inner, local}, nil
+}
+
+// Take implements [core.Bound].
+func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
+	err := b.ask(ctx, batch, core.Bound.Take)
+	if err == nil || !answerable(ctx, err) {
+		return err
+	}
+	batch.Degraded = true
+	switch b.config.Meanwhile {
+	case Open:
+		b.admit(batch)
+		return nil
+	case Closed:
+		return err
+	default:
+		return b.local.Take(ctx, batch)
+	}
+}
+
+// admit fills in results as if nothing had been taken.
+func (b *bound) admit(batch *core.Batch) {
+	batch.Allowed = true
+	now := b.config.Clock().UnixMicro()
+	for i := range batch.Items {
+		it := &batch.Items[i]
+		it.At = now
+		for j, l := range b.rules[it.Rule].Limits {
+			it.Results[j] = core.Result{Allowed: true, Remaining: max(l.Quota, l.Burst)}
+			if l.Algorithm == core.TokenBucket && l.Burst > 0 {
+				it.Results[j].Remaining = l.Burst
+			}
+		}
+	}
+}
+
+// Refund implements [core.Bound].
+func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
+	switch {
+	case !batch.Degraded:
+		return b.ask(ctx, batch, core.Bound.Refund)
+	case b.config.Meanwhile == InProcess:
+		return b.local.Refund(ctx, batch)
+	default:
+		return nil // was never charged
+	}
+}
+
+// Reset implements [core.Bound].
+func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
+	return errors.Join(b.local.Reset(ctx, batch), b.ask(ctx, batch, core.Bound.Reset))
+}
+
+// ask has the store do op, if it is to be asked at all, and learns from how
+// that ends.
+func (b *bound) ask(ctx context.Context, batch *core.Batch, op func(core.Bound, context.Context, *core.Batch) error) error {
+	done, err := b.circuit.allow()
+	if err != nil {
+		return err
+	}
+	err = b.inTime(ctx, batch, op)
+	done(err, ctx.Err() == nil && trouble(err))
+	return err
+}
+
+// trouble says that an error shows the store to be out of order, rather than
+// that something is wrong with what it was asked.
+func trouble(err error) bool {
+	return err != nil && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrContended) && !errors.Is(err, core.ErrClosed)
+}
+
+// answerable says that a request whose decision has failed with err is to be
+// decided meanwhile.
+func answerable(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrClosed)
+}
