@@ -81,6 +81,7 @@ var arrows = []struct {
 	{"stores", []string{"core", "stores"}},
 	{"login", []string{"core", "keyfuncs", "stores"}},
 	{"policy", []string{"core", "keyfuncs", "stores"}},
+	{"examples/login/site/sitetest", []string{"core", "examples", "internal"}},
 	{"examples", []string{"core", "keyfuncs", "stores", "adapters", "login", "policy", "examples"}},
 	{"internal", []string{"core", "internal"}},
 }

@@ -104,6 +104,36 @@ func BenchmarkAlgorithms(b *testing.B) {
 	}
 }
 
+// BenchmarkMemory reports how many bytes a key of one limit takes in Redis, as
+// MEMORY USAGE says, the name of 35 bytes included.
+func BenchmarkMemory(b *testing.B) {
+	server := redistest.Start(b)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	b.Cleanup(func() { _ = client.Close() })
+	store := redisstore.New(client, redisstore.Timeout(patience))
+	limits := append(all(100), core.Limit{Name: "lockout", Quota: 100, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}})
+	for i, l := range limits {
+		b.Run(l.Name, func(b *testing.B) {
+			server.MustDo("FLUSHALL")
+			bound := core.Must(store.Bind(fmt.Sprint("m", i, b.N), []core.StoreRule{{Name: "ip", Limits: []core.Limit{l}}}))
+			for n := range b.N {
+				if err := bound.Take(b.Context(), one(fmt.Sprint(n%1000), 100, 1)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			keys, err := client.Keys(b.Context(), "*").Result()
+			if err != nil {
+				b.Fatal(err)
+			}
+			total := int64(0)
+			for _, k := range keys {
+				total += client.MemoryUsage(b.Context(), k).Val()
+			}
+			b.ReportMetric(float64(total)/float64(len(keys)), "B/key")
+		})
+	}
+}
+
 // measure runs f in so many goroutines and reports operations a second and
 // latencies.
 func measure(b *testing.B, goroutines int, f func(g, i int) error) {

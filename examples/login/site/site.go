@@ -27,7 +27,7 @@ var Page []byte
 // Options are what the flags set.
 type Options struct {
 	Addr           string // address to listen on
-	Store          string // where counters live: memory
+	Store          string // where counters live: a name or URL
 	TrustedProxies string // addresses and prefixes, with commas between
 }
 
@@ -38,7 +38,7 @@ func ParseFlags(name string, args []string, output io.Writer) (Options, error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(output)
 	flags.StringVar(&o.Addr, "addr", "127.0.0.1:8080", "address to listen on")
-	flags.StringVar(&o.Store, "store", "memory", "where counters live: memory")
+	flags.StringVar(&o.Store, "store", "memory", "where counters live: "+Stores)
 	flags.StringVar(&o.TrustedProxies, "trusted-proxies", "127.0.0.2/32",
 		"addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed; empty: none")
 	if err := flags.Parse(args); err != nil {
@@ -67,7 +67,7 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-trusted-proxies: %w", err)
 	}
-	store, closeStore, err := openStore(o.Store, clock)
+	store, closeStore, err := openStore(o.Store, log, clock)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
 	}
@@ -110,18 +110,6 @@ func clientIP(proxies string) (core.KeyFunc, error) {
 		keyfuncs.TrustedProxies(strings.FieldsFunc(proxies, func(r rune) bool { return r == ',' || r == ' ' })...),
 		keyfuncs.Header("X-Forwarded-For"),
 	)
-}
-
-// openStore opens the store that has this name. Further stores go here.
-func openStore(name string, clock func() time.Time) (store core.Store, closeStore func() error, err error) {
-	if name != "memory" {
-		return nil, nil, fmt.Errorf("%q: is not a store that is known here: want memory", name)
-	}
-	m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
-	if err != nil {
-		return nil, nil, err
-	}
-	return m, m.Close, nil
 }
 
 // failed says that an attempt to log in has failed: neither a server error nor

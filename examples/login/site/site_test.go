@@ -33,7 +33,9 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		o    Options
 		says string
 	}{
-		{Options{Store: "redsi://x"}, `-store: "redsi://x"`},
+		{Options{Store: "redsi://x"}, `-store: scheme "redsi"`},
+		{Options{Store: "disk"}, `-store: "disk": want memory, or redis://`},
+		{Options{Store: "redis://127.0.0.1/nonsense"}, `-store: floodgate: configuration: Redis URL`},
 		{Options{Store: "memory", TrustedProxies: "127.0.0.1,nonsense"}, `-trusted-proxies: floodgate: configuration: TrustedProxies: "nonsense"`},
 	} {
 		if _, err := New(row.o, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), row.says) {

@@ -18,11 +18,21 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/examples/login/site"
+	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
 // Run starts the site as often as it needs, as the server that serve makes of
-// it, and tests it.
+// it, and tests it with each kind of store.
 func Run(t *testing.T, serve func(*site.Site) site.Server) {
+	t.Run("memory", func(t *testing.T) { runWith(t, serve, "memory", func() {}) })
+	t.Run("redis", func(t *testing.T) {
+		server := redistest.Start(t)
+		runWith(t, serve, "redis://"+server.Addr+"/0", func() { server.MustDo("FLUSHALL") })
+	})
+}
+
+// runWith tests the site with one store, which empty empties.
+func runWith(t *testing.T, serve func(*site.Site) site.Server, store string, empty func()) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *app)
@@ -37,7 +47,10 @@ func Run(t *testing.T, serve func(*site.Site) site.Server) {
 		{"the audit log", testTheAuditLog},
 		{"the other routes", testTheOtherRoutes},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, start(t, serve)) })
+		t.Run(test.name, func(t *testing.T) {
+			empty()
+			test.run(t, start(t, serve, store))
+		})
 	}
 }
 
@@ -55,10 +68,10 @@ func (a *app) Write(b []byte) (int, error) {
 	return a.log.Write(b)
 }
 
-func start(t *testing.T, serve func(*site.Site) site.Server) *app {
+func start(t *testing.T, serve func(*site.Site) site.Server, store string) *app {
 	t.Helper()
 	a := &app{log: &bytes.Buffer{}}
-	o := site.Options{Store: "memory", TrustedProxies: "127.0.0.2/32"}
+	o := site.Options{Store: store, TrustedProxies: "127.0.0.2/32"}
 	s, err := site.New(o, slog.New(slog.NewTextHandler(a, nil)), func() time.Time { return time.Unix(1_764_000_000, 0) })
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,54 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// Stores says what openStore understands, for the help of -store.
+const Stores = "memory, or redis://host:port/db (also rediss, unix, redis+cluster, redis+sentinel)"
+
+// openStore opens the store that a name or URL describes. While a shared store
+// does not answer, limits are counted in this process.
+func openStore(name string, log *slog.Logger, clock func() time.Time) (store core.Store, closeStore func() error, err error) {
+	if name == "memory" {
+		m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
+		if err != nil {
+			return nil, nil, err
+		}
+		return m, m.Close, nil
+	}
+	scheme, _, isURL := strings.Cut(name, "://")
+	if !isURL {
+		return nil, nil, fmt.Errorf("%q: want %s", name, Stores)
+	}
+	var shared core.Store
+	closeShared := func() error { return nil }
+	switch scheme {
+	case "redis", "rediss", "unix", "redis+cluster", "rediss+cluster", "redis+sentinel":
+		client, err := redisstore.NewClient(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		closeShared = client.Close
+		var opts []redisstore.Option
+		if clock != nil {
+			opts = append(opts, redisstore.Clock(clock))
+		}
+		shared = redisstore.New(client, opts...)
+	default:
+		return nil, nil, fmt.Errorf("scheme %q: want %s", scheme, Stores)
+	}
+	r, err := resilient.New(shared, resilient.Config{Log: log, Clock: clock})
+	if err != nil {
+		return nil, nil, errors.Join(err, closeShared())
+	}
+	return r, func() error { return errors.Join(r.Close(), closeShared()) }, nil
+}

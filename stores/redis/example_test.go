@@ -1,0 +1,77 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+var perUser = []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}
+
+// All instances of an application with this limiter share its counters.
+func ExampleNew() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	limiter, err := core.New(core.Config{Name: "api", Rules: perUser, Store: redisstore.New(client)})
+	fmt.Println(limiter.Name(), err)
+	// Output: api <nil>
+}
+
+func ExampleNewClient() {
+	client, err := redisstore.NewClient("redis://127.0.0.1:7000/2")
+	fmt.Println(client.(*redis.Client).Options().Addr, err)
+	_ = client.Close()
+	_, err = redisstore.NewClient("http://127.0.0.1")
+	fmt.Println(errors.Is(err, core.ErrConfig))
+	// Output:
+	// 127.0.0.1:7000 <nil>
+	// true
+}
+
+// Whoever decides what to do meanwhile wants to know what is the matter, and
+// whether the hit may have been charged. Package resilient does it for you.
+func ExampleError() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nobody listens there
+	defer client.Close()                                           //nolint:errcheck // nobody is left to tell
+	limiter := core.Must(core.New(core.Config{Name: "api", Rules: perUser, Store: redisstore.New(client, redisstore.Timeout(time.Second))}))
+	_, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "alice"})
+	var failure *redisstore.Error
+	if errors.As(err, &failure) {
+		fmt.Println(failure.Class, failure.Unknown)
+	}
+	// Output: unreachable false
+}
+
+// A program that would rather not start than start without its counters.
+func ExampleStore_Ping() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	if err := redisstore.New(client).Ping(context.Background()); err != nil {
+		fmt.Println("no counters")
+	}
+	// Output: no counters
+}
+
+func ExampleTimeout() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: redisstore.New(client, redisstore.Timeout(0))})
+	fmt.Println(err)
+	// Output: floodgate: configuration: Timeout: 0s: must be 1ms or more
+}
+
+// The application's clock decides, and Redis is asked each time.
+func ExampleClock() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	store := redisstore.New(client, redisstore.Clock(time.Now), redisstore.WithoutDenialCache())
+	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
+	fmt.Println(err)
+	// Output: <nil>
+}

@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// NewClient returns the client that a URL describes, for programs that take
+// the address of their Redis as text:
+//
+//	redis://user:password@127.0.0.1:6379/0
+//	rediss://127.0.0.1:6380                              with TLS
+//	unix:///run/redis.sock?db=0
+//	redis+cluster://10.0.0.1:6379?addr=10.0.0.2:6379     also rediss+cluster
+//	redis+sentinel://10.0.0.1:26379/0?master=mymaster&addr=10.0.0.2:26379
+//
+// The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL]; with
+// Sentinel, the primary's name, further Sentinels (addr), sentinel_username and
+// sentinel_password. The caller closes the client. Nothing is connected yet. The
+// error wraps [core.ErrConfig], and has no password in it.
+func NewClient(text string) (redis.UniversalClient, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err // without the text
+		}
+		return nil, badURL(err)
+	}
+	switch u.Scheme {
+	case "redis", "rediss", "unix":
+		o, err := redis.ParseURL(text)
+		if err != nil {
+			return nil, badURL(err)
+		}
+		return redis.NewClient(o), nil
+	case "redis+cluster", "rediss+cluster":
+		u.Scheme = strings.TrimSuffix(u.Scheme, "+cluster")
+		o, err := redis.ParseClusterURL(u.String())
+		if err != nil {
+			return nil, badURL(err)
+		}
+		return redis.NewClusterClient(o), nil
+	case "redis+sentinel":
+		o, err := sentinelOptions(u)
+		if err != nil {
+			return nil, badURL(err)
+		}
+		return redis.NewFailoverClient(o), nil
+	}
+	return nil, badURL(fmt.Errorf("scheme %q: want redis, rediss, unix, redis+cluster, rediss+cluster or redis+sentinel", u.Scheme))
+}
+
+func badURL(err error) error { return fmt.Errorf("%w: Redis URL: %w", core.ErrConfig, err) }
+
+func sentinelOptions(u *url.URL) (*redis.FailoverOptions, error) {
+	o := &redis.FailoverOptions{SentinelAddrs: []string{withPort(u.Host, "26379")}, Username: u.User.Username()}
+	o.Password, _ = u.User.Password()
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		var err error
+		if o.DB, err = strconv.Atoi(db); err != nil || o.DB < 0 {
+			return nil, fmt.Errorf("database %q: want a number", db)
+		}
+	}
+	for name, values := range u.Query() {
+		if name != "addr" && len(values) > 1 {
+			return nil, fmt.Errorf("parameter %q is given twice", name)
+		}
+		switch value := values[0]; name {
+		case "master":
+			o.MasterName = value
+		case "addr":
+			for _, addr := range values {
+				o.SentinelAddrs = append(o.SentinelAddrs, withPort(addr, "26379"))
+			}
+		case "sentinel_username":
+			o.SentinelUsername = value
+		case "sentinel_password":
+			o.SentinelPassword = value
+		default:
+			return nil, fmt.Errorf("parameter %q: want master, addr, sentinel_username or sentinel_password", name)
+		}
+	}
+	if o.MasterName == "" {
+		return nil, errors.New("parameter \"master\" is missing: the name that the Sentinels know the primary by")
+	}
+	return o, nil
+}
+
+// withPort adds the port that is usual where there is none.
+func withPort(host, port string) string {
+	if u := (&url.URL{Host: host}); u.Port() == "" {
+		return strings.TrimSuffix(host, ":") + ":" + port
+	}
+	return host
+}
