@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -32,5 +33,40 @@ func TestWithoutRedisItSaysSo(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(context.Background(), "redis://127.0.0.1:1/0", &out); err == nil || !strings.Contains(err.Error(), "needs Redis") {
 		t.Error(err)
+	}
+}
+
+// CASES 142, 170: Redis hangs, then dies; an instance then admits its half of
+// the limit, three of five, by itself.
+func TestRedisGoesAway(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	for _, fault := range []struct {
+		name string
+		do   func()
+	}{
+		{"hangs", func() { proxy.Fail(faultproxy.Swallow, -1) }},
+		{"dies", func() { server.Stop(); proxy.CutAll() }},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			proxy.Fail(faultproxy.None, 0)
+			i, err := start(t.Context(), "redis://"+proxy.Addr+"/0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer i.stop() //nolint:errcheck // of no interest any more
+			fault.do()
+			got := ""
+			for range 6 {
+				status, _, err := i.get(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += status[:4]
+			}
+			if got != "200 200 200 429 429 429 " {
+				t.Errorf("answers: %s", got)
+			}
+		})
 	}
 }
