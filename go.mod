@@ -3,6 +3,7 @@ module github.com/floodgate-go/floodgate
 go 1.25.0
 
 require (
+	github.com/bradfitz/gomemcache v0.0.0-20260422231931-4d751bb6e37c
 	github.com/felixge/httpsnoop v1.1.0
 	github.com/gin-gonic/gin v1.10.1
 	github.com/gofiber/fiber/v2 v2.52.15

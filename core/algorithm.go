@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // The algorithms' names, as in limits text and in String.
 var algorithmNames = [...]string{
 	SlidingWindow:  "sliding_window",
@@ -28,6 +30,9 @@ type Guarantees struct {
 	// L, 2 × L, or B + L for a token bucket; with a Lockout, L for each time
 	// that the shortest waits let the quota be used up, and once more.
 	WorstCase int64
+	// Lifetime is the longest time after a hit in which it can still mean
+	// anything: a shared store keeps a state for so long.
+	Lifetime time.Duration
 	// StateWords is the number of 64-bit words that one key takes at most.
 	StateWords int
 }
@@ -48,5 +53,6 @@ func (l Limit) Guarantees() Guarantees {
 	case SlidingLog:
 		g.Exact, g.StateWords = true, logHeader+int(l.Quota)
 	}
+	g.Lifetime = micros(m.lifetime())
 	return g
 }

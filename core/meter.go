@@ -248,6 +248,26 @@ func (m *meter) expiry(w []uint64) int64 {
 	}
 }
 
+// lifetime returns the longest time from a charge to the expiry of what it
+// leaves.
+func (m *meter) lifetime() int64 {
+	switch m.algorithm {
+	case SlidingWindow:
+		return 2 * m.window
+	case BucketedWindow:
+		return m.window + m.precision
+	case TokenBucket:
+		if m.quota == 0 {
+			return 0
+		}
+		return wideMul(m.window, m.capacity).divUp(m.quota) + 1
+	case lockoutWindow:
+		return max(m.window, m.lockout.longest+int64(m.lockout.levels)*m.lockout.decay)
+	default:
+		return m.window
+	}
+}
+
 // words returns how many words the state needs to take a charge of cost.
 func (m *meter) words(w []uint64, cost int64) int {
 	switch m.algorithm {

@@ -8,18 +8,28 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
+// longestBurst is a burst that takes 100 years to fill, or as long as the store
+// keeps anything, at a hit for each day or other 366th of the longest window.
+func (s *suite) longestBurst() int64 {
+	if s.keeps > 0 {
+		return 366
+	}
+	return 36_500
+}
+
 // extremes tests the ends of the ranges: nothing overflows, and nothing is
 // admitted for nothing.
 func (s *suite) extremes(t *testing.T) {
 	const most = core.MaxQuota
+	longest := s.longestWindow()
 	for _, l := range []core.Limit{
-		{Quota: most, Window: core.MaxWindow},
-		{Quota: most, Window: core.MaxWindow, Aligned: true},
-		{Quota: most, Window: core.MaxWindow, Algorithm: core.FixedWindow},
-		{Quota: most, Window: core.MaxWindow, Algorithm: core.BucketedWindow, Precision: core.MaxWindow / 366},
-		{Quota: core.MaxLogQuota, Window: core.MaxWindow, Algorithm: core.SlidingLog},
-		{Quota: most, Window: core.MaxWindow, Algorithm: core.TokenBucket},
-		{Quota: 1, Window: 36 * time.Hour, Algorithm: core.TokenBucket, Burst: 20_000},
+		{Quota: most, Window: longest},
+		{Quota: most, Window: longest, Aligned: true},
+		{Quota: most, Window: longest, Algorithm: core.FixedWindow},
+		{Quota: most, Window: longest, Algorithm: core.BucketedWindow, Precision: longest / 366},
+		{Quota: core.MaxLogQuota, Window: longest, Algorithm: core.SlidingLog},
+		{Quota: most, Window: longest, Algorithm: core.TokenBucket},
+		{Quota: 1, Window: longest / 366, Algorithm: core.TokenBucket, Burst: s.longestBurst()},
 		{Quota: most, Window: core.MinWindow},
 		{Quota: most, Window: core.MinWindow, Algorithm: core.TokenBucket},
 		{Quota: 3, Window: core.MinWindow, Algorithm: core.TokenBucket, Burst: most},

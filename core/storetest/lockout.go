@@ -113,10 +113,10 @@ func (s *suite) lockouts(t *testing.T) {
 	}
 	t.Run("the longest waits", func(t *testing.T) {
 		l := limit
-		l.Lockout = core.Lockout{First: time.Second, Factor: core.MaxLockoutFactor, Max: core.MaxWindow, Decay: core.MaxWindow}
+		l.Lockout = core.Lockout{First: time.Second, Factor: core.MaxLockoutFactor, Max: s.longestWindow(), Decay: time.Hour}
 		clock := NewClock(start())
 		p := &lockoutPlay{one(t, s.new(t, clock.Now), l), clock}
-		for _, want := range []time.Duration{time.Second, 1000 * time.Second, 1_000_000 * time.Second, core.MaxWindow, core.MaxWindow} {
+		for _, want := range []time.Duration{time.Second, 1000 * time.Second, min(1_000_000*time.Second, s.longestWindow()), s.longestWindow(), s.longestWindow()} {
 			p.fill(want)
 			p.sitOut()
 		}

@@ -20,7 +20,7 @@ func (s *suite) model(t *testing.T) {
 		clock.Set(start()) // no key of an earlier sequence is used again
 		p := &play{r: r, clock: clock, states: map[string][]*modelLimit{}}
 		for i := range rapid.IntRange(1, 3).Draw(r, "rules") {
-			p.rules = append(p.rules, core.StoreRule{Name: fmt.Sprintf("r%d", i), Limits: drawLimits(r)})
+			p.rules = append(p.rules, core.StoreRule{Name: fmt.Sprintf("r%d", i), Limits: drawLimits(r, s.longestWindow())})
 		}
 		bound, err := store.Bind(uniqueName(), p.rules)
 		if err != nil {
@@ -48,8 +48,8 @@ type play struct {
 	taken  []*core.Batch
 }
 
-func drawLimits(r *rapid.T) []core.Limit {
-	windows := []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, time.Minute, 366 * 24 * time.Hour}
+func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
+	windows := []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, time.Minute, longest}
 	var limits []core.Limit
 	for range rapid.IntRange(1, 3).Draw(r, "limits") {
 		l := core.Limit{

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -26,8 +27,14 @@ func GivesBack() Option { return func(s *suite) { s.givesBack = true } }
 // to a server: what happens then is not tested.
 func KeepsTime() Option { return func(s *suite) { s.keepsTime = true } }
 
+// Keeps is for a store that keeps nothing for longer than d after a hit: it
+// must refuse limits whose hits count for longer (core.Guarantees.Lifetime), and
+// those at the end of the range are tested for what it can keep.
+func Keeps(d time.Duration) Option { return func(s *suite) { s.keeps = d } }
+
 type suite struct {
 	new       Factory
+	keeps     time.Duration // 0: for as long as it takes
 	givesBack bool
 	keepsTime bool
 }
@@ -37,6 +44,9 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	s := &suite{new: newStore}
 	for _, opt := range opts {
 		opt(s)
+	}
+	if s.keeps > 0 {
+		t.Run("Keeps", s.refusesWhatItCannotKeep)
 	}
 	t.Run("Model", s.model)
 	t.Run("Promises", s.promises)
@@ -50,6 +60,28 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Rebind", s.rebind)
 	t.Run("Context", s.context)
 	t.Run("Concurrency", s.concurrency)
+}
+
+// longestWindow is the longest window that is tested: a sliding one, and a
+// lockout of a few waits, needs its state for several times as long.
+func (s *suite) longestWindow() time.Duration {
+	if s.keeps > 0 {
+		return (s.keeps / 12).Truncate(366 * time.Millisecond)
+	}
+	return core.MaxWindow
+}
+
+func (s *suite) refusesWhatItCannotKeep(t *testing.T) {
+	store := s.new(t, nil)
+	for _, l := range []core.Limit{
+		{Name: "l", Quota: 1, Window: s.keeps, Algorithm: core.FixedWindow},
+		{Name: "l", Quota: 1, Window: (s.keeps / 2).Truncate(time.Microsecond)},
+		{Name: "l", Quota: 1, Window: time.Hour, Algorithm: core.TokenBucket, Burst: int64(s.keeps / time.Hour)},
+	} {
+		if _, err := store.Bind(uniqueName(), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%v: %v, want an error that wraps ErrConfig", l, err)
+		}
+	}
 }
 
 // Clock is a clock that a test sets. Its methods may be called concurrently.

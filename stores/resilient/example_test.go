@@ -41,6 +41,6 @@ func ExampleNew() {
 	// true true <nil>
 	// false true <nil>
 	// false true <nil>
-	// up: false connection refused
+	// up: false resilient: connection refused
 	// false true <nil>
 }

@@ -3,9 +3,11 @@ package resilient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/internal/intime"
 )
 
 // ErrDown is wrapped by the error of an operation that the store was not asked
@@ -18,15 +20,11 @@ type Store struct {
 	store   core.Store
 	config  Config
 	circuit *circuit
-	local   *core.Memory  // counts for InProcess
-	running chan struct{} // one element for each operation under way
+	local   *core.Memory // counts for InProcess
+	runner  *intime.Runner
 }
 
 var _ core.Store = (*Store)(nil)
-
-// maxRunning is the most operations under way at a time, those included that
-// nobody waits for any more. It bounds what a store that hangs can make pile up.
-const maxRunning = 4096
 
 // New returns a store that asks store, and decides by itself while that does
 // not answer. The error wraps [core.ErrConfig] and names the fields.
@@ -42,7 +40,7 @@ func New(store core.Store, c Config) (*Store, error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, running: make(chan struct{}, maxRunning)}, nil
+	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, runner: intime.New(c.Timeout)}, nil
 }
 
 // Up says whether the store is being asked: false while requests are decided
@@ -163,12 +161,14 @@ func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
 
 // ask has the store do op, if it is to be asked at all, and learns from how
 // that ends.
-func (b *bound) ask(ctx context.Context, batch *core.Batch, op func(core.Bound, context.Context, *core.Batch) error) error {
+func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error {
 	done, err := b.circuit.allow()
 	if err != nil {
 		return err
 	}
-	err = b.inTime(ctx, batch, op)
+	if err = b.runner.Do(ctx, b.inner, batch, op); err != nil {
+		err = fmt.Errorf("resilient: %w", err)
+	}
 	done(err, ctx.Err() == nil && trouble(err))
 	return err
 }

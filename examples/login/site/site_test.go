@@ -34,7 +34,8 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		says string
 	}{
 		{Options{Store: "redsi://x"}, `-store: scheme "redsi"`},
-		{Options{Store: "disk"}, `-store: "disk": want memory, or redis://`},
+		{Options{Store: "disk"}, `-store: "disk": want memory, redis://`},
+		{Options{Store: "memcached://nonsense"}, `-store: floodgate: configuration: servers: ["nonsense"]`},
 		{Options{Store: "redis://127.0.0.1/nonsense"}, `-store: floodgate: configuration: Redis URL`},
 		{Options{Store: "memory", TrustedProxies: "127.0.0.1,nonsense"}, `-trusted-proxies: floodgate: configuration: TrustedProxies: "nonsense"`},
 	} {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
 // Stores says what openStore understands, for the help of -store.
-const Stores = "memory, or redis://host:port/db (also rediss, unix, redis+cluster, redis+sentinel)"
+const Stores = "memory, redis://host:port/db (also rediss, unix, redis+cluster, redis+sentinel), or memcached://host:port,host:port"
 
 // openStore opens the store that a name or URL describes. While a shared store
 // does not answer, limits are counted in this process.
@@ -25,7 +26,7 @@ func openStore(name string, log *slog.Logger, clock func() time.Time) (store cor
 		}
 		return m, m.Close, nil
 	}
-	scheme, _, isURL := strings.Cut(name, "://")
+	scheme, rest, isURL := strings.Cut(name, "://")
 	if !isURL {
 		return nil, nil, fmt.Errorf("%q: want %s", name, Stores)
 	}
@@ -43,6 +44,16 @@ func openStore(name string, log *slog.Logger, clock func() time.Time) (store cor
 			opts = append(opts, redisstore.Clock(clock))
 		}
 		shared = redisstore.New(client, opts...)
+	case "memcached":
+		var opts []memcachedstore.Option
+		if clock != nil {
+			opts = append(opts, memcachedstore.Clock(clock))
+		}
+		m, err := memcachedstore.New(strings.Split(strings.TrimSuffix(rest, "/"), ","), opts...)
+		if err != nil {
+			return nil, nil, err
+		}
+		shared, closeShared = m, m.Close
 	default:
 		return nil, nil, fmt.Errorf("scheme %q: want %s", scheme, Stores)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/examples/login/site"
+	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -28,6 +29,10 @@ func Run(t *testing.T, serve func(*site.Site) site.Server) {
 	t.Run("redis", func(t *testing.T) {
 		server := redistest.Start(t)
 		runWith(t, serve, "redis://"+server.Addr+"/0", func() { server.MustDo("FLUSHALL") })
+	})
+	t.Run("memcached", func(t *testing.T) {
+		server := memcachedtest.Start(t)
+		runWith(t, serve, "memcached://"+server.Addr, func() { server.MustDo("flush_all") })
 	})
 }
 

@@ -1,4 +1,6 @@
-package resilient
+// Package intime runs a store's operations within a deadline, whatever the
+// store does: an operation that nobody waits for any more goes on with a copy.
+package intime
 
 import (
 	"context"
@@ -10,8 +12,31 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// operation is one call of the store with all that it works on, so that it can
-// go on when nobody waits for it any more.
+// Runner runs operations. Its methods may be called concurrently.
+type Runner struct {
+	timeout time.Duration
+	running chan struct{} // one element for each operation under way
+}
+
+// maxRunning is the most operations under way at a time, those included that
+// nobody waits for any more. It bounds what a store that hangs can make pile up.
+const maxRunning = 4096
+
+// New returns a runner that waits so long.
+func New(timeout time.Duration) *Runner {
+	return &Runner{timeout, make(chan struct{}, maxRunning)}
+}
+
+// What ends an operation besides the store.
+var (
+	ErrTimeout = errors.New("no answer in time")
+	ErrBusy    = errors.New("too many operations wait for an answer")
+)
+
+// Op is a method of a core.Bound, such as core.Bound.Take.
+type Op func(core.Bound, context.Context, *core.Batch) error
+
+// operation is one call of the store with all that it works on.
 type operation struct {
 	batch   core.Batch
 	items   []core.Item
@@ -23,28 +48,25 @@ type operation struct {
 // in a synctest bubble to what has run outside.
 var operations = sync.Pool{New: func() any { return new(operation) }}
 
-var (
-	errTimeout = errors.New("resilient: no answer in time")
-	errBusy    = errors.New("resilient: too many operations wait for an answer")
-)
-
-// inTime has the store do op, and comes back in time. What the store then still
-// does, it does to a copy.
-func (b *bound) inTime(ctx context.Context, batch *core.Batch, op func(core.Bound, context.Context, *core.Batch) error) error {
+// Do has inner do op. It comes back with ErrTimeout when the time is up, and
+// with the context's cause when that ends: the store then goes on by itself. A
+// panic of the store is an error: it is in no request's goroutine, where
+// somebody could recover from it.
+func (r *Runner) Do(ctx context.Context, inner core.Bound, batch *core.Batch, op Op) error {
 	select {
-	case b.running <- struct{}{}:
+	case r.running <- struct{}{}:
 	default:
-		return errBusy
+		return ErrBusy
 	}
 	o := operations.Get().(*operation)
 	o.copy(batch)
 	done := make(chan error, 1)
 	go func() {
-		err := o.run(ctx, b.inner, op)
-		<-b.running
+		err := o.run(ctx, inner, op)
+		<-r.running
 		done <- err
 	}()
-	timer := time.NewTimer(b.config.Timeout)
+	timer := time.NewTimer(r.timeout)
 	defer timer.Stop()
 	select {
 	case err := <-done:
@@ -56,16 +78,14 @@ func (b *bound) inTime(ctx context.Context, batch *core.Batch, op func(core.Boun
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return errTimeout
+		return ErrTimeout
 	}
 }
 
-// run makes an error of a panic: it is in no request's goroutine, where
-// somebody could recover from it.
-func (o *operation) run(ctx context.Context, inner core.Bound, op func(core.Bound, context.Context, *core.Batch) error) (err error) {
+func (o *operation) run(ctx context.Context, inner core.Bound, op Op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("resilient: the store panicked: %v", v)
+			err = fmt.Errorf("the store panicked: %v", v)
 		}
 	}()
 	return op(inner, ctx, &o.batch)

@@ -1,0 +1,39 @@
+package memcachedstore_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+)
+
+// All instances of an application with these servers share their counters.
+func ExampleNew() {
+	store, err := memcachedstore.New([]string{"127.0.0.1:11211", "127.0.0.1:11212"}, memcachedstore.Timeout(100*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close() //nolint:errcheck // nobody is left to tell
+	limiter, err := core.New(core.Config{
+		Name:  "api",
+		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}},
+		Store: store,
+	})
+	fmt.Println(limiter.Name(), err)
+	// Output: api <nil>
+}
+
+// memcached keeps nothing for more than 30 days, and a sliding window weighs
+// the one before.
+func ExampleStore_Bind() {
+	store := core.Must(memcachedstore.New([]string{"127.0.0.1:11211"}))
+	_, err := core.New(core.Config{
+		Name:  "monthly",
+		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.Per(100, 30*24*time.Hour)}}},
+		Store: store,
+	})
+	fmt.Println(err)
+	// Output: floodgate: configuration: rule "user", limit "user": Window: 720h0m0s: hits count for up to 1440h0m0s, and memcached keeps nothing for more than 30 days
+}

@@ -1,0 +1,107 @@
+package memcachedstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// items is memcached as a core.Swapper: items are read with gets, and changed
+// with add and cas alone.
+type items struct {
+	client *memcache.Client
+	slack  time.Duration
+}
+
+var _ core.Swapper = items{}
+
+// Load implements core.Swapper.
+func (s items) Load(ctx context.Context, names []string) ([]core.SwapValue, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	values := make([]core.SwapValue, len(names))
+	if len(names) == 1 {
+		item, err := s.client.Get(names[0])
+		if errors.Is(err, memcache.ErrCacheMiss) {
+			return values, nil
+		} else if err != nil {
+			return nil, failed(err)
+		}
+		values[0] = core.SwapValue{Value: open(item.Value), Version: item}
+		return values, nil
+	}
+	found, err := s.client.GetMulti(names)
+	if err != nil {
+		return nil, failed(err)
+	}
+	for i, name := range names {
+		if item := found[name]; item != nil {
+			values[i] = core.SwapValue{Value: open(item.Value), Version: item}
+		}
+	}
+	return values, nil
+}
+
+// Swap implements core.Swapper.
+func (s items) Swap(ctx context.Context, name string, old core.SwapValue, value []byte, ttl time.Duration) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	seconds := int32((ttl + s.slack + time.Second - 1) / time.Second)
+	var err error
+	if old.Version == nil {
+		err = s.client.Add(&memcache.Item{Key: name, Value: seal(value), Expiration: seconds})
+	} else {
+		item := *old.Version.(*memcache.Item) // has what it takes to compare
+		item.Value, item.Flags, item.Expiration = seal(value), 0, seconds
+		err = s.client.CompareAndSwap(&item)
+	}
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, memcache.ErrNotStored), errors.Is(err, memcache.ErrCASConflict), errors.Is(err, memcache.ErrCacheMiss):
+		return false, nil
+	}
+	return false, failed(err)
+}
+
+// Delete implements core.Swapper.
+func (s items) Delete(ctx context.Context, names []string) error {
+	var errs []error
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.client.Delete(name); err != nil && !errors.Is(err, memcache.ErrCacheMiss) {
+			errs = append(errs, failed(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func failed(err error) error { return fmt.Errorf("memcached: %w", err) }
+
+// seal appends a checksum to a value, so that one that has been cut, padded or
+// written by somebody else is noticed.
+func seal(value []byte) []byte {
+	return binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
+}
+
+// open returns the value that was sealed, nil where it was not.
+func open(sealed []byte) []byte {
+	n := len(sealed) - 4
+	if n < 0 || crc32.Checksum(sealed[:n], castagnoli) != binary.BigEndian.Uint32(sealed[n:]) {
+		return nil
+	}
+	return sealed[:n:n]
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

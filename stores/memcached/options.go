@@ -1,0 +1,66 @@
+package memcachedstore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// DefaultTimeout is the deadline of an operation where [Timeout] does not say.
+const DefaultTimeout = 200 * time.Millisecond
+
+// DefaultIdleConnections is how many idle connections to each server are kept
+// where [IdleConnections] does not say.
+const DefaultIdleConnections = 256
+
+// Option changes what [New] makes.
+type Option func(*options)
+
+type options struct {
+	timeout   time.Duration
+	idle      int
+	clock     func() time.Time
+	slack     time.Duration // how much longer than needed an item is kept
+	askAlways bool
+}
+
+// Timeout sets how long an operation may take, all attempts included: 1 ms or
+// more.
+func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// IdleConnections sets how many idle connections to each server are kept for
+// the next operations: 1 or more. With fewer than there are concurrent
+// decisions, connections are made and closed all the time.
+func IdleConnections(n int) Option { return func(o *options) { o.idle = n } }
+
+// Clock sets the clock that decides, time.Now by default. Items are then kept
+// for a minute longer than they are needed.
+func Clock(now func() time.Time) Option {
+	return func(o *options) { o.clock, o.slack = now, time.Minute }
+}
+
+// WithoutDenialCache makes the store ask memcached also about keys that it has
+// refused until some time to come. See package
+// github.com/floodgate-go/floodgate/stores/denycache for what the cache, which
+// is on otherwise, saves and what it may get wrong: a Reset by another instance
+// is noticed only when the wait is over.
+func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
+
+func (o *options) check() error {
+	var errs []error
+	bad := func(field string, value any, why string) {
+		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
+	}
+	if o.timeout < time.Millisecond {
+		bad("Timeout", o.timeout, "must be 1ms or more")
+	}
+	if o.idle < 1 {
+		bad("IdleConnections", o.idle, "must be 1 or more")
+	}
+	if o.clock == nil {
+		bad("Clock", nil, "must be a function")
+	}
+	return errors.Join(errs...)
+}

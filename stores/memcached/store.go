@@ -1,0 +1,99 @@
+package memcachedstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/denycache"
+	"github.com/floodgate-go/floodgate/stores/internal/intime"
+)
+
+// Store is a [core.Store] that counts in memcached. It is made by [New]. Its
+// methods, and those of what Bind returns, may be called concurrently.
+type Store struct {
+	items   items
+	options options
+	direct  core.Store // with a deadline, without the denial cache
+	cached  core.Store // what Bind binds
+}
+
+var _ core.Store = (*Store)(nil)
+
+// New returns a store that counts in the servers, each "host:port" or the path
+// of a Unix socket. Their order matters no more than that it must be the same
+// in all instances. Names are looked up once, now; nothing is connected yet. The
+// error wraps [core.ErrConfig] and names the fields.
+func New(servers []string, opts ...Option) (*Store, error) {
+	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	errs := []error{o.check()}
+	if len(servers) == 0 {
+		errs = append(errs, fmt.Errorf("%w: servers: none", core.ErrConfig))
+	}
+	selector := new(memcache.ServerList)
+	if err := selector.SetServers(servers...); err != nil {
+		errs = append(errs, fmt.Errorf("%w: servers: %q: %w", core.ErrConfig, servers, err))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	client := memcache.NewFromSelector(selector)
+	client.Timeout, client.MaxIdleConns = o.timeout, o.idle
+	s := &Store{items: items{client, o.slack}, options: o}
+	swaps, err := core.NewSwapStore(s.items, core.SwapConfig{Clock: o.clock, Attempts: maxAttempts})
+	if err != nil {
+		return nil, err
+	}
+	s.direct = &timely{swaps, intime.New(o.timeout), o, newTurns()}
+	s.cached = s.direct
+	if !o.askAlways {
+		s.cached = core.Must(denycache.New(s.direct, denycache.Config{Clock: o.clock}))
+	}
+	return s, nil
+}
+
+// maxAttempts is how often a swap is tried; the deadline comes first as a rule.
+const maxAttempts = 64
+
+// Bind implements [core.Store].
+func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	return s.cached.Bind(limiter, rules)
+}
+
+// Ping asks every server whether it is there. A program that wants to know at
+// its start that the store works calls it then; nothing else does. It takes the
+// Timeout at most for each server that cannot be reached.
+func (s *Store) Ping(context.Context) error {
+	if err := s.items.client.Ping(); err != nil {
+		return fmt.Errorf("memcached: %w", err)
+	}
+	return nil
+}
+
+// Close closes the connections that are idle.
+func (s *Store) Close() error { return s.items.client.Close() }
+
+// longest is the longest that memcached keeps an item; a longer lifetime it
+// takes for a date (protocol.txt, "Expiration times").
+const longest = 30 * 24 * time.Hour
+
+// check30Days refuses limits whose state memcached would drop while it still counts.
+func (o *options) check30Days(rules []core.StoreRule) error {
+	var errs []error
+	for _, r := range rules {
+		for _, l := range r.Limits {
+			if life := l.Guarantees().Lifetime; life+o.slack+time.Second > longest {
+				errs = append(errs, fmt.Errorf("%w: rule %q, limit %q: Window: %v: hits count for up to %v, and memcached keeps nothing for more than 30 days",
+					core.ErrConfig, r.Name, l.Name, l.Window, life))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
