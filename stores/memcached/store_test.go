@@ -449,3 +449,18 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+// CASES 83: the client has hung up, and its hits count all the same.
+func TestACanceledTakeIsCharged(t *testing.T) {
+	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t).Addr}, memcachedstore.Timeout(patience)), "canceled", core.PerHour(100))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 20 {
+		_, _ = l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"})
+	}
+	for end := time.Now().Add(patience); left(t, l, "k") != 80; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d left after 20 takes of 100", left(t, l, "k"))
+		}
+	}
+}
