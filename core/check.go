@@ -183,6 +183,8 @@ func (a *asking) askKey(r Request, rule int) error {
 		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
 		a.addItem(rule, from, a.cost)
 	case errors.Is(err, SkipRule):
+	case errors.Is(err, errBodyLater):
+		return err // nobody will read it
 	default:
 		return fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
 	}

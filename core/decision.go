@@ -26,6 +26,10 @@ type Decision struct {
 	// Err is what went wrong, nil if nothing did: the error of a store, key
 	// function or hook. It is for logs and never sent to the client.
 	Err error
+	// Note is whatever a [Checker] around a limiter, such as a login guard,
+	// wants to find again in Deny, in Settle and in the handler. A limiter
+	// leaves it nil.
+	Note any
 
 	detail detail
 }

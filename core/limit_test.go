@@ -116,11 +116,11 @@ func TestGuarantees(t *testing.T) {
 		limit core.Limit
 		want  core.Guarantees
 	}{
-		{core.PerMinute(10), core.Guarantees{WorstCase: 20, StateWords: 2}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow}, core.Guarantees{WorstCase: 20, StateWords: 2}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3}, core.Guarantees{WorstCase: 13, StateWords: 2}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, core.Guarantees{Exact: true, WorstCase: 10, StateWords: 11}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, core.Guarantees{Exact: true, WorstCase: 10, StateWords: 33}},
+		{core.PerMinute(10), core.Guarantees{WorstCase: 20, Lifetime: 2 * time.Minute, StateWords: 2}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow}, core.Guarantees{WorstCase: 20, Lifetime: time.Minute, StateWords: 2}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3}, core.Guarantees{WorstCase: 13, Lifetime: 18*time.Second + time.Microsecond, StateWords: 2}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, core.Guarantees{Exact: true, WorstCase: 10, Lifetime: time.Minute, StateWords: 11}},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, core.Guarantees{Exact: true, WorstCase: 10, Lifetime: 61 * time.Second, StateWords: 33}},
 	} {
 		if got := row.limit.Guarantees(); got != row.want {
 			t.Errorf("%v: %+v, want %+v", row.limit, got, row.want)

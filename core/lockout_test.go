@@ -74,6 +74,9 @@ func TestLockoutGuarantees(t *testing.T) {
 		5 * 2:  {First: time.Hour},
 	} {
 		l := lockoutLimit(k)
+		if got := l.Guarantees().Lifetime; got < k.First+k.filled().Decay {
+			t.Errorf("%v: state for %v", l, got)
+		}
 		if got := l.Guarantees(); got.WorstCase != want || got.Exact || got.StateWords != 3 {
 			t.Errorf("%v: %+v, want at most %d", l, got, want)
 		}

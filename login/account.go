@@ -1,0 +1,91 @@
+package login
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// Normalize makes one of the spellings of a username that people take for the
+// same: compatibility forms and composed characters (Unicode NFKC), letter case
+// (simple case folding), and ASCII white space at the ends. Nothing else is
+// taken away: a name with a NUL or an invisible character in it is another
+// name. What is not valid UTF-8 is returned as it is.
+func Normalize(username string) string {
+	folded, err := keyfuncs.FoldCase(norm.NFKC.String(username))
+	if err != nil {
+		return username
+	}
+	// Folding may undo the form, and takes capitals for the simplest letters.
+	trimmed, _ := keyfuncs.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
+	return trimmed
+}
+
+// BasicUser keys by the user of HTTP Basic authentication (RFC 7617), as a
+// further source of Config.Sources. Without such a header, or with one that
+// cannot be read, there is none; two of them are core.ErrBadRequest.
+func BasicUser() core.KeyFunc {
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		lines := r.HeaderValues("Authorization")
+		if len(lines) > 1 {
+			return dst, fmt.Errorf("%w: Authorization stands twice", core.ErrBadRequest)
+		}
+		if len(lines) == 0 {
+			return dst, nil
+		}
+		scheme, credentials, _ := strings.Cut(lines[0], " ")
+		if !strings.EqualFold(scheme, "basic") {
+			return dst, nil
+		}
+		text, err := base64.StdEncoding.DecodeString(strings.TrimLeft(credentials, " "))
+		if err != nil {
+			return dst, nil //nolint:nilerr // such a header names nobody
+		}
+		user, _, found := strings.Cut(string(text), ":")
+		if !found {
+			return dst, nil
+		}
+		return append(dst, user...), nil
+	}
+}
+
+var (
+	errNoUsername    = fmt.Errorf("%w: the username is missing, or cannot be read", core.ErrBadRequest)
+	errTwoUsernames  = fmt.Errorf("%w: two sources name different usernames", core.ErrBadRequest)
+	errOtherUsername = fmt.Errorf("%w: the username cannot be read", core.ErrBadRequest)
+)
+
+// account asks all sources for the username. Those that find one must agree.
+func (c *Config) account(r core.Request) (string, error) {
+	account, found := "", false
+	for _, source := range c.Sources {
+		raw, err := source(nil, r)
+		switch {
+		case err == nil:
+		case isSkip(err):
+			continue
+		default:
+			return "", err
+		}
+		if len(raw) == 0 {
+			continue
+		}
+		name := c.Normalize(string(raw))
+		if found && name != account {
+			return "", errTwoUsernames
+		}
+		account, found = name, true
+	}
+	if account == "" && !c.AllowUnnamed {
+		if found {
+			return "", errOtherUsername
+		}
+		return "", errNoUsername
+	}
+	return account, nil
+}

@@ -1,0 +1,154 @@
+package login
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// attempt is a request on its way through the guard, with what has been found
+// out about it. The limiter's key functions find it by its Value.
+type attempt struct {
+	core.Request
+	guard *Guard
+
+	address string // of the client, as a key
+	account string // normalised
+	named   bool   // account is known
+
+	device    string // of a valid device cookie: its nonce
+	distrust  bool   // the cookie's quota is used up
+	known     bool   // the address has logged in to the account lately
+	settled   atomic.Bool
+	refusal   *core.Denial // of OnSuspicion
+	suspicion Suspicion
+}
+
+type attemptKey struct{}
+
+// Value implements core.Request.
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	return a.Request.Value(key)
+}
+
+func isSkip(err error) bool { return errors.Is(err, core.SkipRule) }
+
+// clientAddress returns the client's address as a key.
+func (a *attempt) clientAddress(r core.Request) (string, error) {
+	if a.address == "" {
+		key, err := a.guard.config.ClientIP(nil, r)
+		if err != nil {
+			return "", err
+		}
+		a.address = string(key)
+	}
+	return a.address, nil
+}
+
+// find finds out the account and what speaks for the client. r is the request
+// as the limiter gives it to key functions, which may have no body yet.
+func (a *attempt) find(r core.Request) error {
+	if a.named {
+		return nil
+	}
+	if a.guard.config.Field != "" {
+		// While there is no body yet, parsing one would only cost time.
+		if _, err := r.Body(0); err != nil {
+			return err
+		}
+	}
+	account, err := a.guard.config.account(r)
+	if err != nil {
+		return err
+	}
+	a.account, a.named = account, true
+	a.device = a.guard.device(r, account)
+	return nil
+}
+
+// byDevice says that the client counts by its device cookie.
+func (a *attempt) byDevice() bool { return a.device != "" && !a.distrust }
+
+// pair joins two parts of a key so that no other two make the same.
+func pair(a, b string) string {
+	key := binary.AppendUvarint(make([]byte, 0, len(a)+len(b)+2), uint64(len(a)))
+	return string(append(append(key, a...), b...))
+}
+
+// The names of the guard's rules.
+const (
+	ruleAddress = "address"
+	rulePair    = "address-account"
+	ruleAccount = "account"
+	ruleDevice  = "device"
+)
+
+// rules are the rules of the guard's limiter.
+func (g *Guard) rules() []core.Rule {
+	c := &g.config
+	key := func(f func(a *attempt, r core.Request) (string, error)) core.KeyFunc {
+		return func(dst []byte, r core.Request) ([]byte, error) {
+			a, ok := r.Value(attemptKey{}).(*attempt)
+			if !ok {
+				return dst, errors.New("login: the request has not come through Guard.Check")
+			}
+			k, err := f(a, r)
+			return append(dst, k...), err
+		}
+	}
+	rules := []core.Rule{
+		{Name: ruleAddress, Limits: []core.Limit{c.Attempts}, Key: key((*attempt).clientAddress)},
+		{
+			Name: rulePair, Limits: []core.Limit{c.Failures}, Counts: c.failed, Clears: c.succeeded,
+			Key: key(func(a *attempt, r core.Request) (string, error) {
+				address, err := a.clientAddress(r)
+				if err == nil {
+					err = a.find(r)
+				}
+				if err == nil && a.byDevice() {
+					err = core.SkipRule
+				}
+				return pair(address, a.account), err
+			}),
+		},
+		{
+			Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: c.failed,
+			Key: key(func(a *attempt, r core.Request) (string, error) {
+				err := a.find(r)
+				if err == nil && (a.byDevice() || a.known) {
+					err = core.SkipRule
+				}
+				return a.account, err
+			}),
+		},
+	}
+	if len(c.Secrets) > 0 {
+		rules = append(rules, core.Rule{
+			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: c.failed, Clears: c.succeeded,
+			Key: key(func(a *attempt, r core.Request) (string, error) {
+				err := a.find(r)
+				if err == nil && !a.byDevice() {
+					err = core.SkipRule
+				}
+				return pair(a.device, a.account), err
+			}),
+		})
+	}
+	return rules
+}
+
+// succeeded says that an attempt has succeeded.
+func (c *Config) succeeded(o core.Outcome) bool {
+	return !o.Panicked && o.Status < 500 && o.Status != 101 && c.Success(o)
+}
+
+// failed says that an attempt has failed: what is the server's fault, and what
+// became another protocol, is neither that nor a success.
+func (c *Config) failed(o core.Outcome) bool {
+	return o.Panicked || o.Status < 500 && o.Status != 101 && !c.Success(o)
+}

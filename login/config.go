@@ -1,0 +1,265 @@
+package login
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// What the zero values of a Config stand for.
+var (
+	// DefaultAttempts is for each address.
+	DefaultAttempts = core.PerMinute(20)
+	// DefaultFailures is for each address and account.
+	DefaultFailures = core.Limit{
+		Quota: 5, Window: 15 * time.Minute, Algorithm: core.FixedWindow,
+		Lockout: core.Lockout{First: 30 * time.Second, Factor: 2, Max: time.Hour, Decay: time.Hour},
+	}
+	// DefaultAccountFailures is for each account.
+	DefaultAccountFailures = core.Limit{Quota: 100, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
+	// DefaultDeviceFailures is for each device cookie.
+	DefaultDeviceFailures = core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow}
+)
+
+const (
+	// DefaultName is the name of a guard's limiter.
+	DefaultName = "login"
+	// DefaultKnownFor is how long an address that has logged in is remembered.
+	DefaultKnownFor = 14 * 24 * time.Hour
+	// DefaultCookieName is the name of device cookies. Browsers keep cookies
+	// of this prefix from being set by others (RFC 6265bis, section 4.1.3.2).
+	DefaultCookieName = "__Host-device"
+	// DefaultCookieFor is how long a device cookie is valid.
+	DefaultCookieFor = 90 * 24 * time.Hour
+	// MinSecret is the shortest secret, in bytes.
+	MinSecret = 32
+)
+
+// Config configures [NewGuard]. Field or Sources is required.
+type Config struct {
+	// Name is part of the stored names; "" means DefaultName. Guards that
+	// share a store, and are to count separately, need different ones.
+	Name string
+	// Field is the name of the form field, or of the field of a JSON object,
+	// that has the username, such as "username" or "user[name]".
+	Field string
+	// Sources are further places of the username, such as
+	// keyfuncs.PostField("email"), keyfuncs.PostField("user",
+	// keyfuncs.JSONPath("user", "name")) or BasicUser(). All charge the same
+	// account; a request in which two differ is refused with 400.
+	Sources []core.KeyFunc
+	// AllowUnnamed lets requests in which no username is found share the
+	// counters of one nameless account. Otherwise they are refused with 400:
+	// the handler might find a name where the guard finds none.
+	AllowUnnamed bool
+	// Normalize makes one of the spellings of a username; nil means
+	// [Normalize]. It must do so for all spellings that the application takes
+	// for one account.
+	Normalize func(username string) string
+	// ClientIP is the client's address; nil means keyfuncs.ClientIP(), the
+	// connection's peer.
+	ClientIP core.KeyFunc
+	// Methods are the methods that log in; nil means POST. A request with
+	// another method is left alone unless it has a body.
+	Methods []string
+
+	// Store is where counters live; nil: in this process. A shared store is put
+	// behind resilient.New(Store, Resilience), unless it is one already.
+	Store core.Store
+	// Resilience says what happens while a shared Store does not answer.
+	// resilient.Open is refused.
+	Resilience resilient.Config
+	// AllowEventual accepts a store that says of itself that it is eventually
+	// consistent: guesses through several instances then add up.
+	AllowEventual bool
+
+	// Attempts is the limit of each address; the zero Limit means
+	// DefaultAttempts.
+	Attempts core.Limit
+	// Failures is the limit of each address and account; the zero Limit means
+	// DefaultFailures.
+	Failures core.Limit
+	// AccountFailures is the limit of each account; the zero Limit means
+	// DefaultAccountFailures.
+	AccountFailures core.Limit
+	// Success says whether an attempt has succeeded; nil: it has where the
+	// status is below 400, and no protocol was upgraded. It is not asked about
+	// statuses from 500 and panics, which are no successes. A form that
+	// answers a wrong password with a redirect to itself needs it: see
+	// [RedirectFails].
+	Success func(o core.Outcome) bool
+
+	// SuspiciousAfter is after how many failures of an account in
+	// AccountFailures' window it is suspicious; 0 means half of the quota.
+	SuspiciousAfter int64
+	// OnSuspicion is asked about each attempt on a suspicious account that the
+	// limits admit, before the handler; nil: nothing happens. It may take its
+	// time (Verdict.Delay) and refuse.
+	OnSuspicion func(r core.Request, s Suspicion) Verdict
+
+	// Secrets sign device cookies: the first signs, all are accepted, so that
+	// they can be changed one by one. Each has MinSecret random bytes or more.
+	// nil: no device cookies.
+	Secrets [][]byte
+	// DeviceFailures is the limit of each device cookie; the zero Limit means
+	// DefaultDeviceFailures.
+	DeviceFailures core.Limit
+	// CookieName is the name of device cookies; "" means DefaultCookieName.
+	CookieName string
+	// CookieFor is how long they are valid; 0 means DefaultCookieFor.
+	CookieFor time.Duration
+	// InsecureCookie lets device cookies travel without TLS: for development.
+	// CookieName must then be one without the prefix __Host- or __Secure-.
+	InsecureCookie bool
+
+	// KnownFor is how long an address that has logged in to an account is not
+	// subject to its AccountFailures; 0 means DefaultKnownFor.
+	KnownFor time.Duration
+	// ForgetAddresses turns that off.
+	ForgetAddresses bool
+
+	// OnDisallowed is what refused clients get; nil: 429 (or 400, 503) without
+	// a word on which limit it is.
+	OnDisallowed func(r core.Request, d core.Decision) core.Denial
+	// Headers are the rate limit headers of responses; 0 means none: they tell
+	// strangers how an account is doing.
+	Headers core.Headers
+	// OnEvent is told what has become of attempts, for an audit log; nil: no
+	// one. It is called by the request's goroutine, under no lock.
+	OnEvent func(Event)
+	// Identify puts usernames and addresses into events.
+	Identify bool
+	// Log gets a line when an operation that no request waits for has failed;
+	// nil: slog.Default().
+	Log *slog.Logger
+	// Clock tells the time of the counters in this process and of cookies;
+	// nil: the real time.
+	Clock func() time.Time
+}
+
+// check reports everything that is wrong with what NewGuard itself needs; what
+// limits need is core.New's to say.
+func (c *Config) check() error {
+	var errs []error
+	bad := func(field string, value any, why string) {
+		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
+	}
+	if c.Field == "" && len(c.Sources) == 0 {
+		bad("Field", `""`, "where is the username? Field or Sources is needed")
+	}
+	for i, s := range c.Sources {
+		if s == nil {
+			bad(fmt.Sprintf("Sources[%d]", i), nil, "must be a key function")
+		}
+	}
+	for i, s := range c.Secrets {
+		if len(s) < MinSecret {
+			bad(fmt.Sprintf("Secrets[%d]", i), fmt.Sprintf("%d bytes", len(s)), fmt.Sprintf("must have %d or more", MinSecret))
+		}
+	}
+	if c.Secrets != nil && len(c.Secrets) == 0 {
+		bad("Secrets", "none", "must be nil, or have one at least")
+	}
+	for field, d := range map[string]time.Duration{"CookieFor": c.CookieFor, "KnownFor": c.KnownFor} {
+		if d != 0 && (d < time.Second || d > core.MaxWindow) {
+			bad(field, d, "must be from 1s to 366 days")
+		}
+	}
+	if c.KnownFor != 0 && c.ForgetAddresses {
+		bad("KnownFor", c.KnownFor, "ForgetAddresses is set too")
+	}
+	if c.SuspiciousAfter < 0 {
+		bad("SuspiciousAfter", c.SuspiciousAfter, "must be 0 or more")
+	}
+	for i, m := range c.Methods {
+		if m == "" {
+			bad(fmt.Sprintf("Methods[%d]", i), `""`, "must be a method")
+		}
+	}
+	if c.Methods != nil && len(c.Methods) == 0 {
+		bad("Methods", "none", "must be nil, or have one at least")
+	}
+	if c.Resilience.Meanwhile == resilient.Open {
+		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "a login form is never open: choose InProcess or Closed")
+	}
+	if err := c.checkCookie(); err != nil {
+		errs = append(errs, err)
+	}
+	if e, ok := c.Store.(interface{ EventuallyConsistent() bool }); ok && e.EventuallyConsistent() && !c.AllowEventual {
+		bad("Store", fmt.Sprintf("%T", c.Store), "is eventually consistent: guesses through several instances would add up (AllowEventual accepts it)")
+	}
+	return errors.Join(errs...)
+}
+
+// filled returns the configuration with what its zero values stand for.
+func (c Config) filled() Config {
+	orLimit := func(l *core.Limit, standard core.Limit) {
+		if *l == (core.Limit{}) {
+			*l = standard
+		}
+	}
+	orLimit(&c.Attempts, DefaultAttempts)
+	orLimit(&c.Failures, DefaultFailures)
+	orLimit(&c.AccountFailures, DefaultAccountFailures)
+	orLimit(&c.DeviceFailures, DefaultDeviceFailures)
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.Field != "" {
+		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field)}, c.Sources...)
+	}
+	if c.Normalize == nil {
+		c.Normalize = Normalize
+	}
+	if c.ClientIP == nil {
+		c.ClientIP = keyfuncs.ClientIP()
+	}
+	if c.Methods == nil {
+		c.Methods = []string{"POST"}
+	}
+	if c.Success == nil {
+		c.Success = func(o core.Outcome) bool { return o.Status < 400 }
+	}
+	if c.SuspiciousAfter == 0 {
+		c.SuspiciousAfter = (c.AccountFailures.Quota + 1) / 2
+	}
+	if c.CookieName == "" {
+		c.CookieName = DefaultCookieName
+	}
+	if c.CookieFor == 0 {
+		c.CookieFor = DefaultCookieFor
+	}
+	if c.KnownFor == 0 {
+		c.KnownFor = DefaultKnownFor
+	}
+	if c.Headers == 0 {
+		c.Headers = core.HeadersOff
+	}
+	if c.OnDisallowed == nil {
+		c.OnDisallowed = refuse
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// RedirectFails returns a Success for forms that answer with redirects: a
+// redirect to one of these locations, whatever its query, is a failure.
+func RedirectFails(locations ...string) func(o core.Outcome) bool {
+	return func(o core.Outcome) bool {
+		if o.Status >= 300 && o.Status < 400 && o.Header != nil {
+			for _, l := range locations {
+				if samePath(o.Header("Location"), l) {
+					return false
+				}
+			}
+		}
+		return o.Status < 400
+	}
+}

@@ -1,0 +1,104 @@
+package login_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// post sends a login form.
+func post(app http.Handler, password string) {
+	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("username=alice&password="+password))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, r)
+	fmt.Println(strings.TrimSpace(fmt.Sprint(w.Code, " ", w.Header().Get("Retry-After"))))
+}
+
+func logIn(w http.ResponseWriter, r *http.Request) {
+	if r.PostFormValue("password") != "correct horse" {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+}
+
+// Six wrong passwords, and the right one too late.
+func ExampleNewGuard() {
+	guard, err := login.NewGuard(login.Config{Field: "username"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
+	for range 6 {
+		post(app, "guess")
+	}
+	post(app, "correct+horse")
+	// Output:
+	// 401
+	// 401
+	// 401
+	// 401
+	// 401
+	// 429 30
+	// 429 30
+}
+
+// A handler that sets a device cookie after a success, and asks for a second
+// factor while somebody guesses.
+func ExampleGuard_DeviceCookie() {
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", Secrets: [][]byte{[]byte("0123456789abcdef0123456789abcdef")}}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard, httplimit.ExposeDecision())(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, _ := httplimit.DecisionFrom(r.Context())
+		if login.SuspicionOf(d).Suspicious {
+			http.Redirect(w, r, "/second-factor", http.StatusSeeOther)
+			return
+		}
+		cookie, err := guard.DeviceCookie(r.PostFormValue("username"))
+		if err != nil {
+			http.Error(w, "no cookie", http.StatusInternalServerError)
+			return
+		}
+		http.SetCookie(w, cookie)
+		fmt.Println(cookie.Name, cookie.Secure, cookie.HttpOnly)
+	}))
+	post(app, "correct+horse")
+	// Output:
+	// __Host-device true true
+	// 200
+}
+
+func ExampleGuard_Unblock() {
+	guard := core.Must(login.NewGuard(login.Config{Field: "username"}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
+	for range 6 {
+		post(app, "guess")
+	}
+	before, err := guard.Status(context.Background(), "Alice", "192.0.2.1")
+	fmt.Println(before.RetryAfter > 0, err)
+	fmt.Println(guard.Unblock(context.Background(), "Alice"))
+	post(app, "correct+horse")
+	// Output:
+	// 401
+	// 401
+	// 401
+	// 401
+	// 401
+	// 429 30
+	// true <nil>
+	// <nil>
+	// 200
+}
+
+func ExampleNormalize() {
+	fmt.Println(login.Normalize(" Alice ") == login.Normalize("ＡＬＩＣＥ"))
+	// Output: true
+}

@@ -1,0 +1,247 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// Guard protects a login form. It is made by [NewGuard], and is a
+// [core.Checker]: every adapter's Middleware takes it. Its methods may be called
+// concurrently.
+type Guard struct {
+	config  Config
+	limiter *core.Limiter
+	memory  *memory
+	signer  *signer
+	hasher  hasher
+	close   func() error
+}
+
+var _ core.Checker = (*Guard)(nil)
+
+// NewGuard returns a guard. The error wraps [core.ErrConfig] and names every
+// field that is wrong. Close ends it.
+func NewGuard(c Config) (*Guard, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c = c.filled()
+	store, closeStore, err := c.openStore()
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{config: c, signer: newSigner(&c), hasher: newHasher(c.Secrets), close: closeStore}
+	g.limiter, err = core.New(core.Config{
+		Name:    c.Name,
+		Rules:   g.rules(),
+		Store:   store,
+		Headers: c.Headers,
+		Hooks:   core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: c.OnDisallowed}.Hooks(),
+	})
+	if err == nil {
+		g.memory, err = newMemory(&c, store)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeStore())
+	}
+	return g, nil
+}
+
+// openStore returns the store that counts: never a shared one alone.
+func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
+	switch s := c.Store.(type) {
+	case nil:
+		m, err := core.NewMemory(core.MemoryConfig{Clock: c.Clock})
+		if err != nil {
+			return nil, nil, err
+		}
+		return m, m.Close, nil
+	case *core.Memory, *resilient.Store:
+		return s, func() error { return nil }, nil // its owner closes it
+	default:
+		if c.Resilience.Clock == nil {
+			c.Resilience.Clock = c.Clock
+		}
+		if c.Resilience.Log == nil {
+			c.Resilience.Log = c.Log
+		}
+		r, err := resilient.New(s, c.Resilience)
+		if err != nil {
+			return nil, nil, fmt.Errorf("field Resilience: %w", err)
+		}
+		return r, r.Close, nil
+	}
+}
+
+// Close gives up what the guard has made for itself: the counters in this
+// process. A Store that was given is its owner's to close. Attempts after that
+// are refused with 503 where they need what is gone.
+func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) }
+
+// shouldLimit leaves alone what cannot be an attempt: another method, and no
+// body. What has a body may be one: a middleware that overrides methods may
+// make POST of it, or have made GET of a POST.
+func (g *Guard) shouldLimit(r core.Request) bool {
+	if slices.Contains(g.config.Methods, r.Method()) {
+		return true
+	}
+	body, err := r.Body(1)
+	return err != nil || len(body) > 0
+}
+
+// Check implements [core.Checker].
+func (g *Guard) Check(r core.Request) core.Decision {
+	a := &attempt{Request: r, guard: g}
+	d := g.limiter.Check(a)
+	// What one limit refuses may be none of this client's: it is asked again
+	// without it. Nothing has been charged.
+	if exceeds(d, ruleDevice) {
+		a.distrust = true
+		d = g.limiter.Check(a)
+	}
+	if exceeds(d, rulePair) && g.memory.pardoned(a, g.limiter) {
+		d = g.limiter.Check(a)
+	}
+	if exceeds(d, ruleAccount) && g.memory.knows(a) {
+		a.known = true
+		d = g.limiter.Check(a)
+	}
+	d.Note = a
+	switch {
+	case !d.Allowed:
+		if d.Reason == core.OverLimit {
+			g.tell(a, Refused, d)
+		}
+	case d.Reason == core.WithinLimits:
+		g.suspect(a, &d)
+	}
+	return d
+}
+
+// exceeds says that a limit of the rule refuses the request.
+func exceeds(d core.Decision, rule string) bool {
+	if d.Allowed || d.Reason != core.OverLimit {
+		return false
+	}
+	for s := range d.Limits() {
+		if s.Exceeded && s.Rule == rule {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect finds out whether the account is suspicious, and asks OnSuspicion.
+func (g *Guard) suspect(a *attempt, d *core.Decision) {
+	for s := range d.Limits() {
+		if s.Rule == ruleAccount {
+			a.suspicion.Failures = s.Limit.Quota - s.Remaining - 1 // this one is no failure yet
+			a.suspicion.Limit = s.Limit.Quota
+		}
+	}
+	if a.suspicion.Limit == 0 || a.suspicion.Failures < g.config.SuspiciousAfter {
+		return
+	}
+	a.suspicion.Suspicious, a.suspicion.Username = true, a.account
+	g.tell(a, Suspected, *d)
+	if g.config.OnSuspicion == nil {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned { // it has panicked: no attempt has been made
+			g.giveBack(a, *d)
+		}
+	}()
+	v := g.config.OnSuspicion(a.Request, a.suspicion)
+	wait(a.Context(), v.Delay)
+	returned = true
+	if v.Refuse != nil {
+		g.giveBack(a, *d)
+		a.refusal = v.Refuse
+		d.Allowed, d.Reason = false, core.OverLimit
+		d.LimitStatus.RetryAfter = core.Never // no waiting helps: what is asked for does
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// giveBack gives back an attempt that has not reached the handler.
+func (g *Guard) giveBack(a *attempt, d core.Decision) {
+	if err := g.limiter.Refund(context.WithoutCancel(a.Context()), d); err != nil {
+		g.config.Log.Warn("login: an attempt could not be given back", "error", err)
+	}
+}
+
+// Deny implements [core.Checker].
+func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial {
+	if a, ok := d.Note.(*attempt); ok && a.refusal != nil {
+		return *a.refusal
+	}
+	return g.limiter.Deny(r, d)
+}
+
+// Settle implements [core.Checker].
+func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
+	g.limiter.Settle(r, d, o)
+	a, ok := d.Note.(*attempt)
+	if !ok || !a.settled.CompareAndSwap(false, true) {
+		return
+	}
+	switch {
+	case g.config.succeeded(o):
+		if err := g.memory.remember(a); err != nil {
+			g.config.Log.Warn("login: an address could not be remembered", "error", err)
+		}
+		g.tell(a, Succeeded, d)
+	case g.config.failed(o):
+		g.tell(a, Failed, d)
+	}
+}
+
+// Mount implements [core.Checker].
+func (g *Guard) Mount() { g.limiter.Mount() }
+
+// Mounts implements [core.Checker].
+func (g *Guard) Mounts() int { return g.limiter.Mounts() }
+
+// Stats returns what the guard has counted of its decisions.
+func (g *Guard) Stats() core.Stats { return g.limiter.Stats() }
+
+// refuse is the standard OnDisallowed: core.DefaultDenial without the names of
+// limits, which tell strangers more than they need.
+func refuse(r core.Request, d core.Decision) core.Denial {
+	denial := core.DefaultDenial(r, d)
+	if d.Reason == core.OverLimit {
+		denial.Body = []byte(`{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`)
+	}
+	return denial
+}
+
+// samePath says that a Location leads to a path, whatever its query.
+func samePath(location, path string) bool {
+	location, _, _ = strings.Cut(location, "#")
+	location, _, _ = strings.Cut(location, "?")
+	if _, rest, found := strings.Cut(location, "://"); found {
+		_, location, _ = strings.Cut(rest, "/")
+		location = "/" + location
+	}
+	return location == path
+}

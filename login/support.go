@@ -1,0 +1,92 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Unblock forgets the failures of an account: those of the account itself at
+// once, and those of each address for it when that address next tries (within
+// some seconds on other instances). It does not unblock the addresses
+// themselves. An error means that the store could not be told.
+func (g *Guard) Unblock(ctx context.Context, username string) error {
+	account := g.config.Normalize(username)
+	return errors.Join(
+		g.limiter.Reset(ctx, core.Hit{Rule: ruleAccount, Key: account}),
+		g.memory.unblock(ctx, account),
+	)
+}
+
+// Status is how things stand with an account and an address.
+type Status struct {
+	// Address is the limit on the address's attempts.
+	Address core.LimitStatus
+	// AddressAccount is the limit on its failures for the account.
+	AddressAccount core.LimitStatus
+	// Account is the limit on the account's failures.
+	Account core.LimitStatus
+	// KnownAddress says that the address has logged in to the account lately.
+	KnownAddress bool
+	// RetryAfter is how long the next attempt of this address on this account
+	// has to wait, without a device cookie; 0: it does not.
+	RetryAfter time.Duration
+}
+
+// Status looks how things stand with an account and a client's address, such
+// as "203.0.113.9", and changes nothing.
+func (g *Guard) Status(ctx context.Context, username, address string) (Status, error) {
+	account := g.config.Normalize(username)
+	key, err := g.config.ClientIP(nil, connection{ctx, net.JoinHostPort(address, "0")})
+	if err != nil {
+		return Status{}, err
+	}
+	both := pair(string(key), account)
+	d, err := g.limiter.Peek(ctx, 1, core.Hit{Rule: ruleAddress, Key: string(key)}, core.Hit{Rule: rulePair, Key: both}, core.Hit{Rule: ruleAccount, Key: account})
+	if err != nil {
+		return Status{}, err
+	}
+	var s Status
+	if !g.config.ForgetAddresses {
+		k, err := g.memory.limiter.Peek(ctx, 0, core.Hit{Rule: ruleKnown, Key: both})
+		if err != nil {
+			return Status{}, err
+		}
+		s.KnownAddress = k.Remaining == 0
+	}
+	for l := range d.Limits() {
+		switch l.Rule {
+		case ruleAddress:
+			s.Address = l
+		case rulePair:
+			s.AddressAccount = l
+		case ruleAccount:
+			s.Account = l
+			if s.KnownAddress {
+				continue
+			}
+		}
+		s.RetryAfter = max(s.RetryAfter, l.RetryAfter)
+	}
+	return s, nil
+}
+
+// connection is a request of which nothing is known but the peer's address.
+type connection struct {
+	ctx  context.Context //nolint:containedctx // it is what a core.Request has
+	peer string
+}
+
+func (c connection) Context() context.Context   { return c.ctx }
+func (c connection) RemoteAddr() string         { return c.peer }
+func (connection) Method() string               { return "POST" }
+func (connection) Path() string                 { return "" }
+func (connection) Route() string                { return "" }
+func (connection) HeaderValues(string) []string { return nil }
+func (connection) Cookie(string) (string, bool) { return "", false }
+func (connection) Query(string) (string, bool)  { return "", false }
+func (connection) Value(any) any                { return nil }
+func (connection) Body(int) ([]byte, error)     { return nil, nil }
