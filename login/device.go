@@ -100,9 +100,9 @@ func (g *Guard) device(r core.Request, account string) string {
 // DeviceCookie returns a cookie that tells the browser of somebody who has just
 // logged in from strangers, for a handler to set after a success:
 //
-//	http.SetCookie(w, cookie)                        // net/http; Gin: c.Writer
-//	c.SetCookie(cookie)                              // Echo
-//	c.Append("Set-Cookie", cookie.String())          // Fiber
+//	http.SetCookie(w, cookie)                              // net/http; Gin: c.Writer
+//	c.SetCookie(cookie)                                    // Echo
+//	c.Response().Header.Add("Set-Cookie", cookie.String()) // Fiber
 //
 // Where the guard has no Secrets, the error wraps [core.ErrConfig].
 func (g *Guard) DeviceCookie(username string) (*http.Cookie, error) {

@@ -22,19 +22,23 @@ func routes(s *site.Site) http.Handler {
 	e := echo.New()
 	e.Use(middleware.Recover())
 	e.GET("/api", func(c echo.Context) error { return c.String(http.StatusOK, "hello\n") }, echolimit.Middleware(s.API))
-	e.POST("/login", login, echolimit.Middleware(s.Login))
+	e.POST("/login", login(s), echolimit.Middleware(s.Login))
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/", func(c echo.Context) error { return c.HTMLBlob(http.StatusOK, site.Page) })
 	return e
 }
 
-func login(c echo.Context) error {
-	form, err := c.FormParams() // also has the query; the limiter looks at the body alone
-	if err != nil {
-		return echo.ErrBadRequest
+func login(s *site.Site) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		form, err := c.FormParams() // also has the query; the guard looks at the body alone
+		if err != nil {
+			return echo.ErrBadRequest
+		}
+		username := form.Get("username")
+		if !site.PasswordRight(username, form.Get("password")) {
+			return echo.NewHTTPError(http.StatusUnauthorized, "wrong username or password")
+		}
+		c.SetCookie(s.DeviceCookie(username))
+		return c.String(http.StatusOK, "welcome\n")
 	}
-	if !site.PasswordRight(form.Get("username"), form.Get("password")) {
-		return echo.NewHTTPError(http.StatusUnauthorized, "wrong username or password")
-	}
-	return c.String(http.StatusOK, "welcome\n")
 }

@@ -27,24 +27,27 @@ func routes(s *site.Site) *fiber.App {
 	})
 	app.Use(recover.New())
 	app.Get("/api", fiberlimit.Middleware(s.API), func(c *fiber.Ctx) error { return c.SendString("hello\n") })
-	app.Post("/login", fiberlimit.Middleware(s.Login), login)
+	app.Post("/login", fiberlimit.Middleware(s.Login), login(s))
 	app.Get("/healthz", func(c *fiber.Ctx) error { return c.SendString("ok\n") })
 	app.Get("/", func(c *fiber.Ctx) error { return c.Type("html", "utf-8").Send(site.Page) })
 	return app
 }
 
-func login(c *fiber.Ctx) error {
-	var form struct {
-		Username string `form:"username"`
-		Password string `form:"password"`
+func login(s *site.Site) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		var form struct {
+			Username string `form:"username"`
+			Password string `form:"password"`
+		}
+		if err := c.BodyParser(&form); err != nil {
+			return fiber.ErrBadRequest
+		}
+		if !site.PasswordRight(form.Username, form.Password) {
+			return fiber.NewError(fiber.StatusUnauthorized, "wrong username or password")
+		}
+		c.Response().Header.Add("Set-Cookie", s.DeviceCookie(form.Username).String())
+		return c.SendString("welcome\n")
 	}
-	if err := c.BodyParser(&form); err != nil {
-		return fiber.ErrBadRequest
-	}
-	if !site.PasswordRight(form.Username, form.Password) {
-		return fiber.NewError(fiber.StatusUnauthorized, "wrong username or password")
-	}
-	return c.SendString("welcome\n")
 }
 
 // server makes a Fiber application a site.Server.

@@ -23,16 +23,20 @@ func routes(s *site.Site) http.Handler {
 	r.HandleMethodNotAllowed = true
 	r.Use(gin.Recovery())
 	r.GET("/api", ginlimit.Middleware(s.API), func(c *gin.Context) { c.String(http.StatusOK, "hello\n") })
-	r.POST("/login", ginlimit.Middleware(s.Login), login)
+	r.POST("/login", ginlimit.Middleware(s.Login), login(s))
 	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	r.GET("/", func(c *gin.Context) { c.Data(http.StatusOK, "text/html; charset=utf-8", site.Page) })
 	return r
 }
 
-func login(c *gin.Context) {
-	if !site.PasswordRight(c.PostForm("username"), c.PostForm("password")) {
-		c.String(http.StatusUnauthorized, "wrong username or password\n")
-		return
+func login(s *site.Site) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		username := c.PostForm("username")
+		if !site.PasswordRight(username, c.PostForm("password")) {
+			c.String(http.StatusUnauthorized, "wrong username or password\n")
+			return
+		}
+		http.SetCookie(c.Writer, s.DeviceCookie(username))
+		c.String(http.StatusOK, "welcome\n")
 	}
-	c.String(http.StatusOK, "welcome\n")
 }

@@ -20,7 +20,7 @@ func main() {
 func routes(s *site.Site) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /api", httplimit.Middleware(s.API)(http.HandlerFunc(api)))
-	mux.Handle("POST /login", httplimit.Middleware(s.Login)(http.HandlerFunc(login)))
+	mux.Handle("POST /login", httplimit.Middleware(s.Login)(login(s)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -31,10 +31,14 @@ func routes(s *site.Site) http.Handler {
 
 func api(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }
 
-func login(w http.ResponseWriter, r *http.Request) {
-	if !site.PasswordRight(r.PostFormValue("username"), r.PostFormValue("password")) {
-		http.Error(w, "wrong username or password", http.StatusUnauthorized)
-		return
+func login(s *site.Site) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		username := r.PostFormValue("username")
+		if !site.PasswordRight(username, r.PostFormValue("password")) {
+			http.Error(w, "wrong username or password", http.StatusUnauthorized)
+			return
+		}
+		http.SetCookie(w, s.DeviceCookie(username))
+		fmt.Fprintln(w, "welcome")
 	}
-	fmt.Fprintln(w, "welcome")
 }

@@ -8,15 +8,15 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/login"
 )
 
 // Page is the HTML page with the form.
@@ -24,38 +24,10 @@ import (
 //go:embed page.html
 var Page []byte
 
-// Options are what the flags set.
-type Options struct {
-	Addr           string // address to listen on
-	Store          string // where counters live: a name or URL
-	TrustedProxies string // addresses and prefixes, with commas between
-}
-
-// ParseFlags reads a program's arguments. The error is flag.ErrHelp where help
-// was asked for, and has been written then, as all others have.
-func ParseFlags(name string, args []string, output io.Writer) (Options, error) {
-	var o Options
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(output)
-	flags.StringVar(&o.Addr, "addr", "127.0.0.1:8080", "address to listen on")
-	flags.StringVar(&o.Store, "store", "memory", "where counters live: "+Stores)
-	flags.StringVar(&o.TrustedProxies, "trusted-proxies", "127.0.0.2/32",
-		"addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed; empty: none")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if flags.NArg() > 0 {
-		err := fmt.Errorf("unexpected argument %q", flags.Arg(0))
-		fmt.Fprintln(output, err)
-		return o, err
-	}
-	return o, nil
-}
-
 // Site is the limits of the site's routes.
 type Site struct {
 	API   *core.Limiter // GET /api
-	Login *core.Limiter // POST /login
+	Login *login.Guard  // POST /login
 	close func() error
 }
 
@@ -67,40 +39,42 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-trusted-proxies: %w", err)
 	}
+	config, err := o.loginConfig()
+	if err != nil {
+		return nil, err
+	}
 	store, closeStore, err := openStore(o.Store, log, clock)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
 	}
-	hooks := audit{log: log}
 	api, err := core.New(core.Config{
 		Name:  "api",
 		Rules: []core.Rule{{Name: "ip", Key: ip, Limits: []core.Limit{core.PerMinute(5)}}},
 		Store: store,
-		Hooks: hooks,
+		Hooks: audit{log: log},
 	})
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
 	}
-	// The handler sees a name where the limiter does, or not at all.
-	username := keyfuncs.PostField("username", keyfuncs.RequireValue(), keyfuncs.Normalize(keyfuncs.TrimSpace), keyfuncs.Normalize(keyfuncs.FoldCase))
-	login, err := core.New(core.Config{
-		Name: "login",
-		Rules: []core.Rule{
-			{Name: "ip", Key: ip, Limits: []core.Limit{core.PerMinute(20)}},
-			{Name: "ip-user", Key: keyfuncs.Join(ip, username), Limits: []core.Limit{core.PerMinute(5)}, Counts: failed, Clears: succeeded},
-			{Name: "user", Key: username, Limits: []core.Limit{core.PerHour(50)}, Counts: failed},
-		},
-		Store: store,
-		Hooks: hooks,
-	})
+	config.Store, config.ClientIP, config.Log, config.Clock, config.OnEvent = store, ip, log, clock, auditLogin(log)
+	guard, err := login.NewGuard(config)
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
 	}
-	return &Site{API: api, Login: login, close: closeStore}, nil
+	return &Site{API: api, Login: guard, close: func() error { return errors.Join(guard.Close(), closeStore()) }}, nil
 }
 
-// Close closes the store.
+// Close closes the guard and the store.
 func (s *Site) Close() error { return s.close() }
+
+// DeviceCookie is what a browser gets whose user has logged in.
+func (s *Site) DeviceCookie(username string) *http.Cookie {
+	cookie, err := s.Login.DeviceCookie(username)
+	if err != nil {
+		panic(err) // there always is a secret: see loginConfig
+	}
+	return cookie
+}
 
 func clientIP(proxies string) (core.KeyFunc, error) {
 	if proxies == "" {
@@ -111,12 +85,6 @@ func clientIP(proxies string) (core.KeyFunc, error) {
 		keyfuncs.Header("X-Forwarded-For"),
 	)
 }
-
-// failed says that an attempt to log in has failed: neither a server error nor
-// a success counts.
-func failed(o core.Outcome) bool { return o.Panicked || o.Status >= 400 && o.Status < 500 }
-
-func succeeded(o core.Outcome) bool { return !o.Panicked && o.Status < 400 }
 
 // PasswordRight tells whether a user may log in. Everybody's password is ok.
 func PasswordRight(_, password string) bool { return password == "ok" }
@@ -140,4 +108,14 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 		a.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "why", slog.Any("error", d.Err))
 	}
 	return a.DefaultHooks.OnDisallowed(r, d)
+}
+
+// auditLogin writes a line for each attempt to log in that was refused. The
+// account and the address stand in it as keyed hashes.
+func auditLogin(log *slog.Logger) func(login.Event) {
+	return func(e login.Event) {
+		if e.Kind == login.Refused {
+			log.Warn("login refused", "rule", e.Rule, "retry_after", e.RetryAfter, "account", e.Account, "address", e.Address)
+		}
+	}
 }

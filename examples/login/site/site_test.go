@@ -8,13 +8,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-
-	"github.com/floodgate-go/floodgate/core"
+	"time"
 )
 
 func TestFlags(t *testing.T) {
 	o, err := ParseFlags("login", nil, io.Discard)
-	if want := (Options{Addr: "127.0.0.1:8080", Store: "memory", TrustedProxies: "127.0.0.2/32"}); err != nil || o != want {
+	if want := Defaults(); err != nil || o != want {
 		t.Errorf("%+v, %v, want %+v", o, err, want)
 	}
 	for _, args := range [][]string{{"-unknown"}, {"extra"}, {"-addr"}} {
@@ -29,37 +28,31 @@ func TestFlags(t *testing.T) {
 }
 
 func TestWrongOptionsAreNamed(t *testing.T) {
-	for _, row := range []struct {
-		o    Options
-		says string
-	}{
-		{Options{Store: "redsi://x"}, `-store: scheme "redsi"`},
-		{Options{Store: "disk"}, `-store: "disk": want memory, redis://`},
-		{Options{Store: "memcached://nonsense"}, `-store: floodgate: configuration: servers: ["nonsense"]`},
-		{Options{Store: "redis://127.0.0.1/nonsense"}, `-store: floodgate: configuration: Redis URL`},
-		{Options{Store: "memory", TrustedProxies: "127.0.0.1,nonsense"}, `-trusted-proxies: floodgate: configuration: TrustedProxies: "nonsense"`},
+	for says, change := range map[string]func(*Options){
+		`-store: scheme "redsi"`:                                                   func(o *Options) { o.Store = "redsi://x" },
+		`-store: "disk": want memory,`:                                             func(o *Options) { o.Store = "disk" },
+		`-store: floodgate: configuration: servers: ["nonsense"]`:                  func(o *Options) { o.Store = "memcached://nonsense" },
+		`-store: floodgate: configuration: Redis URL`:                              func(o *Options) { o.Store = "redis://127.0.0.1/nonsense" },
+		`-trusted-proxies: floodgate: configuration: TrustedProxies: "nonsense"`:   func(o *Options) { o.TrustedProxies = "127.0.0.1,nonsense" },
+		`-attempts: limits text "twenty"`:                                          func(o *Options) { o.Attempts = "twenty" },
+		`-account-failures: "1/s, 2/m": want one limit`:                            func(o *Options) { o.AccountFailures = "1/s, 2/m" },
+		`Lockout: waits of 1m: only fixed_window can have one, not sliding_window`: func(o *Options) { o.Failures = "5/m" },
+		`Lockout.First: -1s`:                                                       func(o *Options) { o.Wait = -time.Second },
+		`Secrets[0]: 5 bytes`:                                                      func(o *Options) { o.CookieSecret = "short" },
 	} {
-		if _, err := New(row.o, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), row.says) {
-			t.Errorf("%+v: error %v, want %q", row.o, err, row.says)
+		o := Defaults()
+		change(&o)
+		if _, err := New(o, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want %q", err, says)
 		}
 	}
-	s, err := New(Options{Store: "memory"}, slog.Default(), nil) // nobody is trusted
+	o := Defaults()
+	o.TrustedProxies, o.Wait, o.Failures = "", 0, "5/m" // nobody is trusted
+	s, err := New(o, slog.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestWhatCounts(t *testing.T) {
-	for status, want := range map[int][2]bool{200: {false, true}, 302: {false, true}, 401: {true, false}, 422: {true, false}, 500: {false, false}} {
-		o := core.Outcome{Status: status}
-		if failed(o) != want[0] || succeeded(o) != want[1] {
-			t.Errorf("%d: failed %v, succeeded %v", status, failed(o), succeeded(o))
-		}
-	}
-	if o := (core.Outcome{Status: 200, Panicked: true}); !failed(o) || succeeded(o) {
-		t.Error("a panic is no failure")
 	}
 }

@@ -1,0 +1,93 @@
+package site
+
+import (
+	"crypto/rand"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// Options are what the flags set.
+type Options struct {
+	Addr           string // address to listen on
+	Store          string // where counters live: a name or URL
+	TrustedProxies string // addresses and prefixes, with commas between
+
+	Attempts        string // limit of each address, as core.Limits reads it
+	Failures        string // limit of each address and username
+	AccountFailures string // limit of each username
+	Wait            time.Duration
+	WaitFactor      int64
+	WaitMax         time.Duration
+	CookieSecret    string
+}
+
+// Defaults are the options without any flags.
+func Defaults() Options {
+	return Options{
+		Addr: "127.0.0.1:8080", Store: "memory", TrustedProxies: "127.0.0.2/32",
+		Attempts: "20/m", Failures: "5/m fixed_window", AccountFailures: "50/h bucketed_window precision=5m",
+		Wait: time.Minute, WaitFactor: 1, WaitMax: time.Hour,
+	}
+}
+
+// ParseFlags reads a program's arguments. The error is flag.ErrHelp where help
+// was asked for, and has been written then, as all others have.
+func ParseFlags(name string, args []string, output io.Writer) (Options, error) {
+	o := Defaults()
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.StringVar(&o.Addr, "addr", o.Addr, "address to listen on")
+	flags.StringVar(&o.Store, "store", o.Store, "where counters live: "+Stores)
+	flags.StringVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
+		"addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed; empty: none")
+	flags.StringVar(&o.Attempts, "attempts", o.Attempts, "attempts to log in of each address")
+	flags.StringVar(&o.Failures, "failures", o.Failures, "failures of each address and username")
+	flags.StringVar(&o.AccountFailures, "account-failures", o.AccountFailures, "failures of each username, from all addresses")
+	flags.DurationVar(&o.Wait, "wait", o.Wait, "how long an address waits that has used up its failures for a username; 0: to the window's end")
+	flags.Int64Var(&o.WaitFactor, "wait-factor", o.WaitFactor, "how many times as long each further wait is")
+	flags.DurationVar(&o.WaitMax, "wait-max", o.WaitMax, "the longest wait")
+	flags.StringVar(&o.CookieSecret, "cookie-secret", o.CookieSecret, "secret of device cookies, 32 bytes or more; empty: one that ends with the program")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		err := fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		fmt.Fprintln(output, err)
+		return o, err
+	}
+	return o, nil
+}
+
+// loginConfig returns what the guard is to be made of. The cookies travel
+// without TLS, as this site does.
+func (o *Options) loginConfig() (c login.Config, err error) {
+	c = login.Config{Field: "username", CookieName: "device", InsecureCookie: true}
+	for _, f := range []struct {
+		flag, text string
+		to         *core.Limit
+	}{{"attempts", o.Attempts, &c.Attempts}, {"failures", o.Failures, &c.Failures}, {"account-failures", o.AccountFailures, &c.AccountFailures}} {
+		limits, err := core.Limits(f.text)
+		if err == nil && len(limits) != 1 {
+			err = fmt.Errorf("%q: want one limit", f.text)
+		}
+		if err != nil {
+			return c, fmt.Errorf("-%s: %w", f.flag, err)
+		}
+		*f.to = limits[0]
+	}
+	if o.Wait != 0 {
+		c.Failures.Lockout = core.Lockout{First: o.Wait, Factor: o.WaitFactor, Max: o.WaitMax}
+	}
+	secret := []byte(o.CookieSecret)
+	if len(secret) == 0 {
+		secret = make([]byte, 32)
+		_, _ = rand.Read(secret) // never fails
+	}
+	c.Secrets = [][]byte{secret}
+	return c, nil
+}

@@ -1,0 +1,108 @@
+package login_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// looks counts how often a store is asked by what the guard remembers.
+type looks struct {
+	core.Store
+	n atomic.Int64
+}
+
+func (s *looks) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Store.Bind(limiter, rules)
+	if limiter == "login-memory" {
+		b = lookedAt{b, s}
+	}
+	return b, err
+}
+
+type lookedAt struct {
+	core.Bound
+	s *looks
+}
+
+func (b lookedAt) Take(ctx context.Context, batch *core.Batch) error {
+	b.s.n.Add(1)
+	return b.Bound.Take(ctx, batch)
+}
+
+// Who is refused again and again does not have the store asked each time what
+// it remembers of them.
+func TestANoIsBelievedForAWhile(t *testing.T) {
+	store := &looks{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	s := newSite(t, login.Config{Store: store, Attempts: core.PerMinute(1000)})
+	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	s.want(many(100, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:100]")
+	if n := store.n.Load(); n != 1 {
+		t.Errorf("the store was asked %d times for 100 refusals, want 1", n)
+	}
+}
+
+// A login from an address that is known begins its time anew.
+func TestKnownAgain(t *testing.T) {
+	const day = 24 * time.Hour
+	s := newSite(t, login.Config{})
+	flood := func() { many(200, func(i int) int { return s.wrong(ip(i), "alice") }) }
+	for range 3 {
+		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+		s.clock.Advance(10 * day)
+		flood()
+	}
+	s.clock.Advance(5 * day)
+	flood()
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+}
+
+// A cookie whose quota is used up makes its bearer a stranger, and no worse.
+func TestAUsedUpCookieMakesAStranger(t *testing.T) {
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	r := s.withCookie(form("203.0.113.1", "alice"), "alice")
+	s.want(many(13, func(int) int { return s.serve(r, http.StatusUnauthorized) }), "map[401:10 429:3]")
+}
+
+// What is the server's fault is no success, whatever Success says; and an
+// attempt is settled once.
+func TestSettling(t *testing.T) {
+	events := 0
+	s := newSite(t, login.Config{
+		Success: func(o core.Outcome) bool { return o.Status != http.StatusUnauthorized },
+		OnEvent: func(login.Event) { events++ },
+	})
+	for _, status := range []int{401, 401, 401, 401, 500, 101, 401} {
+		s.serve(form("203.0.113.1", "alice"), status)
+	}
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
+	r := form("203.0.113.2", "bob")
+	d := s.guard.Check(r)
+	events = 0
+	for range 3 {
+		s.guard.Settle(r, d, core.Outcome{Status: 200})
+	}
+	if events != 1 {
+		t.Errorf("%d events of one attempt", events)
+	}
+}
+
+// The longest delay of a hook ends with the request.
+func TestADelayEndsWithTheRequest(t *testing.T) {
+	s := newSite(t, login.Config{AccountFailures: core.PerHour(2), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+		return login.Verdict{Delay: time.Hour}
+	}})
+	s.wrong(ip(1), "alice")
+	r := form(ip(2), "alice")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r.ctx = ctx
+	if got := s.serve(r, http.StatusUnauthorized); got != http.StatusUnauthorized {
+		t.Errorf("status %d", got)
+	}
+}
