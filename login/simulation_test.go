@@ -1,0 +1,85 @@
+package login_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// The figures of the package's documentation: a day of guessing, as fast as the
+// guard lets it.
+func TestADayOfGuessing(t *testing.T) {
+	const second = time.Second
+	for _, row := range []struct {
+		name  string
+		guess func(s *site, i int) int // the i-th second's
+		steps int
+		step  time.Duration
+		want  int64 // guesses that reach the handler in 24 hours
+	}{
+		{"one address, one account", func(s *site, _ int) int { return s.wrong("203.0.113.1", "alice") }, 86_400, second, 150},
+		{"one address, 1000 accounts", func(s *site, i int) int { return s.wrong("203.0.113.1", fmt.Sprint("u", i%1000)) }, 86_400, second, 28_800},
+		{"1000 addresses, one account", func(s *site, i int) int { return s.wrong(ip(i%1000), "alice") }, 86_400, second, 2_300},
+		{"one address that logs in to its own account in between", func(s *site, i int) int {
+			if i%2 == 0 {
+				if s.right("203.0.113.1", "mallory") == http.StatusOK {
+					s.reached.Add(-1) // no guess
+				}
+			}
+			return s.wrong("203.0.113.1", "alice")
+		}, 86_400, second, 150},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newSite(t, login.Config{})
+			for i := range row.steps {
+				row.guess(s, i)
+				s.clock.Advance(row.step)
+			}
+			if got := s.reached.Load(); got != row.want {
+				t.Errorf("%d guesses of a day reach the handler, want %d", got, row.want)
+			}
+		})
+	}
+}
+
+// Whatever an attacker does: a wait is as long as was said, and is not made
+// longer by trying.
+func TestWaitsAreAsLongAsTheySay(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := &site{t: t, clock: storetest.NewClock(time.Unix(1_764_000_000, 0))}
+		guard, err := login.NewGuard(login.Config{Field: "username", Clock: s.clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer guard.Close() //nolint:errcheck // never fails without a shared store
+		s.guard = guard
+		for range rapid.IntRange(1, 60).Draw(r, "rounds") {
+			s.clock.Advance(time.Duration(rapid.Int64Range(0, int64(30*time.Minute)).Draw(r, "idle")).Truncate(time.Microsecond))
+			if s.wrong("203.0.113.1", "alice") == http.StatusUnauthorized {
+				continue
+			}
+			wait := guard.Check(form("203.0.113.1", "alice")).RetryAfter
+			if wait <= 0 || wait > time.Hour {
+				r.Fatalf("a wait of %v", wait)
+			}
+			part := time.Duration(rapid.Int64Range(0, int64(wait)-1).Draw(r, "part")).Truncate(time.Microsecond)
+			s.clock.Advance(part)
+			if s.wrong("203.0.113.1", "alice") != http.StatusTooManyRequests {
+				r.Fatalf("admitted %v before the end of a wait", wait-part)
+			}
+			if left := guard.Check(form("203.0.113.1", "alice")).RetryAfter; left != wait-part {
+				r.Fatalf("%v left of %v after %v", left, wait, part)
+			}
+			s.clock.Advance(wait - part)
+			if s.wrong("203.0.113.1", "alice") != http.StatusUnauthorized {
+				r.Fatal("refused when the wait is over")
+			}
+		}
+	})
+}
