@@ -1,0 +1,166 @@
+package redisbackend_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/stores/synced"
+	"github.com/floodgate-go/floodgate/stores/synced/backendtest"
+	"github.com/floodgate-go/floodgate/stores/synced/redisbackend"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newClient(t testing.TB, addr string) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestBackend(t *testing.T) {
+	t.Run("one node", func(t *testing.T) {
+		c := newClient(t, redistest.Start(t).Addr)
+		backendtest.Run(t, func(*testing.T) synced.Backend { return redisbackend.New(c) })
+	})
+	t.Run("a cluster", func(t *testing.T) {
+		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
+		t.Cleanup(func() { _ = c.Close() })
+		backendtest.Run(t, func(*testing.T) synced.Backend { return redisbackend.New(c) })
+	})
+}
+
+func batch(sequence uint64, n int64, at time.Time) synced.Batch {
+	return synced.Batch{Namespace: "ns", Node: "n", Sequence: sequence, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at.Truncate(time.Minute), Diff: n}}}
+}
+
+// Counters live two lengths longer than their windows, and everything expires.
+func TestEverythingExpires(t *testing.T) {
+	server := redistest.Start(t)
+	b := redisbackend.New(newClient(t, server.Addr))
+	at := time.Now().Truncate(time.Minute).Add(10 * time.Second)
+	if _, err := b.PushDiffs(t.Context(), batch(1, 1, at)); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, server.Addr)
+	names := c.Keys(t.Context(), "*").Val()
+	if len(names) != 2 {
+		t.Errorf("%q", names)
+	}
+	for _, name := range names {
+		ttl := c.PTTL(t.Context(), name).Val()
+		if strings.Contains(name, ":node:") {
+			if ttl < 23*time.Hour {
+				t.Errorf("%s lives %v", name, ttl)
+			}
+		} else if ttl > 171*time.Second || ttl < 150*time.Second {
+			t.Errorf("%s lives %v, want 171 s", name, ttl)
+		}
+	}
+}
+
+// CASES 105, 171: what somebody else has stored counts as none.
+func TestForeignValues(t *testing.T) {
+	server := redistest.Start(t)
+	c := newClient(t, server.Addr)
+	b := redisbackend.New(c)
+	at := time.Now()
+	for i, spoil := range []func(name string){
+		func(name string) { c.Set(t.Context(), name, "abc", 0) },
+		func(name string) { c.Del(t.Context(), name); c.LPush(t.Context(), name, 1) },
+	} {
+		name := fmt.Sprintf("fgs1:{ns}:60000000:%d:k", at.Truncate(time.Minute).UnixMicro())
+		spoil(name)
+		if got, err := b.PushDiffs(t.Context(), batch(uint64(2*i+1), 0, at)); err != nil || got[0] != 0 {
+			t.Errorf("asked: %v, %v", got, err)
+		}
+		for c, err := range b.Counters(t.Context(), "ns", []time.Duration{time.Minute}, at) {
+			t.Logf("%v %v", c, err) // nothing to count, or an error; no panic
+		}
+		if got, err := b.PushDiffs(t.Context(), batch(uint64(2*i+2), 7, at)); err != nil || got[0] != 7 {
+			t.Errorf("pushed: %v, %v", got, err)
+		}
+		if c.PTTL(t.Context(), name).Val() <= 0 {
+			t.Error("it lives for ever")
+		}
+	}
+}
+
+// CASES 141, 179: the answer is lost on the way, and go-redis and the store try
+// again: applied once.
+func TestALostAnswerIsAppliedOnce(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	c := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3})
+	t.Cleanup(func() { _ = c.Close() })
+	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: 5 * time.Millisecond, Timeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := redisbackend.New(newClient(t, server.Addr))
+	const hits = 300
+	for i := range hits {
+		if _, err := s.Increment(t.Context(), "k", 24*time.Hour, 1); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 == 0 {
+			proxy.Fail(faultproxy.Cut, 1)
+		}
+		<-time.After(time.Millisecond)
+	}
+	proxy.Fail(faultproxy.None, 0)
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	total := int64(0)
+	for c, err := range direct.Counters(t.Context(), synced.DefaultNamespace, []time.Duration{24 * time.Hour}, time.Now()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += c.Count
+	}
+	if total != hits || proxy.Lost() == 0 {
+		t.Errorf("%d hits of %d are there; %d answers were lost", total, hits, proxy.Lost())
+	}
+}
+
+// The bytes of an exchange do not grow with the requests between two.
+func TestAnExchangeIsOneCommand(t *testing.T) {
+	server := redistest.Start(t)
+	c := newClient(t, server.Addr)
+	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5000 {
+		if _, err := s.Increment(t.Context(), fmt.Sprint(i%10), 24*time.Hour, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.Info(t.Context(), "commandstats").Val()
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := c.Info(t.Context(), "commandstats").Val()
+	calls := func(info string) (n int) {
+		for line := range strings.Lines(info) {
+			if strings.HasPrefix(line, "cmdstat_eval") {
+				var calls int
+				_, rest, _ := strings.Cut(line, "calls=")
+				_, _ = fmt.Sscan(strings.SplitN(rest, ",", 2)[0], &calls)
+				n += calls
+			}
+		}
+		return n
+	}
+	if n := calls(after) - calls(before); n < 1 || n > 2 { // EVALSHA, and EVAL the first time
+		t.Errorf("%d script calls for 5,000 hits on 10 keys", n)
+	}
+}

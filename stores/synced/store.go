@@ -1,0 +1,141 @@
+package synced
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Store is a [core.Store] that counts in the process and exchanges differences
+// with a backend. It is made by [New] and ended by Close. Its methods, and
+// those of what Bind returns, may be called concurrently.
+type Store struct {
+	backend Backend
+	config  Config
+	node    string
+	now     func() int64 // microseconds since the Unix epoch
+	table   *table
+	stats   counters
+
+	mu      sync.Mutex
+	names   map[string]bool   // limiters bound
+	limits  map[string]uint64 // numbers of limits, by what tells their counters apart
+	windows map[time.Duration]bool
+	fetched map[counterID]int64 // of the first fetch, until an entry wants it
+
+	meters sync.Map // of Increment: time.Duration → *limit
+
+	exchange exchange
+	closed   atomic.Bool
+}
+
+var _ core.Store = (*Store)(nil)
+
+type counterID struct {
+	name          string
+	window, start int64
+}
+
+// claims has the namespaces that this process uses, by backend: two stores that
+// count in one namespace would each take the other's differences for their own
+// node's.
+var claims sync.Map // of claim
+
+type claim struct {
+	backend   Backend
+	namespace string
+}
+
+// New returns a store that exchanges with the backend. With a positive
+// Interval it starts the goroutine that does, which Close ends. The error wraps
+// [core.ErrConfig] and names the fields; a namespace that is in use already, by
+// this process and with this backend, is one.
+func New(backend Backend, c Config) (*Store, error) {
+	if err := c.check(backend); err != nil {
+		return nil, err
+	}
+	c = c.filled()
+	if backend != nil {
+		if _, taken := claims.LoadOrStore(claim{backend, c.Namespace}, true); taken {
+			return nil, fmt.Errorf("%w: Namespace: %q: is in use already", core.ErrConfig, c.Namespace)
+		}
+	}
+	var node [16]byte
+	_, _ = rand.Read(node[:]) // never fails
+	s := &Store{
+		backend: backend,
+		config:  c,
+		node:    hex.EncodeToString(node[:]),
+		now:     microClock(c.Clock),
+		names:   map[string]bool{},
+		limits:  map[string]uint64{},
+		windows: map[time.Duration]bool{},
+		fetched: map[counterID]int64{},
+	}
+	s.table = newTable(c.MaxKeys, func(hits int64) { s.stats.lost.Add(uint64(hits)) })
+	for _, w := range c.Windows {
+		s.windows[w] = true
+	}
+	if c.Interval > 0 {
+		s.start(mathrand.N(c.Interval))
+	}
+	return s, nil
+}
+
+// microClock returns a clock of microseconds since the Unix epoch.
+func microClock(clock func() time.Time) func() int64 {
+	if clock != nil {
+		return func() int64 { return clock().UnixMicro() }
+	}
+	start := time.Now()
+	epoch := start.UnixMicro()
+	return func() int64 { return epoch + time.Since(start).Microseconds() }
+}
+
+// EventuallyConsistent says whether processes may admit more together than a
+// limit says: true with a positive Interval, and with a negative one, where
+// each counts for itself.
+func (s *Store) EventuallyConsistent() bool { return s.config.Interval != 0 }
+
+// Stats is what a Store has counted since it was made.
+type Stats struct {
+	Keys      int    // counters held now
+	Exchanges uint64 // batches that the backend has answered
+	Failed    uint64 // batches that it has not
+	Pushed    uint64 // differences that were not 0, in batches answered
+	Lost      uint64 // hits that were never pushed: see Config.MaxKeys and Close
+}
+
+type counters struct{ exchanges, failed, pushed, lost atomic.Uint64 }
+
+// Stats returns what the store has counted.
+func (s *Store) Stats() Stats {
+	return Stats{s.table.len(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
+}
+
+// Close stops exchanging, pushes what is left, for as long as ctx lets it, and
+// gives the namespace free. The error tells that hits have been lost: Stats.Lost
+// says how many. Operations after that give core.ErrClosed; closing again does
+// nothing. The backend is its owner's to close.
+func (s *Store) Close(ctx context.Context) error {
+	if !s.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	var err error
+	if s.config.Interval > 0 {
+		err = s.stop(ctx)
+	}
+	if s.backend != nil {
+		claims.Delete(claim{s.backend, s.config.Namespace})
+	}
+	return err
+}
+
+func (s *Store) errClosed() error { return fmt.Errorf("synced: %w", core.ErrClosed) }
