@@ -21,7 +21,6 @@ type entry struct {
 	previous      slot
 	dirty, fresh  bool  // is to be exchanged; has never been
 	rounds        int   // so many exchanges more
-	previousAsked int64 // start of the previous window whose final total is known
 }
 
 // roll brings the entry to the window that begins at start. A start that lies

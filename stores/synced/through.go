@@ -56,12 +56,7 @@ func (b *bound) push(ctx context.Context, places []place, now int64, diffs func(
 func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	places := b.through(batch.Items, now)
-	charge := func(p *place) (int64, int64) {
-		if batch.Peek {
-			return 0, 0
-		}
-		return p.item.Cost, 0
-	}
+	charged := !batch.Peek
 	batch.Allowed = true
 	for i := range places { // what costs more than the whole quota need not be asked for
 		p := &places[i]
@@ -70,28 +65,28 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 		p.item.Results[p.index] = r
 		batch.Allowed = batch.Allowed && r.Allowed
 	}
-	if !batch.Allowed {
-		charge = func(*place) (int64, int64) { return 0, 0 }
+	charged = charged && batch.Allowed
+	own := func(p *place) int64 {
+		if !charged {
+			return 0
+		}
+		return p.item.Cost
 	}
-	totals, err := b.push(ctx, places, now, charge)
+	totals, err := b.push(ctx, places, now, func(p *place) (int64, int64) { return own(p), 0 })
 	if err != nil {
 		return err
 	}
 	for i := range places {
 		p := &places[i]
-		own, _ := charge(p)
-		r := p.limit.meter.Judge(now, totals[2*i]-own, totals[2*i+1], p.item.Cost)
+		r := p.limit.meter.Judge(now, totals[2*i]-own(p), totals[2*i+1], p.item.Cost)
 		p.item.Results[p.index] = r
 		batch.Allowed = batch.Allowed && r.Allowed
 	}
-	if batch.Peek {
+	if !charged {
 		return nil
 	}
 	if !batch.Allowed {
-		_, err := b.push(ctx, places, now, func(p *place) (int64, int64) {
-			own, _ := charge(p)
-			return -own, 0
-		})
+		_, err := b.push(ctx, places, now, func(p *place) (int64, int64) { return -own(p), 0 })
 		return err
 	}
 	for i := range places {

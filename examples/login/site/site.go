@@ -43,25 +43,25 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, closeStore, err := openStore(o.Store, log, clock)
+	open, err := openStores(o.Store, log, clock)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
 	}
 	api, err := core.New(core.Config{
 		Name:  "api",
-		Rules: []core.Rule{{Name: "ip", Key: ip, Limits: []core.Limit{core.PerMinute(5)}}},
-		Store: store,
+		Rules: []core.Rule{{Name: "ip", Key: ip, Limits: []core.Limit{open.limit}}},
+		Store: open.api,
 		Hooks: audit{log: log},
 	})
 	if err != nil {
-		return nil, errors.Join(err, closeStore())
+		return nil, errors.Join(err, open.close())
 	}
-	config.Store, config.ClientIP, config.Log, config.Clock, config.OnEvent = store, ip, log, clock, auditLogin(log)
+	config.Store, config.ClientIP, config.Log, config.Clock, config.OnEvent = open.login, ip, log, clock, auditLogin(log)
 	guard, err := login.NewGuard(config)
 	if err != nil {
-		return nil, errors.Join(err, closeStore())
+		return nil, errors.Join(err, open.close())
 	}
-	return &Site{API: api, Login: guard, close: func() error { return errors.Join(guard.Close(), closeStore()) }}, nil
+	return &Site{API: api, Login: guard, close: func() error { return errors.Join(guard.Close(), open.close()) }}, nil
 }
 
 // Close closes the guard and the store.

@@ -30,6 +30,9 @@ func TestFlags(t *testing.T) {
 func TestWrongOptionsAreNamed(t *testing.T) {
 	for says, change := range map[string]func(*Options){
 		`-store: scheme "redsi"`:                                                   func(o *Options) { o.Store = "redsi://x" },
+		`-store: scheme "synced+http": want`:                                       func(o *Options) { o.Store = "synced+http://x" },
+		`-store: interval: "soon"`:                                                 func(o *Options) { o.Store = "synced+redis://127.0.0.1/0?interval=soon" },
+		`Interval: 1µs`:                                                            func(o *Options) { o.Store = "synced+redis://127.0.0.1/0?interval=1us" },
 		`-store: "disk": want memory,`:                                             func(o *Options) { o.Store = "disk" },
 		`-store: floodgate: configuration: servers: ["nonsense"]`:                  func(o *Options) { o.Store = "memcached://nonsense" },
 		`-store: floodgate: configuration: Redis URL`:                              func(o *Options) { o.Store = "redis://127.0.0.1/nonsense" },

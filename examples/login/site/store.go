@@ -14,7 +14,27 @@ import (
 )
 
 // Stores says what openStore understands, for the help of -store.
-const Stores = "memory, redis://host:port/db (also rediss, unix, redis+cluster, redis+sentinel), or memcached://host:port,host:port"
+const Stores = "memory, redis://host:port/db (also rediss, unix, redis+cluster, redis+sentinel), memcached://host:port,host:port, " +
+	"synced+redis://host:port/db?interval=100ms, or synced+postgres://user@host:port/db?interval=100ms"
+
+// stores are where the site counts.
+type stores struct {
+	api   core.Store
+	login core.Store
+	limit core.Limit // of the API, as its store can count it
+	close func() error
+}
+
+// openStores opens the stores that a name or URL describes. Behind a synced
+// one, only the API is counted so: logins are counted exactly, in the same Redis
+// or, with PostgreSQL, in this process.
+func openStores(name string, log *slog.Logger, clock func() time.Time) (stores, error) {
+	if shared, found := strings.CutPrefix(name, "synced+"); found {
+		return openSynced(shared, log, clock)
+	}
+	store, closeStore, err := openStore(name, log, clock)
+	return stores{store, store, core.PerMinute(5), closeStore}, err
+}
 
 // openStore opens the store that a name or URL describes. While a shared store
 // does not answer, limits are counted in this process.

@@ -19,7 +19,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	const minute = time.Minute
 	now := time.Now()
 	start := now.Truncate(minute)
-	name := func(t *testing.T) string { return fmt.Sprintf("t%d", time.Now().UnixNano()) }
+	name := func() string { return fmt.Sprintf("t%d", time.Now().UnixNano()) }
 	batch := func(namespace, node string, sequence uint64, diffs ...synced.Diff) synced.Batch {
 		return synced.Batch{Namespace: namespace, Node: node, Sequence: sequence, At: now, Diffs: diffs}
 	}
@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	}
 
 	t.Run("differences add up, of all nodes", func(t *testing.T) {
-		b, ns := open(t), name(t)
+		b, ns := open(t), name()
 		push(t, b, batch(ns, "n1", 1, diff("a", 3), diff("b", 5)), 3, 5)
 		push(t, b, batch(ns, "n2", 1, diff("b", -2), diff("a", 1)), 3, 4)
 		push(t, b, batch(ns, "n1", 2, diff("a", 0), diff("none", 0)), 4, 0)
@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	})
 
 	t.Run("179: a batch that is pushed again is applied once", func(t *testing.T) {
-		b, ns := open(t), name(t)
+		b, ns := open(t), name()
 		for range 3 {
 			push(t, b, batch(ns, "n1", 1, diff("a", 3)), 3)
 		}
@@ -75,7 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	})
 
 	t.Run("namespaces, windows and starts are apart", func(t *testing.T) {
-		b, ns, other := open(t), name(t), name(t)+"-other"
+		b, ns, other := open(t), name(), name()+"-other"
 		previous, hour, old := diff("a", 2), diff("a", 4), diff("a", 8)
 		previous.Start = start.Add(-minute)
 		hour.Window, hour.Start = time.Hour, now.Truncate(time.Hour)
@@ -97,7 +97,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	})
 
 	t.Run("a large batch", func(t *testing.T) {
-		b, ns := open(t), name(t)
+		b, ns := open(t), name()
 		var diffs []synced.Diff
 		var want []int64
 		for i := range int64(2000) {
@@ -111,7 +111,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	})
 
 	t.Run("many nodes at once", func(t *testing.T) {
-		b, ns := open(t), name(t)
+		b, ns := open(t), name()
 		var wg sync.WaitGroup
 		for n := range 8 {
 			wg.Go(func() {
@@ -131,7 +131,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	})
 
 	t.Run("four stores share a limit", func(t *testing.T) {
-		ns := name(t)
+		ns := name()
 		var limiters []*core.Limiter
 		var stores []*synced.Store
 		for range 4 {
@@ -177,7 +177,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	})
 
 	t.Run("straight through", func(t *testing.T) {
-		s, err := synced.New(open(t), synced.Config{Namespace: name(t), Timeout: 20 * time.Second})
+		s, err := synced.New(open(t), synced.Config{Namespace: name(), Timeout: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		b := open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := b.PushDiffs(ctx, batch(name(t), "n", 1, diff("a", 1))); err == nil {
+		if _, err := b.PushDiffs(ctx, batch(name(), "n", 1, diff("a", 1))); err == nil {
 			t.Error("PushDiffs: no error")
 		}
 		if _, err := b.Window(ctx, "n", "a", start, minute); err == nil {

@@ -18,8 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/floodgate-go/floodgate/examples/login/site"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	"github.com/floodgate-go/floodgate/internal/postgrestest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -30,6 +33,21 @@ func Run(t *testing.T, serve func(*site.Site) site.Server) {
 	t.Run("redis", func(t *testing.T) {
 		server := redistest.Start(t)
 		runWith(t, serve, "redis://"+server.Addr+"/0", func() { server.MustDo("FLUSHALL") })
+	})
+	t.Run("synced+redis", func(t *testing.T) {
+		server := redistest.Start(t)
+		runWith(t, serve, "synced+redis://"+server.Addr+"/0?interval=10ms", func() { server.MustDo("FLUSHALL") })
+	})
+	t.Run("synced+postgres", func(t *testing.T) {
+		server := postgrestest.Start(t)
+		pool, err := pgxpool.New(t.Context(), server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		runWith(t, serve, "synced+"+server.URL+"&interval=10ms", func() {
+			_, _ = pool.Exec(t.Context(), "DELETE FROM floodgate_counters") // there are none before the first
+		})
 	})
 	t.Run("memcached", func(t *testing.T) {
 		server := memcachedtest.Start(t)

@@ -1,0 +1,149 @@
+// Package pgbackend keeps the counters of package synced in PostgreSQL, in two
+// tables that it makes where there are none: floodgate_counters and
+// floodgate_nodes, in the first schema of the connection's search_path. An
+// exchange is one statement. Nothing of what a client sends is legible in the
+// tables. Rows that have expired are deleted a thousand at a time.
+package pgbackend
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+//go:embed schema.sql
+var schema string
+
+//go:embed push.sql
+var pushStatement string
+
+// Backend is a [synced.Backend] in PostgreSQL. It is made by [New].
+type Backend struct {
+	pool  *pgxpool.Pool
+	swept atomic.Int64 // when expired rows were last looked for, in microseconds
+}
+
+var _ synced.Backend = (*Backend)(nil)
+
+// New returns a backend on a pool, whose owner closes it. It makes the tables
+// where there are none, and gives an error where they are not what it needs, or
+// the user may not use them. It needs PostgreSQL 10 or later.
+func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
+	if pool == nil {
+		return nil, fmt.Errorf("%w: pool: nil", core.ErrConfig)
+	}
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// Two processes that start together must not make the tables together.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters'))`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, schema); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SELECT namespace, key, size, start, count, expires FROM floodgate_counters LIMIT 0`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `SELECT namespace, node, sequence, seen FROM floodgate_nodes LIMIT 0`)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: the tables floodgate_counters and floodgate_nodes: %w", err)
+	}
+	return &Backend{pool: pool}, nil
+}
+
+const (
+	// nodeLife is how long a node's last sequence is remembered.
+	nodeLife = 24 * time.Hour
+	// sweepEvery is how often expired rows are looked for, and sweepRows how
+	// many are deleted at a time.
+	sweepEvery = 10 * time.Second
+	sweepRows  = 1000
+)
+
+// PushDiffs implements [synced.Backend] with one statement.
+func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+	n := len(batch.Diffs)
+	keys, sizes, starts, diffs, expiries := make([]string, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, d := range batch.Diffs {
+		keys[i], sizes[i], starts[i], diffs[i] = d.Key, d.Window.Microseconds(), d.Start.UnixMicro(), d.Diff
+		expiries[i] = d.Start.Add(3 * d.Window).UnixMicro()
+	}
+	rows, err := b.pool.Query(ctx, pushStatement, batch.Namespace, batch.Node, int64(batch.Sequence), batch.At.UnixMicro(), keys, sizes, starts, diffs, expiries) //nolint:gosec // nobody counts 2^63 batches
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	totals, err := pgx.AppendRows(make([]int64, 0, n), rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	b.sweep(ctx, batch.At)
+	return totals, nil
+}
+
+// sweep deletes some expired rows, now and then. That it cannot is no failure
+// of the exchange: the next one tries again.
+func (b *Backend) sweep(ctx context.Context, now time.Time) {
+	last := b.swept.Load()
+	if now.UnixMicro()-last < sweepEvery.Microseconds() || !b.swept.CompareAndSwap(last, now.UnixMicro()) {
+		return
+	}
+	_, _ = b.pool.Exec(ctx, `DELETE FROM floodgate_counters WHERE ctid IN (
+		SELECT ctid FROM floodgate_counters WHERE expires < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now.UnixMicro(), sweepRows)
+	_, _ = b.pool.Exec(ctx, `DELETE FROM floodgate_nodes WHERE ctid IN (
+		SELECT ctid FROM floodgate_nodes WHERE seen < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now.Add(-nodeLife).UnixMicro(), sweepRows)
+}
+
+// Counters implements [synced.Backend] with one query.
+func (b *Backend) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
+	return func(yield func(synced.Counter, error) bool) {
+		sizes := make([]int64, len(windows))
+		for i, w := range windows {
+			sizes[i] = w.Microseconds()
+		}
+		rows, err := b.pool.Query(ctx, `SELECT key, size, start, count FROM floodgate_counters
+			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, namespace, sizes, at.UnixMicro())
+		if err != nil {
+			yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var c synced.Counter
+			var size, start int64
+			if err := rows.Scan(&c.Key, &size, &start, &c.Count); err != nil {
+				yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
+				return
+			}
+			c.Window, c.Start = time.Duration(size)*time.Microsecond, time.UnixMicro(start)
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
+		}
+	}
+}
+
+// Window implements [synced.Backend].
+func (b *Backend) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (n int64, err error) {
+	err = b.pool.QueryRow(ctx, `SELECT count FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
+		namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	} else if err != nil {
+		return 0, fmt.Errorf("postgres: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,138 @@
+package pgbackend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/postgrestest"
+	"github.com/floodgate-go/floodgate/stores/synced"
+	"github.com/floodgate-go/floodgate/stores/synced/backendtest"
+	"github.com/floodgate-go/floodgate/stores/synced/pgbackend"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newPool(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func newBackend(t testing.TB, pool *pgxpool.Pool) *pgbackend.Backend {
+	t.Helper()
+	b, err := pgbackend.New(context.Background(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBackend(t *testing.T) {
+	pool := newPool(t, postgrestest.Start(t).URL)
+	backendtest.Run(t, func(t *testing.T) synced.Backend { return newBackend(t, pool) })
+}
+
+// Many processes that start at once make the tables once.
+func TestTheTablesAreMadeOnce(t *testing.T) {
+	pool := newPool(t, postgrestest.Start(t).URL)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := pgbackend.New(t.Context(), pool); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := pool.Exec(t.Context(), `ALTER TABLE floodgate_counters DROP COLUMN expires`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pgbackend.New(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "floodgate_counters") {
+		t.Errorf("with a table that is not ours: %v", err)
+	}
+	if _, err := pgbackend.New(t.Context(), nil); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("without a pool: %v", err)
+	}
+}
+
+// Expired rows are deleted, a bounded number at a time.
+func TestExpiredRowsAreDeleted(t *testing.T) {
+	pool := newPool(t, postgrestest.Start(t).URL)
+	b := newBackend(t, pool)
+	at := time.Now().Truncate(time.Minute)
+	push := func(sequence uint64, at time.Time, keys int) {
+		batch := synced.Batch{Namespace: "ns", Node: "n", Sequence: sequence, At: at}
+		for i := range keys {
+			batch.Diffs = append(batch.Diffs, synced.Diff{Key: fmt.Sprint(i), Window: time.Second, Start: at, Diff: 1})
+		}
+		if _, err := b.PushDiffs(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func() (n int) {
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM floodgate_counters`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	push(1, at, 1500)
+	push(2, at.Add(2*time.Second), 1)
+	for i, want := range []int{1501 + 1 - 1000, 1, 1} {
+		push(uint64(3+i), at.Add(time.Duration(i+1)*time.Minute), 1)
+		if got := rows(); got != want && i > 0 || got >= 1500 {
+			t.Errorf("round %d: %d rows", i, got)
+		}
+	}
+}
+
+// CASES 179: the answer is lost, and the batch pushed again: applied once.
+func TestALostAnswerIsAppliedOnce(t *testing.T) {
+	server := postgrestest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	newBackend(t, newPool(t, server.URL)) // the tables
+	pool := newPool(t, strings.Replace(server.URL, server.Addr, proxy.Addr, 1))
+	s, err := synced.New(newBackend(t, pool), synced.Config{Interval: 5 * time.Millisecond, Timeout: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hits = 200
+	for i := range hits {
+		if _, err := s.Increment(t.Context(), "k", 24*time.Hour, 1); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 == 0 {
+			proxy.Fail(faultproxy.Cut, 1)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+	proxy.Fail(faultproxy.None, 0)
+	if err := s.Close(context.Background()); err != nil {
+		if err = s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := int64(0)
+	for c, err := range newBackend(t, newPool(t, server.URL)).Counters(t.Context(), synced.DefaultNamespace, []time.Duration{24 * time.Hour}, time.Now()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += c.Count
+	}
+	if total+int64(s.Stats().Lost) != hits || total > hits || proxy.Lost() == 0 {
+		t.Errorf("%d hits of %d are there, %d were given up; %d answers were lost", total, hits, s.Stats().Lost, proxy.Lost())
+	}
+}
