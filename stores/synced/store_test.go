@@ -454,8 +454,9 @@ func TestRefundAndReset(t *testing.T) {
 				s := newStore(t, b, synced.Config{Interval: interval, Log: quiet})
 				l := newLimiter(t, s, aligned(10, time.Hour), core.Limit{Quota: 20, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
 				ctx, hit := context.Background(), core.Hit{Rule: "r", Key: "k"}
+				first, _ := l.Take(ctx, 1, hit)
 				var last core.Decision
-				for range 4 {
+				for range 3 {
 					last, _ = l.Take(ctx, 1, hit)
 				}
 				time.Sleep(2 * time.Second)
@@ -478,6 +479,19 @@ func TestRefundAndReset(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				if interval >= 0 && b.total() != 0 {
 					t.Errorf("the backend has %d hits after the reset", b.total())
+				}
+				// What was forgotten cannot be given back as well.
+				if err := l.Refund(ctx, first); err != nil {
+					t.Fatal(err)
+				}
+				admitted := 0
+				for range 15 {
+					if take(t, l, "k") {
+						admitted++
+					}
+				}
+				if admitted != 10 {
+					t.Errorf("%d admitted after a refund too many, want 10", admitted)
 				}
 				_ = s.Close(ctx)
 			})

@@ -14,13 +14,13 @@ func (s slot) count() int64 { return s.total + s.sent + s.diff }
 // entry is the counter of one key of one limit, in the window that it was last
 // used in and the one before.
 type entry struct {
-	name          string // the backend's
-	window        int64
-	start         int64
-	current       slot
-	previous      slot
-	dirty, fresh  bool  // is to be exchanged; has never been
-	rounds        int   // so many exchanges more
+	name         string // the backend's
+	window       int64
+	start        int64
+	current      slot
+	previous     slot
+	dirty, fresh bool // is to be exchanged; has never been
+	rounds       int  // so many exchanges more
 }
 
 // roll brings the entry to the window that begins at start. A start that lies

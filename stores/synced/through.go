@@ -99,12 +99,18 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 func (b *bound) refundThrough(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	places := b.through(batch.Items, now)
-	_, err := b.push(ctx, places, now, func(p *place) (int64, int64) {
+	totals, err := b.push(ctx, places, now, func(*place) (int64, int64) { return 0, 0 })
+	if err != nil {
+		return err
+	}
+	i := 0
+	_, err = b.push(ctx, places, now, func(p *place) (int64, int64) {
+		i += 2
 		switch p.limit.meter.Start(p.item.At) {
 		case p.start:
-			return -p.item.Cost, 0
+			return -min(p.item.Cost, max(0, totals[i-2])), 0
 		case p.start - p.limit.meter.Window():
-			return 0, -p.item.Cost
+			return 0, -min(p.item.Cost, max(0, totals[i-1]))
 		}
 		return 0, 0
 	})
