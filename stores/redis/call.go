@@ -27,7 +27,7 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan error, 1)} }}
 
-// The places of the arguments: see take.lua.
+// The places of the arguments: see script/1_arguments.lua.
 const (
 	argCommand = iota
 	argScript

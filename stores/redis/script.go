@@ -2,17 +2,38 @@ package redisstore
 
 import (
 	"crypto/sha1" //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is trusted for it
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"encoding/hex"
+	"io/fs"
+	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-//go:embed take.lua
-var script string
+// The script is one text of several files, in the order of their names.
+//
+//go:embed script/*.lua
+var files embed.FS
 
-// What the script is asked with, boxed once: see take.lua for the meaning.
+var script = func() string {
+	var b strings.Builder
+	names, err := fs.Glob(files, "script/*.lua") // sorted
+	for _, name := range names {
+		var text []byte
+		if text, err = files.ReadFile(name); err != nil {
+			break
+		}
+		b.Write(text)
+		b.WriteByte('\n')
+	}
+	if err != nil {
+		panic(err) // what is embedded can be read
+	}
+	return b.String()
+}()
+
+// What the script is asked with, boxed once: see script/1_arguments.lua for the meaning.
 var (
 	evalsha   any = "evalsha"
 	eval      any = "eval"

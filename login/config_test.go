@@ -1,0 +1,72 @@
+package login_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+type broken struct{ core.Store }
+
+func (broken) Bind(string, []core.StoreRule) (core.Bound, error) { return brokenBound{}, nil }
+
+type brokenBound struct{ core.Bound }
+
+var errGone = errors.New("connection refused")
+
+func (brokenBound) Take(context.Context, *core.Batch) error { return errGone }
+
+func (brokenBound) Refund(context.Context, *core.Batch) error { return errGone }
+
+func (brokenBound) Reset(context.Context, *core.Batch) error { return errGone }
+
+func TestAStoreThatDoesNotAnswer(t *testing.T) {
+	s := newSite(t, login.Config{Store: broken{}})
+	s.want(many(8, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:3]")
+	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[200:1]")
+	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{Meanwhile: resilient.Closed}})
+	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
+}
+
+type eventual struct{ core.Store }
+
+func (eventual) EventuallyConsistent() bool { return true }
+
+func TestWrongConfigurationIsNamed(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	_, err := login.NewGuard(login.Config{
+		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,
+		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.Open}, CookieName: "a b", Store: eventual{memory}, // CASES 186
+	})
+	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is eventually consistent"} {
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in:\n%v", want, err)
+		}
+	}
+	for want, c := range map[string]login.Config{
+		"Field":                              {},
+		"ForgetAddresses is set":             {Field: "u", KnownFor: time.Hour, ForgetAddresses: true},
+		"InsecureCookie is set":              {Field: "u", InsecureCookie: true},
+		"Secrets: none":                      {Field: "u", Secrets: [][]byte{}},
+		`Methods[0]: ""`:                     {Field: "u", Methods: []string{""}},
+		`(address).Limits[0]`:                {Field: "u", Attempts: core.PerMinute(-1)},
+		"Resilience: floodgate":              {Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}},
+		"Store: *resilient.Store: is eventu": {Field: "u", Store: core.Must(resilient.New(eventual{memory}, resilient.Config{}))},
+	} {
+		_, err := login.NewGuard(c)
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), strings.ReplaceAll(want, `"`, "")) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	g, err := login.NewGuard(login.Config{Field: "u", Store: eventual{memory}, AllowEventual: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = g.Close()
+}

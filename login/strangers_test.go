@@ -1,0 +1,84 @@
+package login_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/login"
+)
+
+func TestOneAddressOnManyAccounts(t *testing.T) {
+	s := newSite(t, login.Config{})
+	s.want(many(1000, func(i int) int { return s.wrong("203.0.113.1", fmt.Sprint("u", i)) }), "map[401:20 429:980]")
+}
+
+func TestManyAddressesOnOneAccount(t *testing.T) {
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+	const guesses = 3000
+	var reached []time.Time
+	for i := range guesses {
+		if s.wrong(ip(i), "alice") == http.StatusUnauthorized {
+			reached = append(reached, s.clock.Now())
+		}
+		if i%500 == 499 {
+			if got := s.right("192.0.2.1", "alice"); got != http.StatusOK {
+				t.Errorf("the owner, at home, after %d guesses: %d", i, got)
+			}
+			if got := s.serve(s.withCookie(form("192.0.2.77", "alice"), "Alice "), http.StatusOK); got != http.StatusOK {
+				t.Errorf("the owner, with a cookie, after %d guesses: %d", i, got)
+			}
+			if got := s.right("192.0.2.99", "alice"); got != http.StatusTooManyRequests {
+				t.Errorf("a stranger, after %d guesses: %d", i, got)
+			}
+		}
+		s.clock.Advance(3 * time.Second)
+	}
+	for i, from := range reached {
+		n := 0
+		for _, at := range reached[i:] {
+			if at.Sub(from) < time.Hour {
+				n++
+			}
+		}
+		if n > 100 {
+			t.Fatalf("%d guesses in one hour", n)
+		}
+	}
+	if n := len(reached); n < 200 {
+		t.Errorf("%d guesses in two and a half hours: the account is never free again", n)
+	}
+}
+
+func TestAKnownAddressIsLimitedToo(t *testing.T) {
+	s := newSite(t, login.Config{})
+	s.right("192.0.2.1", "alice")
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(8, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[401:5 429:3]")
+	s.clock.Advance(15 * 24 * time.Hour)
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]") // forgotten by now
+}
+
+func TestForgetAddresses(t *testing.T) {
+	s := newSite(t, login.Config{ForgetAddresses: true})
+	s.right("192.0.2.1", "alice")
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+}
+
+func TestAnAttackersOwnAccountHelpsNobody(t *testing.T) {
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	before := s.reached.Load()
+	for i := range 100 {
+		s.right(ip(300+i), "mallory")
+		s.wrong(ip(300+i), "alice")
+		s.serve(s.withCookie(form(ip(300+i), "alice"), "mallory"), http.StatusUnauthorized)
+	}
+	if n := s.reached.Load() - before; n != 100 { // the logins to mallory
+		t.Errorf("%d attempts reached the handler, want 100", n)
+	}
+}

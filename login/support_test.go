@@ -1,0 +1,90 @@
+package login_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+func TestSupport(t *testing.T) {
+	s := newSite(t, login.Config{})
+	ctx := context.Background()
+	s.right("192.0.2.7", "alice")
+	many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	st, err := s.guard.Status(ctx, "ALICE", "203.0.113.1")
+	if err != nil || !st.Account.Exceeded || !st.AddressAccount.Exceeded || st.AddressAccount.RetryAfter != 30*time.Second || st.Address.Remaining != 15 || st.KnownAddress || st.RetryAfter < 30*time.Second {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if st, err := s.guard.Status(ctx, "alice", "192.0.2.7"); err != nil || !st.KnownAddress || st.RetryAfter != 0 {
+		t.Errorf("at home: %+v, %v", st, err)
+	}
+	if st, err := s.guard.Status(ctx, "bob", "2001:db8::1"); err != nil || st.RetryAfter != 0 || st.Account.Remaining != 100 {
+		t.Errorf("another account: %+v, %v", st, err)
+	}
+	for range 2 { // again and again
+		if err := s.guard.Unblock(ctx, "Alice"); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Advance(5 * time.Second) // as another instance may need
+		s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+		s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:1]")
+	}
+}
+
+func TestEvents(t *testing.T) {
+	for _, identify := range []bool{false, true} {
+		var events []login.Event
+		s := newSite(t, login.Config{Identify: identify, Secrets: [][]byte{secret}, OnEvent: func(e login.Event) { events = append(events, e) }})
+		many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
+		s.right("203.0.113.2", "Alice")
+		s.serve(s.withCookie(form("203.0.113.1", "alice"), "alice"), 200)
+		kinds := ""
+		for _, e := range events {
+			kinds += e.Kind.String() + e.Trust + " "
+			if text := fmt.Sprintf("%+v", e); identify != (strings.Contains(text, "alice") && strings.Contains(text, "203.0.113")) {
+				t.Errorf("identify %v: %s", identify, text)
+			}
+			if len(e.Account) != 32 || e.Account != events[0].Account || len(e.Address) != 32 {
+				t.Errorf("%+v", e)
+			}
+		}
+		if kinds != "failed failed failed failed failed refused succeeded succeededdevice " || events[5].Rule != "address-account" || events[5].RetryAfter != 30*time.Second {
+			t.Errorf("events: %s, %+v", kinds, events[5])
+		}
+		if events[0].Address == events[6].Address || events[0].Address != events[7].Address {
+			t.Error("addresses are not told apart")
+		}
+	}
+}
+
+func TestRefusalsAreAlike(t *testing.T) {
+	s := newSite(t, login.Config{})
+	answers := func(user string) string {
+		text := ""
+		for i := range 130 {
+			r := form(ip(i), user)
+			d := s.guard.Check(r)
+			text += fmt.Sprint(d.AppendHeaders(nil))
+			if !d.Allowed {
+				text += fmt.Sprint(s.guard.Deny(r, d))
+			} else {
+				s.guard.Settle(r, d, core.Outcome{Status: 401})
+			}
+		}
+		return text
+	}
+	a := answers("alice")
+	s.clock.Advance(2 * time.Hour)
+	if b := answers("nobody"); a != b {
+		t.Error("answers differ")
+	}
+	if strings.Contains(a, "account") || strings.Contains(a, "Ratelimit") {
+		t.Errorf("a refusal tells: %s", a)
+	}
+}

@@ -1,0 +1,92 @@
+package login_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+func TestSuspicion(t *testing.T) {
+	var seen []int64
+	verdict := login.Verdict{}
+	s := newSite(t, login.Config{
+		AccountFailures: core.PerHour(10),
+		OnSuspicion: func(r core.Request, sus login.Suspicion) login.Verdict {
+			if r.Method() != http.MethodPost || sus.Username != "alice" || sus.Limit != 10 || !sus.Suspicious {
+				t.Errorf("%+v", sus)
+			}
+			seen = append(seen, sus.Failures)
+			return verdict
+		},
+	})
+	for i := range 7 {
+		s.wrong(ip(i), "alice")
+	}
+	if fmt.Sprint(seen) != "[5 6]" {
+		t.Errorf("asked at %v failures, want 5 and 6", seen)
+	}
+	// The handler sees it too.
+	r := form(ip(50), "alice")
+	d := s.guard.Check(r)
+	if got := login.SuspicionOf(d); !got.Suspicious || got.Failures != 7 {
+		t.Errorf("the handler sees %+v", got)
+	}
+	s.guard.Settle(r, d, core.Outcome{Status: 200})
+	if got := login.SuspicionOf(core.Decision{}); got.Suspicious {
+		t.Error("suspicion of nothing")
+	}
+	// A refusal is the application's, and costs nothing.
+	verdict.Refuse = &core.Denial{Status: 403, Body: []byte("captcha")}
+	reached := s.reached.Load()
+	for i := range 30 {
+		r := form(ip(60+i), "alice")
+		d := s.guard.Check(r)
+		if d.Allowed || string(s.guard.Deny(r, d).Body) != "captcha" {
+			t.Fatalf("%+v", d)
+		}
+		for _, h := range d.AppendHeaders(nil) {
+			if h.Name == "Retry-After" {
+				t.Error("a captcha is not asked for later")
+			}
+		}
+	}
+	verdict.Refuse = nil
+	if s.wrong(ip(99), "alice") != 401 || s.reached.Load() != reached+1 {
+		t.Error("refused attempts were counted")
+	}
+	// Who is known is not suspected.
+	seen = nil
+	s.right(ip(50), "alice")
+	for i := range 10 {
+		s.wrong(ip(200+i), "alice")
+	}
+	seen = nil
+	s.right(ip(50), "alice")
+	if len(seen) != 0 {
+		t.Errorf("asked about a known address: %v", seen)
+	}
+}
+
+func TestAPanicOfOnSuspicion(t *testing.T) {
+	panics := false
+	s := newSite(t, login.Config{AccountFailures: core.PerHour(4), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+		if panics {
+			panic("hook")
+		}
+		return login.Verdict{}
+	}})
+	s.wrong(ip(0), "alice")
+	s.wrong(ip(1), "alice")
+	panics = true
+	for i := range 10 {
+		func() {
+			defer func() { _ = recover() }()
+			s.wrong(ip(10+i), "alice")
+		}()
+	}
+	panics = false
+	s.want(many(3, func(i int) int { return s.wrong(ip(30+i), "alice") }), "map[401:2 429:1]")
+}

@@ -1,0 +1,52 @@
+-- Sliding log: the time of every hit. State: n how many, then the times, oldest
+-- first, seven bytes each, from position from of the string src on. A cost of c
+-- stands in it c times, so that the i-th oldest hit is found at once.
+make[LOG] = function()
+  local function hit(m, i) return (unpack('<i7', m.src, m.from + 7 * (i - 1))) end
+  -- upto returns how many of the hits are not later than t.
+  local function upto(m, t)
+    local low, high = 0, m.n
+    while low < high do
+      local mid = floor((low + high + 1) / 2)
+      if hit(m, mid) <= t then low = mid else high = mid - 1 end
+    end
+    return low
+  end
+  local function part(m, i, j) return sub(m.src, m.from + 7 * (i - 1), m.from + 7 * j - 1) end
+  return {
+    load = function(m, v, at)
+      m.n, m.src, m.from = unpack('<I2', v, at), v, at + 2
+      if m.n > 0 and hit(m, m.n) > now then -- the clock was set back
+        local n = upto(m, now)
+        m.src, m.from, m.mended = part(m, 1, n) .. rep(pack('<i7', now), m.n - n), 1, true
+      end
+      if m.n > 0 and hit(m, 1) <= now - m.window then
+        local gone = upto(m, now - m.window)
+        m.n, m.from = m.n - gone, m.from + 7 * gone
+      end
+      return true
+    end,
+    dump = function(m)
+      if (m.n or 0) == 0 then return nil end
+      return pack('<I2', m.n) .. part(m, 1, m.n)
+    end,
+    expiry = function(m) return hit(m, m.n) + m.window end,
+    left = function(m) return m.quota - (m.n or 0) end,
+    wait = function(m, cost)
+      local excess = (m.n or 0) + cost - m.quota
+      if excess <= 0 then return 0 end
+      return hit(m, excess) + m.window - now
+    end,
+    charge = function(m, cost)
+      local hits = rep(pack('<i7', now), cost)
+      if (m.n or 0) > 0 then hits = part(m, 1, m.n) .. hits end
+      m.n, m.src, m.from = (m.n or 0) + cost, hits, 1
+    end,
+    refund = function(m, cost, at)
+      if (m.n or 0) == 0 then return end
+      local before, upto_at = upto(m, at - 1), upto(m, at)
+      cost = math.min(cost, upto_at - before)
+      m.src, m.from, m.n = part(m, 1, before) .. part(m, before + cost + 1, m.n), 1, m.n - cost
+    end,
+  }
+end

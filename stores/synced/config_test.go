@@ -1,0 +1,46 @@
+package synced_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+func TestWrongConfigurationIsNamed(t *testing.T) {
+	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Near: 101, Timeout: 1, BatchSize: -1, MaxKeys: -2})
+	for _, want := range []string{"backend: <nil>", `Namespace: "a b"`, "Interval: 1µs", "Windows[0]: 1ns", "Near: 101", "Timeout: 1ns", "BatchSize: -1", "MaxKeys: -2"} {
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in:\n%v", want, err)
+		}
+	}
+	b := newShared()
+	first := newStore(t, b, synced.Config{Interval: -1})
+	if _, err := synced.New(b, synced.Config{Interval: -1}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `"default": is in use`) {
+		t.Errorf("a namespace twice: %v", err)
+	}
+	newStore(t, b, synced.Config{Interval: -1, Namespace: "another"})
+	_ = first.Close(context.Background())
+	newStore(t, b, synced.Config{Interval: -1})
+
+	s := newStore(t, nil, synced.Config{Interval: -1})
+	for _, l := range []core.Limit{core.PerMinute(1), {Quota: 1, Window: time.Minute, Algorithm: core.TokenBucket}} {
+		_, err := core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}})
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r"`) || !strings.Contains(err.Error(), "Aligned") {
+			t.Errorf("%v: %v", l, err)
+		}
+	}
+	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("a window of 1 ns: %v", err)
+	}
+	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrNegativeCost) {
+		t.Errorf("a negative value: %v", err)
+	}
+	if !s.EventuallyConsistent() || newStore(t, newShared(), synced.Config{}).EventuallyConsistent() {
+		t.Error("what is eventually consistent is not said")
+	}
+}

@@ -1,0 +1,196 @@
+package synced_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+func TestTheBackendIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := newShared()
+		s, err := synced.New(b, synced.Config{Interval: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLimiter(t, s, aligned(10, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		take(t, l, "k")
+		time.Sleep(time.Second)
+		b.set(func(b *shared) { b.down = true })
+		for range 5 {
+			admitted := 0
+			for range 40 {
+				if take(t, l, "k") {
+					admitted++
+				}
+				time.Sleep(time.Second)
+			}
+			if admitted > 10 || admitted == 0 {
+				t.Errorf("%d admitted in a window", admitted)
+			}
+			time.Sleep(20 * time.Second)
+		}
+		for range 3 {
+			take(t, l, "k")
+		}
+		used := 10 - left(t, l, "k")
+		b.set(func(b *shared) { b.down = false })
+		time.Sleep(time.Second)
+		if got := 10 - left(t, l, "k"); got != used {
+			t.Errorf("%d used after the backend has come back, were %d", got, used)
+		}
+		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "down") {
+			t.Errorf("the log:\n%s", text)
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if st := s.Stats(); st.Failed == 0 || st.Lost != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: 100 * time.Millisecond}, aligned(1000, time.Hour))
+		for i := range 200 {
+			take(t, limiters[i%2], "k")
+			if i%10 == 0 {
+				b.set(func(b *shared) { b.lose = 1 })
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if got := b.total(); got != 200 {
+			t.Errorf("the backend has %d hits, want 200", got)
+		}
+		for i, l := range limiters {
+			if got := left(t, l, "k"); got != 800 {
+				t.Errorf("node %d has %d left, want 800", i, got)
+			}
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+func TestAWindowEndsBeforeTheExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: 10 * time.Second}, aligned(100, time.Minute), core.Limit{Quota: 100, Window: time.Minute, Algorithm: core.FixedWindow, Aligned: true})
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 59*time.Second)))
+		for range 60 {
+			take(t, limiters[0], "k")
+		}
+		time.Sleep(31 * time.Second) // the middle of the next window
+		for i, want := range []int64{70, 70} {
+			if got := left(t, limiters[i], "k"); i == 0 && got != want {
+				t.Errorf("node %d has %d left of the sliding window, want %d", i, got, want)
+			}
+		}
+		take(t, limiters[1], "k")
+		time.Sleep(20 * time.Second)
+		if got := left(t, limiters[1], "k"); got != 100-1-10 { // a sixth of 60 still counts
+			t.Errorf("the other node has %d left, want 89", got)
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+		for c, n := range b.counts {
+			if n != 60 && n != 1 {
+				t.Errorf("%v has %d hits", c, n)
+			}
+		}
+	})
+}
+
+func TestManyKeysBetweenTwoExchanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Minute, BatchSize: 500, Log: quiet})
+		l := newLimiter(t, s, aligned(10, time.Hour))
+		const keys = 20_000
+		for i := range keys {
+			take(t, l, fmt.Sprint(i))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := b.total(); got != keys || b.largest > 501 || b.pushes < 40 {
+			t.Errorf("%d hits in %d pushes of at most %d", got, b.pushes, b.largest)
+		}
+		_ = s.Close(context.Background())
+	})
+}
+
+func TestTheStartIsJittered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 50, synced.Config{Interval: time.Second}, aligned(1000, time.Hour))
+		for _, l := range limiters {
+			take(t, l, "k")
+		}
+		last, most := 0, 0
+		for range 10 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			b.set(func(b *shared) { most, last = max(most, b.pushes-last), b.pushes })
+		}
+		if most > 25 {
+			t.Errorf("%d of 50 exchanged within a tenth of the interval", most)
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+func TestSlowExchanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		b.latency = 350 * time.Millisecond
+		s := newStore(t, b, synced.Config{Interval: 100 * time.Millisecond, Log: quiet})
+		l := newLimiter(t, s, aligned(1_000_000, time.Hour))
+		start := time.Now()
+		for time.Since(start) < 7*time.Second {
+			take(t, l, "k")
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := s.Stats().Exchanges; n < 18 || n > 22 {
+			t.Errorf("%d exchanges of 350 ms in 7 s", n)
+		}
+		_ = s.Close(context.Background())
+	})
+}
+
+func TestNear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Hour, Near: 80, Log: quiet})
+		l := newLimiter(t, s, aligned(10, 24*time.Hour))
+		for i := range 10 {
+			take(t, l, "k")
+			synctest.Wait()
+			want := int64(0)
+			if i+1 >= 8 {
+				want = int64(i + 1)
+			}
+			if got := b.total(); got != want {
+				t.Errorf("after %d hits of 10 the backend has %d, want %d", i+1, got, want)
+			}
+		}
+		_ = s.Close(context.Background())
+	})
+}
