@@ -24,18 +24,19 @@ import (
 
 func main() {
 	url := flag.String("redis", "redis://127.0.0.1:6379/0", "URL of the Redis that counts")
+	timeout := flag.Duration("timeout", redisstore.DefaultTimeout, "how long it may take to answer")
 	flag.Parse()
-	if err := run(context.Background(), *url, os.Stdout); err != nil {
+	if err := run(context.Background(), *url, *timeout, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run starts two instances and asks them in turn.
-func run(ctx context.Context, url string, out io.Writer) (err error) {
+func run(ctx context.Context, url string, timeout time.Duration, out io.Writer) (err error) {
 	var instances [2]*instance
 	for i := range instances {
-		if instances[i], err = start(ctx, url); err != nil {
+		if instances[i], err = start(ctx, url, timeout); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, instances[i].stop()) }()
@@ -58,17 +59,17 @@ type instance struct {
 	close  func() error
 }
 
-func start(ctx context.Context, url string) (*instance, error) {
+func start(ctx context.Context, url string, timeout time.Duration) (*instance, error) {
 	client, err := redisstore.NewClient(url)
 	if err != nil {
 		return nil, err
 	}
-	shared := redisstore.New(client)
+	shared := redisstore.New(client, redisstore.Timeout(timeout))
 	if err := shared.Ping(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("this example needs Redis: %w", err), client.Close())
 	}
 	// Should Redis go away, each of the two admits half.
-	store, err := resilient.New(shared, resilient.Config{Instances: 2})
+	store, err := resilient.New(shared, resilient.Config{Instances: 2, Timeout: timeout + timeout/2})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -12,7 +13,7 @@ import (
 
 func TestTwoInstancesShareALimit(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), "redis://"+redistest.Start(t).Addr+"/0", &out); err != nil {
+	if err := run(t.Context(), "redis://"+redistest.Start(t).Addr+"/0", 20*time.Second, &out); err != nil {
 		t.Fatal(err)
 	}
 	const want = `request 1 to instance 1: 200 OK, 4 left
@@ -31,7 +32,7 @@ request 8 to instance 2: 429 Too Many Requests, 0 left
 
 func TestWithoutRedisItSaysSo(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(context.Background(), "redis://127.0.0.1:1/0", &out); err == nil || !strings.Contains(err.Error(), "needs Redis") {
+	if err := run(context.Background(), "redis://127.0.0.1:1/0", time.Second, &out); err == nil || !strings.Contains(err.Error(), "needs Redis") {
 		t.Error(err)
 	}
 }
@@ -50,7 +51,7 @@ func TestRedisGoesAway(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			proxy.Fail(faultproxy.None, 0)
-			i, err := start(t.Context(), "redis://"+proxy.Addr+"/0")
+			i, err := start(t.Context(), "redis://"+proxy.Addr+"/0", 200*time.Millisecond)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Addr           string // address to listen on
 	Store          string // where counters live: a name or URL
+	StoreTimeout   time.Duration
 	TrustedProxies string // addresses and prefixes, with commas between
 
 	Attempts        string // limit of each address, as core.Limits reads it
@@ -29,7 +30,7 @@ type Options struct {
 // Defaults are the options without any flags.
 func Defaults() Options {
 	return Options{
-		Addr: "127.0.0.1:8080", Store: "memory", TrustedProxies: "127.0.0.2/32",
+		Addr: "127.0.0.1:8080", Store: "memory", StoreTimeout: 100 * time.Millisecond, TrustedProxies: "127.0.0.2/32",
 		Attempts: "20/m", Failures: "5/m fixed_window", AccountFailures: "50/h bucketed_window precision=5m",
 		Wait: time.Minute, WaitFactor: 1, WaitMax: time.Hour,
 	}
@@ -43,6 +44,7 @@ func ParseFlags(name string, args []string, output io.Writer) (Options, error) {
 	flags.SetOutput(output)
 	flags.StringVar(&o.Addr, "addr", o.Addr, "address to listen on")
 	flags.StringVar(&o.Store, "store", o.Store, "where counters live: "+Stores)
+	flags.DurationVar(&o.StoreTimeout, "store-timeout", o.StoreTimeout, "how long a shared store may take to answer, before this process counts by itself")
 	flags.StringVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
 		"addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed; empty: none")
 	flags.StringVar(&o.Attempts, "attempts", o.Attempts, "attempts to log in of each address")

@@ -43,7 +43,7 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := openStores(o.Store, log, clock)
+	open, err := openStores(o, log, clock)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
 	}

@@ -28,17 +28,17 @@ type stores struct {
 // openStores opens the stores that a name or URL describes. Behind a synced
 // one, only the API is counted so: logins are counted exactly, in the same Redis
 // or, with PostgreSQL, in this process.
-func openStores(name string, log *slog.Logger, clock func() time.Time) (stores, error) {
-	if shared, found := strings.CutPrefix(name, "synced+"); found {
-		return openSynced(shared, log, clock)
+func openStores(o Options, log *slog.Logger, clock func() time.Time) (stores, error) {
+	if shared, found := strings.CutPrefix(o.Store, "synced+"); found {
+		return openSynced(shared, o.StoreTimeout, log, clock)
 	}
-	store, closeStore, err := openStore(name, log, clock)
+	store, closeStore, err := openStore(o.Store, o.StoreTimeout, log, clock)
 	return stores{store, store, core.PerMinute(5), closeStore}, err
 }
 
 // openStore opens the store that a name or URL describes. While a shared store
 // does not answer, limits are counted in this process.
-func openStore(name string, log *slog.Logger, clock func() time.Time) (store core.Store, closeStore func() error, err error) {
+func openStore(name string, timeout time.Duration, log *slog.Logger, clock func() time.Time) (store core.Store, closeStore func() error, err error) {
 	if name == "memory" {
 		m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
 		if err != nil {
@@ -59,13 +59,13 @@ func openStore(name string, log *slog.Logger, clock func() time.Time) (store cor
 			return nil, nil, err
 		}
 		closeShared = client.Close
-		var opts []redisstore.Option
+		opts := []redisstore.Option{redisstore.Timeout(timeout)}
 		if clock != nil {
 			opts = append(opts, redisstore.Clock(clock))
 		}
 		shared = redisstore.New(client, opts...)
 	case "memcached":
-		var opts []memcachedstore.Option
+		opts := []memcachedstore.Option{memcachedstore.Timeout(timeout)}
 		if clock != nil {
 			opts = append(opts, memcachedstore.Clock(clock))
 		}
@@ -77,7 +77,7 @@ func openStore(name string, log *slog.Logger, clock func() time.Time) (store cor
 	default:
 		return nil, nil, fmt.Errorf("scheme %q: want %s", scheme, Stores)
 	}
-	r, err := resilient.New(shared, resilient.Config{Log: log, Clock: clock})
+	r, err := resilient.New(shared, resilient.Config{Timeout: timeout + timeout/2, Log: log, Clock: clock})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeShared())
 	}

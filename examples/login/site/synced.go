@@ -20,7 +20,7 @@ import (
 
 // openSynced opens a synced store: the URL is its backend's, with a parameter
 // interval, 100ms where there is none.
-func openSynced(text string, log *slog.Logger, clock func() time.Time) (stores, error) {
+func openSynced(text string, timeout time.Duration, log *slog.Logger, clock func() time.Time) (stores, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return stores{}, errors.New("synced: the URL cannot be read")
@@ -47,7 +47,7 @@ func openSynced(text string, log *slog.Logger, clock func() time.Time) (stores, 
 		defer cancel()
 		return errors.Join(api.Close(ctx), closeBackend())
 	}
-	login, closeLogin, err := openStore(loginName, log, clock)
+	login, closeLogin, err := openStore(loginName, timeout, log, clock)
 	if err != nil {
 		return stores{}, errors.Join(err, closeAPI())
 	}
