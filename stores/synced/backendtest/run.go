@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,6 +174,61 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		}
 		if admitted != 40 {
 			t.Errorf("%d admitted", admitted)
+		}
+	})
+
+	t.Run("177: four stores that all try at once", func(t *testing.T) {
+		const quota, tries = 50, 200
+		ns := name()
+		var admitted atomic.Int64
+		var wg sync.WaitGroup
+		var stores []*synced.Store
+		for range 4 {
+			s, err := synced.New(open(t), synced.Config{Namespace: ns, Interval: 2 * time.Millisecond, Timeout: 20 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stores = append(stores, s)
+			l := core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
+				{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: 24 * time.Hour, Aligned: true}}},
+			}}))
+			wg.Go(func() {
+				own := 0
+				for range tries {
+					d, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if d.Allowed {
+						own++
+						admitted.Add(1)
+					}
+					<-time.After(time.Millisecond)
+				}
+				if own > quota {
+					t.Errorf("one store admitted %d of %d", own, quota)
+				}
+			})
+		}
+		wg.Wait()
+		for _, s := range stores {
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := admitted.Load(); n < quota || n > 4*quota {
+			t.Errorf("%d admitted by four stores at a limit of %d", n, quota)
+		}
+		total := int64(0)
+		for c, err := range open(t).Counters(t.Context(), ns, []time.Duration{24 * time.Hour}, time.Now()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += c.Count
+		}
+		if total != admitted.Load() {
+			t.Errorf("the backend has %d hits, %d were admitted", total, admitted.Load())
 		}
 	})
 
