@@ -28,7 +28,9 @@ func Normalize(username string) string {
 
 // BasicUser keys by the user of HTTP Basic authentication (RFC 7617), as a
 // further source of Config.Sources. Without such a header, or with one that
-// cannot be read, there is none; two of them are core.ErrBadRequest.
+// cannot be read, there is none; two of them are core.ErrBadRequest. Who logs in
+// so does it with every request: Config.Methods has to name the methods, such as
+// GET, and Config.Attempts to leave room for them.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
