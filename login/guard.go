@@ -185,7 +185,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // giveBack gives back an attempt that has not reached the handler.
 func (g *Guard) giveBack(a *attempt, d core.Decision) {
-	if err := g.limiter.Refund(context.WithoutCancel(a.Context()), d); err != nil {
+	if err := g.limiter.Refund(context.WithoutCancel(a.Context()), d); err != nil && !errors.Is(err, resilient.ErrDown) {
 		g.config.Log.Warn("login: an attempt could not be given back", "error", err)
 	}
 }
@@ -207,7 +207,8 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	}
 	switch {
 	case g.config.succeeded(o):
-		if err := g.memory.remember(a); err != nil {
+		// That the store does not answer has been said once, by package resilient.
+		if err := g.memory.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
 			g.config.Log.Warn("login: an address could not be remembered", "error", err)
 		}
 		g.tell(a, Succeeded, d)

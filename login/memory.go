@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -91,12 +92,10 @@ func (m *memory) remember(a *attempt) error {
 	}
 	ctx := context.WithoutCancel(a.Context())
 	hit := core.Hit{Rule: ruleKnown, Key: pair(a.address, a.account)}
-	if err := m.limiter.Reset(ctx, hit); err != nil { // the time begins anew
-		return err
-	}
-	_, err := m.limiter.Take(ctx, 1, hit)
+	err := m.limiter.Reset(ctx, hit) // the time begins anew
+	_, takeErr := m.limiter.Take(ctx, 1, hit)
 	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: pair(ruleKnown, hit.Key)})
-	return err
+	return errors.Join(err, takeErr)
 }
 
 // unblock notes that an account has been unblocked.
