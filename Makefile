@@ -50,7 +50,9 @@ bench: ## the benchmarks beside the code
 .PHONY: newest
 newest: ## the tests with the newest dependencies, go.mod untouched
 	@mkdir -p $(TOOLS); cp go.mod $(TOOLS)/newest.mod; cp go.sum $(TOOLS)/newest.sum
-	$(GO) get -modfile=$(TOOLS)/newest.mod -u -t ./...
+	@# One by one: a version that wants a newer Go than this one is left out, and said so.
+	@for m in $$($(GO) list -m -f '{{if not (or .Indirect .Main)}}{{.Path}}{{end}}' all); do \
+	  $(GO) get -modfile=$(TOOLS)/newest.mod $$m@latest || echo "left out: the newest $$m"; done
 	$(GO) test -race -modfile=$(TOOLS)/newest.mod ./...
 
 .PHONY: vuln

@@ -47,6 +47,6 @@
 // # When the store fails
 //
 // A shared store is put behind package resilient: while it does not answer,
-// this process counts by itself, and anew: in the window in which that happens
-// as many guesses may pass again, in each process. The guard is never open.
+// this process decides by what it has let through itself. The guard is never
+// open.
 package login

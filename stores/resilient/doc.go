@@ -17,12 +17,14 @@
 // request at a time, now and then, which finds out whether it is back. The
 // change is logged once, and reported to Config.OnChange.
 //
-// # What does not carry over
+// # What carries over
 //
-// Hits counted in the process are not added to the shared counters when the
-// store is back, and those in the store are not known in the process: a client
-// may use up to both quotas in the window in which the store goes or comes
-// back. What was charged in the process is given back there, and what was
-// charged in the store only while the store answers. A Reset forgets in both,
-// and returns an error where the store could not be told.
+// With InProcess, every decision is made in the process too, before the store
+// is asked: its counters know of all that the process has let through, so that
+// a store that goes away, or does not answer a burst in time, gives nobody
+// another quota in this process. Hits that were counted in the process alone are
+// not added to the shared counters when the store is back: a client may then use
+// what these have left. What was charged is given back where it was, in the
+// store only while that answers. A Reset forgets in both, and returns an error
+// where the store could not be told.
 package resilient

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -21,6 +22,8 @@ type Store struct {
 	config  Config
 	circuit *circuit
 	local   *core.Memory // counts for InProcess
+	now     func() int64 // its clock, in microseconds
+	offset  atomic.Int64 // by how much that is ahead of the store's
 	runner  *intime.Runner
 }
 
@@ -40,7 +43,8 @@ func New(store core.Store, c Config) (*Store, error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, runner: intime.New(c.Timeout)}, nil
+	now := func() int64 { return c.Clock().UnixMicro() }
+	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, now: now, runner: intime.New(c.Timeout)}, nil
 }
 
 // Up says whether the store is being asked: false while requests are decided
@@ -110,17 +114,49 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 
 // Take implements [core.Bound].
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
-	err := b.ask(ctx, batch, core.Bound.Take)
-	if err == nil || !answerable(ctx, err) {
+	done, err := b.circuit.allow()
+	if err != nil {
+		return b.meanwhile(ctx, batch, nil, err)
+	}
+	// What this process would say is found out, and charged, before: so that
+	// its counters know of all that it has let through, and of a burst that the
+	// store does not answer in time no more passes than of any other.
+	var own *mirror
+	if b.config.Meanwhile == InProcess {
+		own = newMirror(batch)
+		defer own.free()
+		if err := b.local.Take(ctx, &own.batch); err != nil {
+			own = nil
+		}
+	}
+	err = b.do(ctx, batch, core.Bound.Take, done)
+	switch {
+	case err == nil:
+		b.offset.Store(b.now() - at(batch))
+		if own != nil && own.charged() && !batch.Allowed {
+			return b.local.Refund(ctx, &own.batch)
+		}
+		return nil
+	case answerable(ctx, err):
+		return b.meanwhile(ctx, batch, own, err)
+	default:
 		return err
 	}
+}
+
+// meanwhile decides without the store. own is what this process has said
+// already, nil where it has not been asked.
+func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, cause error) error {
 	batch.Degraded = true
-	switch b.config.Meanwhile {
-	case Open:
+	switch {
+	case b.config.Meanwhile == Open:
 		b.admit(batch)
 		return nil
-	case Closed:
-		return err
+	case b.config.Meanwhile == Closed:
+		return cause
+	case own != nil:
+		own.copyTo(batch)
+		return nil
 	default:
 		return b.local.Take(ctx, batch)
 	}
@@ -129,7 +165,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 // admit fills in results as if nothing had been taken.
 func (b *bound) admit(batch *core.Batch) {
 	batch.Allowed = true
-	now := b.config.Clock().UnixMicro()
+	now := b.now()
 	for i := range batch.Items {
 		it := &batch.Items[i]
 		it.At = now
@@ -144,14 +180,37 @@ func (b *bound) admit(batch *core.Batch) {
 
 // Refund implements [core.Bound].
 func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
-	switch {
-	case !batch.Degraded:
-		return b.ask(ctx, batch, core.Bound.Refund)
-	case b.config.Meanwhile == InProcess:
-		return b.local.Refund(ctx, batch)
-	default:
+	if batch.Degraded {
+		if b.config.Meanwhile == InProcess {
+			return b.local.Refund(ctx, batch)
+		}
 		return nil // was never charged
 	}
+	err := b.ask(ctx, batch, core.Bound.Refund)
+	if b.config.Meanwhile == InProcess {
+		own := newMirror(batch)
+		defer own.free()
+		now, offset := b.now(), b.offset.Load()
+		for i := range own.items {
+			it := &own.items[i]
+			it.At = min(now, it.At+offset+clockSlack.Microseconds())
+		}
+		err = errors.Join(err, b.local.Refund(ctx, &own.batch))
+	}
+	return err
+}
+
+// clockSlack is added to the estimate of when a hit of the store's was charged
+// in this process. Too early an estimate might lie before the window that the
+// hit has opened; too late a one only leaves a hit counted here.
+const clockSlack = 200 * time.Millisecond
+
+// at is the time of a decision by the store's clock.
+func at(batch *core.Batch) int64 {
+	if len(batch.Items) == 0 {
+		return 0
+	}
+	return batch.Items[0].At
 }
 
 // Reset implements [core.Bound].
@@ -166,7 +225,12 @@ func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error 
 	if err != nil {
 		return err
 	}
-	if err = b.runner.Do(ctx, b.inner, batch, op); err != nil {
+	return b.do(ctx, batch, op, done)
+}
+
+func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, done func(err error, trouble bool)) error {
+	err := b.runner.Do(ctx, b.inner, batch, op)
+	if err != nil {
 		err = fmt.Errorf("resilient: %w", err)
 	}
 	done(err, ctx.Err() == nil && trouble(err))
