@@ -1,0 +1,104 @@
+package intime
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func batch() *core.Batch {
+	return &core.Batch{Items: []core.Item{
+		{Key: []byte("a"), Cost: 1, Results: make([]core.Result, 2)},
+		{Key: []byte("bc"), Cost: 2, Results: make([]core.Result, 1)},
+	}}
+}
+
+func TestAnAnswerInTime(t *testing.T) {
+	b := batch()
+	err := New(time.Second).Do(t.Context(), nil, b, func(_ core.Bound, _ context.Context, own *core.Batch) error {
+		if own == b || &own.Items[0] == &b.Items[0] || string(own.Items[0].Key) != "a" || string(own.Items[1].Key) != "bc" || own.Items[1].Cost != 2 {
+			t.Errorf("the operation works on %+v", own)
+		}
+		own.Allowed, own.Items[1].At = true, 7
+		own.Items[0].Results[1].Remaining, own.Items[1].Results[0].Remaining = 5, 6
+		return nil
+	})
+	if err != nil || !b.Allowed || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// CASES 142: who waits is let go in time, and what comes later changes nothing
+// of theirs.
+func TestNoAnswerInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, late := batch(), make(chan struct{})
+		ended := false
+		start := time.Now()
+		err := New(100*time.Millisecond).Do(t.Context(), nil, b, func(_ core.Bound, _ context.Context, own *core.Batch) error {
+			<-late
+			own.Allowed, own.Items[0].Results[0].Remaining, ended = true, 9, true
+			return nil
+		})
+		if !errors.Is(err, ErrTimeout) || time.Since(start) != 100*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		close(late)
+		synctest.Wait()
+		if !ended || b.Allowed || b.Items[0].Results[0].Remaining != 0 {
+			t.Errorf("ended %v, %+v", ended, b)
+		}
+	})
+}
+
+func TestACallerThatHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone, late := errors.New("gone"), make(chan struct{})
+		cancel(gone)
+		err := New(time.Hour).Do(ctx, nil, batch(), func(core.Bound, context.Context, *core.Batch) error {
+			<-late
+			return nil
+		})
+		if !errors.Is(err, gone) {
+			t.Error(err)
+		}
+		close(late)
+		synctest.Wait()
+	})
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	err := New(time.Hour).Do(t.Context(), nil, batch(), func(core.Bound, context.Context, *core.Batch) error { panic("fault") })
+	if err == nil || !strings.Contains(err.Error(), "fault") {
+		t.Error(err)
+	}
+}
+
+// What hangs is bounded, and there is room again when it has ended.
+func TestTooManyUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, late := New(time.Millisecond), make(chan struct{})
+		hang := func(core.Bound, context.Context, *core.Batch) error {
+			<-late
+			return nil
+		}
+		for range maxRunning {
+			go func() { _ = r.Do(t.Context(), nil, batch(), hang) }()
+		}
+		synctest.Wait()
+		if err := r.Do(t.Context(), nil, batch(), hang); !errors.Is(err, ErrBusy) {
+			t.Error(err)
+		}
+		close(late)
+		synctest.Wait()
+		if err := r.Do(t.Context(), nil, batch(), hang); err != nil {
+			t.Error(err)
+		}
+	})
+}
