@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/freeport"
 )
 
 // Server is a running memcached.
@@ -40,7 +42,7 @@ func Start(t testing.TB, options ...string) *Server {
 	}
 	last := ""
 	for range 10 { // somebody else may take the port meanwhile
-		s := &Server{Addr: freeAddr(t), t: t}
+		s := &Server{Addr: freeport.Addr(t, 1<<16), t: t}
 		_, port, _ := net.SplitHostPort(s.Addr)
 		s.args = append([]string{path, "-l", "127.0.0.1", "-p", port, "-U", "0"}, options...)
 		if os.Geteuid() == 0 {
@@ -55,16 +57,6 @@ func Start(t testing.TB, options ...string) *Server {
 	}
 	t.Fatalf("memcached does not answer at %s", last)
 	return nil
-}
-
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // only its address is wanted
-	return l.Addr().String()
 }
 
 // run starts the process and waits until it answers.

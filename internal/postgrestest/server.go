@@ -7,7 +7,6 @@
 package postgrestest
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/freeport"
 )
 
 // Server is a running PostgreSQL.
@@ -52,7 +53,7 @@ func Start(t testing.TB) *Server {
 	}
 	defer log.Close() //nolint:errcheck // the server has it
 	for range 10 {    // somebody else may take the port meanwhile
-		s := &Server{Addr: freeAddr(t)}
+		s := &Server{Addr: freeport.Addr(t, 1<<16)}
 		host, port, _ := net.SplitHostPort(s.Addr)
 		s.URL = fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", s.Addr)
 		s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-h", host, "-p", port, "-k", dir, "-F") //nolint:noctx // it ends with the test, by Cleanup
@@ -122,16 +123,6 @@ func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
 		t.Fatal(err)
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-}
-
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // only its address is wanted
-	return l.Addr().String()
 }
 
 // answers waits until the server takes connections.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/freeport"
 )
 
 // Server is a running redis-server.
@@ -37,7 +39,8 @@ func start(t testing.TB, config string, options []string) *Server {
 	path := executable(t)
 	var last string
 	for range 10 { // somebody else may take the port meanwhile
-		s := &Server{Addr: freeAddr(t), Dir: t.TempDir(), t: t}
+		// Below 55000, so that a cluster's bus has a port too, 10000 above.
+		s := &Server{Addr: freeport.Addr(t, 55_000), Dir: t.TempDir(), t: t}
 		_, port, _ := net.SplitHostPort(s.Addr)
 		var args []string
 		if config != "" {
@@ -79,25 +82,6 @@ func executable(t testing.TB) string {
 		t.Fatal(missing)
 	}
 	t.Skip(missing)
-	return ""
-}
-
-// freeAddr returns an address that nobody listens at. The port is below 55000,
-// so that a cluster's bus has one too, 10000 above.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().(*net.TCPAddr)
-		_ = l.Close()
-		if addr.Port < 55000 {
-			return addr.String()
-		}
-	}
-	t.Fatal("no free port below 55000")
 	return ""
 }
 
