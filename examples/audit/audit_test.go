@@ -2,17 +2,22 @@ package main
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
+	"unsafe"
 
 	"go.uber.org/goleak"
+
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,6 +40,7 @@ func serve(t *testing.T, j *Journal) *httptest.Server {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(app)
+	s.Client().Timeout = 20 * time.Second // a request that is held up fails its test
 	t.Cleanup(s.Close)
 	return s
 }
@@ -56,6 +62,18 @@ func get(t *testing.T, s *httptest.Server, path, agent string) (int, string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(body)
+}
+
+// refuse asks eight times, and sees each answered as if there were no audit log:
+// five let through, three refused.
+func refuse(t *testing.T, s *httptest.Server, agent string) {
+	t.Helper()
+	for i := range 8 {
+		status, _ := get(t, s, "/api", agent)
+		if want := map[bool]int{true: 200, false: 429}[i < 5]; status != want {
+			t.Fatalf("request %d: status %d, want %d", i, status, want)
+		}
+	}
 }
 
 // waitFor waits for what the writer does.
@@ -87,12 +105,7 @@ func TestRefusedRequestsAreListed(t *testing.T) {
 	j, _ := open(t, 100)
 	s := serve(t, j)
 	const hostile = `<script>alert(1)</script>'); DROP TABLE refused; --`
-	for i := range 8 {
-		status, _ := get(t, s, "/api", hostile)
-		if want := map[bool]int{true: 200, false: 429}[i < 5]; status != want {
-			t.Fatalf("request %d: status %d, want %d", i, status, want)
-		}
-	}
+	refuse(t, s, hostile)
 	waitFor(t, func() bool { return count(t, j) == 3 })
 	status, body := get(t, s, "/audit", "browser")
 	if status != http.StatusOK || strings.Count(body, "&lt;script&gt;alert(1)") != 3 || strings.Contains(body, "<script>") {
@@ -102,6 +115,24 @@ func TestRefusedRequestsAreListed(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// CASES 94: whichever field it comes through, hostile text stays text.
+func TestHostileTextIsShownAsText(t *testing.T) {
+	j, _ := open(t, 100)
+	s := serve(t, j)
+	const hostile = `"'><script>alert(1)</script>{{.Lost}}'); DROP TABLE refused; --` + "\xff"
+	j.Write(Entry{
+		At: time.Now(), Method: hostile, Route: hostile, Client: hostile, UserAgent: hostile,
+		Limiter: hostile, Rule: hostile, Limit: hostile, Counter: hostile, Reason: hostile,
+	})
+	waitFor(t, func() bool { return count(t, j) == 1 })
+	status, body := get(t, s, "/audit", "browser")
+	const shown = `&#34;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{.Lost}}&#39;); DROP TABLE refused; --`
+	// Nine fields of the entry, and two of its rule's total.
+	if status != http.StatusOK || strings.Count(body, shown) != 11 || strings.Contains(body, "<script") || !utf8.ValidString(body) {
+		t.Errorf("status %d, page:\n%s", status, body)
 	}
 }
 
@@ -116,134 +147,58 @@ func TestWhatAClientWritesIsBounded(t *testing.T) {
 	if err != nil || len(entries) != 1 || len(entries[0].UserAgent) != maxUserAgent {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
-}
-
-// A database that is locked costs entries, and no request any time.
-func TestALockedDatabaseHoldsUpNobody(t *testing.T) {
-	j, file := open(t, 100_000)
-	other, err := sql.Open("sqlite", "file:"+file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close() //nolint:errcheck // of no interest any more
-	lock, err := other.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lock.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, j)
-	for range 8 {
-		get(t, s, "/api", "x") // comes back, or the test would hang
-	}
-	const many = 3 * (queueLength + batchLength)
-	for range many {
-		j.Write(Entry{At: time.Now()})
-	}
-	if j.Lost() == 0 {
-		t.Error("more are waiting than there is room for")
-	}
-	if _, err := lock.ExecContext(t.Context(), "ROLLBACK"); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, func() bool { return count(t, j)+j.Lost() == many+3 })
-	if count(t, j) == 0 {
-		t.Error("nothing was written after the lock")
-	}
-	_, body := get(t, s, "/audit", "browser")
-	if !strings.Contains(body, "more could not be kept") {
-		t.Error("the page does not say what was lost")
+	long := strings.Repeat("x", 10_000)
+	for _, most := range []int{5, len(long), len(long) + 1} {
+		if part := cut(long, most); unsafe.StringData(part) == unsafe.StringData(long) {
+			t.Errorf("cut to %d: the entry keeps the whole header in memory", most)
+		}
 	}
 }
 
-func TestTheOldestAreDropped(t *testing.T) {
-	j, _ := open(t, 10)
-	for i := range 500 {
-		j.Write(Entry{At: time.UnixMicro(int64(i)), Rule: "r"})
-	}
-	waitFor(t, func() bool {
-		newest, err := j.Newest(t.Context(), 1)
-		return err == nil && len(newest) == 1 && newest[0].At.UnixMicro() == 499
-	})
-	if n := count(t, j); n != 10 {
-		t.Errorf("%d entries are kept, want 10", n)
-	}
-}
-
-func TestCloseWritesWhatIsWaiting(t *testing.T) {
-	j, file := open(t, 100_000)
-	var wg sync.WaitGroup
-	for range 10 {
-		wg.Go(func() {
-			for range 50 {
-				j.Write(Entry{At: time.Now()})
-			}
-		})
-	}
-	wg.Wait()
-	if err := j.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(t.Context()); err != nil {
-		t.Errorf("closing again: %v", err)
-	}
-	j.Write(Entry{}) // does nothing
-	again, err := OpenJournal(file, 100_000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close(context.Background()) //nolint:errcheck // of no interest any more
-	if n := count(t, again); n+j.Lost() != 501 || n < 500-j.Lost() || n == 0 {
-		t.Errorf("%d entries written, %d lost, of 501", n, j.Lost())
-	}
-}
-
-// A deadline that has passed ends Close all the same.
-func TestCloseEndsWithItsContext(t *testing.T) {
-	j, file := open(t, 100)
-	other, err := sql.Open("sqlite", "file:"+file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close() //nolint:errcheck // of no interest any more
-	lock, err := other.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lock.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
-		t.Fatal(err)
-	}
-	j.Write(Entry{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := j.Close(ctx); err == nil {
-		t.Error("no error")
-	}
-	_, _ = lock.ExecContext(t.Context(), "ROLLBACK")
-	<-j.done
-}
-
-func TestAClosedJournalShowsNoDetails(t *testing.T) {
+// A limiter that cannot decide refuses too, and no limit is named then.
+func TestRefusalsOfNoLimitAreListed(t *testing.T) {
 	j, _ := open(t, 100)
-	s := serve(t, j)
-	if err := j.Close(t.Context()); err != nil {
+	limiter, err := core.New(core.Config{
+		Name: "api",
+		Rules: []core.Rule{{
+			Name:   "ip",
+			Key:    keyfuncs.Func(func(core.Request) (string, error) { return "", errors.New("the directory is down") }),
+			Limits: []core.Limit{core.PerMinute(5)},
+		}},
+		Hooks: auditHooks{journal: j},
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := get(t, s, "/audit", "browser")
-	if status != http.StatusServiceUnavailable || strings.Contains(body, "sql") {
-		t.Errorf("status %d, %q", status, body)
+	s := httptest.NewServer(httplimit.Middleware(limiter)(http.NotFoundHandler()))
+	defer s.Close()
+	if status, _ := get(t, s, "/", "x"); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d", status)
 	}
-	if status, _ := get(t, s, "/api", "x"); status != http.StatusOK {
-		t.Errorf("/api: %d", status)
+	waitFor(t, func() bool { return count(t, j) == 1 })
+	entries, err := j.Newest(t.Context(), 1)
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	if e := entries[0]; e.Limit != "" || e.Counter != "" || e.Reason != "failed" || e.Client != "127.0.0.1" {
+		t.Errorf("%+v", e)
 	}
 }
 
-func TestWrongOptionsAreNamed(t *testing.T) {
-	if _, err := OpenJournal(filepath.Join(t.TempDir(), "a.db"), 0); err == nil || !strings.Contains(err.Error(), "keep: 0") {
-		t.Error(err)
+// A wait that never ends is not shown as three hundred years.
+func TestWaits(t *testing.T) {
+	j, _ := open(t, 100)
+	for wait, want := range map[time.Duration]string{core.Never: "never", 1500 * time.Millisecond: "1.5s"} {
+		j.Write(Entry{At: time.Now(), Rule: want, RetryAfter: wait})
 	}
-	if _, err := OpenJournal(filepath.Join(t.TempDir(), "no", "such", "folder.db"), 1); err == nil || !strings.Contains(err.Error(), "folder.db") {
-		t.Error(err)
+	waitFor(t, func() bool { return count(t, j) == 2 })
+	entries, err := j.Newest(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Wait() != e.Rule {
+			t.Errorf("%v is shown as %q, want %q", e.RetryAfter, e.Wait(), e.Rule)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type Journal struct {
 	queue   chan Entry
 	lost    atomic.Int64
 	done    chan struct{} // closed when the writer has ended
+	failed  error         // of the last batch; read once done is closed
 	closing sync.RWMutex
 	closed  bool
 }
@@ -46,6 +48,9 @@ type Journal struct {
 const (
 	queueLength = 1024 // entries that wait for the writer
 	batchLength = 256  // entries in one transaction
+	// dropLength is how many old entries a transaction drops: more than it
+	// adds, so that too many become fewer, and so few that it ends in time.
+	dropLength = 4 * batchLength
 	// writeTimeout is how long the writer waits for the database.
 	writeTimeout = 2 * time.Second
 )
@@ -59,12 +64,15 @@ const schema = `CREATE TABLE IF NOT EXISTS refused (
 )`
 
 // OpenJournal opens the database file, made where there is none, and starts the
-// writer. keep is the most entries that are kept, 1 or more.
+// writer. keep is the most entries that are kept, 1 or more. A file that has
+// more from earlier loses the oldest bit by bit, with each batch that is written.
 func OpenJournal(file string, keep int) (*Journal, error) {
 	if keep < 1 {
 		return nil, fmt.Errorf("keep: %d: must be 1 or more", keep)
 	}
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)")
+	// Escaped: a ? or # of the name would end it, and open another file.
+	name := (&url.URL{Path: file}).EscapedPath()
+	db, err := sql.Open("sqlite", "file:"+name+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +103,9 @@ func (j *Journal) Write(e Entry) {
 // Lost returns how many entries have not been kept.
 func (j *Journal) Lost() int64 { return j.lost.Load() }
 
-// Close writes what is waiting, until ctx ends, and closes the database.
+// Close writes what is waiting, until ctx ends, and closes the database. Its
+// error tells where the last entries could not be kept. Where ctx ends first,
+// the writer ends on its own soon after: the closed database refuses it.
 // Closing again does nothing.
 func (j *Journal) Close(ctx context.Context) error {
 	j.closing.Lock()
@@ -108,7 +118,11 @@ func (j *Journal) Close(ctx context.Context) error {
 	close(j.queue)
 	select {
 	case <-j.done:
-		return j.db.Close()
+		err := j.failed
+		if err != nil {
+			err = fmt.Errorf("audit: the last entries are lost: %w", err)
+		}
+		return errors.Join(err, j.db.Close())
 	case <-ctx.Done():
 		return errors.Join(fmt.Errorf("audit: what was waiting is lost: %w", ctx.Err()), j.db.Close())
 	}
@@ -117,7 +131,6 @@ func (j *Journal) Close(ctx context.Context) error {
 // write is the writer: it takes what is there, up to a batch, and writes it.
 func (j *Journal) write() {
 	defer close(j.done)
-	failing := false
 	for first := range j.queue {
 		batch := append(make([]Entry, 0, batchLength), first)
 	gather:
@@ -136,10 +149,13 @@ func (j *Journal) write() {
 		if err != nil {
 			j.lost.Add(int64(len(batch)))
 		}
-		if failing != (err != nil) { // once for each change, not for each request
-			failing = err != nil
-			slog.Warn("the audit log", "works", !failing, "error", err)
+		switch { // once for each change, not for each batch
+		case err != nil && j.failed == nil:
+			slog.Warn("the audit log cannot be written", "error", err)
+		case err == nil && j.failed != nil:
+			slog.Info("the audit log is written again", "lost", j.Lost())
 		}
+		j.failed = err
 	}
 }
 
@@ -159,17 +175,19 @@ func (j *Journal) store(batch []Entry) error {
 		return err
 	}
 	defer insert.Close() //nolint:errcheck // ends with the transaction
+	// What is no UTF-8 would be kept as bytes that nobody can show.
+	text := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 	for _, e := range batch {
-		// What is no UTF-8 would be kept as bytes that nobody can show.
-		text := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-		if _, err := insert.ExecContext(ctx, e.At.UnixMicro(), text(e.Method), text(e.Route), e.Client, text(e.UserAgent),
-			e.Limiter, e.Rule, e.Limit, e.Counter, e.Reason, e.RetryAfter.Microseconds()); err != nil {
+		if _, err := insert.ExecContext(ctx, e.At.UnixMicro(), text(e.Method), text(e.Route), text(e.Client), text(e.UserAgent),
+			text(e.Limiter), text(e.Rule), text(e.Limit), text(e.Counter), text(e.Reason), e.RetryAfter.Microseconds()); err != nil {
 			return err
 		}
 	}
 	// Identifiers ascend without gaps that matter: those below the newest
 	// minus keep are the oldest.
-	if _, err := tx.ExecContext(ctx, `DELETE FROM refused WHERE id <= (SELECT max(id) FROM refused) - ?`, j.keep); err != nil {
+	const drop = `DELETE FROM refused WHERE id IN (
+		SELECT id FROM refused WHERE id <= (SELECT max(id) FROM refused) - ? ORDER BY id LIMIT ?)`
+	if _, err := tx.ExecContext(ctx, drop, j.keep, dropLength); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,16 +32,21 @@ func main() {
 	file := flag.String("db", "audit.db", "SQLite database file")
 	keep := flag.Int("keep", 10_000, "the most refused requests that are kept")
 	flag.Parse()
-	if err := run(*addr, *file, *keep); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
+	if err == nil {
+		err = run(ctx, listener, *file, *keep)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run serves until the program is told to stop, and then writes what is left.
-func run(addr, file string, keep int) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+// run serves until ctx ends, and then writes what is left. It closes listener.
+func run(ctx context.Context, listener net.Listener, file string, keep int) (err error) {
+	defer listener.Close() //nolint:errcheck // the server has closed it, where there was one
 	journal, err := OpenJournal(file, keep)
 	if err != nil {
 		return err
@@ -54,10 +60,6 @@ func run(addr, file string, keep int) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
 	slog.Info("listening", "url", "http://"+listener.Addr().String())
 	server := &http.Server{Handler: app, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
@@ -66,7 +68,6 @@ func run(addr, file string, keep int) (err error) {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
-		stop()
 	}
 	grace, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -114,10 +115,12 @@ func entryOf(r core.Request, d core.Decision) Entry {
 		Client:     r.RemoteAddr(),
 		Limiter:    d.Limiter,
 		Rule:       d.Rule,
-		Limit:      d.Limit.String(),
 		Counter:    d.StoredKey(),
 		Reason:     d.Reason.String(),
 		RetryAfter: d.RetryAfter,
+	}
+	if d.Rule != "" { // else no limit applied: the limiter could not decide
+		e.Limit = d.Limit.String()
 	}
 	if host, _, err := net.SplitHostPort(e.Client); err == nil {
 		e.Client = host
@@ -128,10 +131,7 @@ func entryOf(r core.Request, d core.Decision) Entry {
 	return e
 }
 
-// cut bounds what a client can make us keep.
-func cut(s string, most int) string {
-	if len(s) > most {
-		return s[:most]
-	}
-	return s
-}
+// cut bounds what a client can make us keep. It copies: a part of a string
+// keeps the whole of it in memory, here a megabyte of header in each entry that
+// waits.
+func cut(s string, most int) string { return strings.Clone(s[:min(len(s), most)]) }

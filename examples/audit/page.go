@@ -6,12 +6,24 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 //go:embed page.html
 var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
+
+// Wait is RetryAfter in words.
+func (e Entry) Wait() string {
+	// The database has whole microseconds, which core.Never is not.
+	if e.RetryAfter >= core.Never.Truncate(time.Microsecond) {
+		return "never"
+	}
+	return e.RetryAfter.String()
+}
 
 // auditPage lists the newest entries. A real application shows it to its
 // operators alone.

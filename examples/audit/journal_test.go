@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// lock keeps everybody else from writing to the file, until unlock.
+func lock(t *testing.T, file string) (unlock func()) {
+	t.Helper()
+	other, err := sql.Open("sqlite", "file:"+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	conn, err := other.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+}
+
+func TestTheOldestAreDropped(t *testing.T) {
+	j, _ := open(t, 10)
+	for i := range 500 {
+		j.Write(Entry{At: time.UnixMicro(int64(i)), Rule: "r"})
+	}
+	waitFor(t, func() bool {
+		newest, err := j.Newest(t.Context(), 1)
+		return err == nil && len(newest) == 1 && newest[0].At.UnixMicro() == 499
+	})
+	if n := count(t, j); n != 10 {
+		t.Errorf("%d entries are kept, want 10", n)
+	}
+}
+
+// A file with far more entries than are to be kept is not cleared at a stroke,
+// which could take longer than the writer waits.
+func TestAFileWithTooManyEntriesShrinksBitByBit(t *testing.T) {
+	const before, keep = 3*dropLength + 100, 100
+	_, file := open(t, before)
+	j, err := OpenJournal(file, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close(context.Background()) //nolint:errcheck // of no interest any more
+	if _, err := j.db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < ?)
+		INSERT INTO refused SELECT i, i, '', '', '', '', '', '', '', '', '', 0 FROM n`, before); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{before + 1 - dropLength, before + 2 - 2*dropLength, before + 3 - 3*dropLength, keep, keep} {
+		if err := j.store([]Entry{{At: time.UnixMicro(int64(before + 1 + i))}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, j); n != want {
+			t.Errorf("after %d batches: %d entries, want %d", i+1, n, want)
+		}
+	}
+	entries, err := j.Newest(t.Context(), before)
+	if err != nil || len(entries) != keep || entries[0].At.UnixMicro() != before+5 || entries[keep-1].At.UnixMicro() != before+5-keep+1 {
+		t.Errorf("not the newest are kept: %d, %v", len(entries), err)
+	}
+}
+
+// Every entry is written or counted as lost, also of those who write while
+// somebody closes.
+func TestCloseWritesWhatIsWaiting(t *testing.T) {
+	j, file := open(t, 100_000)
+	for range 500 {
+		j.Write(Entry{At: time.Now()})
+	}
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			for range 50 {
+				j.Write(Entry{At: time.Now()})
+			}
+		})
+	}
+	if err := j.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if err := j.Close(t.Context()); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+	again, err := OpenJournal(file, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close(context.Background()) //nolint:errcheck // of no interest any more
+	if n := count(t, again); n+j.Lost() != 1000 || n < 500 {
+		t.Errorf("%d entries written, %d lost, of 1000, the first 500 long before", n, j.Lost())
+	}
+}
+
+// A deadline that has passed ends Close all the same.
+func TestCloseEndsWithItsContext(t *testing.T) {
+	j, file := open(t, 100)
+	unlock := lock(t, file)
+	j.Write(Entry{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.Close(ctx); err == nil {
+		t.Error("no error")
+	}
+	unlock()
+	<-j.done
+}
+
+// Close does not say that all is well where the last entries are lost.
+func TestCloseTellsWhatItCouldNotWrite(t *testing.T) {
+	j, _ := open(t, 100)
+	if _, err := j.db.ExecContext(t.Context(), "DROP TABLE refused"); err != nil {
+		t.Fatal(err)
+	}
+	j.Write(Entry{})
+	if err := j.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "lost") || j.Lost() != 1 {
+		t.Errorf("error %v, %d lost", err, j.Lost())
+	}
+}
+
+// A name is a name, whatever it means in a URI.
+func TestFileNames(t *testing.T) {
+	for _, name := range []string{"a b.db", "a?mode=memory", "a#b.db", "a%41.db", "ä&+;.db"} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), name)
+			j, err := OpenJournal(file, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWrongOptionsAreNamed(t *testing.T) {
+	if _, err := OpenJournal(filepath.Join(t.TempDir(), "a.db"), 0); err == nil || !strings.Contains(err.Error(), "keep: 0") {
+		t.Error(err)
+	}
+	if _, err := OpenJournal(filepath.Join(t.TempDir(), "no", "such", "folder.db"), 1); err == nil || !strings.Contains(err.Error(), "folder.db") {
+		t.Error(err)
+	}
+}
