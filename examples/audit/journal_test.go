@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,13 +68,15 @@ func TestAFileWithTooManyEntriesShrinksBitByBit(t *testing.T) {
 		if err := j.store([]Entry{{At: time.UnixMicro(int64(before + 1 + i))}}); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, j); n != want {
-			t.Errorf("after %d batches: %d entries, want %d", i+1, n, want)
+		entries, err := j.Newest(t.Context(), before)
+		if err != nil || int64(len(entries)) != want {
+			t.Fatalf("after %d batches: %d entries, %v, want %d", i+1, len(entries), err, want)
 		}
-	}
-	entries, err := j.Newest(t.Context(), before)
-	if err != nil || len(entries) != keep || entries[0].At.UnixMicro() != before+5 || entries[keep-1].At.UnixMicro() != before+5-keep+1 {
-		t.Errorf("not the newest are kept: %d, %v", len(entries), err)
+		// Those that are left are the newest, without a gap.
+		newest := int64(before + 1 + i)
+		if first, last := entries[0].At.UnixMicro(), entries[want-1].At.UnixMicro(); first != newest || last != newest-want+1 {
+			t.Errorf("after %d batches: entries %d to %d, want %d to %d", i+1, last, first, newest-want+1, newest)
+		}
 	}
 }
 
@@ -116,8 +119,8 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 	j.Write(Entry{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := j.Close(ctx); err == nil {
-		t.Error("no error")
+	if err := j.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
 	}
 	unlock()
 	<-j.done

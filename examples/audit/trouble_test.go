@@ -15,6 +15,11 @@ import (
 func TestAFullQueueHoldsUpNobody(t *testing.T) {
 	j := &Journal{queue: make(chan Entry, 2)}
 	s := serve(t, j)
+	t.Cleanup(func() { // lets go who waits all the same, or the server's end would wait for them
+		for len(j.queue) > 0 {
+			<-j.queue
+		}
+	})
 	refuse(t, s, "x")
 	if len(j.queue) != 2 || j.Lost() != 1 {
 		t.Errorf("%d wait and %d are lost, want 2 and 1", len(j.queue), j.Lost())
