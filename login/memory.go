@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -22,16 +24,21 @@ type memory struct {
 }
 
 const (
-	ruleKnown     = "known"
-	ruleUnblocked = "unblocked"
-	rulePardoned  = "pardoned"
-	ruleDenied    = "denied"
+	ruleKnown      = "known"
+	ruleUnblocked  = "unblocked"  // a hit for each unblocking that still lasts
+	ruleUnblocking = "unblocking" // the number of the last unblocking
+	rulePardoned   = "pardoned"
+	ruleDenied     = "denied"
 
 	// lookAgain is for how long a no is believed.
 	lookAgain = 5 * time.Second
 	// mostUnblocks is how often an account can be unblocked in the time that
 	// an unblocking lasts.
 	mostUnblocks = 1000
+	// numbersFor is how long unblockings are numbered on. It is much longer than
+	// one lasts, so that no number comes back while somebody still has been
+	// pardoned under it.
+	numbersFor = core.MaxWindow
 )
 
 func newMemory(c *Config, store core.Store) (*memory, error) {
@@ -44,7 +51,11 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	m.limiter, err = core.New(core.Config{
 		Name:  c.Name + "-memory",
 		Store: store,
-		Rules: []core.Rule{once(ruleKnown, 1, c.KnownFor), once(ruleUnblocked, mostUnblocks, pardon), once(rulePardoned, 1, pardon)},
+		Rules: []core.Rule{
+			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbersFor),
+			// Each unblocking lasts its whole time, whatever was before it.
+			{Name: ruleUnblocked, Key: core.TakeOnly, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -64,25 +75,33 @@ func (c *Config) pardonFor() time.Duration {
 
 func (m *memory) close() error { return m.local.Close() }
 
-// yes says whether a counter has a hit. What cannot be found out is no.
-func (m *memory) yes(ctx context.Context, rule, key string) (hits int64) {
-	memo := core.Hit{Rule: ruleDenied, Key: pair(rule, key)}
+// hits returns how many hits the counters of a key have, those of the first
+// rule first. What cannot be found out is none, and so is, for a while, what was
+// none for the first rule.
+func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 {
+	found := make([]int64, len(rules))
+	memo := core.Hit{Rule: ruleDenied, Key: pair(rules[0], key)}
 	if d, err := m.denied.Peek(ctx, 1, memo); err == nil && !d.Allowed {
-		return 0
+		return found
 	}
-	d, err := m.limiter.Peek(ctx, 0, core.Hit{Rule: rule, Key: key})
-	if err == nil {
-		hits = d.Limit.Quota - d.Remaining
+	asked := make([]core.Hit, len(rules))
+	for i, rule := range rules {
+		asked[i] = core.Hit{Rule: rule, Key: key}
 	}
-	if hits == 0 {
+	if d, err := m.limiter.Peek(ctx, 0, asked...); err == nil {
+		for l := range d.Limits() {
+			found[slices.Index(rules, l.Rule)] = l.Limit.Quota - l.Remaining
+		}
+	}
+	if found[0] == 0 {
 		_, _ = m.denied.Take(ctx, 1, memo)
 	}
-	return hits
+	return found
 }
 
 // knows says whether the attempt's address has logged in to its account lately.
 func (m *memory) knows(a *attempt) bool {
-	return !m.config.ForgetAddresses && m.yes(a.Context(), ruleKnown, pair(a.address, a.account)) > 0
+	return !m.config.ForgetAddresses && m.hits(a.Context(), pair(a.address, a.account), ruleKnown)[0] > 0
 }
 
 // remember notes that the attempt's address has logged in to its account.
@@ -100,7 +119,7 @@ func (m *memory) remember(a *attempt) error {
 
 // unblock notes that an account has been unblocked.
 func (m *memory) unblock(ctx context.Context, account string) error {
-	d, err := m.limiter.Take(ctx, 1, core.Hit{Rule: ruleUnblocked, Key: account})
+	d, err := m.limiter.Take(ctx, 1, core.Hit{Rule: ruleUnblocked, Key: account}, core.Hit{Rule: ruleUnblocking, Key: account})
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("login: the account has been unblocked %d times in %v", mostUnblocks, m.config.pardonFor())
 	}
@@ -108,17 +127,35 @@ func (m *memory) unblock(ctx context.Context, account string) error {
 	return err
 }
 
+// pardonKey is the key under which an address is pardoned for an account, once
+// for each unblocking; ok says that the account has been unblocked lately.
+func (m *memory) pardonKey(ctx context.Context, address, account string) (key string, ok bool) {
+	found := m.hits(ctx, account, ruleUnblocked, ruleUnblocking)
+	return pair(strconv.FormatInt(found[1], 10), pair(address, account)), found[0] > 0
+}
+
 // pardoned forgets the failures of the attempt's address for its account, once
 // for each time that the account was unblocked, and says whether it has.
 func (m *memory) pardoned(a *attempt, limiter *core.Limiter) bool {
-	n := m.yes(a.Context(), ruleUnblocked, a.account)
-	if n == 0 {
+	key, ok := m.pardonKey(a.Context(), a.address, a.account)
+	if !ok {
 		return false
 	}
 	ctx := context.WithoutCancel(a.Context())
-	d, err := m.limiter.Take(ctx, 1, core.Hit{Rule: rulePardoned, Key: pair(fmt.Sprint(n), pair(a.address, a.account))})
+	d, err := m.limiter.Take(ctx, 1, core.Hit{Rule: rulePardoned, Key: key})
 	if err != nil || !d.Allowed {
 		return false
 	}
 	return limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: pair(a.address, a.account)}) == nil
+}
+
+// willPardon says whether the address's next attempt on the account will find
+// its failures forgotten.
+func (m *memory) willPardon(ctx context.Context, address, account string) (bool, error) {
+	key, ok := m.pardonKey(ctx, address, account)
+	if !ok {
+		return false, nil
+	}
+	d, err := m.limiter.Peek(ctx, 1, core.Hit{Rule: rulePardoned, Key: key})
+	return err == nil && d.Allowed, err
 }

@@ -3,7 +3,9 @@ package login
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -25,7 +27,8 @@ func (g *Guard) Unblock(ctx context.Context, username string) error {
 type Status struct {
 	// Address is the limit on the address's attempts.
 	Address core.LimitStatus
-	// AddressAccount is the limit on its failures for the account.
+	// AddressAccount is the limit on its failures for the account. Failures that
+	// Unblock has forgotten, or will when the address next tries, are not in it.
 	AddressAccount core.LimitStatus
 	// Account is the limit on the account's failures.
 	Account core.LimitStatus
@@ -37,8 +40,11 @@ type Status struct {
 }
 
 // Status looks how things stand with an account and a client's address, such
-// as "203.0.113.9", and changes nothing.
+// as "203.0.113.9", and changes nothing. What is no address is an error.
 func (g *Guard) Status(ctx context.Context, username, address string) (Status, error) {
+	if _, err := netip.ParseAddr(address); err != nil {
+		return Status{}, fmt.Errorf("login: the address of Status: %w", err)
+	}
 	account := g.config.Normalize(username)
 	key, err := g.config.ClientIP(nil, connection{ctx, net.JoinHostPort(address, "0")})
 	if err != nil {
@@ -46,6 +52,10 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	}
 	both := pair(string(key), account)
 	d, err := g.limiter.Peek(ctx, 1, core.Hit{Rule: ruleAddress, Key: string(key)}, core.Hit{Rule: rulePair, Key: both}, core.Hit{Rule: ruleAccount, Key: account})
+	if err != nil {
+		return Status{}, err
+	}
+	pardon, err := g.memory.willPardon(ctx, string(key), account)
 	if err != nil {
 		return Status{}, err
 	}
@@ -62,6 +72,9 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		case ruleAddress:
 			s.Address = l
 		case rulePair:
+			if pardon {
+				l = core.LimitStatus{Rule: l.Rule, Limit: l.Limit, Remaining: l.Limit.Quota}
+			}
 			s.AddressAccount = l
 		case ruleAccount:
 			s.Account = l

@@ -88,3 +88,52 @@ func TestRefusalsAreAlike(t *testing.T) {
 		t.Errorf("a refusal tells: %s", a)
 	}
 }
+
+// An unblocking lasts its whole time and forgets once for each address,
+// whenever other unblockings were.
+func TestUnblockingAgainAndAgain(t *testing.T) {
+	s := newSite(t, login.Config{AccountFailures: core.PerHour(100_000)})
+	ctx := context.Background()
+	lock := func() { // until the wait is the longest
+		for range 12 {
+			st, err := s.guard.Status(ctx, "alice", "203.0.113.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.clock.Advance(st.AddressAccount.RetryAfter)
+			many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
+		}
+		s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
+	}
+	unblock := func() {
+		t.Helper()
+		if err := s.guard.Unblock(ctx, "alice"); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || st.RetryAfter != 0 || st.AddressAccount.Remaining != 5 {
+			t.Errorf("after Unblock: %+v, %v", st, err)
+		}
+	}
+	// The second comes at any time after the first, and the address a while after that.
+	for _, after := range []time.Duration{0, time.Minute, 30 * time.Minute, 59 * time.Minute, 61 * time.Minute, 40 * 24 * time.Hour, 366 * 24 * time.Hour} {
+		for _, later := range []time.Duration{0, 2 * time.Minute, 58 * time.Minute} {
+			lock()
+			unblock()
+			s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+			s.clock.Advance(after)
+			lock()
+			unblock()
+			s.clock.Advance(min(later, 58*time.Minute))
+			s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+		}
+	}
+}
+
+func TestStatusOfNoAddress(t *testing.T) {
+	s := newSite(t, login.Config{})
+	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
+		if st, err := s.guard.Status(context.Background(), "alice", address); err == nil {
+			t.Errorf("%q: %+v", address, st)
+		}
+	}
+}
