@@ -92,39 +92,42 @@ func TestRefusalsAreAlike(t *testing.T) {
 // An unblocking lasts its whole time and forgets once for each address,
 // whenever other unblockings were.
 func TestUnblockingAgainAndAgain(t *testing.T) {
-	s := newSite(t, login.Config{AccountFailures: core.PerHour(100_000)})
+	failures := login.DefaultFailures
+	failures.Lockout = core.Lockout{First: time.Hour, Factor: 1}
 	ctx := context.Background()
-	lock := func() { // until the wait is the longest
-		for range 12 {
-			st, err := s.guard.Status(ctx, "alice", "203.0.113.1")
-			if err != nil {
-				t.Fatal(err)
+	for _, between := range []time.Duration{0, time.Minute, 59 * time.Minute, 61 * time.Minute, 2 * time.Hour, 366 * 24 * time.Hour} {
+		for _, later := range []time.Duration{0, 2 * time.Minute, 59 * time.Minute} {
+			s := newSite(t, login.Config{Failures: failures, AccountFailures: core.PerHour(100_000)})
+			fail := func(n int, want string) {
+				t.Helper()
+				s.want(many(n, func(int) int { return s.wrong("203.0.113.1", "alice") }), want)
 			}
-			s.clock.Advance(st.AddressAccount.RetryAfter)
-			many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
-		}
-		s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
-	}
-	unblock := func() {
-		t.Helper()
-		if err := s.guard.Unblock(ctx, "alice"); err != nil {
-			t.Fatal(err)
-		}
-		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || st.RetryAfter != 0 || st.AddressAccount.Remaining != 5 {
-			t.Errorf("after Unblock: %+v, %v", st, err)
-		}
-	}
-	// The second comes at any time after the first, and the address a while after that.
-	for _, after := range []time.Duration{0, time.Minute, 30 * time.Minute, 59 * time.Minute, 61 * time.Minute, 40 * 24 * time.Hour, 366 * 24 * time.Hour} {
-		for _, later := range []time.Duration{0, 2 * time.Minute, 58 * time.Minute} {
-			lock()
+			unblock := func() {
+				t.Helper()
+				if err := s.guard.Unblock(ctx, "alice"); err != nil {
+					t.Fatal(err)
+				}
+				if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || st.RetryAfter != 0 || st.AddressAccount.Remaining != 5 {
+					t.Errorf("after Unblock: %+v, %v", st, err)
+				}
+			}
+			fail(6, "map[401:5 429:1]")
 			unblock()
-			s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
-			s.clock.Advance(after)
-			lock()
+			s.clock.Advance(later) // while the first unblocking lasts, the address is pardoned,
+			fail(6, "map[401:5 429:1]")
+			s.clock.Advance(between) // then there is another
+			many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
 			unblock()
-			s.clock.Advance(min(later, 58*time.Minute))
-			s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+			s.clock.Advance(min(later, 50*time.Second)) // no other request asks meanwhile
+			fail(6, "map[401:5 429:1]")
+
+			s.clock.Advance(2 * time.Hour)
+			unblock() // of use to nobody
+			s.clock.Advance(between)
+			fail(5, "map[401:5]")
+			unblock()
+			s.clock.Advance(later)
+			fail(1, "map[401:1]")
 		}
 	}
 }
