@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -149,6 +150,10 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	if a.suspicion.Limit == 0 || a.suspicion.Failures < g.config.SuspiciousAfter {
 		return
 	}
+	if g.memory.knows(a) { // strangers' guesses are none of this client's
+		a.known, a.suspicion = true, Suspicion{}
+		return
+	}
 	a.suspicion.Suspicious, a.suspicion.Username = true, a.account
 	g.tell(a, Suspected, *d)
 	if g.config.OnSuspicion == nil {
@@ -183,17 +188,20 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// giveBack gives back an attempt that has not reached the handler.
+// giveBack gives back an attempt that has not reached the handler: all but the
+// address's part of it, or one address could ask OnSuspicion without end.
 func (g *Guard) giveBack(a *attempt, d core.Decision) {
-	if err := g.limiter.Refund(context.WithoutCancel(a.Context()), d); err != nil && !errors.Is(err, resilient.ErrDown) {
-		g.config.Log.Warn("login: an attempt could not be given back", "error", err)
-	}
+	g.limiter.Settle(a, d, core.Outcome{Status: http.StatusInternalServerError}) // neither a success nor a failure
 }
 
 // Deny implements [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note.(*attempt); ok && a.refusal != nil {
-		return *a.refusal
+		refusal := *a.refusal
+		if refusal.Status < 200 || refusal.Status > 599 {
+			refusal.Status = http.StatusTooManyRequests
+		}
+		return refusal
 	}
 	return g.limiter.Deny(r, d)
 }

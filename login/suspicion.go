@@ -27,8 +27,9 @@ type Verdict struct {
 	// client hangs up.
 	Delay time.Duration
 	// Refuse, where it is not nil, is what the client gets in place of the
-	// handler's answer, such as a page with a captcha; the attempt is not
-	// counted. OnSuspicion finds the captcha's answer in the request.
+	// handler's answer, such as a page with a captcha; the attempt counts for
+	// its address alone. A status that is none becomes 429. OnSuspicion finds
+	// the captcha's answer in the request.
 	Refuse *core.Denial
 }
 

@@ -70,6 +70,67 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
+// CASES 88: who is known is not asked for a captcha either while strangers are
+// not yet refused.
+func TestWhoIsKnownIsNotSuspected(t *testing.T) {
+	asked := 0
+	s := newSite(t, login.Config{
+		AccountFailures: core.PerHour(10), Secrets: [][]byte{secret},
+		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			asked++
+			return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
+		},
+	})
+	s.right(ip(50), "alice")
+	for i := range 6 {
+		s.wrong(ip(i), "alice")
+	}
+	if asked != 1 {
+		t.Fatalf("asked %d times about strangers, want 1", asked)
+	}
+	r := form(ip(50), "alice")
+	d := s.guard.Check(r)
+	if !d.Allowed || login.SuspicionOf(d) != (login.Suspicion{}) {
+		t.Errorf("a known address: %v, %+v", d, login.SuspicionOf(d))
+	}
+	s.guard.Settle(r, d, core.Outcome{Status: http.StatusOK})
+	s.want(many(1, func(int) int { return s.serve(s.withCookie(form(ip(60), "alice"), "alice"), 200) }), "map[200:1]")
+	if asked != 1 {
+		t.Errorf("asked %d times about who is known", asked-1)
+	}
+}
+
+// Whoever does not care about captchas is refused by the address's limit like
+// anybody else, and not by asking the hook each time.
+func TestOneAddressCannotAskOnSuspicionWithoutEnd(t *testing.T) {
+	for name, hook := range map[string]func() login.Verdict{
+		"a refusal": func() login.Verdict { return login.Verdict{Refuse: &core.Denial{}} }, // no status
+		"a panic":   func() login.Verdict { panic("hook") },
+	} {
+		asked := 0
+		s := newSite(t, login.Config{AccountFailures: core.PerHour(10), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			asked++
+			return hook()
+		}})
+		for i := range 5 {
+			s.wrong(ip(i), "alice")
+		}
+		got := many(100, func(int) (status int) {
+			defer func() { _ = recover() }()
+			return s.wrong("203.0.113.7", "alice")
+		})
+		if asked != 20 {
+			t.Errorf("%s: the hook was asked %d times by one address, want 20", name, asked)
+		}
+		if name == "a refusal" {
+			s.want(got, "map[429:100]")
+		}
+		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.7"); err != nil || st.AddressAccount.Remaining != 5 || st.Account.Remaining != 5 {
+			t.Errorf("%s has cost the account: %+v, %v", name, st, err)
+		}
+	}
+}
+
 func TestAPanicOfOnSuspicion(t *testing.T) {
 	panics := false
 	s := newSite(t, login.Config{AccountFailures: core.PerHour(4), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
