@@ -27,38 +27,42 @@ func Normalize(username string) string {
 }
 
 // BasicUser keys by the user of HTTP Basic authentication (RFC 7617), as a
-// further source of Config.Sources. Without such a header, or with one that
-// cannot be read, there is none; two of them are core.ErrBadRequest. Who logs in
-// so does it with every request: Config.Methods has to name the methods, such as
-// GET, and Config.Attempts to leave room for them.
+// further source of Config.Sources. Without such a header there is none. Two of
+// them, and one that cannot be read, are core.ErrBadRequest: what reads it more
+// leniently must not find a name where the guard takes another source's. Who
+// logs in so does it with every request: Config.Methods has to name the methods,
+// such as GET, and Config.Attempts to leave room for them.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
 		if len(lines) > 1 {
 			return dst, fmt.Errorf("%w: Authorization stands twice", core.ErrBadRequest)
 		}
-		if len(lines) == 0 {
+		if len(lines) == 0 || len(lines[0]) < len(basic) || !strings.EqualFold(lines[0][:len(basic)], basic) {
 			return dst, nil
 		}
-		scheme, credentials, _ := strings.Cut(lines[0], " ")
-		if !strings.EqualFold(scheme, "basic") {
-			return dst, nil
+		credentials, spaced := strings.CutPrefix(lines[0][len(basic):], " ")
+		if !spaced {
+			return dst, errBasic // Echo takes any character for the space
 		}
 		text, err := base64.StdEncoding.DecodeString(strings.TrimLeft(credentials, " "))
 		if err != nil {
-			return dst, nil //nolint:nilerr // such a header names nobody
+			return dst, errBasic
 		}
 		user, _, found := strings.Cut(string(text), ":")
 		if !found {
-			return dst, nil
+			return dst, errBasic
 		}
 		return append(dst, user...), nil
 	}
 }
 
+const basic = "basic" // the scheme, in any letter case
+
 var (
 	errNoUsername    = fmt.Errorf("%w: the username is missing, or cannot be read", core.ErrBadRequest)
 	errTwoUsernames  = fmt.Errorf("%w: two sources name different usernames", core.ErrBadRequest)
+	errBasic         = fmt.Errorf("%w: Authorization of the scheme Basic cannot be read", core.ErrBadRequest)
 	errOtherUsername = fmt.Errorf("%w: the username cannot be read", core.ErrBadRequest)
 )
 

@@ -72,6 +72,16 @@ func TestSourcesAndSpellings(t *testing.T) {
 			t.Errorf("%s: %d, want 400", name, got)
 		}
 	}
+	for _, authorization := range []string{"Basic\tYWxpY2U6eA==", "BasicXYWxpY2U6eA==", "Basic", "Basic YWxpY2U=", "bAsIc %%%"} {
+		if got := s.serve(post(urlencoded, "username=decoy", "Authorization", authorization), 401); got != http.StatusBadRequest {
+			t.Errorf("%q beside another name: %d, want 400", authorization, got)
+		}
+	}
+	for _, authorization := range []string{"Bearer x", "", "Bas", "Digest username=\"bob\""} {
+		if got := s.serve(post(urlencoded, "username=carol", "Authorization", authorization), 200); got != http.StatusOK {
+			t.Errorf("%q beside another name: %d, want 200", authorization, got)
+		}
+	}
 	c.AllowUnnamed = true
 	s = newSite(t, c)
 	s.want(many(7, func(int) int { return s.serve(post(urlencoded, "password=x"), 401) }), "map[401:5 429:2]")

@@ -248,18 +248,3 @@ func (c Config) filled() Config {
 	}
 	return c
 }
-
-// RedirectFails returns a Success for forms that answer with redirects: a
-// redirect to one of these locations, whatever its query, is a failure.
-func RedirectFails(locations ...string) func(o core.Outcome) bool {
-	return func(o core.Outcome) bool {
-		if o.Status >= 300 && o.Status < 400 && o.Header != nil {
-			for _, l := range locations {
-				if samePath(o.Header("Location"), l) {
-					return false
-				}
-			}
-		}
-		return o.Status < 400
-	}
-}

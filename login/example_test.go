@@ -102,3 +102,58 @@ func ExampleNormalize() {
 	fmt.Println(login.Normalize(" Alice ") == login.Normalize("ＡＬＩＣＥ"))
 	// Output: true
 }
+
+func ExampleBasicUser() {
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.SetBasicAuth("Alice", "secret")
+	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{http.MethodGet}}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	for range 6 {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, r)
+		fmt.Print(w.Code, " ")
+	}
+	// Output: 401 401 401 401 401 429
+}
+
+// A captcha for strangers once somebody guesses the passwords of an account.
+func ExampleVerdict() {
+	ask := &core.Denial{Status: http.StatusForbidden, Body: []byte("Are you human?")}
+	guard := core.Must(login.NewGuard(login.Config{
+		Field: "username", SuspiciousAfter: 2,
+		OnSuspicion: func(r core.Request, s login.Suspicion) login.Verdict {
+			if answer, _ := r.Query("captcha"); answer == "42" {
+				return login.Verdict{}
+			}
+			fmt.Println(s.Failures, "of", s.Limit)
+			return login.Verdict{Refuse: ask}
+		},
+	}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
+	for range 3 {
+		post(app, "guess")
+	}
+	// Output:
+	// 401
+	// 401
+	// 2 of 100
+	// 403
+}
+
+// An audit log that tells accounts and addresses apart, and names nobody.
+func ExampleEvent() {
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", OnEvent: func(e login.Event) {
+		fmt.Println(e.Kind, e.Rule, len(e.Account), e.Username == "")
+	}}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
+	post(app, "guess")
+	post(app, "correct+horse")
+	// Output:
+	// failed  32 true
+	// 401
+	// succeeded  32 true
+	// 200
+}

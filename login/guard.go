@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -242,15 +241,4 @@ func refuse(r core.Request, d core.Decision) core.Denial {
 		denial.Body = []byte(`{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`)
 	}
 	return denial
-}
-
-// samePath says that a Location leads to a path, whatever its query.
-func samePath(location, path string) bool {
-	location, _, _ = strings.Cut(location, "#")
-	location, _, _ = strings.Cut(location, "?")
-	if _, rest, found := strings.Cut(location, "://"); found {
-		_, location, _ = strings.Cut(rest, "/")
-		location = "/" + location
-	}
-	return location == path
 }
