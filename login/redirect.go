@@ -9,10 +9,9 @@ import (
 
 // RedirectFails returns a Success for forms that answer with redirects: a
 // redirect to one of these locations, such as "/login", is a failure, whatever
-// its query and host, and with or without a slash at the end. So is one without
-// a path, which leads back to where the form was sent, and one that cannot be
-// read. A relative one, such as "login?error=1", is taken to stand beside each of
-// the locations.
+// its query and host, and with or without a slash at the end. So is one that
+// cannot be read. A relative one, such as "login?error=1" or "?error=1", is taken
+// to be written by each of the locations.
 func RedirectFails(locations ...string) func(o core.Outcome) bool {
 	bases := make([]*url.URL, len(locations))
 	for i, l := range locations {
@@ -27,7 +26,7 @@ func RedirectFails(locations ...string) func(o core.Outcome) bool {
 			return o.Status < 400
 		}
 		to, err := url.Parse(strings.TrimSpace(o.Header("Location")))
-		if err != nil || to.Host == "" && to.Path == "" {
+		if err != nil {
 			return false
 		}
 		for _, base := range bases {
