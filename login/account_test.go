@@ -73,7 +73,7 @@ func TestSourcesAndSpellings(t *testing.T) {
 		}
 	}
 	for _, authorization := range []string{"Basic\tYWxpY2U6eA==", "BasicXYWxpY2U6eA==", "BasicYWxpY2U6eA==", "Basic", "Basic YWxpY2U=", "bAsIc %%%"} {
-		if got := s.serve(post(urlencoded, "username=decoy", "Authorization", authorization), 401); got != http.StatusBadRequest {
+		if got := s.serve(post(urlencoded, "username=alice", "Authorization", authorization), 401); got != http.StatusBadRequest {
 			t.Errorf("%q beside another name: %d, want 400", authorization, got)
 		}
 	}

@@ -72,7 +72,8 @@ type Config struct {
 	// behind resilient.New(Store, Resilience), unless it is one already.
 	Store core.Store
 	// Resilience says what happens while a shared Store does not answer.
-	// resilient.Open is refused.
+	// resilient.Open is refused, also of a Store that says of itself, by a method
+	// Meanwhile() resilient.Meanwhile, that it does so.
 	Resilience resilient.Config
 	// AllowEventual accepts a store that says of itself that it is eventually
 	// consistent: guesses through several instances then add up.
@@ -165,11 +166,13 @@ func (c *Config) check() error {
 	if c.Secrets != nil && len(c.Secrets) == 0 {
 		bad("Secrets", "none", "must be nil, or have one at least")
 	}
-	for field, d := range map[string]time.Duration{"CookieFor": c.CookieFor, "KnownFor": c.KnownFor} {
+	length := func(field string, d time.Duration) {
 		if d != 0 && (d < time.Second || d > core.MaxWindow) {
 			bad(field, d, "must be from 1s to 366 days")
 		}
 	}
+	length("CookieFor", c.CookieFor)
+	length("KnownFor", c.KnownFor)
 	if c.KnownFor != 0 && c.ForgetAddresses {
 		bad("KnownFor", c.KnownFor, "ForgetAddresses is set too")
 	}
@@ -186,6 +189,9 @@ func (c *Config) check() error {
 	}
 	if c.Resilience.Meanwhile == resilient.Open {
 		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "a login form is never open: choose InProcess or Closed")
+	}
+	if m, ok := c.Store.(interface{ Meanwhile() resilient.Meanwhile }); ok && m.Meanwhile() == resilient.Open {
+		bad("Store", fmt.Sprintf("%T", c.Store), "lets everything through while it does not answer: a login form is never open")
 	}
 	if err := c.checkCookie(); err != nil {
 		errs = append(errs, err)

@@ -42,6 +42,10 @@ type eventual struct{ core.Store }
 
 func (eventual) EventuallyConsistent() bool { return true }
 
+type open struct{ core.Store }
+
+func (open) Meanwhile() resilient.Meanwhile { return resilient.Open }
+
 func TestWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
@@ -60,6 +64,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		"Secrets: none":                      {Field: "u", Secrets: [][]byte{}},
 		`Methods[0]: ""`:                     {Field: "u", Methods: []string{""}},
 		`(address).Limits[0]`:                {Field: "u", Attempts: core.PerMinute(-1)},
+		"Store: login_test.open: lets every": {Field: "u", Store: open{memory}},
 		"Resilience: floodgate":              {Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}},
 		"Store: *resilient.Store: is eventu": {Field: "u", Store: core.Must(resilient.New(eventual{memory}, resilient.Config{}))},
 	} {
