@@ -72,8 +72,7 @@ type Config struct {
 	// behind resilient.New(Store, Resilience), unless it is one already.
 	Store core.Store
 	// Resilience says what happens while a shared Store does not answer.
-	// resilient.Open is refused, also of a Store that says of itself, by a method
-	// Meanwhile() resilient.Meanwhile, that it does so.
+	// resilient.Open is refused, also of a Store that is behind it already.
 	Resilience resilient.Config
 	// AllowEventual accepts a store that says of itself that it is eventually
 	// consistent: guesses through several instances then add up.
@@ -190,7 +189,7 @@ func (c *Config) check() error {
 	if c.Resilience.Meanwhile == resilient.Open {
 		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "a login form is never open: choose InProcess or Closed")
 	}
-	if m, ok := c.Store.(interface{ Meanwhile() resilient.Meanwhile }); ok && m.Meanwhile() == resilient.Open {
+	if m, ok := c.Store.(*resilient.Store); ok && m.Meanwhile() == resilient.Open {
 		bad("Store", fmt.Sprintf("%T", c.Store), "lets everything through while it does not answer: a login form is never open")
 	}
 	if err := c.checkCookie(); err != nil {

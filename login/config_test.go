@@ -42,10 +42,6 @@ type eventual struct{ core.Store }
 
 func (eventual) EventuallyConsistent() bool { return true }
 
-type open struct{ core.Store }
-
-func (open) Meanwhile() resilient.Meanwhile { return resilient.Open }
-
 func TestWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
@@ -58,15 +54,15 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]login.Config{
-		"Field":                              {},
-		"ForgetAddresses is set":             {Field: "u", KnownFor: time.Hour, ForgetAddresses: true},
-		"InsecureCookie is set":              {Field: "u", InsecureCookie: true},
-		"Secrets: none":                      {Field: "u", Secrets: [][]byte{}},
-		`Methods[0]: ""`:                     {Field: "u", Methods: []string{""}},
-		`(address).Limits[0]`:                {Field: "u", Attempts: core.PerMinute(-1)},
-		"Store: login_test.open: lets every": {Field: "u", Store: open{memory}},
-		"Resilience: floodgate":              {Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}},
-		"Store: *resilient.Store: is eventu": {Field: "u", Store: core.Must(resilient.New(eventual{memory}, resilient.Config{}))},
+		"Field":                               {},
+		"ForgetAddresses is set":              {Field: "u", KnownFor: time.Hour, ForgetAddresses: true},
+		"InsecureCookie is set":               {Field: "u", InsecureCookie: true},
+		"Secrets: none":                       {Field: "u", Secrets: [][]byte{}},
+		`Methods[0]: ""`:                      {Field: "u", Methods: []string{""}},
+		`(address).Limits[0]`:                 {Field: "u", Attempts: core.PerMinute(-1)},
+		"Store: *resilient.Store: lets every": {Field: "u", Store: core.Must(resilient.New(memory, resilient.Config{Meanwhile: resilient.Open}))},
+		"Resilience: floodgate":               {Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}},
+		"Store: *resilient.Store: is eventu":  {Field: "u", Store: core.Must(resilient.New(eventual{memory}, resilient.Config{}))},
 	} {
 		_, err := login.NewGuard(c)
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), strings.ReplaceAll(want, `"`, "")) {

@@ -35,24 +35,28 @@ const (
 	// mostUnblocks is how often an account can be unblocked in the time that
 	// an unblocking lasts.
 	mostUnblocks = 1000
-	// numbersFor is how long unblockings are numbered on. It is much longer than
-	// one lasts, so that no number comes back while somebody still has been
-	// pardoned under it.
-	numbersFor = core.MaxWindow
+	// numbersFor is how long unblockings are numbered on, where one lasts no
+	// longer than half of it: much longer, so that no number comes back while
+	// somebody still has been pardoned under it, and short enough for every store
+	// (memcached keeps nothing for more than 30 days).
+	numbersFor = 28 * 24 * time.Hour
 )
 
 func newMemory(c *Config, store core.Store) (*memory, error) {
 	once := func(rule string, quota int64, window time.Duration) core.Rule {
 		return core.Rule{Name: rule, Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}}
 	}
-	pardon := c.pardonFor()
+	pardon, numbers := c.pardonFor(), numbersFor
+	if pardon > numbers/2 {
+		numbers = core.MaxWindow
+	}
 	m := &memory{config: c}
 	var err error
 	m.limiter, err = core.New(core.Config{
 		Name:  c.Name + "-memory",
 		Store: store,
 		Rules: []core.Rule{
-			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbersFor),
+			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbers),
 			// Each unblocking lasts its whole time, whatever was before it.
 			{Name: ruleUnblocked, Key: core.TakeOnly, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
 		},

@@ -47,6 +47,9 @@ func New(store core.Store, c Config) (*Store, error) {
 	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, now: now, runner: intime.New(c.Timeout)}, nil
 }
 
+// Meanwhile returns what the store does while the other one does not answer.
+func (s *Store) Meanwhile() Meanwhile { return s.config.Meanwhile }
+
 // Up says whether the store is being asked: false while requests are decided
 // meanwhile, and only now and then one tries the store.
 func (s *Store) Up() bool { return s.circuit.up() }
