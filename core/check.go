@@ -33,7 +33,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		return d
 	}
 	c := l.session(s)
-	c.check(r, &d)
+	c.check(r, &d, false)
 	if s.rehearsal && !d.Allowed {
 		d.Rehearsal = true
 		s.hooks.OnDisallowed(r, d)
@@ -46,8 +46,26 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	return d
 }
 
+// Preview gives the decision that Check would give now. It charges nothing,
+// calls no OnDisallowed and does not count in Stats.
+func (l *Limiter) Preview(r Request) (d Decision) {
+	s := l.current.Load()
+	if !s.hooks.ShouldLimit(r) {
+		d.Allowed, d.Reason, d.Limiter = true, Skipped, s.name
+		d.detail.snap = s
+		return d
+	}
+	c := l.session(s)
+	c.check(r, &d, true)
+	if s.rehearsal && !d.Allowed {
+		d.Rehearsal, d.Allowed = true, true
+	}
+	l.release(c, nil)
+	return d
+}
+
 // check decides on a request and writes the decision into d.
-func (c *session) check(r Request, d *Decision) {
+func (c *session) check(r Request, d *Decision, peek bool) {
 	a := asking{session: c}
 	c.probe = bodyProbe{Request: r}
 	a.known(&c.probe)
@@ -66,14 +84,14 @@ func (c *session) check(r Request, d *Decision) {
 		a.rest(r)
 	}
 	if a.fault == nil && len(c.items) > 0 {
-		a.fault = c.take(r.Context(), false)
+		a.fault = c.take(r.Context(), peek)
 	}
 	if a.fault != nil {
 		c.fail(d, a.fault)
 		return
 	}
 	c.decide(d)
-	c.remember(d, false, nil)
+	c.remember(d, peek, nil)
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, BadRequest, a.bad
 	}

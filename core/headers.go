@@ -59,16 +59,18 @@ const maxField = 999_999_999_999_999
 // applied; and for a refused request Cache-Control: no-store, and Retry-After
 // in whole seconds, rounded up, at least 1, unless no waiting will help.
 // A response may have several lines of the rate limit headers, one from each
-// limiter; Cache-Control and Retry-After replace what is there.
+// limiter; Cache-Control and Retry-After replace what is there. A decision that
+// [Together] has made has the RateLimit and RateLimit-Policy lines of all.
 func (d Decision) AppendHeaders(dst []Header) []Header {
+	for i := range d.detail.others {
+		dst = d.detail.others[i].appendDraft10(dst)
+	}
 	if d.detail.snap == nil {
 		return dst
 	}
+	dst = d.appendDraft10(dst)
 	if n := d.statuses(); n > 0 {
 		h := d.detail.snap.headers
-		if h == 0 || h&HeadersDraft10 != 0 {
-			dst = append(dst, Header{"Ratelimit-Policy", d.policyField(n)}, Header{"Ratelimit", d.rateField(n)})
-		}
 		if h&HeadersDraft03 != 0 {
 			dst = d.appendThree(dst, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", seconds(d.ResetAfter))
 		}
@@ -86,6 +88,14 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 		}
 	}
 	return dst
+}
+
+func (d *Decision) appendDraft10(dst []Header) []Header {
+	n := d.statuses()
+	if h := d.detail.snap.headers; n == 0 || h != 0 && h&HeadersDraft10 == 0 {
+		return dst
+	}
+	return append(dst, Header{"Ratelimit-Policy", d.policyField(n)}, Header{"Ratelimit", d.rateField(n)})
 }
 
 func (d *Decision) appendThree(dst []Header, limit, remaining, reset string, resetValue int64) []Header {

@@ -14,7 +14,7 @@ type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	mounts   atomic.Int32
 	sessions sync.Pool
-	counts   counters
+	counts   *counters
 
 	reconfigure sync.Mutex // one Reconfigure at a time
 	store       Store
@@ -55,10 +55,14 @@ func New(c Config) (*Limiter, error) {
 	if s.bound, err = store.Bind(s.name, s.storeRules()); err != nil {
 		return nil, err
 	}
-	l := &Limiter{store: store}
-	l.sessions.New = func() any { return &session{stripe: l.counts.stripe()} }
+	return newLimiter(store, new(counters), s), nil
+}
+
+func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {
+	l := &Limiter{store: store, counts: counts}
+	l.sessions.New = func() any { return &session{stripe: counts.stripe()} }
 	l.current.Store(s)
-	return l, nil
+	return l
 }
 
 // Must returns v, or panics where err is not nil: for package-level variables,
@@ -85,41 +89,6 @@ func (s *snapshot) rule(name string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
-}
-
-// Reconfigure replaces the limiter's rules, limits, hooks, headers and
-// rehearsal, for all requests that come after; those under way end as they
-// began. Counters whose rule name, algorithm, window, precision and alignment
-// stay keep their count, whatever their quota becomes. The name and the store
-// cannot change: leave them empty, or as they are. After an error nothing has
-// changed.
-func (l *Limiter) Reconfigure(c Config) error {
-	l.reconfigure.Lock()
-	defer l.reconfigure.Unlock()
-	old := l.current.Load()
-	if c.Name == "" {
-		c.Name = old.name
-	}
-	if c.Name != old.name {
-		return fmt.Errorf("%w: Name: %q: cannot change from %q", ErrConfig, c.Name, old.name)
-	}
-	if c.Store != nil && !same(c.Store, l.store) {
-		return fmt.Errorf("%w: Store: %T: cannot change", ErrConfig, c.Store)
-	}
-	s, err := c.compile()
-	if err != nil {
-		return err
-	}
-	if s.bound, err = old.bound.Rebind(s.storeRules()); err != nil {
-		return err
-	}
-	l.current.Store(s)
-	return nil
-}
-
-// same says that a and b are one store. Values that cannot be compared are not.
-func same(a, b Store) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // Name returns the limiter's name.

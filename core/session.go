@@ -143,6 +143,7 @@ const shortKey = 47
 // detail is the part of a Decision that is not for everybody.
 type detail struct {
 	snap    *snapshot
+	others  []Decision // of other limiters on the same request: see Together
 	record  *record
 	charged bool
 	// Of a decision on one limit without a record:

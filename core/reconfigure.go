@@ -1,0 +1,60 @@
+package core
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// Reconfigure replaces the limiter's rules, limits, hooks, headers and
+// rehearsal, for all requests that come after; those under way end as they
+// began. Counters whose rule name, algorithm, window, precision and alignment
+// stay keep their count, whatever their quota becomes. The name and the store
+// cannot change: leave them empty, or as they are. After an error nothing has
+// changed.
+func (l *Limiter) Reconfigure(c Config) error {
+	l.reconfigure.Lock()
+	defer l.reconfigure.Unlock()
+	s, err := l.next(c)
+	if err != nil {
+		return err
+	}
+	l.current.Store(s)
+	return nil
+}
+
+// Derive returns another limiter, configured as Reconfigure would configure
+// this one, which stays as it is. The two share their counters and Stats, so
+// that whoever has several limiters can let a new set of them take the place of
+// the old one at one moment.
+func (l *Limiter) Derive(c Config) (*Limiter, error) {
+	s, err := l.next(c)
+	if err != nil {
+		return nil, err
+	}
+	return newLimiter(l.store, l.counts, s), nil
+}
+
+// next makes a configuration of the limiter's counters.
+func (l *Limiter) next(c Config) (*snapshot, error) {
+	old := l.current.Load()
+	if c.Name == "" {
+		c.Name = old.name
+	}
+	if c.Name != old.name {
+		return nil, fmt.Errorf("%w: Name: %q: cannot change from %q", ErrConfig, c.Name, old.name)
+	}
+	if c.Store != nil && !same(c.Store, l.store) {
+		return nil, fmt.Errorf("%w: Store: %T: cannot change", ErrConfig, c.Store)
+	}
+	s, err := c.compile()
+	if err != nil {
+		return nil, err
+	}
+	s.bound, err = old.bound.Rebind(s.storeRules())
+	return s, err
+}
+
+// same says that a and b are one store. Values that cannot be compared are not.
+func same(a, b Store) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}
