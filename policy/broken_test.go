@@ -1,0 +1,103 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// broken is a file with something wrong, and what is to be said of it.
+type broken struct{ name, text, want string }
+
+// brokenFiles reads testdata/broken_files.txt: "=== name", the file, ">>>", the
+// messages.
+func brokenFiles(t testing.TB) (all []broken) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/broken_files.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split("\n"+string(text), "\n=== ")[1:] {
+		name, rest, _ := strings.Cut(block, "\n")
+		file, want, found := strings.Cut(rest, ">>>\n")
+		if !found {
+			t.Fatalf("%s: there is no >>>", name)
+		}
+		all = append(all, broken{name, file, strings.TrimSuffix(want, "\n")})
+	}
+	return all
+}
+
+func TestBrokenFilesAreRefusedInTheseWords(t *testing.T) {
+	all := brokenFiles(t)
+	if len(all) < 60 {
+		t.Fatalf("only %d broken files", len(all))
+	}
+	for _, b := range all {
+		t.Run(b.name, func(t *testing.T) {
+			s, err := policy.Parse("f.yaml", []byte(b.text))
+			if err == nil {
+				t.Fatal("it is taken", s.Close())
+			}
+			if err.Error() != b.want {
+				t.Errorf("says:\n%v\nwant:\n%s", err, b.want)
+			}
+		})
+	}
+}
+
+func TestErrorsHavePlaces(t *testing.T) {
+	_, err := policy.Parse("f.yaml", []byte("policies:\n  - name: a b\n    limits: 1/s\n    cost: -1\n"))
+	all := policy.Errors(err)
+	if len(all) != 2 {
+		t.Fatalf("%d errors, want 2: %v", len(all), err)
+	}
+	want := policy.Error{File: "f.yaml", Line: 4, Column: 11, Field: "policies[0].cost", Problem: "-1: want a whole number from 0 to 2147483647"}
+	if *all[1] != want {
+		t.Errorf("%+v, want %+v", *all[1], want)
+	}
+	var single *policy.Error
+	if !errors.As(err, &single) || single.Line != 2 {
+		t.Errorf("errors.As finds %+v", single)
+	}
+	if policy.Errors(errors.New("another")) != nil || policy.Errors(nil) != nil {
+		t.Error("Errors finds what is not there")
+	}
+}
+
+func TestFilesThatAreTooLarge(t *testing.T) {
+	deep := "policies: " + strings.Repeat("[", 300) + strings.Repeat("]", 300)
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'j'; c++ {
+		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 9) + "*" + string(c-1) + "]\n"
+	}
+	for name, text := range map[string]string{
+		"bytes":    strings.Repeat("#", 1<<20+1),
+		"brackets": deep,
+		"dashes":   "policies:\n  " + strings.Repeat("- ", 500) + "a\n",
+		"aliases":  bomb + "policies: *i\n",
+		"policies": "policies: [" + strings.Repeat("{name: a, limits: 1/s},", 1001) + "]",
+		"values":   "policies:\n  - name: a\n    limits: 1/s\n    deny: [" + strings.Repeat("1.1.1.1,", 100_001) + "]",
+	} {
+		if s, err := policy.Parse(name, []byte(text)); err == nil {
+			t.Errorf("%s: is taken: %v", name, s.Close())
+		} else if len(err.Error()) > 100_000 {
+			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+// A password is in no message, whatever is wrong with it.
+func TestNoMessageHasAPassword(t *testing.T) {
+	for _, value := range []string{`{env: A, file: B, text: hunter2}`, `[hunter2]`, `{hunter2}`, "hunter2\n  }", `"hunter2`} {
+		_, err := policy.Parse("f", []byte("store:\n  redis:\n    address: a:1\n    db: -1\n    password: "+value+"\npolicies: [{name: a, limits: 1/s}]"))
+		if err == nil {
+			t.Errorf("%s is taken", value)
+		} else if strings.Contains(err.Error(), "hunter2") && !strings.Contains(value, "{") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}

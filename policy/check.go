@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Check implements [core.Checker].
+func (s *Set) Check(r core.Request) core.Decision { return s.current.Load().check(r, nil) }
+
+// Deny implements [core.Checker].
+func (s *Set) Deny(r core.Request, d core.Decision) core.Denial {
+	// Any limiter will do: the decision knows the hooks that are to be asked.
+	return s.current.Load().limiters[0].Deny(r, d)
+}
+
+// Settle implements [core.Checker]. Nothing in a file depends on what becomes
+// of a request that was let through.
+func (s *Set) Settle(core.Request, core.Decision, core.Outcome) {}
+
+// Mount implements [core.Checker].
+func (s *Set) Mount() { s.mounts.Add(1) }
+
+// Mounts implements [core.Checker].
+func (s *Set) Mounts() int { return int(s.mounts.Load()) }
+
+// Only returns a checker that applies the named policies and no other: for a
+// program that mounts policies on routes of its own. It follows changes of the
+// file; one that lacks such a policy is refused from now on.
+func (s *Set) Only(names ...string) (core.Checker, error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: policy: Only: no names", core.ErrConfig)
+	}
+	v := s.current.Load()
+	for _, name := range names {
+		if v.limiter(name) == nil {
+			return nil, fmt.Errorf("%w: policy: Only: %q: %s has no such policy", core.ErrConfig, name, s.file)
+		}
+	}
+	for _, name := range names {
+		s.wanted[name] = true
+	}
+	return &only{Set: s, names: slices.Clone(names)}, nil
+}
+
+type only struct {
+	*Set
+	names  []string
+	mounts atomic.Int32
+}
+
+func (o *only) Check(r core.Request) core.Decision { return o.current.Load().check(r, o.names) }
+func (o *only) Mount()                             { o.mounts.Add(1) }
+func (o *only) Mounts() int                        { return int(o.mounts.Load()) }
+
+// check decides on a request, by the named policies; nil: by all.
+func (v *version) check(r core.Request, names []string) core.Decision {
+	q := &request{Request: r}
+	var room [4]*limiter
+	enforced := room[:0]
+	var shadows []*limiter
+	for _, l := range v.limiters {
+		if names != nil && !slices.Contains(names, l.spec.name) || l.spec.verdict(q, v.spec.sources) != matches {
+			continue
+		}
+		if l.spec.shadow {
+			shadows = append(shadows, l)
+		} else {
+			enforced = append(enforced, l)
+		}
+	}
+	for _, l := range shadows {
+		l.check(q)
+	}
+	switch len(enforced) {
+	case 0:
+		return core.Decision{Allowed: true, Reason: core.NoRule}
+	case 1:
+		return enforced[0].check(q)
+	default:
+		return together(q, enforced)
+	}
+}
+
+// check is for a request that the policy is known to be for.
+func (l *limiter) check(q *request) core.Decision {
+	q.memo.matched = l.spec
+	return l.Check(q)
+}
+
+// asked is a limiter and what it has said.
+type asked struct {
+	*limiter
+	decision core.Decision
+}
+
+// together has all limiters admit the request, or charges none. It asks each
+// without charging first: who refuses is taken first then, so that what is
+// refused is, but for a race, charged nowhere at any time. Who has been charged
+// before another one refuses after all gives it back.
+func together(q *request, limiters []*limiter) core.Decision {
+	var room [4]asked
+	all := room[:0]
+	for i, l := range limiters {
+		a := asked{limiter: l, decision: core.Decision{Allowed: true}}
+		if i > 0 { // the first one is asked by charging it, where nobody refuses
+			q.memo.matched = l.spec
+			a.decision = l.Preview(q)
+		}
+		all = append(all, a)
+	}
+	slices.SortStableFunc(all, func(a, b asked) int {
+		if a.decision.Allowed != b.decision.Allowed {
+			if a.decision.Allowed {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(b.decision.RetryAfter, a.decision.RetryAfter)
+	})
+	decisions := make([]core.Decision, 0, len(all))
+	for i, a := range all {
+		d := a.check(q)
+		if !d.Allowed {
+			return refused(q, d, all[:i], decisions, all[i+1:])
+		}
+		decisions = append(decisions, d)
+	}
+	return core.Together(decisions...)
+}
+
+// refused makes the decision of a request that one limiter has refused, after
+// some had been charged, and gives that back. Others have foreseen to refuse.
+func refused(q *request, d core.Decision, charged []asked, decisions []core.Decision, rest []asked) core.Decision {
+	ctx := context.WithoutCancel(q.Context()) // a client that hangs up is given back all the same
+	for i, a := range charged {
+		if err := a.Refund(ctx, decisions[i]); err != nil {
+			d.Err = errors.Join(d.Err, err)
+		}
+	}
+	refusals := []core.Decision{d}
+	for _, a := range rest {
+		if !a.decision.Allowed {
+			refusals = append(refusals, a.decision)
+		}
+	}
+	return core.Together(refusals...)
+}

@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/netip"
+	"strings"
+
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// sources are where expressions find what is not written in the request as
+// such.
+type sources struct {
+	ip      core.KeyFunc // the client's address, IPv6 cut to a prefix
+	address core.KeyFunc // the whole of it
+	user    func(r core.Request) string
+}
+
+// plain returns the key function of one of the plainNames.
+func (s *sources) plain(name string) core.KeyFunc {
+	switch name {
+	case "method":
+		return keyfuncs.Method()
+	case "path":
+		return func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Path()...), nil }
+	case "route":
+		return keyfuncs.Route()
+	case "ip":
+		return s.ip
+	case "user":
+		return func(dst []byte, r core.Request) ([]byte, error) { return append(dst, s.user(r)...), nil }
+	}
+	return nil
+}
+
+// named returns the key function of one of the namedNames.
+func named(kind, name string) (core.KeyFunc, error) {
+	if name == "" {
+		return nil, errors.New("the name is empty")
+	}
+	switch kind {
+	case "header":
+		if strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) >= 0 {
+			return nil, errors.New("is no name of a header")
+		}
+		return keyfuncs.Header(name), nil
+	case "query":
+		return keyfuncs.Query(name), nil
+	case "cookie":
+		return keyfuncs.Cookie(name), nil
+	case "form":
+		return ofType(isForm, keyfuncs.PostField(name)), nil
+	case "json":
+		path := strings.Split(name, ".")
+		for _, part := range path {
+			if part == "" {
+				return nil, errors.New(`want names with dots between, as in json["user.name"]`)
+			}
+		}
+		return ofType(isJSON, keyfuncs.PostField(path[len(path)-1], keyfuncs.JSONPath(path...))), nil
+	}
+	return nil, fmt.Errorf("%s is not known", kind)
+}
+
+// ofType keys by f where the body is of a type, and else by nothing.
+func ofType(is func(mediaType string) bool, f core.KeyFunc) core.KeyFunc {
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		types := r.HeaderValues("Content-Type")
+		if len(types) == 0 {
+			return dst, nil
+		}
+		if kind, _, err := mime.ParseMediaType(types[0]); err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || !is(kind) {
+			return dst, nil
+		}
+		return f(dst, r)
+	}
+}
+
+func isForm(mediaType string) bool {
+	return mediaType == "application/x-www-form-urlencoded" || mediaType == "multipart/form-data"
+}
+
+func isJSON(mediaType string) bool {
+	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+}
+
+// scope is what an expression sees while it is worked out. The names of its
+// fields end with a space, so that only the rewriter can write them.
+type scope struct {
+	Method func() string          `expr:"method "`
+	Path   func() string          `expr:"path "`
+	Route  func() string          `expr:"route "`
+	IP     func() string          `expr:"ip "`
+	User   func() string          `expr:"user "`
+	Header func(string) string    `expr:"header "`
+	Query  func(string) string    `expr:"query "`
+	Cookie func(string) string    `expr:"cookie "`
+	Form   func(string) string    `expr:"form "`
+	JSON   func(string) string    `expr:"json "`
+	Inside func(int) bool         `expr:"inside "`
+	CIDR   func(string, int) bool `expr:"cidr "`
+
+	machine    vm.VM
+	request    core.Request
+	expression *expression
+	err        error // of the first value that could not be had
+}
+
+func newScope() *scope {
+	s := new(scope)
+	plain := func(name string) func() string {
+		return func() string { return s.text(s.expression.sources.plain(name)) }
+	}
+	named := func(kind string) func(string) string {
+		return func(name string) string { return s.text(s.expression.fields[accessed{kind, name}]) }
+	}
+	s.Method, s.Path, s.Route, s.IP, s.User = plain("method"), plain("path"), plain("route"), plain("ip"), plain("user")
+	s.Header, s.Query, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("cookie"), named("form"), named("json")
+	s.Inside = func(prefixes int) bool {
+		return contain(s.expression.prefixes[prefixes], s.expression.sources.addressOf(s.request))
+	}
+	s.CIDR = func(address string, prefixes int) bool {
+		a, err := netip.ParseAddr(address)
+		return err == nil && contain(s.expression.prefixes[prefixes], a.Unmap().WithZone(""))
+	}
+	return s
+}
+
+func (s *scope) text(f core.KeyFunc) string {
+	if s.err != nil {
+		return ""
+	}
+	var buf [64]byte
+	text, err := f(buf[:0], s.request)
+	if err != nil {
+		s.err = err
+	}
+	return string(text)
+}
+
+func (s *scope) release() {
+	s.request, s.expression, s.err = nil, nil, nil
+	evaluators.Put(s)
+}
+
+func contain(prefixes []netip.Prefix, a netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePrefix reads a prefix, or an address that stands for itself.
+func parsePrefix(text string) (netip.Prefix, error) {
+	want := fmt.Errorf("%q: want an address or a prefix such as 10.0.0.0/8", shorten(text))
+	if !strings.Contains(text, "/") {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.Zone() != "" {
+			return netip.Prefix{}, want
+		}
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p.Addr().Is4In6() {
+		return netip.Prefix{}, want
+	}
+	if p.Masked() != p {
+		return netip.Prefix{}, fmt.Errorf("%q: has bits behind its length: want %v", shorten(text), p.Masked())
+	}
+	return p, nil
+}

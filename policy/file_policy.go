@@ -1,0 +1,312 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// ruleSpec is what a file says of one rule.
+type ruleSpec struct {
+	at       value
+	name     string
+	key      *expression // nil: one counter for all
+	fallback *expression // nil: none
+	missing  missing
+	limits   []core.Limit // without tiers
+	tier     *expression  // nil: policy.WithTier says it
+	tiers    []tierSpec
+}
+
+// tierSpec are the limits of one tier.
+type tierSpec struct {
+	name      string
+	unlimited bool
+	limits    []core.Limit
+}
+
+// missing says what becomes of a request without the key.
+type missing uint8
+
+const (
+	ownBucket missing = iota
+	skip
+	reject
+)
+
+var missings = []string{ownBucket: "own-bucket", skip: "skip", reject: "reject"}
+
+const defaultTier = "default"
+
+// headerForms are the forms of response headers.
+var headerForms = map[string]core.Headers{
+	"draft-10": core.HeadersDraft10, "draft-03": core.HeadersDraft03,
+	"x-seconds": core.HeadersXSeconds, "x-milliseconds": core.HeadersXMillis, "x-epoch": core.HeadersXEpoch,
+}
+
+// policy reads a policy. Its rules stand in rules, or, where there is one, its
+// fields stand among the policy's.
+func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
+	p := &policySpec{at: v, headers: core.HeadersOff, shared: f.store != nil}
+	var rules value
+	rule := ruleSpec{at: v}
+	fields := []field{
+		{"name", func(v value) { p.name, _ = r.name(v) }},
+		{"match", func(v value) { r.match(v, f, &p.match) }},
+		{"rules", func(v value) { rules = v }},
+		{"counting", func(v value) { r.counting(v, f, p) }},
+		{"headers", func(v value) { p.headers = r.headers(v) }},
+		{"shadow", func(v value) { p.shadow, _ = r.boolean(v) }},
+		{"allow", func(v value) { p.allow = r.prefixes(v) }},
+		{"deny", func(v value) { p.deny = r.prefixes(v) }},
+		{"cost", func(v value) { p.cost = r.cost(v, f) }},
+		{"on-denied", func(v value) { r.onDenied(v, &p.denied) }},
+	}
+	given := r.mapping(v, "a policy", append(fields, r.ruleFields(&rule, f)...)...)
+	if given == nil {
+		return nil
+	}
+	defer func() { r.served(p, f.store) }()
+	if _, found := given["name"]; !found {
+		r.bad(v, "the field name is missing", "it names the counters, and stands in logs")
+	}
+	for _, both := range p.allow {
+		if slices.Contains(p.deny, both) {
+			r.bad(v, fmt.Sprintf("%v stands in allow and in deny", both), "of two prefixes the longer one decides")
+		}
+	}
+	if _, several := given["rules"]; !several {
+		rule.name = p.name // which is what clients read in headers
+		r.endRule(&rule, given, o)
+		p.rules = []ruleSpec{rule}
+		return p
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if slices.Contains(ruleFieldNames, name) {
+			r.bad(given[name], name+": belongs into one of the rules, as there are rules", "")
+		}
+	}
+	names := map[string]bool{}
+	for _, item := range r.list(rules, core.MaxRules/2, "a list of rules") {
+		rule := ruleSpec{at: item}
+		given := r.mapping(item, "a rule", append([]field{{"name", func(v value) { rule.name, _ = r.name(v) }}}, r.ruleFields(&rule, f)...)...)
+		if given == nil {
+			continue
+		}
+		if _, found := given["name"]; !found {
+			r.bad(item, "the field name is missing", "it names the rule's counters")
+		}
+		if names[rule.name] {
+			r.bad(item, fmt.Sprintf("the name %s stands twice", rule.name), "")
+		}
+		names[rule.name] = rule.name != ""
+		r.endRule(&rule, given, o)
+		p.rules = append(p.rules, rule)
+	}
+	return p
+}
+
+var ruleFieldNames = []string{"key", "fallback", "missing", "limits", "tier", "tiers"}
+
+func (r *reader) ruleFields(rule *ruleSpec, f *fileSpec) []field {
+	any := func(*expression) bool { return true }
+	return []field{
+		{"key", func(v value) { rule.key = r.expression(v, f, "an expression such as ip or header[\"x-api-key\"]", any) }},
+		{"fallback", func(v value) { rule.fallback = r.expression(v, f, "an expression such as ip", any) }},
+		{"missing", func(v value) {
+			word, _ := r.choice(v, missings...)
+			rule.missing = missing(max(0, slices.Index(missings, word)))
+		}},
+		{"limits", func(v value) { rule.limits = r.limits(v) }},
+		{"tier", func(v value) { rule.tier = r.expression(v, f, "an expression such as header[\"x-plan\"]", any) }},
+		{"tiers", func(v value) { rule.tiers = r.tiers(v) }},
+	}
+}
+
+// endRule checks what a rule's fields are together.
+func (r *reader) endRule(rule *ruleSpec, given map[string]value, o *options) {
+	has := func(name string) bool { _, found := given[name]; return found }
+	if rule.name == denyRule {
+		r.bad(rule.at, "nothing can be called "+denyRule, "it is the name of what the list deny makes")
+	}
+	for _, name := range []string{"fallback", "missing"} {
+		if has(name) && !has("key") {
+			r.bad(given[name], "there is no key that could be missing", "without a key all requests share one counter")
+		}
+	}
+	switch {
+	case has("limits") && has("tiers"):
+		r.bad(given["tiers"], "limits and tiers exclude each other", "")
+	case !has("limits") && !has("tiers"):
+		r.bad(rule.at, "the field limits is missing", "want "+limitsWant)
+	case has("tier") && !has("tiers"):
+		r.bad(given["tier"], "there are no tiers to choose from", "")
+	case has("tiers") && !has("tier") && o.tier == nil:
+		r.bad(given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
+	}
+}
+
+// served notes limits that the policy's store cannot count.
+func (r *reader) served(p *policySpec, s *storeSpec) {
+	if s == nil || !p.shared {
+		return
+	}
+	for _, rule := range p.rules {
+		all := rule.limits
+		for _, t := range rule.tiers {
+			all = append(all, t.limits...)
+		}
+		for _, l := range all {
+			if problem, hint := s.serves(l); problem != "" {
+				r.bad(rule.at, problem, hint)
+			}
+		}
+	}
+}
+
+// tiers reads the limits of each tier.
+func (r *reader) tiers(v value) []tierSpec {
+	pairs, ok := r.pairs(v, "a mapping of tiers and their limits")
+	if !ok {
+		return nil
+	}
+	var tiers []tierSpec
+	found := false
+	for _, p := range pairs {
+		if _, ok := r.name(value{p.key, p.value.path}); !ok {
+			continue
+		}
+		t := tierSpec{name: p.name}
+		found = found || p.name == defaultTier
+		if opened, ok := r.open(p.value); ok && kindText(opened.node) == "unlimited" {
+			t.unlimited = true
+		} else if ok {
+			t.limits = r.limits(p.value)
+		}
+		tiers = append(tiers, t)
+	}
+	if !found {
+		r.bad(v, "the tier default is missing", "it is for requests of no tier that is named here; it may be unlimited")
+	}
+	if len(tiers) > core.MaxRules/2 {
+		r.bad(v, fmt.Sprintf("%d tiers: at most %d", len(tiers), core.MaxRules/2), "")
+	}
+	return tiers
+}
+
+func (r *reader) counting(v value, f *fileSpec, p *policySpec) {
+	word, ok := r.choice(v, "shared", "local")
+	if !ok {
+		return
+	}
+	p.shared = word == "shared"
+	if p.shared && f.store == nil {
+		r.bad(v, "shared: the file has no store", "write a store before the policies, or counting: local")
+	}
+}
+
+func (r *reader) headers(v value) core.Headers {
+	words := append(slices.Sorted(maps.Keys(headerForms)), "off")
+	opened, ok := r.open(v)
+	if !ok {
+		return core.HeadersOff
+	}
+	items := []value{v}
+	if isList(opened) {
+		items = r.list(v, len(words), "a list of header forms")
+	}
+	var h core.Headers
+	for _, item := range items {
+		word, ok := r.choice(item, words...)
+		switch {
+		case !ok:
+		case word == "off" && len(items) > 1:
+			r.bad(item, "off: cannot stand beside others", "")
+		case word == "off":
+			return core.HeadersOff
+		case h&headerForms[word] != 0:
+			r.bad(item, word+": stands twice", "")
+		case strings.HasPrefix(word, "x-") && h&(core.HeadersXSeconds|core.HeadersXMillis|core.HeadersXEpoch) != 0:
+			r.bad(item, word+": X-RateLimit-Reset can have only one form", "")
+		default:
+			h |= headerForms[word]
+		}
+	}
+	if h == 0 {
+		return core.HeadersOff
+	}
+	return h
+}
+
+// cost reads what a request is worth: a number, or an expression.
+func (r *reader) cost(v value, f *fileSpec) *expression {
+	opened, ok := r.open(v)
+	if !ok {
+		return nil
+	}
+	if isInteger(opened) {
+		n, ok := r.integer(v, 0, core.MaxQuota)
+		if !ok {
+			return nil
+		}
+		e, _ := compile(fmt.Sprint(n), f.sources)
+		return e
+	}
+	return r.expression(v, f, "a whole number of hits, or an expression that is one", func(e *expression) bool {
+		k := e.result.Kind()
+		return k == reflect.Int || k == reflect.Int64 || k == reflect.Float64 || k == reflect.Interface
+	})
+}
+
+func (r *reader) onDenied(v value, d *deniedSpec) {
+	given := r.mapping(v, "a mapping with status, body, content-type and headers",
+		field{"status", func(v value) {
+			n, _ := r.integer(v, 400, 599)
+			d.status = int(n)
+		}},
+		field{"body", func(v value) {
+			text, _ := r.text(v, "the text of the body")
+			d.body = []byte(text)
+		}},
+		field{"content-type", func(v value) {
+			if text, ok := r.text(v, "a media type such as text/plain"); ok && r.headerValue(v, text) {
+				d.contentType = text
+			}
+		}},
+		field{"headers", func(v value) { d.header = r.headerLines(v) }},
+	)
+	if _, typed := given["content-type"]; typed && len(d.body) == 0 {
+		r.bad(given["content-type"], "there is no body of this type", "")
+	}
+	if d.contentType == "" {
+		d.contentType = "text/plain; charset=utf-8"
+	}
+}
+
+func (r *reader) headerLines(v value) []core.Header {
+	pairs, _ := r.pairs(v, "a mapping of header names and their values")
+	var lines []core.Header
+	for _, p := range pairs {
+		if _, err := named("header", p.name); err != nil {
+			r.bad(value{p.key, p.value.path}, fmt.Sprintf("%q: %v", shorten(p.name), err), "")
+			continue
+		}
+		if text, ok := r.text(p.value, "a header's value"); ok && r.headerValue(p.value, text) {
+			lines = append(lines, core.Header{Name: p.name, Value: text})
+		}
+	}
+	return lines
+}
+
+// headerValue says that text can stand in a response's header.
+func (r *reader) headerValue(v value, text string) bool {
+	if strings.IndexFunc(text, func(c rune) bool { return c < ' ' && c != '\t' || c >= 0x7f }) >= 0 {
+		r.bad(v, fmt.Sprintf("%q: has a character that cannot stand in a header", shorten(text)), "")
+		return false
+	}
+	return true
+}

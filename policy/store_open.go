@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+	"github.com/floodgate-go/floodgate/stores/synced"
+	"github.com/floodgate-go/floodgate/stores/synced/redisbackend"
+)
+
+// opened is a store at work.
+type opened struct {
+	store core.Store
+	close func() error
+}
+
+// closeWithin is how long the last exchange of a synced store may take.
+const closeWithin = 5 * time.Second
+
+// openStore opens what a store section describes. Nothing is connected before
+// the first decision, but for a synced store, which begins to exchange.
+func (r *reader) openStore(s *storeSpec, log *slog.Logger) (o opened, ok bool) {
+	switch s.kind {
+	case "memcached":
+		m, err := memcachedstore.New(s.servers, memcachedstore.Timeout(s.timeout))
+		if err != nil {
+			r.bad(s.at, reason(err), "")
+			return opened{}, false
+		}
+		return r.resilient(s, m, m.Close, log)
+	case "redis":
+		client, ok := r.client(s.redis)
+		if !ok {
+			return opened{}, false
+		}
+		return r.resilient(s, redisstore.New(client, redisstore.Timeout(s.timeout)), client.Close, log)
+	}
+	client, ok := r.client(s.redis)
+	if !ok {
+		return opened{}, false
+	}
+	store, err := synced.New(redisbackend.New(client), synced.Config{Namespace: "policy", Interval: s.interval, Timeout: s.timeout, Log: log})
+	if err != nil {
+		r.bad(s.at, reason(errors.Join(err, client.Close())), "")
+		return opened{}, false
+	}
+	return opened{store, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+		defer cancel()
+		return errors.Join(store.Close(ctx), client.Close())
+	}}, true
+}
+
+// resilient puts what the file says of a store that does not answer around it.
+func (r *reader) resilient(s *storeSpec, shared core.Store, closeShared func() error, log *slog.Logger) (opened, bool) {
+	store, err := resilient.New(shared, resilient.Config{
+		Meanwhile: s.meanwhile, Instances: s.instances, Timeout: s.timeout + s.timeout/2, Log: log,
+	})
+	if err != nil {
+		r.bad(s.at, reason(errors.Join(err, closeShared())), "")
+		return opened{}, false
+	}
+	return opened{store, func() error { return errors.Join(store.Close(), closeShared()) }}, true
+}
+
+// client makes the client of a Redis.
+func (r *reader) client(s redisSpec) (redis.UniversalClient, bool) {
+	before := len(r.errs)
+	read := func(s secret) string {
+		text, err := s.value()
+		if err != nil {
+			r.bad(s.at, err.Error(), "")
+		}
+		return text
+	}
+	o := redis.UniversalOptions{Addrs: s.addresses, Username: read(s.user), Password: read(s.password), DB: s.db}
+	if s.tls {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if len(r.errs) > before {
+		return nil, false
+	}
+	if s.cluster {
+		return redis.NewClusterClient(o.Cluster()), true
+	}
+	return redis.NewClient(o.Simple()), true
+}
