@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -74,7 +75,12 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	for c := 'b'; c < 'j'; c++ {
 		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 9) + "*" + string(c-1) + "]\n"
 	}
+	paths := "policies:\n  - {name: p, limits: 1/s, match: &m {paths: [" + strings.Repeat("/a,", 999) + "/a]}}\n"
+	for i := range 200 {
+		paths += fmt.Sprintf("  - {name: p%d, limits: 1/s, match: *m}\n", i)
+	}
 	for name, text := range map[string]string{
+		"paths":    paths,
 		"bytes":    strings.Repeat("#", 1<<20+1),
 		"brackets": deep,
 		"dashes":   "policies:\n  " + strings.Repeat("- ", 500) + "a\n",

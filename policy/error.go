@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 
 // Errors returns the Errors that err, of Load or Parse, was made of.
 func Errors(err error) []*Error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what errors.Join has made, not what wraps it
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error
 		for _, e := range joined.Unwrap() {
 			all = append(all, Errors(e)...)

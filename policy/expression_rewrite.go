@@ -58,6 +58,8 @@ func (w *rewriter) Visit(node *ast.Node) {
 		switch {
 		case n.Value == "user" && w.expression.sources.user == nil:
 			w.fail(n, "user: nobody says who the user is", "the program has to give policy.WithUser")
+		case strings.HasPrefix(n.Value, "$"):
+			w.fail(n, "unknown name "+n.Value, "")
 		case slices.Contains(plainNames, n.Value):
 			ast.Patch(node, call(n.Value))
 		}

@@ -63,7 +63,7 @@ func (r *reader) read(text []byte, o *options) *fileSpec {
 	}
 	// Expressions are compiled for the client's address, wherever that stands.
 	r.clientIP(client, f.sources)
-	if _, found := given["policies"]; !found {
+	if !has(given, "policies") {
 		r.bad(root, "the field policies is missing", "")
 		return nil
 	}
@@ -115,9 +115,7 @@ func (r *reader) clientIP(v value, s *sources) {
 				bits = int(n)
 			}},
 		)
-		_, proxies := given["trusted-proxies"]
-		_, header := given["header"]
-		if given != nil && proxies != header {
+		if given != nil && has(given, "trusted-proxies") != has(given, "header") {
 			r.bad(v, "trusted-proxies and header are both needed, or neither", "a header is believed from listed proxies alone")
 		}
 	}

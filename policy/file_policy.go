@@ -60,7 +60,7 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		{"rules", func(v value) { rules = v }},
 		{"counting", func(v value) { r.counting(v, f, p) }},
 		{"headers", func(v value) { p.headers = r.headers(v) }},
-		{"shadow", func(v value) { p.shadow, _ = r.boolean(v) }},
+		{"shadow", func(v value) { p.shadow = r.boolean(v) }},
 		{"allow", func(v value) { p.allow = r.prefixes(v) }},
 		{"deny", func(v value) { p.deny = r.prefixes(v) }},
 		{"cost", func(v value) { p.cost = r.cost(v, f) }},
@@ -71,7 +71,7 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		return nil
 	}
 	defer func() { r.served(p, f.store) }()
-	if _, found := given["name"]; !found {
+	if !has(given, "name") {
 		r.bad(v, "the field name is missing", "it names the counters, and stands in logs")
 	}
 	for _, both := range p.allow {
@@ -79,7 +79,7 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 			r.bad(v, fmt.Sprintf("%v stands in allow and in deny", both), "of two prefixes the longer one decides")
 		}
 	}
-	if _, several := given["rules"]; !several {
+	if !has(given, "rules") {
 		rule.name = p.name // which is what clients read in headers
 		r.endRule(&rule, given, o)
 		p.rules = []ruleSpec{rule}
@@ -97,7 +97,7 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		if given == nil {
 			continue
 		}
-		if _, found := given["name"]; !found {
+		if !has(given, "name") {
 			r.bad(item, "the field name is missing", "it names the rule's counters")
 		}
 		if names[rule.name] {
@@ -129,23 +129,22 @@ func (r *reader) ruleFields(rule *ruleSpec, f *fileSpec) []field {
 
 // endRule checks what a rule's fields are together.
 func (r *reader) endRule(rule *ruleSpec, given map[string]value, o *options) {
-	has := func(name string) bool { _, found := given[name]; return found }
 	if rule.name == denyRule {
 		r.bad(rule.at, "nothing can be called "+denyRule, "it is the name of what the list deny makes")
 	}
 	for _, name := range []string{"fallback", "missing"} {
-		if has(name) && !has("key") {
+		if has(given, name) && !has(given, "key") {
 			r.bad(given[name], "there is no key that could be missing", "without a key all requests share one counter")
 		}
 	}
 	switch {
-	case has("limits") && has("tiers"):
+	case has(given, "limits") && has(given, "tiers"):
 		r.bad(given["tiers"], "limits and tiers exclude each other", "")
-	case !has("limits") && !has("tiers"):
+	case !has(given, "limits") && !has(given, "tiers"):
 		r.bad(rule.at, "the field limits is missing", "want "+limitsWant)
-	case has("tier") && !has("tiers"):
+	case has(given, "tier") && !has(given, "tiers"):
 		r.bad(given["tier"], "there are no tiers to choose from", "")
-	case has("tiers") && !has("tier") && o.tier == nil:
+	case has(given, "tiers") && !has(given, "tier") && o.tier == nil:
 		r.bad(given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
 	}
 }
@@ -279,7 +278,7 @@ func (r *reader) onDenied(v value, d *deniedSpec) {
 		}},
 		field{"headers", func(v value) { d.header = r.headerLines(v) }},
 	)
-	if _, typed := given["content-type"]; typed && len(d.body) == 0 {
+	if has(given, "content-type") && len(d.body) == 0 {
 		r.bad(given["content-type"], "there is no body of this type", "")
 	}
 	if d.contentType == "" {

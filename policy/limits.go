@@ -149,13 +149,11 @@ func (r *reader) limitFields(v value) (core.Limit, bool) {
 		}},
 		field{"burst", func(v value) { l.Burst, _ = r.integer(v, 1, core.MaxQuota) }},
 		field{"precision", window(&l.Precision, "a length of time such as 1s")},
-		field{"aligned", func(v value) { l.Aligned, _ = r.boolean(v) }},
+		field{"aligned", func(v value) { l.Aligned = r.boolean(v) }},
 		field{"name", func(v value) { l.Name, _ = r.name(v) }},
 	)
-	_, own := given["quota"]
-	_, ownWindow := given["window"]
-	_, other := given["maximumRequests"]
-	_, otherWindow := given["timePeriodInMilliseconds"]
+	own, ownWindow := has(given, "quota"), has(given, "window")
+	other, otherWindow := has(given, "maximumRequests"), has(given, "timePeriodInMilliseconds")
 	switch {
 	case given == nil:
 	case (own || ownWindow) && (other || otherWindow):

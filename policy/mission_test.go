@@ -84,7 +84,9 @@ func TestHeaderNamesHaveNoCaseAndTheirValuesDo(t *testing.T) {
 }
 
 func TestARequestWithoutTheKey(t *testing.T) {
-	file := func(more string) string { return `policies: [{name: api, key: 'header["x-id"]', limits: 1/m` + more + `}]` }
+	file := func(more string) string {
+		return `policies: [{name: api, key: 'header["x-id"]', limits: 1/m` + more + `}]`
+	}
 	t.Run("shares a counter with all others", func(t *testing.T) {
 		s := newSite(t, file(""))
 		s.expect(200, "GET", "/")

@@ -297,16 +297,17 @@ func (r *reader) integer(v value, least, most int64) (int64, bool) {
 	return i, true
 }
 
-func (r *reader) boolean(v value) (b, ok bool) {
-	if v, ok = r.open(v); !ok {
-		return false, false
+func (r *reader) boolean(v value) bool {
+	v, ok := r.open(v)
+	if !ok {
+		return false
 	}
 	n, ok := v.node.(*ast.BoolNode)
 	if !ok {
 		r.bad(v, kind(v.node)+": want true or false", "")
-		return false, false
+		return false
 	}
-	return n.Value, true
+	return n.Value
 }
 
 // list reads a list of at least one and at most so many values.
@@ -369,6 +370,11 @@ func (r *reader) mapping(v value, want string, fields ...field) (given map[strin
 		}
 	}
 	return given
+}
+
+func has(given map[string]value, name string) bool {
+	_, found := given[name]
+	return found
 }
 
 // foreignFields are what other software calls what is here, too.

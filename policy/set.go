@@ -136,12 +136,7 @@ func (s *Set) build(r *reader, spec *fileSpec) *version {
 			store = s.shared.store
 		}
 		c := p.config(spec, store, s.options)
-		l, err := s.limiters[at], error(nil)
-		if l == nil {
-			l, err = core.New(c)
-		} else {
-			l, err = l.Derive(c)
-		}
+		l, err := s.bind(at, c)
 		if err != nil {
 			r.bad(p.at, reason(err), "")
 			continue
@@ -155,6 +150,15 @@ func (s *Set) build(r *reader, spec *fileSpec) *version {
 		}
 	}
 	return v
+}
+
+// bind makes a limiter. The first one of a place binds its name in the store,
+// and those that follow share its counters.
+func (s *Set) bind(at place, c core.Config) (*core.Limiter, error) {
+	if former := s.limiters[at]; former != nil {
+		return former.Derive(c)
+	}
+	return core.New(c)
 }
 
 // open opens the stores, or sees that a changed file keeps to them.

@@ -3,7 +3,9 @@ package policy_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +124,11 @@ policies:
 	if st := l.Stats(); st.Allowed != 1 || st.Rehearsed != 3 || st.Denied != 0 {
 		t.Errorf("stats of the shadow: %+v", st)
 	}
+	s.mount(l)
+	if got := s.expect(200, "GET", "/").Header().Values("Ratelimit"); got != nil {
+		t.Errorf("by itself the shadow writes headers: %q", got)
+	}
+	s.mount(s.set)
 	// It is put in force, and knows what it has counted.
 	s.replace(strings.Replace(file, "shadow: true", "shadow: false", 1))
 	s.pass(59 * time.Second)
@@ -186,10 +193,33 @@ func TestCosts(t *testing.T) {
 	for _, n := range []string{"x", "-1", "99999999999999999999", ""} {
 		s.expect(400, "GET", "/?n="+n)
 	}
+	s = newSite(t, `policies: [{name: a, limits: 5/m, cost: len(path) / 2}]`)
+	s.expect(200, "GET", "/abcd") // 2.5 is 3
+	s.expect(429, "GET", "/abcd")
+	s.expect(200, "GET", "/abc")
 	s = newSite(t, `policies: [{name: a, limits: 10/m, cost: 4}]`)
 	s.expect(200, "GET", "/")
 	s.expect(200, "GET", "/")
 	s.expect(429, "GET", "/")
+}
+
+// A key of the body, in two policies and a match; the handler finds it whole.
+func TestAFieldOfTheBody(t *testing.T) {
+	s := newSite(t, `
+policies:
+  - {name: user, key: 'form["user"]', missing: skip, limits: 1/m, match: {when: 'form["user"] != "root"'}}
+  - {name: json, key: 'json["who.name"]', missing: skip, limits: 1/m}
+  - {name: all, limits: 9/m}
+`)
+	const form, json = "application/x-www-form-urlencoded", "application/json"
+	s.expect(200, "POST", "/", body(form, "user=a"))
+	s.expect(429, "POST", "/", body(form, "user=a"))
+	s.expect(200, "POST", "/", body(form, "user=b"))
+	s.expect(200, "POST", "/", body(form, "user=root"))
+	s.expect(200, "POST", "/", body(form, "user=root"))
+	s.expect(200, "POST", "/", body(json, `{"who":{"name":"a"}}`))
+	s.expect(429, "POST", "/", body(json, `{"who":{"name":"a"}}`))
+	s.expect(400, "POST", "/", body(form, "user=c&user=d"))
 }
 
 const tiers = `
@@ -368,5 +398,137 @@ func TestAChargeStandsWhoeverHangsUp(t *testing.T) {
 	l, _ := s.set.Limiter("b")
 	if d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "b"}); err != nil || d.Remaining != 3 {
 		t.Errorf("b has %d left (%v), want 3", d.Remaining, err)
+	}
+}
+
+// spy is a store that tells what it is asked, and may see no refusal coming.
+type spy struct {
+	core.Store
+	blind bool
+	takes map[string]int // that were to charge
+}
+
+func (s *spy) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Store.Bind(limiter, rules)
+	return &spied{b, s, limiter}, err
+}
+
+type spied struct {
+	core.Bound
+	spy  *spy
+	name string
+}
+
+func (b *spied) Take(ctx context.Context, batch *core.Batch) error {
+	if !batch.Peek {
+		b.spy.takes[b.name]++
+	} else if b.spy.blind {
+		for i := range batch.Items {
+			for j := range batch.Items[i].Results {
+				batch.Items[i].Results[j] = core.Result{Allowed: true, Remaining: 1}
+			}
+		}
+		batch.Allowed = true
+		return nil
+	}
+	return b.Bound.Take(ctx, batch)
+}
+
+// Where a refusal is foreseen nothing is charged at any time; where it is not,
+// as another request came in between, what was charged is given back.
+func TestWhatOnePolicyRefusesIsChargedToNone(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+		defer memory.Close() //nolint:errcheck // nothing depends on it
+		store := &spy{Store: memory, blind: blind, takes: map[string]int{}}
+		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 2/h}]"), policy.WithStore(store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 6 {
+			if d := set.Check(&explained{}); d.Allowed != (i < 2) || !d.Allowed && d.Limiter != "c" {
+				t.Errorf("blind %t, request %d: %+v", blind, i, d)
+			}
+		}
+		want := 2
+		if blind {
+			want = 6
+		}
+		if store.takes["a"] != want {
+			t.Errorf("blind %t: a was charged %d times, want %d", blind, store.takes["a"], want)
+		}
+		store.blind = false
+		for _, name := range []string{"a", "b"} {
+			l, _ := set.Limiter(name)
+			if d, err := l.Peek(t.Context(), 1, core.Hit{Rule: name}); err != nil || d.Remaining != 7 {
+				t.Errorf("blind %t: %s has %d left (%v), want 7", blind, name, d.Remaining, err)
+			}
+		}
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCountingMayChangeWhereTheProgramGivesTheStore(t *testing.T) {
+	const head = "store: {redis: {address: 'a:1'}}\n"
+	s := newSite(t, head+"policies: [{name: a, limits: 1/m, counting: local}]")
+	s.expect(200, "GET", "/")
+	s.replace(head + "policies: [{name: a, limits: 1/m}]")
+	s.expect(429, "GET", "/")
+}
+
+func TestExplanations(t *testing.T) {
+	s := newSite(t, `
+policies:
+  - name: tiered
+    tier: query["plan"]
+    tiers: {default: 1/m, staff: unlimited}
+    key: ip
+  - name: keyed
+    key: query["id"]
+    missing: reject
+    limits: 1/m
+    cost: len(query["id"]) + 2
+    shadow: true
+  - name: skips
+    key: query["id"]
+    missing: skip
+    limits: 1/m
+    deny: [10.0.0.1]
+  - {name: kept-off, limits: 1/m, allow: [10.0.0.0/8]}
+`)
+	text := func(r *explained) string {
+		var b strings.Builder
+		for _, p := range s.set.Explain(r) {
+			fmt.Fprintf(&b, "%s %t %q shadow=%t denied=%t cost=%d err=%v", p.Policy, p.Applies, p.Why, p.Shadow, p.Denied, p.Cost, p.Err)
+			for _, rule := range p.Rules {
+				fmt.Fprintf(&b, " [%s tier=%q %t %q key=%q %d]", rule.Rule, rule.Tier, rule.Applies, rule.Why, rule.Key, len(rule.Limits))
+			}
+			b.WriteString("\n")
+		}
+		return b.String()
+	}
+	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
+	want := `tiered true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
+keyed true "it is for all requests" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: there is no query["id"] [keyed tier="" false "floodgate: bad request: there is no query[\"id\"]" key="" 1]
+skips true "it is for all requests" shadow=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
+kept-off false "the address is in the list allow" shadow=false denied=false cost=1 err=<nil>
+`
+	if got != want {
+		t.Errorf("says:\n%swant:\n%s", got, want)
+	}
+	got = text(&explained{address: "192.0.2.1:5", query: url.Values{"id": {"abc"}}})
+	want = `tiered true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
+keyed true "it is for all requests" shadow=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
+skips true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
+kept-off true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
+`
+	if got != want {
+		t.Errorf("says:\n%swant:\n%s", got, want)
+	}
+	l, _ := s.set.Limiter("tiered")
+	if st := l.Stats(); st != (core.Stats{}) {
+		t.Errorf("an explanation counts: %+v", st)
 	}
 }

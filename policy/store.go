@@ -79,7 +79,7 @@ func (r *reader) store(v value) *storeSpec {
 		return s // so that policies may be shared
 	}
 	for _, kind := range storeKinds {
-		if _, found := given[kind]; !found {
+		if !has(given, kind) {
 			continue
 		}
 		if s.kind != "" {
@@ -90,9 +90,11 @@ func (r *reader) store(v value) *storeSpec {
 	switch {
 	case s.kind == "":
 		r.bad(v, "names no store", "want redis, memcached or synced")
+	case s.meanwhile != resilient.InProcess && has(given, "instances"):
+		r.bad(given["instances"], "only meanwhile: in-process divides the limits by it", "leave it out")
 	case s.kind == "synced":
 		for _, name := range []string{"meanwhile", "instances"} {
-			if _, found := given[name]; found {
+			if has(given, name) {
 				r.bad(given[name], "a synced store counts in the process anyway", "leave it out")
 			}
 		}
@@ -111,14 +113,14 @@ func (r *reader) redis(v value, s *storeSpec) {
 			n, _ := r.integer(v, 0, 1<<20)
 			to.db = int(n)
 		}},
-		field{"tls", func(v value) { to.tls, _ = r.boolean(v) }},
-		field{"cluster", func(v value) { to.cluster, _ = r.boolean(v) }},
+		field{"tls", func(v value) { to.tls = r.boolean(v) }},
+		field{"cluster", func(v value) { to.cluster = r.boolean(v) }},
 		field{"timeout", func(v value) { s.timeout = r.timeout(v) }},
 	)
 	if given == nil {
 		return
 	}
-	if _, found := given["address"]; !found {
+	if !has(given, "address") {
 		r.bad(v, "the field address is missing", "want host:port")
 	}
 	if to.cluster && to.db != 0 {
@@ -134,7 +136,7 @@ func (r *reader) memcached(v value, s *storeSpec) {
 		field{"servers", func(v value) { s.servers = r.addresses(v) }},
 		field{"timeout", func(v value) { s.timeout = r.timeout(v) }},
 	)
-	if _, found := given["servers"]; given != nil && !found {
+	if given != nil && !has(given, "servers") {
 		r.bad(v, "the field servers is missing", "want a list of host:port")
 	}
 }
@@ -150,7 +152,7 @@ func (r *reader) synced(v value, s *storeSpec) {
 			s.interval = d
 		}},
 	)
-	if _, found := given["redis"]; given != nil && !found {
+	if given != nil && !has(given, "redis") {
 		r.bad(v, "the field redis is missing", "it says where differences are exchanged")
 	}
 }

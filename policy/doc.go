@@ -1,0 +1,83 @@
+// Package policy applies limits that stand in a file, so that who runs a
+// service changes them without a build.
+//
+//	set, err := policy.Watch(ctx, "limits.yaml")
+//	http.ListenAndServe(addr, httplimit.Middleware(set)(app))
+//
+// A [Set] is a core.Checker: the Middleware of every adapter takes it, and one
+// of them applies the file to a whole application. [Watch] reads a file again
+// when it changes; one that has anything wrong with it is refused, with the
+// place of each mistake, and the last good one stays.
+//
+// # A file
+//
+// It is YAML, of which JSON is a part. Whatever it does not know is an error.
+//
+//	client-ip:                      # without this: the peer of the connection
+//	  trusted-proxies: [10.0.0.0/8]
+//	  header: X-Forwarded-For
+//	store:                          # without this: every process counts for itself
+//	  redis: {address: redis:6379, password: {env: REDIS_PASSWORD}}
+//	  meanwhile: in-process         # how to decide while the store does not answer
+//	policies:
+//	  - name: by-method
+//	    match: {paths: [/api/**]}
+//	    key: method                 # which counter; without it, one for all
+//	    limits: 3/6s                # or {maximumRequests: 3, timePeriodInMilliseconds: 6000}
+//	    headers: x-milliseconds     # none without this
+//	  - name: by-client
+//	    key: header["x-api-key"]
+//	    fallback: ip                # where there is no such header
+//	    tier: header["x-plan"]
+//	    tiers: {default: 100/m, paid: [1000/m, 20000/d], staff: unlimited}
+//	    deny: [203.0.113.0/24]
+//	  - name: planned
+//	    key: ip
+//	    limits: 10/s token_bucket burst=20
+//	    shadow: true                # decide, count and report, refuse nothing
+//
+// [Schema] has a JSON Schema of it, with all fields and what they mean. Limits
+// are written as core.Limits reads them; the algorithm, where none is named, is
+// fixed_window.
+//
+// # Which requests
+//
+// A policy is for the requests that all of its match says yes to. GET among the
+// methods means HEAD too. Paths are compared after letter case, doubled slashes,
+// dots and a slash at the end have been taken out, so that no spelling of a path
+// gets around a policy: * or {id} or :id is one part of it, ** at the end any
+// number. The address lists take part: of all prefixes that have the client's
+// address in them the longest decides; allow keeps the policy off the request,
+// deny refuses it with 403.
+//
+// # Expressions
+//
+// Keys, fallbacks, tiers, costs and match.when are expressions in the language
+// of github.com/expr-lang/expr. They see method, path, route, ip, user,
+// header["x"], query["x"], cookie["x"], form["x"] and json["a.b"], and
+// cidr(ip, "10.0.0.0/8", ...) says whether an address is in one of the prefixes.
+// What MuleSoft writes, #[attributes.headers['x']], is read as well, and stands
+// in quotes, as # begins a comment. Values that are not text become text: true,
+// 12, 0.5. There are no loops, variables or functions that make long values of
+// short ones: an expression takes no more time than its length times that of
+// what it looks at.
+//
+// The empty key is a key like any other: requests without what the key names
+// share a counter. missing: skip has the policy's rule not apply to them, and
+// missing: reject refuses them with 400.
+//
+// # Several policies
+//
+// All policies that are for a request must admit it, or it is charged to none.
+// Each is asked without charging first; where in a shared store another request
+// comes in between, what has been charged is given back. Limits that are to be
+// decided in one step with one exchange with the store are rules of one policy.
+// Shadow policies decide for themselves, with counters of their own.
+//
+// # What is shared
+//
+// With counting: local, every process has counters of its own: n processes
+// together admit n times the limit. With a store, counting: shared is the
+// default, and its limits hold for all processes; see packages stores/redis,
+// stores/memcached and stores/synced for what each promises.
+package policy

@@ -1,0 +1,207 @@
+package policy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+func Example() {
+	set, err := policy.Parse("limits.yaml", []byte(`
+policies:
+  - name: by-method
+    key: method
+    limits: {maximumRequests: 3, timePeriodInMilliseconds: 6000}
+    headers: x-milliseconds
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+
+	app := httplimit.Middleware(set)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for range 4 {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Remaining"))
+	}
+	// Output:
+	// 200 2
+	// 200 1
+	// 200 0
+	// 429 0
+}
+
+func ExampleLoad() {
+	path := filepath.Join(os.TempDir(), "floodgate-example.yaml")
+	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 100/m}]"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(path) //nolint:errcheck // a temporary file
+	set, err := policy.Load(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, l := range set.Limiters() {
+		fmt.Println(l.Name())
+	}
+	fmt.Println(set.Close())
+	// Output:
+	// all
+	// <nil>
+}
+
+func ExampleWatch() {
+	path := filepath.Join(os.TempDir(), "floodgate-watched.yaml")
+	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 100/m}]"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(path) //nolint:errcheck // a temporary file
+
+	changed := make(chan error)
+	set, err := policy.Watch(context.Background(), path, policy.OnReload(func(err error) { changed <- err }))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 200/m}, {name: burst, limits: 20/s}]"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(<-changed, len(set.Limiters()))
+	fmt.Println(set.Close())
+	// Output:
+	// <nil> 2
+	// <nil>
+}
+
+func ExampleErrors() {
+	_, err := policy.Parse("limits.yaml", []byte("policies:\n  - name: api\n    limts: 3/6s\n    shadow: perhaps\n"))
+	for _, e := range policy.Errors(err) {
+		fmt.Println(e.Line, e.Field, e.Hint)
+	}
+	// Output:
+	// 2 policies[0] want limits such as 3/6s, or a list of them
+	// 3 policies[0].limts did you mean limits?
+	// 4 policies[0].shadow
+}
+
+func ExampleOnDisallowed() {
+	audit := policy.OnDisallowed(func(r core.Request, d core.Decision, denial core.Denial) core.Denial {
+		fmt.Println(d.Limiter, r.Path(), "rehearsal:", d.Rehearsal)
+		return denial
+	})
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: planned, limits: 1/h, shadow: true}]"), audit)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	app := httplimit.Middleware(set)(http.NotFoundHandler())
+	for range 2 {
+		app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/path", nil))
+	}
+	// Output: planned /path rehearsal: true
+}
+
+func ExampleWithTier() {
+	plans := map[string]string{"ann": "paid"}
+	set, err := policy.Parse("limits.yaml", []byte(`
+policies:
+  - name: api
+    key: user
+    tiers: {default: 1/m, paid: 100/m}
+`),
+		policy.WithUser(func(r core.Request) string { u, _ := r.Query("user"); return u }),
+		policy.WithTier(func(r core.Request) (string, error) { u, _ := r.Query("user"); return plans[u], nil }))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	app := httplimit.Middleware(set)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, user := range []string{"ann", "ann", "bob", "bob"} {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?user="+user, nil))
+		fmt.Println(user, w.Code)
+	}
+	// Output:
+	// ann 200
+	// ann 200
+	// bob 200
+	// bob 429
+}
+
+func ExampleSet_Only() {
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: api, limits: 100/m}, {name: login, limits: 1/m}]"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	login, err := set.Only("login")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /login", httplimit.Middleware(login)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	for range 2 {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/login", nil))
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// 200
+	// 429
+}
+
+func ExampleSet_Explain() {
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: api, key: 'method + \" \" + path', limits: 3/6s}, {name: admin, limits: 1/s, match: {paths: [/admin/**]}}]"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	explain := core.HookFuncs{ShouldLimit: func(r core.Request) bool {
+		for _, p := range set.Explain(r) {
+			fmt.Println(p.Policy, p.Applies, p.Why)
+			for _, rule := range p.Rules {
+				fmt.Printf("%q: %s\n", rule.Key, policy.Words(rule.Limits[0]))
+			}
+		}
+		return true
+	}}
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain.Hooks()}))
+	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/a", nil))
+	// Output:
+	// api true it is for all requests
+	// "GET /a": at most 3 in 6s, from the first request of a key on
+	// admin false the path is none of /admin/**
+}
+
+func ExampleWords() {
+	limits, err := core.Limits("10/s token_bucket burst=20, 100/m, 1000/d fixed_window aligned")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, l := range limits {
+		fmt.Println(policy.Words(l))
+	}
+	// Output:
+	// 20 at once, and one more every 100ms
+	// at most 100 in 1m, at any time, the window before weighed by what is left of it
+	// at most 1000 in 24h, each window from a multiple of its length on
+}

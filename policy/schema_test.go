@@ -1,0 +1,198 @@
+package policy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+func compileSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// validate asks the schema about a file's text.
+func validate(s *jsonschema.Schema, text []byte) error {
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	if err != nil {
+		return err
+	}
+	return s.Validate(doc)
+}
+
+// What the schema cannot tell: the insides of texts, and what depends on
+// another place of the file or on the program.
+var beyondTheSchema = []string{
+	"a name twice", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing", "an option that is none",
+	"a burst for a window", "a precision that does not divide", "an aligned bucket", "a log too large", "two limits that count the same",
+	"a key of a name that is none", "a key with a name in no quotes", "a header alone", "a header's name with a space", "an expression that does not end",
+	"an expression over two lines", "an expression with a loop", "an expression with a range", "an expression with a variable", "an expression that is a list",
+	"an expression of a function that is not here", "a prefix that is none", "a prefix with bits behind it", "a prefix that is not constant", "cidr without a prefix",
+	"an attribute that is not known", "a MuleSoft expression without its end", "a user whom nobody knows", "a regular expression that is not constant",
+	"a regular expression that is none", "types that do not fit", "a star within a part", "two stars in the middle", "a when that is text",
+	"counting shared without a store", "headers of two resets", "headers off beside others", "an address in both lists", "an address that is none", "an address twice",
+	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a database of a cluster",
+	"several addresses of no cluster", "a password from nowhere", "a timeout too long", "a synced store's limits", "a window too long for memcached", "limits twice in two names",
+	// and what is no matter of schemas, as they see values only
+	"a tag", "two documents", "a quota in hexadecimal",
+}
+
+func TestTheSchemaRefusesBrokenFiles(t *testing.T) {
+	s := compileSchema(t)
+	known := map[string]bool{}
+	for _, b := range brokenFiles(t) {
+		known[b.name] = true
+		err := validate(s, []byte(b.text))
+		if beyond := slices.Contains(beyondTheSchema, b.name); beyond && err != nil {
+			t.Errorf("%s: the schema can tell: %v", b.name, err)
+		} else if !beyond && err == nil {
+			t.Errorf("%s: the schema takes it", b.name)
+		}
+	}
+	for _, name := range beyondTheSchema {
+		if !known[name] {
+			t.Errorf("there is no broken file %q", name)
+		}
+	}
+}
+
+// fieldValues are values of each kind, good and bad, for each field.
+var fieldValues = map[string][]any{
+	"name": {"a", "b.c-d_1", "", "a b", 5, nil}, "key": {"ip", `header["x"]`, "#[attributes.method]", "", 5, nil, []any{"ip"}}, "fallback": {"ip", "", true},
+	"missing": {"skip", "reject", "own-bucket", "Skip", false}, "limits": {"3/6s", "10/s, 100/m", "1/h sliding_window", 5, []any{"1/s", map[string]any{"quota": 3, "window": "2s"}}, []any{}, map[string]any{"maximumRequests": 3, "timePeriodInMilliseconds": 6000}, map[string]any{"maximumRequests": 3, "window": "6s"}, map[string]any{"quota": -1, "window": "6s"}, map[string]any{"quota": 1, "window": "6s", "algorithm": "sliding_log"}, "x"},
+	"tier": {`header["x-plan"]`, 5}, "tiers": {map[string]any{"default": "1/s", "paid": "unlimited"}, map[string]any{"paid": "1/s"}, map[string]any{"default": 5}, []any{}},
+	"match":    {map[string]any{"methods": []any{"GET"}, "paths": []any{"/a/*"}}, map[string]any{"when": "true"}, map[string]any{"methods": []any{"get"}}, map[string]any{"method": []any{"GET"}}, nil, map[string]any{"paths": []any{}}},
+	"rules":    {[]any{map[string]any{"name": "r", "limits": "1/s"}}, []any{map[string]any{"limits": "1/s"}}, []any{}, []any{map[string]any{"name": "r", "limits": "1/s", "missing": "skip"}}},
+	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "shadow": {true, false, "true"},
+	"allow": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "deny": {[]any{"10.1.0.0/16"}, []any{5}}, "cost": {1, 0, -1, "len(path)", 1.5, ""},
+	"on-denied": {map[string]any{"status": 503, "body": "no"}, map[string]any{"status": 200}, map[string]any{"content-type": "text/plain"}, map[string]any{"headers": map[string]any{"X": "y"}}, map[string]any{}},
+	"nonsense":  {1},
+}
+
+var storeValues = []any{
+	map[string]any{"redis": map[string]any{"address": "a:1", "password": map[string]any{"file": "x"}}}, map[string]any{"redis": map[string]any{"address": []any{"a:1", "b:1"}, "cluster": true}},
+	map[string]any{"redis": map[string]any{}}, map[string]any{"memcached": map[string]any{"servers": []any{"a:1"}, "timeout": "50ms"}, "meanwhile": "open", "instances": 4},
+	map[string]any{"memcached": map[string]any{"servers": []any{}}}, map[string]any{"meanwhile": "open"}, map[string]any{"redis": map[string]any{"address": "a"}}, "redis", nil,
+	map[string]any{"redis": map[string]any{"address": "a:1"}, "memcached": map[string]any{"servers": []any{"a:1"}}}, map[string]any{"redis": map[string]any{"address": "a:1"}, "meanwhile": "shut"},
+	map[string]any{"synced": map[string]any{"redis": map[string]any{"address": "a:1"}}, "instances": 3},
+}
+
+// Whatever the parser takes the schema takes, and what the schema refuses the
+// parser refuses.
+func TestTheSchemaTakesWhatTheParserTakes(t *testing.T) {
+	s := compileSchema(t)
+	taken := 0
+	rapid.Check(t, func(t *rapid.T) {
+		file := map[string]any{}
+		if rapid.Bool().Draw(t, "store") {
+			file["store"] = rapid.SampledFrom(storeValues).Draw(t, "the store")
+		}
+		p := map[string]any{"name": "a", "limits": "1/s"}
+		names := slices.Sorted(maps.Keys(fieldValues))
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 4, rapid.ID).Draw(t, "fields") {
+			p[name] = rapid.SampledFrom(fieldValues[name]).Draw(t, name)
+		}
+		if rapid.IntRange(0, 9).Draw(t, "without limits") < 3 {
+			delete(p, "limits")
+		}
+		file["policies"] = []any{p}
+		text, err := json.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := core.Must(core.NewMemory(core.MemoryConfig{}))
+		defer store.Close() //nolint:errcheck // it is not used
+		set, parseErr := policy.Parse("f", text, policy.WithStore(store))
+		schemaErr := validate(s, text)
+		switch {
+		case parseErr == nil && schemaErr != nil:
+			t.Fatalf("the parser takes %s, the schema says %v", text, schemaErr)
+		case parseErr != nil && schemaErr == nil && !beyond(parseErr):
+			t.Fatalf("the schema takes %s, the parser says %v", text, parseErr)
+		}
+		if parseErr == nil {
+			taken++
+			_ = set.Close()
+		}
+	})
+	if taken < 5 {
+		t.Errorf("only %d files were taken: the test sees nothing", taken)
+	}
+}
+
+// beyond says that no schema could have told.
+func beyond(err error) bool {
+	for _, e := range policy.Errors(err) {
+		known := false
+		for _, text := range []string{"shared: the file has no store", "nothing says which tier", "aligned fixed_window", "stands twice", "cannot stand beside"} {
+			known = known || strings.Contains(e.Problem, text)
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+func TestEveryFieldHasItsPlaceInTheSchema(t *testing.T) {
+	var doc struct {
+		Defs map[string]struct {
+			Properties map[string]any
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(policy.Schema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name := range fieldValues {
+		_, inPolicy := doc.Defs["policy"].Properties[name]
+		_, inRule := doc.Defs["rule"].Properties[name]
+		if (inPolicy || inRule) != (name != "nonsense") {
+			t.Errorf("%s: is it in the schema? %t", name, inPolicy || inRule)
+		}
+	}
+	// The parser lists its fields where it is given one that it does not know.
+	_, err := policy.Parse("f", []byte("policies: [{name: a, limits: 1/s, zzzzzzzzzzzzzzzz: 1}]"))
+	all := maps.Clone(doc.Defs["policy"].Properties)
+	maps.Copy(all, doc.Defs["rule"].Properties)
+	want := map[string]bool{}
+	_, list, _ := strings.Cut(fmt.Sprint(err), "the fields here are ")
+	for name := range strings.SplitSeq(strings.TrimSuffix(list, ")"), ", ") {
+		want[name] = true
+	}
+	for name := range all {
+		if !want[name] {
+			t.Errorf("the schema has %q, the parser lists %v", name, list)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("the parser has %v beside what the schema has", want)
+	}
+}

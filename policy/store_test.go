@@ -1,0 +1,148 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// instance is one of several processes under the same file.
+func instance(t *testing.T, text string) *site {
+	t.Helper()
+	set, err := policy.Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &site{t: t, set: set}
+	s.mount(set)
+	return s
+}
+
+const sharedAndLocal = `
+policies:
+  - {name: shared, limits: 3/h aligned, match: {paths: [/shared]}}
+  - {name: local, limits: 3/h, counting: local, match: {paths: [/local]}}
+`
+
+// twoInstances says how many of 20 requests to two instances pass.
+func twoInstances(t *testing.T, text, path string) (passed int) {
+	t.Helper()
+	sites := []*site{instance(t, text), instance(t, text)}
+	for i := range 20 {
+		if sites[i%2].send("GET", path).Code == 200 {
+			passed++
+		}
+	}
+	return passed
+}
+
+func TestPoliciesInRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	redis.MustDo("ACL", "SETUSER", "limits", "on", ">s3cret", "~*", "+@all")
+	redis.MustDo("ACL", "SETUSER", "default", "off")
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LIMITS_USER", "limits")
+	for _, form := range []string{"s3cret", "{file: " + password + "}"} {
+		text := "store: {redis: {address: \"" + redis.Addr + "\", user: {env: LIMITS_USER}, password: " + form + ", db: 3, timeout: 2s}, meanwhile: closed}" +
+			strings.ReplaceAll(sharedAndLocal, "name: shared", "name: shared-"+map[bool]string{true: "a", false: "b"}[form == "s3cret"])
+		if got := twoInstances(t, text, "/shared"); got != 3 {
+			t.Errorf("password %s: shared: %d pass, want 3", form, got)
+		}
+		if got := twoInstances(t, text, "/local"); got != 6 {
+			t.Errorf("password %s: local: %d pass, want 6", form, got)
+		}
+	}
+	wrong := instance(t, "store: {redis: {address: \""+redis.Addr+"\", user: limits, password: wrong, timeout: 2s}, meanwhile: closed}"+sharedAndLocal)
+	wrong.expect(503, "GET", "/shared")
+	wrong.expect(200, "GET", "/local")
+}
+
+func TestPoliciesInARedisCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t, 3)
+	addresses := `"` + strings.Join(cluster.Addrs(), `", "`) + `"`
+	if got := twoInstances(t, "store: {redis: {address: ["+addresses+"], cluster: true, timeout: 5s}, meanwhile: closed}"+sharedAndLocal, "/shared"); got != 3 {
+		t.Errorf("%d pass, want 3", got)
+	}
+}
+
+func TestPoliciesInMemcached(t *testing.T) {
+	server := memcachedtest.Start(t)
+	if got := twoInstances(t, "store: {memcached: {servers: [\""+server.Addr+"\"], timeout: 2s}, meanwhile: closed}"+sharedAndLocal, "/shared"); got != 3 {
+		t.Errorf("%d pass, want 3", got)
+	}
+}
+
+func TestPoliciesInASyncedStore(t *testing.T) {
+	redis := redistest.Start(t)
+	text := "store: {synced: {redis: {address: \"" + redis.Addr + "\", timeout: 2s}, interval: 10ms}}" + sharedAndLocal
+	a, b := instance(t, text), instance(t, text)
+	for range 3 {
+		a.expect(200, "GET", "/shared")
+	}
+	redistest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
+}
+
+// What the file says of a store that is not there is what happens.
+func TestMeanwhile(t *testing.T) {
+	for meanwhile, want := range map[string]int{"in-process": 4, "in-process, instances: 2": 2, "open": 10, "closed": 0} {
+		t.Run(meanwhile, func(t *testing.T) {
+			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 50ms}, meanwhile: "+meanwhile+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1))
+			passed, codes := 0, map[int]bool{}
+			for range 10 {
+				code := s.send("GET", "/shared").Code
+				if codes[code] = true; code == 200 {
+					passed++
+				}
+			}
+			if passed != want {
+				t.Errorf("%d pass, want %d (%v)", passed, want, codes)
+			}
+			if meanwhile == "closed" && !codes[503] {
+				t.Errorf("codes %v, want 503", codes)
+			}
+		})
+	}
+}
+
+// Two policies in one Redis are decided together there too.
+func TestPoliciesInRedisAreDecidedTogether(t *testing.T) {
+	redis := redistest.Start(t)
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 2s}, meanwhile: closed}"+`
+policies:
+  - {name: wide, limits: 5/h}
+  - {name: narrow, limits: 2/h, key: path}
+`)
+	for range 2 {
+		s.expect(200, "GET", "/a")
+	}
+	for range 9 {
+		s.expect(429, "GET", "/a")
+	}
+	for range 2 {
+		s.expect(200, "GET", "/b")
+	}
+	s.expect(200, "GET", "/c")
+	s.expect(429, "GET", "/d")
+}
+
+func TestADatabaseOfRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", db: 3, timeout: 2s}, meanwhile: closed}"+sharedAndLocal)
+	s.expect(200, "GET", "/shared")
+	if got := redis.MustDo("INFO", "keyspace"); !strings.Contains(got, "db3:keys=1") || strings.Contains(got, "db0") {
+		t.Errorf("keys: %s", got)
+	}
+}

@@ -1,0 +1,263 @@
+package policy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// watched is a file that is being watched.
+type watched struct {
+	t       *testing.T
+	path    string
+	set     *policy.Set
+	reloads chan error
+	log     lines
+}
+
+// lines is what has been logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func watch(t *testing.T, path, text string) *watched {
+	t.Helper()
+	w := &watched{t: t, path: path, reloads: make(chan error, 100)}
+	if text != "" {
+		w.write(text)
+	}
+	var err error
+	w.set, err = policy.Watch(t.Context(), path, policy.OnReload(func(err error) { w.reloads <- err }), policy.Log(slog.New(slog.NewTextHandler(&w.log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *watched) write(text string) {
+	w.t.Helper()
+	if err := os.WriteFile(w.path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *watched) reloaded() error {
+	w.t.Helper()
+	select {
+	case err := <-w.reloads:
+		return err
+	case <-time.After(10 * time.Second):
+		w.t.Fatal("the file is not read again")
+		return nil
+	}
+}
+
+// left is what one policy has left of its quota.
+func (w *watched) left(name string) int64 {
+	w.t.Helper()
+	l, found := w.set.Limiter(name)
+	if !found {
+		w.t.Fatalf("there is no policy %s", name)
+	}
+	d, err := l.Peek(w.t.Context(), 1, core.Hit{Rule: name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+func TestAWatchedFileIsReadAgainWhenItChanges(t *testing.T) {
+	w := watch(t, filepath.Join(t.TempDir(), "p.yaml"), "policies: [{name: a, limits: 5/h}]")
+	w.set.Check(&explained{})
+	w.write("policies: [{name: a, limits: 9/h}]")
+	if err := w.reloaded(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.left("a"); got != 8 {
+		t.Errorf("%d left of 9 after 1, want 8", got)
+	}
+	w.write("policies: [{name: a, limits: 9/h}]") // as it was: nobody is told
+	time.Sleep(300 * time.Millisecond)
+	w.write("policies: [{name: a, limits: 9/x}]")
+	if err := w.reloaded(); len(policy.Errors(err)) != 1 || policy.Errors(err)[0].Line != 1 {
+		t.Errorf("a broken file: %v", err)
+	}
+	if got := w.left("a"); got != 8 {
+		t.Errorf("%d left after a broken file, want 8", got)
+	}
+	if log := w.log.String(); strings.Count(log, "level=INFO") != 1 || strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "the last good one stays") {
+		t.Errorf("the log:\n%s", log)
+	}
+	// Another file takes its place, as editors do it.
+	other := w.path + ".new"
+	if err := os.WriteFile(other, []byte("policies: [{name: a, limits: 7/h}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(other, w.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reloaded(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(w.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reloaded(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	if got := w.left("a"); got != 6 {
+		t.Errorf("%d left after the file has gone, want 6", got)
+	}
+	w.write("policies: [{name: a, limits: 3/h}]")
+	if err := w.reloaded(); err != nil || w.left("a") != 2 {
+		t.Errorf("the file is back: %v, %d left", err, w.left("a"))
+	}
+}
+
+// The way of Kubernetes: the file is a link to a link that is turned elsewhere.
+func TestAWatchedLinkThatIsTurned(t *testing.T) {
+	dir := t.TempDir()
+	for i, quota := range []string{"5", "6", "7"} {
+		sub := filepath.Join(dir, fmt.Sprint("v", i))
+		if err := errors.Join(os.Mkdir(sub, 0o700), os.WriteFile(filepath.Join(sub, "p.yaml"), []byte("policies: [{name: a, limits: "+quota+"/h}]"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink("v0", filepath.Join(dir, "data")), os.Symlink(filepath.Join("data", "p.yaml"), filepath.Join(dir, "p.yaml"))); err != nil {
+		t.Fatal(err)
+	}
+	w := watch(t, filepath.Join(dir, "p.yaml"), "")
+	for i, want := range []int64{6, 7} {
+		if err := errors.Join(os.Symlink(fmt.Sprint("v", i+1), filepath.Join(dir, "tmp")), os.Rename(filepath.Join(dir, "tmp"), filepath.Join(dir, "data"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.reloaded(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.left("a"); got != want {
+			t.Errorf("%d left, want %d", got, want)
+		}
+	}
+	// And the file that the link leads to may change where it is.
+	if err := os.WriteFile(filepath.Join(dir, "v2", "p.yaml"), []byte("policies: [{name: a, limits: 8/h}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reloaded(); err != nil || w.left("a") != 8 {
+		t.Errorf("%v, %d left, want 8", err, w.left("a"))
+	}
+}
+
+func TestWatchingEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	if _, err := policy.Watch(t.Context(), path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 5/x}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policy.Watch(t.Context(), path); len(policy.Errors(err)) != 1 {
+		t.Errorf("a broken file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 5/h}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := policy.Watch(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel() // goleak sees whether that is enough
+	if d := s.Check(&explained{}); !d.Allowed {
+		t.Errorf("a Set that no longer watches: %+v", d)
+	}
+	if err := s.Reload(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// While the file changes all the time, every request is counted, by one version
+// of the file as a whole.
+func TestReloadingUnderLoad(t *testing.T) {
+	const workers, changes = 8, 200
+	file := func(version int) string {
+		// One of the two refuses everything, in turns: a request that met a half of
+		// each of two versions could be admitted.
+		one, two := "0/s", "1000000000/h"
+		if version%2 == 1 {
+			one, two = two, one
+		}
+		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, shadow: true}]", one, version, two)
+	}
+	store := core.Must(core.NewMemory(core.MemoryConfig{}))
+	defer store.Close() //nolint:errcheck // nothing depends on it
+	s, err := policy.Parse("f", []byte(file(0)), policy.WithStore(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // nothing depends on it
+	var sent, admitted atomic.Uint64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				sent.Add(1)
+				if s.Check(&explained{}).Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	for i := range changes {
+		if err := s.Replace([]byte(file(i))); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	all, _ := s.Limiter("all")
+	if got := all.Stats().Allowed; got != sent.Load() || got == 0 {
+		t.Errorf("%d requests were counted of %d", got, sent.Load())
+	}
+	if n := admitted.Load(); n > 0 {
+		t.Errorf("%d requests were admitted: they have met halves of two versions", n)
+	}
+}
