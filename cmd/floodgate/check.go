@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/report"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// load reads a policy file without opening its store. What only the program
+// knows, users and tiers, is taken to be there.
+func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the user has named it
+	if err != nil {
+		return nil, err
+	}
+	return policy.Parse(path, text, append([]policy.Option{
+		policy.WithStore(store),
+		policy.WithUser(func(core.Request) string { return "" }),
+		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
+	}, opts...)...)
+}
+
+// withMemory loads a file over counters that end with use.
+func withMemory(path string, use func(*policy.Set) error, opts ...policy.Option) error {
+	memory, err := core.NewMemory(core.MemoryConfig{})
+	if err != nil {
+		return err
+	}
+	set, err := load(path, memory, opts...)
+	if err != nil {
+		return errors.Join(err, memory.Close())
+	}
+	return errors.Join(use(set), set.Close(), memory.Close())
+}
+
+func checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Tell all that is wrong with policy files",
+		Long: "check reads policy files and tells all that is wrong with them, a line each: file:line:column: field: problem (what would be right).\n" +
+			"It opens no store, and needs no password. The exit code is 1 where a file has something wrong with it.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, files []string) error {
+			var errs []error
+			for _, file := range files {
+				err := withMemory(file, func(set *policy.Set) error {
+					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %d policies, nothing wrong\n", report.Plain(file), len(set.Limiters()))
+					return err
+				})
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+func schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of policy files",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := c.OutOrStdout().Write(policy.Schema())
+			return err
+		},
+	}
+}

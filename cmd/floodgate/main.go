@@ -1,0 +1,94 @@
+// Command floodgate works with policy files of package policy: it checks and
+// explains them, replays access logs through them, and looks into the counters
+// of a running service.
+//
+//	floodgate check limits.yaml
+//	floodgate explain limits.yaml --method POST --path /login --header 'X-Api-Key: k'
+//	floodgate replay limits.yaml access.log --format html --output report.html
+//	floodgate inspect limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
+//	floodgate reset limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
+//	floodgate top limits.yaml --store redis://127.0.0.1:6379/0
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/floodgate-go/floodgate/internal/report"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// The exit codes.
+const (
+	exitFine   = 0
+	exitFailed = 1 // what was asked for did not work, or a file has something wrong with it
+	exitUsage  = 2
+)
+
+// errUsage is for wrapping what is wrong with the command line.
+var errUsage = errors.New("usage")
+
+// run is the program.
+func run(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "floodgate",
+		Short:         "Work with rate limit policies",
+		Long:          "floodgate checks and explains policy files, replays access logs through them, and looks into the counters of a running service.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+
+		SuggestionsMinimumDistance: 2,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			hint := ""
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = ": did you mean " + near[0] + "?"
+			}
+			return fmt.Errorf("%w: there is no command %q%s", errUsage, args[0], hint)
+		},
+	}
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), topCommand())
+	for _, c := range root.Commands() {
+		args := c.Args
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return fmt.Errorf("%w: %w: %s", errUsage, err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errUsage):
+		_, _ = fmt.Fprintln(errs, report.Plain(err.Error()))
+		return exitUsage
+	case len(policy.Errors(err)) > 0:
+		for _, e := range policy.Errors(err) {
+			_, _ = fmt.Fprintln(errs, report.Lines(e.Error()))
+		}
+	default:
+		_, _ = fmt.Fprintln(errs, report.Lines("floodgate: "+err.Error()))
+	}
+	return exitFailed
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/internal/replay"
+	"github.com/floodgate-go/floodgate/policy"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// command runs the program.
+func command(t *testing.T, in string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(args, strings.NewReader(in), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// expect runs it and says what it is to answer.
+func expect(t *testing.T, want int, in string, args ...string) (out, errs string) {
+	t.Helper()
+	code, out, errs := command(t, in, args...)
+	if code != want {
+		t.Errorf("floodgate %q: exit code %d, want %d\n%s%s", args, code, want, out, errs)
+	}
+	return out, errs
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const limits = `
+store: {redis: {address: "127.0.0.1:1", password: {env: NOT_IN_THE_ENVIRONMENT}}}
+policies:
+  - name: login
+    match: {methods: [POST], paths: [/login]}
+    key: form["username"]
+    limits: [5/m, 20/h token_bucket burst=2]
+  - name: api
+    key: header["x-api-key"]
+    fallback: ip
+    tiers: {default: 100/m, staff: unlimited}
+  - name: users
+    key: user
+    missing: skip
+    limits: 9/m
+    shadow: true
+    deny: [203.0.113.0/24]
+`
+
+func TestCheck(t *testing.T) {
+	good, bad, worse := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/x\n"), file(t, "worse.yaml", "\x1b")
+	out, _ := expect(t, 0, "", "check", good)
+	if out != good+": 3 policies, nothing wrong\n" {
+		t.Errorf("says %q", out)
+	}
+	out, errs := expect(t, 1, "", "check", good, bad, worse)
+	if lines := strings.Split(errs, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], bad+":2:11: policies[0].name: ") || !strings.HasPrefix(lines[1], bad+":3:13: ") || !strings.HasPrefix(lines[2], worse+":1:1: ") || strings.Contains(errs, "\x1b") {
+		t.Errorf("says:\n%s", errs)
+	}
+	if !strings.Contains(out, "nothing wrong") {
+		t.Errorf("of the good one it says %q", out)
+	}
+	expect(t, 1, "", "check", filepath.Join(t.TempDir(), "none.yaml"))
+}
+
+func TestUsage(t *testing.T) {
+	good := file(t, "good.yaml", limits)
+	for _, args := range [][]string{
+		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"}, {"explain", good, good}, {"explain", good, "--path", "x y"}, {"explain", good, "--header", "x"}, {"explain", good, "--method", "G T"},
+		{"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--top", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"},
+		{"inspect", good}, {"inspect", good, "--store", "redis://127.0.0.1:1"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
+	} {
+		if _, errs := expect(t, exitUsage, "", args...); !strings.HasPrefix(errs, "usage: ") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: %q", args, errs)
+		}
+	}
+	if _, errs := expect(t, exitUsage, "", "chek"); !strings.Contains(errs, "did you mean check?") {
+		t.Error(errs)
+	}
+	if out, _ := expect(t, 0, ""); !strings.Contains(out, "replay") {
+		t.Errorf("without a command: %q", out)
+	}
+	expect(t, 0, "", "replay", "--help")
+	if out, _ := expect(t, 0, "", "schema"); out != string(policy.Schema()) {
+		t.Error("schema prints something else")
+	}
+}
+
+func TestExplain(t *testing.T) {
+	good := file(t, "good.yaml", limits)
+	out, _ := expect(t, 0, "", "explain", good, "--method", "POST", "--path", "/login?x=1", "--header", "X-Api-Key: k\x1b", "--data", "username=bob", "--user", "ann", "--from", "203.0.113.7")
+	want := `login: is for this request: the request is as match says
+  costs 1, counted in the store, for all processes together
+  rule login: the key bob
+    at most 5 in 1m, from the first request of a key on
+    2 at once, and one more every 3m
+api: is for this request: it is for all requests
+  costs 1, counted in the store, for all processes together
+  rule api, tier default: the key k\x1b
+    at most 100 in 1m, from the first request of a key on
+users (shadow: refuses nothing): is for this request: it is for all requests
+  refused with 403: the address is in the list deny
+  costs 1, counted in the store, for all processes together
+  rule users: the key ann
+    at most 9 in 1m, from the first request of a key on
+`
+	if out != want {
+		t.Errorf("says:\n%s\nwant:\n%s", out, want)
+	}
+	body := file(t, "body.json", `{"username":"bob"}`)
+	out, _ = expect(t, 0, "", "explain", good, "--method", "POST", "--path", "/login", "--header", "Content-Type: application/json", "--data", "@"+body, "--tier", "staff", "--from", "2001:db8::1")
+	for _, want := range []string{"rule login: one counter for all requests without a key", "rule api, tier staff: does not apply: the tier is unlimited", "rule users: does not apply: the request has no user"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	for from, key := range map[string]string{"2001:db8::1": "?:2001:db8::/64", "10.0.0.1:99": "?:10.0.0.1", "[2001:db8::1]:99": "?:2001:db8::/64"} {
+		if out, _ := expect(t, 0, "", "explain", good, "--from", from); !strings.Contains(out, "the key "+key) || !strings.Contains(out, "login: is not for this request: the method is none of POST") {
+			t.Errorf("from %s:\n%s", from, out)
+		}
+	}
+}
+
+func accessLog(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "10.0.0.%d - - [%s] \"GET /items/%d HTTP/1.1\" 200 1 \"-\" \"agent\"\n", i%4, time.Unix(1_795_000_000+int64(i/10), 0).UTC().Format("02/Jan/2006:15:04:05 -0700"), i)
+	}
+	return b.String()
+}
+
+func TestReplay(t *testing.T) {
+	one, two := file(t, "one.yaml", "policies: [{name: all, limits: 3/s}]"), file(t, "two.yaml", "policies: [{name: each, key: ip, limits: 1/h}]")
+	log := file(t, "access.log", accessLog(100))
+	out, _ := expect(t, 0, "", "replay", one, log, "--against", two)
+	for _, want := range []string{"100 lines, 100 requests", "one.yaml: 30 admitted, 70 refused (70.00 %)", "two.yaml: 4 admitted, 96 refused (96.00 %)", "GET /items/{id}"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "by itself with quota") {
+		t.Error("it sweeps without being asked to")
+	}
+	if out, _ := expect(t, 0, "", "replay", one, log, "--sweep"); !strings.Contains(out, "× 10 (30)                 0        0.00 %") {
+		t.Errorf("the sweep:\n%s", out)
+	}
+
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(accessLog(100)))
+	_ = z.Close()
+	out, _ = expect(t, 0, zipped.String(), "replay", one, "-", log, "--format", "json")
+	var r replay.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Requests != 200 || r.OutOfOrder != 90 || strings.Join(r.Logs, ",") != "standard input,"+log {
+		t.Errorf("%v, %+v", err, r)
+	}
+
+	page := filepath.Join(t.TempDir(), "page.html")
+	expect(t, 0, "", "replay", one, log, "--format", "html", "-o", page)
+	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("polyline")) || !bytes.Contains(text, []byte("</html>")) {
+		t.Errorf("the page: %v", err)
+	}
+	expect(t, 0, "", "replay", one, log, "--format", "html", "--sweep=false", "--output", page)
+	if text, err := os.ReadFile(page); err != nil || bytes.Contains(text, []byte("polyline")) {
+		t.Errorf("the page without a sweep: %v", err)
+	}
+	if out, _ := expect(t, 0, "", "replay", one, log, "--format", "csv"); !strings.HasPrefix(out, "file,of,policy,rule,name,requests,refused,rehearsed\n") {
+		t.Errorf("the table: %s", out)
+	}
+	mine := file(t, "mine.log", `{"when":1795000000,"who":"a","what":"GET","where":"/"}`)
+	if out, _ := expect(t, 0, "", "replay", one, mine, "--fields", "time=when,addr=who,method=what,target=where"); !strings.Contains(out, "1 requests") {
+		t.Errorf("fields of one's own: %s", out)
+	}
+
+	for name, args := range map[string][]string{
+		"a log that is not there":   {"replay", one, log + "x"},
+		"a broken file":             {"replay", file(t, "bad.yaml", "a: 1"), log},
+		"a place that is not there": {"replay", one, log, "-o", filepath.Join(t.TempDir(), "no", "page")},
+	} {
+		if out, errs := expect(t, 1, "", args...); errs == "" || out != "" {
+			t.Errorf("%s: %q, %q", name, out, errs)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var b bytes.Buffer
+	p := &progress{w: &b, began: time.Now().Add(-10 * time.Second), told: time.Now().Add(-5 * time.Second), size: 200}
+	p.read.Store(50)
+	p.lines(1000)
+	p.lines(2000) // too soon
+	if got := b.String(); !strings.HasPrefix(got, "1000 lines, 25 % of the log, ") || strings.Count(got, "\n") != 1 {
+		t.Errorf("tells %q", got)
+	}
+}
+
+func TestTheCountersOfAService(t *testing.T) {
+	server := redistest.Start(t)
+	url := "redis://" + server.Addr + "/2"
+	path := file(t, "limits.yaml", `
+policies:
+  - {name: api, key: 'query["k"]', limits: [10/h, 4/m]}
+  - {name: tiered, tier: 'query["t"]', tiers: {default: 100/h, paid: 1000/h}, key: 'query["k"]', match: {methods: [PUT]}}
+`)
+	// The service.
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, DB: 2})
+	defer client.Close() //nolint:errcheck // the test is over
+	set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close() //nolint:errcheck // the test is over
+	api, _ := set.Limiter("api")
+	for key, n := range map[string]int64{"ann": 3, "bob": 1, "": 2} {
+		if _, err := api.Take(t.Context(), n, core.Hit{Rule: "api", Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tiered, _ := set.Limiter("tiered")
+	if _, err := tiered.Take(t.Context(), 990, core.Hit{Rule: "tiered-paid", Key: "x\x1b"}); err != nil {
+		t.Fatal(err)
+	}
+
+	column := func(line string) string { return strings.Join(strings.Fields(line), " ") }
+	inspect := func(args ...string) []string {
+		t.Helper()
+		out, _ := expect(t, 0, "", append([]string{"inspect", path, "--store", url}, args...)...)
+		return strings.Split(strings.TrimSpace(out), "\n")[1:]
+	}
+	lines := inspect("--policy", "api", "--key", "ann")
+	if len(lines) != 2 || !strings.HasPrefix(column(lines[0]), "api 10 per 1h (fixed_window) 3 7 59m") || !strings.HasPrefix(column(lines[1]), "api 4 per 1m (fixed_window) 3 1 ") {
+		t.Errorf("of ann: %q", lines)
+	}
+	if lines := inspect("--policy", "api"); !strings.Contains(column(lines[0]), " 2 8 ") {
+		t.Errorf("of no key: %q", lines)
+	}
+	if lines := inspect("--policy", "tiered", "--key", "x\x1b"); len(lines) != 2 || !strings.Contains(column(lines[1]), "tiered-paid 1000 per 1h (fixed_window) 990 10 ") {
+		t.Errorf("of tiers: %q", lines)
+	}
+
+	out, _ := expect(t, 0, "", "top", path, "--store", url, "--top", "3", "--key", "ann", "--key", "x\x1b")
+	lines = strings.Split(strings.TrimSpace(out), "\n")
+	if lines[0] != "4 counters" || len(lines) != 5 || !strings.Contains(lines[2], `x\x1b`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:api:api:") {
+		t.Errorf("the nearest:\n%s", out)
+	}
+
+	out, _ = expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", "ann")
+	if out != "forgotten: api ann, 1 rules\n" {
+		t.Errorf("reset says %q", out)
+	}
+	if lines := inspect("--policy", "api", "--key", "ann"); !strings.Contains(column(lines[0]), " 0 10 ") {
+		t.Errorf("of ann after the reset: %q", lines)
+	}
+	if lines := inspect("--policy", "api", "--key", "bob", "--rule", "api"); !strings.Contains(column(lines[0]), " 1 9 ") {
+		t.Errorf("of bob after ann's reset: %q", lines)
+	}
+
+	for _, args := range [][]string{{"--policy", "no"}, {"--policy", "api", "--rule", "no"}} {
+		if _, errs := expect(t, exitUsage, "", append([]string{"inspect", path, "--store", url}, args...)...); !strings.Contains(errs, `"no"`) {
+			t.Errorf("%q: %s", args, errs)
+		}
+	}
+	for _, verb := range []string{"inspect", "reset"} {
+		_, errs := expect(t, 1, "", verb, path, "--store", "redis://:secret@127.0.0.1:1", "--policy", "api")
+		if errs == "" || strings.Contains(errs, "secret") {
+			t.Errorf("%s of a server that is not there: %q", verb, errs)
+		}
+	}
+	expect(t, 1, "", "top", path, "--store", "redis://127.0.0.1:1")
+}

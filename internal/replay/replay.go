@@ -1,0 +1,209 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/accesslog"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// File is a policy file.
+type File struct {
+	Name string
+	Text []byte
+}
+
+// Log is an access log.
+type Log struct {
+	Name string
+	io.Reader
+}
+
+// Config says how to replay.
+type Config struct {
+	// Files are run side by side.
+	Files []File
+	// Fields are those of JSON lines; nil: the usual ones.
+	Fields accesslog.Fields
+	// HonestPerMinute is what an honest client does not go beyond; 1 or more.
+	HonestPerMinute int64
+	// Top is how many keys, routes and clients are reported, MaxKeys how many
+	// are held at a time; 1 or more.
+	Top, MaxKeys int
+	// Sweep says that other quotas are tried as well, which takes several times
+	// as long.
+	Sweep bool
+	// Progress is told now and then how many lines have been read; nil: nobody.
+	Progress func(lines int64)
+}
+
+// Replay is a replay under way. Its methods may not be called concurrently.
+type Replay struct {
+	config  Config
+	now     time.Time // the newest so far
+	report  Report
+	request request
+	runs    []*run
+}
+
+// New makes a replay. The errors are those of the files.
+func New(c Config) (*Replay, error) {
+	r := &Replay{config: c, request: request{missing: map[string]bool{}}}
+	r.report.WholeSeconds = true
+	var errs []error
+	for _, f := range c.Files {
+		one, err := newRun(f, r)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.runs = append(r.runs, one)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Close ends what New began.
+func (r *Replay) Close() error {
+	var errs []error
+	for _, one := range r.runs {
+		errs = append(errs, one.close())
+	}
+	return errors.Join(errs...)
+}
+
+// maxSamples is how many lines that could not be read are shown.
+const maxSamples = 20
+
+// parsed is a line after parsing.
+type parsed struct {
+	entry  accesslog.Entry
+	err    error
+	number int
+	text   string
+}
+
+const batchSize = 512
+
+// Run replays a log. Logs are run in the order of their times, the oldest first.
+// A line that cannot be read is counted; the error is that of reading the log,
+// or ctx's.
+func (r *Replay) Run(ctx context.Context, log Log) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := make(chan []parsed, 4)
+	failed := make(chan error, 1)
+	go func() { // one core parses while the other decides
+		defer close(batches)
+		failed <- r.parse(ctx, log, batches)
+	}()
+	r.report.Logs = append(r.report.Logs, log.Name)
+	for batch := range batches {
+		for i := range batch {
+			r.line(log.Name, &batch[i])
+		}
+		if r.config.Progress != nil {
+			r.config.Progress(r.report.Lines)
+		}
+	}
+	if err := <-failed; err != nil {
+		return fmt.Errorf("%s: %w", log.Name, err)
+	}
+	return nil
+}
+
+func (r *Replay) parse(ctx context.Context, log Log, batches chan<- []parsed) error {
+	batch := make([]parsed, 0, batchSize)
+	send := func() error {
+		select {
+		case batches <- batch:
+			batch = make([]parsed, 0, batchSize)
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := accesslog.Lines(log, func(number int, line []byte) error {
+		p := parsed{number: number, text: string(line)}
+		p.entry, p.err = accesslog.Parse(p.text, r.config.Fields)
+		if p.err == nil {
+			p.text = ""
+		}
+		if batch = append(batch, p); len(batch) < batchSize {
+			return nil
+		}
+		return send()
+	})
+	if err == nil || len(batch) > 0 && ctx.Err() == nil {
+		err = errors.Join(err, send()) // what came before an error counts
+	}
+	return err
+}
+
+func (r *Replay) line(log string, p *parsed) {
+	rep := &r.report
+	rep.Lines++
+	if p.err != nil {
+		if rep.Malformed++; len(rep.Samples) < maxSamples {
+			rep.Samples = append(rep.Samples, Sample{log, p.number, p.text[:min(len(p.text), 200)], p.err.Error()})
+		}
+		return
+	}
+	rep.Requests++
+	at := p.entry.Time
+	rep.WholeSeconds = rep.WholeSeconds && at.Nanosecond() == 0
+	switch {
+	case rep.Requests == 1:
+		rep.From, r.now = at, at
+	case at.Before(r.now):
+		rep.OutOfOrder++
+		rep.LongestBack = max(rep.LongestBack, r.now.Sub(at))
+		if at.Before(rep.From) {
+			rep.From = at
+		}
+	default:
+		r.now = at
+	}
+	r.request.set(p.entry)
+	for _, one := range r.runs {
+		one.decide(&r.request, r.now)
+	}
+}
+
+// Report says what has been found so far.
+func (r *Replay) Report() *Report {
+	rep := r.report
+	rep.To = r.now
+	rep.WholeSeconds = rep.WholeSeconds && rep.Requests > 0
+	rep.Missing = slices.Sorted(maps.Keys(r.request.missing))
+	rep.Files = nil
+	for _, one := range r.runs {
+		rep.Files = append(rep.Files, one.report())
+	}
+	return &rep
+}
+
+// options are those of every Set: what the program would say of users comes from
+// the log, and of tiers nothing is known.
+func (r *Replay) options(rehearsed func(core.Decision)) []policy.Option {
+	return []policy.Option{
+		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
+		policy.WithTier(func(core.Request) (string, error) {
+			r.request.lacks("tier")
+			return "", nil
+		}),
+		policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+			rehearsed(d)
+			return denial
+		}),
+	}
+}

@@ -1,0 +1,240 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/internal/replay"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var begin = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// line writes a line of a log, so many seconds after the beginning.
+func line(second int, address, request string) string {
+	return fmt.Sprintf("%s - - [%s] \"%s HTTP/1.1\" 200 1 \"-\" \"agent\"\n", address, begin.Add(time.Duration(second)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), request)
+}
+
+func config(texts ...string) replay.Config {
+	c := replay.Config{HonestPerMinute: 5, Top: 10, MaxKeys: 1000}
+	for i, text := range texts {
+		c.Files = append(c.Files, replay.File{Name: fmt.Sprint("f", i), Text: []byte(text)})
+	}
+	return c
+}
+
+func run(t testing.TB, c replay.Config, logs ...string) *replay.Report {
+	r, err := replay.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // its counters are in memory
+	for i, log := range logs {
+		if err := r.Run(context.Background(), replay.Log{Name: fmt.Sprint("log", i), Reader: strings.NewReader(log)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r.Report()
+}
+
+func TestALogWithKnownAnswers(t *testing.T) {
+	var log strings.Builder
+	for i := range 10 { // one in a second: of 3 in 6 s 6 pass
+		log.WriteString(line(i, "192.0.2.1", "GET /items/"+fmt.Sprint(i)))
+	}
+	log.WriteString("not a line\n")
+	for range 20 { // all at once: 3 pass
+		log.WriteString(line(30, "192.0.2.2", "POST /login"))
+	}
+	log.WriteString(line(25, "192.0.2.3", "GET /late?x=1")) // older than one before it
+	log.WriteString(line(90, "192.0.2.1", "GET /items/77"))
+	c := config(`
+policies:
+  - {name: all, key: ip, limits: 3/6s}
+  - {name: shadow, limits: 0/s, shadow: true, match: {methods: [POST]}, key: 'header["x-api-key"]'}
+`, "policies: [{name: other, limits: 100/h}]")
+	c.Sweep = true
+	r := run(t, c, log.String())
+	if r.Lines != 33 || r.Requests != 32 || r.Malformed != 1 || r.Samples[0].Line != 11 || r.OutOfOrder != 1 || r.LongestBack != 5*time.Second || !r.WholeSeconds {
+		t.Errorf("the log: %+v", r)
+	}
+	if !r.From.Equal(begin) || !r.To.Equal(begin.Add(90*time.Second)) || strings.Join(r.Missing, ",") != "header x-api-key" {
+		t.Errorf("from %v to %v, missing %v", r.From, r.To, r.Missing)
+	}
+	f := r.Files[0]
+	if f.Admitted != 6+3+1+1 || f.Refused != 4+17 || f.Rehearsed != 20 || f.Bad != 0 {
+		t.Errorf("totals: %d, %d, %d, %d", f.Admitted, f.Refused, f.Rehearsed, f.Bad)
+	}
+	if want := (replay.KeyReport{Policy: "shadow", Rule: "shadow", Requests: 20, Refused: 20}); f.Keys[0] != want {
+		t.Errorf("the first key: %+v", f.Keys[0])
+	}
+	if want := (replay.KeyReport{Policy: "all", Rule: "all", Key: "192.0.2.2", Requests: 20, Refused: 17}); f.Keys[1] != want {
+		t.Errorf("the second key: %+v", f.Keys[1])
+	}
+	if want := (replay.RouteReport{Route: "GET /items/{id}", Requests: 11, Refused: 4}); f.Routes[1] != want || f.Routes[0].Route != "POST /login" {
+		t.Errorf("the routes: %+v", f.Routes)
+	}
+	if len(f.Series.Points) != 2 || f.Series.Points[0].Refused != 21 || f.Series.Points[1].Admitted != 1 || f.Series.Points[0].Rehearsed != 20 {
+		t.Errorf("over time: %+v", f.Series)
+	}
+	cl := f.Clients
+	if cl.Clients != 3 || cl.Refused != 2 || cl.Honest != 0 {
+		t.Errorf("the clients: %+v", cl)
+	}
+	if got := fmt.Sprint(f.Policies); got != "[{all false 21 0} {shadow true 0 20}]" {
+		t.Errorf("the policies: %s", got)
+	}
+	if r.Files[1].Refused != 0 || r.Files[1].Admitted != 32 {
+		t.Errorf("the other file: %+v", r.Files[1])
+	}
+	for _, p := range f.Sweeps[0].Points { // all, by itself
+		want := map[float64]int64{1: 21, 10: 0, 5: 5, 2: 14}
+		if n, known := want[p.Factor]; known && p.Refused != n {
+			t.Errorf("× %g: %d refused, want %d", p.Factor, p.Refused, n)
+		}
+	}
+	if bars := f.KeyHistogram; bars[0].Keys != 1 || bars[3].Keys != 1 || bars[4].Keys != 2 || bars[4].Refused != 37 {
+		t.Errorf("the histogram: %+v", bars)
+	}
+	// The same with an honest client.
+	c.HonestPerMinute = 10
+	if cl := run(t, c, log.String()).Files[0].Clients; cl.Honest != 1 || cl.HonestRefused != 4 || cl.Examples[0].Client != "192.0.2.1" || cl.Examples[0].Busiest != 10 {
+		t.Errorf("the clients: %+v", cl)
+	}
+}
+
+// Fixed windows, by a model.
+func TestAnyLogIsDecidedAsTheModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		quota, window := rapid.IntRange(1, 4).Draw(t, "quota"), rapid.IntRange(1, 20).Draw(t, "window")
+		var log strings.Builder
+		second := 0
+		type counter struct{ start, used int }
+		counters := map[string]counter{}
+		refused := map[string]int64{}
+		var all int64
+		for range rapid.IntRange(1, 200).Draw(t, "requests") {
+			second += rapid.SampledFrom([]int{0, 0, 1, 3, 30}).Draw(t, "wait")
+			address := rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}).Draw(t, "address")
+			log.WriteString(line(second, address, "GET /"))
+			c, known := counters[address]
+			if !known || second >= c.start+window {
+				c = counter{start: second}
+			}
+			if c.used < quota {
+				c.used++
+			} else {
+				refused[address]++
+				all++
+			}
+			counters[address] = c
+		}
+		r, err := replay.New(config(fmt.Sprintf("policies: [{name: a, key: ip, limits: %d/%ds}]", quota, window)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close() //nolint:errcheck // its counters are in memory
+		if err := r.Run(context.Background(), replay.Log{Name: "log", Reader: strings.NewReader(log.String())}); err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report().Files[0]
+		if f.Refused != all {
+			t.Fatalf("%d refused, want %d", f.Refused, all)
+		}
+		for _, k := range f.Keys {
+			if k.Refused != refused[k.Key] {
+				t.Fatalf("%s: %d refused, want %d", k.Key, k.Refused, refused[k.Key])
+			}
+		}
+	})
+}
+
+func TestUsersAndBadRequests(t *testing.T) {
+	log := strings.ReplaceAll(line(0, "a", "GET /?id=1")+line(1, "a", "GET /"), "- - [", "- ann [")
+	f := run(t, config(`policies: [{name: a, key: user, limits: 1/h, match: {when: 'query["id"] == "1"'}}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), log).Files[0]
+	if f.Admitted != 1 || f.Bad != 1 || f.Refused != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Of many keys only so many are held; those that were refused most are among
+// them.
+func TestMemoryIsBounded(t *testing.T) {
+	var log strings.Builder
+	for i := range 5000 {
+		log.WriteString(line(i/100, fmt.Sprintf("10.1.%d.%d", i/250, i%250), "GET /"))
+		if i%10 == 0 {
+			log.WriteString(line(i/100, "10.0.0.1", "GET /"))
+		}
+	}
+	c := config("policies: [{name: a, key: ip, limits: 1/h}]")
+	c.MaxKeys = 100
+	f := run(t, c, log.String()).Files[0]
+	if len(f.Keys) == 0 || f.Keys[0].Key != "10.0.0.1" || f.Keys[0].Refused < 499-f.KeysMissed || f.Keys[0].Refused > 499 || f.KeysMissed == 0 || f.Refused != 499 {
+		t.Errorf("keys %+v, missed %d, refused %d", f.Keys, f.KeysMissed, f.Refused)
+	}
+	// A log of a year is told by wider points.
+	log.Reset()
+	for day := range 365 {
+		log.WriteString(line(day*24*3600, "10.0.0.1", "GET /"))
+	}
+	s := run(t, c, log.String()).Files[0].Series
+	var total int64
+	for _, p := range s.Points {
+		total += p.Admitted + p.Refused
+	}
+	if len(s.Points) > 4096 || total != 365 || s.Width < time.Hour {
+		t.Errorf("%d points of %v with %d requests", len(s.Points), s.Width, total)
+	}
+}
+
+func TestWhatEndsAReplay(t *testing.T) {
+	if _, err := replay.New(config("policies: []", "policies: [{name: a, limits: 1/x}]")); len(policy.Errors(err)) != 2 {
+		t.Errorf("two broken files: %v", err)
+	}
+	r, err := replay.New(config("policies: [{name: a, limits: 1/h}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // its counters are in memory
+	broken := errors.New("the disk is gone")
+	if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: iotest.ErrReader(broken)}); !errors.Is(err, broken) {
+		t.Errorf("a log that cannot be read: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Run(ctx, replay.Log{Name: "log", Reader: strings.NewReader(strings.Repeat(line(0, "a", "GET /"), 10_000))}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a replay that is interrupted: %v", err)
+	}
+}
+
+// The speed over a log of 200 MB or so: lines of the combined format, two
+// policies, a hundred thousand addresses.
+func BenchmarkReplay(b *testing.B) {
+	const lines = 20_000
+	var log strings.Builder
+	for i := range lines {
+		log.WriteString(line(i/50, fmt.Sprintf("10.%d.%d.%d", i%7, i%31, i%251), "GET /items/"+fmt.Sprint(i%1000)))
+	}
+	for name, sweep := range map[string]bool{"plain": false, "sweep": true} {
+		b.Run(name, func(b *testing.B) {
+			c := config("policies: [{name: a, key: ip, limits: 100/m}, {name: b, key: ip, limits: 5/s, match: {paths: [/items/*]}}]")
+			c.MaxKeys, c.Sweep = 500_000, sweep
+			b.SetBytes(int64(log.Len()))
+			for b.Loop() {
+				run(b, c, log.String())
+			}
+			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package replay
+
+import (
+	"errors"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// run is one policy file on its way through the logs.
+type run struct {
+	replay  *Replay
+	file    string
+	memory  *core.Memory
+	set     *policy.Set
+	sweep   *sweep // nil: none
+	shadows []string
+
+	result   FileReport
+	policies map[string]*PolicyReport
+	keys     *tally[keyCount]
+	routes   *tally[keyCount]
+	clients  *tally[clientCount]
+	series   series
+}
+
+// clientCount is what is known of one client.
+type clientCount struct {
+	requests, refused int64
+	minute, inMinute  int64
+	busiest           int64
+}
+
+const maxRoutes = 10_000
+
+func newRun(f File, r *Replay) (*run, error) {
+	clock := func() time.Time { return r.now }
+	memory, err := core.NewMemory(core.MemoryConfig{Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	one := &run{replay: r, file: f.Name, memory: memory, policies: map[string]*PolicyReport{}}
+	one.keys = newTally(r.config.MaxKeys, func(c *keyCount) int64 { return c.requests })
+	one.routes = newTally(min(maxRoutes, r.config.MaxKeys), func(c *keyCount) int64 { return c.requests })
+	one.clients = newTally(r.config.MaxKeys, func(c *clientCount) int64 { return c.requests })
+	opts := r.options(func(d core.Decision) {
+		if d.Rehearsal {
+			one.shadows = append(one.shadows, d.Limiter)
+		}
+	})
+	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(&countingStore{memory, one.keys}))...)
+	if err == nil && r.config.Sweep {
+		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(func(core.Decision) {}))
+	}
+	if err != nil {
+		return nil, errors.Join(err, one.close())
+	}
+	for _, l := range one.set.Limiters() {
+		one.policies[l.Name()] = &PolicyReport{Policy: l.Name()}
+	}
+	return one, nil
+}
+
+func (r *run) close() error {
+	errs := []error{r.memory.Close()}
+	if r.set != nil {
+		errs = append(errs, r.set.Close())
+	}
+	if r.sweep != nil {
+		errs = append(errs, r.sweep.close())
+	}
+	return errors.Join(errs...)
+}
+
+// decide has the policies decide on a request.
+func (r *run) decide(req *request, now time.Time) {
+	r.shadows = r.shadows[:0]
+	d := r.set.Check(req)
+	for _, name := range r.shadows {
+		r.policies[name].Rehearsed++
+	}
+	point, route, client := r.series.at(now), r.routes.atText(routeOf(req.entry.Method, req.rawPath)), r.clients.atText(req.client())
+	route.requests++
+	client.requests++
+	if minute := now.Unix() / 60; minute != client.minute {
+		client.minute, client.inMinute = minute, 0
+	}
+	client.inMinute++
+	client.busiest = max(client.busiest, client.inMinute)
+	if len(r.shadows) > 0 {
+		r.result.Rehearsed++
+		point.Rehearsed++
+	}
+	if d.Allowed {
+		r.result.Admitted++
+		point.Admitted++
+	} else {
+		r.result.Refused++
+		point.Refused++
+		route.refused++
+		client.refused++
+		if d.Reason == core.BadRequest {
+			r.result.Bad++
+		}
+		if p := r.policies[d.Limiter]; p != nil {
+			p.Refused++
+		}
+	}
+	if r.sweep != nil {
+		r.sweep.check(req)
+	}
+}
+
+func (r *run) report() FileReport {
+	rep := r.result
+	rep.File = r.file
+	shadow := map[string]bool{}
+	for _, p := range r.set.Explain(&request{missing: map[string]bool{}}) {
+		shadow[p.Policy] = p.Shadow
+	}
+	for _, l := range r.set.Limiters() {
+		p := *r.policies[l.Name()]
+		p.Shadow = shadow[p.Policy]
+		rep.Policies = append(rep.Policies, p)
+	}
+	refused := func(c *keyCount) int64 { return c.refused }
+	for _, e := range r.keys.top(r.replay.config.Top, refused) {
+		k := KeyReport{Requests: e.value.requests, Refused: e.value.refused}
+		k.Policy, k.Rule, k.Key = splitKey(e.key)
+		rep.Keys = append(rep.Keys, k)
+	}
+	rep.KeysHeld, rep.KeysMissed = r.replay.config.MaxKeys, r.keys.dropped
+	for _, e := range r.routes.top(r.replay.config.Top, refused) {
+		rep.Routes = append(rep.Routes, RouteReport{e.key, e.value.requests, e.value.refused})
+	}
+	rep.Series = Series{r.series.start, r.series.width, slices.Clone(r.series.points)}
+	rep.Clients = r.clientReport()
+	rep.KeyHistogram = r.histogram()
+	if r.sweep != nil {
+		for _, l := range r.sweep.store.limiters {
+			rep.Sweeps = append(rep.Sweeps, l.curve())
+		}
+	}
+	return rep
+}
+
+// splitKey takes a counted key apart. The core ends a key with a zero byte.
+func splitKey(s string) (policy, rule, key string) {
+	policy, s, _ = strings.Cut(s, separator)
+	rule, s, _ = strings.Cut(s, separator)
+	return policy, rule, strings.TrimSuffix(s, "\x00")
+}
+
+func (r *run) clientReport() ClientReport {
+	most := r.replay.config.HonestPerMinute
+	rep := ClientReport{Clients: len(r.clients.entries), HonestPerMinute: most, Missed: r.clients.dropped}
+	for _, e := range r.clients.entries {
+		if e.value.refused == 0 {
+			continue
+		}
+		rep.Refused++
+		if e.value.busiest <= most {
+			rep.Honest++
+			rep.HonestRefused += e.value.refused
+		}
+	}
+	honest := func(c *clientCount) int64 {
+		if c.busiest > most {
+			return 0
+		}
+		return c.refused
+	}
+	for _, e := range r.clients.top(r.replay.config.Top, honest) {
+		rep.Examples = append(rep.Examples, ClientExample{e.key, e.value.requests, e.value.refused, e.value.busiest})
+	}
+	return rep
+}
+
+// histogram groups keys by their requests: 1, 2 to 3, 4 to 7 and so on.
+func (r *run) histogram() []Bar {
+	var bars []Bar
+	for _, e := range r.keys.entries {
+		i := bits.Len64(uint64(e.value.requests)) - 1 //nolint:gosec // a count is not negative
+		for len(bars) <= i {
+			from := int64(1) << len(bars)
+			bars = append(bars, Bar{From: from, To: 2*from - 1})
+		}
+		bars[i].Keys++
+		bars[i].Requests += e.value.requests
+		bars[i].Refused += e.value.refused
+	}
+	return bars
+}

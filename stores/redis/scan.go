@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Stored is a counter that Scan has found.
+type Stored struct {
+	// Rule is the name of its rule, and Name what core.StoredKey makes of its
+	// key: the key itself is not stored.
+	Rule, Name string
+	// Results has what each limit of the rule says of it.
+	Results []core.Result
+}
+
+// scanCount is how many keys the server is asked to look at for one answer.
+const scanCount = 512
+
+// Scan calls each for every counter that the server has of a limiter with these
+// rules, until that returns an error. It charges nothing and is meant for tools:
+// it goes through all of the server's keys, in small steps (SCAN), while others
+// are served. A counter that comes or goes meanwhile may be missing, and one may
+// be reported twice. The user needs SCAN beside what the store needs.
+//
+// Each step has to end within the store's Timeout. Scan may be called while the
+// store is used for the same limiter.
+func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule, each func(Stored) error) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	nodes, err := s.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	b := newBound(s, limiter, rules)
+	for i := range b.rules {
+		for _, node := range nodes {
+			if err := s.scan(ctx, node, limiter, &b.rules[i], len(rules[i].Limits), each); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodes returns the servers that have the keys.
+func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
+	var mu sync.Mutex // both clients go to their servers concurrently
+	collect := func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, c)
+		return nil
+	}
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, collect)
+	case *redis.Ring:
+		err = c.ForEachShard(ctx, collect)
+	default:
+		all = []Client{s.client}
+	}
+	return all, err
+}
+
+func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *boundRule, limits int, each func(Stored) error) error {
+	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has nothing that a pattern gives a meaning
+	for cursor := uint64(0); ; {
+		names, next, err := s.scanStep(ctx, node, prefix+"*", cursor)
+		if err != nil {
+			return fmt.Errorf("redis: scanning: %w", err)
+		}
+		items := make([]core.Item, len(names))
+		named := make([]namedItem, len(names))
+		for i, name := range names {
+			items[i].Results = make([]core.Result, limits)
+			named[i] = namedItem{&items[i], rule, name}
+		}
+		for _, group := range s.group(named) {
+			if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
+				return err
+			}
+		}
+		for i := range named {
+			if err := each(Stored{rule.name, names[i], items[i].Results}); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+func (s *Store) scanStep(ctx context.Context, node Client, pattern string, cursor uint64) (names []string, next uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
+	defer cancel()
+	cmd := redis.NewScanCmd(ctx, node.Process, "scan", cursor, "match", pattern, "count", scanCount)
+	if err := node.Process(ctx, cmd); err != nil {
+		return nil, 0, err
+	}
+	return cmd.Result()
+}
