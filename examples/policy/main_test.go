@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lines is a log that tells each of its lines.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+func (l lines) wait(t *testing.T, text string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the log does not say %q", text)
+		}
+	}
+}
+
+// gateway runs the program before a server.
+func gateway(t *testing.T, policies, upstream string) (base string, log lines) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
+	log = make(lines, 1000)
+	go func() {
+		ended <- run(ctx, "127.0.0.1:0", policies, upstream, slog.New(slog.NewTextHandler(log, nil)), func(a net.Addr) { addr <- a })
+	}()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case a := <-addr:
+		return "http://" + a.String(), log
+	case err := <-ended:
+		t.Fatal(err)
+		return "", nil
+	}
+}
+
+func ask(t *testing.T, method, url string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// Three in 6000 ms by method, as the file says; and as another file says while
+// the gateway runs.
+func TestTheGateway(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Method+" "+r.URL.Path+" for "+r.Header.Get("X-Forwarded-Host"))
+	}))
+	defer upstream.Close()
+	text, err := os.ReadFile("limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base, log := gateway(t, path, upstream.URL)
+	for _, method := range []string{"GET", "POST"} {
+		for i := range 5 {
+			resp, body := ask(t, method, base+"/a")
+			want := 200
+			if i >= 3 {
+				want = 429
+			}
+			if resp.StatusCode != want || resp.Header.Get("X-RateLimit-Limit") != "3" || want == 200 && !strings.HasPrefix(body, method+" /a for 127.0.0.1:") {
+				t.Errorf("%s %d: %d %q %v", method, i, resp.StatusCode, body, resp.Header)
+			}
+		}
+	}
+	log.wait(t, `policy=by-address method=GET path=/a shadow=true`)
+	log.wait(t, `policy=by-method method=GET path=/a shadow=false`)
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "maximumRequests: 3", "maximumRequests: 1000", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log.wait(t, "policy file in force")
+	if resp, _ := ask(t, "GET", base+"/a"); resp.StatusCode != 200 {
+		t.Errorf("after the change: %d", resp.StatusCode)
+	}
+}
+
+func TestTheGatewaysOwnServer(t *testing.T) {
+	base, _ := gateway(t, "limits.yaml", "")
+	if resp, body := ask(t, "PUT", base+"/x"); resp.StatusCode != 200 || body != "upstream: PUT \"/x\"\n" {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
+}
+
+func TestWhatTheGatewayCannotStartWith(t *testing.T) {
+	for name, args := range map[string][3]string{
+		"no file": {"127.0.0.1:0", "none.yaml", ""}, "no upstream": {"127.0.0.1:0", "limits.yaml", "here"}, "no address": {"127.0.0.1:x", "limits.yaml", ""},
+	} {
+		if err := run(t.Context(), args[0], args[1], args[2], slog.New(slog.DiscardHandler), func(net.Addr) {}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
