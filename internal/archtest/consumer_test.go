@@ -116,22 +116,27 @@ func main() {
 // other store's client.
 func TestAConsumerTakesOneClientAlong(t *testing.T) {
 	heavy := map[string]string{ // whose is it
-		"github.com/gin-gonic/gin":               "adapters/gin",
-		"github.com/labstack/echo/v4":            "adapters/echo",
-		"github.com/gofiber/fiber/v2":            "adapters/fiber",
-		"github.com/redis/go-redis/v9":           "stores/redis stores/synced/redisbackend",
-		"github.com/bradfitz/gomemcache":         "stores/memcached",
-		"github.com/jackc/pgx/v5":                "stores/synced/pgbackend",
-		"github.com/sony/gobreaker/v2":           "stores/resilient login",
-		"golang.org/x/text":                      "login adapters/gin adapters/echo stores/synced/pgbackend",
-		"pgregory.net/rapid":                     "",
-		"go.uber.org/goleak":                     "",
-		"github.com/valyala/fasthttp":            "adapters/fiber",
-		"github.com/go-playground/validator/v10": "adapters/gin",
+		"github.com/gin-gonic/gin":                 "adapters/gin",
+		"github.com/labstack/echo/v4":              "adapters/echo",
+		"github.com/gofiber/fiber/v2":              "adapters/fiber",
+		"github.com/redis/go-redis/v9":             "stores/redis stores/synced/redisbackend policy",
+		"github.com/bradfitz/gomemcache":           "stores/memcached policy",
+		"github.com/jackc/pgx/v5":                  "stores/synced/pgbackend",
+		"github.com/sony/gobreaker/v2":             "stores/resilient login policy",
+		"golang.org/x/text":                        "login adapters/gin adapters/echo stores/synced/pgbackend",
+		"pgregory.net/rapid":                       "",
+		"go.uber.org/goleak":                       "",
+		"github.com/goccy/go-yaml":                 "policy",
+		"github.com/expr-lang/expr":                "policy",
+		"github.com/fsnotify/fsnotify":             "policy",
+		"github.com/spf13/cobra":                   "",
+		"github.com/santhosh-tekuri/jsonschema/v6": "",
+		"github.com/valyala/fasthttp":              "adapters/fiber",
+		"github.com/go-playground/validator/v10":   "adapters/gin",
 	}
 	for _, path := range []string{
 		"adapters/gin", "adapters/echo", "adapters/fiber", "stores/redis", "stores/memcached", "stores/resilient", "stores/denycache",
-		"stores/synced", "stores/synced/redisbackend", "stores/synced/pgbackend", "login", "keyfuncs",
+		"stores/synced", "stores/synced/redisbackend", "stores/synced/pgbackend", "login", "keyfuncs", "policy",
 	} {
 		c := newConsumer(t, "package main\n\nimport _ \""+module+"/"+path+"\"\n\nfunc main() {}\n")
 		for _, m := range c.modules() {

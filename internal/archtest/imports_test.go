@@ -83,6 +83,9 @@ var arrows = []struct {
 	{"policy", []string{"core", "keyfuncs", "stores"}},
 	{"examples/login/site/sitetest", []string{"core", "examples", "internal"}},
 	{"examples", []string{"core", "keyfuncs", "stores", "adapters", "login", "policy", "examples"}},
+	{"cmd", []string{"core", "stores", "adapters", "policy", "internal"}},
+	{"internal/replay", []string{"core", "policy", "internal"}},
+	{"internal/report", []string{"internal"}},
 	{"internal", []string{"core", "internal"}},
 }
 
