@@ -83,6 +83,9 @@ func TestCheck(t *testing.T) {
 		t.Errorf("of the good one it says %q", out)
 	}
 	expect(t, 1, "", "check", filepath.Join(t.TempDir(), "none.yaml"))
+	if _, errs := expect(t, 1, "", "check", file(t, "a\x1b[2J.yaml", "a: 1")); strings.Contains(errs, "\x1b") {
+		t.Errorf("a file's name gets to the terminal: %q", errs)
+	}
 }
 
 func TestUsage(t *testing.T) {
@@ -222,6 +225,7 @@ func TestTheCountersOfAService(t *testing.T) {
 	path := file(t, "limits.yaml", `
 policies:
   - {name: api, key: 'query["k"]', limits: [10/h, 4/m]}
+  - {name: burst, limits: 10/h token_bucket burst=40, match: {methods: [PUT]}}
   - {name: tiered, tier: 'query["t"]', tiers: {default: 100/h, paid: 1000/h}, key: 'query["k"]', match: {methods: [PUT]}}
 `)
 	// The service.
@@ -255,6 +259,9 @@ policies:
 	}
 	if lines := inspect("--policy", "api"); !strings.Contains(column(lines[0]), " 2 8 ") {
 		t.Errorf("of no key: %q", lines)
+	}
+	if lines := inspect("--policy", "burst"); !strings.Contains(column(lines[0]), " 0 40 0s") {
+		t.Errorf("of a burst: %q", lines)
 	}
 	if lines := inspect("--policy", "tiered", "--key", "x\x1b"); len(lines) != 2 || !strings.Contains(column(lines[1]), "tiered-paid 1000 per 1h (fixed_window) 990 10 ") {
 		t.Errorf("of tiers: %q", lines)

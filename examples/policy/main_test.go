@@ -117,14 +117,14 @@ func TestTheGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.wait(t, "policy file in force")
-	if resp, _ := ask(t, "GET", base+"/a"); resp.StatusCode != 200 {
+	if resp, _ := ask(t, "GET", base+"/a"); resp.StatusCode != http.StatusOK {
 		t.Errorf("after the change: %d", resp.StatusCode)
 	}
 }
 
 func TestTheGatewaysOwnServer(t *testing.T) {
 	base, _ := gateway(t, "limits.yaml", "")
-	if resp, body := ask(t, "PUT", base+"/x"); resp.StatusCode != 200 || body != "upstream: PUT \"/x\"\n" {
+	if resp, body := ask(t, "PUT", base+"/x"); resp.StatusCode != http.StatusOK || body != "upstream: PUT \"/x\"\n" {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
 }

@@ -167,6 +167,33 @@ func TestUsersAndBadRequests(t *testing.T) {
 	}
 }
 
+func TestTimesWithFractions(t *testing.T) {
+	log := `{"ts":1795182936.2,"ip":"a","method":"GET","path":"/"}` + "\n" + `{"ts":1795182936.4,"ip":"a","method":"GET","path":"/"}` + "\n"
+	if r := run(t, config("policies: [{name: a, limits: 1/200ms}]"), log); r.WholeSeconds || r.Files[0].Refused != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Every policy that is for a request counts it once, and one with a burst is
+// tried with other bursts too.
+func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
+	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}]")
+	c.Sweep = true
+	f := run(t, c, strings.Repeat(line(0, "a", "GET /"), 10)).Files[0]
+	// The last six were refused by b before a was asked to charge.
+	if len(f.KeyHistogram) != 4 || f.KeyHistogram[2].Keys != 1 || f.KeyHistogram[2].Requests != 4 || f.KeyHistogram[3].Requests != 10 {
+		t.Errorf("the keys: %+v", f.KeyHistogram)
+	}
+	for _, s := range f.Sweeps {
+		for _, p := range s.Points {
+			want := map[string]map[float64]int64{"a": {1: 0, 0.1: 0}, "b": {1: 6, 0.5: 8, 2: 2}}[s.Policy]
+			if n, known := want[p.Factor]; known && p.Refused != n {
+				t.Errorf("%s × %g: %d refused, want %d", s.Policy, p.Factor, p.Refused, n)
+			}
+		}
+	}
+}
+
 // Of many keys only so many are held; those that were refused most are among
 // them.
 func TestMemoryIsBounded(t *testing.T) {

@@ -60,6 +60,23 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestTextHasTheWorstMinutes(t *testing.T) {
+	r := sample("k")
+	r.Files[0].Series.Points = nil
+	for _, n := range []int64{5, 90, 3, 80, 70, 60, 50, 4, 0} {
+		r.Files[0].Series.Points = append(r.Files[0].Series.Points, replay.Point{Admitted: 1000 + n, Refused: n})
+	}
+	got := write(t, report.Text, r)
+	for _, n := range []string{"1090", "1080", "1070", "1060", "1050"} {
+		if !strings.Contains(got, n) {
+			t.Errorf("lacks %s:\n%s", n, got)
+		}
+	}
+	if strings.Contains(got, "1005") || strings.Contains(got, "1000  ") {
+		t.Errorf("has others:\n%s", got)
+	}
+}
+
 // No byte of a log gets to a terminal but what can be printed.
 func TestTextIsHarmlessInATerminal(t *testing.T) {
 	for _, c := range write(t, report.Text, sample(hostile)) {
@@ -142,7 +159,11 @@ func TestHTMLIsByItselfAndHarmless(t *testing.T) {
 
 // A report of nothing is one too.
 func TestReportsOfNothing(t *testing.T) {
-	for _, r := range []*replay.Report{{}, {Files: []replay.FileReport{{File: "f"}}}} {
+	empty := replay.FileReport{
+		File: "f", KeyHistogram: []replay.Bar{{From: 1, To: 1}}, Series: replay.Series{Width: time.Minute, Points: []replay.Point{{}}},
+		Sweeps: []replay.Sweep{{Policy: "a", Points: []replay.SweepPoint{{Factor: 1}, {Factor: 2}}}, {Policy: "b", Requests: 1, Points: []replay.SweepPoint{{Factor: 1}}}},
+	}
+	for _, r := range []*replay.Report{{}, {Files: []replay.FileReport{{File: "f"}}}, {Files: []replay.FileReport{empty}}} {
 		for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "csv": report.CSV, "json": report.JSON, "html": report.HTML} {
 			if got := write(t, to, r); strings.Contains(got, "NaN") || got == "" {
 				t.Errorf("%s: %s", name, got)

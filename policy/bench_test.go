@@ -1,0 +1,51 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// A decision by one, two and ten policies, beside what a limiter of one rule
+// takes; by an expression that is one value, and by one that is worked out.
+func BenchmarkCheck(b *testing.B) {
+	const simple, worked = "{name: NAME, key: ip, limits: 1000000000/h}", "{name: NAME, key: 'method + \" \" + path', limits: 1000000000/h}"
+	for name, file := range map[string]string{
+		"one":        "policies: [" + simple + "]",
+		"expression": "policies: [" + worked + "]",
+		"two":        "policies: [" + simple + ", " + strings.ReplaceAll(simple, "NAME", "b") + "]",
+		"match": "policies: [" + simple + ", " + strings.Repeat("{name: NAME, limits: 1/h, match: {methods: [POST], paths: [/a/*/b, /c/**]}}, ", 9) +
+			"{name: last, limits: 1/h, match: {paths: [/a/*/b, /c/**]}}]",
+	} {
+		b.Run(name, func(b *testing.B) {
+			for i := 0; strings.Contains(file, "NAME"); i++ {
+				file = strings.Replace(file, "NAME", "p"+string(rune('a'+i)), 1)
+			}
+			set, err := policy.Parse("f", []byte(strings.Replace(file, "name: b,", "name: other,", 1)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer set.Close() //nolint:errcheck // the benchmark is over
+			r := &explained{address: "192.0.2.1:5", path: "items/5"}
+			b.ReportAllocs()
+			for b.Loop() {
+				if !set.Check(r).Allowed {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+	b.Run("limiter", func(b *testing.B) {
+		key := func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.RemoteAddr()...), nil }
+		l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: key, Limits: []core.Limit{{Quota: 1_000_000_000, Window: 3600e9, Algorithm: core.FixedWindow}}}}}))
+		r := &explained{address: "192.0.2.1:5"}
+		b.ReportAllocs()
+		for b.Loop() {
+			if !l.Check(r).Allowed {
+				b.Fatal("refused")
+			}
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package policy_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestExplanations(t *testing.T) {
+	s := newSite(t, `
+policies:
+  - name: tiered
+    tier: query["plan"]
+    tiers: {default: 1/m, staff: unlimited}
+    key: ip
+  - name: keyed
+    key: query["id"]
+    missing: reject
+    limits: 1/m
+    cost: len(query["id"]) + 2
+    shadow: true
+  - name: skips
+    key: query["id"]
+    missing: skip
+    limits: 1/m
+    deny: [10.0.0.1]
+  - {name: kept-off, limits: 1/m, allow: [10.0.0.0/8]}
+`)
+	text := func(r *explained) string {
+		var b strings.Builder
+		for _, p := range s.set.Explain(r) {
+			fmt.Fprintf(&b, "%s %t %q shadow=%t denied=%t cost=%d err=%v", p.Policy, p.Applies, p.Why, p.Shadow, p.Denied, p.Cost, p.Err)
+			for _, rule := range p.Rules {
+				fmt.Fprintf(&b, " [%s tier=%q %t %q key=%q %d]", rule.Rule, rule.Tier, rule.Applies, rule.Why, rule.Key, len(rule.Limits))
+			}
+			b.WriteString("\n")
+		}
+		return b.String()
+	}
+	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
+	want := `tiered true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
+keyed true "it is for all requests" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: there is no query["id"] [keyed tier="" false "floodgate: bad request: there is no query[\"id\"]" key="" 1]
+skips true "it is for all requests" shadow=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
+kept-off false "the address is in the list allow" shadow=false denied=false cost=1 err=<nil>
+`
+	if got != want {
+		t.Errorf("says:\n%swant:\n%s", got, want)
+	}
+	got = text(&explained{address: "192.0.2.1:5", query: url.Values{"id": {"abc"}}})
+	want = `tiered true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
+keyed true "it is for all requests" shadow=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
+skips true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
+kept-off true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
+`
+	if got != want {
+		t.Errorf("says:\n%swant:\n%s", got, want)
+	}
+	l, _ := s.set.Limiter("tiered")
+	if st := l.Stats(); st != (core.Stats{}) {
+		t.Errorf("an explanation counts: %+v", st)
+	}
+}
