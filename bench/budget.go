@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// budget is what we have promised ourselves of a value.
+type budget struct {
+	what, table, column string
+	most                float64 // of our median; 0: none
+	least               float64 // of our median; 0: none
+	timesLeader         float64 // at least so many times as good as the best peer; 0: none
+	share               float64 // at least this share of the INCR; 0: none
+}
+
+var budgets = []budget{
+	{what: "a decision, one key", table: "A decision in the process, one caller", column: "1 key", most: 60, timesLeader: 1.3},
+	{what: "a decision, 1,000 keys", table: "A decision in the process, one caller", column: "1,000 keys", most: 75, timesLeader: 1.3},
+	{what: "a decision, 1,000,000 keys", table: "A decision in the process, one caller", column: "1,000,000 keys", most: 260, timesLeader: 2.5},
+	{what: "allocations of a decision", table: "Allocations of a decision in the process", column: "1,000 keys", most: 0.001},
+	{what: "net/http middleware, allowed", table: "The middleware of net/http above the bare handler", column: "allowed", most: 400},
+	{what: "its allocations", table: "Allocations of the middleware of net/http", column: "allowed", most: 3},
+	{what: "Gin middleware, allowed", table: "The middleware of Gin above the bare handler", column: "allowed", timesLeader: 1},
+	{what: "Echo middleware, allowed", table: "The middleware of Echo above the bare handler", column: "allowed", timesLeader: 1},
+	{what: "Fiber middleware, allowed", table: "The middleware of Fiber above the bare handler", column: "allowed", timesLeader: 1},
+	{what: "live memory of a key", table: "Live memory of a key, at a million keys", column: "bytes", most: 40},
+	{what: "the longest call while a million keys expire", table: "The longest call while a million keys expire", column: "µs", most: 100},
+	{what: "Redis on the loopback interface, 64 callers", table: "Decisions a second in Redis on the loopback interface", column: "64 callers", share: 0.85},
+	{what: "Redis 1 ms away, 64 callers", table: "Decisions a second in Redis 1 ms away", column: "64 callers", share: 0.85},
+	{what: "commands of a decision in Redis", table: "Commands of a decision in Redis", column: "commands", most: 1},
+	{what: "admitted in the process", table: "Admitted of 2,000 at once, at a limit of 100", column: "in the process", most: 100, least: 100},
+	{what: "admitted in Redis by 4 instances", table: "Admitted of 2,000 at once, at a limit of 100", column: "Redis, 4 instances", most: 100, least: 100},
+}
+
+// verdict says whether a budget was met, and by how much.
+func (b budget) verdict(tables []Table) (text string, met, measured bool) {
+	for i := range tables {
+		t := &tables[i]
+		if t.Title != b.table || t.row(t.Ours) == nil {
+			continue
+		}
+		cell := t.row(t.Ours).Cells[b.column]
+		if cell == nil || len(cell.Values) == 0 {
+			return "", false, false
+		}
+		ours := cell.median()
+		met = true
+		check := func(ok bool, format string, args ...any) {
+			word := "met"
+			if !ok {
+				word, met = "missed", false
+			}
+			if text != "" {
+				text += "; "
+			}
+			text += word + ": " + fmt.Sprintf(format, args...)
+		}
+		if b.most > 0 {
+			check(ours <= b.most, "%s %s, at most %s", t.number(ours), t.Unit, t.number(b.most))
+		}
+		if b.least > 0 {
+			check(ours >= b.least, "%s %s, at least %s", t.number(ours), t.Unit, t.number(b.least))
+		}
+		if b.timesLeader > 0 {
+			if peer, best := t.bestPeer(b.column); peer != "" {
+				times := best / ours
+				if !t.Lower {
+					times = ours / best
+				}
+				check(times >= b.timesLeader, "%s times as good as %s, at least %s", strconv.FormatFloat(times, 'f', 2, 64), peer, strconv.FormatFloat(b.timesLeader, 'f', -1, 64))
+			}
+		}
+		if row := t.row(bareINCR.Name); b.share > 0 && row != nil && row.Cells[b.column] != nil {
+			share := ours / row.Cells[b.column].median()
+			check(share >= b.share, "%.0f %% of a bare INCR, at least %.0f %%", 100*share, 100*b.share)
+		}
+		return text, met, true
+	}
+	return "", false, false
+}
+
+// bestPeer returns the best of the others.
+func (t *Table) bestPeer(column string) (string, float64) {
+	others := *t
+	others.Rows = nil
+	for _, r := range t.Rows {
+		if r.Peer != t.Ours {
+			others.Rows = append(others.Rows, r)
+		}
+	}
+	return others.leader(column)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/valyala/fasthttp"
+
+	"github.com/floodgate-go/floodgate/bench/peers"
+)
+
+// framework serves a request again and again, under a peer's middleware or
+// under none.
+type framework struct {
+	name  string
+	serve func(p *peers.Peer, l peers.Limit) func(n int) // nil: the peer has none for it
+}
+
+var frameworks = []framework{
+	{"net/http", func(p *peers.Peer, l peers.Limit) func(int) {
+		var h http.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		if p != nil {
+			if p.HTTP == nil {
+				return nil
+			}
+			h = p.HTTP(l)(h)
+		}
+		return serveHTTP(h)
+	}},
+	{"Gin", func(p *peers.Peer, l peers.Limit) func(int) {
+		gin.SetMode(gin.ReleaseMode)
+		g := gin.New()
+		if p != nil {
+			if p.Gin == nil {
+				return nil
+			}
+			g.Use(p.Gin(l))
+		}
+		g.GET("/", func(*gin.Context) {})
+		return serveHTTP(g)
+	}},
+	{"Echo", func(p *peers.Peer, l peers.Limit) func(int) {
+		e := echo.New()
+		if p != nil {
+			if p.Echo == nil {
+				return nil
+			}
+			e.Use(p.Echo(l))
+		}
+		e.GET("/", func(echo.Context) error { return nil })
+		return serveHTTP(e)
+	}},
+	{"Fiber", func(p *peers.Peer, l peers.Limit) func(int) {
+		f := fiber.New()
+		if p != nil {
+			if p.Fiber == nil {
+				return nil
+			}
+			f.Use(p.Fiber(l))
+		}
+		f.Get("/", func(*fiber.Ctx) error { return nil })
+		handler := f.Handler()
+		return func(n int) {
+			var c fasthttp.RequestCtx
+			var r fasthttp.Request
+			r.SetRequestURI("/")
+			c.Init(&r, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 99}, nil)
+			for range n {
+				c.Response.Reset()
+				handler(&c)
+			}
+		}
+	}},
+}
+
+func serveHTTP(h http.Handler) func(int) {
+	return func(n int) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = "192.0.2.1:99"
+		w := peers.Discard{H: http.Header{}}
+		for range n {
+			clear(w.H)
+			h.ServeHTTP(w, r)
+		}
+	}
+}
+
+// middlewares measures the whole middleware above the bare handler.
+func middlewares(e effort, p peers.Peer) (tables []Table, err error) {
+	for _, f := range frameworks {
+		if f.serve(&p, ample) == nil {
+			continue
+		}
+		took := Table{
+			Title: "The middleware of " + f.name + " above the bare handler", Unit: "ns", Lower: true, Ours: "floodgate",
+			Text: "The same handler, request and recorder for all, by the client's address. Each peer writes the headers that it writes by default.",
+		}
+		allocs := Table{Title: "Allocations of the middleware of " + f.name, Lower: true, Ours: "floodgate", Decimals: 1}
+		var bare Sample
+		e.measure(1, func(_, n int) { f.serve(nil, ample)(n) }, &bare, nil)
+		for column, limit := range map[string]peers.Limit{"allowed": ample, "denied": {Quota: 1, Window: 24 * time.Hour}} {
+			serve := f.serve(&p, limit)
+			serve(2)
+			runtime.GC()
+			var whole Sample
+			e.measure(1, func(_, n int) { serve(n) }, &whole, allocs.cell(p, column))
+			cell := took.cell(p, column)
+			for _, v := range whole.Values {
+				cell.Values = append(cell.Values, v-bare.median())
+			}
+		}
+		took.order("allowed", "denied")
+		allocs.order("allowed", "denied")
+		tables = append(tables, took, allocs)
+	}
+	return tables, nil
+}

@@ -1,0 +1,66 @@
+package peers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+const ourModule = "github.com/floodgate-go/floodgate"
+
+var floodgate = Peer{
+	Name: "floodgate", Module: ourModule,
+	Local: func(l Limit) (Allow, func()) {
+		store := must(core.NewMemory(core.MemoryConfig{MaxKeys: 1 << 22}))
+		return take(ours(l, core.HeadersDraft10, store)), func() { _ = store.Close() }
+	},
+	Redis: func(c *redis.Client, l Limit) Allow {
+		return take(ours(l, core.HeadersDraft10, redisstore.New(c, redisstore.Timeout(10*time.Second))))
+	},
+	HTTP: func(l Limit) func(http.Handler) http.Handler {
+		return httplimit.Middleware(ours(l, core.HeadersDraft10, nil))
+	},
+	Gin:   func(l Limit) gin.HandlerFunc { return ginlimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
+	Echo:  func(l Limit) echo.MiddlewareFunc { return echolimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
+	Fiber: func(l Limit) fiber.Handler { return fiberlimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
+}
+
+// floodgatePlain is ours without response headers, to be seen beside the peers
+// that write none.
+var floodgatePlain = Peer{
+	Name: "floodgate, no headers", Module: ourModule,
+	HTTP: func(l Limit) func(http.Handler) http.Handler {
+		return httplimit.Middleware(ours(l, core.HeadersOff, nil))
+	},
+	Gin:   func(l Limit) gin.HandlerFunc { return ginlimit.Middleware(ours(l, core.HeadersOff, nil)) },
+	Echo:  func(l Limit) echo.MiddlewareFunc { return echolimit.Middleware(ours(l, core.HeadersOff, nil)) },
+	Fiber: func(l Limit) fiber.Handler { return fiberlimit.Middleware(ours(l, core.HeadersOff, nil)) },
+}
+
+func ours(l Limit, h core.Headers, store core.Store) *core.Limiter {
+	return must(core.New(core.Config{
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(int64(l.Quota), l.Window)}}},
+		Store: store, Headers: h,
+	}))
+}
+
+func take(limiter *core.Limiter) Allow {
+	ctx := context.Background()
+	return func(key string) bool {
+		d, err := limiter.Take(ctx, 1, core.Hit{Rule: "ip", Key: key})
+		return err == nil && d.Allowed
+	}
+}

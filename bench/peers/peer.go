@@ -1,0 +1,54 @@
+// Package peers has rate limiting libraries behind one interface each, every
+// one configured as its README says, so that they can be measured beside each
+// other.
+package peers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+)
+
+// Allow decides on one request of a key.
+type Allow func(key string) bool
+
+// Limit is what a peer is to enforce.
+type Limit struct {
+	Quota  int
+	Window time.Duration
+}
+
+// perSecond is the limit as a rate.
+func (l Limit) perSecond() float64 { return float64(l.Quota) / l.Window.Seconds() }
+
+// Peer is a library. What it cannot do is nil.
+type Peer struct {
+	Name   string
+	Module string // whose version is reported
+	// Local counts in the process. Where the library can be told how long an
+	// idle key is kept, it is told the window.
+	Local func(Limit) (a Allow, end func())
+	// Redis counts in Redis.
+	Redis func(*redis.Client, Limit) Allow
+	// The middleware of the frameworks, by the client's address.
+	HTTP  func(Limit) func(http.Handler) http.Handler
+	Gin   func(Limit) gin.HandlerFunc
+	Echo  func(Limit) echo.MiddlewareFunc
+	Fiber func(Limit) fiber.Handler
+}
+
+// All are the peers, ours first.
+var All = []Peer{floodgate, floodgatePlain, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func nothing() {}

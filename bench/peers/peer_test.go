@@ -1,0 +1,89 @@
+package peers
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/internal/redistest"
+)
+
+var sample = Limit{Quota: 5, Window: time.Hour}
+
+// Each peer does what it is measured for: it admits the quota, and no more.
+func TestEachPeerAdmitsTheQuota(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	for _, p := range All {
+		if p.Local != nil {
+			allow, end := p.Local(sample)
+			admits(t, p.Name, allow)
+			end()
+		}
+		if p.Redis != nil {
+			admits(t, p.Name+" in Redis", p.Redis(client, sample))
+			if err := client.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for framework, app := range apps(p) {
+			admits(t, p.Name+" in "+framework, func(key string) bool {
+				r := httptest.NewRequest(http.MethodGet, "/", nil)
+				r.RemoteAddr = "192.0.2." + key + ":99"
+				w := httptest.NewRecorder()
+				app.ServeHTTP(w, r)
+				return w.Code == http.StatusOK
+			})
+		}
+	}
+}
+
+func admits(t *testing.T, name string, allow Allow) {
+	t.Helper()
+	// Fiber's test adapter has one address for all: its keys are not apart.
+	for _, key := range []string{"1", "2"}[:map[bool]int{true: 1, false: 2}[name == "floodgate in fiber" || name == "floodgate, no headers in fiber" || name == "Fiber's limiter in fiber"]] {
+		admitted := 0
+		for range 20 {
+			if allow(key) {
+				admitted++
+			}
+		}
+		if admitted != sample.Quota {
+			t.Errorf("%s: key %s: %d admitted, want %d", name, key, admitted, sample.Quota)
+		}
+	}
+}
+
+func apps(p Peer) map[string]http.Handler {
+	all := map[string]http.Handler{}
+	if p.HTTP != nil {
+		all["net/http"] = p.HTTP(sample)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	}
+	if p.Gin != nil {
+		gin.SetMode(gin.ReleaseMode)
+		g := gin.New()
+		g.Use(p.Gin(sample))
+		g.GET("/", func(*gin.Context) {})
+		all["gin"] = g
+	}
+	if p.Echo != nil {
+		e := echo.New()
+		e.Use(p.Echo(sample))
+		e.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+		all["echo"] = e
+	}
+	if p.Fiber != nil {
+		f := fiber.New()
+		f.Use(p.Fiber(sample))
+		f.Get("/", func(*fiber.Ctx) error { return nil })
+		all["fiber"] = adaptor.FiberApp(f)
+	}
+	return all
+}
