@@ -65,7 +65,8 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
-	first int // index of its first limit among all of the limiter's
+	first  int  // index of its first limit among all of the limiter's
+	single bool // it has one limit, whose state does not grow: see takeSingle
 }
 
 // compile checks the configuration and reports everything that is wrong.
@@ -109,7 +110,7 @@ func (c Config) compile() (*snapshot, error) {
 			}
 			names[l.Name] = r.Name
 		}
-		s.rules = append(s.rules, compiledRule{r, s.limits})
+		s.rules = append(s.rules, compiledRule{r, s.limits, len(r.Limits) == 1 && !(&meter{algorithm: r.Limits[0].Algorithm}).grows()})
 		s.limits += len(r.Limits)
 		s.settles = s.settles || r.Counts != nil || r.Clears != nil
 	}

@@ -27,6 +27,7 @@ type snapshot struct {
 	rules     []compiledRule
 	limits    int // of all rules
 	bound     Bound
+	memory    *memoryBound // bound, where it is one; nil else
 	hooks     Hooks
 	headers   Headers
 	policy    string // the RateLimit-Policy field of all limits
@@ -55,6 +56,7 @@ func New(c Config) (*Limiter, error) {
 	if s.bound, err = store.Bind(s.name, s.storeRules()); err != nil {
 		return nil, err
 	}
+	s.memory, _ = s.bound.(*memoryBound)
 	return newLimiter(store, new(counters), s), nil
 }
 
@@ -123,6 +125,9 @@ func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision
 
 func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
 	s := l.current.Load()
+	if len(hits) == 1 && l.takeSingle(s, cost, peek, &hits[0], d) {
+		return nil
+	}
 	c := l.session(s)
 	c.cost = cost
 	err := c.addHits(cost, hits)

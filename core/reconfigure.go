@@ -51,6 +51,7 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 		return nil, err
 	}
 	s.bound, err = old.bound.Rebind(s.storeRules())
+	s.memory, _ = s.bound.(*memoryBound)
 	return s, err
 }
 
