@@ -1,0 +1,62 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// The short way through the script knows its own states only, and what it can
+// reckon exactly: it agrees with the counters of the process at both ends.
+func TestTheShortWayAgreesWithMemory(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	clock := func() time.Time { return now }
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))
+	defer memory.Close() //nolint:errcheck // the test is over
+	config := func(l core.Limit) core.Config {
+		return core.Config{Name: "a", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}}
+	}
+	sliding := core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow}
+	fixed := core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow, Algorithm: core.FixedWindow}
+	var limiters []*core.Limiter
+	for _, store := range []core.Store{memory, redisstore.New(client, redisstore.Clock(clock), redisstore.Timeout(5*time.Second), redisstore.WithoutDenialCache())} {
+		c := config(sliding)
+		c.Store = store
+		limiters = append(limiters, core.Must(core.New(c)))
+	}
+	take := func(cost int64) {
+		t.Helper()
+		var said []core.Decision
+		for _, l := range limiters {
+			d, err := l.Take(t.Context(), cost, core.Hit{Rule: "r", Key: "k"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = append(said, d)
+		}
+		if a, b := said[0].LimitStatus, said[1].LimitStatus; a != b {
+			t.Errorf("at %v: in the process %+v, in Redis %+v", now, a, b)
+		}
+	}
+	take(core.MaxQuota - 3)
+	for _, d := range []time.Duration{core.MaxWindow + 12_345*time.Microsecond, core.MaxWindow / 7, core.MaxWindow / 3} {
+		now = now.Add(d)
+		for _, cost := range []int64{1, 77, 1_000_000} {
+			take(cost) // weighed in more than 53 bits
+		}
+	}
+	for _, l := range limiters { // its states are as long as those of another kind
+		if err := l.Reconfigure(config(fixed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(5)
+	take(6)
+}
