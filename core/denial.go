@@ -50,6 +50,7 @@ func DefaultDenial(_ Request, d Decision) Denial {
 func (d *Decision) problem() []byte {
 	kind := "about:blank"
 	var title, detail string
+	var wait int64 // in seconds, behind detail; 0: none
 	switch d.Reason {
 	case BadRequest:
 		title, detail = "Bad Request", "The request cannot be understood."
@@ -57,9 +58,10 @@ func (d *Decision) problem() []byte {
 		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
 	default:
 		kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-		title, detail = "Request cannot be satisfied as assigned quota has been exceeded", "Try again in "+strconv.FormatInt(max(1, seconds(d.RetryAfter)), 10)+" s."
+		title, detail = "Request cannot be satisfied as assigned quota has been exceeded", "Try again in "
+		wait = max(1, seconds(d.RetryAfter))
 		if d.RetryAfter == Never {
-			detail = "The request costs more than the quota and cannot be allowed."
+			detail, wait = "The request costs more than the quota and cannot be allowed.", 0
 		}
 	}
 	// All text is known to need no escaping: names are checked by New.
@@ -72,6 +74,9 @@ func (d *Decision) problem() []byte {
 	b = strconv.AppendInt(b, int64(d.status()), 10)
 	b = append(b, `,"detail":"`...)
 	b = append(b, detail...)
+	if wait > 0 {
+		b = append(strconv.AppendInt(b, wait, 10), " s."...)
+	}
 	b = append(b, '"')
 	if d.Reason == OverLimit {
 		b = append(b, `,"violated-policies":[`...)

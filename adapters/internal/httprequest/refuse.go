@@ -10,11 +10,18 @@ import (
 // those of other limiters; there is one word on caching and retrying.
 func SetHeaders(header http.Header, d core.Decision) {
 	var buf [8]core.Header
-	for _, line := range d.AppendHeaders(buf[:0]) {
-		if line.Name == "Cache-Control" || line.Name == "Retry-After" {
-			header[line.Name] = nil
+	lines := d.AppendHeaders(buf[:0])
+	if len(lines) == 0 {
+		return
+	}
+	values := make([]string, 0, len(lines)) // of all lines: one allocation
+	for _, line := range lines {
+		if before := header[line.Name]; len(before) > 0 && line.Name != "Cache-Control" && line.Name != "Retry-After" {
+			header[line.Name] = append(before, line.Value)
+			continue
 		}
-		header[line.Name] = append(header[line.Name], line.Value)
+		values = append(values, line.Value)
+		header[line.Name] = values[len(values)-1 : len(values) : len(values)]
 	}
 }
 
@@ -25,7 +32,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, denial core.Denial, handler 
 	header := w.Header()
 	// What describes another body than the one that is sent.
 	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
-		header.Del(name)
+		delete(header, name)
 	}
 	if r.ProtoMajor == 1 && Unread(r) {
 		// Without this net/http would wait for the body before it answers, to
