@@ -85,7 +85,7 @@ func longestCall(p peers.Peer, window time.Duration) float64 {
 		before := time.Now()
 		allow(key)
 		most = max(most, time.Since(before))
-		for time.Since(before) < 10*time.Microsecond { //nolint:revive // the pace, kept without giving up the core
+		for time.Since(before) < 10*time.Microsecond { // the pace, kept without giving up the core
 		}
 	}
 	return float64(most) / 1000

@@ -110,6 +110,6 @@ func relay(client net.Conn, target string, by time.Duration) {
 			break
 		}
 	}
-	for range answers { //nolint:revive // what is left is dropped, so that the reader ends
+	for range answers { // what is left is dropped, so that the reader ends
 	}
 }

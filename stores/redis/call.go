@@ -63,7 +63,7 @@ func (c *call) arm(command, script any) {
 	c.args[argCommand], c.args[argScript] = command, script
 	keys := c.args[argKeys].(int)
 	c.args[argFirstKey+keys] = c.once
-	if c.store.exempts {
+	if c.store.unasked {
 		c.once.state.Store(written)
 		c.args[argFirstKey+keys] = c.once.encode()
 	}

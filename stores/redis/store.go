@@ -29,7 +29,8 @@ type Store struct {
 	options options
 	cached  *denycache.Store // around direct; nil: none
 	layout  atomic.Uint32    // which keys may stand in one command
-	exempts bool             // the client is told by exempt, and not by once, what not to repeat
+	exempts bool             // the client is told by exempt what not to repeat
+	unasked bool             // and never asks once, which it writes more often than it sends it
 	nonces  atomic.Uint64
 	running chan struct{} // one element for each command under way
 
@@ -67,8 +68,12 @@ func New(client Client, opts ...Option) *Store {
 	}
 	switch c := client.(type) {
 	case *redis.Client:
-		if c != nil {
+		switch {
+		case c == nil: // check says so
+		case clonesKeepHooks():
 			s.client = inTime(c, s.options.timeout)
+		default:
+			s.exempts = knowsExempt()
 		}
 	case *redis.ClusterClient:
 		s.layout.Store(oneSlot)
@@ -76,6 +81,7 @@ func New(client Client, opts ...Option) *Store {
 		s.layout.Store(eachKey)
 	default:
 		s.exempts = knowsExempt()
+		s.unasked = s.exempts
 	}
 	if !s.options.askAlways {
 		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
@@ -92,6 +98,37 @@ func inTime(c *redis.Client, timeout time.Duration) *redis.Client {
 	o := c.Options() // the clone's own
 	o.ContextTimeoutEnabled, o.MaxRetries = true, 0
 	return c
+}
+
+// clonesKeepHooks says that a client's clone calls the hooks that have been added
+// to it. In newer versions of go-redis (9.23 is one) it does not: an
+// application's tracing would see nothing of the store, which therefore uses the
+// client itself there.
+var clonesKeepHooks = sync.OnceValue(func() bool {
+	c := redis.NewClient(&redis.Options{})
+	defer c.Close() //nolint:errcheck // nothing was connected
+	var seen probe
+	c.AddHook(&seen)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // before anything is dialled
+	_ = c.WithTimeout(time.Second).Process(ctx, redis.NewCmd(ctx, "ping"))
+	return bool(seen)
+})
+
+// probe is a hook that notes that it is called, and goes no further.
+type probe bool
+
+func (p *probe) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *probe) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, _ redis.Cmder) error {
+		*p = true
+		return ctx.Err()
+	}
+}
+
+func (p *probe) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // Bind implements [core.Store].
