@@ -44,8 +44,16 @@ fuzz: ## run each fuzz target for FUZZTIME
 	  done; done
 
 .PHONY: bench
-bench: ## the benchmarks beside the code
-	$(GO) test -run '^$$' -bench . ./core ./keyfuncs ./adapters/...
+bench: ## measure beside other libraries, in some three minutes; writes bench/report-short
+	cd bench && $(GO) run . -out report-short
+
+.PHONY: bench-full
+bench-full: ## the whole of it, in a quarter of an hour; writes bench/report
+	cd bench && $(GO) run . -full -out report
+
+.PHONY: bench-code
+bench-code: ## the benchmarks beside the code
+	$(GO) test -run '^$$' -bench . ./core ./keyfuncs ./adapters/... ./policy ./internal/replay
 
 .PHONY: newest
 newest: ## the tests with the newest dependencies, go.mod untouched

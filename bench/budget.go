@@ -57,7 +57,7 @@ func (b budget) verdict(tables []Table) (text string, met, measured bool) {
 			text += word + ": " + fmt.Sprintf(format, args...)
 		}
 		if b.most > 0 {
-			check(ours <= b.most, "%s %s, at most %s", t.number(ours), t.Unit, t.number(b.most))
+			check(ours <= b.most || t.number(ours) == t.number(b.most), "%s %s, at most %s", t.number(ours), t.Unit, t.number(b.most))
 		}
 		if b.least > 0 {
 			check(ours >= b.least, "%s %s, at least %s", t.number(ours), t.Unit, t.number(b.least))
