@@ -62,7 +62,7 @@ func main() {
 	var f flags
 	flag.BoolVar(&f.whole, "full", false, "the whole, rather than the short version")
 	flag.StringVar(&f.out, "out", "report", "folder for the report")
-	flag.StringVar(&f.only, "only", "", "regular expression of the scenarios to run")
+	flag.StringVar(&f.only, "only", "", "regular expression of the scenarios to run; the report keeps what it has of the others")
 	flag.StringVar(&f.scenario, "scenario", "", "measure one peer in this scenario for one round, and print the tables")
 	flag.StringVar(&f.peer, "peer", "floodgate", "which one")
 	flag.StringVar(&f.profile, "cpuprofile", "", "a file for a profile of that")
@@ -90,6 +90,11 @@ func all(f flags, e effort) error {
 	}
 	begun := time.Now()
 	r := Report{Date: begun, Machine: machine(), Full: f.whole}
+	if f.only != "" {
+		if err := r.load(f.out); err != nil {
+			return err
+		}
+	}
 	for _, s := range scenarios {
 		if !pattern.MatchString(s.name) {
 			continue
@@ -105,9 +110,9 @@ func all(f flags, e effort) error {
 				tables = merge(tables, some)
 			}
 		}
-		r.Tables = append(r.Tables, tables...)
+		r.put(tables)
 	}
-	r.Took = time.Since(begun)
+	r.Took += time.Since(begun)
 	return r.write(f.out)
 }
 

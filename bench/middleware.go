@@ -73,6 +73,7 @@ var frameworks = []framework{
 			c.Init(&r, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 99}, nil)
 			for range n {
 				c.Response.Reset()
+				c.ResetUserValues() // as a server does between requests
 				handler(&c)
 			}
 		}

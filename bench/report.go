@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +20,36 @@ type Report struct {
 	Full    bool
 	Took    time.Duration
 	Tables  []Table
+}
+
+// load reads what a report has, for some of its tables to be measured again.
+func (r *Report) load(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "figures.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var old Report
+	if err := json.Unmarshal(text, &old); err != nil {
+		return err
+	}
+	if old.Machine == r.Machine && old.Full == r.Full {
+		r.Tables, r.Took = old.Tables, old.Took
+	}
+	return nil
+}
+
+// put puts tables in the place of those with the same titles.
+func (r *Report) put(tables []Table) {
+	for _, t := range tables {
+		if i := slices.IndexFunc(r.Tables, func(o Table) bool { return o.Title == t.Title }); i >= 0 {
+			r.Tables[i] = t
+		} else {
+			r.Tables = append(r.Tables, t)
+		}
+	}
 }
 
 // charted are the columns that are drawn.

@@ -24,7 +24,7 @@ const ourModule = "github.com/floodgate-go/floodgate"
 var floodgate = Peer{
 	Name: "floodgate", Module: ourModule,
 	Local: func(l Limit) (Allow, func()) {
-		store := must(core.NewMemory(core.MemoryConfig{}))
+		store := must(core.NewMemory(core.MemoryConfig{MaxKeys: l.keys()}))
 		return take(ours(l, core.HeadersDraft10, store)), func() { _ = store.Close() }
 	},
 	Redis: func(c *redis.Client, l Limit) Allow {

@@ -20,7 +20,11 @@ type Allow func(key string) bool
 type Limit struct {
 	Quota  int
 	Window time.Duration
+	Keys   int // that are going to be held at a time; 0: up to a million
 }
+
+// keys is for peers that want to be told how many keys they may hold.
+func (l Limit) keys() int { return max(l.Keys, 1_000_000) }
 
 // perSecond is the limit as a rate.
 func (l Limit) perSecond() float64 { return float64(l.Quota) / l.Window.Seconds() }

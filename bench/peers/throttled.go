@@ -10,12 +10,12 @@ import (
 	"github.com/throttled/throttled/v2/store/memstore"
 )
 
-// throttledPeer counts at most 4 million keys, the least recently used going
+// throttledPeer is told how many keys it may hold, the least recently used going
 // first; without a bound its store never forgets any.
 var throttledPeer = Peer{
 	Name: "throttled", Module: "github.com/throttled/throttled/v2",
 	Local: func(l Limit) (Allow, func()) {
-		return throttledAllow(throttledLimiter(must(memstore.NewCtx(1<<22)), l)), nothing
+		return throttledAllow(throttledLimiter(must(memstore.NewCtx(l.keys())), l)), nothing
 	},
 	Redis: func(c *redis.Client, l Limit) Allow {
 		return throttledAllow(throttledLimiter(must(throttledredis.NewCtx(c, "throttled:")), l))
