@@ -1,6 +1,9 @@
 package core
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Stats counts a limiter's decisions since it was made.
 type Stats struct {
@@ -35,6 +38,17 @@ func (l *Limiter) Stats() Stats {
 type counters struct {
 	stripes [8]stripe
 	next    atomic.Uint32
+	near    sync.Pool // of *stripe: what a processor gets back is what it had
+}
+
+// count counts a decision for which there is no session.
+func (c *counters) count(d *Decision) {
+	s, _ := c.near.Get().(*stripe)
+	if s == nil {
+		s = c.stripe()
+	}
+	s.count(d)
+	c.near.Put(s)
 }
 
 type stripe struct {

@@ -17,7 +17,7 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 	var key [shortHit + 1]byte // with the zero byte that ends a key: see closeKey
 	n := copy(key[:shortHit], hit.Key)
 	var r Result
-	at, stripe, done := s.memory.takeKnown(rule, key[:n+1], cost, peek, &r)
+	at, done := s.memory.takeKnown(rule, key[:n+1], cost, peek, &r)
 	if !done {
 		return false
 	}
@@ -32,15 +32,14 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 	d.detail.snap, d.detail.charged = s, r.Allowed && !peek
 	d.detail.rule, d.detail.at, d.detail.hit, d.detail.hitKey = int32(rule), at, true, hit.Key
 	if !peek {
-		l.counts.stripes[stripe%uint64(len(l.counts.stripes))].count(d)
+		l.counts.count(d)
 	}
 	return true
 }
 
 // takeKnown decides on a key of a single rule; done is false where the key is not
-// in the table. hash is a number that
-// tells keys apart.
-func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *Result) (at int64, hash uint64, done bool) {
+// in the table.
+func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *Result) (at int64, done bool) {
 	layout := b.layouts[rule]
 	m := &layout.meters[0]
 	h := b.m.hash.sum(key)
@@ -49,12 +48,12 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	t := s.table(layout.rule.id)
 	if t == nil || t.layout != layout || b.m.closed.Load() {
 		s.mu.Unlock()
-		return 0, 0, false
+		return 0, false
 	}
 	i, found := t.find(h)
 	if !found {
 		s.mu.Unlock()
-		return 0, 0, false
+		return 0, false
 	}
 	w := t.slot(i)[layout.offset(0):]
 	now := b.m.now()
@@ -65,5 +64,5 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	}
 	report(r, m, w, now, cost, allowed)
 	s.mu.Unlock()
-	return now, h.a, true
+	return now, true
 }
