@@ -45,8 +45,8 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	h := b.m.hash.sum(key)
 	s := &b.m.shards[h.b&b.m.mask]
 	s.mu.Lock()
-	t := s.table(layout.rule.id)
-	if t == nil || t.layout != layout || b.m.closed.Load() {
+	t := s.table(layout.rule.id) // nil once the store is closed
+	if t == nil || t.layout != layout {
 		s.mu.Unlock()
 		return 0, false
 	}
