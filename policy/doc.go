@@ -44,11 +44,12 @@
 //
 // A policy is for the requests that all of its match says yes to. GET among the
 // methods means HEAD too. Paths are compared after letter case, doubled slashes,
-// dots and a slash at the end have been taken out, so that no spelling of a path
-// gets around a policy: * or {id} or :id is one part of it, ** at the end any
-// number. The address lists take part: of all prefixes that have the client's
-// address in them the longest decides; allow keeps the policy off the request,
-// deny refuses it with 403.
+// dots and a slash at the end have been taken out, and one with escaped slashes
+// both ways, as some routers take them for a part of a segment: so that no
+// spelling of a path gets around a policy. * or {id} or :id is one part of it, **
+// at the end any number. The address lists take part: of all prefixes that have
+// the client's address in them the longest decides; allow keeps the policy off
+// the request, deny refuses it with 403.
 //
 // # Expressions
 //
@@ -61,6 +62,10 @@
 // 12, 0.5. There are no loops, variables or functions that make long values of
 // short ones: an expression takes no more time than its length times that of
 // what it looks at.
+//
+// path is what the client has written, and each spelling of it a key of its own:
+// what has to be counted together is better told by route, or by a policy of its
+// own.
 //
 // The empty key is a key like any other: requests without what the key names
 // share a counter. missing: skip has the policy's rule not apply to them, and

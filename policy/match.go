@@ -136,9 +136,10 @@ func (m *match) of(r core.Request) verdict {
 		return preflight
 	}
 	if len(m.paths) > 0 {
-		segments := segmentsOf(r)
-		if !slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(segments) }) {
-			return otherPath
+		if !m.hasPath(segmentsOf(r)) {
+			if written := writtenSegmentsOf(r); written == nil || !m.hasPath(written) {
+				return otherPath
+			}
 		}
 	}
 	if m.when != nil {
@@ -147,6 +148,10 @@ func (m *match) of(r core.Request) verdict {
 		}
 	}
 	return matches
+}
+
+func (m *match) hasPath(segments []string) bool {
+	return slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(segments) })
 }
 
 // why puts a verdict into words.

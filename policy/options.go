@@ -54,7 +54,9 @@ func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) co
 }
 
 // OnReload is called after each attempt to take a changed file: err is nil where
-// it is in force now, else it says why the former one has stayed.
+// it is in force now, else it says why the former one has stayed. The file is
+// not read again before f has returned; f must not call Set.Close, which waits
+// for it.
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
 
 // Log is where reloads and a store that does not answer are written to; without

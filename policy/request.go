@@ -2,6 +2,8 @@ package policy
 
 import (
 	"net/netip"
+	"net/url"
+	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -19,6 +21,17 @@ type memo struct {
 	segments []string    // of the path; nil: not known
 	from     *sources    // of the address; nil: not known
 	addr     netip.Addr
+}
+
+// writtenPath is a request that knows how its path was written.
+type writtenPath interface{ EscapedPath() string }
+
+// EscapedPath implements writtenPath, where the request does.
+func (r *request) EscapedPath() string {
+	if w, knows := r.Request.(writtenPath); knows {
+		return w.EscapedPath()
+	}
+	return ""
 }
 
 type memoKey struct{}
@@ -66,4 +79,32 @@ func segmentsOf(r core.Request) []string {
 		m.segments = append(splitPath(r.Path()), "")
 	}
 	return m.segments[:len(m.segments)-1]
+}
+
+// writtenSegmentsOf returns the parts of a request's path for a router that
+// takes an escaped slash for a part of a segment; none where that makes no
+// difference.
+func writtenSegmentsOf(r core.Request) []string {
+	w, knows := r.(writtenPath)
+	if !knows {
+		return nil
+	}
+	text := w.EscapedPath()
+	if !strings.Contains(text, "%2f") && !strings.Contains(text, "%2F") {
+		return nil
+	}
+	var segments []string
+	for s := range strings.SplitSeq(text, "/") {
+		if plain, err := url.PathUnescape(s); err == nil {
+			s = plain
+		}
+		switch {
+		case s == "", s == ".":
+		case s != "..":
+			segments = append(segments, strings.ToLower(s))
+		case len(segments) > 0:
+			segments = segments[:len(segments)-1]
+		}
+	}
+	return segments
 }

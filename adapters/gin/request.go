@@ -20,6 +20,7 @@ func (r request) http() httprequest.Request { return httprequest.Request{HTTP: r
 func (r request) Context() context.Context          { return r.http().Context() }
 func (r request) Method() string                    { return r.http().Method() }
 func (r request) Path() string                      { return r.http().Path() }
+func (r request) EscapedPath() string               { return r.http().EscapedPath() }
 func (r request) RemoteAddr() string                { return r.http().RemoteAddr() }
 func (r request) HeaderValues(name string) []string { return r.http().HeaderValues(name) }
 func (r request) Cookie(name string) (string, bool) { return r.http().Cookie(name) }

@@ -193,7 +193,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the table: %s", out)
 	}
 	mine := file(t, "mine.log", `{"when":1795000000,"who":"a","what":"GET","where":"/"}`)
-	if out, _ := expect(t, 0, "", "replay", one, mine, "--fields", "time=when,addr=who,method=what,target=where"); !strings.Contains(out, "1 requests") {
+	if out, _ := expect(t, 0, "", "replay", one, mine, "--fields", "time=when,addr=who,method=what,target=where"); !strings.Contains(out, "1 line, 1 request from") {
 		t.Errorf("fields of one's own: %s", out)
 	}
 

@@ -102,3 +102,25 @@ policies:
 		})
 	}
 }
+
+// No spelling of a path that gets to a handler gets around the policy for it:
+// some routers take an escaped slash for a part of a segment.
+func TestNoSpellingOfAPathGetsAroundAFile(t *testing.T) {
+	for name, application := range applications {
+		set, err := policy.Parse("limits.yaml", []byte("policies: [{name: items, limits: 0/s, match: {paths: [/items/*]}}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := application(set)
+		for _, target := range []string{"/items/7", "/items/7%2F8", "/items/7%2f..%2f8", "/items/%2e%2e%2f8", "/items/7/", "//items/7", "/./items/7", "/%69tems/7", "/ITEMS/7", "/items/7%2F", "/items/%2F"} {
+			w := httptest.NewRecorder()
+			app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+			if w.Code == http.StatusOK {
+				t.Errorf("%s: GET %s gets to the handler, as %q", name, target, w.Body)
+			}
+		}
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

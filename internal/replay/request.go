@@ -48,6 +48,7 @@ func (r *request) lacks(what string) {
 func (r *request) Context() context.Context { return context.Background() }
 func (r *request) Method() string           { return r.entry.Method }
 func (r *request) Path() string             { return r.path }
+func (r *request) EscapedPath() string      { return r.rawPath }
 func (r *request) Route() string            { return r.entry.Route }
 
 func (r *request) RemoteAddr() string {

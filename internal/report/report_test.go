@@ -52,7 +52,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"access.logk: 1001 lines, 1000 requests from 2026-11-20T12:00:00Z to 2026-11-20T13:00:00Z", "note: 1 line could not be read", "access.log:5: has no time: k",
 		"limits.yaml: 900 admitted, 100 refused (10.00 %); shadow policies would have refused 7 (0.70 %)", "planned (shadow)  7        0.70 %", "2026-11-20 12:00  450       90",
-		"5 addresses, 2 of them refused at least once; of these 1 never sent more than 60 requests in a minute (3 refusals)", "× 0.5 (5)                 300      30.00 %",
+		"clients: 5, 2 of them refused at least once; of these 1 never sent more than 60 requests in a minute (refused 3 times)", "× 0.5 (5)                 300      30.00 %",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)

@@ -26,7 +26,7 @@ func Plain(s string) string {
 // Share is n of all in per cent.
 func Share(n, all int64) string {
 	if all == 0 {
-		return "0 %"
+		return "0.00 %"
 	}
 	return strconv.FormatFloat(100*float64(n)/float64(all), 'f', 2, 64) + " %"
 }
@@ -38,7 +38,7 @@ func Text(w io.Writer, r *replay.Report) error {
 	for i, name := range r.Logs {
 		logs[i] = Plain(name)
 	}
-	fmt.Fprintf(&b, "%s: %d lines, %d requests", strings.Join(logs, ", "), r.Lines, r.Requests)
+	fmt.Fprintf(&b, "%s: %s, %s", strings.Join(logs, ", "), plural(r.Lines, "line"), plural(r.Requests, "request"))
 	if r.Requests > 0 {
 		fmt.Fprintf(&b, " from %s to %s", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
 	}
@@ -86,7 +86,7 @@ func textFile(b *strings.Builder, r *replay.Report, f *replay.FileReport) {
 		return fmt.Sprintf("%s\t%d\t%d", at(f.Series, worst[i]).Format("2006-01-02 15:04"), p.Admitted, p.Refused)
 	})
 	c := f.Clients
-	fmt.Fprintf(b, "\n  %d addresses, %d of them refused at least once; of these %d never sent more than %d requests in a minute (%d refusals)\n",
+	fmt.Fprintf(b, "\n  clients: %d, %d of them refused at least once; of these %d never sent more than %d requests in a minute (refused %d times)\n",
 		c.Clients, c.Refused, c.Honest, c.HonestPerMinute, c.HonestRefused)
 	table(b, "honest client\trequests\trefused\tbusiest minute", len(c.Examples), func(i int) string {
 		x := c.Examples[i]

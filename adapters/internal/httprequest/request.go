@@ -34,6 +34,15 @@ func (r Request) Path() string {
 	return r.HTTP.URL.Path
 }
 
+// EscapedPath returns the path as it was written, for package policy: some
+// routers take an escaped slash for a part of a segment.
+func (r Request) EscapedPath() string {
+	if r.HTTP.URL == nil {
+		return ""
+	}
+	return r.HTTP.URL.EscapedPath()
+}
+
 // Route returns the pattern that http.ServeMux has matched.
 func (r Request) Route() string { return r.HTTP.Pattern }
 
