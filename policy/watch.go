@@ -68,7 +68,7 @@ func (w *watcher) watch(path string) error {
 			continue
 		}
 		if err := w.events.Add(name); err != nil {
-			return err
+			return fmt.Errorf("watching %s: %w", name, err)
 		}
 	}
 	for _, name := range w.names {

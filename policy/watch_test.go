@@ -177,8 +177,12 @@ func TestAWatchedLinkThatIsTurned(t *testing.T) {
 
 func TestWatchingEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.yaml")
-	if _, err := policy.Watch(t.Context(), path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := policy.Watch(t.Context(), path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	if _, err := policy.Watch(t.Context(), filepath.Join(nowhere, "p.yaml")); err == nil || !strings.Contains(err.Error(), nowhere) {
+		t.Errorf("a folder that is not there: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 5/x}]"), 0o600); err != nil {
 		t.Fatal(err)
