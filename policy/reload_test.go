@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,4 +67,76 @@ func TestCountingMayChangeWhereTheProgramGivesTheStore(t *testing.T) {
 	s.expect(200, "GET", "/")
 	s.replace(head + "policies: [{name: a, limits: 1/m}]")
 	s.expect(429, "GET", "/")
+}
+
+// A refused change takes nothing from what is in force, whatever it would have
+// taken away: not the counters of a rule that it no longer has.
+func TestARefusedChangeTakesNoCountersAway(t *testing.T) {
+	const two = "{name: a, rules: [{name: one, limits: 100/h}, {name: two, limits: 2/h}]}"
+	for name, text := range map[string]string{
+		"it lacks what is mounted": "policies: [{name: a, rules: [{name: one, limits: 100/h}]}]",
+		"another policy is wrong":  "policies: [{name: a, rules: [{name: one, limits: 100/h}]}, {name: b, rules: [{name: x, limits: 1/s name=l}, {name: y, limits: 2/s name=l}]}]",
+	} {
+		s := newSite(t, "policies: ["+two+", {name: b, limits: 1000/h}]")
+		if _, err := s.set.Only("b"); err != nil {
+			t.Fatal(err)
+		}
+		s.expect(200, "GET", "/")
+		if err := s.set.Replace([]byte(text)); err == nil {
+			t.Fatalf("%s: it is taken", name)
+		}
+		s.expect(200, "GET", "/")
+		s.expect(429, "GET", "/")
+		s.expect(429, "GET", "/")
+	}
+}
+
+// picky is a store that does not take every limit.
+type picky struct{ core.Store }
+
+func (p picky) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	if err := refuse(rules); err != nil {
+		return nil, err
+	}
+	b, err := p.Store.Bind(limiter, rules)
+	return pickyBound{b}, err
+}
+
+type pickyBound struct{ core.Bound }
+
+func (p pickyBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	if err := refuse(rules); err != nil {
+		return nil, err
+	}
+	b, err := p.Bound.Rebind(rules)
+	return pickyBound{b}, err
+}
+
+func refuse(rules []core.StoreRule) error {
+	for _, r := range rules {
+		if r.Limits[0].Quota == 13 {
+			return fmt.Errorf("%w: quota 13", core.ErrConfig)
+		}
+	}
+	return nil
+}
+
+// A limit that only the store refuses: what was in force is limited on.
+func TestAChangeThatTheStoreRefuses(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	defer memory.Close() //nolint:errcheck // nothing depends on it
+	set, err := policy.Parse("f", []byte("policies: [{name: a, rules: [{name: one, limits: 100/h}, {name: two, limits: 2/h}]}, {name: b, limits: 1000/h}]"), policy.WithStore(picky{memory}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close() //nolint:errcheck // nothing depends on it
+	err = set.Replace([]byte("policies: [{name: a, rules: [{name: one, limits: 100/h}]}, {name: b, limits: 13/h}]"))
+	if err == nil || !strings.Contains(err.Error(), "quota 13") {
+		t.Fatalf("the change: %v", err)
+	}
+	for i := range 4 {
+		if d := set.Check(&explained{}); d.Allowed != (i < 2) {
+			t.Errorf("request %d: %+v", i, d)
+		}
+	}
 }
