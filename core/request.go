@@ -17,6 +17,10 @@ type Request interface {
 	// Path returns the path of the request's URL, decoded. It is what the
 	// client wrote: one resource may have many paths. Keys use Route.
 	Path() string
+	// EscapedPath returns the path of the request's URL as the client wrote it,
+	// with its percent-escapes, without the query. It is "" if the adapter
+	// cannot tell; Path is all that is known then.
+	EscapedPath() string
 	// Route returns the pattern of the matched route in the framework's own
 	// spelling, "" where none has been matched (yet).
 	Route() string
@@ -32,6 +36,9 @@ type Request interface {
 	// Query returns the first value of the URL's query parameter and whether
 	// there is one. The body is never looked at.
 	Query(name string) (string, bool)
+	// RawQuery returns the query of the request's URL as the client wrote it,
+	// without the question mark; "" if there is none.
+	RawQuery() string
 	// Value returns what an earlier middleware has stored for the request
 	// under key, nil if nothing: a context value, or the framework's own
 	// per-request value (gin.Context.Get, echo.Context.Get, fiber.Ctx.Locals).

@@ -28,6 +28,8 @@ func (r *request) Context() context.Context {
 }
 func (r *request) Method() string                    { return r.method }
 func (r *request) Path() string                      { return "/path" }
+func (r *request) EscapedPath() string               { return "/path" }
+func (r *request) RawQuery() string                  { return "" }
 func (r *request) Route() string                     { return "/route" }
 func (r *request) RemoteAddr() string                { return "192.0.2.1:1" }
 func (r *request) HeaderValues(name string) []string { return r.header[name] }

@@ -10,17 +10,19 @@ import (
 
 // request is a request that a test makes up.
 type request struct {
-	method, path, route, remote string
-	header                      http.Header
-	cookies, query              map[string]string
-	values                      map[any]any
-	body                        string
-	bodyErr                     error
+	method, path, route, remote, rawQuery string
+	header                                http.Header
+	cookies, query                        map[string]string
+	values                                map[any]any
+	body                                  string
+	bodyErr                               error
 }
 
 func (r *request) Context() context.Context          { return context.Background() }
 func (r *request) Method() string                    { return r.method }
 func (r *request) Path() string                      { return r.path }
+func (r *request) EscapedPath() string               { return r.path }
+func (r *request) RawQuery() string                  { return r.rawQuery }
 func (r *request) Route() string                     { return r.route }
 func (r *request) RemoteAddr() string                { return r.remote }
 func (r *request) HeaderValues(name string) []string { return r.header.Values(name) }

@@ -36,6 +36,10 @@ func (r *request) Method() string { return r.method }
 
 func (r *request) Path() string { return "/login" }
 
+func (r *request) EscapedPath() string { return "/login" }
+
+func (r *request) RawQuery() string { return "" }
+
 func (r *request) Route() string { return "/login" }
 
 func (r *request) RemoteAddr() string { return r.peer + ":4711" }

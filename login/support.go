@@ -97,6 +97,8 @@ func (c connection) Context() context.Context   { return c.ctx }
 func (c connection) RemoteAddr() string         { return c.peer }
 func (connection) Method() string               { return "POST" }
 func (connection) Path() string                 { return "" }
+func (connection) EscapedPath() string          { return "" }
+func (connection) RawQuery() string             { return "" }
 func (connection) Route() string                { return "" }
 func (connection) HeaderValues(string) []string { return nil }
 func (connection) Cookie(string) (string, bool) { return "", false }

@@ -23,17 +23,6 @@ type memo struct {
 	addr     netip.Addr
 }
 
-// writtenPath is a request that knows how its path was written.
-type writtenPath interface{ EscapedPath() string }
-
-// EscapedPath implements writtenPath, where the request does.
-func (r *request) EscapedPath() string {
-	if w, knows := r.Request.(writtenPath); knows {
-		return w.EscapedPath()
-	}
-	return ""
-}
-
 type memoKey struct{}
 
 // Value implements [core.Request]. What the limiter hands to hooks and key
@@ -85,11 +74,7 @@ func segmentsOf(r core.Request) []string {
 // takes an escaped slash for a part of a segment; none where that makes no
 // difference.
 func writtenSegmentsOf(r core.Request) []string {
-	w, knows := r.(writtenPath)
-	if !knows {
-		return nil
-	}
-	text := w.EscapedPath()
+	text := r.EscapedPath()
 	if !strings.Contains(text, "%2f") && !strings.Contains(text, "%2F") {
 		return nil
 	}

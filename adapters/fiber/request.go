@@ -73,6 +73,10 @@ func (r request) Query(name string) (string, bool) {
 	return string(args.Peek(name)), true
 }
 
+func (r request) EscapedPath() string { return string(r.c.Context().URI().PathOriginal()) }
+
+func (r request) RawQuery() string { return string(r.c.Context().URI().QueryString()) }
+
 // Value returns what has been stored in Fiber's locals, else in the user
 // context.
 func (r request) Value(key any) any {

@@ -25,6 +25,7 @@ func (r request) RemoteAddr() string                { return r.http().RemoteAddr
 func (r request) HeaderValues(name string) []string { return r.http().HeaderValues(name) }
 func (r request) Cookie(name string) (string, bool) { return r.http().Cookie(name) }
 func (r request) Query(name string) (string, bool)  { return r.http().Query(name) }
+func (r request) RawQuery() string                  { return r.http().RawQuery() }
 func (r request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
 
 // Route returns the pattern of the matched route.

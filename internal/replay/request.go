@@ -89,6 +89,8 @@ func (r *request) Query(name string) (string, bool) {
 	return r.query.Get(name), r.query.Has(name)
 }
 
+func (r *request) RawQuery() string { return r.text }
+
 func (r *request) Value(any) any { return nil }
 
 func (r *request) Body(int) ([]byte, error) {

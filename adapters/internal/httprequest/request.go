@@ -34,8 +34,7 @@ func (r Request) Path() string {
 	return r.HTTP.URL.Path
 }
 
-// EscapedPath returns the path as it was written, for package policy: some
-// routers take an escaped slash for a part of a segment.
+// EscapedPath implements core.Request.
 func (r Request) EscapedPath() string {
 	if r.HTTP.URL == nil {
 		return ""
@@ -77,6 +76,14 @@ func (r Request) Query(name string) (string, bool) {
 		return "", false
 	}
 	return v[0], true
+}
+
+// RawQuery implements core.Request.
+func (r Request) RawQuery() string {
+	if r.HTTP.URL == nil {
+		return ""
+	}
+	return r.HTTP.URL.RawQuery
 }
 
 // Value implements core.Request.
