@@ -85,4 +85,11 @@
 // together admit n times the limit. With a store, counting: shared is the
 // default, and its limits hold for all processes; see packages stores/redis,
 // stores/memcached and stores/synced for what each promises.
+//
+// A synced store exchanges with Redis or with PostgreSQL:
+//
+//	store:
+//	  synced:
+//	    postgres: {address: db:5432, user: limits, password: {env: PGPASSWORD}, database: app, tls: true}
+//	    interval: 100ms
 package policy

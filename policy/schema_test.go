@@ -59,7 +59,7 @@ var beyondTheSchema = []string{
 	"a regular expression that is none", "types that do not fit", "a star within a part", "two stars in the middle", "a when that is text",
 	"counting shared without a store", "headers of two resets", "headers off beside others", "an address in both lists", "an address that is none", "an address twice",
 	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a database of a cluster",
-	"several addresses of no cluster", "a password from nowhere", "a timeout too long", "a synced store's limits", "a window too long for memcached", "limits twice in two names",
+	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a window too long for memcached", "limits twice in two names",
 	// and what is no matter of schemas, as they see values only
 	"a tag", "two documents", "a quota in hexadecimal",
 }
@@ -102,6 +102,8 @@ var storeValues = []any{
 	map[string]any{"memcached": map[string]any{"servers": []any{}}}, map[string]any{"meanwhile": "open"}, map[string]any{"redis": map[string]any{"address": "a"}}, "redis", nil,
 	map[string]any{"redis": map[string]any{"address": "a:1"}, "memcached": map[string]any{"servers": []any{"a:1"}}}, map[string]any{"redis": map[string]any{"address": "a:1"}, "meanwhile": "shut"},
 	map[string]any{"synced": map[string]any{"redis": map[string]any{"address": "a:1"}}, "instances": 3},
+	map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1", "user": "u", "database": "d"}}}, map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1"}}},
+	map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1", "user": "u", "database": ""}}}, map[string]any{"synced": map[string]any{"interval": "1s"}},
 }
 
 // Whatever the parser takes the schema takes, and what the schema refuses the

@@ -19,7 +19,8 @@ type storeSpec struct {
 	at        value
 	kind      string // of storeKinds
 	redis     redisSpec
-	servers   []string // of memcached
+	postgres  *postgresSpec // of synced; nil: redis
+	servers   []string      // of memcached
 	timeout   time.Duration
 	interval  time.Duration // of synced
 	meanwhile resilient.Meanwhile
@@ -53,7 +54,7 @@ func (s *storeSpec) identity() string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("%q %q %q %q %d %t %t %q %d %d %d %d", s.kind, s.redis.addresses, s.redis.user.words(), s.redis.password.words(), s.redis.db,
+	return fmt.Sprintf("%q %q %q %q %q %d %t %t %q %d %d %d %d", s.kind, s.postgres.identity(), s.redis.addresses, s.redis.user.words(), s.redis.password.words(), s.redis.db,
 		s.redis.tls, s.redis.cluster, s.servers, s.timeout, s.interval, s.meanwhile, s.instances)
 }
 
@@ -142,8 +143,9 @@ func (r *reader) memcached(v value, s *storeSpec) {
 }
 
 func (r *reader) synced(v value, s *storeSpec) {
-	given := r.mapping(v, "a mapping with redis and interval",
+	given := r.mapping(v, "a mapping with redis or postgres, and interval",
 		field{"redis", func(v value) { r.redis(v, s) }},
+		field{"postgres", func(v value) { r.postgres(v, s) }},
 		field{"interval", func(v value) {
 			d, ok := r.window(v, "a length of time such as 100ms")
 			if ok && (d < synced.MinInterval || d > time.Hour) {
@@ -152,8 +154,12 @@ func (r *reader) synced(v value, s *storeSpec) {
 			s.interval = d
 		}},
 	)
-	if given != nil && !has(given, "redis") {
-		r.bad(v, "the field redis is missing", "it says where differences are exchanged")
+	switch {
+	case given == nil:
+	case has(given, "redis") && has(given, "postgres"):
+		r.bad(given["postgres"], "redis and postgres exclude each other", "a synced store exchanges with one server")
+	case !has(given, "redis") && !has(given, "postgres"):
+		r.bad(v, "the field redis or postgres is missing", "it names the server that holds the shared counters")
 	}
 }
 

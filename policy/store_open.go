@@ -44,20 +44,32 @@ func (r *reader) openStore(s *storeSpec, log *slog.Logger) (o opened, ok bool) {
 		}
 		return r.resilient(s, redisstore.New(client, redisstore.Timeout(s.timeout)), client.Close, log)
 	}
-	client, ok := r.client(s.redis)
+	backend, closeBackend, ok := r.backend(s)
 	if !ok {
 		return opened{}, false
 	}
-	store, err := synced.New(redisbackend.New(client), synced.Config{Namespace: "policy", Interval: s.interval, Timeout: s.timeout, Log: log})
+	store, err := synced.New(backend, synced.Config{Namespace: "policy", Interval: s.interval, Timeout: s.timeout, Log: log})
 	if err != nil {
-		r.bad(s.at, reason(errors.Join(err, client.Close())), "")
+		r.bad(s.at, reason(errors.Join(err, closeBackend())), "")
 		return opened{}, false
 	}
 	return opened{store, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 		defer cancel()
-		return errors.Join(store.Close(ctx), client.Close())
+		return errors.Join(store.Close(ctx), closeBackend())
 	}}, true
+}
+
+// backend makes the backend of a synced store.
+func (r *reader) backend(s *storeSpec) (backend synced.Backend, closeBackend func() error, ok bool) {
+	if s.postgres != nil {
+		return r.postgresBackend(s.postgres, s.timeout)
+	}
+	client, ok := r.client(s.redis)
+	if !ok {
+		return nil, nil, false
+	}
+	return redisbackend.New(client), client.Close, true
 }
 
 // resilient puts what the file says of a store that does not answer around it.

@@ -1,12 +1,17 @@
 package policy_test
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	"github.com/floodgate-go/floodgate/internal/postgrestest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
 )
@@ -93,6 +98,52 @@ func TestPoliciesInASyncedStore(t *testing.T) {
 		a.expect(200, "GET", "/shared")
 	}
 	redistest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
+}
+
+func TestPoliciesInASyncedStoreOnPostgreSQL(t *testing.T) {
+	server := postgrestest.Start(t)
+	conn, err := pgx.Connect(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // the server ends with the test
+	if _, err := conn.Exec(t.Context(), `CREATE ROLE "it's \ me" SUPERUSER LOGIN`); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LIMITS_USER", `it's \ me`)
+	text := "store: {synced: {postgres: {address: \"" + server.Addr + "\", user: {env: LIMITS_USER}, password: \"any ' \\\\\", database: postgres, timeout: 2s}, interval: 10ms}}" + sharedAndLocal
+	a, b := instance(t, text), instance(t, text)
+	for range 3 {
+		a.expect(200, "GET", "/shared")
+	}
+	redistest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
+}
+
+// A process starts while PostgreSQL is down, and counts for itself.
+func TestPostgreSQLIsDownAtTheStart(t *testing.T) {
+	set, err := policy.Parse("f.yaml", []byte(`store: {synced: {postgres: {address: "127.0.0.1:1", user: u, database: d, timeout: 50ms}}}`+sharedAndLocal), policy.Log(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, set: set}
+	s.mount(set)
+	for range 3 {
+		s.expect(200, "GET", "/shared")
+	}
+	s.expect(429, "GET", "/shared")
+	if err := set.Close(); err == nil || !strings.Contains(err.Error(), "3 hits could not be pushed") {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// No message has the password in it, and none the connection string.
+func TestNoMessageHasThePasswordOfPostgreSQL(t *testing.T) {
+	for _, address := range []string{"a:0", "a:99999", "a:b", "[::1]:x"} {
+		_, err := policy.Parse("f", []byte(`store: {synced: {postgres: {address: "`+address+`", user: hunter1, password: "hunter2 'x", database: d}}}`+sharedAndLocal))
+		if err == nil || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
 }
 
 // What the file says of a store that is not there is what happens.

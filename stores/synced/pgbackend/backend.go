@@ -27,23 +27,49 @@ var schema string
 //go:embed push.sql
 var pushStatement string
 
-// Backend is a [synced.Backend] in PostgreSQL. It is made by [New].
+// Backend is a [synced.Backend] in PostgreSQL. It is made by [New] or [NewLazy].
+// Its methods may be called concurrently.
 type Backend struct {
 	pool  *pgxpool.Pool
+	made  atomic.Bool  // the tables are there
 	swept atomic.Int64 // when expired rows were last looked for, in microseconds
 }
 
 var _ synced.Backend = (*Backend)(nil)
 
-// New returns a backend on a pool, whose owner closes it. It makes the tables
-// where there are none, and gives an error where they are not what it needs, or
-// the user may not use them. It needs PostgreSQL 10 or later.
+// New returns a backend on a pool, whose owner closes it. It creates the tables
+// if they do not exist. It returns an error if the server does not answer, if
+// the tables have other columns than it needs, or if the user may not use them.
+// It needs PostgreSQL 10 or later.
 func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
-	if pool == nil {
-		return nil, fmt.Errorf("%w: pool: nil", core.ErrConfig)
+	b, err := NewLazy(pool)
+	if err != nil {
+		return nil, err
 	}
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		// Two processes that start together must not make the tables together.
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// NewLazy is New for a program that must start while the server is down: it
+// does not connect. The first operation that reaches the server creates the
+// tables, and operations fail until one has. The error wraps [core.ErrConfig].
+func NewLazy(pool *pgxpool.Pool) (*Backend, error) {
+	if pool == nil {
+		return nil, fmt.Errorf("%w: pool: nil: want a pool from pgxpool.New", core.ErrConfig)
+	}
+	return &Backend{pool: pool}, nil
+}
+
+// prepare creates the tables and checks them, once. Several calls at the same
+// time do no harm: the server runs them one after the other.
+func (b *Backend) prepare(ctx context.Context) error {
+	if b.made.Load() {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+		// CREATE TABLE IF NOT EXISTS fails if two processes run it at once.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters'))`); err != nil {
 			return err
 		}
@@ -57,9 +83,10 @@ func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("postgres: the tables floodgate_counters and floodgate_nodes: %w", err)
+		return fmt.Errorf("postgres: the tables floodgate_counters and floodgate_nodes: %w", err)
 	}
-	return &Backend{pool: pool}, nil
+	b.made.Store(true)
+	return nil
 }
 
 const (
@@ -73,6 +100,9 @@ const (
 
 // PushDiffs implements [synced.Backend] with one statement.
 func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
 	n := len(batch.Diffs)
 	keys, sizes, starts, diffs, expiries := make([]string, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	for i, d := range batch.Diffs {
@@ -107,6 +137,10 @@ func (b *Backend) sweep(ctx context.Context, now time.Time) {
 // Counters implements [synced.Backend] with one query.
 func (b *Backend) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
 	return func(yield func(synced.Counter, error) bool) {
+		if err := b.prepare(ctx); err != nil {
+			yield(synced.Counter{}, err)
+			return
+		}
 		sizes := make([]int64, len(windows))
 		for i, w := range windows {
 			sizes[i] = w.Microseconds()
@@ -138,6 +172,9 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 
 // Window implements [synced.Backend].
 func (b *Backend) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (n int64, err error) {
+	if err := b.prepare(ctx); err != nil {
+		return 0, err
+	}
 	err = b.pool.QueryRow(ctx, `SELECT count FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
 		namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
 	if errors.Is(err, pgx.ErrNoRows) {

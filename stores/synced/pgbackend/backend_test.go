@@ -69,6 +69,47 @@ func TestTheTablesAreMadeOnce(t *testing.T) {
 	}
 }
 
+// A lazy backend fails until the server is there, and then creates the tables.
+func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
+	server := postgrestest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	config, err := pgxpool.ParseConfig(strings.Replace(server.URL, server.Addr, proxy.Addr, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.ConnectTimeout = time.Second
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	b, err := pgbackend.NewLazy(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Truncate(time.Minute)
+	batch := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
+	proxy.Fail(faultproxy.Cut, 1000)
+	if _, err := b.PushDiffs(t.Context(), batch); err == nil {
+		t.Error("no error while the server does not answer")
+	}
+	if _, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err == nil {
+		t.Error("Window: no error while the server does not answer")
+	}
+	for _, err := range b.Counters(t.Context(), "ns", []time.Duration{time.Minute}, at) {
+		if err == nil {
+			t.Error("Counters: no error while the server does not answer")
+		}
+	}
+	proxy.Fail(faultproxy.None, 0)
+	if totals, err := b.PushDiffs(t.Context(), batch); err != nil || totals[0] != 3 {
+		t.Errorf("%v, %v", totals, err)
+	}
+	if _, err := pgbackend.NewLazy(nil); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("without a pool: %v", err)
+	}
+}
+
 // Expired rows are deleted, a bounded number at a time.
 func TestExpiredRowsAreDeleted(t *testing.T) {
 	pool := newPool(t, postgrestest.Start(t).URL)

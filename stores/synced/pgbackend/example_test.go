@@ -33,3 +33,26 @@ func ExampleNew() {
 	defer store.Close(ctx) //nolint:errcheck // nothing was counted
 	// Output: the tables cannot be made
 }
+
+// A program that must start while the server is down.
+func ExampleNewLazy() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, "postgres://127.0.0.1:1/app?sslmode=disable") // nobody listens there
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	backend, err := pgbackend.NewLazy(pool)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store, err := synced.New(backend, synced.Config{Interval: time.Hour})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(store.Close(ctx))
+	// Output: <nil>
+}
