@@ -11,15 +11,14 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/internal/freeport"
+	"github.com/floodgate-go/floodgate/internal/leftout"
 )
 
 // Server is a running PostgreSQL.
@@ -87,10 +86,7 @@ func executables(t testing.TB) string {
 		}
 	}
 	const missing = "PostgreSQL is not installed: apt-get install postgresql"
-	if os.Getenv("FLOODGATE_REQUIRE_SERVERS") == "1" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
+	leftout.Skip(t, missing)
 	return ""
 }
 
@@ -102,27 +98,6 @@ func whole(bin string) bool {
 		}
 	}
 	return true
-}
-
-// unprivileged returns how to run as somebody else where the test is root's,
-// which PostgreSQL refuses to be, and gives them the folder.
-func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		if u, err = user.Lookup("nobody"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
 // answers waits until the server takes connections.

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/floodgate-go/floodgate/internal/leftout"
 	"github.com/floodgate-go/floodgate/internal/replay"
 	"github.com/floodgate-go/floodgate/internal/report"
 )
@@ -32,11 +33,7 @@ func browser(t *testing.T) context.Context {
 		}
 	}
 	if path == "" {
-		const how = "no browser: apt-get install chromium"
-		if os.Getenv("FLOODGATE_REQUIRE_SERVERS") == "1" {
-			t.Fatal(how)
-		}
-		t.Skip("left out: " + how)
+		leftout.Skip(t, "no browser is installed: apt-get install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1000, 1600), chromedp.UserDataDir(t.TempDir()))
