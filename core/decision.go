@@ -45,6 +45,9 @@ type LimitStatus struct {
 	// ResetAfter is how long it takes, without further hits, until the whole
 	// quota is available at once.
 	ResetAfter time.Duration
+	// MoreAfter is how long it takes, without further hits, until Remaining
+	// grows. 0 if the whole quota is available, or the quota is 0.
+	MoreAfter time.Duration
 	// RetryAfter is how long to wait before the same request can pass: 0 where
 	// this limit does not refuse it, Never where no waiting will help.
 	RetryAfter time.Duration

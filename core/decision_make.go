@@ -60,7 +60,7 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result) {
 	s.Rule = rule.Name
 	s.Limit = rule.Limits[limit]
-	s.Remaining, s.ResetAfter, s.RetryAfter = r.Remaining, r.ResetAfter, r.RetryAfter
+	s.Remaining, s.ResetAfter, s.MoreAfter, s.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
 	s.Exceeded = !r.Allowed
 }
 

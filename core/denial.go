@@ -59,7 +59,7 @@ func (d *Decision) problem() []byte {
 	default:
 		kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 		title, detail = "Request cannot be satisfied as assigned quota has been exceeded", "Try again in "
-		wait = max(1, seconds(d.RetryAfter))
+		wait = retrySeconds(d.RetryAfter)
 		if d.RetryAfter == Never {
 			detail, wait = "The request costs more than the quota and cannot be allowed.", 0
 		}

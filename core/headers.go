@@ -16,13 +16,22 @@ const (
 	// HeadersDraft10 are RateLimit-Policy and RateLimit, structured fields as
 	// in draft-ietf-httpapi-ratelimit-headers-10, with one item for each limit.
 	// The zero value means the same.
+	//
+	// q is the limit's Quota and w its Window in seconds. Of a TokenBucket, q
+	// is the Burst and w the time in which an empty bucket fills, so that q for
+	// each w is the rate that the limit sustains. w is left out if it is no
+	// whole number of seconds. r is the number of hits that remain, and t the
+	// number of seconds, rounded up, until there are more: of a limit that
+	// denies the request, until the limit would allow it, as in Retry-After;
+	// 0 if no quota is missing.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft03 are RateLimit-Limit, RateLimit-Remaining and
-	// RateLimit-Reset (seconds from now) of the deciding limit, as in the older
-	// drafts up to -06.
+	// RateLimit-Reset of the deciding limit, as in the older drafts up to -06.
+	// The reset is the number of seconds until the whole quota is available.
 	HeadersDraft03
 	// HeadersXSeconds are X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset of the deciding limit, the reset in seconds from now.
+	// X-RateLimit-Reset of the deciding limit. The reset is the number of
+	// seconds until the whole quota is available.
 	HeadersXSeconds
 	// HeadersXMillis are the same with the reset in milliseconds from now.
 	HeadersXMillis
@@ -84,7 +93,7 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 		case d.Reason == Failed:
 			dst = append(dst, Header{"Retry-After", "1"})
 		case d.Reason == OverLimit && d.RetryAfter != Never:
-			dst = append(dst, Header{"Retry-After", strconv.FormatInt(max(1, seconds(d.RetryAfter)), 10)})
+			dst = append(dst, Header{"Retry-After", strconv.FormatInt(retrySeconds(d.RetryAfter), 10)})
 		}
 	}
 	return dst
@@ -164,12 +173,34 @@ func (d *Decision) eachRuleOnce() bool {
 func appendPolicy(b []byte, l *Limit) []byte {
 	b = appendItem(b, l.Name)
 	b = append(b, ";q="...)
-	b = strconv.AppendInt(b, l.capacity(), 10)
-	if l.Window%time.Second == 0 { // w is a whole number above 0, or absent
+	if l.Quota == 0 { // a Burst changes nothing
+		b = append(b, '0')
+	} else {
+		b = strconv.AppendInt(b, l.capacity(), 10)
+	}
+	if w := l.policyWindow(); w > 0 { // w is a whole number above 0, or absent
 		b = append(b, ";w="...)
-		b = strconv.AppendInt(b, int64(l.Window/time.Second), 10)
+		b = strconv.AppendInt(b, w, 10)
 	}
 	return b
+}
+
+// policyWindow returns the seconds in which the limit's capacity comes back, 0
+// if that is no whole number: the window, or Window × Burst / Quota of a token
+// bucket.
+func (l *Limit) policyWindow() int64 {
+	micros := l.Window.Microseconds()
+	if l.Algorithm == TokenBucket && l.Quota > 0 {
+		q, r := wideMul(micros, l.capacity()).div(l.Quota)
+		if r != 0 {
+			return 0
+		}
+		micros = q
+	}
+	if micros%time.Second.Microseconds() != 0 {
+		return 0
+	}
+	return min(micros/time.Second.Microseconds(), maxField)
 }
 
 func appendItem(b []byte, name string) []byte {
@@ -191,17 +222,24 @@ func (d *Decision) rateField(n int) string {
 }
 
 func (d *Decision) appendRate(b []byte, i int) []byte {
-	name, remaining, reset := d.Limit.Name, d.Remaining, d.ResetAfter
+	s := &d.LimitStatus
 	if d.detail.record != nil {
-		s := d.statusAt(i)
-		name, remaining, reset = s.Limit.Name, s.Remaining, s.ResetAfter
+		other := d.statusAt(i)
+		s = &other
 	}
-	b = appendItem(b, name)
+	b = appendItem(b, s.Limit.Name)
 	b = append(b, ";r="...)
-	b = strconv.AppendInt(b, remaining, 10)
+	b = strconv.AppendInt(b, s.Remaining, 10)
 	b = append(b, ";t="...)
-	return strconv.AppendInt(b, min(seconds(reset), maxField), 10)
+	t := seconds(s.MoreAfter)
+	if s.Exceeded && s.RetryAfter != Never {
+		t = retrySeconds(s.RetryAfter)
+	}
+	return strconv.AppendInt(b, min(t, maxField), 10)
 }
+
+// retrySeconds returns a RetryAfter as in the header of that name.
+func retrySeconds(d time.Duration) int64 { return max(1, seconds(d)) }
 
 // seconds rounds up to whole seconds.
 func seconds(d time.Duration) int64 { return ceilDiv(d, time.Second) }

@@ -23,9 +23,9 @@ func headerText(d core.Decision) string {
 func TestHeaderForms(t *testing.T) {
 	limits := []core.Limit{
 		{Name: "burst", Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow},
-		{Name: "daily", Quota: 1000, Window: 24 * time.Hour, Algorithm: core.TokenBucket, Burst: 7},
+		{Name: "daily", Quota: 1000, Window: 24 * time.Hour, Algorithm: core.TokenBucket, Burst: 10},
 	}
-	const draft10 = "Ratelimit-Policy: \"burst\";q=2, \"daily\";q=7;w=86400\nRatelimit: \"burst\";r=1;t=2, \"daily\";r=6;t=87\n"
+	const draft10 = "Ratelimit-Policy: \"burst\";q=2, \"daily\";q=10;w=864\nRatelimit: \"burst\";r=1;t=2, \"daily\";r=9;t=87\n"
 	for _, row := range []struct {
 		headers core.Headers
 		want    string

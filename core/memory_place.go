@@ -104,7 +104,9 @@ func (p *place) report(item *Item, now int64) {
 func report(r *Result, m *meter, w []uint64, now, cost int64, allowed bool) {
 	r.Allowed = allowed
 	r.Remaining = m.remaining(w, now)
-	r.ResetAfter = micros(m.reset(w, now))
+	reset := m.reset(w, now)
+	r.ResetAfter = micros(reset)
+	r.MoreAfter = micros(m.more(w, now, r.Remaining, reset))
 	r.RetryAfter = 0
 	if !allowed {
 		r.RetryAfter = micros(m.wait(w, now, cost))

@@ -100,6 +100,10 @@ type Result struct {
 	// quota (of a token bucket: the whole burst) can be taken at once. In
 	// whole microseconds, rounded up.
 	ResetAfter time.Duration
+	// MoreAfter is how long it takes, without further hits, until Remaining
+	// grows: exact to the microsecond, unchanged one earlier. 0 if the whole
+	// quota is available, or the quota is 0.
+	MoreAfter time.Duration
 	// RetryAfter is 0 where the limit admits the cost, else how long it takes,
 	// without further hits, until it would: exact to the microsecond, denied
 	// one earlier. Never where it never would.

@@ -131,6 +131,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Bodies", bodies},
 		{"Outcomes", outcomes},
 		{"Responses", responses},
+		{"Rate limit fields", fields},
 		{"Mounting", mounting},
 		{"Writers", writers},
 		{"Login", login},

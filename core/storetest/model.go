@@ -192,6 +192,15 @@ func (l *modelLimit) wait(t, cost int64) time.Duration {
 	return time.Duration(low) * time.Microsecond
 }
 
+// more returns the shortest time after which more remains.
+func (l *modelLimit) more(t int64) time.Duration {
+	left := l.remaining(t)
+	if l.Quota == 0 || left == l.capacity() {
+		return 0
+	}
+	return l.wait(t, left+1)
+}
+
 func (l *modelLimit) reset(t int64) time.Duration {
 	if l.Quota == 0 {
 		return 0

@@ -145,7 +145,7 @@ func (p *play) take(peek bool) {
 			if allowed && !peek && item.Cost > 0 {
 				l.charge(now, item.Cost)
 			}
-			want := core.Result{Allowed: admits, Remaining: l.remaining(now), ResetAfter: l.reset(now), RetryAfter: wait}
+			want := core.Result{Allowed: admits, Remaining: l.remaining(now), ResetAfter: l.reset(now), MoreAfter: l.more(now), RetryAfter: wait}
 			if item.Results[j] != want {
 				p.r.Fatalf("rule %d, key %q, limit %v, cost %d: result %+v, model says %+v", item.Rule, item.Key, l.Limit, item.Cost, item.Results[j], want)
 			}

@@ -104,12 +104,21 @@ func (w wrongBound) Take(ctx context.Context, b *core.Batch) error {
 			}
 		}
 	}
+	if w.fault == "more is late" {
+		for _, item := range b.Items {
+			for j := range item.Results {
+				if r := &item.Results[j]; r.MoreAfter > 0 {
+					r.MoreAfter += time.Microsecond
+				}
+			}
+		}
+	}
 	return err
 }
 
 var faults = []string{
 	"charges twice", "charges peeks", "forgets refunds", "loses a cancelled charge", "takes one key after the other",
-	"looks, then takes", "cuts keys", "retry is early", "shares limiters",
+	"looks, then takes", "cuts keys", "retry is early", "more is late", "shares limiters",
 }
 
 // TestWrongStore is the suite over a store with a fault, for the test below.

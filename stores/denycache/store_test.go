@@ -115,7 +115,7 @@ func TestARefusedKeyIsNotAskedForUntilItsWaitIsOver(t *testing.T) {
 			n := f.asked(func() {
 				f.clock.Advance((first.RetryAfter / 3).Truncate(time.Microsecond))
 				passed := (first.RetryAfter / 3).Truncate(time.Microsecond)
-				want := core.Result{Remaining: 0, ResetAfter: first.ResetAfter - passed, RetryAfter: first.RetryAfter - passed}
+				want := core.Result{Remaining: 0, ResetAfter: first.ResetAfter - passed, MoreAfter: first.MoreAfter - passed, RetryAfter: first.RetryAfter - passed}
 				for range 100 {
 					if got := f.take(f.item(0, "k", 1)); got.Allowed || got.Items[0].Results[0] != want || got.Items[0].At != f.clock.Now().UnixMicro() {
 						t.Fatalf("result %+v, want %+v", got.Items[0], want)

@@ -71,6 +71,7 @@ func (t *table) recall(k key, it *core.Item, now int64) bool {
 	for i := range it.Results {
 		said := r.results[i]
 		said.ResetAfter = max(0, said.ResetAfter-passed)
+		said.MoreAfter = max(0, said.MoreAfter-passed)
 		said.RetryAfter = max(0, said.RetryAfter-passed)
 		said.Allowed = said.RetryAfter == 0
 		it.Results[i] = said

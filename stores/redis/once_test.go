@@ -64,9 +64,9 @@ func head(nonce uint64) string {
 	return string(binary.LittleEndian.AppendUint64(b, 1_764_000_123_456_789))
 }
 
-func limitReply(left, reset, retry int64) string {
+func limitReply(left, reset, more, retry int64) string {
 	var b []byte
-	for _, n := range []int64{left, reset, retry} {
+	for _, n := range []int64{left, reset, more, retry} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	return string(b)
@@ -76,9 +76,10 @@ func limitReply(left, reset, retry int64) string {
 func TestWeirdRepliesAreErrors(t *testing.T) {
 	for what, val := range map[string]any{
 		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
-		"too short": head(7), "too long": head(7) + limitReply(1, 2, 0) + "x", "another's": head(8) + limitReply(1, 2, 0),
-		"negative remaining": head(7) + limitReply(-1, 2, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 0),
-		"negative reset": head(7) + limitReply(1, -2, 0), "huge reset": head(7) + limitReply(1, 1<<62, 0), "odd retry": head(7) + limitReply(1, 2, -2),
+		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x", "another's": head(8) + limitReply(1, 2, 1, 0),
+		"negative remaining": head(7) + limitReply(-1, 2, 1, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 1, 0),
+		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<62, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
+		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
 	} {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)
@@ -88,19 +89,19 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		}
 	}
 	cmd := redis.NewCmd(t.Context())
-	cmd.SetVal(head(7) + limitReply(1, 2, -1))
+	cmd.SetVal(head(7) + limitReply(1, 2, 1, -1))
 	r, err := parse(cmd, 7, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	item := core.Item{Results: make([]core.Result, 1)}
-	if allowed := r.fill([]namedItem{{Item: &item}}); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
+	if allowed := r.fill([]namedItem{{Item: &item}}); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
 		t.Errorf("allowed %v, item %+v", allowed, item)
 	}
 }
 
 func FuzzRedisReply(f *testing.F) {
-	f.Add(head(7)+limitReply(1, 2, 0), 1)
+	f.Add(head(7)+limitReply(1, 2, 1, 0), 1)
 	f.Add(head(7), 0)
 	f.Add("", 2)
 	f.Fuzz(func(t *testing.T, text string, limits int) {
@@ -112,7 +113,7 @@ func FuzzRedisReply(f *testing.F) {
 		item := core.Item{Results: make([]core.Result, limits)}
 		r.fill([]namedItem{{Item: &item}})
 		for _, res := range item.Results {
-			if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
+			if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.MoreAfter < 0 || res.MoreAfter > res.ResetAfter || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
 				t.Errorf("result %+v", res)
 			}
 		}
@@ -161,13 +162,13 @@ func serveShifted(c net.Conn, shift bool) {
 		}
 		reply := "-ERR unknown command\r\n"
 		if strings.EqualFold(args[0], "evalsha") {
-			text := args[4][:8] + head(0)[8:] + limitReply(5, 1, 0)
+			text := args[4][:8] + head(0)[8:] + limitReply(5, 1, 1, 0)
 			reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 			if shift {
 				reply, before = before, reply
 			}
 			if reply == "" {
-				text := head(0) + limitReply(5, 1, 0)
+				text := head(0) + limitReply(5, 1, 1, 0)
 				reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 			}
 		}

@@ -14,12 +14,12 @@ import (
 // reply is what the script says, checked for its shape.
 type reply struct {
 	at   int64
-	rest string // 24 bytes for each limit
+	rest string // 32 bytes for each limit
 }
 
 const (
 	replyHead  = 16
-	replyLimit = 24
+	replyLimit = 32
 	maxTime    = 1 << 53
 )
 
@@ -48,9 +48,9 @@ func parseText(text string, nonce uint64, limits int) (reply, error) {
 		return reply{}, badReply(fmt.Errorf("%w: time %d", errShape, r.at))
 	}
 	for i := range limits {
-		left, reset, retry := r.numbers(i)
-		if left < 0 || left > core.MaxQuota || reset < 0 || reset > maxTime || retry < -1 || retry > maxTime {
-			return reply{}, badReply(fmt.Errorf("%w: remaining %d, reset %d, retry %d", errShape, left, reset, retry))
+		left, reset, more, retry := r.numbers(i)
+		if left < 0 || left > core.MaxQuota || reset < 0 || reset > maxTime || more < 0 || more > reset || retry < -1 || retry > maxTime {
+			return reply{}, badReply(fmt.Errorf("%w: remaining %d, reset %d, more %d, retry %d", errShape, left, reset, more, retry))
 		}
 	}
 	return r, nil
@@ -62,9 +62,9 @@ func number(s string) int64 {
 	return int64(binary.LittleEndian.Uint64([]byte(s[:8])))
 }
 
-func (r reply) numbers(limit int) (left, reset, retry int64) {
+func (r reply) numbers(limit int) (left, reset, more, retry int64) {
 	s := r.rest[limit*replyLimit:]
-	return number(s), number(s[8:]), number(s[16:])
+	return number(s), number(s[8:]), number(s[16:]), number(s[24:])
 }
 
 // fill writes the results into the items, in order, and tells whether all
@@ -75,12 +75,13 @@ func (r reply) fill(items []namedItem) bool {
 		it := items[i].Item
 		it.At = r.at
 		for j := range it.Results {
-			left, reset, retry := r.numbers(n)
+			left, reset, more, retry := r.numbers(n)
 			n++
 			it.Results[j] = core.Result{
 				Allowed:    retry == 0,
 				Remaining:  left,
 				ResetAfter: time.Duration(reset) * time.Microsecond,
+				MoreAfter:  time.Duration(more) * time.Microsecond,
 				RetryAfter: time.Duration(retry) * time.Microsecond,
 			}
 			if retry < 0 {

@@ -17,7 +17,8 @@
 --             what was said after it of the time until all is free again
 -- Reply  a string: the eight bytes, the time, and, but for refund and reset,
 --        for each limit of each item: what remains, how long until all is free
---        again, and how long until the cost is admitted (0 now, -1 never).
+--        again, how long until more remains (0 if nothing is missing), and how
+--        long until the cost is admitted (0 now, -1 never).
 --
 -- Times and counts are whole numbers. A number of Lua is exact below 2^53,
 -- which every time and every count is; where a product may be above, muldiv

@@ -26,13 +26,21 @@ if verb == 'take' and #KEYS == 1 and #ARGV[5] == 21 then
         a = a + cost
         local last = t + window
         local reset = last - now
+        local more = reset
         if sliding then
           last = last + window
           reset = last - now - (window - 1 - (window - 1) % a) / a
+          -- One hit less of this window counts one unit after its end. Before
+          -- that, so does one hit less of the window before, if it counts.
+          more = last - window + 1 - now
+          if before > 0 then
+            local p = before * window -- at most weighed, and so exact
+            more = last - window - now - ((p - 1) - (p - 1) % b) / b
+          end
         end
         local r = redis.pcall('SET', KEYS[1], head .. pack('<i7I4I4', t, a, b), 'PX', math.ceil((last - now) / 1000) + slack)
         if type(r) == 'table' and r.err then return r end
-        return ARGV[1] .. pack('<i8i8i8i8', now, quota - a - before, reset, 0)
+        return ARGV[1] .. pack('<i8i8i8i8i8', now, quota - a - before, reset, more, 0)
       end
     end
   end

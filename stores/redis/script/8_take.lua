@@ -58,9 +58,16 @@ for i = 1, #items do
   if verb ~= 'refund' then
     for j = 1, #item.meters do
       local m = item.meters[j]
-      local left, reset = 0, 0
-      if m.quota > 0 then left, reset = math.max(0, m.algorithm.left(m)), m.algorithm.wait(m, m.capacity) end
-      reply[#reply + 1] = pack('<i8i8i8', left, reset, m.waits)
+      local left, reset, more = 0, 0, 0
+      if m.quota > 0 then
+        left, reset = math.max(0, m.algorithm.left(m)), m.algorithm.wait(m, m.capacity)
+        if left + 1 == m.capacity then
+          more = reset
+        elseif left < m.capacity then
+          more = m.algorithm.wait(m, left + 1)
+        end
+      end
+      reply[#reply + 1] = pack('<i8i8i8i8', left, reset, more, m.waits)
     end
   end
 end
