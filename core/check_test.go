@@ -29,7 +29,7 @@ func TestTheOrderOfQuestions(t *testing.T) {
 		Cost:        func(core.Request) (int64, error) { calls = append(calls, "cost"); return 1, nil },
 	}.Hooks()
 	s := newCounting()
-	l := newLimiter(t, core.Config{Store: s, Hooks: hooks, Rules: []core.Rule{
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Hooks: hooks, Rules: []core.Rule{
 		{Name: "body", Key: told(&calls, "body", bodyKey), Limits: []core.Limit{core.PerMinute(100)}},
 		{Name: "ip", Key: told(&calls, "ip", static("ip")), Limits: []core.Limit{core.PerMinute(1)}},
 	}}, nil)
@@ -286,7 +286,7 @@ func TestRehearsal(t *testing.T) { // CASES 176
 func TestSettle(t *testing.T) {
 	c, s := newClock(), newCounting()
 	s.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Now}))
-	l := newLimiter(t, core.Config{Store: s, Rules: []core.Rule{
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
 		{Name: "all", Key: static("k"), Limits: []core.Limit{core.PerMinute(20)}},
 		{
 			Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)},

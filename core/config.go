@@ -44,7 +44,8 @@ func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, SkipRule }
 type Config struct {
 	// Name names the limiter's counters in the store, and stands in decisions:
 	// 1 to 64 of the characters A-Z a-z 0-9 _ . -. Limiters that share a store
-	// need different names. Empty means "default".
+	// need different names. Required if the Store is shared with other
+	// processes; otherwise empty means "default".
 	Name string
 	// Rules are decided on together: a request is charged to all of them, or,
 	// where one refuses it, to none. 1 to MaxRules.
@@ -76,6 +77,13 @@ func (c Config) compile() (*snapshot, error) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
 	}
 	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, rehearsal: c.Rehearsal}
+	if c.Store != nil {
+		if err := CheckStore(c.Store); err != nil {
+			errs = append(errs, err)
+		} else if c.Name == "" && !TraitsOf(c.Store).Private {
+			bad("Name: \"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T; a store that is not shared says so by its Traits)", c.Store)
+		}
+	}
 	if s.name == "" {
 		s.name = "default"
 	}

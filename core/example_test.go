@@ -105,7 +105,7 @@ func ExampleNever() {
 
 func ExampleMemory_Stats() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 2}))
-	limiter := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
 	for _, key := range []string{"a", "b", "c"} {
 		_, _ = limiter.Take(context.Background(), 1, core.Hit{Rule: "r", Key: key})
 	}
@@ -115,7 +115,7 @@ func ExampleMemory_Stats() {
 
 func ExampleMemory_Close() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{}))
-	limiter := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
 	_ = store.Close()
 	_, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "r"})
 	fmt.Println(errors.Is(err, core.ErrClosed))
@@ -155,7 +155,7 @@ func ExampleNewSwapStore() {
 		fmt.Println(err)
 		return
 	}
-	limiter := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
 	d, err := limiter.Take(context.Background(), 2, core.Hit{Rule: "r", Key: "k"})
 	fmt.Println(d.Remaining, err)
 	// Output: 3 <nil>

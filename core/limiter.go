@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 )
@@ -45,9 +44,6 @@ func New(c Config) (*Limiter, error) {
 		return nil, err
 	}
 	store := c.Store
-	if v := reflect.ValueOf(store); v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, fmt.Errorf("%w: Store: %T: nil", ErrConfig, store)
-	}
 	if store == nil {
 		if store, err = NewMemory(MemoryConfig{}); err != nil {
 			return nil, err

@@ -131,7 +131,7 @@ func TestTheDecidingLimit(t *testing.T) {
 func TestTheStoresErrorIsADecision(t *testing.T) {
 	s := newCounting()
 	s.fault = errFault
-	l := newLimiter(t, core.Config{Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
 	if !errors.Is(err, errFault) || d.Allowed || d.Reason != core.Failed || !errors.Is(d.Err, errFault) {
 		t.Errorf("%v, %v", d, err)
@@ -191,7 +191,7 @@ func TestSeveralKeysOfARule(t *testing.T) {
 
 func TestARefundOfNothingAsksNoStore(t *testing.T) {
 	s := newCounting()
-	l := newLimiter(t, core.Config{Store: s, Rules: []core.Rule{
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
 		{Name: "r", Key: func(dst []byte, r core.Request) ([]byte, error) {
 			if r.Method() == "" {
 				return dst, core.SkipRule

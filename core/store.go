@@ -13,6 +13,9 @@ const Never time.Duration = math.MaxInt64
 // Store is where counters live. A store decides and consumes in one step, so
 // that no two callers can both take what is only left once.
 //
+// A store says what it promises beyond that by a method Traits; see [Traits]. A
+// store around another checks it with [CheckStore].
+//
 // core/storetest tests everything that is written here.
 type Store interface {
 	// Bind prepares the store for the rules of one limiter. Counters are named

@@ -68,14 +68,17 @@ type Config struct {
 	// another method is left alone unless it has a body.
 	Methods []string
 
-	// Store is where counters live; nil: in this process. A shared store is put
-	// behind resilient.New(Store, Resilience), unless it is one already.
+	// Store is where counters live; nil: in this process. The guard reads its
+	// core.Traits. A shared store is put behind resilient.New(Store, Resilience),
+	// unless it keeps a deadline and fails fast by itself, as a resilient.Store
+	// does. A store that opens (core.Traits.WhenGone) while what it depends on
+	// does not answer is an error, whatever is around it.
 	Store core.Store
 	// Resilience says what happens while a shared Store does not answer.
-	// resilient.Open is refused, also of a Store that is behind it already.
+	// resilient.Open is an error.
 	Resilience resilient.Config
-	// AllowEventual accepts a store that says of itself that it is eventually
-	// consistent: guesses through several instances then add up.
+	// AllowEventual accepts a store that is not exact (core.Traits.Exact):
+	// guesses through several instances then add up.
 	AllowEventual bool
 
 	// Attempts is the limit of each address; the zero Limit means
@@ -189,14 +192,11 @@ func (c *Config) check() error {
 	if c.Resilience.Meanwhile == resilient.Open {
 		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "a login form is never open: choose InProcess or Closed")
 	}
-	if m, ok := c.Store.(*resilient.Store); ok && m.Meanwhile() == resilient.Open {
-		bad("Store", fmt.Sprintf("%T", c.Store), "lets everything through while it does not answer: a login form is never open")
+	if c.Store != nil {
+		errs = append(errs, c.checkStore())
 	}
 	if err := c.checkCookie(); err != nil {
 		errs = append(errs, err)
-	}
-	if e, ok := c.Store.(interface{ EventuallyConsistent() bool }); ok && e.EventuallyConsistent() && !c.AllowEventual {
-		bad("Store", fmt.Sprintf("%T", c.Store), "is eventually consistent: guesses through several instances would add up (AllowEventual accepts it)")
 	}
 	return errors.Join(errs...)
 }

@@ -3,7 +3,6 @@ package login
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -52,32 +51,6 @@ func NewGuard(c Config) (*Guard, error) {
 		return nil, errors.Join(err, closeStore())
 	}
 	return g, nil
-}
-
-// openStore returns the store that counts: never a shared one alone.
-func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
-	switch s := c.Store.(type) {
-	case nil:
-		m, err := core.NewMemory(core.MemoryConfig{Clock: c.Clock})
-		if err != nil {
-			return nil, nil, err
-		}
-		return m, m.Close, nil
-	case *core.Memory, *resilient.Store:
-		return s, func() error { return nil }, nil // its owner closes it
-	default:
-		if c.Resilience.Clock == nil {
-			c.Resilience.Clock = c.Clock
-		}
-		if c.Resilience.Log == nil {
-			c.Resilience.Log = c.Log
-		}
-		r, err := resilient.New(s, c.Resilience)
-		if err != nil {
-			return nil, nil, fmt.Errorf("field Resilience: %w", err)
-		}
-		return r, r.Close, nil
-	}
 }
 
 // Close gives up what the guard has made for itself: the counters in this

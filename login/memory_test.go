@@ -25,6 +25,8 @@ func (s *looks) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	return b, err
 }
 
+func (s *looks) Traits() core.Traits { return core.TraitsOf(s.Store) }
+
 type lookedAt struct {
 	core.Bound
 	s *looks

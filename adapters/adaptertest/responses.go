@@ -156,7 +156,7 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("123: a store that fails", func(t *testing.T) {
 		store := brokenStore{core.Must(core.NewMemory(core.MemoryConfig{}))}
-		l := limiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+		l := limiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		check(t, serve(t, Limit{Checker: l}).get("/"), 503,
 			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"The request cannot be processed right now. Try again later."}`,
 			"Cache-Control: no-store", problem, "Retry-After: 1")

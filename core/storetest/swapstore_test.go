@@ -86,7 +86,7 @@ func (loser) Swap(context.Context, string, core.SwapValue, []byte, time.Duration
 
 func TestASwapStoreGivesUpAfterItsAttempts(t *testing.T) {
 	l := core.Must(core.New(core.Config{
-		Store: core.Must(core.NewSwapStore(loser{newMapSwapper()}, core.SwapConfig{Attempts: 3})),
+		Name: "l", Store: core.Must(core.NewSwapStore(loser{newMapSwapper()}, core.SwapConfig{Attempts: 3})),
 		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}},
 	}))
 	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrContended) || d.Allowed || d.Reason != core.Failed {

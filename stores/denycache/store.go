@@ -44,8 +44,8 @@ var _ core.Store = (*Store)(nil)
 // wraps [core.ErrConfig] and names the fields.
 func New(store core.Store, c Config) (*Store, error) {
 	var errs []error
-	if store == nil {
-		errs = append(errs, fmt.Errorf("%w: store: nil", core.ErrConfig))
+	if err := core.CheckStore(store); err != nil {
+		errs = append(errs, err)
 	}
 	if c.MaxKeys < 0 {
 		errs = append(errs, fmt.Errorf("%w: MaxKeys: %d: must be 1 or more, or 0 for %d", core.ErrConfig, c.MaxKeys, DefaultMaxKeys))

@@ -37,7 +37,7 @@ func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 	h := new(tracing)
 	client.AddHook(h)
 	store := redisstore.New(client, redisstore.Timeout(5*time.Second))
-	limiter := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}}))
 	if err := store.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -91,8 +91,8 @@ func (c Config) check(store core.Store) error {
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
 	}
-	if store == nil {
-		bad("store", nil, "must be a store")
+	if err := core.CheckStore(store); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Meanwhile > Closed {
 		bad("Meanwhile", uint8(c.Meanwhile), "must be InProcess, Open or Closed")

@@ -15,7 +15,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if !errors.Is(err, core.ErrConfig) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"store: <nil>", "Meanwhile: 7", "Instances: -1", "Timeout: -1ns", "Failures: -2", "Retry: 1µs"} {
+	for _, want := range []string{"Store: nil", "Meanwhile: 7", "Instances: -1", "Timeout: -1ns", "Failures: -2", "Retry: 1µs"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

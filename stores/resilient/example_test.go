@@ -29,6 +29,7 @@ func ExampleNew() {
 	}))
 	defer store.Close() //nolint:errcheck // never fails
 	limiter := core.Must(core.New(core.Config{
+		Name:  "api",
 		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(8)}}},
 		Store: store,
 	}))

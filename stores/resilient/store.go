@@ -58,12 +58,6 @@ func (s *Store) Up() bool { return s.circuit.up() }
 // owner's to close. Operations after that fail where they need these counters.
 func (s *Store) Close() error { return s.local.Close() }
 
-// EventuallyConsistent says whether the store says of itself that it is.
-func (s *Store) EventuallyConsistent() bool {
-	e, ok := s.store.(interface{ EventuallyConsistent() bool })
-	return ok && e.EventuallyConsistent()
-}
-
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
 	inner, err := s.store.Bind(limiter, rules)

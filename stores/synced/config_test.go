@@ -40,7 +40,13 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrNegativeCost) {
 		t.Errorf("a negative value: %v", err)
 	}
-	if !s.EventuallyConsistent() || newStore(t, newShared(), synced.Config{}).EventuallyConsistent() {
-		t.Error("what is eventually consistent is not said")
+	for want, c := range map[core.Traits]synced.Config{
+		{WhenGone: core.Counts, KeepsDeadline: true, FailsFast: true, OneStep: true, Private: true}: {Interval: -1, Namespace: "private"},
+		{WhenGone: core.Counts, KeepsDeadline: true, FailsFast: true, OneStep: true}:                {Interval: time.Hour},
+		{WhenGone: core.Closes, Exact: true}:                                                        {},
+	} {
+		if got := core.TraitsOf(newStore(t, newShared(), c)); got != want {
+			t.Errorf("Interval %v: %+v, want %+v", c.Interval, got, want)
+		}
 	}
 }

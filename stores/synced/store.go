@@ -99,11 +99,6 @@ func microClock(clock func() time.Time) func() int64 {
 	return func() int64 { return epoch + time.Since(start).Microseconds() }
 }
 
-// EventuallyConsistent says whether processes may admit more together than a
-// limit says: true with a positive Interval, and with a negative one, where
-// each counts for itself.
-func (s *Store) EventuallyConsistent() bool { return s.config.Interval != 0 }
-
 // Stats is what a Store has counted since it was made.
 type Stats struct {
 	Keys      int    // counters held now

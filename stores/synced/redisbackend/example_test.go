@@ -21,6 +21,6 @@ func ExampleNew() {
 		return
 	}
 	defer store.Close(context.Background()) //nolint:errcheck // nothing was counted
-	fmt.Println(store.EventuallyConsistent())
-	// Output: true
+	fmt.Println("exact:", store.Traits().Exact)
+	// Output: exact: false
 }

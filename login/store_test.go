@@ -1,0 +1,93 @@
+package login_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/denycache"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// says is a store around another that has other traits.
+type says struct {
+	core.Store
+	traits core.Traits
+}
+
+func (s says) Traits() core.Traits { return s.traits }
+
+// embeds is a store that says nothing of itself.
+type embeds struct{ core.Store }
+
+func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	cached := func(s core.Store) core.Store { return core.Must(denycache.New(s, denycache.Config{})) }
+	behind := func(s core.Store, m resilient.Meanwhile) core.Store {
+		return core.Must(resilient.New(s, resilient.Config{Meanwhile: m}))
+	}
+	closes := says{memory, core.Traits{Exact: true, WhenGone: core.Closes}}
+	opens := behind(closes, resilient.Open)
+	approximate := says{memory, core.Traits{WhenGone: core.Counts}}
+	const never, notExact = "WhenGone", "core.Traits.Exact"
+	for name, row := range map[string]struct {
+		store core.Store
+		want  string
+	}{
+		"opens":                               {opens, never},
+		"opens, cached":                       {cached(opens), never},
+		"opens, behind one that counts":       {behind(opens, resilient.InProcess), never},
+		"opens, behind one that closes":       {behind(opens, resilient.Closed), never},
+		"opens, cached and behind":            {behind(cached(opens), resilient.InProcess), never},
+		"says nothing":                        {embeds{closes}, never},
+		"says nothing, of one that opens":     {embeds{opens}, never},
+		"says nothing, cached":                {cached(embeds{closes}), never},
+		"says nothing, behind":                {behind(embeds{closes}, resilient.InProcess), never},
+		"approximate":                         {approximate, notExact},
+		"approximate, cached":                 {cached(approximate), notExact},
+		"approximate, behind one that closes": {behind(approximate, resilient.Closed), notExact},
+	} {
+		_, err := login.NewGuard(login.Config{Field: "u", Store: row.store})
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want an error that names %s", name, err, row.want)
+		}
+	}
+	for name, store := range map[string]core.Store{
+		"Memory": memory, "closes": closes, "closes, cached": cached(closes), "closes, behind": behind(closes, resilient.InProcess), "approximate": approximate,
+	} {
+		g, err := login.NewGuard(login.Config{Field: "u", Name: strings.ReplaceAll(strings.ReplaceAll(name, " ", ""), ",", "."), Store: store, AllowEventual: name == "approximate"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_ = g.Close()
+	}
+}
+
+// A shared store is put behind a resilient one unless it has a deadline and
+// fails fast already: what its owner has chosen for an outage stays.
+func TestASharedStoreIsPutBehindAResilientOne(t *testing.T) {
+	s := newSite(t, login.Config{Store: core.Must(denycache.New(core.Must(resilient.New(broken{}, resilient.Config{Meanwhile: resilient.Closed})), denycache.Config{}))})
+	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
+	s = newSite(t, login.Config{Store: core.Must(denycache.New(broken{}, denycache.Config{}))})
+	s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+}
+
+func TestANilStoreIsAConfigurationError(t *testing.T) {
+	for name, store := range map[string]core.Store{
+		"*core.Memory": (*core.Memory)(nil), "*resilient.Store": (*resilient.Store)(nil), "*denycache.Store": (*denycache.Store)(nil), "embedded Store": embeds{},
+	} {
+		_, err := login.NewGuard(login.Config{Field: "u", Store: store})
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := resilient.New(store, resilient.Config{}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("resilient.New of %s: %v", name, err)
+		}
+		if _, err := denycache.New(store, denycache.Config{}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("denycache.New of %s: %v", name, err)
+		}
+	}
+}

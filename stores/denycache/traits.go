@@ -1,0 +1,6 @@
+package denycache
+
+import "github.com/floodgate-go/floodgate/core"
+
+// Traits returns what the other store promises: the cache changes none of it.
+func (s *Store) Traits() core.Traits { return core.TraitsOf(s.store) }
