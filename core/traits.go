@@ -36,12 +36,12 @@ type Traits struct {
 type WhenGone uint8
 
 const (
-	// Opens: it may allow requests that it has not counted.
+	// Opens means that it may allow requests that it has not counted.
 	Opens WhenGone = iota
-	// Counts: it decides with counters of its own, and admits no more than
-	// these allow.
+	// Counts means that it decides with counters of its own, and admits no
+	// more than these allow.
 	Counts
-	// Closes: Take returns an error.
+	// Closes means that Take returns an error.
 	Closes
 )
 
