@@ -1,6 +1,10 @@
 package core
 
-import "strconv"
+import (
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
 
 // Denial is what a refused client gets.
 type Denial struct {
@@ -37,8 +41,9 @@ func (d *Decision) status() int {
 // DefaultDenial is what [DefaultHooks] refuses with: problem details (RFC 9457)
 // with status 429 and the names of the limits that refuse (the problem type
 // quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10), 400 for a bad
-// request, or 503 where the limiter could not decide. Nothing in it comes from
-// the client or from an error.
+// request, or 503 if the limiter could not decide. The detail of a bad request
+// is that of its [BadRequestError], if the decision's error has one. Nothing
+// else comes from an error, and nothing from the client.
 func DefaultDenial(_ Request, d Decision) Denial {
 	return Denial{
 		Status: d.status(),
@@ -54,6 +59,9 @@ func (d *Decision) problem() []byte {
 	switch d.Reason {
 	case BadRequest:
 		title, detail = "Bad Request", "The request cannot be understood."
+		if e := (*BadRequestError)(nil); errors.As(d.Err, &e) {
+			detail = e.Detail
+		}
 	case Failed:
 		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
 	default:
@@ -64,7 +72,7 @@ func (d *Decision) problem() []byte {
 			detail, wait = "The request costs more than the quota and cannot be allowed.", 0
 		}
 	}
-	// All text is known to need no escaping: names are checked by New.
+	// Only the detail may need escaping: New checks the names of limits.
 	b := make([]byte, 0, 256)
 	b = append(b, `{"type":"`...)
 	b = append(b, kind...)
@@ -73,7 +81,7 @@ func (d *Decision) problem() []byte {
 	b = append(b, `","status":`...)
 	b = strconv.AppendInt(b, int64(d.status()), 10)
 	b = append(b, `,"detail":"`...)
-	b = append(b, detail...)
+	b = appendJSONText(b, detail)
 	if wait > 0 {
 		b = append(strconv.AppendInt(b, wait, 10), " s."...)
 	}
@@ -94,4 +102,21 @@ func (d *Decision) problem() []byte {
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+// appendJSONText appends s as the inside of a JSON string (RFC 8259, section 7).
+// Bytes that are not valid UTF-8 become U+FFFD.
+func appendJSONText(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
 }

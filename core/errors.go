@@ -8,9 +8,10 @@ var (
 	// wrapped.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
-	// ErrBadRequest is for wrapping: in the error of a KeyFunc or of a hook it says that
-	// the request itself is at fault: it is answered with 400 (or 429, where
-	// one of its other keys is over a limit).
+	// ErrBadRequest is wrapped by an error of a KeyFunc or of a hook if the
+	// request itself is at fault. The answer is 400, or 429 if another key of
+	// the request is over a limit. A [BadRequestError] also tells the client
+	// what is wrong.
 	ErrBadRequest = errors.New("floodgate: bad request")
 
 	// ErrConfig is wrapped by every error that New, Reconfigure and Limits
@@ -27,3 +28,19 @@ var (
 	// ErrClosed is wrapped by the error of a store that has been closed.
 	ErrClosed = errors.New("floodgate: store is closed")
 )
+
+// BadRequestError is an [ErrBadRequest] with a text for the client. A KeyFunc or
+// a hook returns a pointer to it; the error may be wrapped.
+type BadRequestError struct {
+	// Detail says what is wrong with the request. [DefaultDenial] sends it to
+	// the client in place of a general sentence. It must be made of
+	// configuration only, such as the name of a field, and never of what the
+	// client has sent. It may contain any characters.
+	Detail string
+}
+
+// Error returns the text of ErrBadRequest, followed by Detail.
+func (e *BadRequestError) Error() string { return ErrBadRequest.Error() + ": " + e.Detail }
+
+// Unwrap returns [ErrBadRequest].
+func (e *BadRequestError) Unwrap() error { return ErrBadRequest }

@@ -50,12 +50,40 @@ func ExampleMaxBody() {
 
 func ExampleRefuseLongBody() {
 	show(keyfuncs.PostField("username", keyfuncs.MaxBody(10), keyfuncs.RefuseLongBody()), formRequest("username=alice"))
-	// Output: "" floodgate: bad request: the body is longer than 10 bytes
+	// Output: "" floodgate: bad request: the field "username" cannot be read: the body is longer than 10 bytes
 }
 
 func ExampleRequireValue() {
 	show(keyfuncs.PostField("username", keyfuncs.RequireValue()), formRequest("password=x"))
-	// Output: "" floodgate: bad request: the field is missing, or cannot be read
+	// Output: "" floodgate: bad request: the field "username" is missing, or cannot be read
+}
+
+// A type that a framework may read and PostField does not is refused.
+func ExampleStrict() {
+	xml := &request{header: headers("Content-Type", "text/xml"), body: "<form><username>alice</username></form>"}
+	show(keyfuncs.PostField("username"), xml)
+	show(keyfuncs.PostField("username", keyfuncs.Strict()), xml)
+	// Output:
+	// "" <nil>
+	// "" floodgate: bad request: the field "username" cannot be read
+}
+
+func ExampleFormsOnly() {
+	json := &request{header: headers("Content-Type", jsonType), body: `{"username":"alice"}`}
+	show(keyfuncs.PostField("username", keyfuncs.FormsOnly()), json)
+	show(keyfuncs.PostField("username", keyfuncs.FormsOnly()), formRequest("username=alice"))
+	// Output:
+	// "" <nil>
+	// "alice" <nil>
+}
+
+func ExamplePlainName() {
+	fmt.Println(keyfuncs.PlainName(" alice\u2028"))
+	_, err := keyfuncs.PlainName("ali\u200bce")
+	fmt.Println(err)
+	// Output:
+	// alice <nil>
+	// floodgate: bad request: a name must be UTF-8 text, without control characters, invisible characters and special spaces
 }
 
 func ExampleJSONPath() {

@@ -8,30 +8,33 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/floodgate-go/floodgate/core"
 )
 
-// jsonValue reads the value at a path of a JSON object (RFC 8259). The objects
-// on the path are read member by member, so that a name that stands twice is
-// seen; all else is skipped as a whole.
+// jsonValue reads the value at a path of a JSON object (RFC 8259). It reads the
+// objects on the path member by member, so that it sees a name that is given
+// twice, and skips all other values. Names are compared as encoding/json does.
 func jsonValue(body []byte, path []string) (string, error) {
 	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body))}
 	err := p.object(path)
 	if err == nil {
 		if _, err = p.Token(); errors.Is(err, io.EOF) {
+			if p.unreadable {
+				return "", faultUnreadable
+			}
 			return p.field.value, nil
 		}
 	}
-	if errors.Is(err, core.ErrBadRequest) {
-		return "", err
+	var f fault
+	if errors.As(err, &f) {
+		return "", f
 	}
-	return "", nil // malformed, or with something behind it: no value
+	return "", faultUnreadable // malformed, or with something after the object
 }
 
 type jsonReader struct {
 	*json.Decoder
-	field once
+	field      once
+	unreadable bool // the value is an array or an object
 }
 
 var errNoObject = errors.New("keyfuncs: no JSON object")
@@ -57,7 +60,7 @@ func (p *jsonReader) object(path []string) error {
 			continue
 		}
 		if found {
-			return errTwice
+			return faultTwice
 		}
 		found = true
 		if err := p.member(path); err != nil {
@@ -68,25 +71,27 @@ func (p *jsonReader) object(path []string) error {
 	return err
 }
 
-// member reads the value of the member that is wanted.
+// member reads the value of the wanted member.
 func (p *jsonReader) member(path []string) error {
 	var raw json.RawMessage
 	if err := p.Decode(&raw); err != nil {
 		return err
 	}
 	if len(path) == 1 {
-		p.field.value = jsonScalar(raw)
+		p.field.value, p.unreadable = jsonScalar(raw), raw[0] == '{' || raw[0] == '['
 		return nil
 	}
 	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), field: p.field}
 	err := inner.object(path[1:])
-	if p.field = inner.field; errors.Is(err, errNoObject) {
-		return nil // not an object: the field is not there
+	p.field, p.unreadable = inner.field, inner.unreadable
+	if errors.Is(err, errNoObject) {
+		p.unreadable = raw[0] == '['
+		return nil // the field is not there
 	}
 	return err
 }
 
-// skipped is a value that nobody looks at.
+// skipped decodes any value and drops it.
 type skipped struct{}
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -110,9 +115,10 @@ func jsonScalar(raw []byte) string {
 	return ""
 }
 
-// jsonNumber makes one text of all spellings of a number (1, 1.0, 10e-1), of
-// which handlers see one and the same. Whole numbers stay as they are written,
-// however large; one that no float64 can hold stays as it is.
+// jsonNumber returns the same text for all spellings of a number (1, 1.0,
+// 10e-1), as handlers see the same number. A number without a fraction or an
+// exponent is returned as it is, however large, and so is one that no float64
+// can hold.
 func jsonNumber(literal string) string {
 	if strings.Trim(literal, "0123456789") == "" {
 		return literal

@@ -2,20 +2,58 @@ package keyfuncs
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
-var errNotUTF8 = errors.New("keyfuncs: the value is not valid UTF-8")
+// MaxName is the length of the longest name that [PlainName] accepts, in bytes.
+const MaxName = 1 << 10
 
-// TrimSpace takes ASCII white space off both ends of a value, for [Normalize].
-// It never gives an error.
-func TrimSpace(s string) (string, error) { return strings.Trim(s, " \t\r\n\v\f"), nil }
+var (
+	errNotUTF8  = errors.New("keyfuncs: the value is not valid UTF-8")
+	errLongName = &core.BadRequestError{Detail: fmt.Sprintf("a name has at most %d bytes", MaxName)}
+	errBadName  = &core.BadRequestError{Detail: "a name must be UTF-8 text, without control characters, invisible characters and special spaces"}
+)
 
-// FoldCase makes one of the spellings of a value that differ in letter case
-// only, by Unicode's simple case folding, for [Normalize]. It gives an error for
-// what is not valid UTF-8.
+// TrimSpace removes the white space at both ends of a value, for [Normalize]:
+// all characters that have Unicode's property White_Space. It never returns an
+// error.
+func TrimSpace(s string) (string, error) { return strings.TrimSpace(s), nil }
+
+// PlainName is a function for [Normalize] that makes sure that a value can be
+// the name of one account only, whatever a handler removes from it. It removes
+// the white space at both ends. The error is a [core.BadRequestError] if the
+// value is longer than [MaxName] bytes, is not valid UTF-8, or has a control
+// character (Unicode's category Cc), a format character such as a zero-width
+// joiner (Cf), or a separator other than a plain space (Zs, Zl, Zp) inside.
+//
+// A long value is refused and not cut: many long values that begin alike would
+// share a counter, which somebody could use up for somebody else.
+func PlainName(s string) (string, error) {
+	if len(s) > MaxName {
+		return s, errLongName
+	}
+	trimmed := strings.TrimSpace(s)
+	if !utf8.ValidString(trimmed) || strings.ContainsFunc(trimmed, isHidden) {
+		return s, errBadName
+	}
+	return trimmed, nil
+}
+
+func isHidden(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' || r == 0x7f
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z)
+}
+
+// FoldCase maps the spellings of a value that differ in letter case only to one
+// spelling, by Unicode's simple case folding, for [Normalize]. The error says
+// that the value is not valid UTF-8.
 func FoldCase(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return s, errNotUTF8

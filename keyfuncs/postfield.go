@@ -5,97 +5,54 @@ import (
 	"fmt"
 	"mime"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// DefaultMaxBody is how much of a body PostField looks at, in bytes.
+// DefaultMaxBody is how much of a body PostField reads, in bytes.
 const DefaultMaxBody = 64 << 10
 
 // postField is the configuration of a PostField.
 type postField struct {
 	name       string
 	path       []string // in JSON
+	form, json spelling // of name and of path
 	maxBody    int
 	refuseLong bool
 	require    bool
+	strict     bool
+	formsOnly  bool
 	normalize  []func(string) (string, error)
 }
 
-// PostFieldOption is an option of [PostField].
-type PostFieldOption func(*postField)
-
-// MaxBody sets how many bytes of the body are looked at, 1 to 2^30;
-// [DefaultMaxBody] where it is not given. In a longer body the field counts as
-// absent, wherever it stands.
-func MaxBody(bytes int) PostFieldOption {
-	return func(f *postField) {
-		if bytes < 1 || bytes > 1<<30 {
-			panic(fmt.Errorf("%w: MaxBody: %d: must be from 1 to 2^30", core.ErrConfig, bytes))
-		}
-		f.maxBody = bytes
-	}
-}
-
-// RefuseLongBody makes a body above MaxBody a bad request.
-func RefuseLongBody() PostFieldOption {
-	return func(f *postField) { f.refuseLong = true }
-}
-
-// RequireValue makes a request without a value a bad request, rather than one
-// that shares a quota with all others like it: for a form whose handler could
-// read a value where the key function reads none, from a compressed body for
-// instance.
-func RequireValue() PostFieldOption {
-	return func(f *postField) { f.require = true }
-}
-
-// JSONPath says where in a JSON body the field is: the names of the objects
-// from the outermost in, then the field's. Without it the field is at the top,
-// under its name.
-func JSONPath(names ...string) PostFieldOption {
-	return func(f *postField) {
-		if len(names) == 0 {
-			panic(fmt.Errorf("%w: JSONPath: no names", core.ErrConfig))
-		}
-		f.path = slices.Clone(names)
-	}
-}
-
-// Normalize adds a function that makes of different spellings of a value one
-// key, such as [TrimSpace] and [FoldCase]; several are applied in order. A
-// value for which one gives an error is used as it came. It panics where f is
-// nil.
-func Normalize(f func(string) (string, error)) PostFieldOption {
-	mustHave("Normalize", "function", f != nil)
-	return func(p *postField) { p.normalize = append(p.normalize, f) }
-}
-
 // PostField keys by a field of the request's body: of a form
-// (application/x-www-form-urlencoded or multipart/form-data) or of a JSON
-// object (application/json and …+json, strings as they are, numbers and
-// booleans as their text: 1.0 is 1). The name may be one like user[name]. It
-// panics where name is empty or an option cannot be.
+// (application/x-www-form-urlencoded or multipart/form-data) or of a JSON object
+// (application/json and types that end with +json). Strings are used as they
+// are, numbers and booleans as their text; 1.0 is 1. The name may be a path such
+// as user[name]. PostField panics if name is empty or an option is invalid.
 //
-// The limiter stands before whatever reads the body, such as a middleware that
-// parses forms: of a body that has been read all requests have the empty key.
-// The body stays whole for the handler. At most [MaxBody] bytes of it are
-// looked at; nothing is decompressed or written to a file; the URL's query
-// never counts.
+// The limiter must run before any middleware that reads the body: all requests
+// whose body has been read have the empty key. The handler still gets the whole
+// body. PostField reads at most [MaxBody] bytes, decompresses nothing and writes
+// no file.
 //
-// The key is empty where there is no such field or no value to it: another
-// type of body, a file, null, an object, a body that is malformed, compressed
-// or too long. Such requests share one quota. Letter case does not count in
-// the field's name, as binders differ in that. A field that stands twice, in
-// whatever spelling of case, is [core.ErrBadRequest]: who reads the first and
-// who reads the last would not see the same. So are more than 1,000 fields,
-// and a body that cannot be read.
+// The key is empty if the body has no such field or the field has no value: the
+// body has another type, is malformed, compressed or too long, or the value is a
+// file, null, an array or an object. All these requests share one quota. A
+// handler may find a value in some of them: use [Strict] and [RequireValue] if
+// the field says who is logging in.
 //
-// A handler may find a value where the key function finds none: in a body with
-// something behind the JSON, of another type, compressed or too long. Where
-// that matters, as in a login form, use [RequireValue].
+// A request is refused with a [core.BadRequestError] if handlers could read
+// different values:
+//   - The field is given twice. Names are compared as the most lenient of
+//     net/http, Gin, Echo and Fiber reads them: USERNAME, username[] and
+//     userna[]me are username; user.name is user[name].
+//   - The URL's query has the field too, in any spelling. Many handlers read
+//     the form and the query together, and some prefer the query. This holds
+//     for every method and also if there is no body.
+//   - The field has a malformed escape or an unescaped semicolon.
+//   - The body has more than 1,000 fields, or cannot be received.
 func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 	mustHave("PostField", "name", name != "")
 	f := &postField{name: name, path: []string{name}, maxBody: DefaultMaxBody}
@@ -103,19 +60,76 @@ func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 		mustHave("PostField", "option", opt != nil)
 		opt(f)
 	}
+	f.form = spellingOf(name)
+	f.json = f.form
+	if len(f.path) > 1 || f.path[0] != name {
+		f.json = spellingOf(strings.Join(f.path, "."))
+	}
+	f.form.deep, f.json.deep = f.strict, f.strict
 	return f.key
 }
 
 func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 	value, err := f.value(r)
-	if err != nil {
-		return dst, err
+	if err == nil {
+		value, err = f.normalized(value)
 	}
-	value = f.normalized(value)
-	if value == "" && f.require {
-		return dst, fmt.Errorf("%w: the field is missing, or cannot be read", core.ErrBadRequest)
+	switch {
+	case err != nil:
+		return dst, refused("field", f.name, err)
+	case value == "" && f.require:
+		return dst, refused("field", f.name, fault("is missing, or cannot be read"))
 	}
 	return append(dst, value...), nil
+}
+
+// value returns the field's value, "" if there is none.
+func (f *postField) value(r core.Request) (string, error) {
+	b := f.body(r)
+	if query := r.RawQuery(); query != "" {
+		name := &f.form
+		if b.kind == jsonBody {
+			name = &f.json
+		}
+		if name.inQuery(query) {
+			return "", faultInQuery
+		}
+	}
+	if b.kind == otherBody {
+		if f.strict {
+			if body, err := r.Body(1); err != nil || len(body) > 0 {
+				return "", errors.Join(faultUnreadable, withoutAddress(err))
+			}
+		}
+		return "", nil // the body is not even read
+	}
+	body, err := r.Body(f.maxBody + 1)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading the body: %w", withoutAddress(err))
+	case len(body) > f.maxBody && f.refuseLong:
+		return "", fault(fmt.Sprintf("cannot be read: the body is longer than %d bytes", f.maxBody))
+	case len(body) > f.maxBody:
+		return f.lenient("", faultUnreadable)
+	case len(body) == 0:
+		return "", nil
+	}
+	switch b.kind {
+	case formBody:
+		return f.lenient(formValue(body, &f.form))
+	case multipartBody:
+		return f.lenient(multipartValue(body, b.boundary, &f.form))
+	default:
+		return f.lenient(jsonValue(body, f.path))
+	}
+}
+
+// lenient drops the error of a body that cannot be read, unless f is strict.
+func (f *postField) lenient(value string, err error) (string, error) {
+	if isUnreadable(err) && !f.strict {
+		return value, nil
+	}
+	return value, err
 }
 
 // withoutAddress takes the client's address out of an error that may be logged.
@@ -127,88 +141,75 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// value returns the field's value, "" for none.
-func (f *postField) value(r core.Request) (string, error) {
-	parse := f.parser(r)
-	if parse == nil {
-		return "", nil // the body is not even read
-	}
-	body, err := r.Body(f.maxBody + 1)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%w: reading the body: %w", core.ErrBadRequest, withoutAddress(err))
-	case len(body) <= f.maxBody:
-		return parse(body)
-	case f.refuseLong:
-		return "", fmt.Errorf("%w: the body is longer than %d bytes", core.ErrBadRequest, f.maxBody)
-	default:
-		return "", nil
-	}
+// The kinds of bodies.
+const (
+	otherBody = iota // one that is not read
+	formBody
+	multipartBody
+	jsonBody
+)
+
+type bodyType struct {
+	kind     int
+	boundary string
 }
 
-// parser returns what reads the field out of a body of the request's type, nil
-// for types that are not read.
-func (f *postField) parser(r core.Request) func(body []byte) (string, error) {
+// body returns the type of the request's body.
+func (f *postField) body(r core.Request) bodyType {
 	for _, encoding := range r.HeaderValues("Content-Encoding") {
 		if !strings.EqualFold(trimSpace(encoding), "identity") {
-			return nil
+			return bodyType{}
 		}
 	}
 	types := r.HeaderValues("Content-Type")
 	if len(types) == 0 {
-		return nil
+		return bodyType{}
 	}
-	// The first line, and the type even if its parameters are malformed: what
-	// net/http goes by.
+	switch types[0] { // the usual types, without the cost of parsing them
+	case "application/x-www-form-urlencoded":
+		return bodyType{kind: formBody}
+	case "application/json":
+		return f.jsonType()
+	}
+	// The first line, and the type even if its parameters are malformed, as in
+	// net/http.
 	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return nil
+		return bodyType{}
 	}
 	switch {
 	case kind == "application/x-www-form-urlencoded":
-		return func(body []byte) (string, error) { return formValue(body, f.name) }
+		return bodyType{kind: formBody}
 	case kind == "multipart/form-data":
-		return func(body []byte) (string, error) { return multipartValue(body, params["boundary"], f.name) }
+		boundary := params["boundary"]
+		if raw := rawBoundary(types[0]); raw != "" && raw != boundary {
+			return bodyType{} // Fiber would read other parts than net/http
+		}
+		return bodyType{multipartBody, boundary}
 	case kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"):
-		return func(body []byte) (string, error) { return jsonValue(body, f.path) }
+		return f.jsonType()
 	default:
-		return nil
+		return bodyType{}
 	}
 }
 
-func (f *postField) normalized(value string) string {
+func (f *postField) jsonType() bodyType {
+	if f.formsOnly {
+		return bodyType{}
+	}
+	return bodyType{kind: jsonBody}
+}
+
+// normalized applies the functions of Normalize.
+func (f *postField) normalized(value string) (string, error) {
 	raw := value
 	for _, normalize := range f.normalize {
 		var err error
-		if value, err = normalize(value); err != nil {
-			return raw
+		if value, err = normalize(value); errors.Is(err, core.ErrBadRequest) {
+			return "", err
+		} else if err != nil {
+			return raw, nil //nolint:nilerr // as the comment of Normalize says
 		}
 	}
-	return value
-}
-
-// once keeps the value of a field that may stand only once.
-type once struct {
-	value string
-	found bool
-	count int // fields seen
-}
-
-const maxFields = 1000
-
-func (o *once) field() error {
-	if o.count++; o.count > maxFields {
-		return fmt.Errorf("%w: the body has more than %d fields", core.ErrBadRequest, maxFields)
-	}
-	return nil
-}
-
-var errTwice = fmt.Errorf("%w: the field stands twice", core.ErrBadRequest)
-
-func (o *once) set(value string) error {
-	if o.found {
-		return errTwice
-	}
-	o.value, o.found = value, true
-	return nil
+	return value, nil
 }

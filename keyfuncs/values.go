@@ -71,15 +71,15 @@ func UserValue(key any) core.KeyFunc {
 }
 
 // Header keys by a request header, letter case preserved. Without the header
-// the key is empty. A header that stands twice is [core.ErrBadRequest]: a
-// handler that reads the first line would see one client where the lines
-// together make many. A client can write what it likes in a header: a rule like this one
-// tells clients apart, and does not stop one that changes it.
+// the key is empty. A header that is given twice is [core.ErrBadRequest]: the
+// limiter and the handler could read different lines. A client can send any
+// header: a rule like this tells clients apart, and does not stop a client that
+// changes the header.
 //
 // As an option of [ClientIP], Header names the header in which the trusted
 // proxies write the client's address.
 //
-// It panics where name is empty.
+// It panics if name is empty.
 func Header(name string) func(dst []byte, r core.Request) ([]byte, error) {
 	mustHave("Header", "name", name != "")
 	// The type of the result has no name, so that it is assignable to
@@ -94,28 +94,8 @@ func Header(name string) func(dst []byte, r core.Request) ([]byte, error) {
 		case 1:
 			return append(dst, lines[0]...), nil
 		default:
-			return dst, fmt.Errorf("%w: the header %s stands twice", core.ErrBadRequest, name)
+			return dst, refused("header", name, faultTwice)
 		}
-	}
-}
-
-// Cookie keys by the first cookie of that name, the empty key without one. It
-// panics where name is empty.
-func Cookie(name string) core.KeyFunc {
-	mustHave("Cookie", "name", name != "")
-	return func(dst []byte, r core.Request) ([]byte, error) {
-		v, _ := r.Cookie(name)
-		return append(dst, v...), nil
-	}
-}
-
-// Query keys by the first value of a parameter of the URL's query, the empty
-// key without one. It panics where name is empty.
-func Query(name string) core.KeyFunc {
-	mustHave("Query", "name", name != "")
-	return func(dst []byte, r core.Request) ([]byte, error) {
-		v, _ := r.Query(name)
-		return append(dst, v...), nil
 	}
 }
 

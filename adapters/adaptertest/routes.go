@@ -120,7 +120,7 @@ func routes(t *testing.T, a Adapter) {
 	for name, key := range map[string]core.KeyFunc{
 		"form field": keyfuncs.PostField("v"),
 		"header":     keyfuncs.Header("X-V"),
-		"query":      keyfuncs.Query("v"),
+		"query":      keyfuncs.Query("q"),
 		"cookie":     keyfuncs.Cookie("v"),
 		"address":    behindProxies("X-Forwarded-For"),
 	} {
@@ -137,7 +137,7 @@ func routes(t *testing.T, a Adapter) {
 			c := proxied(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: ok}}}))
 			values := []string{"1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4", "5.5.5.5", "6.6.6.6"}
 			for _, v := range values {
-				c.post("/?v="+v, "v="+v, "X-V", v, "Cookie", "v="+v, "X-Forwarded-For", v)
+				c.post("/?q="+v, "v="+v, "X-V", v, "Cookie", "v="+v, "X-Forwarded-For", v)
 			}
 			mu.Lock()
 			defer mu.Unlock()

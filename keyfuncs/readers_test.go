@@ -1,0 +1,198 @@
+package keyfuncs_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+const bad = "<bad request>"
+
+// check compares a key, or a bad request, with what is wanted.
+func check(t *testing.T, what string, f core.KeyFunc, r *request, want string) {
+	t.Helper()
+	key, err := f(nil, r)
+	switch {
+	case want == bad && !errors.Is(err, core.ErrBadRequest):
+		t.Errorf("%s: key %q, error %v, want a bad request", what, key, err)
+	case want == bad:
+		var told *core.BadRequestError
+		if !errors.As(err, &told) || strings.Contains(told.Detail, "victim") {
+			t.Errorf("%s: the client is told %+v", what, told)
+		}
+	case err != nil || string(key) != want:
+		t.Errorf("%s: key %q, error %v, want %q", what, key, err, want)
+	}
+}
+
+// A handler that reads the query and the body together could take the query's.
+func TestPostFieldRefusesTheFieldInTheQuery(t *testing.T) {
+	const form, json = "username=decoy", `{"username":"decoy"}`
+	f := keyfuncs.PostField("username")
+	for _, query := range []string{
+		"username=victim", "USERNAME=victim", "a=b&user%6eame=victim", "username", "username=", "username[]=victim", "[userna[]me]=victim",
+		"%zz&username=victim", "username=%zz", "username=victim;", ";username=victim", "a=b;username=victim", "u%C5%BFername=victim",
+		strings.Repeat("a=b&", 20_000) + "username=victim",
+	} {
+		check(t, "form?"+query, f, &request{rawQuery: query, header: headers("Content-Type", formType), body: form}, bad)
+		check(t, "json?"+query, f, &request{rawQuery: query, header: headers("Content-Type", jsonType), body: json}, bad)
+		check(t, "none?"+query, f, &request{rawQuery: query}, bad)
+	}
+	for _, query := range []string{"", "&", "=username", "user=name", "user+name=x", "next=%2Flogin%3Fusername%3Dx", "usernam%=x", "%75%73%65%72%6eam%6=x"} {
+		check(t, "form?"+query, f, &request{rawQuery: query, header: headers("Content-Type", formType), body: form}, "decoy")
+	}
+	nested := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
+	body := &request{header: headers("Content-Type", jsonType), body: `{"user":{"name":"alice"}}`}
+	for query, want := range map[string]string{"name=x": "alice", "user=x": "alice", "user[name]=victim": bad, "user.NAME=victim": bad, "user[name]x=victim": bad} {
+		body.rawQuery = query
+		check(t, "nested?"+query, nested, body, want)
+	}
+}
+
+func TestSpellingsOfAPath(t *testing.T) {
+	f := keyfuncs.PostField("user[name]")
+	for body, want := range map[string]string{
+		"user[name]=alice": "alice", "user.name=alice": "alice", "USER[Name]=alice": "alice", "user[][name]=alice": "alice",
+		"user[name]x=alice":              "alice", // as Gin's PostFormMap
+		"user[name]=bob&user.name=alice": bad, "user[name]=bob&user[name][]=alice": bad, "user[name]=bob&user[name]x=alice": bad,
+		"name=alice": "", "user=alice": "", "username=alice": "", "user[name=alice": "alice", "a[user[name]=alice": "",
+	} {
+		check(t, body, f, formRequest(body), want)
+	}
+}
+
+func TestStrict(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict())
+	xml := "<a><username>victim</username></a>"
+	for _, row := range []struct{ name, contentType, body, want string }{
+		{"a form", formType, "username=alice", "alice"},
+		{"a form without the field", formType, "a=b", ""},
+		{"JSON", jsonType, `{"username":"alice"}`, "alice"},
+		{"JSON without the field", jsonType, `{"a":1}`, ""},
+		{"JSON, null", jsonType, `{"username":null}`, ""},
+		{"multipart", multipartType, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
+		{"nothing", "", "", ""},
+		{"nothing, of a type", "application/xml", "", ""},
+		{"XML", "application/xml", xml, bad},
+		{"XML as text", "text/xml; charset=utf-8", xml, bad},
+		{"YAML", "application/x-yaml", "username: victim", bad},
+		{"TOML", "application/toml", "username = 'victim'", bad},
+		{"MessagePack", "application/msgpack", "\x81\xa8username\xa6victim", bad},
+		{"protobuf", "application/x-protobuf", "\n\x06victim", bad},
+		{"JSON that Fiber reads", "text/json", `{"username":"victim"}`, bad},
+		{"JSON of no type", "", `{"username":"victim"}`, bad},
+		{"a form that only Fiber reads", formType + "x", "username=victim", bad},
+		{"malformed JSON", jsonType, `{"username":"victim"`, bad},
+		{"two JSON values", jsonType, `{"username":"victim"}{}`, bad},
+		{"JSON, an array", jsonType, `[{"username":"victim"}]`, bad},
+		{"an array of one", jsonType, `{"username":["victim"]}`, bad},
+		{"an object", jsonType, `{"username":{"a":"victim"}}`, bad},
+		{"a file", multipartType, part(`name="username"; filename="f"`, "victim") + "--XX--\r\n", bad},
+		{"multipart without an end", multipartType, part(`name="username"`, "alice") + part(`name="x"`, "victim"), bad},
+		{"multipart without a boundary", "multipart/form-data", part(`name="username"`, "victim"), bad},
+		{"a boundary that Fiber reads otherwise", `multipart/form-data; a="; boundary=YY;"; boundary=XX`, part(`name="username"`, "alice") + "--XX--\r\n", bad},
+		{"an embedded struct", formType, "credentials.username=alice", "alice"},
+		{"an embedded struct beside the field", formType, "username=decoy&credentials[username]=victim", bad},
+		{"a long body", formType, "username=alice&pad=" + strings.Repeat("x", keyfuncs.DefaultMaxBody), bad},
+	} {
+		r := &request{header: http.Header{}, body: row.body}
+		if row.contentType != "" {
+			r.header.Set("Content-Type", row.contentType)
+		}
+		check(t, row.name, f, r, row.want)
+	}
+	compressed := formRequest("username=victim")
+	compressed.header.Set("Content-Encoding", "gzip")
+	check(t, "a compressed body", f, compressed, bad)
+	nested := keyfuncs.PostField("name", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name"))
+	for body, want := range map[string]string{`{"user":[{"name":"victim"}]}`: bad, `{"user":{"name":["victim"]}}`: bad, `{"user":1}`: "", `{"user":{"name":"alice"}}`: "alice"} {
+		check(t, body, nested, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
+}
+
+func TestPlainName(t *testing.T) {
+	for _, s := range []string{"alice", "john smith", "Zoë", "山田", "a.b@c.example", "\u00a0alice\u3000", "\u2028alice\u0085\u1680", strings.Repeat("a", keyfuncs.MaxName)} {
+		if got, err := keyfuncs.PlainName(s); err != nil || got != strings.TrimSpace(s) {
+			t.Errorf("%q: %q, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{
+		"a\x00b", "alice\x00", "a\tb", "a\x7fb", "a\u0085b", "a\u00a0b", "a\u00adb", "a\u1680b", "a\u2003b", "a\u200bb", "a\u200db", "a\u2028b", "a\u2029b",
+		"a\u202eb", "a\u2060b", "a\u3000b", "\ufeffalice", "alice\xff", "a\U000e0041b", strings.Repeat("a", keyfuncs.MaxName+1), strings.Repeat(" ", keyfuncs.MaxName) + "alice",
+	} {
+		if got, err := keyfuncs.PlainName(s); !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("%q: %q, %v, want a bad request", s, got, err)
+		}
+	}
+	f := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.PlainName), keyfuncs.Normalize(keyfuncs.FoldCase))
+	check(t, "an invisible character", f, formRequest("username=vic%E2%80%8Btim"), bad)
+	check(t, "white space", f, formRequest("username=+alice%E2%80%A8"), "ALICE")
+}
+
+func TestQueryAndCookieRefuseWhatReadersReadDifferently(t *testing.T) {
+	f := keyfuncs.Query("id")
+	for query, want := range map[string]string{
+		"id=a": "a", "x=1&id=a%20b+c&y": "a b c", "id": "", "id=": "", "": "", "x=;": "", "id=a&id=a": "a", "idx=b&id=a": "a",
+		"id=a&id=b": bad, "ID=a": bad, "id=a&ID=a": bad, "id[]=a": bad, "id=a;b": bad, "x;id=a": bad, "id=%zz": bad, "id=%": bad, "%69d=a": "a",
+		strings.Repeat("a=b&", 1000) + "id=a": bad, strings.Repeat("a=b&", 2000): "",
+	} {
+		check(t, "?"+query, f, &request{rawQuery: query}, want)
+	}
+	f = keyfuncs.Cookie("sid")
+	for line, want := range map[string]string{
+		"sid=abc": "abc", "sid=%61bc": "abc", "a=b; sid=abc; c": "abc", `sid="abc"`: "abc", "sid=a+b": "a b", "sid": "", "sid=": "", "a=b": "", "sid=abc ;": "abc",
+		"sid=abc; sid=abc": "abc", "sid=abc; sid=%61bc": "abc", "sid=abc; sid=abd": bad, "SID=abc": bad, "sid[]=abc": bad, "sid=%zz": bad, "sid= abc": bad,
+		`sid= "abc"`: bad, `sid=a"b`: bad, "sid=a\tb": bad, "sid=é": bad, "\tsid=abc": bad, strings.Repeat("a=b;", 1000) + "sid=a": bad, "xsid=1": "",
+	} {
+		check(t, line, f, &request{header: headers("Cookie", line)}, want)
+	}
+	check(t, "two lines", f, &request{header: headers("Cookie", "sid=a", "Cookie", "sid=b")}, bad)
+}
+
+// A value that net/url finds under the name is the key, or the request is
+// refused.
+func FuzzQuery(f *testing.F) {
+	for _, s := range []string{"id=a", "ID=a&id=b", "%69d=%20+", "id=a;b&id", "a&&id=%zz", "id[]=1"} {
+		f.Add(s)
+	}
+	key := keyfuncs.Query("id")
+	f.Fuzz(func(t *testing.T, query string) {
+		got, err := key(nil, &request{rawQuery: query})
+		if err != nil {
+			return
+		}
+		values, _ := url.ParseQuery(query)
+		for name, all := range values {
+			for _, v := range all {
+				if strings.EqualFold(name, "id") && v != string(got) {
+					t.Errorf("%q: key %q, a handler sees %q", query, got, v)
+				}
+			}
+		}
+	})
+}
+
+// What net/http reads, and Gin makes of it, is the key, or the request is
+// refused.
+func FuzzCookie(f *testing.F) {
+	for _, s := range []string{"sid=a", "sid=%61; sid=a", `a=b; sid="x y"`, "sid= a", "SID=1;sid"} {
+		f.Add(s)
+	}
+	key := keyfuncs.Cookie("sid")
+	f.Fuzz(func(t *testing.T, line string) {
+		got, err := key(nil, &request{header: headers("Cookie", line)})
+		if err != nil {
+			return
+		}
+		for _, c := range (&http.Request{Header: headers("Cookie", line)}).Cookies() {
+			if v, err := url.QueryUnescape(c.Value); strings.EqualFold(c.Name, "sid") && (err != nil || v != string(got)) {
+				t.Errorf("%q: key %q, a handler sees %q", line, got, c.Value)
+			}
+		}
+	})
+}
