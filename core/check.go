@@ -5,20 +5,6 @@ import (
 	"fmt"
 )
 
-// bodyProbe is a request whose body is not to be read yet. It notes that
-// somebody wanted to.
-type bodyProbe struct {
-	Request
-	wanted bool
-}
-
-var errBodyLater = errors.New("floodgate: the body is read later")
-
-func (p *bodyProbe) Body(int) ([]byte, error) {
-	p.wanted = true
-	return nil, errBodyLater
-}
-
 // Check implements [Checker]. It asks, in this order: ShouldLimit; KeyExtra,
 // Cost and the rules' keys, of which those that read the body wait; where some
 // do, whether the keys known so far refuse the request already, in which case
@@ -67,12 +53,15 @@ func (l *Limiter) Preview(r Request) (d Decision) {
 // check decides on a request and writes the decision into d.
 func (c *session) check(r Request, d *Decision, peek bool) {
 	a := asking{session: c}
-	c.probe = bodyProbe{Request: r}
+	c.probe = bodyProbe{Request: r, snap: c.snap}
 	a.known(&c.probe)
 	if a.fault == nil && a.waiting() {
 		if len(c.items) > 0 && !a.extraWaits {
 			if err := c.take(r.Context(), true); err != nil {
 				c.fail(d, err)
+				if !peek {
+					c.reportStore(r.Context(), "check", err)
+				}
 				return
 			}
 			if !c.batch.Allowed {
@@ -81,14 +70,24 @@ func (c *session) check(r Request, d *Decision, peek bool) {
 				return
 			}
 		}
-		a.rest(r)
-	}
-	if a.fault == nil && len(c.items) > 0 {
-		a.fault = c.take(r.Context(), peek)
+		c.probe.open = true
+		a.rest(&c.probe)
 	}
 	if a.fault != nil {
 		c.fail(d, a.fault)
+		if !peek {
+			c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
+		}
 		return
+	}
+	if len(c.items) > 0 {
+		if err := c.take(r.Context(), peek); err != nil {
+			c.fail(d, err)
+			if !peek {
+				c.reportStore(r.Context(), "check", err)
+			}
+			return
+		}
 	}
 	c.decide(d)
 	c.remember(d, peek, nil)
@@ -106,6 +105,8 @@ type asking struct {
 	waits      uint64 // one bit for each rule whose key waits for the body
 	bad        error  // the request is at fault: the other keys are charged all the same
 	fault      error  // something else is wrong: nothing is charged
+	kind       failureKind
+	rule       string // whose key function is at fault
 }
 
 func (a *asking) waiting() bool { return a.extraWaits || a.costWaits || a.waits != 0 }
@@ -113,14 +114,14 @@ func (a *asking) waiting() bool { return a.extraWaits || a.costWaits || a.waits 
 // known asks for all that needs no body.
 func (a *asking) known(p *bodyProbe) {
 	a.cost = 1
-	a.extraWaits = a.asked(p, a.askExtra)
-	a.costWaits = a.asked(p, a.askCost)
+	a.extraWaits = a.asked(p, aHook, a.askExtra)
+	a.costWaits = a.asked(p, aHook, a.askCost)
 	for i := range a.snap.rules {
 		if a.extraWaits || a.fault != nil {
 			a.waits |= 1 << i
 			continue
 		}
-		if a.asked(p, func(r Request) error { return a.askKey(r, i) }) {
+		if a.asked(p, i, func(r Request) error { return a.askKey(r, i) }) {
 			a.waits |= 1 << i
 		}
 	}
@@ -129,24 +130,24 @@ func (a *asking) known(p *bodyProbe) {
 // rest asks for what known has left.
 func (a *asking) rest(r Request) {
 	if a.extraWaits {
-		a.note(a.askExtra(r))
+		a.note(aHook, a.askExtra(r))
 	}
 	if a.costWaits {
-		a.note(a.askCost(r))
+		a.note(aHook, a.askCost(r))
 		for i := range a.items {
 			a.items[i].Cost = a.cost
 		}
 	}
 	for i := range a.snap.rules {
 		if a.waits&(1<<i) != 0 && a.fault == nil {
-			a.note(a.askKey(r, i))
+			a.note(i, a.askKey(r, i))
 		}
 	}
 }
 
 // asked calls f with a request without body and says whether it wanted one. An
 // answer that was given without is no answer.
-func (a *asking) asked(p *bodyProbe, f func(Request) error) (waits bool) {
+func (a *asking) asked(p *bodyProbe, rule int, f func(Request) error) (waits bool) {
 	p.wanted = false
 	items, keys, cost, extra := len(a.items), len(a.keys), a.cost, a.extra
 	err := f(p)
@@ -155,12 +156,16 @@ func (a *asking) asked(p *bodyProbe, f func(Request) error) (waits bool) {
 		a.cost, a.extra = cost, extra
 		return true
 	}
-	a.note(err)
+	a.note(rule, err)
 	return false
 }
 
-// note sorts an error by what follows from it.
-func (a *asking) note(err error) {
+// aHook stands for a rule where an error is that of a hook.
+const aHook = -1
+
+// note sorts an error, of a rule's key function or a hook, by what follows from
+// it.
+func (a *asking) note(rule int, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrBadRequest):
@@ -168,7 +173,10 @@ func (a *asking) note(err error) {
 			a.bad = err
 		}
 	case a.fault == nil:
-		a.fault = err
+		a.fault, a.kind, a.rule = err, hookFailure, ""
+		if rule >= 0 {
+			a.kind, a.rule = keyFailure, a.snap.rules[rule].Name
+		}
 	}
 }
 

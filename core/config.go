@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strconv"
@@ -57,6 +58,12 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
 	Headers Headers
+	// Log is told of each store, key function and hook that fails, with the
+	// names of the limiter and the rules and the error: at most one line a
+	// second for each of the three kinds, with the number of failures that were
+	// left out since the line before. Keys are never logged; what an error's
+	// text says is. nil: slog.Default().
+	Log *slog.Logger
 	// Rehearsal makes the limiter decide, count and report as always, and let
 	// every request pass: what would be refused has Decision.Rehearsal set, and
 	// is given to Hooks.OnDisallowed.
@@ -73,48 +80,53 @@ type compiledRule struct {
 // compile checks the configuration and reports everything that is wrong.
 func (c Config) compile() (*snapshot, error) {
 	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
-	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, rehearsal: c.Rehearsal}
+	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, log: c.Log, rehearsal: c.Rehearsal}
 	if c.Store != nil {
 		if err := CheckStore(c.Store); err != nil {
 			errs = append(errs, err)
 		} else if c.Name == "" && !TraitsOf(c.Store).Private {
-			bad("Name: \"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T; a store that is not shared says so by its Traits)", c.Store)
+			bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T; a store that is not shared says so by its Traits)", c.Store)
 		}
 	}
 	if s.name == "" {
 		s.name = "default"
 	}
 	if !validName(s.name) {
-		bad("Name: %q: %s", c.Name, nameRule)
+		bad("Name", "%q: %s", c.Name, nameRule)
 	}
 	if s.hooks == nil {
 		s.hooks = DefaultHooks{}
 	}
 	if field := nilEmbedded(reflect.ValueOf(s.hooks), 0); field != "" {
-		bad("Hooks: %T: the embedded %s is nil", s.hooks, field)
+		bad("Hooks", "%T: the embedded %s is nil", s.hooks, field)
 	}
 	if err := c.Headers.check(); err != nil {
 		errs = append(errs, err)
 	}
 	if n := len(c.Rules); n == 0 || n > MaxRules {
-		bad("Rules: %d of them: must be 1 to %d", n, MaxRules)
+		bad("Rules", "%d of them: must be 1 to %d", n, MaxRules)
 	}
 	names := map[string]string{}
 	for i, r := range c.Rules {
+		at := "Rules[" + strconv.Itoa(i) + "]"
 		if r.Name == "" && len(c.Rules) == 1 {
 			r.Name = "default"
 		}
 		if slices.ContainsFunc(s.rules, func(o compiledRule) bool { return o.Name == r.Name }) {
-			bad("Rules[%d].Name: %q: stands twice", i, r.Name)
+			bad(at+".Name", "%q: two rules have this name", r.Name)
 		}
-		errs = append(errs, r.check(i))
+		if r.Name == "" {
+			errs = append(errs, within(at, r.check()))
+		} else {
+			errs = append(errs, within(at+" ("+strconv.Quote(r.Name)+")", r.check()))
+		}
 		r.Limits = nameLimits(r)
 		for _, l := range r.Limits {
 			if other, taken := names[l.Name]; taken {
-				bad("Rules[%d]: a limit's name, %q, stands twice (also in rule %q)", i, l.Name, other)
+				bad(at+".Limits", "%q: two limits have this name (the other one is of rule %q)", l.Name, other)
 			}
 			names[l.Name] = r.Name
 		}
@@ -129,30 +141,26 @@ func (c Config) compile() (*snapshot, error) {
 	return s, nil
 }
 
-func (r Rule) check(i int) error {
+// check reports everything that is wrong with the rule by itself.
+func (r Rule) check() error {
 	var errs []error
-	at := "Rules[" + strconv.Itoa(i) + "]"
-	if r.Name != "" {
-		at += " (" + strconv.Quote(r.Name) + ")"
-	}
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+at+format, append([]any{ErrConfig}, args...)...))
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
 	if !validName(r.Name) {
-		bad(".Name: %q: %s", r.Name, nameRule)
+		bad("Name", "%q: %s", r.Name, nameRule)
 	}
 	if r.Key == nil {
-		bad(".Key: nil: a rule needs a key function (core.TakeOnly where it is only used by Take)")
+		bad("Key", "nil: a rule needs a key function (core.TakeOnly if it is only used by Take)")
 	}
 	if n := len(r.Limits); n == 0 || n > MaxLimits {
-		bad(".Limits: %d of them: must be 1 to %d", n, MaxLimits)
+		bad("Limits", "%d of them: must be 1 to %d", n, MaxLimits)
 	}
 	for j, l := range r.Limits {
-		if err := l.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("%s.Limits[%d]: %w", at, j, err))
-		}
+		at := "Limits[" + strconv.Itoa(j) + "]"
+		errs = append(errs, within(at, l.Validate()))
 		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.identity() == l.identity() }); k >= 0 {
-			bad(".Limits[%d]: %v: counts the same as Limits[%d], %v: only their quotas differ", j, l, k, r.Limits[k])
+			bad(at, "%v: counts the same as Limits[%d], %v: only their quotas differ", l, k, r.Limits[k])
 		}
 	}
 	return errors.Join(errs...)

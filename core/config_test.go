@@ -2,6 +2,8 @@ package core_test
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -35,10 +37,10 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{named(strings.Repeat("n", 300)), []string{"Name"}},
 		{rules(core.Rule{Name: "r", Limits: rule.Limits}), []string{`Rules[0] ("r").Key`, "nil"}},
 		{rules(core.Rule{Name: "r", Key: static("")}), []string{"Limits", "0 of them"}},
-		{rules(rule, rule), []string{"Rules[1].Name", `"r"`, "twice"}},
+		{rules(rule, rule), []string{"Rules[1].Name", `"r"`, "two rules"}},
 		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{"Rules[1].Name", `""`}},
 		{limits(core.PerMinute(1), core.PerMinute(2)), []string{"Limits[1]", "Limits[0]"}},
-		{limits(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`"x"`, "twice"}},
+		{limits(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`"x"`, "two limits"}},
 		{limits(core.Limit{Name: "x\r\n", Quota: 1, Window: time.Second}), []string{"Limits[0]", "Name"}},
 		{limits(core.PerMinute(-1)), []string{`("r").Limits[0]`, "Quota", "-1"}},
 		{with(func(c *core.Config) { c.Hooks = nilHooks{} }), []string{"Hooks", "nil"}},
@@ -101,4 +103,36 @@ func TestMust(t *testing.T) {
 		}
 	}()
 	core.Must(core.New(core.Config{}))
+}
+
+func TestEveryLineOfAnErrorSaysWhereItBelongs(t *testing.T) {
+	wrong := core.Limit{Name: "a b", Quota: -1, Window: -time.Second, Burst: 3, Aligned: true, Algorithm: core.SlidingLog, Lockout: core.Lockout{First: -1, Factor: -1}}
+	_, err := core.New(core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{
+		{Name: "ip", Key: static(""), Limits: []core.Limit{core.PerMinute(1), wrong}},
+		{Key: static(""), Limits: []core.Limit{core.PerMinute(-1)}},
+	}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	fields := regexp.MustCompile(`^floodgate: configuration: (Name|Headers|Rules\[0\] \("ip"\)\.Limits\[1\]\.[A-Z][A-Za-z.]*|Rules\[1\]\.(Name|Limits\[0\]\.Quota)): \S`)
+	lines := strings.Split(err.Error(), "\n")
+	for _, line := range lines {
+		if !fields.MatchString(line) {
+			t.Errorf("%s", line)
+		}
+	}
+	if want := 2 + strings.Count(wrong.Validate().Error(), "\n") + 1 + 2; len(lines) != want {
+		t.Errorf("%d lines, want %d:\n%v", len(lines), want, err)
+	}
+	_, err = core.Limits("1/m, -1/s fixed_window burst=5 precision=1s")
+	for i, line := range strings.Split(fmt.Sprint(err), "\n") {
+		if !strings.HasPrefix(line, `limits text "1/m, -1/s fixed_window burst=5 precision=1s", item 2: floodgate: configuration: `) {
+			t.Errorf("line %d of the text's error: %s", i+1, line)
+		}
+	}
+	for _, line := range strings.Split(wrong.Validate().Error(), "\n") {
+		if !strings.HasPrefix(line, "floodgate: configuration: ") {
+			t.Errorf("Validate: %s", line)
+		}
+	}
 }

@@ -46,11 +46,11 @@ const headersX = HeadersXSeconds | HeadersXMillis | HeadersXEpoch
 func (h Headers) check() error {
 	switch {
 	case h >= HeadersOff<<1:
-		return fmt.Errorf("%w: Headers: %#x: is not made of the Headers constants", ErrConfig, uint8(h))
+		return &fieldError{"Headers", fmt.Sprintf("%#x: is not made of the Headers constants", uint8(h))}
 	case h&HeadersOff != 0 && h != HeadersOff:
-		return fmt.Errorf("%w: Headers: %#x: HeadersOff cannot be joined with others", ErrConfig, uint8(h))
+		return &fieldError{"Headers", fmt.Sprintf("%#x: HeadersOff cannot be joined with others", uint8(h))}
 	case bits.OnesCount8(uint8(h&headersX)) > 1:
-		return fmt.Errorf("%w: Headers: %#x: X-RateLimit-Reset can have only one form", ErrConfig, uint8(h))
+		return &fieldError{"Headers", fmt.Sprintf("%#x: X-RateLimit-Reset can have only one form", uint8(h))}
 	}
 	return nil
 }

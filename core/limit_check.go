@@ -37,7 +37,7 @@ func (l Limit) identity() identity {
 func (l Limit) Validate() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
-		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", ErrConfig, field, value, why))
+		errs = append(errs, &fieldError{field, fmt.Sprintf("%v: %s", value, why)})
 	}
 	if l.Name != "" && !validName(l.Name) {
 		bad("Name", strconv.Quote(l.Name), nameRule)

@@ -46,7 +46,9 @@ func Limits(text string) ([]Limit, error) {
 			err = l.Validate()
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("limits text %q, item %d: %w", text, i+1, err))
+			errs = append(errs, eachError(err, func(one error) error {
+				return fmt.Errorf("limits text %q, item %d: %w", text, i+1, one)
+			}))
 			continue
 		}
 		limits = append(limits, l)

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 )
@@ -29,7 +30,8 @@ type snapshot struct {
 	memory    *memoryBound // bound, where it is one; nil else
 	hooks     Hooks
 	headers   Headers
-	policy    string // the RateLimit-Policy field of all limits
+	log       *slog.Logger // nil: slog.Default()
+	policy    string       // the RateLimit-Policy field of all limits
 	rehearsal bool
 	settles   bool // a rule wants to know the outcome
 }
@@ -58,7 +60,7 @@ func New(c Config) (*Limiter, error) {
 
 func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {
 	l := &Limiter{store: store, counts: counts}
-	l.sessions.New = func() any { return &session{stripe: counts.stripe()} }
+	l.sessions.New = func() any { return &session{stripe: counts.stripe(), failures: &counts.failures} }
 	l.current.Store(s)
 	return l
 }
@@ -128,7 +130,9 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 	c.cost = cost
 	err := c.addHits(cost, hits)
 	if err == nil && len(c.items) > 0 {
-		err = c.take(ctx, peek)
+		if err = c.take(ctx, peek); err != nil && !peek {
+			c.reportStore(ctx, "take", err)
+		}
 	}
 	if err != nil {
 		c.fail(d, err)

@@ -110,6 +110,9 @@ func (b countingBound) Take(ctx context.Context, batch *core.Batch) error {
 
 func (b countingBound) Refund(ctx context.Context, batch *core.Batch) error {
 	b.s.refunds++
+	if b.s.fault != nil {
+		return b.s.fault
+	}
 	return b.Bound.Refund(ctx, batch)
 }
 

@@ -20,6 +20,8 @@ type session struct {
 	results []Result
 	probe   bodyProbe
 	stripe  *stripe
+
+	failures *failureLog
 }
 
 type span struct{ from, to, hit int }

@@ -27,12 +27,12 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		}
 	}
 	ctx := context.WithoutCancel(r.Context())
-	l.settle(ctx, &d, clears, s.bound.Reset)
-	l.settle(ctx, &d, returns, s.bound.Refund)
+	l.settle(ctx, &d, clears, "reset", s.bound.Reset)
+	l.settle(ctx, &d, returns, "refund", s.bound.Refund)
 }
 
 // settle does op with the items of the rules in the set.
-func (l *Limiter) settle(ctx context.Context, d *Decision, rules uint64, op func(context.Context, *Batch) error) {
+func (l *Limiter) settle(ctx context.Context, d *Decision, rules uint64, operation string, op func(context.Context, *Batch) error) {
 	if rules == 0 {
 		return
 	}
@@ -40,6 +40,7 @@ func (l *Limiter) settle(ctx context.Context, d *Decision, rules uint64, op func
 	c.recall(d, func(rule int) bool { return rules&(1<<rule) != 0 })
 	if err := op(ctx, &c.batch); err != nil {
 		c.stripe.failed.Add(1)
+		c.reportStore(ctx, operation, err)
 	}
 	l.release(c, nil)
 }

@@ -38,7 +38,9 @@ func (l *Limiter) Stats() Stats {
 type counters struct {
 	stripes [8]stripe
 	next    atomic.Uint32
-	near    sync.Pool // of *stripe: what a processor gets back is what it had
+
+	failures failureLog
+	near     sync.Pool // of *stripe: what a processor gets back is what it had
 }
 
 // count counts a decision for which there is no session.

@@ -42,6 +42,7 @@ func NewGuard(c Config) (*Guard, error) {
 		Rules:   g.rules(),
 		Store:   store,
 		Headers: c.Headers,
+		Log:     c.Log,
 		Hooks:   core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: c.OnDisallowed}.Hooks(),
 	})
 	if err == nil {

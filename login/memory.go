@@ -55,6 +55,7 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	m.limiter, err = core.New(core.Config{
 		Name:  c.Name + "-memory",
 		Store: store,
+		Log:   c.Log,
 		Rules: []core.Rule{
 			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbers),
 			// Each unblocking lasts its whole time, whatever was before it.
@@ -67,7 +68,7 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	if m.local, err = core.NewMemory(core.MemoryConfig{Clock: c.Clock, MaxKeys: 100_000}); err != nil {
 		return nil, err
 	}
-	m.denied, err = core.New(core.Config{Name: "denied", Store: m.local, Rules: []core.Rule{once(ruleDenied, 1, lookAgain)}})
+	m.denied, err = core.New(core.Config{Name: "denied", Store: m.local, Log: c.Log, Rules: []core.Rule{once(ruleDenied, 1, lookAgain)}})
 	return m, err
 }
 

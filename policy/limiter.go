@@ -21,7 +21,7 @@ const denyRule = "deny-list"
 // config makes the limiter's configuration of what the file says.
 func (p *policySpec) config(f *fileSpec, store core.Store, o *options) core.Config {
 	h := &hooks{policySpec: p, sources: f.sources, options: o}
-	c := core.Config{Name: p.name, Store: store, Hooks: h, Headers: p.headers, Rehearsal: p.shadow}
+	c := core.Config{Name: p.name, Store: store, Hooks: h, Headers: p.headers, Log: o.log, Rehearsal: p.shadow}
 	if p.shadow {
 		c.Headers = core.HeadersOff // clients see nothing of a rehearsal
 	}

@@ -1,0 +1,106 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// logKey is the key under which the request that a limiter passes on has the
+// limiter's log.
+type logKey struct{}
+
+// Logger returns the log of the limiter that asks a key function or a hook
+// about r, for what its operator should know: [Config].Log, with the limiter's
+// name as the attribute "limiter". If no limiter has passed r on, it is
+// slog.Default(). It may be called concurrently. Whoever logs sees to it that a
+// client cannot fill the log, and writes nothing that a client has sent.
+func Logger(r Request) *slog.Logger {
+	if s, ok := r.Value(logKey{}).(*snapshot); ok {
+		return s.logger()
+	}
+	return slog.Default()
+}
+
+// logger is only asked for when there is something to log: the default logger
+// may be set after the limiter has been made.
+func (s *snapshot) logger() *slog.Logger {
+	log := s.log
+	if log == nil {
+		log = slog.Default()
+	}
+	return log.With("limiter", s.name)
+}
+
+// failureKind is what has failed. One kind never keeps another out of the log.
+type failureKind uint8
+
+const (
+	storeFailure failureKind = iota
+	keyFailure
+	hookFailure
+	failureKinds
+)
+
+func (k failureKind) String() string {
+	return [failureKinds]string{"the store", "a key function", "a hook"}[k]
+}
+
+// failureEvery is the shortest time between two lines of one kind.
+const failureEvery = time.Second
+
+// failureLog bounds what failures write to the log: one line for each kind in
+// each failureEvery.
+type failureLog [failureKinds]struct {
+	last       atomic.Pointer[time.Time] // when the last line was written; nil: never
+	suppressed atomic.Uint64             // failures since then
+}
+
+// admit says whether a failure is to be logged now, and how many have not been
+// since the line before.
+func (f *failureLog) admit(kind failureKind, now time.Time) (suppressed uint64, ok bool) {
+	k := &f[kind]
+	last := k.last.Load()
+	if last != nil && now.Sub(*last) < failureEvery || !k.last.CompareAndSwap(last, &now) {
+		k.suppressed.Add(1)
+		return 0, false
+	}
+	return k.suppressed.Swap(0), true
+}
+
+// report logs a failure, unless the request's client has caused it by hanging
+// up. operation is what the limiter was doing, and rules the names of the rules
+// that it concerns.
+func (f *failureLog) report(ctx context.Context, s *snapshot, kind failureKind, operation, rules string, err error) {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return
+	}
+	suppressed, ok := f.admit(kind, time.Now())
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{slog.String("operation", operation)}
+	if rules != "" {
+		attrs = append(attrs, slog.String("rule", rules))
+	}
+	attrs = append(attrs, slog.Any("error", err))
+	if suppressed > 0 {
+		attrs = append(attrs, slog.Uint64("suppressed", suppressed))
+	}
+	s.logger().LogAttrs(ctx, slog.LevelError, "floodgate: "+kind.String()+" failed", attrs...)
+}
+
+// reportStore logs that the store has failed the session's items.
+func (c *session) reportStore(ctx context.Context, operation string, err error) {
+	var names []string
+	for i := range c.items {
+		if name := c.snap.rules[c.items[i].Rule].Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	c.failures.report(ctx, c.snap, storeFailure, operation, strings.Join(names, ", "), err)
+}
