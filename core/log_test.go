@@ -199,12 +199,12 @@ func TestWhichOperationsLog(t *testing.T) {
 func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 	broken := newCounting()
 	broken.fault = errFault
-	l := newLimiter(t, core.Config{Store: broken, Rules: []core.Rule{{Key: static(""), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	l := newLimiter(t, core.Config{Name: "api", Store: broken, Rules: []core.Rule{{Key: static(""), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 	log, before := &lines{}, slog.Default()
 	slog.SetDefault(log.logger())
 	defer slog.SetDefault(before)
 	l.Check(&request{})
-	if got := log.take(); len(got) != 1 || !strings.Contains(got[0], "limiter=default") {
+	if got := log.take(); len(got) != 1 || !strings.Contains(got[0], "limiter=api") {
 		t.Errorf("%q", got)
 	}
 }
