@@ -44,8 +44,12 @@ func (c *session) deciding() (*Item, int) {
 	return best, bestLimit
 }
 
-// before says that limit i of a decides rather than limit j of b.
+// before says that limit i of a decides rather than limit j of b. A limit that
+// the store has not looked at never decides.
 func (c *session) before(a *Item, i int, b *Item, j int) bool {
+	if a.Unknown || b.Unknown {
+		return !a.Unknown
+	}
 	x, y := &a.Results[i], &b.Results[j]
 	if x.Allowed != y.Allowed {
 		return !x.Allowed

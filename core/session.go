@@ -48,7 +48,7 @@ func (l *Limiter) release(c *session, d *Decision) {
 func (c *session) addItem(rule, from int, cost int64) {
 	n := len(c.items)
 	c.items = slices.Grow(c.items, 1)[:n+1]
-	c.items[n].Rule, c.items[n].Cost = rule, cost
+	c.items[n].Rule, c.items[n].Cost, c.items[n].Unknown = rule, cost, false
 	c.spans = append(c.spans, span{from: from, to: len(c.keys)})
 }
 
@@ -197,18 +197,21 @@ func (c *session) newRecord(hits []Hit) *record {
 	}
 	for i := range c.items {
 		item := &c.items[i]
+		if item.Unknown { // nothing was charged either
+			continue
+		}
 		it := recordedItem{rule: item.Rule, cost: item.Cost, at: item.At}
 		if hits == nil {
 			it.key = keys[c.spans[i].from:c.spans[i].to]
 		} else {
 			it.hit, it.key = true, hits[c.spans[i].hit].Key
 		}
-		r.items = append(r.items, it)
 		if item == decides {
-			r.decides = i
+			r.decides = len(r.items)
 		}
+		r.items = append(r.items, it)
+		r.results = append(r.results, item.Results...)
 	}
-	r.results = append(r.results, c.results...)
 	return r
 }
 

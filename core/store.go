@@ -90,6 +90,10 @@ type Item struct {
 	// Results has one element for each limit of the rule, in order. The caller
 	// makes it; Take fills it. An input of Refund.
 	Results []Result
+	// Unknown is set by a store that denied the batch because of another item
+	// and did not look at this one: Results mean nothing. The caller of Take
+	// makes it false.
+	Unknown bool
 }
 
 // Result is what one limit says of one key: before the charge, or after it

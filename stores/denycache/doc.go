@@ -1,28 +1,40 @@
-// Package denycache remembers refusals: a key that a shared store has refused
-// until some time is refused in the process until then, without asking the
-// store again. A flood from a client that is over its limit costs the store one
-// command each time that the limit lets something through again.
+// Package denycache remembers denials in the process: a key that a shared store
+// has denied is denied again without asking the store, for a second at most. A
+// flood from a client that is over its limit then costs the store about one
+// command a second, however many requests the flood has.
 //
-// It is a store around a store. redisstore has it built in and on; for others:
+// redisstore and memcachedstore have it built in and on. For another store:
 //
 //	store, err := denycache.New(shared, denycache.Config{})
 //
+// Do not use it for counters in the process: they are faster than the cache.
+//
 // # What stays exact
 //
-// While a key is refused nothing is charged to it, so that what was said of it
-// stays true: RetryAfter and ResetAfter only grow shorter. A request is let
-// through to the store when its wait is over, not later; and at once where it
-// costs less than the one that was refused, for that may still fit.
+// While a key is denied nothing is charged to it, so RetryAfter and ResetAfter
+// only grow shorter. A request is let through to the store when its wait is
+// over, not later. A request of another cost has another wait: the store is
+// asked for it, and its denial is remembered beside the first.
 //
-// # What does not
+// A denial is remembered only if it lasts. What a store has denied that takes
+// several items one by one (core.Traits.OneStep) may be due to hits that are
+// given back a moment later: such a denial is remembered only if it is of a single
+// item. What a fallback has denied (core.Batch.Degraded) is not remembered.
 //
-//   - A Reset or Refund by another process, or through another Store value, is
-//     noticed only when the wait is over, or after Config.Longest. A Reset and
-//     a Refund through this one are noticed at once.
-//   - Remaining is that of the refusal: it may be more by now, and still be too
-//     little.
-//   - For a request that costs more than the refused one, RetryAfter is the
-//     least that it can be.
-//   - Where one of several keys is known to be refused, nothing is known of the
-//     others: their results are those of keys that nobody has used.
+// # What is late
+//
+//   - A Reset or Refund by another process takes effect in this one after a
+//     second at most (Config.Longest). No message has to arrive for that: the
+//     store is asked again. One caller asks when nine tenths of the time are over,
+//     and the others are denied meanwhile. A Reset or Refund through this Store
+//     takes effect at once.
+//   - Remaining is that of the denial: it may have grown since.
+//
+// If one of several keys is known to be denied, the others are not looked at:
+// core.Item.Unknown is set for them, and the decision leaves their limits out.
+//
+// The bound of a second costs one command a second for each key that is denied
+// and still asked for, in each process: 1,000 such keys cost a Redis 1,000 of
+// the 50,000 commands that it can run. A longer Config.Longest costs less, and a
+// Reset elsewhere is then noticed later.
 package denycache

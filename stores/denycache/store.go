@@ -10,29 +10,34 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// DefaultMaxKeys is the most refused keys that are remembered where
-// Config.MaxKeys does not say.
-const DefaultMaxKeys = 65_536
+// What the zero values of a Config stand for.
+const (
+	DefaultMaxKeys = 65_536
+	DefaultLongest = time.Second
+)
 
 // Config configures [New]. The zero value works.
 type Config struct {
-	// MaxKeys is the most refused keys that are remembered at a time, for each
-	// limiter; 0 means DefaultMaxKeys. A key takes about 150 bytes and 40 for
-	// each limit of its rule. Those above it are asked for again.
+	// MaxKeys is the most denied keys that are remembered at a time, for each
+	// limiter; 0 means DefaultMaxKeys. A key takes about 200 bytes and 40 for
+	// each limit of its rule. The store is asked about keys that do not fit.
 	MaxKeys int
-	// Longest is the longest that a refusal is remembered, so that a Reset by
-	// another process is noticed after that. 0: until the wait is over.
+	// Longest is the longest that a denial is remembered: 1 ms or more; 0 means
+	// DefaultLongest. A Reset or Refund by another process takes effect here
+	// after that at the latest; the store is asked about each denied key once in
+	// that time.
 	Longest time.Duration
 	// Clock tells the time; nil: the process's monotonic clock. It must run as
 	// the store's does, but need not agree with it.
 	Clock func() time.Time
 }
 
-// Store is a [core.Store] that remembers what another has refused. It is made
+// Store is a [core.Store] that remembers what another has denied. It is made
 // by [New]. Its methods, and those of what Bind returns, may be called
 // concurrently.
 type Store struct {
 	store   core.Store
+	says    interface{ Traits() core.Traits } // store, if it says what it promises
 	config  Config
 	now     func() int64
 	refused atomic.Uint64
@@ -40,7 +45,7 @@ type Store struct {
 
 var _ core.Store = (*Store)(nil)
 
-// New returns a store that asks store and remembers its refusals. The error
+// New returns a store that asks store and remembers its denials. The error
 // wraps [core.ErrConfig] and names the fields.
 func New(store core.Store, c Config) (*Store, error) {
 	var errs []error
@@ -50,8 +55,8 @@ func New(store core.Store, c Config) (*Store, error) {
 	if c.MaxKeys < 0 {
 		errs = append(errs, fmt.Errorf("%w: MaxKeys: %d: must be 1 or more, or 0 for %d", core.ErrConfig, c.MaxKeys, DefaultMaxKeys))
 	}
-	if c.Longest < 0 {
-		errs = append(errs, fmt.Errorf("%w: Longest: %v: must be above 0, or 0 for no bound", core.ErrConfig, c.Longest))
+	if c.Longest != 0 && c.Longest < time.Millisecond {
+		errs = append(errs, fmt.Errorf("%w: Longest: %v: must be 1ms or more, or 0 for %v", core.ErrConfig, c.Longest, DefaultLongest))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -59,7 +64,12 @@ func New(store core.Store, c Config) (*Store, error) {
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultMaxKeys
 	}
-	return &Store{store: store, config: c, now: microClock(c.Clock)}, nil
+	if c.Longest == 0 {
+		c.Longest = DefaultLongest
+	}
+	s := &Store{store: store, config: c, now: microClock(c.Clock)}
+	s.says, _ = store.(interface{ Traits() core.Traits })
+	return s, nil
 }
 
 // microClock returns a clock of microseconds since the Unix epoch.
@@ -72,7 +82,7 @@ func microClock(clock func() time.Time) func() int64 {
 	return func() int64 { return epoch + time.Since(start).Microseconds() }
 }
 
-// Refused returns how many decisions have been made without asking the store.
+// Refused returns how many requests have been denied without asking the store.
 func (s *Store) Refused() uint64 { return s.refused.Load() }
 
 // Bind implements [core.Store].
@@ -81,108 +91,106 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	return newBound(s, b, rules), nil
+	return newBound(s, b), nil
 }
 
 // bound is the Bound of a Store.
 type bound struct {
 	*Store
 	inner core.Bound
-	rules []core.StoreRule
 	table *table
 }
 
-func newBound(s *Store, inner core.Bound, rules []core.StoreRule) *bound {
-	return &bound{Store: s, inner: inner, rules: rules, table: newTable(s.config.MaxKeys)}
+func newBound(s *Store, inner core.Bound) *bound {
+	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys)}
 }
 
-// Rebind implements [core.Bound]. It forgets all refusals: the limits may be
+// Rebind implements [core.Bound]. It forgets all denials: the limits may be
 // others.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	inner, err := b.inner.Rebind(rules)
 	if err != nil {
 		return nil, err
 	}
-	return newBound(b.Store, inner, rules), nil
+	return newBound(b.Store, inner), nil
 }
 
 // Take implements [core.Bound].
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
-	if b.known(batch, now) {
+	known, again := b.recall(batch, now)
+	if known {
 		b.refused.Add(1)
 		return nil
 	}
-	before := b.table.generation.Load()
+	before := b.table.generation(batch.Items)
 	if err := b.inner.Take(ctx, batch); err != nil {
 		return err
 	}
-	// now is from before the store decided: a wait that begins then is over no
-	// later than the store's own. What a fallback has refused is not known of
-	// the shared counters.
-	if !batch.Allowed && !batch.Degraded {
+	switch {
+	case batch.Allowed:
+		if again { // somebody else has reset the key
+			b.forget(batch)
+		}
+	case b.lasts(batch):
+		// now is from before the store decided: a wait that begins then is over
+		// no later than the store's own.
 		b.remember(batch, now, before)
 	}
 	return nil
 }
 
-// known fills in the batch where one of its items is known to be refused.
-func (b *bound) known(batch *core.Batch, now int64) bool {
-	found := false
-	for i := range batch.Items {
-		it := &batch.Items[i]
-		if it.Cost > 0 && b.table.recall(b.table.key(it), it, now) {
-			it.At = now
-			if !found {
-				found = true
-				b.unknown(batch.Items[:i], now)
-			}
-		} else if found {
-			b.unknown(batch.Items[i:i+1], now)
-		}
-	}
-	if found {
-		batch.Allowed = false
-	}
-	return found
+// lasts says that a denial will be the same in a moment: it is that of the
+// shared counters, and not due to hits that a store which takes the items one by
+// one is about to give back.
+func (b *bound) lasts(batch *core.Batch) bool {
+	return !batch.Degraded && (len(batch.Items) == 1 || b.says != nil && b.says.Traits().OneStep)
 }
 
-// unknown fills in the results of items of which nothing is known.
-func (b *bound) unknown(items []core.Item, now int64) {
-	for i := range items {
-		it := &items[i]
-		it.At = now
-		for j, l := range b.rules[it.Rule].Limits {
-			capacity := l.Quota
-			if l.Algorithm == core.TokenBucket && l.Burst > 0 {
-				capacity = l.Burst
-			}
-			r := core.Result{Allowed: true, Remaining: capacity}
-			if it.Cost > capacity || l.Quota == 0 && it.Cost > 0 {
-				r.Allowed, r.RetryAfter = false, core.Never
-			}
-			if l.Quota == 0 {
-				r.Remaining = 0
-			}
-			it.Results[j] = r
+// recall fills in the batch if one of its items is known to be denied. again
+// says that the store is to be asked whether one still is.
+func (b *bound) recall(batch *core.Batch, now int64) (known, again bool) {
+	for i := range batch.Items {
+		it := &batch.Items[i]
+		what := unknown
+		if it.Cost > 0 {
+			what = b.table.recall(it, now)
+		}
+		known = known || what == denied
+		again = again || what == stale
+		it.Unknown = what != denied
+	}
+	for i := range batch.Items {
+		it := &batch.Items[i]
+		if it.At = now; !known {
+			it.Unknown = false
+		}
+		if it.Unknown {
+			clear(it.Results)
 		}
 	}
+	if known {
+		batch.Allowed = false
+	}
+	return known, again
 }
 
 func (b *bound) remember(batch *core.Batch, now int64, generation uint64) {
+	longest := b.config.Longest
 	for i := range batch.Items {
 		it := &batch.Items[i]
 		wait := time.Duration(0)
 		for j := range it.Results {
 			wait = max(wait, it.Results[j].RetryAfter)
 		}
-		if wait == 0 || wait == core.Never {
+		if wait == 0 || it.Unknown {
 			continue
 		}
-		if b.config.Longest > 0 {
-			wait = min(wait, b.config.Longest)
+		ask := wait
+		if wait > longest {
+			wait, ask = longest, longest-longest/10
 		}
-		b.table.remember(b.table.key(it), it, now, now+wait.Microseconds(), generation)
+		b.table.remember(batch, it, now, now+ask.Microseconds(), now+wait.Microseconds(), generation)
 	}
 }
 
@@ -200,11 +208,8 @@ func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
 	return err
 }
 
-// forget forgets what is known of the items, and what takes that are under way
-// may be about to say of them.
 func (b *bound) forget(batch *core.Batch) {
-	b.table.generation.Add(1)
 	for i := range batch.Items {
-		b.table.forget(b.table.key(&batch.Items[i]))
+		b.table.forget(&batch.Items[i])
 	}
 }

@@ -2,6 +2,7 @@ package denycache
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,38 +10,44 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// table holds the refused keys of one limiter's rules: two hashes of a key, not
+// table holds the denied keys of one limiter's rules: two hashes of a key, not
 // the key.
 type table struct {
-	// generation is raised by each Reset and Refund. A refusal is remembered
-	// only where it has not been raised since the store was asked: it might be
-	// from before.
-	generation atomic.Uint64
-	seeds      [2]maphash.Seed
-	most       int // of a shard
-	shards     [shards]shard
+	seeds  [2]maphash.Seed
+	most   int // keys of a shard
+	shards [shards]shard
 }
 
 const shards = 64
 
 type shard struct {
-	mu      sync.Mutex
-	refused map[key]refusal
+	// generation is raised by each Reset and Refund of a key of the shard. A
+	// denial is remembered only if that has not happened since the store was
+	// asked: it might be older.
+	generation atomic.Uint64
+	mu         sync.Mutex
+	denied     map[key][]denial
 }
 
 type key struct{ a, b uint64 }
 
-// refusal is what the store has said of a key.
-type refusal struct {
-	at, until int64
-	cost      int64
-	results   []core.Result
+// denial is what the store has said of a key and a cost.
+type denial struct {
+	at    int64 // before the store was asked
+	ask   int64 // from then on, one caller asks the store again
+	until int64 // until then, the others are denied
+	cost  int64
+	// results are those of the rule's limits at the time at.
+	results []core.Result
 }
+
+// maxCosts is for how many costs a key's denials are remembered.
+const maxCosts = 4
 
 func newTable(maxKeys int) *table {
 	t := &table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: (maxKeys + shards - 1) / shards}
 	for i := range t.shards {
-		t.shards[i].refused = map[key]refusal{}
+		t.shards[i].denied = map[key][]denial{}
 	}
 	return t
 }
@@ -54,68 +61,133 @@ func (t *table) key(it *core.Item) key {
 
 func (t *table) shard(k key) *shard { return &t.shards[k.a%shards] }
 
-// recall fills in the item's results where it is known to be refused.
-func (t *table) recall(k key, it *core.Item, now int64) bool {
-	s := t.shard(k)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, found := s.refused[k]
-	if !found || it.Cost < r.cost {
-		return false
+// generation changes if one of the items is reset or refunded.
+func (t *table) generation(items []core.Item) (sum uint64) {
+	for i := range items {
+		sum += t.shard(t.key(&items[i])).generation.Load()
 	}
-	if now >= r.until || now < r.at { // over, or the clock was set back
-		delete(s.refused, k)
-		return false
-	}
-	passed := time.Duration(now-r.at) * time.Microsecond
-	for i := range it.Results {
-		said := r.results[i]
-		said.ResetAfter = max(0, said.ResetAfter-passed)
-		said.MoreAfter = max(0, said.MoreAfter-passed)
-		said.RetryAfter = max(0, said.RetryAfter-passed)
-		said.Allowed = said.RetryAfter == 0
-		it.Results[i] = said
-	}
-	return true
+	return sum
 }
 
-func (t *table) remember(k key, it *core.Item, at, until int64, generation uint64) {
+// answer is what a table knows of an item.
+type answer int
+
+const (
+	unknown answer = iota
+	denied         // the results are filled in
+	stale          // the item was denied a while ago: the caller is to ask the store again
+)
+
+// recall fills in the item's results if the item is known to be denied.
+func (t *table) recall(it *core.Item, now int64) answer {
+	k := t.key(it)
 	s := t.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.generation.Load() != generation {
+	list := s.denied[k]
+	i := slices.IndexFunc(list, func(d denial) bool { return d.cost == it.Cost })
+	if i < 0 {
+		return unknown
+	}
+	d := &list[i]
+	switch {
+	case now >= d.until || now < d.at: // over, or the clock was set back
+		s.remove(k, i)
+		return unknown
+	case now >= d.ask:
+		d.ask = d.until // one is enough
+		return stale
+	}
+	passed := time.Duration(now-d.at) * time.Microsecond
+	for j := range it.Results {
+		it.Results[j] = later(d.results[j], passed)
+	}
+	return denied
+}
+
+// later returns what is left of a result after a while in which nothing was
+// charged. Remaining may have grown by more than is known.
+func later(r core.Result, passed time.Duration) core.Result {
+	if r.RetryAfter != core.Never {
+		r.RetryAfter = max(0, r.RetryAfter-passed)
+	}
+	r.Allowed = r.RetryAfter == 0
+	r.ResetAfter = max(0, r.ResetAfter-passed)
+	if r.MoreAfter > 0 {
+		r.MoreAfter = max(time.Microsecond, r.MoreAfter-passed)
+	}
+	return r
+}
+
+// remember notes that the store has denied the item of the batch. generation is
+// that of the batch before the store was asked.
+func (t *table) remember(batch *core.Batch, it *core.Item, at, ask, until int64, generation uint64) {
+	k := t.key(it)
+	s := t.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.generation(batch.Items) != generation {
 		return
 	}
-	old, found := s.refused[k]
-	if found && old.cost < it.Cost && old.until > at {
-		return // what refuses less refuses more
-	}
-	if !found && len(s.refused) >= t.most {
+	list, found := s.denied[k]
+	if !found && len(s.denied) >= t.most {
 		s.makeRoom(at)
 	}
-	s.refused[k] = refusal{at: at, until: until, cost: it.Cost, results: append(old.results[:0], it.Results...)}
+	i := slices.IndexFunc(list, func(d denial) bool { return d.cost == it.Cost })
+	switch {
+	case i >= 0:
+	case len(list) < maxCosts:
+		i = len(list)
+		list = append(list, denial{})
+	default:
+		i = 0
+		for j := range list {
+			if list[j].until < list[i].until {
+				i = j
+			}
+		}
+	}
+	list[i] = denial{at: at, ask: ask, until: until, cost: it.Cost, results: append(list[i].results[:0], it.Results...)}
+	s.denied[k] = list
 }
 
 // makeRoom removes one key: of the first few that come, in the map's random
-// order, the one whose wait is over first.
+// order, the one that is denied for the shortest time.
 func (s *shard) makeRoom(now int64) {
 	var first key
-	var until int64
+	var firstUntil int64
 	seen := 0
-	for k, r := range s.refused {
-		if seen == 0 || r.until < until {
-			first, until = k, r.until
+	for k, list := range s.denied {
+		until := list[0].until
+		for i := range list {
+			until = max(until, list[i].until)
 		}
-		if seen++; seen == 8 || r.until <= now {
+		if seen == 0 || until < firstUntil {
+			first, firstUntil = k, until
+		}
+		if seen++; seen == 8 || until <= now {
 			break
 		}
 	}
-	delete(s.refused, first)
+	delete(s.denied, first)
 }
 
-func (t *table) forget(k key) {
+// remove removes the denial at i of a key.
+func (s *shard) remove(k key, i int) {
+	if list := slices.Delete(s.denied[k], i, i+1); len(list) > 0 {
+		s.denied[k] = list
+	} else {
+		delete(s.denied, k)
+	}
+}
+
+// forget forgets all denials of a key, and those that takes which are under way
+// may be about to report.
+func (t *table) forget(it *core.Item) {
+	k := t.key(it)
 	s := t.shard(k)
+	s.generation.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.refused, k)
+	delete(s.denied, k)
 }

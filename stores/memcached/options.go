@@ -41,11 +41,10 @@ func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slack = now, time.Minute }
 }
 
-// WithoutDenialCache makes the store ask memcached also about keys that it has
-// refused until some time to come. See package
-// github.com/floodgate-go/floodgate/stores/denycache for what the cache, which
-// is on otherwise, saves and what it may get wrong: a Reset by another instance
-// is noticed only when the wait is over.
+// WithoutDenialCache makes the store ask memcached also about keys that it has just
+// denied. Otherwise a denial is remembered in the process for a second at most,
+// and a Reset by another process takes effect here after that. See package
+// github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
 func (o *options) check() error {

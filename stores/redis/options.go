@@ -36,11 +36,10 @@ func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slackMillis = now, int64(60_000) }
 }
 
-// WithoutDenialCache makes the store ask Redis also about keys that it has
-// refused until some time to come. See package
-// github.com/floodgate-go/floodgate/stores/denycache for what the cache, which
-// is on otherwise, saves and what it may get wrong: a Reset by another instance
-// is noticed only when the wait is over.
+// WithoutDenialCache makes the store ask Redis also about keys that it has just
+// denied. Otherwise a denial is remembered in the process for a second at most,
+// and a Reset by another process takes effect here after that. See package
+// github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
 // check reports everything that is wrong with what New was given.
