@@ -82,7 +82,12 @@ var secret = []byte(strings.Repeat("s", 32))
 
 func newSite(t *testing.T, c login.Config) *site {
 	t.Helper()
-	s := &site{t: t, clock: storetest.NewClock(time.Unix(1_764_000_000, 0))}
+	return newSiteAt(t, storetest.NewClock(time.Unix(1_764_000_000, 0)), c)
+}
+
+func newSiteAt(t *testing.T, clock *storetest.Clock, c login.Config) *site {
+	t.Helper()
+	s := &site{t: t, clock: clock}
 	c.Clock = s.clock.Now
 	if c.Field == "" && c.Sources == nil {
 		c.Field = "username"

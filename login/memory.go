@@ -30,8 +30,9 @@ const (
 	rulePardoned   = "pardoned"
 	ruleDenied     = "denied"
 
-	// lookAgain is for how long a no is believed.
-	lookAgain = 5 * time.Second
+	// lookAgain is for how long a no is believed: an Unblock by another instance
+	// is noticed after that.
+	lookAgain = time.Second
 	// mostUnblocks is how often an account can be unblocked in the time that
 	// an unblocking lasts.
 	mostUnblocks = 1000

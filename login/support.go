@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Unblock forgets the failures of an account: those of the account itself at
-// once, and those of each address for it when that address next tries (within
-// some seconds on other instances). It does not unblock the addresses
+// Unblock forgets the failures of an account: those of the account itself, and
+// those of each address for it when that address next tries. Other instances
+// that share the store notice within a second. It does not unblock the addresses
 // themselves. An error means that the store could not be told.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
@@ -51,9 +52,15 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		return Status{}, err
 	}
 	both := pair(string(key), account)
-	d, err := g.limiter.Peek(ctx, 1, core.Hit{Rule: ruleAddress, Key: string(key)}, core.Hit{Rule: rulePair, Key: both}, core.Hit{Rule: ruleAccount, Key: account})
-	if err != nil {
-		return Status{}, err
+	// One by one: together, a key that is known to be denied may keep the store
+	// from being asked about the others.
+	var limits []core.LimitStatus
+	for _, hit := range []core.Hit{{Rule: ruleAddress, Key: string(key)}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}} {
+		d, err := g.limiter.Peek(ctx, 1, hit)
+		if err != nil {
+			return Status{}, err
+		}
+		limits = slices.AppendSeq(limits, d.Limits())
 	}
 	pardon, err := g.memory.willPardon(ctx, string(key), account)
 	if err != nil {
@@ -67,7 +74,7 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		}
 		s.KnownAddress = k.Remaining == 0
 	}
-	for l := range d.Limits() {
+	for _, l := range limits {
 		switch l.Rule {
 		case ruleAddress:
 			s.Address = l
