@@ -113,8 +113,10 @@ func TestWhoAsksAgainTellsTheOthers(t *testing.T) {
 	if err := f.inner.Store.(resets).reset("k"); err != nil {
 		t.Fatal(err)
 	}
-	if !f.take(f.item(0, "k", 1)).Allowed || !f.take(f.item(0, "k", 1)).Allowed {
-		t.Error("denied although the key was found reset")
+	for range 2 {
+		if !f.take(f.item(0, "k", 1)).Allowed {
+			t.Error("denied although the key was found reset")
+		}
 	}
 }
 
