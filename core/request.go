@@ -61,13 +61,26 @@ type Request interface {
 // different requests. It must not keep dst or r.
 type KeyFunc func(dst []byte, r Request) ([]byte, error)
 
-// Outcome is what became of a request that the limiter had let through.
+// StatusCanceled is the status of an Outcome that is Canceled. No client sees
+// it: it is the status that nginx logs for a request whose client closed the
+// connection before there was an answer.
+const StatusCanceled = 499
+
+// Outcome is what became of a request that the limiter allowed.
 type Outcome struct {
-	// Status is the status code that the client saw; 101 after a protocol
-	// upgrade or a hijacked connection.
+	// Status is the status code that the client saw. It is 101 after a protocol
+	// upgrade or a hijacked connection, and StatusCanceled if Canceled is set
+	// and the handler did not panic.
 	Status int
-	// Panicked says that the handler panicked; Status is then what the client
-	// saw, or 500 where it is not known yet.
+	// Canceled reports that the request's context ended before the handler
+	// began a response: the client has gone, or the time for the request was
+	// over. What the handler wrote after that does not count, because nobody
+	// has seen it. Nobody knows whether such a request succeeded or failed;
+	// a rule that counts failures must keep it charged, or clients could try
+	// without being counted by closing the connection.
+	Canceled bool
+	// Panicked reports that the handler panicked. Status is then what the client
+	// saw, or 500 if it is not known yet.
 	Panicked bool
 	// Header returns the first value of a header of the response, "" if there
 	// is none. It may be nil.

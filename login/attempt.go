@@ -142,13 +142,15 @@ func (g *Guard) rules() []core.Rule {
 	return rules
 }
 
-// succeeded says that an attempt has succeeded.
+// succeeded reports that an attempt has succeeded. An attempt whose client went
+// away before an answer has not: an attacker could otherwise clear the failures
+// of an account by closing a connection.
 func (c *Config) succeeded(o core.Outcome) bool {
-	return !o.Panicked && o.Status < 500 && o.Status != 101 && c.Success(o)
+	return !o.Panicked && !o.Canceled && o.Status < 500 && o.Status != 101 && c.Success(o)
 }
 
-// failed says that an attempt has failed: what is the server's fault, and what
-// became another protocol, is neither that nor a success.
+// failed reports that an attempt stays charged as a failure. A 5xx response and
+// a protocol upgrade count as neither success nor failure.
 func (c *Config) failed(o core.Outcome) bool {
-	return o.Panicked || o.Status < 500 && o.Status != 101 && !c.Success(o)
+	return o.Panicked || o.Canceled || o.Status < 500 && o.Status != 101 && !c.Success(o)
 }

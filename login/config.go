@@ -90,11 +90,11 @@ type Config struct {
 	// AccountFailures is the limit of each account; the zero Limit means
 	// DefaultAccountFailures.
 	AccountFailures core.Limit
-	// Success says whether an attempt has succeeded; nil: it has where the
-	// status is below 400, and no protocol was upgraded. It is not asked about
-	// statuses from 500 and panics, which are no successes. A form that
-	// answers a wrong password with a redirect to itself needs it: see
-	// [RedirectFails].
+	// Success reports whether an attempt has succeeded. nil: it has if the status
+	// is below 400. It is not asked about a status of 500 or more, a protocol
+	// upgrade, a panic, or a client that went away before it was answered: none
+	// of these is a success. A form that answers a wrong password with a
+	// redirect to itself needs it: see [RedirectFails].
 	Success func(o core.Outcome) bool
 
 	// SuspiciousAfter is after how many failures of an account in

@@ -16,14 +16,17 @@
 // An attempt is charged before the handler runs and given back when it has not
 // failed, so that a burst of guesses gets no further than guesses one by one. A
 // status below 400 is a success: it forgets the failures of that address for
-// that account, and nothing of the address's own. 500 and above is neither. A
-// panic is a failure.
+// that account, and nothing of the address's own. A 5xx response counts as
+// neither success nor failure. A panic is a failure. So is a request whose
+// client goes away, or whose context ends, before the handler has begun a
+// response ([core.Outcome.Canceled]), whatever the handler writes after that.
 //
 // So many guesses of a day reach the handler, of an attacker who guesses every
 // second (TestADayOfGuessing):
 //
 //	one address, one account                            150
 //	the same, logging in to its own account in between  150
+//	the same, giving up each fifth request              150
 //	one address, 1000 accounts                       28,800 (20 a minute)
 //	1000 addresses, one account                       2,300 (at most 100 an hour)
 //

@@ -23,9 +23,12 @@ const (
 	// Suspected means that its account is suspicious: see Config.OnSuspicion.
 	// What becomes of the attempt is another event.
 	Suspected
+	// Canceled means that the client went away before it was answered. The
+	// attempt counts as a failure.
+	Canceled
 )
 
-// String returns "refused", "failed", "succeeded" or "suspected".
+// String returns "refused", "failed", "succeeded", "suspected" or "canceled".
 func (k EventKind) String() string {
 	switch k {
 	case Refused:
@@ -36,6 +39,8 @@ func (k EventKind) String() string {
 		return "succeeded"
 	case Suspected:
 		return "suspected"
+	case Canceled:
+		return "canceled"
 	}
 	return "unknown"
 }

@@ -193,6 +193,8 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 			g.config.Log.Warn("login: an address could not be remembered", "error", err)
 		}
 		g.tell(a, Succeeded, d)
+	case o.Canceled && !o.Panicked:
+		g.tell(a, Canceled, d)
 	case g.config.failed(o):
 		g.tell(a, Failed, d)
 	}

@@ -34,6 +34,12 @@ func TestADayOfGuessing(t *testing.T) {
 			}
 			return s.wrong("203.0.113.1", "alice")
 		}, 86_400, second, 150},
+		{"one address that gives up every fifth request before it is answered", func(s *site, i int) int {
+			if i%5 == 4 {
+				return s.cancel("203.0.113.1", "alice")
+			}
+			return s.wrong("203.0.113.1", "alice")
+		}, 86_400, second, 150},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newSite(t, login.Config{})

@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -24,6 +25,12 @@ type Adapter struct {
 	// Panics says that the server survives a handler's panic without the
 	// framework's recovery middleware.
 	Panics bool
+	// SeesCancel says that a request's context ends when its client goes.
+	SeesCancel bool
+	// TimeoutOutside and TimeoutInside say that http.TimeoutHandler can be put in
+	// before and behind the limiter. Frameworks that reuse their contexts have
+	// no safe place for it behind.
+	TimeoutOutside, TimeoutInside bool
 	// ReadsFirst says that the server has read the body before any handler
 	// runs: a refused client has sent it all the same.
 	ReadsFirst bool
@@ -57,6 +64,22 @@ const (
 	Recovery Middleware = "recovery"
 	CORS     Middleware = "CORS"
 	Logging  Middleware = "logging"
+	// Deadline gives the request's context a deadline after DeadlineAfter. If the
+	// framework has no such middleware, it is the one that its users write.
+	// PatientDeadline is the same with PatientAfter.
+	Deadline        Middleware = "deadline"
+	PatientDeadline Middleware = "patient deadline"
+	// Timeout is http.TimeoutHandler with DeadlineAfter, and PatientTimeout the
+	// same with PatientAfter.
+	Timeout        Middleware = "timeout"
+	PatientTimeout Middleware = "patient timeout"
+)
+
+// The deadlines of the middlewares: one that tests wait for, and one that they
+// do not reach.
+const (
+	DeadlineAfter = 20 * time.Millisecond
+	PatientAfter  = time.Minute
 )
 
 // AllowedOrigin is the origin that CORS lets in.
@@ -99,6 +122,8 @@ func (e StatusError) Error() string { return "status error" }
 
 // Context is what a handler works with.
 type Context interface {
+	// Context returns the request's context, as the framework's handlers get it.
+	Context() context.Context
 	// Body reads the request's body.
 	Body() ([]byte, error)
 	// Form returns a field of a form, by the framework's own means.
@@ -130,6 +155,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Routes", routes},
 		{"Bodies", bodies},
 		{"Outcomes", outcomes},
+		{"Cancellation", cancellation},
 		{"Responses", responses},
 		{"Rate limit fields", fields},
 		{"Mounting", mounting},

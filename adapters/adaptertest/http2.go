@@ -17,12 +17,7 @@ func http2(t *testing.T, a Adapter) {
 	}
 	t.Run("130: many streams of one connection", func(t *testing.T) {
 		addr := a.ServeHTTP2(t, limited(byKey(t, keyfuncs.ClientIP(), 100)))
-		transport := &http.Transport{
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the server's certificate is made for the test
-			ForceAttemptHTTP2: true,
-		}
-		defer transport.CloseIdleConnections()
-		client := &http.Client{Transport: transport, Timeout: timeout}
+		client := newHTTP2Client(t)
 		get := func() (status, major int, err error) {
 			req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr+"/", nil)
 			if err != nil {
@@ -53,4 +48,15 @@ func http2(t *testing.T, a Adapter) {
 		wg.Wait()
 		want(t, statuses, 200, 100, 429, 150)
 	})
+}
+
+// newHTTP2Client returns a client that speaks HTTP/2 to servers whose
+// certificates are made for the test.
+func newHTTP2Client(t *testing.T) *http.Client {
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the server's certificate is made for the test
+		ForceAttemptHTTP2: true,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: timeout}
 }

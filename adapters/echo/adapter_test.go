@@ -1,6 +1,7 @@
 package echolimit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,9 @@ func TestAdapter(t *testing.T) {
 		Flushes:    true,
 		Hijacks:    true,
 		Panics:     true,
+
+		SeesCancel:     true,
+		TimeoutOutside: true,
 	})
 }
 
@@ -62,7 +66,8 @@ func perIP(quota int64, window time.Duration) http.Handler {
 // build makes an Echo application.
 func build(app adaptertest.App) http.Handler {
 	e := newEcho()
-	e.Use(surround(app.Outside)...)
+	outside, around := adaptertest.Timeouts(app.Outside)
+	e.Use(surround(outside)...)
 	if app.AnswersErrors {
 		e.HTTPErrorHandler = answerErrors
 	}
@@ -83,7 +88,7 @@ func build(app adaptertest.App) http.Handler {
 	for _, route := range app.Routes {
 		add(route.Method, route.Pattern, handler(route.Handler), middlewares(route.Limits)...)
 	}
-	return e
+	return around(e)
 }
 
 func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
@@ -95,6 +100,9 @@ func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
 				LogStatus: true, HandleError: true,
 				LogValuesFunc: func(echo.Context, middleware.RequestLoggerValues) error { return nil },
 			}),
+
+			adaptertest.Deadline:        middleware.ContextTimeout(adaptertest.DeadlineAfter),
+			adaptertest.PatientDeadline: middleware.ContextTimeout(adaptertest.PatientAfter),
 		}[m])
 	}
 	return fs
@@ -136,6 +144,7 @@ func handler(h adaptertest.Handler) echo.HandlerFunc {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c echo.Context }
 
+func (x exchange) Context() context.Context        { return x.c.Request().Context() }
 func (x exchange) Body() ([]byte, error)           { return io.ReadAll(x.c.Request().Body) }
 func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
 func (x exchange) JSON(v any) error                { return x.c.Bind(v) }

@@ -110,13 +110,13 @@ func DecisionFrom(e echo.Context) (core.Decision, bool) {
 // well, with the response written. A panic goes on with its own stack: it is not
 // recovered here.
 func nextAndSettle(r *request, v *mounting.Visit, next echo.HandlerFunc) (err error) {
-	watcher, response := &httprequest.Watcher{}, r.c.Response()
+	watcher, response := httprequest.NewWatcher(r.Context()), r.c.Response()
 	writer := response.Writer
 	response.Writer = watcher.Wrap(writer)
 	panicked := true
 	defer func() {
 		response.Writer = writer
-		v.Checker.Settle(r, v.Decision, core.Outcome{Status: watcher.Outcome(panicked), Panicked: panicked, Header: response.Header().Get})
+		v.Checker.Settle(r, v.Decision, watcher.Outcome(r.Context(), panicked, err, response.Header().Get))
 	}()
 	if err = next(r.c); err != nil {
 		r.c.Error(err)

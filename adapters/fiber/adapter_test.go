@@ -1,6 +1,7 @@
 package fiberlimit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/cors"
 	"github.com/gofiber/fiber/v2/middleware/logger"
 	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/gofiber/fiber/v2/middleware/timeout"
 
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
@@ -92,6 +94,9 @@ func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
 			adaptertest.Recovery: recover.New(),
 			adaptertest.CORS:     cors.New(cors.Config{AllowOrigins: adaptertest.AllowedOrigin}),
 			adaptertest.Logging:  logger.New(logger.Config{Output: io.Discard}),
+
+			adaptertest.Deadline:        timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.DeadlineAfter),
+			adaptertest.PatientDeadline: timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.PatientAfter),
 		}[m])
 	}
 	return hs
@@ -135,6 +140,7 @@ func handler(h adaptertest.Handler) fiber.Handler {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c *fiber.Ctx }
 
+func (x exchange) Context() context.Context        { return x.c.UserContext() }
 func (x exchange) Body() ([]byte, error)           { return x.c.Body(), nil }
 func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
 func (x exchange) JSON(v any) error                { return x.c.BodyParser(v) }

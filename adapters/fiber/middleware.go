@@ -1,7 +1,6 @@
 package fiberlimit
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
@@ -122,30 +121,4 @@ func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
 		return v.Decision, true
 	}
 	return core.Decision{}, false
-}
-
-// nextAndSettle runs the handlers behind this one and reports what became of
-// the request. A panic goes on with its own stack: it is not recovered here.
-func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
-	panicked := true
-	defer func() {
-		status := f.Response().StatusCode()
-		switch {
-		case panicked:
-			status = http.StatusInternalServerError
-		case f.Context().Hijacked():
-			status = http.StatusSwitchingProtocols
-		}
-		header := func(name string) string { return string(f.Response().Header.Peek(name)) }
-		c.Settle(request{f}, d, core.Outcome{Status: status, Panicked: panicked, Header: header})
-	}()
-	if err := f.Next(); err != nil {
-		// What the client sees is known only when the application's error
-		// handler has been asked, as Fiber's own logger does.
-		if err := f.App().ErrorHandler(f, err); err != nil {
-			_ = f.SendStatus(fiber.StatusInternalServerError)
-		}
-	}
-	panicked = false
-	return nil
 }

@@ -1,6 +1,7 @@
 package ginlimit_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log"
@@ -24,6 +25,9 @@ func TestAdapter(t *testing.T) {
 		Flushes:    true,
 		Hijacks:    true,
 		Panics:     true,
+
+		SeesCancel:     true,
+		TimeoutOutside: true,
 	})
 }
 
@@ -56,7 +60,8 @@ func init() { gin.SetMode(gin.TestMode) }
 // build makes a Gin application.
 func build(app adaptertest.App) http.Handler {
 	r := gin.New()
-	r.Use(surround(app.Outside)...)
+	outside, around := adaptertest.Timeouts(app.Outside)
+	r.Use(surround(outside)...)
 	if app.User != "" {
 		r.Use(func(c *gin.Context) { c.Set(adaptertest.UserKey, app.User) })
 	}
@@ -72,7 +77,7 @@ func build(app adaptertest.App) http.Handler {
 	for _, route := range app.Routes {
 		routes.Handle(route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler, app.AnswersErrors))...)
 	}
-	return r
+	return around(r)
 }
 
 func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
@@ -81,6 +86,9 @@ func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
 			adaptertest.Recovery: gin.RecoveryWithWriter(io.Discard),
 			adaptertest.CORS:     cors,
 			adaptertest.Logging:  gin.LoggerWithWriter(io.Discard),
+
+			adaptertest.Deadline:        deadline(adaptertest.DeadlineAfter),
+			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
 		}[m])
 	}
 	return hs
@@ -92,6 +100,15 @@ func cors(c *gin.Context) {
 		if c.Request.Method == http.MethodOptions && c.GetHeader("Access-Control-Request-Method") != "" {
 			c.AbortWithStatus(http.StatusNoContent)
 		}
+	}
+}
+
+func deadline(after time.Duration) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		ctx, cancel := context.WithTimeout(c.Request.Context(), after)
+		defer cancel()
+		c.Request = c.Request.WithContext(ctx)
+		c.Next()
 	}
 }
 
@@ -135,6 +152,7 @@ func handler(h adaptertest.Handler, answered bool) gin.HandlerFunc {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c *gin.Context }
 
+func (x exchange) Context() context.Context        { return x.c.Request.Context() }
 func (x exchange) Body() ([]byte, error)           { return io.ReadAll(x.c.Request.Body) }
 func (x exchange) Form(name string) string         { return x.c.PostForm(name) }
 func (x exchange) JSON(v any) error                { return x.c.ShouldBindJSON(v) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -104,19 +105,23 @@ func DecisionFrom(g *gin.Context) (core.Decision, bool) {
 // nextAndSettle runs the handlers behind this one and reports what became of
 // the request. A panic goes on with its own stack: it is not recovered here.
 func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
-	w := &watched{ResponseWriter: g.Writer}
+	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context()}
 	g.Writer = w
 	panicked := true
 	defer func() {
 		g.Writer = w.ResponseWriter
-		status := w.Status()
+		o := outcome.Response{Status: w.Status(), Ended: w.ended, Panicked: panicked, Header: w.Header().Get}
 		switch {
 		case w.hijacked:
-			status = http.StatusSwitchingProtocols
-		case panicked && !w.Written():
-			status = http.StatusInternalServerError
+			o.Status = http.StatusSwitchingProtocols
+		case !w.Written():
+			// Gin writes the status that a handler has set only after this.
+			o.Ended = outcome.Ended(w.ctx, g.Request.Context())
+			if panicked {
+				o.Status = 0
+			}
 		}
-		c.Settle(request{g}, d, core.Outcome{Status: status, Panicked: panicked, Header: w.Header().Get})
+		c.Settle(request{g}, d, o.Outcome())
 	}()
 	g.Next()
 	panicked = false

@@ -26,6 +26,10 @@ func TestAdapter(t *testing.T) {
 		Flushes: true,
 		Hijacks: true,
 		Panics:  true,
+
+		SeesCancel:     true,
+		TimeoutOutside: true,
+		TimeoutInside:  true,
 	})
 }
 
@@ -76,6 +80,11 @@ func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
 			adaptertest.Recovery: recoverer,
 			adaptertest.CORS:     cors,
 			adaptertest.Logging:  logger,
+
+			adaptertest.Deadline:        deadline(adaptertest.DeadlineAfter),
+			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
+			adaptertest.Timeout:         timeout(adaptertest.DeadlineAfter),
+			adaptertest.PatientTimeout:  timeout(adaptertest.PatientAfter),
 		}[ms[i]](h)
 	}
 	return h
@@ -92,6 +101,23 @@ func cors(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func deadline(after time.Duration) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), after)
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				w.WriteHeader(http.StatusGatewayTimeout) // too late if next has written
+			}
+		})
+	}
+}
+
+func timeout(after time.Duration) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler { return http.TimeoutHandler(next, after, "") }
 }
 
 // logger wraps the writer, as those do that log the status.
@@ -170,6 +196,7 @@ type exchange struct {
 	r *http.Request
 }
 
+func (x exchange) Context() context.Context     { return x.r.Context() }
 func (x exchange) Body() ([]byte, error)        { return io.ReadAll(x.r.Body) }
 func (x exchange) Form(name string) string      { return x.r.PostFormValue(name) }
 func (x exchange) JSON(v any) error             { return json.NewDecoder(x.r.Body).Decode(v) }

@@ -10,10 +10,10 @@ import (
 // serveAndSettle runs the handler and reports what became of the request. A
 // panic of the handler goes on with its own stack: it is not recovered here.
 func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	watcher := &httprequest.Watcher{}
+	watcher := httprequest.NewWatcher(r.Context())
 	panicked := true
 	defer func() {
-		o := core.Outcome{Status: watcher.Outcome(panicked), Panicked: panicked, Header: w.Header().Get}
+		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)
 		h.checker.Settle(httprequest.Request{HTTP: r}, d, o)
 	}()
 	h.next.ServeHTTP(watcher.Wrap(w), r)

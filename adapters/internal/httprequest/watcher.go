@@ -2,33 +2,43 @@ package httprequest
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
 
 	"github.com/felixge/httpsnoop"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
+	"github.com/floodgate-go/floodgate/core"
 )
 
-// Watcher learns the status of a response.
-type Watcher struct{ status int }
+// Watcher learns the status of a response, and whether the request's context
+// had ended when the response was begun.
+type Watcher struct {
+	ctx    context.Context //nolint:containedctx // it is asked when the handler writes
+	status int
+	ended  bool
+}
 
-// Outcome returns the status that the client saw; where nothing has been
-// written, the one that it will see.
-func (s *Watcher) Outcome(panicked bool) int {
-	switch {
-	case s.status != 0:
-		return s.status
-	case panicked:
-		return http.StatusInternalServerError
-	default:
-		return http.StatusOK
+// NewWatcher returns a Watcher for the response to a request with this context.
+func NewWatcher(ctx context.Context) *Watcher { return &Watcher{ctx: ctx} }
+
+// Outcome returns what became of the request, when the handler is done. after
+// is the context that the request has now. failed is the error that the
+// handler returned, nil if none.
+func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, header func(string) string) core.Outcome {
+	r := outcome.Response{Status: s.status, Ended: s.ended, Panicked: panicked, Header: header}
+	if s.status == 0 {
+		r.Ended = outcome.Ended(s.ctx, after) || outcome.IsContextError(failed)
 	}
+	return r.Outcome()
 }
 
 func (s *Watcher) set(status int) {
 	// An informational response is not the last one; 101 is.
 	if s.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		s.status = status
+		s.status, s.ended = status, s.ctx.Err() != nil
 	}
 }
 

@@ -1,0 +1,51 @@
+package echolimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// Many applications write nothing if a context has ended, because they take it
+// for the client's. A handler may have used another context, and the client,
+// who is still there, sees 200.
+func TestAnErrorHandlerThatWritesNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		err    error
+		status int
+	}{
+		"canceled":          {fmt.Errorf("database: %w", context.Canceled), core.StatusCanceled},
+		"deadline exceeded": {context.DeadlineExceeded, core.StatusCanceled},
+		"another error":     {errors.New("wrong password"), http.StatusUnauthorized},
+		"none":              {nil, http.StatusOK},
+	} {
+		var learnt core.Outcome
+		l := core.Must(core.New(core.Config{Rules: []core.Rule{{
+			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
+			Counts: func(o core.Outcome) bool {
+				learnt = o
+				return true
+			},
+		}}}))
+		e := newEcho()
+		e.HTTPErrorHandler = func(err error, c echo.Context) {
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !c.Response().Committed {
+				_ = c.NoContent(http.StatusUnauthorized)
+			}
+		}
+		e.POST("/", func(echo.Context) error { return row.err }, echolimit.Middleware(l))
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+		if learnt.Status != row.status || learnt.Canceled != (row.status == core.StatusCanceled) {
+			t.Errorf("%s: the limiter learnt %+v, want status %d", name, learnt, row.status)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package ginlimit_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// What handlers do after the client has gone, by all ways of writing that Gin
+// has.
+func TestWhatHandlersDoWithoutAClient(t *testing.T) {
+	for name, write := range map[string]func(c *gin.Context){
+		"nothing":             func(*gin.Context) {},
+		"a status":            func(c *gin.Context) { c.Status(http.StatusNoContent) },
+		"a status, sent":      func(c *gin.Context) { c.AbortWithStatus(http.StatusNoContent) },
+		"JSON":                func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{}) },
+		"a string":            func(c *gin.Context) { _, _ = io.WriteString(c.Writer, "welcome") },
+		"a flush":             func(c *gin.Context) { c.Writer.Flush() },
+		"a redirect":          func(c *gin.Context) { c.Redirect(http.StatusFound, "/home") },
+		"http.TimeoutHandler": gin.WrapH(http.TimeoutHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), time.Minute, "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var learnt core.Outcome
+			l := core.Must(core.New(core.Config{Rules: []core.Rule{{
+				Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
+				Counts: func(o core.Outcome) bool {
+					learnt = o
+					return true
+				},
+			}}}))
+			ctx, cancel := context.WithCancel(context.Background())
+			app := gin.New()
+			app.POST("/", ginlimit.Middleware(l), func(*gin.Context) { cancel() }, write)
+			app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody).WithContext(ctx))
+			if !learnt.Canceled || learnt.Status != core.StatusCanceled {
+				t.Errorf("the limiter learnt %+v", learnt)
+			}
+		})
+	}
+}
+
+// http.ResponseController finds what is below the writer that is watched.
+func TestTheWatchedWriterIsUnwrapped(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
+		Counts: func(core.Outcome) bool { return true },
+	}}}))
+	app := gin.New()
+	var err error
+	app.GET("/", ginlimit.Middleware(l), func(c *gin.Context) {
+		err = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(time.Minute))
+	})
+	c := httptest.NewServer(app)
+	defer c.Close()
+	resp, getErr := c.Client().Get(c.URL)
+	if getErr != nil {
+		t.Fatal(getErr)
+	}
+	_ = resp.Body.Close()
+	if err != nil {
+		t.Errorf("SetReadDeadline: %v", err)
+	}
+}
