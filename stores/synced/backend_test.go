@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type shared struct {
 	largest int
 	pushes  int
 	diffs   int
+	asked   int // differences, 0 among them
 }
 
 func newShared() *shared {
@@ -50,6 +52,7 @@ func (b *shared) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pushes++
+	b.asked += len(batch.Diffs)
 	b.largest = max(b.largest, len(batch.Diffs))
 	if b.down {
 		return nil, errDown
@@ -86,6 +89,9 @@ func (b *shared) Counters(_ context.Context, namespace string, windows []time.Du
 			return
 		}
 		for c, n := range b.counts {
+			if !strings.HasPrefix(c.Key, namespace+"/") {
+				continue
+			}
 			for _, w := range windows {
 				if c.Window == w && at.Sub(c.Start) < 2*w {
 					c.Key, c.Count = c.Key[len(namespace)+1:], n

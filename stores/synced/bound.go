@@ -35,7 +35,22 @@ type boundRule struct {
 // Bind implements [core.Store]. A limit that is not an aligned fixed_window or
 // sliding_window is an error that wraps [core.ErrConfig]: windows that begin
 // when a process first sees a key cannot be added up.
+//
+// Before it returns, Bind fetches what other processes have counted, so that
+// the first decision knows it. It waits for that at most Config.Timeout, and not
+// at all if the last fetch failed; the fetch is tried again with the exchanges.
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.bindNew(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	if s.config.Interval > 0 {
+		s.await(context.Background(), s.fetch())
+	}
+	return b, nil
+}
+
+func (s *Store) bindNew(limiter string, rules []core.StoreRule) (*bound, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
@@ -72,7 +87,7 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 			if s.limits[id] == 0 {
 				s.limits[id] = uint64(len(s.limits) + 1)
 			}
-			s.windows[l.Window] = true
+			s.fetcher.need(l.Window)
 			near := int64(0)
 			if s.config.Near > 0 {
 				near = max(1, l.Quota*int64(s.config.Near)/100)
@@ -84,13 +99,17 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 	return b, errors.Join(errs...)
 }
 
-// Rebind implements [core.Bound].
+// Rebind implements [core.Bound]. The counters of windows that are new are
+// fetched soon, and Rebind does not wait for that.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, err := b.bind(b.limiter, rules)
 	if err != nil {
 		return nil, err
+	}
+	if b.config.Interval > 0 {
+		b.fetch()
 	}
 	return next, nil
 }
@@ -113,7 +132,8 @@ type places struct {
 var placesPool = sync.Pool{New: func() any { return new(places) }}
 
 // lock finds the places of the items and locks their shards, in ascending
-// order, so that no two operations wait for each other.
+// order, so that no two operations wait for each other. It returns nil if the
+// store is closed.
 func (b *bound) lock(items []core.Item, now int64) *places {
 	k := placesPool.Get().(*places)
 	k.places, k.shards = k.places[:0], k.shards[:0]
@@ -133,6 +153,10 @@ func (b *bound) lock(items []core.Item, now int64) *places {
 	for _, s := range k.shards {
 		b.table.shards[s].mu.Lock()
 	}
+	if b.closed.Load() { // looked at here, Close gathers every charge
+		b.unlock(k)
+		return nil
+	}
 	for i := range k.places {
 		p := &k.places[i]
 		p.start = p.limit.meter.Start(now)
@@ -140,6 +164,9 @@ func (b *bound) lock(items []core.Item, now int64) *places {
 		if p.entry != nil {
 			p.entry.roll(p.start)
 			p.start = p.entry.start
+			if !p.entry.dirty {
+				b.fetcher.counts.tell(p.entry)
+			}
 		}
 	}
 	return k
@@ -151,127 +178,6 @@ func (b *bound) unlock(k *places) {
 	}
 	clear(k.places)
 	placesPool.Put(k)
-}
-
-// judge fills in what the place's limit says of cost hits. now is not before
-// the place's window.
-func (p *place) judge(now, cost int64) core.Result {
-	var current, previous int64
-	if p.entry != nil {
-		current, previous = p.entry.current.count(), p.entry.previous.count()
-	}
-	return p.limit.meter.Judge(max(now, p.start), current, previous, cost)
-}
-
-// Take implements [core.Bound]. With an Interval that is not 0 it waits for
-// nothing but other callers.
-func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
-	if b.closed.Load() {
-		return b.errClosed()
-	}
-	if b.config.Interval == 0 {
-		return b.takeThrough(ctx, batch)
-	}
-	now := b.now()
-	k := b.lock(batch.Items, now)
-	batch.Allowed = true
-	for i := range k.places {
-		p := &k.places[i]
-		p.item.At = now
-		r := p.judge(now, p.item.Cost)
-		p.item.Results[p.index] = r
-		batch.Allowed = batch.Allowed && r.Allowed
-		if p.entry != nil {
-			b.table.shards[p.id.shard()].mark(p.id, p.entry) // what others have counted matters to it
-		}
-	}
-	force := false
-	if batch.Allowed && !batch.Peek {
-		for i := range k.places {
-			p := &k.places[i]
-			if p.item.Cost == 0 {
-				continue
-			}
-			b.charge(p, now)
-			r := p.judge(now, 0)
-			p.item.Results[p.index] = r
-			force = force || p.limit.near > 0 && p.limit.quota-r.Remaining >= p.limit.near
-		}
-	}
-	b.unlock(k)
-	if force {
-		b.force()
-	}
-	return nil
-}
-
-// charge adds the item's cost to the place's counter.
-func (b *bound) charge(p *place, now int64) {
-	s := &b.table.shards[p.id.shard()]
-	if p.entry == nil {
-		p.entry = &entry{name: b.stored(p), window: p.limit.meter.Window(), start: p.start, fresh: true}
-		b.known(p.entry)
-		b.table.insert(s, p.id, p.entry, now)
-	}
-	p.entry.current.diff += p.item.Cost
-	s.mark(p.id, p.entry)
-}
-
-// stored returns the name of the place's counter in the backend.
-func (b *bound) stored(p *place) string {
-	return core.StoredKey(b.limiter, b.rules[p.item.Rule].name, p.item.Key) + p.limit.suffix
-}
-
-// Refund implements [core.Bound].
-func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
-	return b.change(ctx, batch, func(p *place) int64 { return p.item.Cost })
-}
-
-// change takes hits out of the window that the items were charged in.
-func (b *bound) change(ctx context.Context, batch *core.Batch, hits func(p *place) int64) error {
-	if b.closed.Load() {
-		return b.errClosed()
-	}
-	if b.config.Interval == 0 {
-		return b.refundThrough(ctx, batch)
-	}
-	k := b.lock(batch.Items, b.now())
-	for i := range k.places {
-		p := &k.places[i]
-		if p.entry == nil {
-			continue
-		}
-		if s := p.entry.at(p.limit.meter.Start(p.item.At)); s != nil {
-			s.diff -= min(hits(p), max(0, s.count()))
-			b.table.shards[p.id.shard()].mark(p.id, p.entry)
-		}
-	}
-	b.unlock(k)
-	return nil
-}
-
-// Reset implements [core.Bound]. Other processes learn of it as of any other
-// difference: hits that they have not yet pushed stay.
-func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
-	if b.closed.Load() {
-		return b.errClosed()
-	}
-	if b.config.Interval == 0 {
-		return b.resetThrough(ctx, batch)
-	}
-	k := b.lock(batch.Items, b.now())
-	for i := range k.places {
-		p := &k.places[i]
-		if p.entry == nil {
-			continue
-		}
-		for _, s := range []*slot{&p.entry.current, &p.entry.previous} {
-			s.diff -= max(0, s.count())
-		}
-		b.table.shards[p.id.shard()].mark(p.id, p.entry)
-	}
-	b.unlock(k)
-	return nil
 }
 
 func micros(n int64) time.Time { return time.UnixMicro(n) }

@@ -4,32 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
-// exchange is the goroutine that exchanges, and what it works on. Nothing of it
-// but the channels is touched by others.
+// exchange is the goroutine that exchanges, and its state. Only the goroutine
+// touches the state, others only the channels.
 type exchange struct {
 	forced chan struct{}
-	end    chan struct{} // closed by stop
-	ended  chan struct{} // closed by the goroutine
+	asked  chan chan error // by Sync
+	end    chan struct{}   // closed by stop
+	ended  chan struct{}   // closed by the goroutine
 	cancel context.CancelFunc
 
 	sequence uint64
-	pending  []chunk // frozen: not answered yet, in the order of their sequences
+	pending  []chunk // not answered yet, in the order of their sequences
+	low      []item  // answered with less than must be there
 	failing  bool
 	sweeping int
+	pushed   int           // differences that were answered
+	spent    time.Duration // on them
 }
 
-// chunk is a batch with the entries that it is of.
+// chunk is a batch with what belongs to its differences.
 type chunk struct {
 	Batch
-	ids []ident
+	items []item
+	tries int
+}
+
+// item is what belongs to a difference.
+type item struct {
+	id    ident
+	entry *entry
+	start int64
+	back  bool
+	heal  int64 // hits of the difference that were pushed before, and lost
 }
 
 func (s *Store) start(first time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s.exchange = exchange{forced: make(chan struct{}, 1), end: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
+	s.exchange = exchange{
+		forced: make(chan struct{}, 1), asked: make(chan chan error),
+		end: make(chan struct{}), ended: make(chan struct{}), cancel: cancel,
+	}
+	s.fetch()
 	go s.run(ctx, first)
 }
 
@@ -47,123 +66,91 @@ func (s *Store) force() {
 // run exchanges every interval. The next exchange is due an interval after the
 // last one began, however long that took, and never before it has ended.
 func (s *Store) run(ctx context.Context, first time.Duration) {
-	defer close(s.exchange.ended)
+	x := &s.exchange
+	defer close(x.ended)
 	timer := time.NewTimer(first)
 	defer timer.Stop()
-	s.fetch(ctx)
 	for {
+		var asked chan error
 		select {
 		case <-timer.C:
 			timer.Reset(s.config.Interval)
-		case <-s.exchange.forced:
-		case <-s.exchange.end:
+		case <-x.forced:
+			if x.failing { // the next interval is soon enough
+				continue
+			}
+		case asked = <-x.asked:
+		case <-x.end:
 			return
 		}
-		_ = s.exchangeAll(ctx)
+		s.fetch()
+		err := s.exchangeAll(ctx)
+		if asked != nil {
+			asked <- err
+		}
 	}
 }
 
-// stop ends the goroutine and pushes what is left.
-func (s *Store) stop(ctx context.Context) error {
-	close(s.exchange.end)
+// Sync exchanges now: it pushes what this process has counted, fetches the
+// totals of its keys, and reads all counters of the namespace again. It returns
+// when that is done, or when ctx ends; the exchange then goes on. The error is
+// the backend's, or ctx's. With an Interval of 0 or below there is nothing to
+// exchange, and Sync returns nil.
+func (s *Store) Sync(ctx context.Context) error {
+	if s.closed.Load() {
+		return s.errClosed()
+	}
+	if s.config.Interval <= 0 {
+		return nil
+	}
+	done := make(chan error, 1)
 	select {
+	case s.exchange.asked <- done:
 	case <-s.exchange.ended:
+		return s.errClosed()
 	case <-ctx.Done():
-		s.exchange.cancel() // what is under way
-		<-s.exchange.ended
+		return fmt.Errorf("synced: %w", ctx.Err())
 	}
-	defer s.exchange.cancel()
-	err := ctx.Err()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	if err == nil {
-		err = s.exchangeAll(ctx)
+		err = s.refetch(ctx)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return fmt.Errorf("synced: %w", err)
 	}
-	lost := int64(0)
-	for _, c := range s.exchange.pending {
-		for _, d := range c.Diffs {
-			lost += max(0, d.Diff)
-		}
-	}
-	for i := range s.table.shards {
-		sh := &s.table.shards[i]
-		sh.mu.Lock()
-		for _, e := range sh.entries {
-			lost += max(0, e.unsent())
-		}
-		sh.mu.Unlock()
-	}
-	s.stats.lost.Add(uint64(lost))
-	if lost == 0 {
-		return nil
-	}
-	return fmt.Errorf("synced: %d hits could not be pushed: %w", lost, err)
+	return nil
 }
 
-// fetch asks for what others have counted before this process started.
-func (s *Store) fetch(ctx context.Context) {
-	s.mu.Lock()
-	var windows []time.Duration
-	for w := range s.windows {
-		windows = append(windows, w)
-	}
-	s.mu.Unlock()
-	if len(windows) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
-	defer cancel()
-	n := 0
-	for c, err := range s.backend.Counters(ctx, s.config.Namespace, windows, micros(s.now())) {
-		if err != nil {
-			s.stats.failed.Add(1)
-			s.report(err)
-			return
-		}
-		s.mu.Lock()
-		s.fetched[counterID{c.Key, c.Window.Microseconds(), c.Start.UnixMicro()}] = c.Count
-		s.mu.Unlock()
-		if n++; n >= s.config.MaxKeys {
-			break
-		}
-	}
-	s.stats.exchanges.Add(1)
-}
-
-// known gives a new entry what was fetched of it.
-func (s *Store) known(e *entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.fetched) == 0 {
-		return
-	}
-	for _, start := range []int64{e.start, e.start - e.window} {
-		id := counterID{e.name, e.window, start}
-		e.at(start).total = s.fetched[id]
-		delete(s.fetched, id)
-	}
-}
-
-// exchangeAll pushes what is pending, and then what has changed. After a
-// failure the rest waits for the next time.
+// exchangeAll pushes what is pending, then what has changed, and then once more
+// what the backend has lost. After a failure the rest waits for the next time.
 func (s *Store) exchangeAll(ctx context.Context) error {
-	for late := len(s.exchange.pending) > 0; ; late = false {
-		if !late {
-			s.collect()
-		}
-		if err := s.pushPending(ctx); err != nil {
-			s.stats.failed.Add(1)
-			s.report(err)
-			return err
-		}
-		if !late {
-			break
-		}
+	x := &s.exchange
+	err := s.pushPending(ctx) // of an exchange that failed
+	if err == nil {
+		x.low = x.low[:0]
+		s.collect()
+		err = s.pushPending(ctx)
 	}
-	s.report(nil)
-	s.table.sweep(&s.table.shards[s.exchange.sweeping%shardCount], s.now())
-	s.exchange.sweeping++
+	if err == nil && len(x.low) > 0 {
+		low := x.low
+		x.low = nil // what is low after this is for the next exchange
+		s.collectLow(low)
+		err = s.pushPending(ctx)
+	}
+	x.failing = err != nil
+	s.report(&s.reports.pushing, err)
+	if err != nil {
+		s.stats.failed.Add(1)
+		return err
+	}
+	s.table.sweep(&s.table.shards[x.sweeping%shardCount], s.now())
+	s.fetcher.counts.sweep(s.now())
+	x.sweeping++
 	return nil
 }
 
@@ -178,94 +165,85 @@ func (s *Store) pushPending(ctx context.Context) error {
 	return nil
 }
 
-// report logs that exchanges have begun to fail, or work again: once.
-func (s *Store) report(err error) {
-	x := &s.exchange
-	if failing := err != nil; failing != x.failing && !errors.Is(err, context.Canceled) {
-		x.failing = failing
-		if failing {
-			s.config.Log.Warn("the shared counters do not answer; this process counts for itself", "namespace", s.config.Namespace, "error", err)
-		} else {
-			s.config.Log.Info("the shared counters answer again", "namespace", s.config.Namespace)
-		}
-	}
-}
-
-// collect freezes the differences of all entries that are marked, in chunks.
-func (s *Store) collect() {
-	x := &s.exchange
-	now := s.now()
-	add := func(id ident, e *entry, start, diff int64) {
-		last := len(x.pending) - 1
-		if last < 0 || len(x.pending[last].ids) >= s.config.BatchSize {
-			x.sequence++
-			x.pending = append(x.pending, chunk{Batch: Batch{Namespace: s.config.Namespace, Node: s.node, Sequence: x.sequence, At: micros(now)}})
-			last++
-		}
-		c := &x.pending[last]
-		c.Diffs = append(c.Diffs, Diff{e.name, time.Duration(e.window) * time.Microsecond, micros(start), diff})
-		c.ids = append(c.ids, id)
-	}
-	for i := range s.table.shards {
-		sh := &s.table.shards[i]
-		sh.mu.Lock()
-		again := sh.dirty[:0]
-		for _, id := range sh.dirty {
-			e := sh.entries[id]
-			if e == nil {
-				continue
-			}
-			if e.rounds--; e.rounds > 0 {
-				again = append(again, id)
-			} else {
-				e.dirty = false
-			}
-			if now >= e.start+3*e.window {
-				continue // means nothing any more
-			}
-			for _, start := range []int64{e.start, e.start - e.window} {
-				slot := e.at(start)
-				// Of the window before, what others push late is still news.
-				if start != e.start && slot.diff == 0 && !e.fresh && now-e.start > 4*s.config.Interval.Microseconds() {
-					continue
-				}
-				add(id, e, start, slot.diff)
-				slot.sent += slot.diff
-				slot.diff = 0
-			}
-			e.fresh = false
-		}
-		sh.dirty = again
-		sh.mu.Unlock()
-	}
-}
-
 // pushChunk pushes one chunk and writes the totals into its entries.
 func (s *Store) pushChunk(ctx context.Context, c *chunk) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
+	began := time.Now()
+	c.tries++
 	totals, err := s.backend.PushDiffs(ctx, c.Batch)
 	if err == nil && len(totals) != len(c.Diffs) {
-		err = fmt.Errorf("the backend gave %d totals for %d differences", len(totals), len(c.Diffs))
+		err = fmt.Errorf("the backend returned %d totals for %d differences", len(totals), len(c.Diffs))
 	}
 	if err != nil {
 		return err
 	}
+	x := &s.exchange
+	x.pushed += len(c.Diffs)
+	x.spent += time.Since(began)
 	s.stats.exchanges.Add(1)
-	for i, id := range c.ids {
-		d := &c.Diffs[i]
-		if d.Diff != 0 {
+	now := s.now()
+	for i := range c.items {
+		it := &c.items[i]
+		if c.Diffs[i].Diff != 0 {
 			s.stats.pushed.Add(1)
 		}
-		sh := &s.table.shards[id.shard()]
-		sh.mu.Lock()
-		if e := sh.entries[id]; e != nil {
-			if slot := e.at(d.Start.UnixMicro()); slot != nil {
-				slot.total = totals[i]
-				slot.sent -= d.Diff
-			}
-		}
-		sh.mu.Unlock()
+		s.answered(it, c.Diffs[i].Diff, totals[i], now, c.tries == 1)
 	}
 	return nil
+}
+
+// answered writes a total into its entry. sure says that the batch was pushed
+// once only.
+func (s *Store) answered(it *item, diff, total, now int64, sure bool) {
+	sh := &s.table.shards[it.id.shard()]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if it.entry == nil || sh.entries[it.id] != it.entry {
+		return // evicted meanwhile
+	}
+	slot := it.entry.at(it.start)
+	if slot == nil {
+		return // too old to mean anything
+	}
+	t := &slot.added
+	if it.back {
+		if slot.back == nil && total == 0 {
+			return
+		}
+		t, diff, total = slot.given(), -diff, -total
+	}
+	// A window that means nothing any more may have expired in the backend, and
+	// an answer to what was just sent again says nothing new.
+	sure = sure && it.heal == 0 && now < it.start+2*it.entry.window
+	if t.answered(diff-it.heal, total, sure) {
+		s.exchange.low = append(s.exchange.low, *it)
+		sh.mark(it.id, it.entry) // until nothing is missing
+	}
+}
+
+// reports is what has been logged of failures.
+type reports struct {
+	mu                sync.Mutex
+	pushing, fetching bool // fails now
+}
+
+// report logs that exchanges or fetches have begun to fail, or that all work
+// again, once each. failing is the field of s.reports concerned.
+func (s *Store) report(failing *bool, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	r := &s.reports
+	r.mu.Lock()
+	before := r.pushing || r.fetching
+	*failing = err != nil
+	after := r.pushing || r.fetching
+	r.mu.Unlock()
+	switch {
+	case after && !before:
+		s.config.Log.Warn("the shared counters do not answer; this process counts for itself", "namespace", s.config.Namespace, "error", err)
+	case before && !after:
+		s.config.Log.Info("the shared counters answer again", "namespace", s.config.Namespace)
+	}
 }

@@ -23,7 +23,7 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 	if value < 0 {
 		return 0, fmt.Errorf("synced: value %d: %w", value, core.ErrNegativeCost)
 	}
-	b, items, err := s.counter(key, window)
+	b, items, err := s.counter(ctx, key, window)
 	if err != nil {
 		return 0, err
 	}
@@ -31,73 +31,92 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 	items[0].Cost = value
 	if s.config.Interval == 0 {
 		places := b.through(items, now)
-		totals, err := b.push(ctx, places, now, func(*place) (int64, int64) { return value, 0 })
+		counts, err := b.push(ctx, places, now, func(int) counts { return counts{value, 0} })
 		if err != nil {
 			return 0, err
 		}
-		return rate(&places[0], now, totals[0], totals[1]), nil
+		return rate(&places[0], now, counts[0].current, counts[0].previous), nil
 	}
 	k := b.lock(items, now)
+	if k == nil {
+		return 0, s.errClosed()
+	}
 	defer b.unlock(k)
 	p := &k.places[0]
+	b.join(k, now, value > 0)
 	if value > 0 {
-		b.charge(p, now)
-	} else if p.entry == nil {
-		return 0, nil
+		b.charge(k, p, now)
 	}
-	return rate(p, max(now, p.start), p.entry.current.count(), p.entry.previous.count()), nil
+	return p.rate(now, 0), nil
 }
 
 // Rate returns the rate that Increment would return after diff more hits, and
-// writes nothing. diff may be negative.
+// adds none. diff may be negative. As Increment does, it has the key take part
+// in the next exchanges, so that the next call knows what others have counted.
 func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff int64) (float64, error) {
-	b, items, err := s.counter(key, window)
+	b, items, err := s.counter(ctx, key, window)
 	if err != nil {
 		return 0, err
 	}
 	now := s.now()
 	if s.config.Interval == 0 {
-		p := &b.through(items, now)[0]
-		ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
-		defer cancel()
-		current, err := s.backend.Window(ctx, s.config.Namespace, b.stored(p), micros(p.start), window)
-		if err != nil {
-			return 0, fmt.Errorf("synced: %w", err)
-		}
-		previous, err := s.backend.Window(ctx, s.config.Namespace, b.stored(p), micros(p.start).Add(-window), window)
-		if err != nil {
-			return 0, fmt.Errorf("synced: %w", err)
-		}
-		return rate(p, now, current+diff, previous), nil
+		return b.rateThrough(ctx, &b.through(items, now)[0], now, diff)
 	}
 	k := b.lock(items, now)
-	defer b.unlock(k)
-	p := &k.places[0]
-	if p.entry == nil {
-		return rate(p, now, diff, 0), nil
+	if k == nil {
+		return 0, s.errClosed()
 	}
-	b.table.shards[p.id.shard()].mark(p.id, p.entry)
-	return rate(p, max(now, p.start), p.entry.current.count()+diff, p.entry.previous.count()), nil
+	defer b.unlock(k)
+	b.join(k, now, false)
+	return k.places[0].rate(now, diff), nil
+}
+
+// rate returns the sliding rate of the place's counter with diff more hits.
+func (p *place) rate(now, diff int64) float64 {
+	if p.entry == nil {
+		return rate(p, now, diff, 0)
+	}
+	return rate(p, max(now, p.start), p.entry.current.count()+diff, p.entry.previous.count())
 }
 
 func rate(p *place, now, current, previous int64) float64 {
 	return float64(max(0, current)) + float64(max(0, previous))*p.limit.meter.Weight(now)
 }
 
-// counter returns a key's counter as an item of a bound of its own.
-func (s *Store) counter(key string, window time.Duration) (*bound, []core.Item, error) {
+// counting is what Increment and Rate use for windows of a length.
+type counting struct {
+	*bound
+	ready <-chan struct{} // closed when what others have counted is known
+}
+
+// counter returns a key's counter as an item of a bound of its own. The first
+// time for a length of windows it waits, as Bind does, for a fetch.
+func (s *Store) counter(ctx context.Context, key string, window time.Duration) (*bound, []core.Item, error) {
 	if s.closed.Load() {
 		return nil, nil, s.errClosed()
 	}
-	known, found := s.meters.Load(window)
-	if !found {
+	found, ok := s.meters.Load(window)
+	if !ok {
 		s.mu.Lock()
 		b, err := s.bind(incrementLimiter, []core.StoreRule{{Name: incrementRule, Limits: []core.Limit{{Name: "window", Quota: core.MaxQuota, Window: window, Aligned: true}}}})
 		s.mu.Unlock()
 		if err != nil {
 			return nil, nil, err
 		}
-		known, _ = s.meters.LoadOrStore(window, b)
+		ready := make(chan struct{})
+		var made bool
+		if found, made = s.meters.LoadOrStore(window, &counting{b, ready}); !made {
+			if s.config.Interval > 0 {
+				s.await(ctx, s.fetch())
+			}
+			close(ready)
+		}
 	}
-	return known.(*bound), []core.Item{{Key: []byte(key), Results: make([]core.Result, 1)}}, nil
+	c := found.(*counting)
+	select {
+	case <-c.ready:
+	default:
+		s.await(ctx, c.ready)
+	}
+	return c.bound, []core.Item{{Key: []byte(key), Results: make([]core.Result, 1)}}, nil
 }

@@ -1,7 +1,6 @@
 package synced
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -24,24 +23,19 @@ type Store struct {
 	table   *table
 	stats   counters
 
-	mu      sync.Mutex
-	names   map[string]bool   // limiters bound
-	limits  map[string]uint64 // numbers of limits, by what tells their counters apart
-	windows map[time.Duration]bool
-	fetched map[counterID]int64 // of the first fetch, until an entry wants it
+	mu     sync.Mutex
+	names  map[string]bool   // limiters bound
+	limits map[string]uint64 // numbers of limits, by what tells their counters apart
 
-	meters sync.Map // of Increment: time.Duration → *limit
+	meters sync.Map // of Increment: time.Duration → *counting
 
+	fetcher  fetcher
+	reports  reports
 	exchange exchange
 	closed   atomic.Bool
 }
 
 var _ core.Store = (*Store)(nil)
-
-type counterID struct {
-	name          string
-	window, start int64
-}
 
 // claims has the namespaces that this process uses, by backend: two stores that
 // count in one namespace would each take the other's differences for their own
@@ -76,12 +70,12 @@ func New(backend Backend, c Config) (*Store, error) {
 		now:     microClock(c.Clock),
 		names:   map[string]bool{},
 		limits:  map[string]uint64{},
-		windows: map[time.Duration]bool{},
-		fetched: map[counterID]int64{},
 	}
+	s.fetcher.windows = map[time.Duration]bool{}
+	s.fetcher.counts.all = map[counterID]int64{}
 	s.table = newTable(c.MaxKeys, func(hits int64) { s.stats.lost.Add(uint64(hits)) })
 	for _, w := range c.Windows {
-		s.windows[w] = true
+		s.fetcher.need(w)
 	}
 	if c.Interval > 0 {
 		s.start(mathrand.N(c.Interval))
@@ -113,24 +107,6 @@ type counters struct{ exchanges, failed, pushed, lost atomic.Uint64 }
 // Stats returns what the store has counted.
 func (s *Store) Stats() Stats {
 	return Stats{s.table.len(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
-}
-
-// Close stops exchanging, pushes what is left, for as long as ctx lets it, and
-// gives the namespace free. The error tells that hits have been lost: Stats.Lost
-// says how many. Operations after that give core.ErrClosed; closing again does
-// nothing. The backend is its owner's to close.
-func (s *Store) Close(ctx context.Context) error {
-	if !s.closed.CompareAndSwap(false, true) {
-		return nil
-	}
-	var err error
-	if s.config.Interval > 0 {
-		err = s.stop(ctx)
-	}
-	if s.backend != nil {
-		claims.Delete(claim{s.backend, s.config.Namespace})
-	}
-	return err
 }
 
 func (s *Store) errClosed() error { return fmt.Errorf("synced: %w", core.ErrClosed) }

@@ -5,22 +5,28 @@ import (
 	"sync"
 )
 
-// slot is the count of one window: what the backend had when it was last
-// asked, what is on its way there, and what is yet to be pushed.
-type slot struct{ total, sent, diff int64 }
-
-func (s slot) count() int64 { return s.total + s.sent + s.diff }
-
 // entry is the counter of one key of one limit, in the window that it was last
 // used in and the one before.
 type entry struct {
-	name         string // the backend's
+	names        string // of its counters in the backend: see name
 	window       int64
 	start        int64
 	current      slot
 	previous     slot
 	dirty, fresh bool // is to be exchanged; has never been
 	rounds       int  // so many exchanges more
+}
+
+// backSuffix is what the name of the counter of refunds has behind the name of
+// the counter of hits. No name of hits ends in it.
+const backSuffix = "-"
+
+// name returns the backend's name of the entry's hits or refunds.
+func (e *entry) name(back bool) string {
+	if back {
+		return e.names
+	}
+	return e.names[:len(e.names)-len(backSuffix)]
 }
 
 // roll brings the entry to the window that begins at start. A start that lies
@@ -46,9 +52,11 @@ func (e *entry) at(start int64) *slot {
 	return nil
 }
 
-// unsent says that hits would be lost with the entry.
-func (e *entry) unsent() int64 {
-	return e.current.diff + e.previous.diff
+// unsent returns how many hits and refunds would be lost with the entry.
+func (e *entry) unsent() int64 { return e.current.unsent() + e.previous.unsent() }
+
+func (e *entry) expired(now int64) bool {
+	return now >= e.start+2*e.window && e.unsent() == 0 || now >= e.start+3*e.window
 }
 
 // ident tells entries apart: two independent hashes of the key, mixed with the
@@ -85,8 +93,7 @@ func (t *table) ident(limit uint64, key []byte) ident {
 
 func (id ident) shard() uint64 { return id.b % shardCount }
 
-// markedFor is for how many exchanges an entry is part of them after it was
-// last used: what others push in the interval after is heard of too.
+// markedFor is how many exchanges an entry takes part in after its last use.
 const markedFor = 3
 
 // mark notes that an entry is to be exchanged. The shard is locked.
@@ -98,27 +105,37 @@ func (s *shard) mark(id ident, e *entry) {
 	}
 }
 
-// insert makes an entry, and room for it. The shard is locked.
-func (t *table) insert(s *shard, id ident, e *entry, now int64) {
+// insert adds an entry, and evicts another if the shard is full; none of
+// those in use. The shard is locked.
+func (t *table) insert(s *shard, id ident, e *entry, now int64, inUse []place) {
 	if len(s.entries) >= t.most {
-		t.evict(s, now)
+		t.evict(s, now, inUse)
 	}
 	s.entries[id] = e
 }
 
-// look is how many entries are looked at for one that can go.
+// look is how many entries are compared to evict one.
 const look = 32
 
-func (t *table) evict(s *shard, now int64) {
+// evict deletes an expired entry, or of some entries the one with the fewest
+// hits that the backend has not heard of; of several such the one with the
+// lowest count, as the others are nearer to being denied.
+func (t *table) evict(s *shard, now int64, inUse []place) {
 	var worst ident
 	var least *entry
 	seen := 0
+entries:
 	for id, e := range s.entries { // begins at random
+		for i := range inUse {
+			if inUse[i].entry == e {
+				continue entries
+			}
+		}
 		if e.expired(now) {
 			delete(s.entries, id)
 			return
 		}
-		if least == nil || e.unsent() < least.unsent() {
+		if least == nil || e.cheaper(least) {
 			worst, least = id, e
 		}
 		if seen++; seen == look {
@@ -126,13 +143,17 @@ func (t *table) evict(s *shard, now int64) {
 		}
 	}
 	if least != nil {
-		t.lost(max(0, least.unsent()))
+		t.lost(least.current.added.diff + least.previous.added.diff)
 		delete(s.entries, worst)
 	}
 }
 
-func (e *entry) expired(now int64) bool {
-	return now >= e.start+2*e.window && e.unsent() == 0 || now >= e.start+3*e.window
+// cheaper reports whether less is lost with e than with other.
+func (e *entry) cheaper(other *entry) bool {
+	if a, b := e.unsent(), other.unsent(); a != b {
+		return a < b
+	}
+	return e.current.count()+e.previous.count() < other.current.count()+other.previous.count()
 }
 
 // sweep deletes expired entries of a shard, a bounded number of them.
@@ -144,11 +165,14 @@ func (t *table) sweep(s *shard, now int64) {
 		if e.expired(now) {
 			delete(s.entries, id)
 		}
-		if seen++; seen == 1000 {
+		if seen++; seen == sweepAtOnce {
 			return
 		}
 	}
 }
+
+// sweepAtOnce is how many entries a sweep looks at.
+const sweepAtOnce = 1000
 
 func (t *table) len() (n int) {
 	for i := range t.shards {

@@ -9,9 +9,9 @@ import (
 )
 
 // With Interval 0 there is nothing between a decision and the backend: hits are
-// added, and given back where the totals then turn out to be too many. So no
-// more are ever admitted than a limit says; of several decisions at the same
-// moment, around the limit, all may be refused.
+// added, and given back if the totals then turn out to be too many. So no more
+// are ever admitted than a limit allows; of several decisions at the same
+// moment, around the limit, all may be denied.
 
 // through is the places of a batch without the table.
 func (b *bound) through(items []core.Item, now int64) []place {
@@ -25,38 +25,58 @@ func (b *bound) through(items []core.Item, now int64) []place {
 	return all
 }
 
-// push pushes a difference of each place's current and previous window and
-// returns the totals, in pairs.
-func (b *bound) push(ctx context.Context, places []place, now int64, diffs func(p *place) (current, previous int64)) ([]int64, error) {
+// counts is the hits of a window and of the one before.
+type counts struct{ current, previous int64 }
+
+// diffsOf returns the differences that change a place's counters by n: of each
+// window the hits, then what is given back.
+func (b *bound) diffsOf(p *place, n counts) [4]Diff {
+	names := b.newEntry(p)
+	length := time.Duration(names.window) * time.Microsecond
+	current, previous := micros(p.start), micros(p.start-names.window)
+	return [4]Diff{
+		{names.name(false), length, current, max(0, n.current)},
+		{names.name(true), length, current, min(0, n.current)},
+		{names.name(false), length, previous, max(0, n.previous)},
+		{names.name(true), length, previous, min(0, n.previous)},
+	}
+}
+
+// push changes the counters of each place and returns what they then are.
+func (b *bound) push(ctx context.Context, places []place, now int64, change func(i int) counts) ([]counts, error) {
+	if b.closed.Load() {
+		return nil, b.errClosed()
+	}
 	// A charge is not lost because the client has hung up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timeout)
 	defer cancel()
 	batch := Batch{Namespace: b.config.Namespace, Node: b.node, At: micros(now)}
 	for i := range places {
-		p := &places[i]
-		name, window := b.stored(p), p.limit.meter.Window()
-		current, previous := diffs(p)
-		length := time.Duration(window) * time.Microsecond
-		batch.Diffs = append(batch.Diffs,
-			Diff{name, length, micros(p.start), current},
-			Diff{name, length, micros(p.start - window), previous})
+		diffs := b.diffsOf(&places[i], change(i))
+		batch.Diffs = append(batch.Diffs, diffs[:]...)
 	}
 	totals, err := b.backend.PushDiffs(ctx, batch)
 	if err == nil && len(totals) != len(batch.Diffs) {
-		err = fmt.Errorf("the backend gave %d totals for %d differences", len(totals), len(batch.Diffs))
+		err = fmt.Errorf("the backend returned %d totals for %d differences", len(totals), len(batch.Diffs))
 	}
 	if err != nil {
 		b.stats.failed.Add(1)
 		return nil, fmt.Errorf("synced: %w", err)
 	}
 	b.stats.exchanges.Add(1)
-	return totals, nil
+	all := make([]counts, len(places))
+	for i := range all {
+		t := totals[4*i : 4*i+4]
+		all[i] = counts{t[0] + t[1], t[2] + t[3]}
+	}
+	return all, nil
 }
+
+func none(int) counts { return counts{} }
 
 func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	places := b.through(batch.Items, now)
-	charged := !batch.Peek
 	batch.Allowed = true
 	for i := range places { // what costs more than the whole quota need not be asked for
 		p := &places[i]
@@ -65,20 +85,20 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 		p.item.Results[p.index] = r
 		batch.Allowed = batch.Allowed && r.Allowed
 	}
-	charged = charged && batch.Allowed
-	own := func(p *place) int64 {
+	charged := batch.Allowed && !batch.Peek
+	own := func(i int) int64 {
 		if !charged {
 			return 0
 		}
-		return p.item.Cost
+		return places[i].item.Cost
 	}
-	totals, err := b.push(ctx, places, now, func(p *place) (int64, int64) { return own(p), 0 })
+	found, err := b.push(ctx, places, now, func(i int) counts { return counts{own(i), 0} })
 	if err != nil {
 		return err
 	}
 	for i := range places {
 		p := &places[i]
-		r := p.limit.meter.Judge(now, totals[2*i]-own(p), totals[2*i+1], p.item.Cost)
+		r := p.limit.meter.Judge(now, found[i].current-own(i), found[i].previous, p.item.Cost)
 		p.item.Results[p.index] = r
 		batch.Allowed = batch.Allowed && r.Allowed
 	}
@@ -86,12 +106,12 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 		return nil
 	}
 	if !batch.Allowed {
-		_, err := b.push(ctx, places, now, func(p *place) (int64, int64) { return -own(p), 0 })
+		_, err := b.push(ctx, places, now, func(i int) counts { return counts{-own(i), 0} })
 		return err
 	}
 	for i := range places {
 		p := &places[i]
-		p.item.Results[p.index] = p.limit.meter.Judge(now, totals[2*i], totals[2*i+1], 0)
+		p.item.Results[p.index] = p.limit.meter.Judge(now, found[i].current, found[i].previous, 0)
 	}
 	return nil
 }
@@ -99,20 +119,19 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 func (b *bound) refundThrough(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	places := b.through(batch.Items, now)
-	totals, err := b.push(ctx, places, now, func(*place) (int64, int64) { return 0, 0 })
+	found, err := b.push(ctx, places, now, none)
 	if err != nil {
 		return err
 	}
-	i := 0
-	_, err = b.push(ctx, places, now, func(p *place) (int64, int64) {
-		i += 2
+	_, err = b.push(ctx, places, now, func(i int) counts {
+		p := &places[i]
 		switch p.limit.meter.Start(p.item.At) {
 		case p.start:
-			return -min(p.item.Cost, max(0, totals[i-2])), 0
+			return counts{-min(p.item.Cost, max(0, found[i].current)), 0}
 		case p.start - p.limit.meter.Window():
-			return 0, -min(p.item.Cost, max(0, totals[i-1]))
+			return counts{0, -min(p.item.Cost, max(0, found[i].previous))}
 		}
-		return 0, 0
+		return counts{}
 	})
 	return err
 }
@@ -120,14 +139,30 @@ func (b *bound) refundThrough(ctx context.Context, batch *core.Batch) error {
 func (b *bound) resetThrough(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	places := b.through(batch.Items, now)
-	totals, err := b.push(ctx, places, now, func(*place) (int64, int64) { return 0, 0 })
+	found, err := b.push(ctx, places, now, none)
 	if err != nil {
 		return err
 	}
-	i := 0
-	_, err = b.push(ctx, places, now, func(*place) (int64, int64) {
-		i += 2
-		return -totals[i-2], -totals[i-1]
+	_, err = b.push(ctx, places, now, func(i int) counts {
+		return counts{-max(0, found[i].current), -max(0, found[i].previous)}
 	})
 	return err
+}
+
+// rateThrough asks for one counter after the other. The refunds come first: a
+// refund in between makes the rate too high, never too low.
+func (b *bound) rateThrough(ctx context.Context, p *place, now, diff int64) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	defer cancel()
+	var found [4]int64
+	diffs := b.diffsOf(p, counts{})
+	for _, i := range [4]int{1, 0, 3, 2} {
+		d := &diffs[i]
+		n, err := b.backend.Window(ctx, b.config.Namespace, d.Key, d.Start, d.Window)
+		if err != nil {
+			return 0, fmt.Errorf("synced: %w", err)
+		}
+		found[i] = n
+	}
+	return rate(p, now, found[0]+found[1]+diff, found[2]+found[3]), nil
 }

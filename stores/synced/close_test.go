@@ -1,0 +1,163 @@
+package synced_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+// manyKeys counts i hits of the i-th key.
+func manyKeys(t *testing.T, l *core.Limiter, keys int) (hits int64) {
+	t.Helper()
+	for i := 1; i <= keys; i++ {
+		if _, err := l.Take(context.Background(), int64(i), core.Hit{Rule: "r", Key: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+		hits += int64(i)
+	}
+	return hits
+}
+
+// Close says before it begins what it can write in its time, writes the largest
+// differences first, and says afterwards what it could not write.
+func TestCloseInTooLittleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Hour, BatchSize: 100, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		l := newLimiter(t, s, aligned(1_000_000, day))
+		b.set(func(b *shared) { b.latency = 100 * time.Millisecond })
+		for i := range 200 { // the speed is measured
+			take(t, l, fmt.Sprint("early", i))
+		}
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := b.total()
+		const keys = 5000
+		hits := manyKeys(t, l, keys)
+		ctx, cancel := context.WithTimeout(t.Context(), 1050*time.Millisecond)
+		defer cancel()
+		err := s.Close(ctx)
+		written := int64(0)
+		for i := range int64(1000) {
+			written += keys - i
+		}
+		if got := b.total() - before; got != written {
+			t.Errorf("%d hits were written, want %d: those of the 1,000 largest counters", got, written)
+		}
+		if want := fmt.Sprintf("%d hits could not be pushed, of 4000 counters", hits-written); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if got := s.Stats().Lost; got != uint64(hits-written) {
+			t.Errorf("Lost: %d, want %d", got, hits-written)
+		}
+		if text := log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, fmt.Sprintf("counters=5000 hits=%d can_write=1050 time=1.05s", hits)) {
+			t.Errorf("the log:\n%s", text)
+		}
+	})
+}
+
+// What was on its way in an exchange that failed is written by Close, once,
+// together with what has changed since; an answer that is lost in Close too.
+func TestCloseAfterAFailure(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("the answer of the last exchange was lost: ", lost), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newShared()
+				s := newStore(t, b, synced.Config{Interval: time.Second, BatchSize: 100, Log: quiet})
+				l := newLimiter(t, s, aligned(1_000_000, day))
+				hits := manyKeys(t, l, 1000)
+				b.set(func(b *shared) {
+					if lost {
+						b.lose = 1
+					} else {
+						b.down = true
+					}
+				})
+				if err := s.Sync(t.Context()); err == nil {
+					t.Fatal("no error")
+				}
+				d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "500"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = l.Refund(t.Context(), d)
+				hits += manyKeys(t, l, 600)
+				b.set(func(b *shared) { b.down, b.lose = false, 2 })
+				if err := s.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+				if got := b.total(); got != hits {
+					t.Errorf("the backend has %d hits, want %d", got, hits)
+				}
+			})
+		})
+	}
+}
+
+// A backend that does not answer holds Close up for a few tries, not for ever.
+func TestCloseWithoutTheBackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Hour, Timeout: 100 * time.Millisecond, Log: quiet})
+		l := newLimiter(t, s, aligned(1_000_000, day))
+		manyKeys(t, l, 10)
+		b.set(func(b *shared) { b.latency = time.Hour })
+		began := time.Now()
+		err := s.Close(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "55 hits could not be pushed, of 10 counters") {
+			t.Errorf("%v", err)
+		}
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// No charge that Take has admitted is missing after Close, however they meet.
+func TestTakesDuringClose(t *testing.T) {
+	for range 20 {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
+		l := newLimiter(t, s, aligned(1_000_000, day))
+		start, admitted := make(chan struct{}), make(chan int64)
+		for g := range 4 {
+			go func() {
+				<-start
+				n := int64(0)
+				for i := 0; ; i++ {
+					if _, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: fmt.Sprint(g, i%100)}); err != nil {
+						break
+					}
+					n++
+				}
+				admitted <- n
+			}()
+		}
+		close(start)
+		for s.Stats().Keys < 50 {
+			runtime.Gosched()
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		n := int64(0)
+		for range 4 {
+			n += <-admitted
+		}
+		if got := b.total(); got != n {
+			t.Fatalf("the backend has %d hits, %d were admitted", got, n)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package synced
+
+import "time"
+
+// collect freezes the differences of all entries that are marked, in chunks.
+func (s *Store) collect() {
+	now := s.now()
+	for i := range s.table.shards {
+		sh := &s.table.shards[i]
+		sh.mu.Lock()
+		again := sh.dirty[:0]
+		for _, id := range sh.dirty {
+			e := sh.entries[id]
+			if e == nil {
+				continue
+			}
+			if e.rounds--; e.rounds > 0 {
+				again = append(again, id)
+			} else {
+				e.dirty = false
+			}
+			if now >= e.start+3*e.window {
+				continue // means nothing any more
+			}
+			s.freeze(id, e, e.start, now)
+			// Hits of the window before that others push late still count.
+			if e.previous.unsent() > 0 || e.fresh || now-e.start <= 4*s.config.Interval.Microseconds() {
+				s.freeze(id, e, e.start-e.window, now)
+			}
+			e.fresh = false
+		}
+		sh.dirty = again
+		sh.mu.Unlock()
+	}
+}
+
+// collectLow freezes the counters of which the backend has lost a part.
+func (s *Store) collectLow(low []item) {
+	now := s.now()
+	for _, it := range low {
+		sh := &s.table.shards[it.id.shard()]
+		sh.mu.Lock()
+		if slot := it.entry.at(it.start); sh.entries[it.id] == it.entry && slot != nil {
+			t := &slot.added
+			if it.back {
+				t = slot.given()
+			}
+			if t.loss != nil && t.loss.heal > 0 {
+				s.room(1, now)
+				s.add(it, t, t.loss.heal)
+				t.loss.heal = 0
+			}
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// freeze adds both counters of a window to the pending differences. The entry's
+// shard is locked.
+func (s *Store) freeze(id ident, e *entry, start, now int64) {
+	slot := e.at(start)
+	s.room(2, now)
+	s.add(item{id: id, entry: e, start: start}, &slot.added, 0)
+	s.room(1, now)
+	back := slot.back
+	if back == nil {
+		back = new(tally) // others may have given hits back
+	}
+	s.add(item{id: id, entry: e, start: start, back: true}, back, 0)
+}
+
+// room begins a new chunk if the last one has no room for n differences more:
+// the two counters of a window are to be read together.
+func (s *Store) room(n int, now int64) {
+	x := &s.exchange
+	last := len(x.pending) - 1
+	if last >= 0 && x.pending[last].tries == 0 && len(x.pending[last].items)+min(n, s.config.BatchSize) <= s.config.BatchSize {
+		return
+	}
+	x.sequence++
+	x.pending = append(x.pending, chunk{Batch: Batch{Namespace: s.config.Namespace, Node: s.node, Sequence: x.sequence, At: micros(now)}})
+}
+
+// add adds the differences of a counter to the last chunk, and heal hits that
+// the backend has lost.
+func (s *Store) add(it item, t *tally, heal int64) {
+	c := &s.exchange.pending[len(s.exchange.pending)-1]
+	it.heal = heal
+	wire := t.freeze() + heal
+	if it.back {
+		wire = -wire
+	}
+	e := it.entry
+	c.Diffs = append(c.Diffs, Diff{e.name(it.back), time.Duration(e.window) * time.Microsecond, micros(it.start), wire})
+	c.items = append(c.items, it)
+}
