@@ -42,14 +42,31 @@
 //
 // # Which requests
 //
-// A policy is for the requests that all of its match says yes to. GET among the
-// methods means HEAD too. Paths are compared after letter case, doubled slashes,
-// dots and a slash at the end have been taken out, and one with escaped slashes
-// both ways, as some routers take them for a part of a segment: so that no
-// spelling of a path gets around a policy. * or {id} or :id is one part of it, **
-// at the end any number. The address lists take part: of all prefixes that have
-// the client's address in them the longest decides; allow keeps the policy off
-// the request, deny refuses it with 403.
+// A policy is for a request if every part of its match is. GET among the
+// methods includes HEAD. The longest prefix that contains the client's address
+// decides among the address lists: allow exempts the request from the policy,
+// deny refuses it with 403.
+//
+// In a path, * or {id} or :id matches one segment, and ** at the end matches any
+// number of segments. Letter case is ignored. No spelling of a path gets around a
+// policy: routers read odd paths differently, so the policy is for the request
+// if its pattern matches any reading. Empty segments and "." are tried both as
+// segments and left out; escapes are undone, once or several times; an escaped
+// slash is tried both as a slash and as a part of its segment. A path with a ".."
+// segment, escaped or not, matches every pattern. If the router has matched a
+// route before it runs the middleware (Gin, Echo's Use, one route of any router),
+// the route is compared too. This holds for http.ServeMux, chi, Gin, Echo and
+// Fiber in all their modes for paths, with three exceptions, in which a plain
+// path reaches a handler that its route does not show:
+//
+//   - Echo: a parameter at the end of a route matches slashes, so /items/7/x
+//     reaches /items/:id. Mount the policies with Use, not with Pre or around
+//     Echo, or write /items/**.
+//   - Fiber: app.Use("/api", h) gives h every path that begins so, /apix too, and
+//   - and + in the middle of a route match slashes. Write /**, or the part
+//     before the wildcard and /**.
+//   - A router behind a gateway or http.StripPrefix that rewrites paths: patterns
+//     are compared with the path that reaches the policies.
 //
 // # Expressions
 //

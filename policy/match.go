@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"net/netip"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,16 +16,6 @@ type match struct {
 	paths   []pattern // none: all
 	when    *expression
 }
-
-// pattern is a pattern of paths, cut at the slashes, in lower case. A segment
-// "" stands for any one; rest says that any number of others may follow.
-type pattern struct {
-	text     string
-	segments []string
-	rest     bool
-}
-
-const maxPatterns = 1000
 
 func (r *reader) match(v value, f *fileSpec, m *match) {
 	r.mapping(v, "a mapping with methods, paths and when",
@@ -68,51 +57,6 @@ func (r *reader) methods(v value) []string {
 	return methods
 }
 
-// parsePattern reads a pattern: /users/*, /users/{id}, /users/:id and /files/**.
-func parsePattern(text string) (p pattern, problem string) {
-	if !strings.HasPrefix(text, "/") {
-		return p, "does not begin with a slash"
-	}
-	p.text = text
-	for _, segment := range splitPath(text) {
-		switch {
-		case p.rest:
-			return p, "** stands at the end only"
-		case segment == "**":
-			p.rest = true
-		case segment == "*", strings.HasPrefix(segment, ":") && len(segment) > 1, strings.HasPrefix(segment, "{") && strings.HasSuffix(segment, "}"):
-			p.segments = append(p.segments, "")
-		case strings.ContainsAny(segment, "*{}?#"):
-			return p, fmt.Sprintf("%q: * stands for a whole part of the path", segment)
-		default:
-			p.segments = append(p.segments, segment)
-		}
-	}
-	return p, ""
-}
-
-// splitPath cuts a path at its slashes, after what differs between routers has
-// been taken out: letter case, doubled slashes, dots, and a slash at the end.
-func splitPath(text string) []string {
-	text = strings.Trim(path.Clean("/"+strings.ToLower(text)), "/")
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, "/")
-}
-
-func (p *pattern) matches(segments []string) bool {
-	if len(segments) < len(p.segments) || len(segments) > len(p.segments) && !p.rest {
-		return false
-	}
-	for i, s := range p.segments {
-		if s != "" && s != segments[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // verdict is whether a policy is for a request, or why not.
 type verdict uint8
 
@@ -135,12 +79,8 @@ func (m *match) of(r core.Request) verdict {
 	if len(m.methods) == 0 && !(core.DefaultHooks{}).ShouldLimit(r) {
 		return preflight
 	}
-	if len(m.paths) > 0 {
-		if !m.hasPath(segmentsOf(r)) {
-			if written := writtenSegmentsOf(r); written == nil || !m.hasPath(written) {
-				return otherPath
-			}
-		}
+	if len(m.paths) > 0 && !m.hasPath(r) {
+		return otherPath
 	}
 	if m.when != nil {
 		if holds, err := m.when.holds(r); err == nil && !holds {
@@ -150,8 +90,23 @@ func (m *match) of(r core.Request) verdict {
 	return matches
 }
 
-func (m *match) hasPath(segments []string) bool {
-	return slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(segments) })
+// hasPath says whether one of the patterns is for the request, by its path or by
+// the route that the router has given it to.
+func (m *match) hasPath(r core.Request) bool {
+	all := pathsOf(r)
+	for i := range m.paths {
+		if m.paths[i].matches(all) {
+			return true
+		}
+	}
+	if route := r.Route(); route != "" {
+		for i := range m.paths {
+			if m.paths[i].covers(route) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // why puts a verdict into words.

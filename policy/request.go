@@ -2,8 +2,6 @@ package policy
 
 import (
 	"net/netip"
-	"net/url"
-	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -17,10 +15,10 @@ type request struct {
 }
 
 type memo struct {
-	matched  *policySpec // whose match is known to hold
-	segments []string    // of the path; nil: not known
-	from     *sources    // of the address; nil: not known
-	addr     netip.Addr
+	matched *policySpec // whose match is known to hold
+	paths   *paths      // nil: not known
+	from    *sources    // of the address; nil: not known
+	addr    netip.Addr
 }
 
 type memoKey struct{}
@@ -56,40 +54,4 @@ func (s *sources) addressOf(r core.Request) netip.Addr {
 		m.from, m.addr = s, a
 	}
 	return a
-}
-
-// segmentsOf returns the parts of a request's path.
-func segmentsOf(r core.Request) []string {
-	m := remembered(r)
-	if m == nil {
-		return splitPath(r.Path())
-	}
-	if m.segments == nil {
-		m.segments = append(splitPath(r.Path()), "")
-	}
-	return m.segments[:len(m.segments)-1]
-}
-
-// writtenSegmentsOf returns the parts of a request's path for a router that
-// takes an escaped slash for a part of a segment; none where that makes no
-// difference.
-func writtenSegmentsOf(r core.Request) []string {
-	text := r.EscapedPath()
-	if !strings.Contains(text, "%2f") && !strings.Contains(text, "%2F") {
-		return nil
-	}
-	var segments []string
-	for s := range strings.SplitSeq(text, "/") {
-		if plain, err := url.PathUnescape(s); err == nil {
-			s = plain
-		}
-		switch {
-		case s == "", s == ".":
-		case s != "..":
-			segments = append(segments, strings.ToLower(s))
-		case len(segments) > 0:
-			segments = segments[:len(segments)-1]
-		}
-	}
-	return segments
 }

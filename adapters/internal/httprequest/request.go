@@ -39,6 +39,9 @@ func (r Request) EscapedPath() string {
 	if r.HTTP.URL == nil {
 		return ""
 	}
+	if r.HTTP.URL.RawPath != "" { // url.URL.EscapedPath would correct it, and routers do not
+		return r.HTTP.URL.RawPath
+	}
 	return r.HTTP.URL.EscapedPath()
 }
 

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// routed is a request that a router has given to a route.
+type routed struct {
+	core.Request
+	route string
+}
+
+func (r routed) Route() string { return r.route }
+
+func TestReadingsOfAPath(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"/items/*", []string{"/items/7", "/items/7/", "/ITEMS/7", "/items//", "/items//7", "/items/.", "/items/./7", "/items/%2e", "/items/7%2f8", "/items/7%252f8", "/items%2f7", "/%69tems/7", "/%2569tems/7", "/x/../y", "/items/a+b", "/items/a\\b"},
+			[]string{"/items", "/items/", "/item/7", "/items/7/8", "/items/7//8", "/itemz/7%2f8", "/items/7/8%20", "/other/a%2fb"}},
+		{"/a/*/b", []string{"/a/1/b", "/a//b", "/a//1/b", "/a/./b", "/a/%2f/b", "/a/x%2fy/b", "/a/x/./b/", "/a%2fx%2fb"}, []string{"/a/b", "/a/1/2/b", "/a/1//c", "/a/1/b%2fc"}},
+		{"/api/**", []string{"/api", "/api/", "/api//", "/api/x/y", "//api/x", "/api%2fx"}, []string{"/", "/apix", "/ap/i", "//ap"}},
+		{"/", []string{"/", "//", "/.", "", "/%2e"}, []string{"/x", "*"}},
+		{"/**", []string{"/", "/x/y", "//", "*"}, nil},
+		{"/my file", []string{"/my%20file", "/my+file", "/My%2520file"}, []string{"/myfile"}},
+		{"/a%2fb", []string{"/a%2Fb", "/a%252fb", "/%61%2fb"}, []string{"/ab", "/a/b/c"}},
+		{"/x", []string{"/%25" + strings.Repeat("25", 20) + "41", "/" + strings.Repeat("./", 300) + "y", "/" + strings.Repeat("%2f", 20) + "y", "/y/%2e%2e%2fz"}, []string{"/" + strings.Repeat("y/", 300)}},
+	} {
+		p, problem := parsePattern(c.pattern)
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		m := match{paths: []pattern{p}}
+		for want, targets := range map[bool][]string{true: c.yes, false: c.no} {
+			for _, target := range targets {
+				r := httptest.NewRequest(http.MethodGet, "/", nil)
+				if target == "" { // of http://h, which is no request line
+					r.URL.Path = ""
+				} else if u, err := url.ParseRequestURI(target); err != nil {
+					t.Fatal(err)
+				} else {
+					r.URL = u
+				}
+				asRequest(t, r, func(r core.Request) {
+					if got := m.hasPath(r); got != want {
+						t.Errorf("%s: %s matches: %t, want %t", c.pattern, target, got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestARouteThatAPatternCovers(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"/items/*", []string{"/items/:id", "GET /items/{id}", "GET example.com/Items/{id}", "/items/{id:[0-9]*}", "/items/{x}/{$}"}, []string{"", "/", "/items/7", "/items/*", "/items/{rest...}", "/items/:id/x", "/items/:id?", "/items/{id}/", "/:a", "/x/:id", "*"}},
+		{"/items/**", []string{"/items/:id", "/items/*", "/items/*rest", "/items/{rest...}", "/items/{id}/", "/items/:id?", "/items/+", "/items/:id/x"}, []string{"/*", "/:any", "/{x...}"}},
+		{"/items/7", nil, []string{"/items/:id", "/items/7"}},
+		{"/a/*/b", []string{"/a/:x/b", "/a/:x/:y/../b"}[:1], []string{"/a/:x", "/a/:x/c", "/a/:x/b/c", "/a/*/b"}},
+	} {
+		p, problem := parsePattern(c.pattern)
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		for want, routes := range map[bool][]string{true: c.yes, false: c.no} {
+			for _, route := range routes {
+				if got := p.covers(route); got != want {
+					t.Errorf("%s covers %s: %t, want %t", c.pattern, route, got, want)
+				}
+			}
+		}
+	}
+	// A request is for a policy by its route alone.
+	p, _ := parsePattern("/items/*")
+	m := match{paths: []pattern{p}}
+	asRequest(t, httptest.NewRequest(http.MethodGet, "/items/7/x", nil), func(r core.Request) {
+		if m.hasPath(r) || !m.hasPath(routed{r, "/items/:id"}) {
+			t.Error("the route is not compared")
+		}
+	})
+}
+
+// What a request's path costs is bounded by its length, whatever is in it.
+func TestPathsThatWouldTakeMuch(t *testing.T) {
+	p, _ := parsePattern("/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/x")
+	for _, text := range []string{strings.Repeat("/", 1<<20), strings.Repeat("%25", 1<<18), strings.Repeat("%2f", 1<<18), strings.Repeat("a%2f/", 1<<18), strings.Repeat("/a", 1<<19)} {
+		var all paths
+		all.forms[0] = all.read(text, nil)
+		if n := len(all.forms[0].segments); !all.every && all.forms[0].odd && n > maxOddSegments {
+			t.Errorf("%.20q: %d segments are compared", text, n)
+		}
+		p.matches(&all)
+	}
+}
