@@ -54,6 +54,10 @@ type Config struct {
 	// Store holds the counters. nil: a Memory of the limiter's own, with the
 	// default MemoryConfig.
 	Store Store
+	// DenyUnreadable demands of the Store that a stored value which cannot be
+	// read denies its key, whatever the store's own option is: see [Unreadable].
+	// A limiter that guards secrets wants it.
+	DenyUnreadable bool
 	// Hooks change what the limiter does. nil: DefaultHooks.
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
@@ -83,7 +87,7 @@ func (c Config) compile() (*snapshot, error) {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
-	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, log: c.Log, rehearsal: c.Rehearsal}
+	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, log: c.Log, rehearsal: c.Rehearsal, denyUnreadable: c.DenyUnreadable}
 	if c.Store != nil {
 		if err := CheckStore(c.Store); err != nil {
 			errs = append(errs, err)

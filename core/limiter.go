@@ -34,6 +34,8 @@ type snapshot struct {
 	policy    string       // the RateLimit-Policy field of all limits
 	rehearsal bool
 	settles   bool // a rule wants to know the outcome
+
+	denyUnreadable bool
 }
 
 var _ Checker = (*Limiter)(nil)
@@ -77,7 +79,7 @@ func Must[T any](v T, err error) T {
 func (s *snapshot) storeRules() []StoreRule {
 	rules := make([]StoreRule, len(s.rules))
 	for i, r := range s.rules {
-		rules[i] = StoreRule{Name: r.Name, Limits: r.Limits}
+		rules[i] = StoreRule{Name: r.Name, Limits: r.Limits, DenyUnreadable: s.denyUnreadable}
 	}
 	return rules
 }

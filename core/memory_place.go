@@ -62,6 +62,7 @@ func (p *place) judge(item *Item, now int64) bool {
 		m := &p.layout.meters[i]
 		w := p.state(i)
 		m.advance(w, now)
+		item.At = max(item.At, m.at(w, now))
 		ok := m.admits(w, now, item.Cost)
 		item.Results[i].Allowed = ok
 		allowed = allowed && ok

@@ -21,7 +21,7 @@ type meter struct {
 	window    int64
 	precision int64
 	buckets   int64 // full buckets in a window, n
-	narrow    bool  // window × capacity fits in 62 bits
+	narrow    bool  // twice window × capacity, and window × quota, fit in 62 bits
 	lockout   *lockoutMeter
 }
 
@@ -58,7 +58,7 @@ func newMeter(l Limit) meter {
 	if m.algorithm == lockoutWindow {
 		m.lockout = newLockoutMeter(l.Lockout)
 	}
-	m.narrow = m.capacity == 0 || m.window <= (1<<62)/m.capacity
+	m.narrow = m.capacity == 0 || m.window <= (1<<61)/max(m.capacity, m.quota)
 	return m
 }
 
@@ -75,9 +75,13 @@ func (m *meter) grows() bool {
 	return m.algorithm == BucketedWindow || m.algorithm == SlidingLog
 }
 
-// advance brings the state to time now: what has left the window is dropped,
-// and what a clock that was set back has left in the future is moved to where
-// it locks nobody out for longer than the limit itself can.
+// advance brings the state to time now: hits that have left the window are
+// dropped. Processes whose clocks differ share a state, so that its time may be
+// ahead of now. Less than one window ahead it is believed: the decision is made
+// at the stored time (see at), and waits are counted from now. One window ahead
+// or more (see far) only a step of the clock explains it: the time is then
+// moved back to now, so that no step denies a key for longer than the limit
+// itself can.
 func (m *meter) advance(w []uint64, now int64) {
 	switch m.algorithm {
 	case SlidingWindow:
@@ -95,25 +99,40 @@ func (m *meter) advance(w []uint64, now int64) {
 	}
 }
 
-// ahead says that the clock has been set back since the state was written, so
-// far that advance would have to mend it.
-func (m *meter) ahead(w []uint64, now int64) bool {
+// far reports whether the state's time is so far ahead of now that advance
+// moves it back.
+func (m *meter) far(w []uint64, now int64) bool {
 	switch m.algorithm {
-	case SlidingWindow, FixedWindow:
-		return loadCell(w).t > now
 	case TokenBucket:
 		c := loadCell(w)
-		return m.quota > 0 && c.t > now && wideMul(m.window, m.capacity).less(wideMul(c.t-now, int64(c.b)))
-	case BucketedWindow:
-		return len(w) > 0 && int64(w[bucketsNewest]) > floorDiv(now, m.precision)
-	case SlidingLog:
-		n := logLen(w)
-		return n > 0 && int64(*logHit(w, n-1)) > now
+		return m.quota > 0 && c.t > now && c.far(m, now)
 	case lockoutWindow:
-		return loadLockout(w).early(m, now)
+		return loadLockout(w).far(m, now)
 	default:
-		return false
+		return m.at(w, now)-now >= m.window
 	}
+}
+
+// at returns the time at which a decision is made at now: the state's own time
+// if that is later, so that the time of a key never moves back. The state of a
+// token bucket has no time of its own: what a later clock has charged is a
+// larger debt.
+func (m *meter) at(w []uint64, now int64) int64 {
+	switch m.algorithm {
+	case SlidingWindow, FixedWindow:
+		return max(now, loadCell(w).t)
+	case BucketedWindow:
+		if bucketsTotal(w) > 0 {
+			return max(now, int64(w[bucketsNewest])*m.precision)
+		}
+	case SlidingLog:
+		if n := logLen(w); n > 0 {
+			return max(now, int64(*logHit(w, n-1)))
+		}
+	case lockoutWindow:
+		return max(now, loadLockout(w).start)
+	}
+	return now
 }
 
 // admits says whether the limit lets cost hits through now.
@@ -159,7 +178,7 @@ func (m *meter) charge(w []uint64, now, cost int64) {
 	case BucketedWindow:
 		m.chargeBuckets(w, now, cost)
 	case SlidingLog:
-		chargeLog(w, now, cost)
+		m.chargeLog(w, now, cost)
 	case lockoutWindow:
 		loadLockout(w).charge(m, now, cost).store(w)
 	}

@@ -44,11 +44,12 @@ func (m *meter) advanceBuckets(w []uint64, now int64) {
 		return
 	}
 	newest, k := int64(w[bucketsNewest]), floorDiv(now, m.precision)
-	if k != newest {
-		// Where the clock was set back, k < newest, the buckets keep their
-		// distances, and the newest becomes the running one.
-		w[bucketsNewest] = uint64(k)
+	if k < newest && bucketsTotal(w) > 0 && newest*m.precision-now < m.window {
+		return // the newest bucket is the running one
 	}
+	// If the newest is further ahead, the buckets keep their distances, and the
+	// newest becomes the bucket of now.
+	w[bucketsNewest] = uint64(k)
 	for steps := min(k-newest, m.buckets+1); steps > 0; steps-- {
 		place := uint64(uint32(w[bucketsPlace])) + 1
 		if place > uint64(m.buckets) {

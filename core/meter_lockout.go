@@ -77,15 +77,19 @@ func (c lockoutCell) left(m *meter, now int64) uint32 {
 	return c.strikes - uint32(min(int64(c.strikes), (now-c.until)/m.lockout.decay))
 }
 
-// early says that the state is further ahead than it can have been made.
-func (c lockoutCell) early(m *meter, now int64) bool {
-	return c.start > now || c.until-now > m.lockout.wait(max(c.strikes, 1)-1)
+// last returns the length of the last wait.
+func (c lockoutCell) last(m *meter) int64 { return m.lockout.wait(max(c.strikes, 1) - 1) }
+
+// far reports whether the window, or the last wait, began a window or more
+// ahead of now.
+func (c lockoutCell) far(m *meter, now int64) bool {
+	return c.start-now >= m.window || c.until-now >= c.last(m)+m.window
 }
 
 func (c lockoutCell) roll(m *meter, now int64) lockoutCell {
-	if c.early(m, now) { // the clock was set back
+	if c.far(m, now) { // only a step of the clock explains it
 		c.start = min(c.start, now)
-		c.until = min(c.until, now+m.lockout.wait(max(c.strikes, 1)-1))
+		c.until = min(c.until, now+c.last(m))
 	}
 	if c.locked(now) {
 		return c
@@ -108,6 +112,7 @@ func (c lockoutCell) used(m *meter, now int64) int64 {
 
 // charge counts hits; those that use the quota up begin a wait.
 func (c lockoutCell) charge(m *meter, now, cost int64) lockoutCell {
+	now = max(now, c.start)
 	if c.start == 0 && c.count == 0 {
 		c.start = now
 	}

@@ -28,10 +28,12 @@ func logHit(w []uint64, i int64) *uint64 {
 
 func (m *meter) advanceLog(w []uint64, now int64) {
 	n := logLen(w)
-	// A clock that was set back has left hits in the future.
-	for i := n - 1; i >= 0 && int64(*logHit(w, i)) > now; i-- {
-		*logHit(w, i) = uint64(now)
+	if m.far(w, now) {
+		for i := n - 1; i >= 0 && int64(*logHit(w, i)) > now; i-- {
+			*logHit(w, i) = uint64(now)
+		}
 	}
+	now = m.at(w, now)
 	for n > 0 && int64(*logHit(w, 0)) <= now-m.window {
 		n--
 		head := logHead(w) + 1
@@ -42,8 +44,9 @@ func (m *meter) advanceLog(w []uint64, now int64) {
 	}
 }
 
-func chargeLog(w []uint64, now, cost int64) {
+func (m *meter) chargeLog(w []uint64, now, cost int64) {
 	n := logLen(w)
+	now = m.at(w, now) // the log stays in order
 	for i := range cost {
 		*logHit(w, n+i) = uint64(now)
 	}

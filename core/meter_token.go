@@ -10,74 +10,81 @@ package core
 // so that all is counted in units of 1/quota microseconds: the debt
 // D = (TAT − t)·quota, of which a hit costs window, and which a microsecond
 // pays off by quota. Nothing is rounded.
+//
+// The quota is the stored one, b: a debt is paid off at the quota of the limit
+// that charged last. D counts hits × window under any quota, so that programs
+// whose quotas differ agree on how many hits are owed.
 
 // debt returns D at now; the cell has been rolled to now.
-func (c cell) debt(m *meter, now int64) wide {
+func (c cell) debt(now int64) wide {
 	if c == (cell{}) {
 		return wide{}
 	}
-	return wideMul(c.t-now, m.quota).add(wide{0, uint64(c.a)})
+	return wideMul(c.t-now, int64(c.b)).add(wide{0, uint64(c.a)})
 }
 
-// debtor returns the cell that owes d at now.
-func debtor(m *meter, now int64, d wide) cell {
+// debtor returns the cell that owes d at now, paid off at this quota.
+func debtor(quota, now int64, d wide) cell {
 	if d.zero() {
 		return cell{}
 	}
-	q, r := d.div(m.quota)
-	return cell{t: now + q, a: uint32(r), b: uint32(m.quota)}
+	q, r := d.div(quota)
+	return cell{t: now + q, a: uint32(r), b: uint32(quota)}
+}
+
+// far reports whether the charge that made the debt was a window or more ahead
+// of now: the debt is the whole burst, and what a window pays off, or more.
+func (c cell) far(m *meter, now int64) bool {
+	if m.narrow && int64(c.b) == m.quota && c.t-now < m.window*m.capacity/m.quota+m.window {
+		return false
+	}
+	return !c.debt(now).less(wideMul(m.window, m.capacity).add(wideMul(m.window, int64(c.b))))
 }
 
 func (c cell) rollBucket(m *meter, now int64) cell {
 	if c == (cell{}) || c.t < now || c.t == now && c.a == 0 || c.b == 0 {
 		return cell{}
 	}
-	if m.quota == 0 {
-		return c // counts nothing, and forgets nothing
-	}
-	if m.narrow && int64(c.b) == m.quota && c.t-now <= m.window*m.capacity/m.quota {
+	// A quota of 0 counts nothing, and forgets nothing.
+	if m.quota == 0 || !c.far(m, now) {
 		return c
 	}
-	// Either the quota has changed, and then the debt in hits stays: D counts
-	// hits × window under the old quota and the new one alike. Or the clock was
-	// set back: nobody owes more than the whole burst.
-	d := wideMul(c.t-now, int64(c.b)).add(wide{0, uint64(c.a)})
-	if most := wideMul(m.window, m.capacity); most.less(d) {
-		d = most
-	}
-	return debtor(m, now, d)
+	return debtor(int64(c.b), now, wideMul(m.window, m.capacity))
 }
 
 func (c cell) admitsBucket(m *meter, now, cost int64) bool {
-	if m.narrow {
-		if c == (cell{}) {
-			return true // cost ≤ capacity has been checked
-		}
+	if m.narrow && c == (cell{}) {
+		return true // cost ≤ capacity has been checked
+	}
+	if m.narrow && int64(c.b) == m.quota {
 		return (c.t-now)*m.quota+int64(c.a) <= m.window*(m.capacity-cost)
 	}
-	return !wideMul(m.window, m.capacity-cost).less(c.debt(m, now))
+	return !wideMul(m.window, m.capacity-cost).less(c.debt(now))
 }
 
 func (c cell) chargeBucket(m *meter, now, cost int64) cell {
-	if m.narrow {
+	if m.narrow && (int64(c.b) == m.quota || c == cell{}) {
 		d := m.window * cost
 		if c != (cell{}) {
 			d += (c.t-now)*m.quota + int64(c.a)
 		}
 		return cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}
 	}
-	return debtor(m, now, c.debt(m, now).add(wideMul(m.window, cost)))
+	return debtor(m.quota, now, c.debt(now).add(wideMul(m.window, cost)))
 }
 
 func (c cell) remainingBucket(m *meter, now int64) int64 {
 	if c == (cell{}) {
 		return m.capacity
 	}
-	return max(0, m.capacity-c.debt(m, now).divUp(m.window))
+	return max(0, m.capacity-c.debt(now).divUp(m.window))
 }
 
 func (c cell) waitBucket(m *meter, now, cost int64) int64 {
-	return c.debt(m, now).sub(wideMul(m.window, m.capacity-cost)).divUp(m.quota)
+	if c == (cell{}) {
+		return 0
+	}
+	return c.debt(now).sub(wideMul(m.window, m.capacity-cost)).divUp(int64(c.b))
 }
 
 // refundBucket pays back what is still owed of a charge: a debt is paid off in
@@ -85,12 +92,12 @@ func (c cell) waitBucket(m *meter, now, cost int64) int64 {
 // was to be full at at+reset, nothing is owed any more from then on.
 func (c cell) refundBucket(m *meter, now, at, reset, cost int64) cell {
 	owed := at + reset - now
-	if owed <= 0 || m.quota == 0 {
+	if owed <= 0 || m.quota == 0 || c == (cell{}) {
 		return c
 	}
-	back, most := wideMul(m.window, cost), wideMul(owed, m.quota)
+	back, most := wideMul(m.window, cost), wideMul(owed, int64(c.b))
 	if most.less(back) {
 		back = most
 	}
-	return debtor(m, now, c.debt(m, now).sub(back))
+	return debtor(int64(c.b), now, c.debt(now).sub(back))
 }

@@ -5,7 +5,7 @@ package core
 //
 //	FixedWindow    t: start of the window   a: its hits
 //	SlidingWindow  t: start of the window   a: its hits   b: the previous window's
-//	TokenBucket    t + a/b: when the bucket is full again; b: the quota at that time
+//	TokenBucket    t + a/b: when the bucket is full again; b: the quota that pays the debt off
 type cell struct {
 	t    int64
 	a, b uint32
@@ -25,7 +25,7 @@ func (c cell) rollFixed(m *meter, now int64) cell {
 	switch {
 	case c == cell{}, now >= c.t+m.window:
 		return cell{}
-	case c.t > now: // the clock was set back: the window cannot start later than now
+	case c.t-now >= m.window: // only a step of the clock explains it
 		c.t = m.anchor(now)
 	}
 	return c
@@ -35,7 +35,7 @@ func (c cell) rollSliding(m *meter, now int64) cell {
 	switch {
 	case c == cell{}, now >= c.t+2*m.window:
 		return cell{} // the next hit anchors a new window
-	case c.t > now:
+	case c.t-now >= m.window:
 		c.t = m.anchor(now)
 	}
 	return c
@@ -52,14 +52,15 @@ func (c cell) turned(m *meter, now int64) cell {
 }
 
 // estimate is the weighted count of a SlidingWindow,
-// floor((cur·W + prev·(W−e)) / W) with e = now − start: the formula of Kong's
-// and of the Python library limits' sliding window counters.
+// floor((cur·W + prev·(W−e)) / W) with e = now − start, 0 if the start is ahead
+// of now: the formula of Kong's and of the Python library limits' sliding
+// window counters.
 func (c cell) estimate(m *meter, now int64) int64 {
 	c = c.turned(m, now)
 	if c.b == 0 {
 		return int64(c.a)
 	}
-	return int64(c.a) + mulDiv(int64(c.b), m.window-(now-c.t), m.window)
+	return int64(c.a) + mulDiv(int64(c.b), m.window-max(0, now-c.t), m.window)
 }
 
 // count adds hits to the current window and opens one where there is none.

@@ -3,41 +3,99 @@ package core
 import (
 	"encoding/binary"
 	"math"
+	"time"
 )
 
-// A stored value is the state of all limits of one key, for stores that keep
-// bytes: a version, then for each limit its identity and its state, all as
-// variable-length integers (encoding/binary). What cannot be read is treated as
-// absent, as a whole: a value that somebody else wrote, or a part of one, is
-// not to be trusted with anybody's quota. So is a limit that the rule no longer
-// has.
-const stateVersion = 1
+// A stored value holds the states of the limits of one key of one rule, for
+// stores that keep bytes. Programs that share a store may have different limits
+// under one name: each writes its own states, and keeps those of the others as
+// they are until they expire.
+//
+//	value  = version record*
+//	record = length expiry kind body
+//
+// The version is one byte. The others are variable-length integers
+// (encoding/binary): the bytes that follow in the record, the time from which
+// the record means the same as none (signed microseconds since the Unix epoch),
+// and the kind, algorithm × 2 + 1 if windows are aligned. The body of a limit is
+// its window, its precision and its state.
+//
+// Every later version of this format must keep records of this shape if it
+// keeps the version: records of unknown kinds are kept like those of unknown
+// limits.
+const stateVersion = 2
 
-// encodeStates returns the stored value of the states.
-func encodeStates(ids []identity, meters []meter, states [][]uint64) []byte {
-	dst := []byte{stateVersion}
+// newestVersion is the last version byte that a later format may have. A value
+// with one of them is never replaced: it has the counters of a newer program.
+const newestVersion = 15
+
+// kindUsedUp is the kind of a record that denies the key until it expires. Its
+// body is the length of that time in microseconds. It takes the place of a value
+// that could not be read: see DenyUnreadable.
+const kindUsedUp = 126
+
+// What a value may hold of others. Of more, those that expire first are dropped.
+const (
+	maxForeign      = 32
+	maxForeignBytes = 256 << 10
+)
+
+// foreignSlack is how long a foreign record is kept after it has expired, for
+// the program that wrote it may have a clock that is late.
+const foreignSlack = time.Minute
+
+// readability is what has become of reading a value.
+type readability uint8
+
+const (
+	readable   readability = iota
+	unreadable             // it is not ours, or has been damaged
+	newer                  // it has been written by a later version
+)
+
+// stored is a value that has been read.
+type stored struct {
+	states  [][]uint64 // of the rule's limits, in order
+	foreign []foreignState
+	usedUp  int64 // the end of the time for which the key is denied, 0 for none
+	is      readability
+}
+
+// foreignState is a record that this rule has no limit for.
+type foreignState struct {
+	expiry int64
+	record []byte // its length included
+}
+
+// encode returns the value at now, and when the last of its records expires.
+func (v *stored) encode(ids []identity, meters []meter, now int64) (value []byte, expiry int64) {
+	value, expiry = []byte{stateVersion}, now
+	var body []byte
 	for i, id := range ids {
-		dst = appendIdentity(dst, id)
-		w := states[i]
-		switch id.algorithm {
-		case BucketedWindow:
-			dst = meters[i].encodeBuckets(dst, w)
-		case SlidingLog:
-			dst = encodeLog(dst, w)
-		case lockoutWindow:
-			c := loadLockout(w)
-			dst = binary.AppendVarint(dst, c.start)
-			dst = binary.AppendUvarint(dst, uint64(c.count))
-			dst = binary.AppendUvarint(dst, uint64(c.strikes))
-			dst = binary.AppendVarint(dst, c.until)
-		default:
-			c := loadCell(w)
-			dst = binary.AppendVarint(dst, c.t)
-			dst = binary.AppendUvarint(dst, uint64(c.a))
-			dst = binary.AppendUvarint(dst, uint64(c.b))
+		end := meters[i].expiry(v.states[i])
+		if end <= now {
+			continue
 		}
+		body = appendState(appendIdentity(body[:0], id), &meters[i], v.states[i])
+		value, expiry = appendRecord(value, end, body), max(expiry, end)
 	}
-	return dst
+	for _, f := range v.kept(now) {
+		value, expiry = append(value, f.record...), max(expiry, f.expiry)
+	}
+	return value, expiry
+}
+
+func appendRecord(dst []byte, expiry int64, body []byte) []byte {
+	var buf [binary.MaxVarintLen64]byte
+	end := binary.AppendVarint(buf[:0], expiry)
+	dst = binary.AppendUvarint(dst, uint64(len(end)+len(body)))
+	return append(append(dst, end...), body...)
+}
+
+// usedUpRecord returns a record that denies its key for so long.
+func usedUpRecord(now, length int64) foreignState {
+	body := binary.AppendUvarint([]byte{kindUsedUp}, uint64(length))
+	return foreignState{now + length, appendRecord(nil, now+length, body)}
 }
 
 func appendIdentity(dst []byte, id identity) []byte {
@@ -50,202 +108,81 @@ func appendIdentity(dst []byte, id identity) []byte {
 	return binary.AppendUvarint(dst, uint64(id.precision.Microseconds()))
 }
 
-// decodeStates returns the states of the limits that value has, those of a key
-// never seen for the others.
-func decodeStates(value []byte, ids []identity, meters []meter) [][]uint64 {
-	states := make([][]uint64, len(ids))
-	r := stateReader{rest: value}
-	if r.byte() == stateVersion {
-		for len(r.rest) > 0 && !r.bad {
-			r.state(ids, states)
-		}
-	} else {
-		r.bad = true
-	}
-	for i := range states {
-		if r.bad {
-			states[i] = nil
-		}
-		if states[i] == nil && !meters[i].grows() {
-			states[i] = make([]uint64, meters[i].fixedWords())
-		}
-	}
-	return states
-}
-
-// stateReader reads integers until one is malformed; then it is bad.
-type stateReader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *stateReader) byte() byte {
-	if len(r.rest) == 0 {
-		r.bad = true
-		return 0
-	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
-	return b
-}
-
-func (r *stateReader) uvarint(most uint64) uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 || v > most {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-// time reads a time, which is within 290 years of 1970.
-func (r *stateReader) time() int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 || v > math.MaxInt64/1000 || v < math.MinInt64/1000 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-// state reads one limit's state and keeps it where a limit is still its own.
-func (r *stateReader) state(ids []identity, states [][]uint64) {
-	kind := r.uvarint(uint64(lockoutWindow)*2 + 1)
-	stored := Limit{Algorithm: Algorithm(kind >> 1), Aligned: kind&1 == 1}
-	if stored.Algorithm == lockoutWindow {
-		stored.Algorithm, stored.Lockout.First = FixedWindow, MinWindow
-	}
-	window := r.uvarint(uint64(MaxWindow.Microseconds()))
-	precision := r.uvarint(uint64(MaxWindow.Microseconds()))
-	if r.bad {
-		return
-	}
-	stored.Window, stored.Precision = micros(int64(window)), micros(int64(precision))
-	stored.Quota = 1
-	if stored.Validate() != nil {
-		r.bad = true
-		return
-	}
-	m := newMeter(stored)
-	var w []uint64
-	switch m.algorithm {
-	case lockoutWindow:
-		w = r.lockout()
-	case BucketedWindow:
-		w = r.buckets(&m)
-	case SlidingLog:
-		w = r.log()
+// decodeStored reads a value. The limits that it does not have get the state of
+// a key never seen, and so do all limits if any part of it is malformed: a value
+// that somebody else wrote, or a part of one, decides on nobody's quota.
+func decodeStored(value []byte, ids []identity, meters []meter, now int64) *stored {
+	v := &stored{states: make([][]uint64, len(ids))}
+	r := recordReader{rest: value}
+	switch version := r.byte(); {
+	case r.bad, version < stateVersion, version > newestVersion:
+		v.is = unreadable
+	case version > stateVersion:
+		v.is = newer
 	default:
-		w = r.cell(&m)
+		for len(r.rest) > 0 && !r.bad {
+			v.record(&r, ids, meters, now)
+		}
+		if r.bad {
+			*v = stored{states: make([][]uint64, len(ids)), is: unreadable}
+		}
 	}
-	if r.bad {
+	for i := range v.states {
+		if v.states[i] == nil && !meters[i].grows() {
+			v.states[i] = make([]uint64, meters[i].fixedWords())
+		}
+	}
+	return v
+}
+
+// record reads one record.
+func (v *stored) record(r *recordReader, ids []identity, meters []meter, now int64) {
+	start := r.rest
+	length := r.uvarint(uint64(len(r.rest)))
+	if r.bad || length > uint64(len(r.rest)) {
+		r.bad = true
 		return
 	}
-	for i, id := range ids {
-		if id == stored.identity() {
-			states[i] = w
-		}
-	}
-}
-
-func (r *stateReader) cell(m *meter) []uint64 {
-	c := cell{t: r.time(), a: uint32(r.uvarint(math.MaxUint32)), b: uint32(r.uvarint(math.MaxUint32))}
-	if m.algorithm == TokenBucket && c != (cell{}) && (c.b == 0 || c.a >= c.b || c.b > MaxQuota) ||
-		m.algorithm != TokenBucket && (c.a > MaxQuota || c.b > MaxQuota) {
+	whole := start[:len(start)-len(r.rest)+int(length)]
+	in := recordReader{rest: r.rest[:length]}
+	r.rest = r.rest[length:]
+	expiry, kind := in.time(), in.uvarint(math.MaxUint64)
+	if in.bad {
 		r.bad = true
-		return nil
+		return
 	}
-	w := make([]uint64, cellWords)
-	c.store(w)
-	return w
-}
-
-func (r *stateReader) lockout() []uint64 {
-	c := lockoutCell{
-		start:   r.time(),
-		count:   uint32(r.uvarint(MaxQuota)),
-		strikes: uint32(r.uvarint(maxStrikes)),
-		until:   r.time(),
-	}
-	w := make([]uint64, lockoutWords)
-	c.store(w)
-	return w
-}
-
-// encodeBuckets writes the newest bucket's index, then how many buckets follow
-// and their counts, the newest first.
-func (m *meter) encodeBuckets(dst []byte, w []uint64) []byte {
-	if bucketsTotal(w) == 0 {
-		return append(dst, 0, 0)
-	}
-	oldest := m.buckets
-	for m.bucketCount(w, oldest) == 0 {
-		oldest--
-	}
-	dst = binary.AppendVarint(dst, int64(w[bucketsNewest]))
-	dst = binary.AppendUvarint(dst, uint64(oldest+1))
-	for age := range oldest + 1 {
-		dst = binary.AppendUvarint(dst, uint64(m.bucketCount(w, age)))
-	}
-	return dst
-}
-
-func (r *stateReader) buckets(m *meter) []uint64 {
-	newest, n := r.time(), int64(r.uvarint(uint64(m.buckets)+1))
-	if n == 0 || r.bad {
-		return nil
-	}
-	w := make([]uint64, m.bucketsWords())
-	w[bucketsNewest], w[bucketsPlace] = uint64(newest), uint64(m.buckets)
-	for age := range n {
-		count := int64(r.uvarint(MaxQuota))
-		if r.bad || bucketsTotal(w)+count > MaxQuota {
-			r.bad = true
-			return nil
+	if kind == kindUsedUp {
+		length := int64(in.uvarint(uint64(MaxWindow.Microseconds())))
+		r.bad = in.bad || len(in.rest) > 0
+		// Further ahead, it is the time of a clock that has been set back.
+		if expiry > now && expiry-now < 2*length {
+			v.usedUp = max(v.usedUp, expiry)
+			v.foreign = append(v.foreign, foreignState{expiry, whole})
 		}
-		m.addToBucket(w, age, count)
+		return
 	}
-	return w
+	if i := in.limit(kind, ids); i >= 0 && !in.bad {
+		v.states[i] = in.state(&meters[i])
+		r.bad = in.bad || len(in.rest) > 0
+		return
+	}
+	if expiry+foreignSlack.Microseconds() > now {
+		v.foreign = append(v.foreign, foreignState{expiry, whole})
+	}
 }
 
-// encodeLog writes the number of hits, the oldest one's time, and how much
-// later each of the others is than the one before.
-func encodeLog(dst []byte, w []uint64) []byte {
-	n := logLen(w)
-	dst = binary.AppendUvarint(dst, uint64(n))
-	last := int64(0)
-	for i := range n {
-		at := int64(*logHit(w, i))
-		if i == 0 {
-			dst = binary.AppendVarint(dst, at)
-		} else {
-			dst = binary.AppendUvarint(dst, uint64(at-last))
+// limit reads the rest of the identity that follows the kind, and returns which
+// of the rule's limits has it, -1 for none.
+func (r *recordReader) limit(kind uint64, ids []identity) int {
+	for i, id := range ids {
+		var buf [3 * binary.MaxVarintLen64]byte
+		want := appendIdentity(buf[:0], id)
+		if got, n := binary.Uvarint(want); got != kind {
+			continue
+		} else if want = want[n:]; len(r.rest) >= len(want) && string(r.rest[:len(want)]) == string(want) {
+			r.rest = r.rest[len(want):]
+			return i
 		}
-		last = at
 	}
-	return dst
-}
-
-func (r *stateReader) log() []uint64 {
-	n := r.uvarint(MaxLogQuota)
-	if n == 0 || r.bad || int(n) > len(r.rest) { // a hit takes a byte at least
-		r.bad = r.bad || n != 0
-		return nil
-	}
-	w := make([]uint64, logHeader+n)
-	at := r.time()
-	for i := range n {
-		if i > 0 {
-			at += int64(r.uvarint(math.MaxInt64 / 1000))
-		}
-		if r.bad || at > math.MaxInt64/1000 {
-			r.bad = true
-			return nil
-		}
-		w[logHeader+i] = uint64(at)
-	}
-	setLog(w, 0, int64(n))
-	return w
+	return -1
 }

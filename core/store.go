@@ -34,6 +34,9 @@ type Store interface {
 type StoreRule struct {
 	Name   string
 	Limits []Limit
+	// DenyUnreadable demands the behaviour of that name from the store,
+	// whatever its own option is: see [Unreadable].
+	DenyUnreadable bool
 }
 
 // Bound is a store that has been prepared for the rules of a limiter. Its

@@ -58,11 +58,12 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	w := t.slot(i)[layout.offset(0):]
 	now := b.m.now()
 	m.advance(w, now)
+	at = m.at(w, now)
 	allowed := m.admits(w, now, cost)
 	if allowed && !peek {
 		m.charge(w, now, cost)
 	}
 	report(r, m, w, now, cost, allowed)
 	s.mu.Unlock()
-	return now, true
+	return at, true
 }

@@ -162,8 +162,9 @@ func (s *suite) refunds(t *testing.T) {
 	})
 }
 
-// clockSteps tests that no step of the clock locks anybody out for longer than
-// the limit itself can.
+// clockSteps tests that no step of the clock denies a key for longer than the
+// limit itself can: counted from the stored time if that is less than one window
+// ahead of the clock, and else from the clock's.
 func (s *suite) clockSteps(t *testing.T) {
 	if s.keepsTime {
 		return
@@ -182,6 +183,9 @@ func (s *suite) clockSteps(t *testing.T) {
 				core.SlidingLog:     l.Window,
 				core.TokenBucket:    l.Window,
 			}[l.Algorithm] + l.Lockout.First
+			if -l.Window < step && step < 0 {
+				longest -= step // what is stored is believed
+			}
 			waited := time.Duration(0)
 			for {
 				b := c.take("k", 1)

@@ -25,6 +25,11 @@ func TestVectors(t *testing.T) {
 	t.Run("SwapStore", func(t *testing.T) { storetest.Vectors(t, newSwapStore) })
 }
 
+func TestOperations(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) { storetest.Operations(t, newMemory) })
+	t.Run("SwapStore", func(t *testing.T) { storetest.Operations(t, newSwapStore) })
+}
+
 func TestConformance(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) { storetest.Run(t, newMemory) })
 	t.Run("SwapStore", func(t *testing.T) { storetest.Run(t, newSwapStore, storetest.GivesBack()) })

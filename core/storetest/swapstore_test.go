@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // mapSwapper is the plainest Swapper.
@@ -102,3 +103,13 @@ func TestNewSwapStoreNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("attempts -1: %v", err)
 	}
 }
+
+func newSharedSwapStores(_ testing.TB, clocks ...func() time.Time) (stores []core.Store) {
+	m := newMapSwapper()
+	for _, clock := range clocks {
+		stores = append(stores, core.Must(core.NewSwapStore(m, core.SwapConfig{Clock: clock})))
+	}
+	return stores
+}
+
+func TestShared(t *testing.T) { storetest.Shared(t, newSharedSwapStores) }

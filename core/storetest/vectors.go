@@ -97,20 +97,25 @@ func vectorFiles() (map[string][]vector, error) {
 }
 
 func readVectors(folder fs.FS, name string) (vectors []vector, err error) {
+	return vectors, readGzipped(folder, name, &vectors)
+}
+
+// readGzipped reads JSON from a file that is compressed if its name ends so.
+func readGzipped(folder fs.FS, name string, into any) error {
 	f, err := folder.Open(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close() //nolint:errcheck // only read from
 	var r io.Reader = f
 	if strings.HasSuffix(name, ".gz") {
 		if r, err = gzip.NewReader(f); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
-	return vectors, d.Decode(&vectors)
+	return d.Decode(into)
 }
 
 func (l vectorLimit) limit() (core.Limit, error) {

@@ -55,7 +55,9 @@ func (s items) Swap(ctx context.Context, name string, old core.SwapValue, value 
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	seconds := int32((ttl + s.slack + time.Second - 1) / time.Second)
+	// What this store has bound fits (see check30Days). The item may also hold the
+	// states of others.
+	seconds := int32((min(ttl+s.slack, longest-time.Second) + time.Second - 1) / time.Second)
 	var err error
 	if old.Version == nil {
 		err = s.client.Add(&memcache.Item{Key: name, Value: seal(value), Expiration: seconds})

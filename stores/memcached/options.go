@@ -3,6 +3,7 @@ package memcachedstore
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -24,6 +25,9 @@ type options struct {
 	clock     func() time.Time
 	slack     time.Duration // how much longer than needed an item is kept
 	askAlways bool
+
+	unreadable core.Unreadable
+	log        *slog.Logger
 }
 
 // Timeout sets how long an operation may take, all attempts included: 1 ms or
@@ -47,6 +51,15 @@ func Clock(now func() time.Time) Option {
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
+// Unreadable sets what an item counts as that cannot be read: one that somebody
+// else has written under the name of a counter, or that has been damaged. The
+// default is [core.ReplaceUnreadable].
+func Unreadable(u core.Unreadable) Option { return func(o *options) { o.unreadable = u } }
+
+// Log sets where the store reports items that cannot be read, once a minute at
+// most: slog.Default() by default.
+func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
 func (o *options) check() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
@@ -60,6 +73,9 @@ func (o *options) check() error {
 	}
 	if o.clock == nil {
 		bad("Clock", nil, "must be a function")
+	}
+	if o.unreadable > core.DenyUnreadable {
+		bad("Unreadable", o.unreadable, "must be core.ReplaceUnreadable or core.DenyUnreadable")
 	}
 	return errors.Join(errs...)
 }

@@ -47,7 +47,7 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	client := memcache.NewFromSelector(selector)
 	client.Timeout, client.MaxIdleConns = o.timeout, o.idle
 	s := &Store{items: items{client, o.slack}, options: o}
-	swaps, err := core.NewSwapStore(s.items, core.SwapConfig{Clock: o.clock, Attempts: maxAttempts})
+	swaps, err := core.NewSwapStore(s.items, core.SwapConfig{Clock: o.clock, Attempts: maxAttempts, Unreadable: o.unreadable, Log: o.log})
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,20 @@ func TestVectors(t *testing.T) {
 	storetest.Vectors(t, factory(memcachedtest.Start(t).Addr))
 }
 
+func TestOperations(t *testing.T) {
+	storetest.Operations(t, factory(memcachedtest.Start(t).Addr))
+}
+
+func TestShared(t *testing.T) {
+	addr := memcachedtest.Start(t).Addr
+	storetest.Shared(t, func(t testing.TB, clocks ...func() time.Time) (stores []core.Store) {
+		for _, clock := range clocks {
+			stores = append(stores, factory(addr)(t, clock))
+		}
+		return stores
+	})
+}
+
 func TestConformance(t *testing.T) {
 	storetest.Run(t, factory(memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr), storetest.GivesBack(), storetest.Keeps(30*24*time.Hour))
 }

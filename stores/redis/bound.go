@@ -23,7 +23,7 @@ type boundRule struct {
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
-		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits)})
+		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, r.DenyUnreadable || s.options.unreadable == core.DenyUnreadable)})
 	}
 	return b
 }
@@ -55,14 +55,6 @@ func (n *namedItems) free() {
 	itemsPool.Put(n)
 }
 
-func limitsOf(items []namedItem) int {
-	n := 0
-	for i := range items {
-		n += len(items[i].Results)
-	}
-	return n
-}
-
 // Take implements [core.Bound].
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	n := b.items(batch)
@@ -92,9 +84,12 @@ func (s *Store) ask(op operation, verb any, items []namedItem) (bool, error) {
 	if len(items) == 0 {
 		return true, nil
 	}
-	r, err := s.do(op, s.call(verb, items), limitsOf(items))
+	r, err := s.do(op, s.call(verb, items), items)
 	if err != nil {
 		return false, err
+	}
+	if r.unreadable {
+		s.report(items)
 	}
 	return r.fill(items), nil
 }
@@ -117,7 +112,7 @@ func (b *bound) each(ctx context.Context, verb any, batch *core.Batch) error {
 	op := b.store.begin(ctx)
 	var errs []error
 	for _, g := range b.store.group(n.items) {
-		_, err := b.store.do(op, b.store.call(verb, g), 0)
+		_, err := b.store.do(op, b.store.call(verb, g), nil)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

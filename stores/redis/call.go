@@ -74,11 +74,11 @@ func (c *call) arm(command, script any) {
 	c.once.arm(c.cmd)
 }
 
-// do runs the call and returns its reply. It comes back within the operation's
-// time, whatever the client does.
-func (s *Store) do(op operation, c *call, limits int) (reply, error) {
+// do runs the call and returns its reply, which has results for items. It comes
+// back within the operation's time, whatever the client does.
+func (s *Store) do(op operation, c *call, items []namedItem) (reply, error) {
 	s.start(op, c)
-	return c.wait(op, limits)
+	return c.wait(op, items)
 }
 
 // start sends the command in a goroutine of its own: nothing that the client
@@ -104,11 +104,11 @@ func (s *Store) start(op operation, c *call) {
 }
 
 // wait returns the reply, and gives the call back, if it comes in time.
-func (c *call) wait(op operation, limits int) (reply, error) {
+func (c *call) wait(op operation, items []namedItem) (reply, error) {
 	ctx, o := c.ctx, c.once // the goroutine may be changing the rest
 	select {
 	case err := <-c.done:
-		return c.result(err, limits)
+		return c.result(err, items)
 	case <-op.ctx.Done():
 		return reply{}, &Error{Class: Canceled, Unknown: true, Err: context.Cause(op.ctx)}
 	case <-ctx.Done():
@@ -116,16 +116,16 @@ func (c *call) wait(op operation, limits int) (reply, error) {
 	// Both may have happened: an answer that is there is one.
 	select {
 	case err := <-c.done:
-		return c.result(err, limits)
+		return c.result(err, items)
 	default:
 	}
 	return reply{}, &Error{Class: TimedOut, Unknown: !o.withdraw(), Err: context.DeadlineExceeded}
 }
 
-func (c *call) result(err error, limits int) (reply, error) {
+func (c *call) result(err error, items []namedItem) (reply, error) {
 	var r reply
 	if err == nil {
-		r, err = parse(c.cmd, c.once.nonce, limits)
+		r, err = parse(c.cmd, c.once.nonce, items)
 		if err != nil {
 			c.store.dropConnection(c)
 		}

@@ -76,10 +76,13 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 	allowed := true
 	var first error
 	for i, c := range pending {
-		r, err := c.wait(op, limitsOf(groups[i]))
+		r, err := c.wait(op, groups[i])
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue
+		}
+		if r.unreadable {
+			s.report(groups[i])
 		}
 		allowed = r.fill(groups[i]) && allowed
 	}
@@ -110,7 +113,7 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 	}
 	go func() {
 		for _, c := range pending {
-			_, _ = s.do(s.begin(context.WithoutCancel(ctx)), c, 0)
+			_, _ = s.do(s.begin(context.WithoutCancel(ctx)), c, nil)
 		}
 	}()
 }

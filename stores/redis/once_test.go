@@ -84,20 +84,26 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)
 		var e *Error
-		if _, err := parse(cmd, 7, 1); !errors.As(err, &e) || e.Class != BadReply {
+		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != BadReply {
 			t.Errorf("%s: error %v, want class %v", what, err, BadReply)
 		}
 	}
 	cmd := redis.NewCmd(t.Context())
 	cmd.SetVal(head(7) + limitReply(1, 2, 1, -1))
-	r, err := parse(cmd, 7, 1)
+	items := oneItem(1)
+	r, err := parse(cmd, 7, items)
 	if err != nil {
 		t.Fatal(err)
 	}
-	item := core.Item{Results: make([]core.Result, 1)}
-	if allowed := r.fill([]namedItem{{Item: &item}}); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
+	item := items[0]
+	if allowed := r.fill(items); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
 		t.Errorf("allowed %v, item %+v", allowed, item)
 	}
+}
+
+// oneItem is an item with so many limits.
+func oneItem(limits int) []namedItem {
+	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}}}
 }
 
 func FuzzRedisReply(f *testing.F) {
@@ -106,14 +112,14 @@ func FuzzRedisReply(f *testing.F) {
 	f.Add("", 2)
 	f.Fuzz(func(t *testing.T, text string, limits int) {
 		limits = min(max(limits, 0), 8)
-		r, err := parseText(text, 7, limits)
+		items := oneItem(limits)
+		r, err := parseText(text, 7, items)
 		if err != nil {
 			return
 		}
-		item := core.Item{Results: make([]core.Result, limits)}
-		r.fill([]namedItem{{Item: &item}})
-		for _, res := range item.Results {
-			if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.MoreAfter < 0 || res.MoreAfter > res.ResetAfter || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
+		r.fill(items)
+		for _, res := range items[0].Results {
+			if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
 				t.Errorf("result %+v", res)
 			}
 		}

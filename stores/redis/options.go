@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"time"
 
@@ -20,6 +21,8 @@ type options struct {
 	clock       func() time.Time
 	slackMillis any // an int64, boxed once: how much longer than needed a state is kept
 	askAlways   bool
+	unreadable  core.Unreadable
+	log         *slog.Logger
 }
 
 // Timeout sets how long an operation may take, waiting for a connection and
@@ -42,6 +45,15 @@ func Clock(now func() time.Time) Option {
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
+// Unreadable sets what a value counts as that cannot be read: one that somebody
+// else has written under the name of a counter, or that has been damaged. The
+// default is [core.ReplaceUnreadable].
+func Unreadable(u core.Unreadable) Option { return func(o *options) { o.unreadable = u } }
+
+// Log sets where the store reports values that cannot be read, once a minute at
+// most: slog.Default() by default.
+func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
 // check reports everything that is wrong with what New was given.
 func (s *Store) check() error {
 	var errs []error
@@ -50,6 +62,9 @@ func (s *Store) check() error {
 	}
 	if s.options.timeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout))
+	}
+	if s.options.unreadable > core.DenyUnreadable {
+		errs = append(errs, fmt.Errorf("%w: Unreadable: %v: must be core.ReplaceUnreadable or core.DenyUnreadable", core.ErrConfig, s.options.unreadable))
 	}
 	return errors.Join(errs...)
 }

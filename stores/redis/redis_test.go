@@ -47,6 +47,24 @@ func TestVectors(t *testing.T) {
 	})
 }
 
+func TestOperations(t *testing.T) {
+	t.Run("Single", func(t *testing.T) { storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr))) })
+	t.Run("Cluster", func(t *testing.T) {
+		_, c := newCluster(t)
+		storetest.Operations(t, factory(c))
+	})
+}
+
+func TestShared(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	storetest.Shared(t, func(t testing.TB, clocks ...func() time.Time) (stores []core.Store) {
+		for _, clock := range clocks {
+			stores = append(stores, factory(client)(t, clock))
+		}
+		return stores
+	})
+}
+
 func TestConformance(t *testing.T) {
 	t.Run("Single", func(t *testing.T) { storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr))) })
 	t.Run("Cluster", func(t *testing.T) {

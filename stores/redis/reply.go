@@ -13,12 +13,13 @@ import (
 
 // reply is what the script says, checked for its shape.
 type reply struct {
-	at   int64
-	rest string // 32 bytes for each limit
+	rest       string // for each item replyItem bytes, and replyLimit for each limit
+	unreadable bool   // a stored value could not be read
 }
 
 const (
-	replyHead  = 16
+	replyHead  = 8
+	replyItem  = 8
 	replyLimit = 32
 	maxTime    = 1 << 53
 )
@@ -26,31 +27,40 @@ const (
 var errShape = errors.New("not the reply of the script")
 
 // parse checks that the reply is that of the command with this nonce, and has
-// results for so many limits. A server, a proxy or a connection whose replies
-// have got out of step may send anything.
-func parse(cmd *redis.Cmd, nonce uint64, limits int) (reply, error) {
+// results for these items. A server, a proxy or a connection
+// whose replies have got out of step may send anything.
+func parse(cmd *redis.Cmd, nonce uint64, items []namedItem) (reply, error) {
 	text, ok := cmd.Val().(string)
 	if !ok {
 		return reply{}, badReply(fmt.Errorf("%w: a %T", errShape, cmd.Val()))
 	}
-	return parseText(text, nonce, limits)
+	return parseText(text, nonce, items)
 }
 
-func parseText(text string, nonce uint64, limits int) (reply, error) {
-	if len(text) != replyHead+replyLimit*limits {
-		return reply{}, badReply(fmt.Errorf("%w: %d bytes, want %d", errShape, len(text), replyHead+replyLimit*limits))
+func parseText(text string, nonce uint64, items []namedItem) (reply, error) {
+	want := replyHead
+	for i := range items {
+		want += replyItem + replyLimit*len(items[i].Results)
+	}
+	if len(text) != want && (len(text) != want+1 || text[want] != 1) {
+		return reply{}, badReply(fmt.Errorf("%w: %d bytes, want %d", errShape, len(text), want))
 	}
 	if number(text) != int64(nonce) {
 		return reply{}, badReply(fmt.Errorf("%w: it is to another command", errShape))
 	}
-	r := reply{at: number(text[8:]), rest: text[replyHead:]}
-	if r.at < -maxTime || r.at > maxTime {
-		return reply{}, badReply(fmt.Errorf("%w: time %d", errShape, r.at))
-	}
-	for i := range limits {
-		left, reset, more, retry := r.numbers(i)
-		if left < 0 || left > core.MaxQuota || reset < 0 || reset > maxTime || more < 0 || more > reset || retry < -1 || retry > maxTime {
-			return reply{}, badReply(fmt.Errorf("%w: remaining %d, reset %d, more %d, retry %d", errShape, left, reset, more, retry))
+	r := reply{rest: text[replyHead:want], unreadable: len(text) > want}
+	rest := r.rest
+	for i := range items {
+		if at := number(rest); at < -maxTime || at > maxTime {
+			return reply{}, badReply(fmt.Errorf("%w: time %d", errShape, at))
+		}
+		rest = rest[replyItem:]
+		for range items[i].Results {
+			left, reset, more, retry := numbers(rest)
+			if left < 0 || left > core.MaxQuota || reset < 0 || reset > maxTime || more < 0 || more > reset || retry < -1 || retry > maxTime {
+				return reply{}, badReply(fmt.Errorf("%w: remaining %d, reset %d, more %d, retry %d", errShape, left, reset, more, retry))
+			}
+			rest = rest[replyLimit:]
 		}
 	}
 	return r, nil
@@ -62,21 +72,21 @@ func number(s string) int64 {
 	return int64(binary.LittleEndian.Uint64([]byte(s[:8])))
 }
 
-func (r reply) numbers(limit int) (left, reset, more, retry int64) {
-	s := r.rest[limit*replyLimit:]
+func numbers(s string) (left, reset, more, retry int64) {
 	return number(s), number(s[8:]), number(s[16:]), number(s[24:])
 }
 
 // fill writes the results into the items, in order, and tells whether all
 // limits admit.
 func (r reply) fill(items []namedItem) bool {
-	allowed, n := true, 0
+	allowed, rest := true, r.rest
 	for i := range items {
 		it := items[i].Item
-		it.At = r.at
+		it.At = number(rest)
+		rest = rest[replyItem:]
 		for j := range it.Results {
-			left, reset, more, retry := r.numbers(n)
-			n++
+			left, reset, more, retry := numbers(rest)
+			rest = rest[replyLimit:]
 			it.Results[j] = core.Result{
 				Allowed:    retry == 0,
 				Remaining:  left,

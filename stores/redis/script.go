@@ -55,9 +55,10 @@ var (
 // kindLockout is what the script calls a fixed window with a lockout.
 const kindLockout = 5
 
-// encodeLimits writes a rule's limits as the script reads them.
-func encodeLimits(limits []core.Limit) string {
-	b := make([]byte, 0, 21*len(limits))
+// encodeLimits writes a rule's limits as the script reads them. deny says that a
+// value that cannot be read denies its key.
+func encodeLimits(limits []core.Limit, deny bool) string {
+	b := make([]byte, 0, 21*len(limits)+1)
 	for _, l := range limits {
 		lockout := l.Lockout != core.Lockout{}
 		kind, precision := byte(l.Algorithm)<<1, l.Precision
@@ -77,6 +78,9 @@ func encodeLimits(limits []core.Limit) string {
 			b = appendUint48(b, l.Lockout.Max.Microseconds())
 			b = appendUint48(b, l.Lockout.Decay.Microseconds())
 		}
+	}
+	if deny {
+		b = append(b, 1)
 	}
 	return string(b)
 }

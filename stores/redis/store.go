@@ -33,6 +33,7 @@ type Store struct {
 	unasked bool             // and never asks once, which it writes more often than it sends it
 	nonces  atomic.Uint64
 	running chan struct{} // one element for each command under way
+	reports reports
 
 	mu    sync.Mutex
 	names map[string]bool
@@ -164,7 +165,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	c := s.call(verbPeek, nil)
-	_, err := s.do(s.begin(ctx), c, 0)
+	_, err := s.do(s.begin(ctx), c, nil)
 	return err
 }
 

@@ -79,7 +79,7 @@ func TestStoredValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := core.StoredKey("TestStoredValues", "r", []byte("k"))
-	const golden = "AQAApJPWAAAVDb5IWUQGAgAAAAAAAAACAKST1gAAFQ2+SFlEBgIAAAAAAAAABACkk9YAAACHkwMAAMKbwAEAAAACAAAAAQACAAAABgCkk9YAAAIAFQ2+SFlEBhUNvkhZRAYIABCs0VMAFa3Pz3pEBgAAAAAFAAAA"
+	const golden = "Ah0AABVV5fVaRAYAAKST1gAAFQ2+SFlEBgIAAAAAAAAAHQAAFbFRH1pEBgIApJPWAAAVDb5IWUQGAgAAAAAAAAAlAAAAebAiWkQGBACkk9YAAACHkwMAAMKbwAEAAAACAAAAAQACAAAAHgAAFbFRH1pEBgYApJPWAAACABUNvkhZRAYVDb5IWUQGHQAAFq3Pz3pEBggAEKzRUwAVrc/PekQGAAAAAAUAAAA="
 	value := server.MustDo("GET", name)
 	if got := base64.StdEncoding.EncodeToString([]byte(value)); got != golden {
 		t.Errorf("stored %s, want %s", got, golden)
@@ -113,7 +113,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		"text":     {"SET", name, "abc"},
 		"number":   {"SET", name, "9223372036854775807"},
 		"padded":   {"SET", name, "5 "},
-		"version":  {"SET", name, "\x02" + valid[1:]},
+		"version":  {"SET", name, "\x01" + valid[1:]},
 		"cut":      {"SET", name, valid[:len(valid)-1]},
 		"longer":   {"SET", name, valid + "\x00"},
 		"huge log": {"SET", name, "\x01\x06" + valid[2:8] + "\xff\xff"},

@@ -1,26 +1,29 @@
--- What most calls ask for, without the machinery below: to take from one key
--- with one sliding or fixed window, which admits it. It does what that does, to
--- the unit and the byte; whatever else comes up, a refusal or a clock that was
--- set back among it, is left to it.
-if verb == 'take' and #KEYS == 1 and #ARGV[5] == 21 then
+-- The commonest call, without the machinery below: a take from one key with one
+-- sliding or fixed window, which admits it. It does what the machinery does, to
+-- the unit and the byte; all else, such as a denial or the states of other
+-- limits under the same key, is left to that.
+if verb == 'take' and #KEYS == 1 and #ARGV[5] < 23 then
   local spec, cost = ARGV[5], tonumber(ARGV[6])
   local kind, window, _, quota = unpack('<I1I6I6I4', spec)
   if kind < 4 and cost > 0 then
-    local sliding, head, v = kind < 2, '\1' .. sub(spec, 1, 7), redis.pcall('GET', KEYS[1])
+    local sliding, v = kind < 2, redis.pcall('GET', KEYS[1])
     local t, a, b
     if v == false then
       t, a, b = anchor({ aligned = kind % 2 == 1, window = window }), 0, 0
-    elseif type(v) == 'string' and #v == 23 and sub(v, 1, 8) == head then
-      t, a, b = unpack('<i7I4I4', v, 9)
-      if now >= t + (sliding and 2 or 1) * window then
-        t, a, b = anchor({ aligned = kind % 2 == 1, window = window }), 0, 0
-      elseif sliding and now >= t + window then
-        t, a, b = t + window, 0, a
+    elseif type(v) == 'string' and #v == 33 then
+      local version, length, _, k, w, start, cur, prev = unpack('<I1I3i7I1I6i7I4I4', v)
+      if version == 2 and length == 29 and k == kind and w == window then
+        t, a, b = start, cur, prev
+        if now >= t + (sliding and 2 or 1) * window then
+          t, a, b = anchor({ aligned = kind % 2 == 1, window = window }), 0, 0
+        elseif sliding and now >= t + window then
+          t, a, b = t + window, 0, a
+        end
       end
     end
-    if t and t <= now and a <= MOST and b <= MOST then
-      local weighed = 0
-      if sliding and b > 0 then weighed = b * (window - (now - t)) end
+    if t and t - now < window and a <= MOST and b <= MOST then
+      local weighed, at = 0, t > now and t or now
+      if sliding and b > 0 then weighed = b * (window - (at - t)) end
       local before = (weighed - weighed % window) / window
       if weighed < 9007199254740992 and a + before + cost <= quota then
         a = a + cost
@@ -38,9 +41,10 @@ if verb == 'take' and #KEYS == 1 and #ARGV[5] == 21 then
             more = last - window - now - ((p - 1) - (p - 1) % b) / b
           end
         end
-        local r = redis.pcall('SET', KEYS[1], head .. pack('<i7I4I4', t, a, b), 'PX', math.ceil((last - now) / 1000) + slack)
+        local value = pack('<I1I3i7I1I6i7I4I4', 2, 29, last, kind, window, t, a, b)
+        local r = redis.pcall('SET', KEYS[1], value, 'PX', ceil((last - now) / 1000) + slack)
         if type(r) == 'table' and r.err then return r end
-        return ARGV[1] .. pack('<i8i8i8i8i8', now, quota - a - before, reset, more, 0)
+        return ARGV[1] .. pack('<i8i8i8i8i8', at, quota - a - before, reset, more, 0)
       end
     end
   end

@@ -1,10 +1,10 @@
 -- What fixed and sliding windows share. State: t the window's start, a its
--- hits, b those of the window before; t is nil where there is none.
+-- hits, b those of the window before; t is nil if there is none.
 local function load_window(m, v, at, lengths)
   local t, a, b = unpack('<i7I4I4', v, at)
   if a > MOST or b > MOST then return false end
   if now < t + lengths * m.window then
-    if t > now then t, m.mended = anchor(m), true end
+    if t - now >= m.window then t, m.mended = anchor(m), true end
     m.t, m.a, m.b = t, a, b
   end
   return true
@@ -14,10 +14,13 @@ local function dump_window(m)
   return m.t and pack('<i7I4I4', m.t, m.a, m.b)
 end
 
+local function time_of_window(m) return m.t end
+
 make[FIXED] = function()
   return {
     load = function(m, v, at) return load_window(m, v, at, 1) end,
     dump = dump_window,
+    time = time_of_window,
     expiry = function(m) return m.t + m.window end,
     left = function(m) return m.quota - (m.t and m.a or 0) end,
     wait = function(m, cost)
@@ -36,7 +39,7 @@ end
 
 -- The sliding window weighs the window before by the part of it that a window
 -- ending now still covers: floor((a × window + b × (window − e)) / window) hits
--- count, with e = now − t.
+-- count, with e = now − t, or 0 if t is ahead of now.
 make[SLIDING] = function()
   -- turned returns the state with a window that has ended as the one before. A
   -- charge keeps it so; a refused request must not move windows on.
@@ -48,7 +51,7 @@ make[SLIDING] = function()
   local function used(m)
     local t, a, b = turned(m)
     if b == 0 then return a end
-    return a + muldiv(m.window - (now - t), b, m.window)
+    return a + muldiv(m.window - max(0, now - t), b, m.window)
   end
   -- fits returns the largest part of a window for which count, weighted by it,
   -- is not above room: floor(((room + 1) × window − 1) / count).
@@ -60,6 +63,7 @@ make[SLIDING] = function()
   return {
     load = function(m, v, at) return load_window(m, v, at, 2) end,
     dump = dump_window,
+    time = time_of_window,
     expiry = function(m) return m.t + 2 * m.window end,
     left = function(m) return m.quota - used(m) end,
     wait = function(m, cost)

@@ -4,7 +4,13 @@
 -- then their counts, oldest first, from position from of the string src on.
 make[BUCKETED] = function()
   local function count(m, i) return (unpack('<I4', m.src, m.from + 4 * (i - 1))) end
-  local function last_needed(m) return floor(now / m.precision) - m.window / m.precision end
+  -- running returns the bucket of the decision: the last one if that is ahead.
+  local function running(m)
+    local k = floor(now / m.precision)
+    if (m.n or 0) > 0 and m.newest > k then return m.newest end
+    return k
+  end
+  local function last_needed(m) return running(m) - m.window / m.precision end
   local function set(m, i, c)
     m.src = sub(m.src, m.from, m.from + 4 * i - 5) .. pack('<I4', c) .. sub(m.src, m.from + 4 * i, m.from + 4 * m.n - 1)
     m.from = 1
@@ -23,9 +29,8 @@ make[BUCKETED] = function()
     load = function(m, v, at)
       local newest, total, n = unpack('<i7I4I2', v, at)
       if total > MOST or n > m.window / m.precision + 1 then return false end
-      local k = floor(now / m.precision)
-      -- A clock that was set back: the buckets keep their distances.
-      if newest > k then newest, m.mended = k, true end
+      -- If the last is moved back, the buckets keep their distances.
+      if newest * m.precision - now >= m.window then newest, m.mended = floor(now / m.precision), true end
       m.newest, m.total, m.n, m.src, m.from = newest, total, n, v, at + 13
       trim(m)
       return true
@@ -34,6 +39,7 @@ make[BUCKETED] = function()
       if (m.n or 0) == 0 then return nil end
       return pack('<i7I4I2', m.newest, m.total, m.n) .. sub(m.src, m.from, m.from + 4 * m.n - 1)
     end,
+    time = function(m) return (m.n or 0) > 0 and m.newest * m.precision or nil end,
     expiry = function(m) return (m.newest + 1) * m.precision + m.window end,
     left = function(m) return m.quota - (m.total or 0) end,
     wait = function(m, cost)
@@ -53,7 +59,7 @@ make[BUCKETED] = function()
       return (m.newest - m.n + i + 1) * m.precision + m.window - now
     end,
     charge = function(m, cost)
-      local k = floor(now / m.precision)
+      local k = running(m)
       if (m.n or 0) == 0 then
         m.newest, m.total, m.n, m.src, m.from = k, cost, 1, pack('<I4', cost), 1
         return

@@ -16,12 +16,13 @@ make[LOG] = function()
   return {
     load = function(m, v, at)
       m.n, m.src, m.from = unpack('<I2', v, at), v, at + 2
-      if m.n > 0 and hit(m, m.n) > now then -- the clock was set back
+      if m.n > 0 and hit(m, m.n) - now >= m.window then
         local n = upto(m, now)
         m.src, m.from, m.mended = part(m, 1, n) .. rep(pack('<i7', now), m.n - n), 1, true
       end
-      if m.n > 0 and hit(m, 1) <= now - m.window then
-        local gone = upto(m, now - m.window)
+      local last = m.n > 0 and max(now, hit(m, m.n)) - m.window
+      if m.n > 0 and hit(m, 1) <= last then
+        local gone = upto(m, last)
         m.n, m.from = m.n - gone, m.from + 7 * gone
       end
       return true
@@ -30,6 +31,7 @@ make[LOG] = function()
       if (m.n or 0) == 0 then return nil end
       return pack('<I2', m.n) .. part(m, 1, m.n)
     end,
+    time = function(m) return (m.n or 0) > 0 and hit(m, m.n) or nil end,
     expiry = function(m) return hit(m, m.n) + m.window end,
     left = function(m) return m.quota - (m.n or 0) end,
     wait = function(m, cost)
@@ -38,7 +40,9 @@ make[LOG] = function()
       return hit(m, excess) + m.window - now
     end,
     charge = function(m, cost)
-      local hits = rep(pack('<i7', now), cost)
+      local at = now
+      if (m.n or 0) > 0 then at = max(now, hit(m, m.n)) end
+      local hits = rep(pack('<i7', at), cost)
       if (m.n or 0) > 0 then hits = part(m, 1, m.n) .. hits end
       m.n, m.src, m.from = (m.n or 0) + cost, hits, 1
     end,

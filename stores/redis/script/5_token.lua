@@ -1,40 +1,36 @@
 -- Token bucket: the generic cell rate algorithm. A hit costs window / quota
 -- microseconds, a fraction as a rule. What is owed is kept as q whole
--- microseconds and r parts of 1 / quota microsecond: (q, r) with r < quota.
--- State: the time now + q, r, and the quota that r is a part of.
+-- microseconds and r parts of 1 / rate microsecond: (q, r) with r < rate. The
+-- rate is the quota of the limit that charged last: the debt is paid off at it
+-- until the next charge. So programs with different quotas agree on how many
+-- hits are owed.
+-- State: the time now + q, r, and the rate.
 make[TOKEN] = function()
   -- costs returns what n hits cost, as (q, r).
-  local function costs(m, n) return muldiv(m.window, n, m.quota) end
-  local function owe(m, q, r)
-    if r >= m.quota then q, r = q + 1, r - m.quota end
-    m.q, m.r = q, r
-  end
+  local function costs(m, n) return muldiv(m.window, n, m.rate) end
   local function above(q, r, q2, r2) return q > q2 or q == q2 and r > r2 end
   -- over returns by how much what is owed is above (q, r), rounded up to whole
-  -- microseconds; 0 where it is not.
+  -- microseconds; 0 if it is not.
   local function over(m, q, r)
     q = m.q - q
     if m.r > r then q = q + 1 end
-    return math.max(0, q)
+    return max(0, q)
   end
   return {
     load = function(m, v, at)
-      local t, r, quota = unpack('<i7I4I4', v, at)
-      if quota < 1 or quota > MOST or r >= quota then return false end
+      local t, r, rate = unpack('<i7I4I4', v, at)
+      if rate < 1 or rate > MOST or r >= rate then return false end
       if m.quota == 0 then -- admits nothing, and forgets nothing
         m.kept, m.kept_until = sub(v, at, at + 14), t + 1
         return true
       end
       local q = t - now
       if q < 0 then return true end
-      if quota ~= m.quota then -- the debt in hits stays what it was
-        local whole, part = muldiv(q, quota, m.quota)
-        q, r = muldiv(1, part + r, m.quota)
-        q = whole + q
-      end
-      m.q, m.r = q, r
+      m.q, m.r, m.rate = q, r, rate
+      -- More than the burst, and what a window pays off, can only be owed to a
+      -- clock that has been set back.
       local most_q, most_r = costs(m, m.capacity)
-      if above(q, r, most_q, most_r) then -- the clock was set back, or the burst is less
+      if not above(most_q + m.window, most_r, q, r) then
         m.q, m.r, m.mended = most_q, most_r, true
       end
       return true
@@ -42,22 +38,32 @@ make[TOKEN] = function()
     dump = function(m)
       if m.kept then return m.kept end
       if not m.q or m.q == 0 and m.r == 0 then return nil end
-      return pack('<i7I4I4', now + m.q, m.r, m.quota)
+      return pack('<i7I4I4', now + m.q, m.r, m.rate)
     end,
+    time = function() return nil end, -- what a later clock has charged is a larger debt
     expiry = function(m) return m.kept_until or now + m.q + 1 end,
     left = function(m)
       if not m.q then return m.capacity end
-      -- ceil((q × quota + r) / window) hits are owed.
-      local n, rest = muldiv(m.q, m.quota, m.window)
-      return m.capacity - n - math.ceil((rest + m.r) / m.window)
+      -- ceil((q × rate + r) / window) hits are owed.
+      local n, rest = muldiv(m.q, m.rate, m.window)
+      return m.capacity - n - ceil((rest + m.r) / m.window)
     end,
     wait = function(m, cost)
       if not m.q then return 0 end
       return over(m, costs(m, m.capacity - cost))
     end,
     charge = function(m, cost)
-      local q, r = costs(m, cost)
-      owe(m, (m.q or 0) + q, (m.r or 0) + r)
+      local q, r = m.q or 0, m.r or 0
+      if m.q and m.rate ~= m.quota then -- the debt in hits stays what it was
+        local whole, part = muldiv(q, m.rate, m.quota)
+        q, r = muldiv(1, part + r, m.quota)
+        q = whole + q
+      end
+      m.rate = m.quota
+      local cost_q, cost_r = costs(m, cost)
+      q, r = q + cost_q, r + cost_r
+      if r >= m.rate then q, r = q + 1, r - m.rate end
+      m.q, m.r = q, r
     end,
     refund = function(m, cost, at, reset)
       -- A debt is paid off in the order in which it was made: of this charge
@@ -68,7 +74,7 @@ make[TOKEN] = function()
       if above(q, r, owed, 0) then q, r = owed, 0 end
       if above(q, r, m.q, m.r) then q, r = m.q, m.r end
       q, r = m.q - q, m.r - r
-      if r < 0 then q, r = q - 1, r + m.quota end
+      if r < 0 then q, r = q - 1, r + m.rate end
       m.q, m.r = q, r
     end,
   }

@@ -19,32 +19,33 @@ make[LOCKOUT] = function()
     while m.factor > 1 and length(m, n - 1) < m.longest do n = n + 1 end
     return n
   end
-  local function strikes(m)
-    if now <= m.u then return m.b end
-    return m.b - math.min(m.b, floor((now - m.u) / m.decay))
+  local function strikes(m, at)
+    if at <= m.u then return m.b end
+    return m.b - math.min(m.b, floor((at - m.u) / m.decay))
   end
   local function locked(m) return m.u and now < m.u end
   return {
     load = function(m, v, at)
       local t, a, b, u = unpack('<i7I4I4i7', v, at)
       if a > MOST or b > 64 then return false end
-      local longest = length(m, math.max(b, 1) - 1)
-      if t > now or u - now > longest then -- the clock was set back
+      local longest = length(m, max(b, 1) - 1)
+      if t - now >= m.window or u - now >= longest + m.window then
         t, u, m.mended = math.min(t, now), math.min(u, now + longest), true
       end
       m.t, m.a, m.b, m.u = t, a, b, u
       if now < u then return true end
       if t < u or now >= t + m.window then m.t, m.a = 0, 0 end
-      if strikes(m) == 0 then m.b, m.u = 0, 0 end
+      if strikes(m, now) == 0 then m.b, m.u = 0, 0 end
       return true
     end,
     dump = function(m)
       if not m.t or m.t == 0 and m.a == 0 and m.b == 0 and m.u == 0 then return nil end
       return pack('<i7I4I4i7', m.t, m.a, m.b, m.u)
     end,
+    time = function(m) return m.t ~= 0 and m.t or nil end,
     expiry = function(m)
       local last = m.u + m.b * m.decay
-      if m.t ~= 0 or m.a ~= 0 then last = math.max(last, m.t + m.window) end
+      if m.t ~= 0 or m.a ~= 0 then last = max(last, m.t + m.window) end
       return last
     end,
     left = function(m)
@@ -58,18 +59,19 @@ make[LOCKOUT] = function()
     end,
     charge = function(m, cost)
       if not m.t then m.t, m.a, m.b, m.u = 0, 0, 0, 0 end
-      if m.t == 0 and m.a == 0 then m.t = now end
+      local at = max(now, m.t)
+      if m.t == 0 and m.a == 0 then m.t = at end
       m.a = m.a + cost
       if m.a >= m.quota then
-        local before = strikes(m)
-        m.u, m.b = now + length(m, before), math.min(before + 1, levels(m))
+        local before = strikes(m, at)
+        m.u, m.b = at + length(m, before), math.min(before + 1, levels(m))
       end
     end,
     refund = function(m, cost, at)
       if not m.t or m.a == 0 or at < m.t or at >= m.t + m.window then return end
-      m.a = math.max(0, m.a - cost)
+      m.a = max(0, m.a - cost)
       if locked(m) and m.a < m.quota then -- the wait ends, and its strike is taken back
-        m.b, m.u = math.max(0, m.b - 1), 0
+        m.b, m.u = max(0, m.b - 1), 0
         if m.b > 0 then m.u = m.t end
       end
     end,

@@ -8,48 +8,29 @@ local function algorithm(a)
   return t
 end
 
--- The value under a key is its version and then, for each limit that has a
--- state, its identity (kind, window and, of a bucketed window, precision) and
--- the state. A limit finds its state by its identity, so that limits can come,
--- go and change their quota.
-local VERSION = '\1'
+-- A value is a version byte and records. A record is its length (3 bytes, of
+-- what follows), its expiry (7 bytes, the time from which it means the same as
+-- none), and a kind (1 byte). The record of a limit that has a state goes on
+-- with its window and, of a bucketed window, precision, which with the kind are
+-- its identity, and with the state. So a limit finds its state, and limits can
+-- come, go and change their quota.
+--
+-- Records of others, of whatever kind, are kept until they have expired: another
+-- program, or another version of this one, counts under the same name.
+local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
+local USED_UP = 126 -- kind of a record that denies its key until it expires
+local MOST_FOREIGN, MOST_FOREIGN_BYTES = 32, 262144
 
--- index returns where the state of each identity begins in v; nothing where v
--- is not such a value: what cannot be read as a whole counts as none.
-local function index(v)
-  local at, pos, size = {}, 2, #v
-  if sub(v, 1, 1) ~= VERSION then return {} end
-  while pos <= size do
-    local a = floor(byte(v, pos) / 2)
-    local state = pos + (a == BUCKETED and 13 or 7)
-    local after = state + 15
-    if a == LOCKOUT then
-      after = state + 22
-    elseif a == BUCKETED then
-      if state + 12 > size then return {} end
-      after = state + 13 + 4 * unpack('<I2', v, state + 11)
-    elseif a == LOG then
-      if state + 1 > size then return {} end
-      after = state + 2 + 7 * unpack('<I2', v, state)
-    elseif a > LOCKOUT then
-      return {}
-    end
-    if after > size + 1 then return {} end
-    at[sub(v, pos, state - 1)] = state
-    pos = after
-  end
-  return at
-end
-
--- meters_of returns a meter for each limit of an item, without states.
+-- meters_of returns a meter for each limit of an item, without states, and
+-- whether a value that cannot be read denies its key.
 local function meters_of(spec)
   local meters, p = {}, 1
-  while p <= #spec do
+  while p + 20 <= #spec do
     local kind, window, precision, quota, capacity = unpack('<I1I6I6I4I4', spec, p)
     local a = floor(kind / 2)
     -- What comes later has its place made here: a table that grows is slow.
     meters[#meters + 1] = {
-      algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
+      number = a, algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
       quota = quota, capacity = capacity, identity = sub(spec, p, p + (a == BUCKETED and 12 or 6)),
       t = nil, a = nil, b = nil, waits = nil, mended = nil,
     }
@@ -60,63 +41,144 @@ local function meters_of(spec)
       p = p + 16
     end
   end
-  return meters
+  return meters, p <= #spec
 end
 
--- read returns the meters of an item with the states that are stored, and
--- whether anything is; nil and an error where the server gives one. A value of
--- a wrong type, or with a part that is wrong, counts as none: the next charge
--- replaces it.
+-- fits tells whether the state between two positions is as long as it says.
+local function fits(m, v, at, after)
+  local size = after - at
+  if m.number == LOCKOUT then return size == 22 end
+  if m.number == BUCKETED then return size >= 13 and size == 13 + 4 * unpack('<I2', v, at + 11) end
+  if m.number == LOG then return size >= 2 and size == 2 + 7 * unpack('<I2', v, at) end
+  return size == 15
+end
+
+-- parse reads a value into an item; false if any part of it is malformed.
+local function parse(item, v)
+  local pos, size = 2, #v
+  if byte(v, 1) ~= VERSION then return false end
+  while pos <= size do
+    if pos + 10 > size then return false end
+    local length, expiry, kind = unpack('<I3i7I1', v, pos)
+    local after, mine = pos + 3 + length, nil
+    if length < 8 or after > size + 1 then return false end
+    local identity = sub(v, pos + 10, pos + 10 + (floor(kind / 2) == BUCKETED and 12 or 6))
+    for j = 1, #item.meters do
+      if item.meters[j].identity == identity then mine = item.meters[j] end
+    end
+    if mine then
+      local at = pos + 10 + #identity
+      if not fits(mine, v, at, after) or not mine.algorithm.load(mine, v, at) then return false end
+    elseif kind == USED_UP then
+      if length ~= 14 then return false end
+      -- Further ahead, it is the time of a clock that has been set back.
+      if expiry > now and expiry - now < 2 * unpack('<I6', v, pos + 11) then
+        item.used_up = max(item.used_up or 0, expiry)
+        item.foreign[#item.foreign + 1] = { expiry, sub(v, pos, after - 1) }
+      end
+    elseif expiry + slack * 1000 > now then
+      item.foreign[#item.foreign + 1] = { expiry, sub(v, pos, after - 1) }
+    end
+    pos = after
+  end
+  return true
+end
+
+local unreadable = false -- a value could not be read
+
+-- deny begins the time for which a value that cannot be read denies its key: the
+-- shortest window. The value of a newer program is left as it is.
+local function deny(item)
+  local length = item.meters[1].window
+  for j = 2, #item.meters do length = math.min(length, item.meters[j].window) end
+  item.used_up = now + length
+  if not item.newer then
+    item.mark = true
+    item.foreign = { { item.used_up, pack('<I3i7I1I6', 14, item.used_up, USED_UP, length) } }
+  end
+end
+
+-- read returns an item with the states that are stored; nil and an error if the
+-- server gives one.
 local function read(key, spec)
-  local meters, v = meters_of(spec), redis.pcall('GET', key)
-  if not v then return meters, false end
+  local meters, denies = meters_of(spec)
+  local item = { key = key, meters = meters, foreign = {}, stored = false, used_up = nil, at = now, cost = nil }
+  local v = redis.pcall('GET', key)
+  if not v then return item end
   if type(v) == 'table' then
-    if string.find(v.err, 'WRONGTYPE', 1, true) then return meters, true end
-    return nil, v
+    if not string.find(v.err, 'WRONGTYPE', 1, true) then return nil, v end
+    v = ''
   end
-  local at = index(v)
-  for j = 1, #meters do
-    local m = meters[j]
-    local state = at[m.identity]
-    if state and not m.algorithm.load(m, v, state) then return meters_of(spec), true end
+  item.stored = true
+  if not parse(item, v) then
+    item.meters, item.foreign, item.used_up = meters_of(spec), {}, nil
+    local version = byte(v, 1) or 0
+    item.newer, item.unreadable, unreadable = version > VERSION and version <= NEWEST, true, true
+    if item.newer or denies then deny(item) end
   end
-  return meters, true
+  return item
 end
 
--- How many milliseconds from now the states of an item are needed, nil where
--- there are none.
-local function lifetime(meters)
+-- kept returns the records of others that a write keeps: of too many, those that
+-- expire last.
+local function kept(item)
+  local foreign, bytes = item.foreign, 0
+  for j = 1, #foreign do bytes = bytes + #foreign[j][2] end
+  if #foreign <= MOST_FOREIGN and bytes <= MOST_FOREIGN_BYTES then return foreign end
+  table.sort(foreign, function(a, b) return a[1] > b[1] end)
+  local some = {}
+  bytes = 0
+  for j = 1, math.min(#foreign, MOST_FOREIGN) do
+    bytes = bytes + #foreign[j][2]
+    if bytes <= MOST_FOREIGN_BYTES then some[#some + 1] = foreign[j] end
+  end
+  return some
+end
+
+-- lifetime returns how many milliseconds from now the value of an item is
+-- needed, nil if it has nothing.
+local function lifetime(item)
   local last
-  for j = 1, #meters do
-    local m = meters[j]
-    if m.algorithm.dump(m) then last = math.max(last or 0, m.algorithm.expiry(m) - now) end
+  for j = 1, #item.meters do
+    local m = item.meters[j]
+    if m.algorithm.dump(m) then last = max(last or 0, m.algorithm.expiry(m)) end
   end
-  return last and math.ceil(last / 1000) + slack
+  for j = 1, #item.foreign do last = max(last or 0, item.foreign[j][1]) end
+  return last and max(1, ceil((last - now) / 1000) + slack)
 end
 
--- write stores the states of an item; it returns the server's error, if any.
-local function write(key, meters)
-  local parts, last = { VERSION }, 0
-  for j = 1, #meters do
-    local m = meters[j]
+-- write stores an item; it returns the server's error, if any.
+local function write(item)
+  local parts, last = { string.char(VERSION) }, 0
+  for j = 1, #item.meters do
+    local m = item.meters[j]
     local state = m.algorithm.dump(m)
     if state then
+      local expiry = m.algorithm.expiry(m)
+      parts[#parts + 1] = pack('<I3i7', 7 + #m.identity + #state, expiry)
       parts[#parts + 1] = m.identity
       parts[#parts + 1] = state
-      last = math.max(last, m.algorithm.expiry(m) - now)
+      last = max(last, expiry)
+    end
+  end
+  if #item.foreign > 0 then
+    local foreign = kept(item)
+    for j = 1, #foreign do
+      parts[#parts + 1] = foreign[j][2]
+      last = max(last, foreign[j][1])
     end
   end
   local r
   if #parts == 1 then
-    r = redis.pcall('DEL', key)
+    r = redis.pcall('DEL', item.key)
   else
-    r = redis.pcall('SET', key, table.concat(parts), 'PX', math.ceil(last / 1000) + slack)
+    r = redis.pcall('SET', item.key, table.concat(parts), 'PX', max(1, ceil((last - now) / 1000) + slack))
   end
   return type(r) == 'table' and r.err and r or nil
 end
 
--- heal gives a state a lifetime that has lost it. One that has it is left
--- alone: requests that charge nothing do not keep a state alive.
-local function heal(key, meters)
-  if redis.call('PTTL', key) == -1 then redis.pcall('PEXPIRE', key, lifetime(meters) or slack) end
+-- heal gives a value a lifetime that has lost it. One that has it is left alone:
+-- requests that charge nothing do not keep a value alive.
+local function heal(item)
+  if redis.call('PTTL', item.key) == -1 then redis.pcall('PEXPIRE', item.key, lifetime(item) or slack) end
 end
