@@ -42,8 +42,10 @@ func NewGuard(c Config) (*Guard, error) {
 		Rules:   g.rules(),
 		Store:   store,
 		Headers: c.Headers,
-		Log:     c.Log,
-		Hooks:   core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: c.OnDisallowed}.Hooks(),
+		// Whoever could damage counters must not begin anew with them.
+		DenyUnreadable: true,
+		Log:            c.Log,
+		Hooks:          core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: c.OnDisallowed}.Hooks(),
 	})
 	if err == nil {
 		g.memory, err = newMemory(&c, store)

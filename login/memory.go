@@ -53,6 +53,8 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	}
 	m := &memory{config: c}
 	var err error
+	// A value that cannot be read is replaced: denied, it would make an address
+	// known.
 	m.limiter, err = core.New(core.Config{
 		Name:  c.Name + "-memory",
 		Store: store,
