@@ -18,113 +18,14 @@ const unknownClient = "unknown"
 // 2.5.4), and can use any address of it.
 const DefaultIPv6Prefix = 64
 
-// clientIP is the configuration of a ClientIP. Options are given it as their
-// request (see ClientIPOption); it is never used as one.
+// clientIP is the configuration of a ClientIP.
 type clientIP struct {
-	core.Request
 	trusted    []netip.Prefix
-	header     string
+	header     string // "": no proxies
 	prefix     int
 	trustUnix  bool
 	onFallback func(r core.Request, why error)
-	errs       []error
-}
-
-// ClientIPOption is an option of [ClientIP]: one of [TrustedProxies],
-// [IPv6Prefix], [TrustUnixSocket] and [OnFallback], or a [Header]. It is a
-// function of a key function's form, so that Header can be both.
-type ClientIPOption func(dst []byte, r core.Request) ([]byte, error)
-
-var errNotAKey = errors.New("keyfuncs: an option of ClientIP is no key function")
-
-func option(f func(c *clientIP) error) ClientIPOption {
-	return func(dst []byte, r core.Request) ([]byte, error) {
-		c, ok := r.(*clientIP)
-		if !ok {
-			return dst, errNotAKey
-		}
-		return dst, f(c)
-	}
-}
-
-// TrustedProxies says which peers are proxies of yours, whose header is to be
-// believed: addresses, or prefixes such as "10.0.0.0/8". Nothing is trusted
-// that is not listed, private addresses included.
-func TrustedProxies(prefixes ...string) ClientIPOption {
-	return option(func(c *clientIP) error {
-		var errs []error
-		for _, text := range prefixes {
-			p, ok := parsePrefix(text)
-			if !ok {
-				errs = append(errs, fmt.Errorf("%w: TrustedProxies: %q: want an address or a prefix such as 10.0.0.0/8", core.ErrConfig, text))
-				continue
-			}
-			c.trusted = append(c.trusted, p)
-		}
-		return errors.Join(errs...)
-	})
-}
-
-func parsePrefix(text string) (netip.Prefix, bool) {
-	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		a, err := netip.ParseAddr(text)
-		if err != nil || a.Zone() != "" {
-			return netip.Prefix{}, false
-		}
-		p = netip.PrefixFrom(a, a.BitLen())
-	}
-	if a := p.Addr(); a.Is4In6() {
-		if p.Bits() < 96 {
-			return netip.Prefix{}, false
-		}
-		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
-	}
-	return p.Masked(), true
-}
-
-// IPv6Prefix sets how many bits of an IPv6 address tell clients apart, 32 to
-// 128; [DefaultIPv6Prefix] where it is not given.
-func IPv6Prefix(bits int) ClientIPOption {
-	return option(func(c *clientIP) error {
-		if bits < 32 || bits > 128 {
-			return fmt.Errorf("%w: IPv6Prefix: %d: must be from 32 to 128", core.ErrConfig, bits)
-		}
-		c.prefix = bits
-		return nil
-	})
-}
-
-// TrustUnixSocket says that what connects through a Unix socket is a proxy of
-// yours. Without it all such requests share one quota.
-func TrustUnixSocket() ClientIPOption {
-	return option(func(c *clientIP) error {
-		c.trustUnix = true
-		return nil
-	})
-}
-
-// OnFallback sets a function that is told when a request's key is not what it
-// should be: the header of a trusted proxy is missing or malformed, or the peer
-// has no address. It is called for each key that is made, which may be several
-// for a request, and may be called concurrently. The error's text is safe to
-// log: it has nothing of the header in it.
-func OnFallback(f func(r core.Request, why error)) ClientIPOption {
-	return option(func(c *clientIP) error {
-		c.onFallback = f
-		return nil
-	})
-}
-
-func (c *clientIP) useHeader(name string) error {
-	if tokenLength(name) != len(name) {
-		return fmt.Errorf("%w: Header: %q: is no name of a header (RFC 9110, section 5.1)", core.ErrConfig, name)
-	}
-	if c.header != "" {
-		return fmt.Errorf("%w: Header: %q: there is one already, %q: exactly one is believed", core.ErrConfig, name, c.header)
-	}
-	c.header = name
-	return nil
+	unlisted   unlisted
 }
 
 // ClientIP is [NewClientIP] for options that are written in the program: it
@@ -136,10 +37,15 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // NewClientIP returns a key function for the client's address.
 //
 // Without options that is the address of the connection's peer, whatever the
-// request's headers say. Behind proxies, TrustedProxies says which peers are
-// to be believed, and [Header] which one header they write:
+// request's headers say. Behind proxies, [Behind] says which header to read and
+// which peers write it:
 //
-//	keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
+//	keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
+//
+// If a peer that is not listed sends a header in which proxies write addresses,
+// the header is ignored, and the log of the limiter (see [core.Logger]) says so
+// once for each key function: either the peer is a proxy of yours, whose clients
+// then all share one limit, or a client has made the header up.
 //
 // X-Forwarded-For, a list, and Forwarded (RFC 7239) are read from the right,
 // over all lines of the header: every hop that is a trusted proxy vouches for
@@ -156,21 +62,15 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // The error wraps [core.ErrConfig] and names the option and its value.
 func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 	c := &clientIP{prefix: DefaultIPv6Prefix}
+	var errs []error
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, fmt.Errorf("%w: ClientIP: an option is nil", core.ErrConfig)
+			errs = append(errs, fmt.Errorf("%w: ClientIP: an option is nil", core.ErrConfig))
+			continue
 		}
-		if _, err := opt(nil, c); err != nil {
-			c.errs = append(c.errs, err)
-		}
+		errs = append(errs, opt(c))
 	}
-	switch proxies := len(c.trusted) > 0 || c.trustUnix; {
-	case c.header != "" && !proxies && len(c.errs) == 0:
-		c.errs = append(c.errs, fmt.Errorf("%w: Header: %q: is believed from nobody without TrustedProxies", core.ErrConfig, c.header))
-	case c.header == "" && proxies:
-		c.errs = append(c.errs, fmt.Errorf("%w: TrustedProxies: which Header they write is missing", core.ErrConfig))
-	}
-	if err := errors.Join(c.errs...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	switch {
@@ -187,7 +87,9 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 
 // peerKey keys by the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
-	return c.appendKey(dst, c.peer(r)), nil
+	a := c.peer(r)
+	c.ignore(r)
+	return c.appendKey(dst, a), nil
 }
 
 // peer returns the address of the connection's peer.
@@ -243,6 +145,7 @@ var (
 func (c *clientIP) singleKey(dst []byte, r core.Request) ([]byte, error) {
 	peer := c.peer(r)
 	if !c.believes(peer) {
+		c.ignore(r)
 		return c.appendKey(dst, peer), nil
 	}
 	lines := r.HeaderValues(c.header)

@@ -8,13 +8,13 @@ import (
 )
 
 func ExampleNewClientIP() {
-	_, err := keyfuncs.NewClientIP(keyfuncs.TrustedProxies("10.0.0.0/8", "nonsense"), keyfuncs.Header("X-Real-IP"))
+	_, err := keyfuncs.NewClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8", "nonsense"))
 	fmt.Println(err)
-	// Output: floodgate: configuration: TrustedProxies: "nonsense": want an address or a prefix such as 10.0.0.0/8
+	// Output: floodgate: configuration: Behind: "nonsense": want a proxy's address, a prefix such as 10.0.0.0/8, or "unix"
 }
 
-func ExampleTrustedProxies() {
-	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8", "fd00::/8"), keyfuncs.Header("X-Real-IP"))
+func ExampleBehind() {
+	ip := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8", "fd00::/8"))
 	show(ip, &request{remote: "10.1.2.3:80", header: headers("X-Real-IP", "203.0.113.9")})
 	// Output: "203.0.113.9" <nil>
 }
@@ -24,15 +24,15 @@ func ExampleIPv6Prefix() {
 	// Output: "2001:db8:1::/56" <nil>
 }
 
-func ExampleTrustUnixSocket() {
-	ip := keyfuncs.ClientIP(keyfuncs.TrustUnixSocket(), keyfuncs.Header("X-Real-IP"))
+func ExampleBehind_unixSocket() {
+	ip := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", keyfuncs.UnixSocket))
 	show(ip, &request{remote: "@", header: headers("X-Real-IP", "203.0.113.9")})
 	// Output: "203.0.113.9" <nil>
 }
 
 func ExampleOnFallback() {
 	warn := func(_ core.Request, why error) { fmt.Println(why) }
-	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Real-IP"), keyfuncs.OnFallback(warn))
+	ip := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8"), keyfuncs.OnFallback(warn))
 	show(ip, &request{remote: "10.1.2.3:80"})
 	// Output:
 	// keyfuncs: the trusted proxy's header is missing

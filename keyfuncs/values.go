@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -76,18 +77,10 @@ func UserValue(key any) core.KeyFunc {
 // header: a rule like this tells clients apart, and does not stop a client that
 // changes the header.
 //
-// As an option of [ClientIP], Header names the header in which the trusted
-// proxies write the client's address.
-//
 // It panics if name is empty.
-func Header(name string) func(dst []byte, r core.Request) ([]byte, error) {
+func Header(name string) core.KeyFunc {
 	mustHave("Header", "name", name != "")
-	// The type of the result has no name, so that it is assignable to
-	// core.KeyFunc and to ClientIPOption alike.
 	return func(dst []byte, r core.Request) ([]byte, error) {
-		if c, ok := r.(*clientIP); ok {
-			return dst, c.useHeader(name)
-		}
 		switch lines := r.HeaderValues(name); len(lines) {
 		case 0:
 			return dst, nil
@@ -107,11 +100,28 @@ func Method() core.KeyFunc {
 }
 
 // Route keys by the pattern of the route that the router has matched, so that
-// all paths that lead to one handler share a quota. Where none has been
-// matched, as in a middleware around the router or for an unknown path, the
-// key is empty.
+// all paths that lead to one handler share a quota.
+//
+// If no route has been matched, the key is empty: all such requests share one
+// quota. That is right for paths that no route is for. It is a mistake if the
+// limiter decides before the router: in a middleware around the whole
+// application, in chi's Use, in Echo's Pre, in Fiber's Use. The first such
+// request is an error in the log of the limiter (see [core.Logger]), once for
+// each key function. A pattern that only says where an application is mounted,
+// such as "/" of an http.ServeMux around another router, cannot be told from a
+// route.
 func Route() core.KeyFunc {
-	return func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Route()...), nil }
+	var said atomic.Bool
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		route := r.Route()
+		if route == "" && !said.Load() && said.CompareAndSwap(false, true) {
+			core.Logger(r).Error("keyfuncs: Route finds no matched route: all such requests share one limit. " +
+				"This is right if no route is for the request's path. " +
+				"If the application has a route for the path, the limiter decides before the router has matched: mount the limiter on the routes, " +
+				"with chi's With instead of Use, on Fiber's routes instead of Use, on Echo's Use instead of Pre, on handlers of the http.ServeMux instead of around it")
+		}
+		return append(dst, route...), nil
+	}
 }
 
 // Join keys by several key functions together: only requests that agree in all

@@ -23,6 +23,7 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		a := c.peer(r)
 		if !c.believes(a) {
+			c.ignore(r)
 			return c.appendKey(dst, a), nil
 		}
 		lines := r.HeaderValues(c.header)

@@ -92,13 +92,14 @@ func (r *reader) local(v value, f *fileSpec) {
 // clientIP reads where the client's address comes from.
 func (r *reader) clientIP(v value, s *sources) {
 	bits := keyfuncs.DefaultIPv6Prefix
-	var opts []keyfuncs.ClientIPOption
+	var header string
+	var proxies []string
 	before := len(r.errs)
 	if v.node != nil {
 		given := r.mapping(v, "a mapping with trusted-proxies and header",
 			field{"trusted-proxies", func(v value) {
 				for _, p := range r.prefixes(v) {
-					opts = append(opts, keyfuncs.TrustedProxies(p.String()))
+					proxies = append(proxies, p.String())
 				}
 			}},
 			field{"header", func(v value) {
@@ -107,7 +108,7 @@ func (r *reader) clientIP(v value, s *sources) {
 						r.bad(v, fmt.Sprintf("%q: %v", shorten(name), err), "")
 						return
 					}
-					opts = append(opts, keyfuncs.Header(name))
+					header = name
 				}
 			}},
 			field{"ipv6-prefix", func(v value) {
@@ -122,6 +123,10 @@ func (r *reader) clientIP(v value, s *sources) {
 	s.ip, s.address = keyfuncs.ClientIP(), keyfuncs.ClientIP(keyfuncs.IPv6Prefix(128))
 	if len(r.errs) > before {
 		return
+	}
+	var opts []keyfuncs.ClientIPOption
+	if header != "" {
+		opts = append(opts, keyfuncs.Behind(header, proxies...))
 	}
 	ip, err := keyfuncs.NewClientIP(append(slices.Clone(opts), keyfuncs.IPv6Prefix(bits))...)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // Adapter is a framework as the table uses it.
@@ -15,7 +16,10 @@ type Adapter struct {
 	// its address as "127.0.0.1:port". It registers with t what stops it.
 	Serve func(t *testing.T, app App) string
 	// PerIP serves a handler on GET / behind the adapter's one-liner.
-	PerIP func(t *testing.T, quota int64, window time.Duration) string
+	PerIP func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string
+	// LimitsFirst says that App.Limits run before the router has looked for the
+	// route.
+	LimitsFirst bool
 	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
 	ServeHTTP2 func(t *testing.T, app App) string
 	// Flushes says that a handler can send a part of a response.
@@ -158,6 +162,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Cancellation", cancellation},
 		{"Responses", responses},
 		{"Rate limit fields", fields},
+		{"Log", logged},
 		{"Mounting", mounting},
 		{"Writers", writers},
 		{"Login", login},

@@ -14,7 +14,7 @@ import (
 // behindProxies keys by the address that the proxy 127.0.0.2 writes in a
 // header.
 func behindProxies(header string) core.KeyFunc {
-	return keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.2/32"), keyfuncs.Header(header))
+	return keyfuncs.ClientIP(keyfuncs.Behind(header, "127.0.0.2/32"))
 }
 
 func clientAddress(t *testing.T, a Adapter) {

@@ -17,16 +17,19 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
-		PerIP:      func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
-		Flushes:    true,
-		Hijacks:    true,
-		Panics:     true,
+		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
+			return listen(t, perIP(quota, window, opts))
+		},
+		Flushes: true,
+		Hijacks: true,
+		Panics:  true,
 
 		SeesCancel:     true,
 		TimeoutOutside: true,
@@ -57,9 +60,9 @@ func newEcho() *echo.Echo {
 	return e
 }
 
-func perIP(quota int64, window time.Duration) http.Handler {
+func perIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) http.Handler {
 	e := newEcho()
-	e.GET("/", func(echo.Context) error { return nil }, echolimit.PerIP(quota, window))
+	e.GET("/", func(echo.Context) error { return nil }, echolimit.PerIP(quota, window, opts...))
 	return e
 }
 

@@ -45,9 +45,10 @@ func ExampleMiddleware() {
 }
 
 func ExampleOnDenied() {
+	closed := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(0)}}}}))
 	app := echo.New()
 	slowDown := echolimit.OnDenied(func(c echo.Context, _ core.Decision) error { return c.String(http.StatusTooManyRequests, "slow down") })
-	app.GET("/api", func(echo.Context) error { return nil }, echolimit.PerIP(0, time.Minute, slowDown))
+	app.GET("/api", func(echo.Context) error { return nil }, echolimit.Middleware(closed, slowDown))
 
 	get(app)
 	// Output: 429 slow down

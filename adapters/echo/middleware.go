@@ -12,20 +12,21 @@ import (
 )
 
 // PerIP limits each client address to quota requests per window, counted in
-// this process; see [core.Limit] for the ranges. It panics where they are
-// exceeded, as template.Must does.
+// this process; see [core.Limit] for the ranges. It panics if the quota, the
+// window or an option is wrong, as template.Must does. For the options of
+// Middleware, or a store, make a limiter and use Middleware.
 //
 // The address is that of the connection's peer, and never what Echo itself
-// makes of the headers. Behind a proxy that is the proxy's: say then which
-// proxies are yours and in which header they write the client's, and use
-// Middleware:
+// makes of the headers. Behind a proxy
+// that is the proxy's, and all clients share one limit. Say then which header
+// has the client's address, and which proxies write it:
 //
-//	ip := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"), keyfuncs.Header("X-Forwarded-For"))
-func PerIP(quota int64, window time.Duration, opts ...Option) echo.MiddlewareFunc {
+//	echolimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
+func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) echo.MiddlewareFunc {
 	return Middleware(core.Must(core.New(core.Config{
 		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(quota, window)}}},
-	})), opts...)
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{core.Per(quota, window)}}},
+	})))
 }
 
 // Option changes what Middleware does.

@@ -18,14 +18,16 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Serve: func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
-		PerIP: func(t *testing.T, quota int64, window time.Duration) string {
+		LimitsFirst: true,
+		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
 			app := newFiber(false)
-			app.Get("/", fiberlimit.PerIP(quota, window), func(*fiber.Ctx) error { return nil })
+			app.Get("/", fiberlimit.PerIP(quota, window, opts...), func(*fiber.Ctx) error { return nil })
 			return listen(t, app)
 		},
 		ReadsFirst: true,

@@ -51,11 +51,12 @@ func ExampleMiddleware() {
 }
 
 func ExampleOnDenied() {
+	closed := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(0)}}}}))
 	app := fiber.New()
 	slowDown := fiberlimit.OnDenied(func(c *fiber.Ctx, _ core.Decision) error {
 		return c.Status(fiber.StatusTooManyRequests).SendString("slow down")
 	})
-	app.Get("/api", fiberlimit.PerIP(0, time.Minute, slowDown))
+	app.Get("/api", fiberlimit.Middleware(closed, slowDown))
 
 	get(app)
 	// Output: 429 slow down

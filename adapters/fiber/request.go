@@ -34,8 +34,17 @@ func (r request) Method() string {
 	return strings.Clone(m)
 }
 
-// Route returns the pattern of the route that the middleware runs for.
-func (r request) Route() string { return strings.Clone(r.c.Route().Path) }
+// Route returns the pattern of the route that the middleware runs for. A
+// middleware that has been mounted with Use runs before Fiber has looked for the
+// route: what Fiber calls its route then is the prefix given to Use, and Route
+// returns "".
+func (r request) Route() string {
+	route := r.c.Route()
+	if mountedByUse(route) {
+		return ""
+	}
+	return strings.Clone(route.Path)
+}
 
 func (r request) RemoteAddr() string {
 	addr := r.c.Context().RemoteAddr()

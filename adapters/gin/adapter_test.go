@@ -15,16 +15,19 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
-		PerIP:      func(t *testing.T, quota int64, window time.Duration) string { return listen(t, perIP(quota, window)) },
-		Flushes:    true,
-		Hijacks:    true,
-		Panics:     true,
+		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
+			return listen(t, perIP(quota, window, opts))
+		},
+		Flushes: true,
+		Hijacks: true,
+		Panics:  true,
 
 		SeesCancel:     true,
 		TimeoutOutside: true,
@@ -49,9 +52,9 @@ func listenHTTP2(t *testing.T, h http.Handler) string {
 	return s.Listener.Addr().String()
 }
 
-func perIP(quota int64, window time.Duration) http.Handler {
+func perIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) http.Handler {
 	r := gin.New()
-	r.GET("/", ginlimit.PerIP(quota, window), func(*gin.Context) {})
+	r.GET("/", ginlimit.PerIP(quota, window, opts...), func(*gin.Context) {})
 	return r
 }
 

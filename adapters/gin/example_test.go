@@ -45,9 +45,10 @@ func ExampleMiddleware() {
 }
 
 func ExampleOnDenied() {
+	closed := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(0)}}}}))
 	app := gin.New()
 	slowDown := ginlimit.OnDenied(func(c *gin.Context, _ core.Decision) { c.String(http.StatusTooManyRequests, "slow down") })
-	app.GET("/api", ginlimit.PerIP(0, time.Minute, slowDown))
+	app.GET("/api", ginlimit.Middleware(closed, slowDown))
 
 	get(app)
 	// Output: 429 slow down

@@ -14,14 +14,16 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
-		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
-		PerIP: func(t *testing.T, quota int64, window time.Duration) string {
-			return listen(t, httplimit.PerIP(quota, window)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+		LimitsFirst: true,
+		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		ServeHTTP2:  func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
+		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
+			return listen(t, httplimit.PerIP(quota, window, opts...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 		},
 		Flushes: true,
 		Hijacks: true,

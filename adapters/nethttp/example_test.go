@@ -18,23 +18,41 @@ func get(h http.Handler, path string) {
 	fmt.Println(rec.Code, rec.Body)
 }
 
+func perMinute(quota int64) *core.Limiter {
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(quota)}}}}))
+}
+
 func ExamplePerIP() {
 	mux := http.NewServeMux()
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
-	mux.Handle("GET /api", httplimit.PerIP(2, time.Minute, httplimit.OnDenied(tooMany))(api))
+	mux.Handle("GET /api", httplimit.PerIP(2, time.Minute)(api))
 
-	get(mux, "/api")
-	get(mux, "/api")
-	get(mux, "/api")
+	for range 3 {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api", nil))
+		fmt.Println(w.Code, w.Header().Get("Content-Type"))
+	}
 	// Output:
-	// 200 hello
-	// 200 hello
-	// 429 slow down
+	// 200 text/plain; charset=utf-8
+	// 200 text/plain; charset=utf-8
+	// 429 application/problem+json
 }
 
-func tooMany(w http.ResponseWriter, _ *http.Request, _ core.Decision) {
-	w.WriteHeader(http.StatusTooManyRequests)
-	fmt.Fprint(w, "slow down")
+func ExamplePerIP_behindAProxy() {
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	// httptest's requests come from 192.0.2.1, which is the proxy here.
+	limited := httplimit.PerIP(1, time.Minute, keyfuncs.Behind("X-Forwarded-For", "192.0.2.0/24"))(api)
+	for _, client := range []string{"203.0.113.8", "203.0.113.9", "203.0.113.9"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("X-Forwarded-For", client)
+		w := httptest.NewRecorder()
+		limited.ServeHTTP(w, r)
+		fmt.Println(client, w.Code)
+	}
+	// Output:
+	// 203.0.113.8 200
+	// 203.0.113.9 200
+	// 203.0.113.9 429
 }
 
 func ExampleMiddleware() {
@@ -60,7 +78,7 @@ func ExampleOnDenied() {
 		w.WriteHeader(http.StatusTooManyRequests)
 		fmt.Fprintf(w, "over the limit %q", d.Limit.Name)
 	}
-	get(httplimit.PerIP(0, time.Minute, httplimit.OnDenied(page))(http.NotFoundHandler()), "/")
+	get(httplimit.Middleware(perMinute(0), httplimit.OnDenied(page))(http.NotFoundHandler()), "/")
 	// Output: 429 over the limit "ip"
 }
 
@@ -69,7 +87,7 @@ func ExampleDecisionFrom() {
 		d, _ := httplimit.DecisionFrom(r.Context())
 		fmt.Fprint(w, d.Remaining, " left")
 	})
-	get(httplimit.PerIP(5, time.Minute, httplimit.ExposeDecision())(api), "/")
+	get(httplimit.Middleware(perMinute(5), httplimit.ExposeDecision())(api), "/")
 	// Output: 200 4 left
 }
 
@@ -79,7 +97,7 @@ func ExampleExposeDecision() {
 		fmt.Fprint(w, found)
 	})
 	get(httplimit.PerIP(5, time.Minute)(without), "/")
-	get(httplimit.PerIP(5, time.Minute, httplimit.ExposeDecision())(without), "/")
+	get(httplimit.Middleware(perMinute(5), httplimit.ExposeDecision())(without), "/")
 	// Output:
 	// 200 false
 	// 200 true

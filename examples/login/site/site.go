@@ -80,10 +80,8 @@ func clientIP(proxies string) (core.KeyFunc, error) {
 	if proxies == "" {
 		return keyfuncs.NewClientIP()
 	}
-	return keyfuncs.NewClientIP(
-		keyfuncs.TrustedProxies(strings.FieldsFunc(proxies, func(r rune) bool { return r == ',' || r == ' ' })...),
-		keyfuncs.Header("X-Forwarded-For"),
-	)
+	listed := strings.FieldsFunc(proxies, func(r rune) bool { return r == ',' || r == ' ' })
+	return keyfuncs.NewClientIP(keyfuncs.Behind("X-Forwarded-For", listed...))
 }
 
 // PasswordRight tells whether a user may log in. Everybody's password is ok.

@@ -36,7 +36,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`-store: "disk": want memory,`:                                             func(o *Options) { o.Store = "disk" },
 		`-store: floodgate: configuration: servers: ["nonsense"]`:                  func(o *Options) { o.Store = "memcached://nonsense" },
 		`-store: floodgate: configuration: Redis URL`:                              func(o *Options) { o.Store = "redis://127.0.0.1/nonsense" },
-		`-trusted-proxies: floodgate: configuration: TrustedProxies: "nonsense"`:   func(o *Options) { o.TrustedProxies = "127.0.0.1,nonsense" },
+		`-trusted-proxies: floodgate: configuration: Behind: "nonsense"`:           func(o *Options) { o.TrustedProxies = "127.0.0.1,nonsense" },
 		`-attempts: limits text "twenty"`:                                          func(o *Options) { o.Attempts = "twenty" },
 		`-account-failures: "1/s, 2/m": want one limit`:                            func(o *Options) { o.AccountFailures = "1/s, 2/m" },
 		`Lockout: waits of 1m: only fixed_window can have one, not sliding_window`: func(o *Options) { o.Failures = "5/m" },

@@ -1,0 +1,63 @@
+package keyfuncs
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// forwardedHeaders are the headers in which proxies write a client's address.
+var forwardedHeaders = []string{
+	"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip",
+	"Fly-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Azure-Clientip", "X-Appengine-Remote-Addr",
+}
+
+// unlisted finds a proxy that nobody has listed, without a cost for each
+// request: it looks at the headers of the first requests, and then at those of
+// some.
+type unlisted struct {
+	said   atomic.Bool
+	looked atomic.Uint32
+}
+
+const (
+	firstLooks = 64
+	lookEvery  = 64 // of the later requests, one in so many on average
+)
+
+// due says whether to look at a request.
+func (u *unlisted) due() bool {
+	switch {
+	case u.said.Load():
+		return false
+	case u.looked.Load() < firstLooks:
+		u.looked.Add(1)
+		return true
+	default:
+		return rand.Uint32()%lookEvery == 0 //nolint:gosec // nobody gains by guessing it
+	}
+}
+
+// ignore is called for a request whose peer is not listed as a proxy. It says
+// once that the header of one has been ignored. A client may have made the
+// header up: nothing that it has sent is logged.
+func (c *clientIP) ignore(r core.Request) {
+	if !c.unlisted.due() {
+		return
+	}
+	names := forwardedHeaders
+	if c.header != "" {
+		names = []string{c.header}
+	}
+	for _, name := range names {
+		if len(r.HeaderValues(name)) == 0 || !c.unlisted.said.CompareAndSwap(false, true) {
+			continue
+		}
+		core.Logger(r).Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
+			"If the peer is a proxy of yours, every client behind the proxy shares one limit: write keyfuncs.Behind with the header and the proxy's address. "+
+			"If it is none, a client has made the header up", slog.String("header", name))
+		return
+	}
+}
