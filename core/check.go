@@ -227,5 +227,6 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 	if den.Status < 200 || den.Status > 599 {
 		den.Status = d.status()
 	}
+	den.matchType()
 	return den
 }

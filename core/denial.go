@@ -1,8 +1,12 @@
 package core
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,8 +19,42 @@ type Denial struct {
 	// line replaces those of the same name that are already there, so that a
 	// name stands once.
 	Header []Header
-	// Body is the response's body. A response to HEAD is sent without it.
+	// Body is the response's body. If it is neither empty nor a JSON object, and
+	// the Content-Type is still that of DefaultDenial, it is sent as text/plain
+	// in UTF-8; an empty one is sent without that Content-Type. A response to HEAD is sent without it.
 	Body []byte
+}
+
+const (
+	problemType = "application/problem+json"
+	problemHead = `{"type":"` // how every body of DefaultDenial begins
+)
+
+// matchType corrects the Content-Type of a denial whose body a hook has
+// replaced, and whose Content-Type it has left as DefaultDenial has set it.
+func (d *Denial) matchType() {
+	stale := func(h Header) bool { return h.Value == problemType && strings.EqualFold(h.Name, "Content-Type") }
+	if !slices.ContainsFunc(d.Header, stale) || isObject(d.Body) {
+		return
+	}
+	d.Header = slices.Clone(d.Header) // a hook may use one slice for all
+	if len(d.Body) == 0 {
+		d.Header = slices.DeleteFunc(d.Header, stale)
+		return
+	}
+	for i, h := range d.Header {
+		if stale(h) {
+			d.Header[i].Value = "text/plain; charset=utf-8"
+		}
+	}
+}
+
+func isObject(body []byte) bool {
+	if bytes.HasPrefix(body, []byte(problemHead)) {
+		return true
+	}
+	body = bytes.TrimLeft(body, " \t\r\n")
+	return len(body) > 0 && body[0] == '{' && json.Valid(body)
 }
 
 // The status codes of the default denials.
@@ -47,7 +85,7 @@ func (d *Decision) status() int {
 func DefaultDenial(_ Request, d Decision) Denial {
 	return Denial{
 		Status: d.status(),
-		Header: []Header{{"Content-Type", "application/problem+json"}},
+		Header: []Header{{"Content-Type", problemType}},
 		Body:   d.problem(),
 	}
 }
@@ -74,7 +112,7 @@ func (d *Decision) problem() []byte {
 	}
 	// Only the detail may need escaping: New checks the names of limits.
 	b := make([]byte, 0, 256)
-	b = append(b, `{"type":"`...)
+	b = append(b, problemHead...)
 	b = append(b, kind...)
 	b = append(b, `","title":"`...)
 	b = append(b, title...)
