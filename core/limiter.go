@@ -20,7 +20,7 @@ type Limiter struct {
 	store       Store
 }
 
-// snapshot is one configuration of a limiter. It never changes: a request is
+// snapshot is one configuration of a limiter. Nothing of it that decides ever changes: a request is
 // decided, charged and settled by one and the same.
 type snapshot struct {
 	name      string
@@ -31,7 +31,8 @@ type snapshot struct {
 	hooks     Hooks
 	headers   Headers
 	log       *slog.Logger // nil: slog.Default()
-	policy    string       // the RateLimit-Policy field of all limits
+	named     atomic.Pointer[namedLog]
+	policy    string // the RateLimit-Policy field of all limits
 	rehearsal bool
 	settles   bool // a rule wants to know the outcome
 

@@ -29,12 +29,20 @@ func Logger(r Request) *slog.Logger {
 // logger is only asked for when there is something to log: the default logger
 // may be set after the limiter has been made.
 func (s *snapshot) logger() *slog.Logger {
-	log := s.log
-	if log == nil {
-		log = slog.Default()
+	base := s.log
+	if base == nil {
+		base = slog.Default()
 	}
-	return log.With("limiter", s.name)
+	named := s.named.Load()
+	if named == nil || named.base != base {
+		named = &namedLog{base, base.With("limiter", s.name)}
+		s.named.Store(named)
+	}
+	return named.log
 }
+
+// namedLog is a logger that adds a limiter's name to base.
+type namedLog struct{ base, log *slog.Logger }
 
 // failureKind is what has failed. One kind never keeps another out of the log.
 type failureKind uint8

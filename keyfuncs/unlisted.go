@@ -47,6 +47,10 @@ func (c *clientIP) ignore(r core.Request) {
 	if !c.unlisted.due() {
 		return
 	}
+	log := core.Logger(r)
+	if !log.Enabled(r.Context(), slog.LevelWarn) {
+		return
+	}
 	names := forwardedHeaders
 	if c.header != "" {
 		names = []string{c.header}
@@ -55,7 +59,7 @@ func (c *clientIP) ignore(r core.Request) {
 		if len(r.HeaderValues(name)) == 0 || !c.unlisted.said.CompareAndSwap(false, true) {
 			continue
 		}
-		core.Logger(r).Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
+		log.Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
 			"If the peer is a proxy of yours, every client behind the proxy shares one limit: write keyfuncs.Behind with the header and the proxy's address. "+
 			"If it is none, a client has made the header up", slog.String("header", name))
 		return

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	}
 	return policy.Parse(path, text, append([]policy.Option{
 		policy.WithStore(store),
+		policy.Log(slog.New(slog.DiscardHandler)), // what is to be said, the command says
 		policy.WithUser(func(core.Request) string { return "" }),
 		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
 	}, opts...)...)

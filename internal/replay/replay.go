@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -196,6 +197,7 @@ func (r *Replay) Report() *Report {
 // the log, and of tiers nothing is known.
 func (r *Replay) options(rehearsed func(core.Decision)) []policy.Option {
 	return []policy.Option{
+		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
 		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
 		policy.WithTier(func(core.Request) (string, error) {
 			r.request.lacks("tier")
