@@ -48,13 +48,15 @@ type Memory struct {
 	mask    uint64
 
 	keys    atomic.Int64
+	active  atomic.Int64 // rules that hold keys
 	evicted atomic.Uint64
 	closed  atomic.Bool
 
-	mu    sync.Mutex // guards what Bind changes
-	rules map[ruleName]*memoryRule
-	names map[string]bool
-	ids   int
+	mu      sync.Mutex // guards what Bind changes
+	rules   map[ruleName]*memoryRule
+	names   map[string]bool
+	ids     int   // ids given so far
+	freeIDs []int // ids of retired rules
 }
 
 type ruleName struct{ limiter, rule string }
@@ -65,7 +67,9 @@ type ruleName struct{ limiter, rule string }
 type memoryShard struct {
 	mu     sync.Mutex
 	tables []*memoryTable // by memoryRule.id
-	_      [64 - 32]byte  // one shard a cache line
+	turn   int            // the table that sweep is at
+	cursor int            // the slot of it
+	_      [64 - 48]byte  // one shard a cache line
 }
 
 const keysPerShard = 2048
@@ -124,15 +128,18 @@ func (m *Memory) Stats() MemoryStats {
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		for _, t := range s.tables {
-			if t != nil {
-				m.keys.Add(-int64(t.used))
-			}
-		}
-		s.tables = nil
-		s.mu.Unlock()
+		m.shards[i].close(m)
 	}
 	return nil
+}
+
+func (s *memoryShard) close(m *Memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tables {
+		if t != nil {
+			m.forget(t)
+		}
+	}
+	s.tables = nil
 }

@@ -7,16 +7,18 @@ import (
 )
 
 // memoryRule is one rule of one limiter. It outlives Rebind: its id names the
-// same table in every shard.
+// same table in every shard. Once the rule is retired, another rule may get the
+// id.
 type memoryRule struct {
 	id      int
-	version int         // of the newest layout
-	retired atomic.Bool // no rule of the limiter any more
+	version int          // of the newest layout
+	retired atomic.Bool  // the limiter has no such rule any more
+	held    atomic.Int64 // keys
 }
 
-// memoryLayout says where in a slot the states of a rule's limits are, and how
-// they are counted. Layouts of a rule are replaced by ones of higher version,
-// shard by shard, when a shard is next used.
+// memoryLayout describes a slot: where the states of a rule's limits are, and
+// how they are counted. Each shard replaces the layout of a rule by one of a
+// higher version when it next uses it.
 type memoryLayout struct {
 	rule      *memoryRule
 	version   int
@@ -25,7 +27,12 @@ type memoryLayout struct {
 	offsets   []int // where in a slot each limit's state begins
 	stride    int   // words of a slot
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
+	sample    int   // how many keys are weighed to evict one
 }
+
+// sampledToEvict is how many keys are weighed to evict one, if weighing is
+// cheap: it is the cheaper, the fewer limits and buckets the rule has.
+const sampledToEvict = 8
 
 func newMemoryLayout(rule *memoryRule, limits []Limit, fullHomes int) *memoryLayout {
 	l := &memoryLayout{rule: rule, version: rule.version, meters: newMeters(limits), stride: slotHeader, fullHomes: fullHomes}
@@ -34,6 +41,11 @@ func newMemoryLayout(rule *memoryRule, limits []Limit, fullHomes int) *memoryLay
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].fixedWords()
 	}
+	work := len(limits)
+	for i := range l.meters {
+		work += int(l.meters[i].buckets / 64)
+	}
+	l.sample = min(max(3*sampledToEvict/max(work, 1), 1), sampledToEvict)
 	return l
 }
 
@@ -75,9 +87,8 @@ func (m *Memory) bind(limiter string, rules []StoreRule) (*memoryBound, error) {
 		name := ruleName{limiter, r.Name}
 		rule := m.rules[name]
 		if rule == nil {
-			rule = &memoryRule{id: m.ids}
+			rule = &memoryRule{id: m.newID()}
 			m.rules[name] = rule
-			m.ids++
 		}
 		rule.version++
 		fullHomes := int(m.maxKeys / int64(len(m.shards)) * 1167 / 1000)
@@ -106,20 +117,45 @@ func (b *memoryBound) Rebind(rules []StoreRule) (Bound, error) {
 	return next, nil
 }
 
-// retire drops the counters of a rule that is no more. What still uses it sees
-// keys that have never been seen.
+// newID returns the id of a rule that is no more, or a new one.
+func (m *Memory) newID() int {
+	if last := len(m.freeIDs) - 1; last >= 0 {
+		id := m.freeIDs[last]
+		m.freeIDs = m.freeIDs[:last]
+		return id
+	}
+	m.ids++
+	return m.ids - 1
+}
+
+// retire drops the counters of a rule that the limiter has no more. Old Bounds
+// that still use the rule find no key of it.
 func (m *Memory) retire(name ruleName, rule *memoryRule) {
 	rule.retired.Store(true)
 	delete(m.rules, name)
 	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		if t := s.table(rule.id); t != nil {
-			m.keys.Add(-int64(t.used))
-			s.tables[rule.id] = nil
-		}
-		s.mu.Unlock()
+		m.shards[i].drop(m, rule)
 	}
+	m.freeIDs = append(m.freeIDs, rule.id)
+}
+
+// drop removes the table of a rule.
+func (s *memoryShard) drop(m *Memory, rule *memoryRule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.table(rule.id); t != nil {
+		s.tables[rule.id] = nil
+		m.forget(t)
+	}
+	for len(s.tables) > 0 && s.tables[len(s.tables)-1] == nil {
+		s.tables = s.tables[:len(s.tables)-1]
+	}
+}
+
+// forget takes the keys of a table that has been dropped out of the counts.
+func (m *Memory) forget(t *memoryTable) {
+	m.keys.Add(-int64(t.used))
+	m.hold(t.layout.rule, -int64(t.used))
 }
 
 func (s *memoryShard) table(id int) *memoryTable {
@@ -129,14 +165,16 @@ func (s *memoryShard) table(id int) *memoryTable {
 	return s.tables[id]
 }
 
-// tableFor returns the shard's table for a layout and brings it up to it. The
-// table has a newer layout than asked for where a Rebind has come in between:
-// the newer one holds. It is nil where there are no such counters any more.
+// tableFor returns the shard's table for a layout and updates it to that
+// layout. If a Rebind has come in between, the table has a newer layout, which
+// stays. It returns nil if the rule is retired.
 func (s *memoryShard) tableFor(l *memoryLayout) *memoryTable {
 	t := s.table(l.rule.id)
 	switch {
 	case t == nil:
 		return s.newTable(l)
+	case t.layout.rule != l.rule: // another rule has got the id
+		return nil
 	case t.layout.version < l.version:
 		t.adopt(l)
 	}

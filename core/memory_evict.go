@@ -1,147 +1,241 @@
 package core
 
-const (
-	sweptPerInsert = 4 // slots looked at for expired keys when one is inserted
-	sampledToEvict = 8 // keys among which the least used is looked for
-)
+// sweptPerInsert is how many slots of a shard are examined for expired keys
+// when a key is inserted. It must be 2 or more: as many expired keys must be
+// removed as new ones arrive.
+const sweptPerInsert = 8
 
-// insert makes a slot for a new key, and room for it first.
-func (m *Memory) insert(s *memoryShard, t *memoryTable, h hash128, now int64) []uint64 {
-	m.keys.Add(-int64(t.sweep(now, sweptPerInsert)))
+// insert makes a slot for the place's key. It returns false if there is no room
+// for it: all keys that could be evicted belong to the same batch.
+func (m *Memory) insert(p *place, batch *places, now int64) bool {
+	s, t := &m.shards[p.shard], p.table
+	s.sweep(m, t, now)
+	if !m.makeRoom(s, t, batch, now) {
+		return false
+	}
+	m.hold(t.layout.rule, 1)
+	p.at = t.insert(p.hash)
+	p.slot = t.slot(p.at)
+	return true
+}
+
+// makeRoom counts one more key, or evicts one if the store is full.
+func (m *Memory) makeRoom(s *memoryShard, own *memoryTable, batch *places, now int64) bool {
 	for {
 		n := m.keys.Load()
 		if n >= m.maxKeys {
-			if found, expired := s.evict(now); found {
-				if !expired {
-					m.evicted.Add(1)
-				}
-				break // the new key takes the place of the old one
-			}
+			return m.evict(s, own, batch, now)
 		}
-		// A shard without a single key has none to give up; that all others
-		// are full then is as likely as thousands of coins falling alike.
 		if m.keys.CompareAndSwap(n, n+1) {
-			break
+			return true
 		}
 	}
-	return t.slot(t.insert(h))
 }
 
-// sweep removes the expired among the next n slots.
-func (t *memoryTable) sweep(now int64, n int) (removed int) {
-	for range n {
-		if t.cursor >= t.slots {
-			t.cursor = 0
-			if t.homes > 16*minHomes && t.used < t.homes/8 {
-				t.resize(t.used * 2)
-			}
+// hold counts keys that a rule has got or lost, and the rules that hold keys.
+func (m *Memory) hold(rule *memoryRule, n int64) {
+	if n == 0 {
+		return
+	}
+	switch rule.held.Add(n) {
+	case 0:
+		m.active.Add(-1)
+	case n:
+		m.active.Add(1)
+	}
+}
+
+// sweep removes the expired among the shard's next slots. It goes through all
+// tables of the shard in turn, and gives back the memory of those that have
+// become empty; own is about to get a key and keeps its slots.
+func (s *memoryShard) sweep(m *Memory, own *memoryTable, now int64) {
+	removed, rechecks := int64(0), own.layout.sample
+	for range sweptPerInsert {
+		if s.turn >= len(s.tables) {
+			s.turn, s.cursor = 0, 0
 		}
-		if !t.empty(t.cursor) && t.expired(t.slot(t.cursor), now) {
-			t.remove(t.cursor) // what follows moves up to the cursor
+		t := s.tables[s.turn]
+		if t == nil || s.cursor >= t.slots {
+			if t != nil {
+				t.shrink()
+				if t.used == 0 && t != own {
+					t.drop()
+				}
+			}
+			s.turn++
+			s.cursor = 0
+			continue
+		}
+		i := s.cursor
+		s.cursor++
+		if t.empty(i) {
+			continue
+		}
+		slot := t.slot(i)
+		if t.expired(slot, now) {
+			t.remove(i)
+			s.cursor = i // the slots behind have moved up
+			m.hold(t.layout.rule, -1)
 			removed++
 			continue
 		}
-		t.cursor++
+		t.trim(slot, now)
+		if rechecks > 0 && !t.open.has(i) {
+			t.reopen(i, now)
+			rechecks--
+		}
 	}
-	return removed
+	if removed > 0 {
+		m.keys.Add(-removed)
+	}
 }
 
-func (t *memoryTable) expired(slot []uint64, now int64) bool {
-	for i := range t.layout.meters {
-		if t.layout.meters[i].expiry(t.state(slot, i)) > now {
-			return false
-		}
+// evict removes one key of the shard, so that a key of the table own can take
+// its place. It returns false if it has found none that it may remove.
+func (m *Memory) evict(s *memoryShard, own *memoryTable, batch *places, now int64) bool {
+	v := m.victim(s, own, batch, now)
+	if v.table == nil {
+		return false
+	}
+	v.table.remove(v.slot)
+	m.hold(v.table.layout.rule, -1)
+	if v.weight != expiredWeight {
+		m.evicted.Add(1)
 	}
 	return true
 }
 
-// evict removes one key of the shard: an expired one; else the one that has
-// used the least share of its limits among some; one that is being refused
-// only where all are, and then the one that would be let in first.
-func (s *memoryShard) evict(now int64) (found, expired bool) {
-	var v victim
-	tried := map[*memoryTable]bool{}
-	for {
-		t := s.largest(tried)
-		if t == nil || v.found && !v.refused {
-			break
+// victim finds the key to evict: of the rule of the new key if that has its
+// share of MaxKeys already, else of the largest rule that has more than its
+// share. If the store is full and a rule has less than its share, another has
+// more. Only the new key's shard is locked, so that is where the key must be:
+// if it has no key of such a rule, any rule's key goes.
+func (m *Memory) victim(s *memoryShard, own *memoryTable, batch *places, now int64) victim {
+	rules, held := m.active.Load(), own.layout.rule.held.Load()
+	if held == 0 {
+		rules++
+	}
+	share := m.maxKeys / max(rules, 1)
+	if held >= share {
+		if v := own.search(batch, now); v.table != nil {
+			return v
 		}
-		tried[t] = true
-		v.search(t, now)
 	}
-	if v.found {
-		v.table.remove(v.slot)
+	for _, t := range s.aboveShare(share) {
+		if t != nil {
+			if v := t.search(batch, now); v.table != nil {
+				return v
+			}
+		}
 	}
-	return v.found, v.weight == expiredWeight
-}
-
-// largest returns the table with the most keys, of those not tried.
-func (s *memoryShard) largest(tried map[*memoryTable]bool) *memoryTable {
-	var most *memoryTable
 	for _, t := range s.tables {
-		if t != nil && !tried[t] && t.used > 0 && (most == nil || t.used > most.used) {
-			most = t
+		if t != nil {
+			if v := t.search(batch, now); v.table != nil {
+				return v
+			}
 		}
 	}
-	return most
+	return victim{}
 }
 
-// victim is the best key to evict that has been seen.
-type victim struct {
-	table   *memoryTable
-	slot    int
-	found   bool
-	refused bool
-	weight  int64 // refused: how long still; else the share of a limit used, in 1/2^20
-}
-
-// expiredWeight is the weight of an expired key, below that of any other.
-const expiredWeight = -1
-
-// search looks through the table from where the last one ended, until it has
-// found an expired key or the best among some that are not refused.
-func (v *victim) search(t *memoryTable, now int64) {
-	seen := 0
-	for range t.slots {
-		if t.cursor >= t.slots {
-			t.cursor = 0
-		}
-		i := t.cursor
-		t.cursor++
-		if t.empty(i) {
+// aboveShare returns the table of the largest rule that holds more keys than
+// share: first among those that have a key here that is not denied, then among
+// all that have a key here.
+func (s *memoryShard) aboveShare(share int64) (tables [2]*memoryTable) {
+	most := [2]int64{share, share}
+	for _, t := range s.tables {
+		if t == nil || t.used == 0 {
 			continue
 		}
-		seen++
-		refused, weight := t.weigh(t.slot(i), now)
-		if !v.found || v.refused && !refused || v.refused == refused && weight < v.weight {
-			*v = victim{t, i, true, refused, weight}
+		held := t.layout.rule.held.Load()
+		if t.opens > 0 && held > most[0] {
+			tables[0], most[0] = t, held
 		}
-		if v.found && !v.refused && (v.weight == expiredWeight || seen >= sampledToEvict) {
+		if held > most[1] {
+			tables[1], most[1] = t, held
+		}
+	}
+	return tables
+}
+
+// victim is the best key to evict among those examined.
+type victim struct {
+	table  *memoryTable // nil: none
+	slot   int
+	denied bool
+	weight int64 // see weigh
+}
+
+func (v *victim) better(o victim) bool {
+	if v.denied != o.denied {
+		return !v.denied
+	}
+	return v.weight < o.weight
+}
+
+// search examines some keys of the table, from where the last search ended, and
+// returns the best of them to evict: an expired one, else the one that has used
+// the least share of its limits. Only if the table has no open slot is it a
+// denied key: the one that recovers soonest.
+func (t *memoryTable) search(batch *places, now int64) (best victim) {
+	if t.used == 0 {
+		return victim{}
+	}
+	t.searchOpen(batch, now, &best)
+	if best.table != nil && !best.denied {
+		return best
+	}
+	for i, left := 0, t.layout.sample; i < t.slots && left > 0; i++ {
+		if t.hand >= t.slots {
+			t.hand = 0
+		}
+		at := t.hand
+		t.hand++
+		if !t.empty(at) && !batch.holds(t, at) {
+			t.examine(at, now, &best)
+			left--
+		}
+	}
+	return best
+}
+
+// searchOpen examines open slots. A key whose slot is open may be denied all
+// the same if its quota was lowered: then its slot is closed, and more slots
+// are examined than otherwise.
+func (t *memoryTable) searchOpen(batch *places, now int64, best *victim) {
+	left, from, begin, turned := t.layout.sample, t.hand, t.hand, false
+	for denied := 0; left > 0 && denied < 4*t.layout.sample; {
+		i := t.open.next(from)
+		if i < 0 && !turned {
+			turned, from = true, 0
+			continue
+		}
+		if i < 0 || turned && i >= begin {
 			return
+		}
+		from = i + 1
+		t.hand = from
+		if batch.holds(t, i) {
+			continue
+		}
+		switch v := t.examine(i, now, best); {
+		case v.denied:
+			t.deny(i)
+			denied++
+		case v.weight == expiredWeight:
+			return
+		default:
+			left--
 		}
 	}
 }
 
-// weigh says how much would be lost with a key.
-func (t *memoryTable) weigh(slot []uint64, now int64) (refused bool, weight int64) {
-	if t.expired(slot, now) {
-		return false, expiredWeight
+// examine weighs a key and keeps it as the best if it is.
+func (t *memoryTable) examine(i int, now int64, best *victim) victim {
+	v := victim{table: t, slot: i}
+	v.denied, v.weight = t.weigh(t.slot(i), now)
+	if best.table == nil || v.better(*best) {
+		*best = v
 	}
-	var share, wait int64
-	for i := range t.layout.meters {
-		m, w := &t.layout.meters[i], t.state(slot, i)
-		m.advance(w, now)
-		left := m.remaining(w, now)
-		if left == 0 {
-			refused = true
-			wait = max(wait, m.wait(w, now, 1))
-		}
-		if m.capacity > 0 {
-			share = max(share, mulDiv(m.capacity-min(left, m.capacity), 1<<20, m.capacity))
-		}
-	}
-	if refused {
-		return true, wait
-	}
-	return false, share
+	return v
 }

@@ -9,25 +9,27 @@ import (
 type place struct {
 	hash   hash128
 	shard  uint64
-	table  *memoryTable // nil: the rule is no more
+	table  *memoryTable // nil: the limiter has no such rule any more
 	layout *memoryLayout
+	at     int      // the number of the slot
 	slot   []uint64 // nil: the key is not in the table
 	none   [mostFixedWords]uint64
 }
 
-// find looks the key up. Inserting and removing move slots: find again.
+// find looks the key up. Every insertion and removal moves slots: find must be
+// called again after it.
 func (p *place) find() {
 	p.slot = nil
 	if p.table == nil {
 		return
 	}
 	if i, found := p.table.find(p.hash); found {
-		p.slot = p.table.slot(i)
+		p.at, p.slot = i, p.table.slot(i)
 	}
 }
 
-// limit returns which limit of the table is the i-th of the layout: another
-// one, or -1 for none, where the table has got a newer layout in between.
+// limit returns which limit of the table is the i-th of the layout. The two
+// differ, and the result may be -1 for none, if the table has a newer layout.
 func (p *place) limit(i int) int {
 	if p.table.layout.version == p.layout.version {
 		return i
@@ -35,8 +37,8 @@ func (p *place) limit(i int) int {
 	return slices.Index(p.table.layout.ids, p.layout.ids[i])
 }
 
-// state returns the state of the layout's i-th limit, that of a key never seen
-// where there is none.
+// state returns the state of the layout's i-th limit, or the state of a key
+// never seen if there is none.
 func (p *place) state(i int) []uint64 {
 	if p.slot != nil {
 		if j := p.limit(i); j >= 0 {
@@ -54,8 +56,8 @@ func (p *place) absent(i int) []uint64 {
 	return p.none[:]
 }
 
-// judge says whether all limits admit the item's cost, each for itself in the
-// results.
+// judge returns whether all limits admit the item's cost, and sets Allowed of
+// each result.
 func (p *place) judge(item *Item, now int64) bool {
 	allowed := true
 	for i := range p.layout.meters {
@@ -77,6 +79,9 @@ func (p *place) charge(item *Item, now int64) {
 		w := p.room(i, item.Cost)
 		m.charge(w, now, item.Cost)
 		report(&item.Results[i], m, w, now, item.Cost, true)
+		if item.Results[i].Remaining == 0 && p.slot != nil {
+			p.table.deny(p.at)
+		}
 	}
 }
 
@@ -128,5 +133,8 @@ func (p *place) refund(item *Item, now int64) {
 		w := p.state(i)
 		m.advance(w, now)
 		m.refund(w, now, item.At, int64(item.Results[i].ResetAfter/time.Microsecond), item.Cost)
+	}
+	if p.slot != nil {
+		p.table.reopen(p.at, now)
 	}
 }

@@ -3,22 +3,27 @@ package core
 import "math/bits"
 
 // memoryTable holds the keys of one rule in one shard: slots of a few words,
-// without pointers, so that the garbage collector has nothing to look at.
+// without pointers, so that the garbage collector has nothing to scan.
 //
 // It is an ordered hash table with linear probing (Amble and Knuth, Ordered
-// hash tables, 1974). A slot's home is its hash scaled to the table's length,
-// which need not be a power of two and so can grow by a quarter; slots stand
-// in the order of their hashes, so that a search for what is not there ends
-// early even when the table is nearly full, growing is one pass from left to
-// right, and no two hashes that happen to be equal are in each other's way.
+// hash tables, 1974). A slot's home is its hash scaled to the table's length.
+// The length need not be a power of two, so a table can grow by a quarter.
+// Slots are in the order of their hashes: a search for an absent key ends early
+// even if the table is nearly full, a resize is one pass from left to right,
+// and equal hashes do not disturb each other.
+//
+// A table without keys may have no slots at all: homes and slots are 0 then,
+// find finds nothing, and insert allocates the first slots.
 type memoryTable struct {
 	layout *memoryLayout
 	words  []uint64
-	homes  int // slots that a hash can call home; some spare ones follow
+	homes  int // slots that a hash can call home; spare ones follow them
 	slots  int // all slots
 	used   int
-	cursor int           // where the next look for expired keys begins
-	blocks *memoryBlocks // nil where no limit's state grows
+	hand   int           // the slot at which the next search for a key to evict begins
+	open   slotBits      // the slots whose key is not known to be denied
+	opens  int           // how many bits are set in open
+	blocks *memoryBlocks // nil if no limit's state grows
 }
 
 // The words of a slot: the hash, then fixedWords for each limit.
@@ -32,11 +37,10 @@ const (
 func newMemoryTable(l *memoryLayout) *memoryTable {
 	t := &memoryTable{layout: l}
 	t.needBlocks()
-	t.allocate(minHomes)
 	return t
 }
 
-// needBlocks makes blocks where a limit of the layout needs some.
+// needBlocks makes blocks if a limit of the layout needs some.
 func (t *memoryTable) needBlocks() {
 	for i := range t.layout.meters {
 		if t.blocks == nil && t.layout.meters[i].grows() {
@@ -45,13 +49,14 @@ func (t *memoryTable) needBlocks() {
 	}
 }
 
+// allocate makes the table's slots, all of them empty.
 func (t *memoryTable) allocate(homes int) {
 	t.homes, t.slots = homes, homes+spareSlots
 	if homes < 2*spareSlots {
 		t.slots = homes + homes/2
 	}
 	t.words = make([]uint64, t.slots*t.layout.stride)
-	t.cursor = 0
+	t.open, t.opens, t.hand = newSlotBits(t.slots), 0, 0
 }
 
 func (t *memoryTable) slot(i int) []uint64 {
@@ -66,7 +71,7 @@ func (t *memoryTable) home(hash uint64) int {
 	return int(h)
 }
 
-// find returns the slot of a key, or where it would have to be inserted.
+// find returns the slot of a key, or the slot at which to insert it.
 func (t *memoryTable) find(h hash128) (i int, found bool) {
 	stride := t.layout.stride
 	i = t.home(h.a)
@@ -89,30 +94,38 @@ func (t *memoryTable) insert(h hash128) int {
 	if t.used >= t.homes-t.homes/10 {
 		t.resize(t.grown())
 	}
-	for {
-		i, _ := t.find(h)
-		end := i
-		for end < t.slots && !t.empty(end) {
-			end++
-		}
-		if end < t.slots {
-			stride := t.layout.stride
-			copy(t.words[(i+1)*stride:(end+1)*stride], t.words[i*stride:end*stride])
-			s := t.slot(i)
-			clear(s)
-			s[0], s[1] = h.a, h.b
-			t.used++
-			return i
-		}
-		// The last homes are crowded and the spare slots behind them full.
-		spare := make([]uint64, spareSlots*t.layout.stride)
-		t.words = append(t.words, spare...)
-		t.slots += spareSlots
+	i, _ := t.find(h)
+	end := i
+	for end < t.slots && !t.empty(end) {
+		end++
 	}
+	if end == t.slots { // the last homes are crowded and the spare slots full
+		t.extend()
+	}
+	stride := t.layout.stride
+	copy(t.words[(i+1)*stride:(end+1)*stride], t.words[i*stride:end*stride])
+	t.open.moveUp(i, end)
+	s := t.slot(i)
+	clear(s)
+	s[0], s[1] = h.a, h.b
+	t.open.set(i)
+	t.opens++
+	t.used++
+	return i
 }
 
-// grown returns the next length. The table of a shard that holds its part of
-// MaxKeys is made to measure.
+// extend adds spare slots at the end.
+func (t *memoryTable) extend() {
+	old, open := t.words, t.open
+	t.slots += spareSlots
+	t.words = make([]uint64, t.slots*t.layout.stride)
+	copy(t.words, old)
+	t.open = newSlotBits(t.slots)
+	copy(t.open, open)
+}
+
+// grown returns the next length. A table that will hold its shard's part of
+// MaxKeys gets exactly the length for that.
 func (t *memoryTable) grown() int {
 	homes := max(t.homes+t.homes/4, t.homes+minHomes)
 	if full := t.layout.fullHomes; t.homes < full && full < homes {
@@ -124,12 +137,14 @@ func (t *memoryTable) grown() int {
 // remove frees a slot and closes the gap.
 func (t *memoryTable) remove(i int) {
 	t.free(t.slot(i))
+	t.deny(i)
 	end := i + 1
 	for end < t.slots && !t.empty(end) && t.home(t.slot(end)[0]) < end {
 		end++
 	}
 	stride := t.layout.stride
 	copy(t.words[i*stride:(end-1)*stride], t.words[(i+1)*stride:end*stride])
+	t.open.moveDown(i, end)
 	clear(t.slot(end - 1))
 	t.used--
 }
@@ -142,7 +157,23 @@ func (t *memoryTable) free(slot []uint64) {
 	}
 }
 
-// resize moves all slots to a table of other length.
+// shrink gives memory back if few of the slots are used. It moves slots.
+func (t *memoryTable) shrink() {
+	switch {
+	case t.used == 0 && t.homes > minHomes:
+		t.drop()
+	case t.homes > 16*minHomes && t.used < t.homes/8:
+		t.resize(max(minHomes, t.used*2))
+	}
+}
+
+// drop gives the slots of a table without keys back.
+func (t *memoryTable) drop() {
+	t.words, t.open = nil, nil
+	t.homes, t.slots, t.hand = 0, 0, 0
+}
+
+// resize moves all slots to a table of another length.
 func (t *memoryTable) resize(homes int) {
 	old := *t
 	t.allocate(homes)
@@ -151,7 +182,7 @@ func (t *memoryTable) resize(homes int) {
 
 // fill puts every slot of old, in order, into the empty table t.
 func (t *memoryTable) fill(old *memoryTable, put func(to, from []uint64)) {
-	next, stride := 0, t.layout.stride
+	next := 0
 	for i := range old.slots {
 		if old.empty(i) {
 			continue
@@ -159,36 +190,32 @@ func (t *memoryTable) fill(old *memoryTable, put func(to, from []uint64)) {
 		from := old.slot(i)
 		next = max(next, t.home(from[0]))
 		if next >= t.slots {
-			t.words = append(t.words, make([]uint64, spareSlots*stride)...)
-			t.slots += spareSlots
+			t.extend()
 		}
 		put(t.slot(next), from)
+		if old.open.has(i) {
+			t.open.set(next)
+			t.opens++
+		}
 		next++
 	}
 }
 
-// state returns the words of a limit's state, nil where it has none yet.
-func (t *memoryTable) state(slot []uint64, limit int) []uint64 {
-	off := t.layout.offset(limit)
-	if m := &t.layout.meters[limit]; !m.grows() {
-		end := off + m.fixedWords()
-		return slot[off:end:end]
+// deny notes that the key of a slot is denied.
+func (t *memoryTable) deny(i int) {
+	if t.open.has(i) {
+		t.open.unset(i)
+		t.opens--
 	}
-	return t.blocks.get(slot[off])
 }
 
-// room returns the words of a limit's state with room for a charge of cost.
-func (t *memoryTable) room(slot []uint64, limit int, cost int64) []uint64 {
-	state, m := t.state(slot, limit), &t.layout.meters[limit]
-	need := m.words(state, cost)
-	if len(state) >= need {
-		return state
+// reopen notes that the key of a slot is denied no more, if that is so.
+func (t *memoryTable) reopen(i int, now int64) {
+	if t.open.has(i) {
+		return
 	}
-	ref := &slot[t.layout.offset(limit)]
-	longer := t.blocks.allocate(need)
-	block := t.blocks.get(longer)
-	m.grow(block, state)
-	t.blocks.free(*ref)
-	*ref = longer
-	return block
+	if denied, _ := t.weigh(t.slot(i), now); !denied {
+		t.open.set(i)
+		t.opens++
+	}
 }

@@ -12,12 +12,33 @@ func testTable(limits ...Limit) *memoryTable {
 	return newMemoryTable(l)
 }
 
-// check fails where the table's order is broken, or a key is not to be found.
+// check fails if the table's order is broken, or a key is not found.
 func (t *memoryTable) check(tb testing.TB, want map[hash128]uint64) {
 	tb.Helper()
-	used, last := 0, uint64(0)
+	t.checkOrder(tb)
+	if t.used != len(want) {
+		tb.Fatalf("%d slots used, want %d", t.used, len(want))
+	}
+	for h, v := range want {
+		i, found := t.find(h)
+		if !found || t.slot(i)[slotHeader] != v {
+			tb.Fatalf("key %x is not found", h)
+		}
+	}
+}
+
+// checkOrder fails if the table's order or its counts are broken.
+func (t *memoryTable) checkOrder(tb testing.TB) {
+	tb.Helper()
+	used, opens, last := 0, 0, uint64(0)
 	for i := range t.slots {
+		if t.open.has(i) {
+			opens++
+		}
 		if t.empty(i) {
+			if t.open.has(i) {
+				tb.Fatalf("slot %d is empty and open", i)
+			}
 			continue
 		}
 		used++
@@ -32,15 +53,21 @@ func (t *memoryTable) check(tb testing.TB, want map[hash128]uint64) {
 		}
 		last = s[0]
 	}
-	if used != t.used || used != len(want) {
-		tb.Fatalf("%d slots used, %d counted, want %d", used, t.used, len(want))
+	if used != t.used || opens != t.opens {
+		tb.Fatalf("%d slots used, %d counted; %d open, %d counted", used, t.used, opens, t.opens)
 	}
-	for h, v := range want {
-		i, found := t.find(h)
-		if !found || t.slot(i)[slotHeader] != v {
-			tb.Fatalf("key %x is not found", h)
+}
+
+func blockWords(b *memoryBlocks) (n int) {
+	if b == nil {
+		return 0
+	}
+	for i := range b.classes {
+		for _, c := range b.classes[i].chunks {
+			n += len(c.words)
 		}
 	}
+	return n
 }
 
 // The table does as a map does, whatever the hashes; CASES 42 has them all

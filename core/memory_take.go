@@ -16,6 +16,7 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 	if err != nil {
 		return err
 	}
+	defer b.unlock(k)
 	now := b.m.now()
 	batch.Allowed = true
 	for i := range batch.Items {
@@ -33,12 +34,11 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 			p.find()
 		}
 		if batch.Allowed && !batch.Peek && item.Cost > 0 {
-			moved = b.charge(p, item, now) || moved
+			moved = b.charge(p, item, k, now) || moved
 		} else {
 			p.report(item, now)
 		}
 	}
-	b.unlock(k)
 	return nil
 }
 
@@ -48,8 +48,8 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	p := b.place(item)
 	s := &b.m.shards[p.shard]
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if b.m.closed.Load() {
-		s.mu.Unlock()
 		return errMemoryClosed
 	}
 	p.table = s.tableFor(p.layout)
@@ -58,11 +58,10 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	item.At = now
 	batch.Allowed = p.judge(item, now)
 	if batch.Allowed && !batch.Peek && item.Cost > 0 {
-		b.charge(&p, item, now)
+		b.charge(&p, item, nil, now)
 	} else {
 		p.report(item, now)
 	}
-	s.mu.Unlock()
 	return nil
 }
 
@@ -73,29 +72,45 @@ func (b *memoryBound) place(item *Item) place {
 	return place{hash: h, shard: h.b & b.m.mask, layout: b.layouts[item.Rule]}
 }
 
-// charge charges an item, and says whether its key had to be inserted.
-func (b *memoryBound) charge(p *place, item *Item, now int64) (inserted bool) {
+// charge charges an item of a batch, and returns true if slots have moved.
+func (b *memoryBound) charge(p *place, item *Item, batch *places, now int64) (moved bool) {
 	if p.slot == nil && p.table != nil {
-		p.slot = b.m.insert(&b.m.shards[p.shard], p.table, p.hash, now)
-		inserted = true
+		b.m.insert(p, batch, now)
+		moved = true
 	}
 	p.charge(item, now)
-	return inserted
+	return moved
 }
 
 // places is the working memory of an operation over several items.
 type places struct {
 	places []place
-	shards []uint64 // those concerned, ascending, each once
+	shards []uint64 // of the items, ascending, each once
+	locked int      // how many of the shards are locked
 }
 
 var placesPool = sync.Pool{New: func() any { return new(places) }}
 
-// lock finds the items' places and locks their shards: always in the same
+// holds returns whether a slot of the table is that of a key of the batch. A
+// batch does not evict its own keys.
+func (k *places) holds(t *memoryTable, i int) bool {
+	if k == nil {
+		return false
+	}
+	slot := t.slot(i)
+	for j := range k.places {
+		if p := &k.places[j]; p.table == t && p.hash.a == slot[0] && p.hash.b == slot[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// lock finds the items' places and locks their shards, always in the same
 // order, so that no two operations wait for each other.
-func (b *memoryBound) lock(items []Item) (*places, error) {
+func (b *memoryBound) lock(items []Item) (_ *places, err error) {
 	k := placesPool.Get().(*places)
-	k.places, k.shards = k.places[:0], k.shards[:0]
+	k.places, k.shards, k.locked = k.places[:0], k.shards[:0], 0
 	for i := range items {
 		p := b.place(&items[i])
 		k.places = append(k.places, p)
@@ -103,22 +118,29 @@ func (b *memoryBound) lock(items []Item) (*places, error) {
 	}
 	slices.Sort(k.shards)
 	k.shards = slices.Compact(k.shards)
+	done := false
+	defer func() {
+		if !done {
+			b.unlock(k)
+		}
+	}()
 	for _, s := range k.shards {
 		b.m.shards[s].mu.Lock()
+		k.locked++
 	}
 	if b.m.closed.Load() {
-		b.unlock(k)
 		return nil, errMemoryClosed
 	}
 	for i := range k.places {
 		p := &k.places[i]
 		p.table = b.m.shards[p.shard].tableFor(p.layout)
 	}
+	done = true
 	return k, nil
 }
 
 func (b *memoryBound) unlock(k *places) {
-	for _, s := range k.shards {
+	for _, s := range k.shards[:k.locked] {
 		b.m.shards[s].mu.Unlock()
 	}
 	clear(k.places)
@@ -138,8 +160,9 @@ func (b *memoryBound) Refund(_ context.Context, batch *Batch) error {
 func (b *memoryBound) Reset(_ context.Context, batch *Batch) error {
 	return b.each(batch, func(p *place, _ *Item, _ int64) {
 		if p.slot != nil {
-			i, _ := p.table.find(p.hash)
-			p.table.remove(i)
+			p.table.remove(p.at)
+			p.table.shrink()
+			b.m.hold(p.table.layout.rule, -1)
 			b.m.keys.Add(-1)
 		}
 	})
@@ -150,11 +173,11 @@ func (b *memoryBound) each(batch *Batch, f func(p *place, item *Item, now int64)
 	if err != nil {
 		return err
 	}
+	defer b.unlock(k)
 	now := b.m.now()
 	for i := range batch.Items {
 		k.places[i].find()
 		f(&k.places[i], &batch.Items[i], now)
 	}
-	b.unlock(k)
 	return nil
 }

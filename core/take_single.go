@@ -37,7 +37,7 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 	return true
 }
 
-// takeKnown decides on a key of a single rule; done is false where the key is not
+// takeKnown decides on a key of a single rule. done is false if the key is not
 // in the table.
 func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *Result) (at int64, done bool) {
 	layout := b.layouts[rule]
@@ -45,14 +45,13 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	h := b.m.hash.sum(key)
 	s := &b.m.shards[h.b&b.m.mask]
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	t := s.table(layout.rule.id) // nil once the store is closed
 	if t == nil || t.layout != layout {
-		s.mu.Unlock()
 		return 0, false
 	}
 	i, found := t.find(h)
 	if !found {
-		s.mu.Unlock()
 		return 0, false
 	}
 	w := t.slot(i)[layout.offset(0):]
@@ -64,6 +63,8 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 		m.charge(w, now, cost)
 	}
 	report(r, m, w, now, cost, allowed)
-	s.mu.Unlock()
+	if r.Remaining == 0 {
+		t.deny(i)
+	}
 	return at, true
 }
