@@ -31,6 +31,12 @@ func jsonValue(body []byte, path []string) (string, error) {
 	return "", faultUnreadable // malformed, or with something after the object
 }
 
+// startsAsJSON reports whether a body begins with a JSON object. Something else
+// may follow: json.Decoder does not look further.
+func startsAsJSON(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
+}
+
 type jsonReader struct {
 	*json.Decoder
 	field      once

@@ -38,8 +38,9 @@ type postField struct {
 // no file.
 //
 // The key is empty if the body has no such field or the field has no value: the
-// body has another type, is malformed, compressed or too long, or the value is a
-// file, null, an array or an object. All these requests share one quota. A
+// body has another type, is malformed, compressed or too long, it is a form that
+// begins as a JSON object does, or the value is a file, null, an array or an
+// object. All these requests share one quota. A
 // handler may find a value in some of them: use [Strict] and [RequireValue] if
 // the field says who is logging in.
 //
@@ -113,6 +114,11 @@ func (f *postField) value(r core.Request) (string, error) {
 		return f.lenient("", faultUnreadable)
 	case len(body) == 0:
 		return "", nil
+	}
+	if b.kind != jsonBody && startsAsJSON(body) {
+		// A handler that decodes JSON without a look at the type, as Gin's
+		// ShouldBindJSON does, would read another value than the form's.
+		return f.lenient("", faultUnreadable)
 	}
 	switch b.kind {
 	case formBody:

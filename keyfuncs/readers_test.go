@@ -87,6 +87,8 @@ func TestStrict(t *testing.T) {
 		{"JSON that Fiber reads", "text/json", `{"username":"victim"}`, bad},
 		{"JSON of no type", "", `{"username":"victim"}`, bad},
 		{"a form that only Fiber reads", formType + "x", "username=victim", bad},
+		{"JSON that is a form", formType, `{"username":"victim","x":"&username=decoy&"}`, bad},
+		{"JSON before a multipart form", multipartType, " \r\n{\"username\":\"victim\"}\r\n" + part(`name="username"`, "decoy") + "--XX--\r\n", bad},
 		{"malformed JSON", jsonType, `{"username":"victim"`, bad},
 		{"two JSON values", jsonType, `{"username":"victim"}{}`, bad},
 		{"JSON, an array", jsonType, `[{"username":"victim"}]`, bad},
