@@ -2,7 +2,9 @@ package login
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -11,11 +13,12 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// Normalize makes one of the spellings of a username that people take for the
-// same: compatibility forms and composed characters (Unicode NFKC), letter case
-// (simple case folding), and ASCII white space at the ends. Nothing else is
-// taken away: a name with a NUL or an invisible character in it is another
-// name. What is not valid UTF-8 is returned as it is.
+// Normalize maps the spellings of a username that people take for the same to
+// one spelling: compatibility forms and composed characters (Unicode NFKC),
+// letter case (simple case folding), and Unicode white space at the ends. It
+// removes nothing else. It returns text that is not valid UTF-8 as it is. A
+// guard refuses names with invisible characters before it calls Normalize: see
+// Config.Normalize.
 func Normalize(username string) string {
 	folded, err := keyfuncs.FoldCase(norm.NFKC.String(username))
 	if err != nil {
@@ -27,16 +30,17 @@ func Normalize(username string) string {
 }
 
 // BasicUser keys by the user of HTTP Basic authentication (RFC 7617), as a
-// further source of Config.Sources. Without such a header there is none. Two of
-// them, and one that cannot be read, are core.ErrBadRequest: what reads it more
-// leniently must not find a name where the guard takes another source's. Who
-// logs in so does it with every request: Config.Methods has to name the methods,
-// such as GET, and Config.Attempts to leave room for them.
+// further source of Config.Sources. A request without such a header has none. A
+// header that is given twice or cannot be read is a [core.BadRequestError]: a
+// handler that reads it more leniently must not find a name while the guard
+// takes another source's. A client that authenticates so does it with every
+// request: Config.Methods must name the methods, such as GET, and
+// Config.Attempts must leave room for them.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
 		if len(lines) > 1 {
-			return dst, fmt.Errorf("%w: Authorization stands twice", core.ErrBadRequest)
+			return dst, errBasicTwice
 		}
 		if len(lines) == 0 || len(lines[0]) < len(basic) || !strings.EqualFold(lines[0][:len(basic)], basic) {
 			return dst, nil
@@ -60,10 +64,10 @@ func BasicUser() core.KeyFunc {
 const basic = "basic" // the scheme, in any letter case
 
 var (
-	errNoUsername    = fmt.Errorf("%w: the username is missing, or cannot be read", core.ErrBadRequest)
-	errTwoUsernames  = fmt.Errorf("%w: two sources name different usernames", core.ErrBadRequest)
-	errBasic         = fmt.Errorf("%w: Authorization of the scheme Basic cannot be read", core.ErrBadRequest)
-	errOtherUsername = fmt.Errorf("%w: the username cannot be read", core.ErrBadRequest)
+	errNoUsername   = &core.BadRequestError{Detail: "the username is missing, or cannot be read"}
+	errTwoUsernames = &core.BadRequestError{Detail: "the request names two different usernames"}
+	errBasic        = &core.BadRequestError{Detail: "the header Authorization cannot be read"}
+	errBasicTwice   = &core.BadRequestError{Detail: "the header Authorization is given twice"}
 )
 
 // account asks all sources for the username. Those that find one must agree.
@@ -81,17 +85,38 @@ func (c *Config) account(r core.Request) (string, error) {
 		if len(raw) == 0 {
 			continue
 		}
-		name := c.Normalize(string(raw))
+		plain, err := keyfuncs.PlainName(string(raw))
+		if err != nil {
+			return "", c.fault(err)
+		}
+		name := c.Normalize(plain)
 		if found && name != account {
 			return "", errTwoUsernames
 		}
 		account, found = name, true
 	}
 	if account == "" && !c.AllowUnnamed {
-		if found {
-			return "", errOtherUsername
+		if c.Field != "" {
+			return "", &core.BadRequestError{Detail: fmt.Sprintf("the field %q is missing or empty", c.Field)}
 		}
 		return "", errNoUsername
 	}
 	return account, nil
+}
+
+// fault adds the name of the field to what is wrong with the username.
+func (c *Config) fault(err error) error {
+	var told *core.BadRequestError
+	if c.Field == "" || !errors.As(err, &told) {
+		return err
+	}
+	return &core.BadRequestError{Detail: fmt.Sprintf("the field %q: %s", c.Field, told.Detail)}
+}
+
+// refuses reports whether a source finds the request at fault.
+func (c *Config) refuses(r core.Request) bool {
+	return slices.ContainsFunc(c.Sources, func(source core.KeyFunc) bool {
+		_, err := source(nil, r)
+		return errors.Is(err, core.ErrBadRequest)
+	})
 }

@@ -3,7 +3,10 @@ package login_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -30,12 +33,12 @@ func TestSourcesAndSpellings(t *testing.T) {
 		r.body = body
 		return r
 	}
-	const urlencoded, json = "application/x-www-form-urlencoded", "application/json"
+	const urlencoded, jsonType = "application/x-www-form-urlencoded", "application/json"
 	s := newSite(t, c)
 	all := []*request{
-		form("203.0.113.1", "alice"), form("203.0.113.1", " ALICE "), form("203.0.113.1", "ａｌｉｃｅ"),
-		post(urlencoded, "email=alice"), post(urlencoded, "user%5Bname%5D=alice"), post(json, `{"username":"Alice"}`),
-		post(json, `{"user":{"name":"alice"}}`), post("text/plain", "", "Authorization", basic),
+		form("203.0.113.1", "alice"), form("203.0.113.1", "\u2028\u1680ALICE\u0085 "), form("203.0.113.1", "ａｌｉｃｅ"),
+		post(urlencoded, "email=alice"), post(urlencoded, "user%5Bname%5D=alice"), post(jsonType, `{"username":"Alice"}`),
+		post(jsonType, `{"user":{"name":"alice"}}`), post("text/plain", "", "Authorization", basic),
 		post(urlencoded, "username=alice&email=ALICE", "Authorization", basic),
 	}
 	for i, r := range all {
@@ -44,8 +47,7 @@ func TestSourcesAndSpellings(t *testing.T) {
 		}
 	}
 	for name, r := range map[string]*request{
-		"NUL": form("203.0.113.1", "alice\x00"), "zero width": form("203.0.113.1", "alice\u200b"), "another": form("203.0.113.1", "bob"),
-		"no UTF-8": form("203.0.113.1", "alice\xff"),
+		"another": form("203.0.113.1", "bob"), "with a space": form("203.0.113.1", "ali ce"),
 	} {
 		if got := s.serve(r, 401); got != 401 {
 			t.Errorf("%s: %d, want an account of its own", name, got)
@@ -55,6 +57,13 @@ func TestSourcesAndSpellings(t *testing.T) {
 		t.Error("composed and decomposed characters differ")
 	}
 	for name, r := range map[string]*request{
+		"NUL":                    form("203.0.113.1", "alice\x00"),
+		"zero width":             form("203.0.113.1", "alice\u200b"),
+		"a separator inside":     form("203.0.113.1", "ali\u2028ce"),
+		"no UTF-8":               form("203.0.113.1", "alice\xff"),
+		"too long":               form("203.0.113.1", "alice"+strings.Repeat(" ", 1024)),
+		"Basic, zero width":      post("text/plain", "", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("ali\u200bce:x"))),
+		"XML beside Basic":       post("text/xml", "<a/>", "Authorization", basic),
 		"two that differ":        post(urlencoded, "username=alice&email=bob"),
 		"form and Basic":         post(urlencoded, "username=bob", "Authorization", basic),
 		"none":                   post(urlencoded, "password=x"),
@@ -62,7 +71,7 @@ func TestSourcesAndSpellings(t *testing.T) {
 		"twice":                  post(urlencoded, "username=a&username=b"),
 		"two Authorization":      post(urlencoded, "username=alice", "Authorization", basic, "Authorization", basic),
 		"another type":           post("text/plain", "username=alice"),
-		"malformed":              post(json, `{"username":`),
+		"malformed":              post(jsonType, `{"username":`),
 		"Basic without a colon":  post("text/plain", "", "Authorization", "Basic YWxpY2U="),
 		"Basic that is not":      post("text/plain", "", "Authorization", "Basic %%%"),
 		"another authentication": post("text/plain", "", "Authorization", "Bearer x"),
@@ -102,4 +111,67 @@ func TestMethods(t *testing.T) {
 	s.want(many(7, func(int) int { return s.serve(hidden, 401) }), "map[401:5 429:2]")
 	s = newSite(t, login.Config{Methods: []string{"PUT", "GET"}})
 	s.want(many(25, func(int) int { return s.serve(page, 200) }), "map[400:20 429:5]")
+}
+
+// Handlers that read the query and the form together would judge a name that
+// was not counted.
+func TestTheFieldInTheQueryIsRefused(t *testing.T) {
+	for _, query := range []string{"username=victim", "UserName=victim", "a=b&username[]=victim", "a;username=victim"} {
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "QUERY", "POST"} {
+			for _, body := range []string{"", "username=decoy"} {
+				if method == "GET" && body != "" {
+					continue
+				}
+				s := newSite(t, login.Config{})
+				r := form("203.0.113.1", "")
+				r.method, r.query, r.body = method, query, body
+				s.want(many(21, func(int) int { return s.serve(r, 401) }), "map[400:20 429:1]")
+				if s.reached.Load() != 0 {
+					t.Errorf("%s ?%s with the body %q reached the handler", method, query, body)
+				}
+			}
+		}
+	}
+	s := newSite(t, login.Config{})
+	page := &request{ctx: context.Background(), method: http.MethodGet, peer: "203.0.113.1", query: "next=%2Fhome"}
+	s.want(many(100, func(int) int { return s.serve(page, 200) }), "map[200:100]")
+}
+
+// The client is told which field is wrong and how, and never what it has sent.
+func TestRefusalsNameTheField(t *testing.T) {
+	for _, row := range []struct{ field, body, query, want string }{
+		{"username", "password=x", "", `the field "username" is missing or empty`},
+		{"username", "username=victim&USERNAME=victim", "", `the field "username" is given twice`},
+		{"username", "username=victim", "username=victim", `the field "username" must not be in the URL's query`},
+		{"username", "username=vic%00tim", "", `the field "username": a name must be UTF-8 text, without control characters, invisible characters and special spaces`},
+		{"username", "username=victim" + strings.Repeat("m", 1024), "", `the field "username": a name has at most 1024 bytes`},
+		{"user\"\n[name]", "a=victim", "", "the field \"user\\\"\\n[name]\" is missing or empty"},
+	} {
+		s := newSite(t, login.Config{Field: row.field})
+		r := form("203.0.113.1", "")
+		r.body, r.query = row.body, row.query
+		denial := s.guard.Deny(r, s.guard.Check(r))
+		var problem struct {
+			Status int
+			Detail string
+		}
+		if err := json.Unmarshal(denial.Body, &problem); err != nil {
+			t.Errorf("%s: %v", denial.Body, err)
+		}
+		if denial.Status != 400 || problem.Status != 400 || problem.Detail != row.want || strings.Contains(string(denial.Body), "victim") {
+			t.Errorf("%d %s, want the detail %s", denial.Status, denial.Body, row.want)
+		}
+		if got := fmt.Sprint(denial.Header); !strings.Contains(got, "application/problem+json") {
+			t.Errorf("header %s", got)
+		}
+	}
+}
+
+// A function of the application's gets names that are trimmed.
+func TestNormalizeOfTheApplication(t *testing.T) {
+	s := newSite(t, login.Config{Normalize: strings.ToLower, Attempts: core.PerMinute(1000)})
+	s.want(many(7, func(i int) int { return s.wrong("203.0.113.1", []string{"Alice", "alice\u2028"}[i%2]) }), "map[401:5 429:2]")
+	if st, err := s.guard.Status(t.Context(), " ALICE\u0085", "203.0.113.1"); err != nil || !st.AddressAccount.Exceeded {
+		t.Errorf("%+v, %v", st, err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -45,27 +46,30 @@ type Config struct {
 	// Name is part of the stored names; "" means DefaultName. Guards that
 	// share a store, and are to count separately, need different ones.
 	Name string
-	// Field is the name of the form field, or of the field of a JSON object,
-	// that has the username, such as "username" or "user[name]".
+	// Field is the name of the form field, or of the member of a JSON object,
+	// that has the username, such as "username" or "user[name]". The guard
+	// reads it as keyfuncs.PostField does with the option keyfuncs.Strict.
 	Field string
 	// Sources are further places of the username, such as
-	// keyfuncs.PostField("email"), keyfuncs.PostField("user",
-	// keyfuncs.JSONPath("user", "name")) or BasicUser(). All charge the same
-	// account; a request in which two differ is refused with 400.
+	// keyfuncs.PostField("email", keyfuncs.Strict()), keyfuncs.PostField("user",
+	// keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")) or BasicUser(). All
+	// charge the same account; a request in which two differ is refused with 400.
 	Sources []core.KeyFunc
 	// AllowUnnamed lets requests in which no username is found share the
-	// counters of one nameless account. Otherwise they are refused with 400:
-	// the handler might find a name where the guard finds none.
+	// counters of one nameless account, also if their body cannot be read.
+	// Otherwise they are refused with 400: the handler might find a name and
+	// the guard does not.
 	AllowUnnamed bool
-	// Normalize makes one of the spellings of a username; nil means
-	// [Normalize]. It must do so for all spellings that the application takes
-	// for one account.
+	// Normalize maps the spellings of a username to one; nil means [Normalize].
+	// It must do so for all spellings that the application takes for one
+	// account. The guard calls it with names that keyfuncs.PlainName accepts,
+	// trimmed; it refuses all others with 400.
 	Normalize func(username string) string
 	// ClientIP is the client's address; nil means keyfuncs.ClientIP(), the
 	// connection's peer.
 	ClientIP core.KeyFunc
 	// Methods are the methods that log in; nil means POST. A request with
-	// another method is left alone unless it has a body.
+	// another method is limited too if it has a body, or has Field in its query.
 	Methods []string
 
 	// Store is where counters live; nil: in this process. The guard reads its
@@ -201,6 +205,14 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
+// field returns the source that reads Field.
+func (c *Config) field() core.KeyFunc {
+	if c.AllowUnnamed {
+		return keyfuncs.PostField(c.Field)
+	}
+	return keyfuncs.PostField(c.Field, keyfuncs.Strict())
+}
+
 // filled returns the configuration with what its zero values stand for.
 func (c Config) filled() Config {
 	orLimit := func(l *core.Limit, standard core.Limit) {
@@ -216,10 +228,12 @@ func (c Config) filled() Config {
 		c.Name = DefaultName
 	}
 	if c.Field != "" {
-		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field)}, c.Sources...)
+		c.Sources = append([]core.KeyFunc{c.field()}, c.Sources...)
 	}
-	if c.Normalize == nil {
+	if normalize := c.Normalize; normalize == nil {
 		c.Normalize = Normalize
+	} else {
+		c.Normalize = func(username string) string { return normalize(strings.TrimSpace(username)) }
 	}
 	if c.ClientIP == nil {
 		c.ClientIP = keyfuncs.ClientIP()

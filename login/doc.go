@@ -30,6 +30,42 @@
 //	one address, 1000 accounts                       28,800 (20 a minute)
 //	1000 addresses, one account                       2,300 (at most 100 an hour)
 //
+// # How the handler reads the username
+//
+// The guard counts an attempt for the username that it reads in the body. The
+// handler should read the username by a call that reads the body only:
+//
+//	net/http  r.PostFormValue, or r.PostForm after r.ParseForm;
+//	          not r.FormValue or r.Form
+//	Gin       c.PostForm, c.ShouldBindWith(&f, binding.FormPost) or c.ShouldBindJSON;
+//	          not c.ShouldBind, c.Query or c.Request.FormValue
+//	Echo      c.Request().PostFormValue;
+//	          not c.FormValue, c.FormParams or c.Bind
+//	Fiber     c.BodyParser;
+//	          not c.FormValue, c.Query or c.QueryParser
+//
+// The other calls also read the URL's query, and some prefer it: an attacker
+// would write a new name into the body of each guess, and the victim's name into
+// the query. The frameworks also differ in what they take for the name of a
+// field. So the guard refuses a request with 400, which reaches no handler and
+// counts for the address, if any handler could read another username than the
+// guard:
+//
+//   - The query has the field, in any spelling, with any method, with or without
+//     a body.
+//   - The body has the field twice. Letter case does not matter, and brackets
+//     and dots are the same: username[], userna[]me and UserName are username.
+//   - The body cannot be read: it is no form and no JSON object, has no type, is
+//     compressed, malformed or longer than 64 KiB, has more than 1,000 fields, or
+//     is a form that begins as JSON does. The field in it is a file, an array or
+//     an object.
+//   - The username is missing, is longer than 1 KiB, is not valid UTF-8, or has
+//     control characters, invisible characters or spaces other than the plain
+//     one inside. White space around it is removed.
+//
+// The response is a problem document (RFC 9457) that names the field and what is
+// wrong with it, and never its value.
+//
 // # Who is not locked out
 //
 // Somebody else's guesses do not keep the owner of an account out. A browser

@@ -61,15 +61,16 @@ func NewGuard(c Config) (*Guard, error) {
 // are refused with 503 where they need what is gone.
 func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) }
 
-// shouldLimit leaves alone what cannot be an attempt: another method, and no
-// body. What has a body may be one: a middleware that overrides methods may
-// make POST of it, or have made GET of a POST.
+// shouldLimit returns false for a request that cannot be an attempt: it has
+// another method, no body, and no username where handlers could find one, such
+// as the query. A request with a body may be an attempt: a middleware that
+// overrides methods may make a POST of it, or have made a GET of a POST.
 func (g *Guard) shouldLimit(r core.Request) bool {
 	if slices.Contains(g.config.Methods, r.Method()) {
 		return true
 	}
 	body, err := r.Body(1)
-	return err != nil || len(body) > 0
+	return err != nil || len(body) > 0 || g.config.refuses(r)
 }
 
 // Check implements [core.Checker].

@@ -27,6 +27,7 @@ type request struct {
 	method string
 	peer   string
 	header http.Header
+	query  string
 	body   string
 }
 
@@ -38,7 +39,7 @@ func (r *request) Path() string { return "/login" }
 
 func (r *request) EscapedPath() string { return "/login" }
 
-func (r *request) RawQuery() string { return "" }
+func (r *request) RawQuery() string { return r.query }
 
 func (r *request) Route() string { return "/login" }
 
