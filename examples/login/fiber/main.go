@@ -39,6 +39,7 @@ func login(s *site.Site) fiber.Handler {
 			Username string `form:"username"`
 			Password string `form:"password"`
 		}
+		// BodyParser reads the body only; c.FormValue prefers the query.
 		if err := c.BodyParser(&form); err != nil {
 			return fiber.ErrBadRequest
 		}

@@ -31,6 +31,7 @@ func routes(s *site.Site) http.Handler {
 
 func login(s *site.Site) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		// PostForm reads the body only; ShouldBind reads the query too.
 		username := c.PostForm("username")
 		if !site.PasswordRight(username, c.PostForm("password")) {
 			c.String(http.StatusUnauthorized, "wrong username or password\n")

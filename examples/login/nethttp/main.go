@@ -33,6 +33,7 @@ func api(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }
 
 func login(s *site.Site) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		// PostFormValue reads the body only; FormValue reads the query too.
 		username := r.PostFormValue("username")
 		if !site.PasswordRight(username, r.PostFormValue("password")) {
 			http.Error(w, "wrong username or password", http.StatusUnauthorized)
