@@ -22,6 +22,8 @@ type Adapter struct {
 	LimitsFirst bool
 	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
 	ServeHTTP2 func(t *testing.T, app App) string
+	// Readers are the names of the ways in which Context.Read reads.
+	Readers []string
 	// Flushes says that a handler can send a part of a response.
 	Flushes bool
 	// Hijacks says that a handler can take over the connection.
@@ -132,6 +134,9 @@ type Context interface {
 	Body() ([]byte, error)
 	// Form returns a field of a form, by the framework's own means.
 	Form(name string) string
+	// Read returns the username that a handler finds in one of the ways of
+	// Adapter.Readers, "" if it finds none.
+	Read(reader string) string
 	// JSON decodes the body by the framework's own means.
 	JSON(v any) error
 	// Header returns a header of the request.
@@ -158,6 +163,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Client address", clientAddress},
 		{"Routes", routes},
 		{"Bodies", bodies},
+		{"Readers", handlersRead},
 		{"Outcomes", outcomes},
 		{"Cancellation", cancellation},
 		{"Responses", responses},

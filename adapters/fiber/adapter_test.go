@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,11 +20,13 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	"github.com/floodgate-go/floodgate/core"
+	fiberreaders "github.com/floodgate-go/floodgate/internal/readers/fiber"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Readers:     slices.Sorted(maps.Keys(fiberreaders.All)),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -145,6 +149,7 @@ type exchange struct{ c *fiber.Ctx }
 func (x exchange) Context() context.Context        { return x.c.UserContext() }
 func (x exchange) Body() ([]byte, error)           { return x.c.Body(), nil }
 func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
+func (x exchange) Read(reader string) string       { return fiberreaders.All[reader](x.c) }
 func (x exchange) JSON(v any) error                { return x.c.BodyParser(v) }
 func (x exchange) Header(name string) string       { return x.c.Get(name) }
 func (x exchange) SetHeader(name, value string)    { x.c.Set(name, value) }

@@ -7,7 +7,12 @@
 // decision with DecisionFrom.
 //
 // Fiber has read the body before any handler runs, up to its BodyLimit; it is
-// looked at as it came, and never inflated. Where a limiter wants to know the
+// looked at as it came, and never inflated. So a client that is over its limit
+// and waits for 100 Continue (Expect: 100-continue) is told to go on, sends its
+// body, and is refused then. The ContinueHandler of fasthttp's server cannot
+// refuse it earlier: it is given the request's header without the client's
+// address, and can answer with status 417 only. Keep BodyLimit small on routes
+// that anybody can reach. Where a limiter wants to know the
 // outcome, an error that a handler returns is given to the application's
 // ErrorHandler by the middleware, and not returned.
 //

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,11 +17,13 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	"github.com/floodgate-go/floodgate/core"
+	ginreaders "github.com/floodgate-go/floodgate/internal/readers/gin"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Readers:    slices.Sorted(maps.Keys(ginreaders.All)),
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -158,6 +162,7 @@ type exchange struct{ c *gin.Context }
 func (x exchange) Context() context.Context        { return x.c.Request.Context() }
 func (x exchange) Body() ([]byte, error)           { return io.ReadAll(x.c.Request.Body) }
 func (x exchange) Form(name string) string         { return x.c.PostForm(name) }
+func (x exchange) Read(reader string) string       { return ginreaders.All[reader](x.c) }
 func (x exchange) JSON(v any) error                { return x.c.ShouldBindJSON(v) }
 func (x exchange) Header(name string) string       { return x.c.GetHeader(name) }
 func (x exchange) SetHeader(name, value string)    { x.c.Header(name, value) }

@@ -1,0 +1,90 @@
+package readers_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// request writes a request as it is on the wire.
+func request(method, query, contentType string, body []byte, chunked bool) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s /login?%s HTTP/1.1\r\nHost: a\r\n", method, query)
+	if contentType != "" {
+		fmt.Fprintf(&b, "Content-Type: %s\r\n", contentType)
+	}
+	if chunked && len(body) > 0 {
+		fmt.Fprintf(&b, "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+		return b.Bytes()
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	return b.Bytes()
+}
+
+const (
+	form      = "application/x-www-form-urlencoded"
+	multipart = "multipart/form-data; boundary=XX"
+	json      = "application/json"
+)
+
+func part(name, value string) string {
+	return "--XX\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n"
+}
+
+// attacks are requests that hide the victim's name from the guard.
+var attacks = []struct {
+	name                             string
+	method, query, contentType, body string
+}{
+	{"the query before a form", "POST", "username=victim", form, "USERNAME=decoy"},
+	{"the query before a multipart form", "POST", "username=victim", multipart, part("username", "decoy") + "--XX--\r\n"},
+	{"the query before JSON", "POST", "username=victim", json, `{"username":"decoy"}`},
+	{"the query in capitals", "POST", "USERNAME=victim", form, "username=decoy"},
+	{"the query alone", "POST", "username=victim", "", ""},
+	{"the query of a GET", "GET", "username=victim&password=guess", "", ""},
+	{"the query of a HEAD", "HEAD", "username=victim", "", ""},
+	{"the query of a PUT", "PUT", "user%6eame=victim", "", ""},
+	{"the query of a PATCH", "PATCH", "username[]=victim", "", ""},
+	{"the query of a DELETE", "DELETE", "UserName=victim", "", ""},
+	{"the query of an OPTIONS", "OPTIONS", "username=victim", "", ""},
+	{"the query of a GET with a body", "GET", "username=victim", form, "username=decoy"},
+	{"a semicolon in the query", "POST", "a=b;username=victim", form, "USERNAME=decoy"},
+	{"a bad escape in the query", "POST", "%zz=%&username=victim%zz", form, "username=decoy"},
+	{"10,001 parameters", "POST", strings.Repeat("a&", 10_001) + "username=victim", form, "username=decoy"},
+	{"brackets behind the name", "POST", "", form, "username=decoy&username[]=victim"},
+	{"brackets in the name", "POST", "", form, "userna[]me=victim&USERNAME=decoy"},
+	{"brackets around the name", "POST", "", form, "[username]=victim&username=decoy"},
+	{"letter case", "POST", "", form, "username=decoy&UserName=victim"},
+	{"a long s", "POST", "", form, "username=decoy&u%C5%BFername=victim"},
+	{"an embedded struct", "POST", "", form, "username=decoy&form.username=victim"},
+	{"an embedded struct, in brackets", "POST", "", form, "form[username]=victim"},
+	{"a multipart name in brackets", "POST", "", multipart, part("username", "decoy") + part("username[]", "victim") + "--XX--"},
+	{"twice", "POST", "", form, "username=decoy&username=victim"},
+	{"10,001 fields", "POST", "", form, strings.Repeat("a&", 10_001) + "username=victim"},
+	{"a bad escape", "POST", "", form, "username=%zz%76ictim"},
+	{"a semicolon", "POST", "", form, "username=victim;"},
+	{"a type that fasthttp reads", "POST", "", form + "x", "username=victim"},
+	{"another boundary for fasthttp", "POST", "", `multipart/form-data; a="; boundary=YY;"; boundary=XX`, part("username", "decoy") + "--XX--\r\n" + strings.ReplaceAll(part("username", "victim"), "XX", "YY") + "--YY--\r\n"},
+	{"a multipart form without an end", "POST", "", multipart, part("username", "victim") + part("x", "y")},
+	{"a quoted-printable value with parts in it", "POST", "", multipart, "--XX\r\nContent-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nx=0D=0A--XX=0D=0AContent-Disposition: form-data; name=3D\"username\"=0D=0A=0D=0Adecoy=0D=0A--XX--=0D=0A\r\n" + part("username", "victim") + "--XX--\r\n"},
+	{"JSON twice", "POST", "", json, `{"username":"decoy","username":"victim"}`},
+	{"JSON in capitals", "POST", "", json, `{"username":"decoy","USERNAME":"victim"}`},
+	{"JSON with a long s", "POST", "", json, `{"username":"decoy","u\u017fername":"victim"}`},
+	{"JSON with something behind it", "POST", "", json, `{"username":"victim"}{"username":"decoy"}`},
+	{"JSON of another type", "POST", "", "application/vnd.api+json", `{"username":"victim"}`},
+	{"JSON that Fiber takes for JSON", "POST", "", "text/json", `{"username":"victim"}`},
+	{"JSON with a plus", "POST", "", "text/x+json; a", `{"username":"victim"}`},
+	{"JSON of no type", "POST", "", "", `{"username":"victim"}`},
+	{"JSON as text", "POST", "", "text/plain", `{"username":"victim"}`},
+	{"JSON that is a form", "POST", "", form, `{"username":"victim","x":"&username=decoy&"}`},
+	{"JSON that is a form, behind white space", "POST", "", form, "\r\n\t " + `{"username":"victim","x":"&username=decoy&"}`},
+	{"JSON before a multipart form", "POST", "", multipart, `{"username":"victim"}` + "\r\n" + part("username", "decoy") + "--XX--\r\n"},
+	{"XML", "POST", "", "application/xml", "<Form><username>victim</username></Form>"},
+	{"XML as text", "POST", "", "text/xml; charset=utf-8", "<Form><username>victim</username></Form>"},
+	{"YAML", "POST", "", "application/x-yaml", "username: victim"},
+	{"YAML, as of late", "POST", "", "application/yaml", "username: victim"},
+	{"TOML", "POST", "", "application/toml", "username = 'victim'"},
+	{"MessagePack", "POST", "", "application/msgpack", "\x81\xa8username\xa6victim"},
+	{"an invisible character", "POST", "", form, "username=vic%E2%80%8Btim"},
+	{"white space around", "POST", "", form, "username=%E2%80%A8victim%C2%85%E1%9A%80"},
+}

@@ -1,0 +1,37 @@
+// Package readers has the ways in which handlers of the four frameworks find a
+// username in a request: the binders and the shortcuts that each framework
+// offers. The readers themselves are in a package for each framework. Tests compare what a handler has read with what was counted.
+//
+// The readers ignore errors, as the most careless handler does: a name that was
+// read before an error counts as read.
+package readers
+
+import "io"
+
+// Form is what the binders bind to.
+type Form struct {
+	Username string `form:"username" json:"username" query:"username" xml:"username" yaml:"username" toml:"username"`
+	Password string `form:"password" json:"password" query:"password" xml:"password" yaml:"password" toml:"password"`
+}
+
+// Credentials is a form with its fields in an embedded struct.
+type Credentials struct {
+	Form
+	Remember bool `form:"remember" json:"remember" query:"remember"`
+}
+
+// First returns the first text that is not empty.
+func First(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// ReadAll reads a body, up to an error.
+func ReadAll(r io.Reader) []byte {
+	b, _ := io.ReadAll(r)
+	return b
+}

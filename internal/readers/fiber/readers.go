@@ -1,0 +1,52 @@
+// Package fiberreaders has the readers of Fiber: see package readers.
+package fiberreaders
+
+import (
+	"encoding/json"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/floodgate-go/floodgate/internal/readers"
+)
+
+// All are the readers of Fiber. What they return is a copy.
+var All = map[string]func(*fiber.Ctx) string{
+	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("username")) },
+	"Query":     func(c *fiber.Ctx) string { return copied(c.Query("username")) },
+	"PostArgs":  func(c *fiber.Ctx) string { return string(c.Request().PostArgs().Peek("username")) },
+	"MultipartForm": func(c *fiber.Ctx) string {
+		form, err := c.MultipartForm()
+		if err != nil || len(form.Value["username"]) == 0 {
+			return ""
+		}
+		return copied(form.Value["username"][0])
+	},
+	"BodyParser": func(c *fiber.Ctx) string {
+		var f readers.Form
+		_ = c.BodyParser(&f)
+		return copied(f.Username)
+	},
+	"BodyParser, embedded": func(c *fiber.Ctx) string {
+		var f readers.Credentials
+		_ = c.BodyParser(&f)
+		return copied(f.Username)
+	},
+	"QueryParser": func(c *fiber.Ctx) string {
+		var f readers.Form
+		_ = c.QueryParser(&f)
+		return copied(f.Username)
+	},
+	"QueryParser and BodyParser": func(c *fiber.Ctx) string {
+		var query, body readers.Form
+		_, _ = c.QueryParser(&query), c.BodyParser(&body)
+		return copied(readers.First(query.Username, body.Username))
+	},
+	"json.Unmarshal": func(c *fiber.Ctx) string {
+		var f readers.Form
+		_ = json.Unmarshal(c.Body(), &f)
+		return f.Username
+	},
+}
+
+// copied makes Fiber's string one of its own.
+func copied(s string) string { return string([]byte(s)) }

@@ -1,0 +1,36 @@
+// Package ginreaders has the readers of Gin: see package readers.
+package ginreaders
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/floodgate-go/floodgate/internal/readers"
+)
+
+// All are the readers of Gin. Each reads the body once.
+var All = map[string]func(*gin.Context) string{
+	"PostForm":        func(c *gin.Context) string { return c.PostForm("username") },
+	"DefaultPostForm": func(c *gin.Context) string { return c.DefaultPostForm("username", "") },
+	"Query":           func(c *gin.Context) string { return c.Query("username") },
+	"ShouldBind": func(c *gin.Context) string {
+		var f readers.Form
+		_ = c.ShouldBind(&f)
+		return f.Username
+	},
+	"ShouldBind, embedded": func(c *gin.Context) string {
+		var f readers.Credentials
+		_ = c.ShouldBind(&f)
+		return f.Username
+	},
+	"ShouldBindQuery": func(c *gin.Context) string {
+		var f readers.Form
+		_ = c.ShouldBindQuery(&f)
+		return f.Username
+	},
+	"ShouldBindJSON": func(c *gin.Context) string {
+		var f readers.Form
+		_ = c.ShouldBindJSON(&f)
+		return f.Username
+	},
+	"FormValue": func(c *gin.Context) string { return c.Request.FormValue("username") },
+}

@@ -1,0 +1,78 @@
+// Package nethttpreaders has the readers of net/http: see package readers.
+package nethttpreaders
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"net/http"
+	"strings"
+
+	"github.com/floodgate-go/floodgate/internal/readers"
+)
+
+// All are the readers of net/http. Each reads the body once.
+var All = map[string]func(*http.Request) string{
+	"FormValue":     func(r *http.Request) string { return r.FormValue("username") },
+	"PostFormValue": func(r *http.Request) string { return r.PostFormValue("username") },
+	"Form": func(r *http.Request) string {
+		_ = r.ParseForm()
+		return r.Form.Get("username")
+	},
+	"the last of Form": func(r *http.Request) string {
+		_ = r.ParseMultipartForm(1 << 20)
+		if all := r.Form["username"]; len(all) > 0 {
+			return all[len(all)-1]
+		}
+		return ""
+	},
+	"Form, any case": func(r *http.Request) string {
+		_ = r.ParseMultipartForm(1 << 20)
+		for name, all := range r.Form {
+			if strings.EqualFold(name, "username") && all[0] != "" {
+				return all[0]
+			}
+		}
+		return ""
+	},
+	"URL.Query": func(r *http.Request) string { return r.URL.Query().Get("username") },
+	"AllowQuerySemicolons": func(r *http.Request) (name string) {
+		http.AllowQuerySemicolons(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			name = r.FormValue("username")
+		})).ServeHTTP(nil, r)
+		return name
+	},
+	"MultipartReader": func(r *http.Request) string {
+		parts, err := r.MultipartReader()
+		if err != nil {
+			return ""
+		}
+		for {
+			part, err := parts.NextPart()
+			if err != nil {
+				return ""
+			}
+			if part.FormName() == "username" {
+				return string(readers.ReadAll(part))
+			}
+		}
+	},
+	"json.Decoder": func(r *http.Request) string {
+		var f readers.Form
+		_ = json.NewDecoder(r.Body).Decode(&f)
+		return f.Username
+	},
+	"json.Unmarshal into a map": func(r *http.Request) string {
+		m := map[string]any{}
+		_ = json.Unmarshal(readers.ReadAll(r.Body), &m)
+		name, _ := m["username"].(string)
+		return name
+	},
+	"xml.Decoder": func(r *http.Request) string {
+		var f readers.Form
+		_ = xml.NewDecoder(r.Body).Decode(&f)
+		if !strings.Contains(r.Header.Get("Content-Type"), "xml") {
+			return "" // no handler reads XML from another type
+		}
+		return f.Username
+	},
+}
