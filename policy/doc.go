@@ -80,6 +80,11 @@
 // short ones: an expression takes no more time than its length times that of
 // what it looks at.
 //
+// query, cookie, form and json see the value that every framework's handlers
+// read. A request in which they could read different values is refused with 400:
+// a value given twice, a form's field that is in the query too, a form or a JSON
+// body that is malformed, compressed or longer than 64 KiB.
+//
 // path is what the client has written, and each spelling of it a key of its own:
 // what has to be counted together is better told by route, or by a policy of its
 // own.

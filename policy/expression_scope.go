@@ -54,7 +54,7 @@ func named(kind, name string) (core.KeyFunc, error) {
 	case "cookie":
 		return keyfuncs.Cookie(name), nil
 	case "form":
-		return ofType(isForm, keyfuncs.PostField(name)), nil
+		return byType(isForm, keyfuncs.PostField(name, keyfuncs.FormsOnly(), keyfuncs.Strict()), keyfuncs.PostField(name, keyfuncs.FormsOnly())), nil
 	case "json":
 		path := strings.Split(name, ".")
 		for _, part := range path {
@@ -62,24 +62,26 @@ func named(kind, name string) (core.KeyFunc, error) {
 				return nil, errors.New(`want names with dots between, as in json["user.name"]`)
 			}
 		}
-		return ofType(isJSON, keyfuncs.PostField(path[len(path)-1], keyfuncs.JSONPath(path...))), nil
+		return byType(isJSON, keyfuncs.PostField(path[len(path)-1], keyfuncs.JSONPath(path...), keyfuncs.Strict()), nothing), nil
 	}
 	return nil, fmt.Errorf("%s is not known", kind)
 }
 
-// ofType keys by f where the body is of a type, and else by nothing.
-func ofType(is func(mediaType string) bool, f core.KeyFunc) core.KeyFunc {
+// byType keys by f if the body is of a type, else by other.
+func byType(is func(mediaType string) bool, f, other core.KeyFunc) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		types := r.HeaderValues("Content-Type")
 		if len(types) == 0 {
-			return dst, nil
+			return other(dst, r)
 		}
 		if kind, _, err := mime.ParseMediaType(types[0]); err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || !is(kind) {
-			return dst, nil
+			return other(dst, r)
 		}
 		return f(dst, r)
 	}
 }
+
+func nothing(dst []byte, _ core.Request) ([]byte, error) { return dst, nil }
 
 func isForm(mediaType string) bool {
 	return mediaType == "application/x-www-form-urlencoded" || mediaType == "multipart/form-data"
