@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -92,6 +93,51 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 			t.Errorf("%s: is taken: %v", name, s.Close())
 		} else if len(err.Error()) > 100_000 {
 			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+// What would take the parser long is refused before it is parsed, and the error
+// says why. What is just within the bounds takes memory in proportion to its size.
+func TestFilesThatWouldTakeMuch(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"mappings in one line":       {strings.Repeat("a: ", 1<<20/3), "f: has more than 100000 values"},
+		"anchors":                    {strings.Repeat("&a ", 1<<20/3), "f: has more than 10000 anchors and aliases"},
+		"aliases":                    {"x: [" + strings.Repeat("*a, ", 1<<18-2) + "]", "f: has more than 10000 anchors and aliases"},
+		"questions":                  {strings.Repeat("? ", 1<<19), "f: has more than 100000 values"},
+		"tags":                       {"a: " + strings.Repeat("!a ", 1<<18), "f: has more than 100000 values"},
+		"brackets":                   {strings.Repeat("[", 1<<20), "f: brackets are nested more than 200 deep"},
+		"lists":                      {strings.Repeat("- ", 5000), "f: lists are nested more than 200 deep"},
+		"mappings within the bounds": {strings.Repeat("a: ", 30_000), "f:1:4: is no YAML: mapping value is not allowed in this context"},
+		"anchors within the bounds":  {strings.Repeat("&a ", 9_000), "f:1:4: is no YAML: "},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s, err := policy.Parse("f", []byte(c.text))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: is taken: %v", name, s.Close())
+		} else if !strings.HasPrefix(err.Error(), c.want) || len(err.Error()) > 1000 {
+			t.Errorf("%s: %.200s", name, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 100<<20 {
+			t.Errorf("%s: %d MB are allocated", name, used>>20)
+		}
+	}
+}
+
+func TestAByteOrderMark(t *testing.T) {
+	const text = "policies: [{name: a, limits: 1/h}]"
+	set, err := policy.Parse("f", []byte("\xef\xbb\xbf"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if _, err := policy.Parse("f", []byte(mark+"p\x00")); err == nil || err.Error() != "f:1:1: is text in UTF-16 (save the file as UTF-8)" {
+			t.Errorf("%q: %v", mark, err)
 		}
 	}
 }

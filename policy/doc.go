@@ -77,8 +77,11 @@
 // What MuleSoft writes, #[attributes.headers['x']], is read as well, and stands
 // in quotes, as # begins a comment. Values that are not text become text: true,
 // 12, 0.5. There are no loops, variables or functions that make long values of
-// short ones: an expression takes no more time than its length times that of
-// what it looks at.
+// short ones. An evaluation reads at most 64 KiB of a request; with matches, at
+// most 500,000 bytes divided by the size of the compiled regular expressions,
+// which together have at most 500 instructions. A request with longer values is
+// refused with 400, or, if match.when reads them, counted. So the longest
+// evaluation takes some ten milliseconds, and usual ones a microsecond.
 //
 // query, cookie, form and json see the value that every framework's handlers
 // read. A request in which they could read different values is refused with 400:

@@ -18,13 +18,17 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// The most that an expression may have. Together with what is left out of the
-// language (loops, variables, and functions whose result can be longer than
-// what they are given) they bound its time and memory by the length of what it
-// looks at.
+// The most that an expression may have, and may see of a request. As the language
+// has no loops, no variables and no functions whose result is longer than their
+// arguments, they bound the time and memory of an evaluation. A regular
+// expression takes, at worst, time in proportion to the size of its program
+// multiplied by the length of its input: maxWork bounds this product.
 const (
-	maxExpression = 4096 // bytes
-	maxNodesOf    = 500  // nodes of its syntax tree
+	maxExpression = 4096     // bytes
+	maxNodesOf    = 500      // nodes of its syntax tree
+	maxProgram    = 500      // instructions of all its regular expressions together
+	maxInput      = 64 << 10 // bytes of all values that it reads in one evaluation
+	maxWork       = 500_000  // instructions multiplied by bytes
 )
 
 // expression is a compiled expression. Its methods may be called concurrently.
@@ -36,6 +40,16 @@ type expression struct {
 	single   core.KeyFunc // where the expression is nothing but one value of the request
 	sources  *sources
 	result   reflect.Type // interface{} where it is not known
+	patterns int          // instructions of its regular expressions
+	values   []string     // what it reads of a request: the plainNames and namedNames, each once
+}
+
+// mostInput returns how many bytes an evaluation may read.
+func (e *expression) mostInput() int {
+	if e.patterns == 0 {
+		return maxInput
+	}
+	return min(maxInput, maxWork/e.patterns)
 }
 
 // accessed is a named value of a request, such as header["x"].

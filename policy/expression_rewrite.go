@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -61,7 +62,7 @@ func (w *rewriter) Visit(node *ast.Node) {
 		case strings.HasPrefix(n.Value, "$"):
 			w.fail(n, "unknown name "+n.Value, "")
 		case slices.Contains(plainNames, n.Value):
-			ast.Patch(node, call(n.Value))
+			w.plain(node, n.Value)
 		}
 	case *ast.MemberNode:
 		w.member(node, n)
@@ -72,8 +73,10 @@ func (w *rewriter) Visit(node *ast.Node) {
 		case "..":
 			w.fail(n, "there are no ranges here", "")
 		case "matches":
-			if _, constant := n.Right.(*ast.StringNode); !constant {
+			if text, constant := n.Right.(*ast.StringNode); !constant {
 				w.fail(n, "the pattern behind matches has to stand in quotes", "")
+			} else {
+				w.pattern(n, text.Value)
 			}
 		case "**", "^":
 			w.fail(n, "there are no powers here", "")
@@ -84,6 +87,37 @@ func (w *rewriter) Visit(node *ast.Node) {
 		w.fail(n, "there are no loops here", "")
 	case *ast.MapNode:
 		w.fail(n, "there are no mappings here", "")
+	}
+}
+
+// plain rewrites one of the plainNames.
+func (w *rewriter) plain(node *ast.Node, name string) {
+	w.reads(name)
+	ast.Patch(node, call(name))
+}
+
+// pattern bounds the regular expressions of an expression by the size of their
+// programs: a repetition is as many copies of what it repeats.
+func (w *rewriter) pattern(n ast.Node, text string) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return // the compiler says what is wrong
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return
+	}
+	w.expression.patterns += len(program.Inst)
+	if w.expression.patterns > maxProgram {
+		w.fail(n, fmt.Sprintf("the regular expressions compile to %d instructions: at most %d", w.expression.patterns, maxProgram),
+			"write a shorter one, or one that repeats less: {1,900} is 900 copies")
+	}
+}
+
+// reads notes what an expression reads of a request.
+func (w *rewriter) reads(name string) {
+	if !slices.Contains(w.expression.values, name) {
+		w.expression.values = append(w.expression.values, name)
 	}
 }
 
@@ -111,6 +145,7 @@ func (w *rewriter) member(node *ast.Node, n *ast.MemberNode) {
 		return
 	}
 	w.expression.fields[accessed{of.Value, name.Value}] = f
+	w.reads(of.Value)
 	ast.Patch(node, call(of.Value, name))
 }
 
@@ -120,11 +155,11 @@ func (w *rewriter) attribute(node *ast.Node, n *ast.MemberNode, name *ast.String
 	}
 	switch name.Value {
 	case "method":
-		ast.Patch(node, call("method"))
+		w.plain(node, "method")
 	case "requestPath":
-		ast.Patch(node, call("path"))
+		w.plain(node, "path")
 	case "remoteAddress":
-		ast.Patch(node, call("ip"))
+		w.plain(node, "ip")
 	case "headers":
 		ast.Patch(node, &ast.IdentifierNode{Value: "header"})
 	case "queryParams":

@@ -110,16 +110,17 @@ type scope struct {
 	machine    vm.VM
 	request    core.Request
 	expression *expression
-	err        error // of the first value that could not be had
+	input      int   // bytes that have been read
+	err        error // of the first value that could not be read
 }
 
 func newScope() *scope {
 	s := new(scope)
 	plain := func(name string) func() string {
-		return func() string { return s.text(s.expression.sources.plain(name)) }
+		return func() string { return s.text(name, "", s.expression.sources.plain(name)) }
 	}
 	named := func(kind string) func(string) string {
-		return func(name string) string { return s.text(s.expression.fields[accessed{kind, name}]) }
+		return func(name string) string { return s.text(kind, name, s.expression.fields[accessed{kind, name}]) }
 	}
 	s.Method, s.Path, s.Route, s.IP, s.User = plain("method"), plain("path"), plain("route"), plain("ip"), plain("user")
 	s.Header, s.Query, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("cookie"), named("form"), named("json")
@@ -133,20 +134,28 @@ func newScope() *scope {
 	return s
 }
 
-func (s *scope) text(f core.KeyFunc) string {
+// text reads a value of the request, as long as the expression may read so much.
+func (s *scope) text(kind, name string, f core.KeyFunc) string {
 	if s.err != nil {
 		return ""
 	}
 	var buf [64]byte
 	text, err := f(buf[:0], s.request)
+	if s.input += len(text); err == nil && s.input > s.expression.mostInput() {
+		if name != "" {
+			kind = fmt.Sprintf("%s[%q]", kind, name)
+		}
+		err = fmt.Errorf("%w: %s has %d bytes: the expression %q reads at most %d of a request", core.ErrBadRequest, kind, len(text), shorten(s.expression.text), s.expression.mostInput())
+	}
 	if err != nil {
 		s.err = err
+		return ""
 	}
 	return string(text)
 }
 
 func (s *scope) release() {
-	s.request, s.expression, s.err = nil, nil, nil
+	s.request, s.expression, s.err, s.input = nil, nil, nil, 0
 	evaluators.Put(s)
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,12 +17,20 @@ const (
 	maxFile  = 1 << 20 // bytes of a file
 	maxDepth = 20      // nesting of a file's values
 	maxNodes = 100_000 // values of a file, each alias's counted again
+	maxNames = 10_000  // anchors and aliases of a file
 )
 
 // parse returns the file's only document.
 func (r *reader) parse(text []byte) (value, bool) {
 	if len(text) > maxFile {
 		r.errs = append(r.errs, &Error{File: r.file, Problem: fmt.Sprintf("%d bytes", len(text)), Hint: fmt.Sprintf("a policy file has at most %d", maxFile)})
+		return value{}, false
+	}
+	switch {
+	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")): // some editors write a byte order mark
+		text = text[3:]
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+		r.errs = append(r.errs, &Error{File: r.file, Line: 1, Column: 1, Problem: "is text in UTF-16", Hint: "save the file as UTF-8"})
 		return value{}, false
 	}
 	if line := invalidLine(text); line > 0 {
@@ -72,33 +81,59 @@ func invalidLine(text []byte) int {
 func parseYAML(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot be read: %v", p)
+			err = fmt.Errorf("is no YAML: the parser fails: %v", p)
 		}
 	}()
-	depth := 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			if depth++; depth > 10*maxDepth {
-				return nil, errors.New("brackets are nested too deeply")
-			}
-		case ']', '}':
-			depth = max(0, depth-1)
-		}
-	}
-	for line := range strings.Lines(string(text)) {
-		if strings.Count(line, "- ")+strings.Count(line, "? ")+strings.Count(line, "!") > 10*maxDepth && len(strings.Trim(line, "-?! \r\n")) < len(line)/2 {
-			return nil, errors.New("lists are nested too deeply")
-		}
+	if err := bounded(text); err != nil {
+		return nil, err
 	}
 	return parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 }
 
+// bounded refuses text that would take the parser much time or memory. It sees
+// characters, not values, and so counts generously.
+func bounded(text []byte) error {
+	depth, values, names := 0, 0, 0
+	before := byte('\n')
+	for i, c := range text {
+		after := byte('\n')
+		if i+1 < len(text) {
+			after = text[i+1]
+		}
+		begins, ends := strings.IndexByte(" \t\r\n[{,:-?", before) >= 0, after == ' ' || after == '\n' || after == '\r'
+		switch {
+		case c == '[' || c == '{':
+			if depth++; depth > 10*maxDepth {
+				return fmt.Errorf("brackets are nested more than %d deep", 10*maxDepth)
+			}
+		case c == ']' || c == '}':
+			depth = max(0, depth-1)
+		case (c == '&' || c == '*') && begins && !ends && after != '/' && after != '*':
+			if names++; names > maxNames {
+				return fmt.Errorf("has more than %d anchors and aliases", maxNames)
+			}
+		case c == ':' && (ends || before == '"'), (c == '-' || c == '?') && begins && ends, c == '!' && begins:
+			if values++; values > maxNodes {
+				return fmt.Errorf("has more than %d values", maxNodes)
+			}
+		}
+		before = c
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Count(line, "- ")+strings.Count(line, "? ")+strings.Count(line, "!") > 10*maxDepth && len(strings.Trim(line, "-?! \r\n")) < len(line)/2 {
+			return fmt.Errorf("lists are nested more than %d deep", 10*maxDepth)
+		}
+	}
+	return nil
+}
+
 // syntax makes an Error of the parser's.
 func (r *reader) syntax(text []byte, err error) *Error {
-	e := &Error{File: r.file, Problem: "is no YAML: " + err.Error()}
+	e := &Error{File: r.file}
 	var at yaml.Error
-	if errors.As(err, &at) {
+	if !errors.As(err, &at) {
+		e.Problem = err.Error()
+	} else { // whose Error would print all of the file, in a time that grows with its square
 		e.Problem = "is no YAML: " + at.GetMessage()
 		if tk := at.GetToken(); tk != nil && tk.Position != nil {
 			e.Line, e.Column = tk.Position.Line, max(1, tk.Position.Column)
