@@ -5,27 +5,42 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/sony/gobreaker/v2"
 )
 
-// circuit is the circuit breaker, and tells who wants to know of its changes.
+// circuit is the circuit breaker of one server, and reports its changes.
 type circuit struct {
+	server  string // "": of the store as a whole
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
-	config  Config
+	config  *Config
 
 	mu      sync.Mutex
+	failing bool // the last operation that says something about the server failed
 	down    bool
-	cause   error    // of the failure that the breaker was last told of
-	changes []Change // not yet reported
-	telling bool     // somebody is reporting
+	cause   error     // of the failure that the breaker was last told of
+	logged  time.Time // when a failure was last logged
+	told    bool      // the failures that go on now have been logged
+	notes   []note    // not yet reported
+	telling bool      // somebody is reporting
 }
 
-// errNoTrouble wraps what says nothing about the store.
+// note is what is to be reported: a failure, if it is the first of several, or a
+// change, or both.
+type note struct {
+	failure error
+	change  *Change
+}
+
+// logAgain is how long a failure after a success is not logged if another was.
+const logAgain = time.Minute
+
+// errNoTrouble wraps errors that say nothing about the store.
 var errNoTrouble = errors.New("not the store's fault")
 
-func newCircuit(c Config) *circuit {
-	k := &circuit{config: c}
+func newCircuit(server string, c *Config) *circuit {
+	k := &circuit{server: server, config: c}
 	k.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:          "floodgate",
 		MaxRequests:   1, // one probe at a time
@@ -45,10 +60,14 @@ func (k *circuit) changed(_ string, _, to gobreaker.State) {
 	switch {
 	case to == gobreaker.StateOpen && !k.down:
 		k.down = true
-		k.changes = append(k.changes, Change{Err: k.cause})
+		n := note{change: &Change{Server: k.server, Err: k.cause}}
+		if !k.told {
+			n.failure, k.told = k.cause, true
+		}
+		k.notes = append(k.notes, n)
 	case to == gobreaker.StateClosed && k.down:
 		k.down = false
-		k.changes = append(k.changes, Change{Up: true})
+		k.notes = append(k.notes, note{change: &Change{Server: k.server, Up: true}})
 	}
 }
 
@@ -58,53 +77,93 @@ func (k *circuit) up() bool {
 	return !k.down
 }
 
-// allow asks whether the store is to be asked. done is to be called with what
-// came of it, and whether that is trouble.
-func (k *circuit) allow() (done func(err error, trouble bool), err error) {
-	tell, err := k.breaker.Allow()
-	if err != nil {
-		return nil, ErrDown // one value: this is the way that is to cost next to nothing
-	}
-	return func(err error, trouble bool) {
-		switch {
-		case trouble:
-			k.mu.Lock()
-			k.cause = err
-			k.mu.Unlock()
-		case err != nil:
-			err = errors.Join(errNoTrouble, err)
-		}
-		tell(err)
-		k.report()
-	}, nil
+// ticket is the permission to ask a server.
+type ticket struct {
+	circuit *circuit
+	tell    func(error)
 }
 
-// report tells of what has changed, in order, under no lock.
+// allow asks whether the server is to be asked. The ticket's done is to be
+// called with the result.
+func (k *circuit) allow() (ticket, error) {
+	tell, err := k.breaker.Allow()
+	if err != nil {
+		return ticket{}, ErrDown // one value: this way is to cost next to nothing
+	}
+	return ticket{k, tell}, nil
+}
+
+// done tells the circuit how the operation has ended, and whether the error
+// shows the server to be out of order.
+func (t ticket) done(err error, trouble bool) {
+	k := t.circuit
+	switch {
+	case trouble:
+		k.failed(err)
+	case err != nil:
+		err = errors.Join(errNoTrouble, err)
+	default:
+		k.succeeded()
+	}
+	t.tell(err)
+	k.report()
+}
+
+// failed notes a failure. The first of a row is logged at once, with its cause.
+func (k *circuit) failed(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cause = err
+	if k.failing {
+		return
+	}
+	k.failing = true
+	if now := time.Now(); !k.told && (k.logged.IsZero() || now.Sub(k.logged) >= logAgain) {
+		k.logged, k.told = now, true
+		k.notes = append(k.notes, note{failure: err})
+	}
+}
+
+func (k *circuit) succeeded() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failing, k.told = false, false
+}
+
+// report reports what has been noted, in order, under no lock.
 func (k *circuit) report() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.telling {
-		return // whoever is at it tells this too
+		return // whoever is at it reports this too
 	}
 	k.telling = true
-	defer func() { k.telling = false }() // also where OnChange panics
-	for len(k.changes) > 0 {
-		c := k.changes[0]
-		k.changes = k.changes[1:]
-		k.tell(c)
+	defer func() { k.telling = false }() // also if OnChange panics
+	for len(k.notes) > 0 {
+		n := k.notes[0]
+		k.notes = k.notes[1:]
+		k.tellOne(n)
 	}
 }
 
-// tell reports one change, unlocked meanwhile.
-func (k *circuit) tell(c Change) {
+// tellOne reports one note, unlocked meanwhile.
+func (k *circuit) tellOne(n note) {
 	k.mu.Unlock()
 	defer k.mu.Lock()
-	if c.Up {
-		k.config.Log.Info("the shared counters answer again")
-	} else {
-		k.config.Log.Warn("the shared counters do not answer", slog.String("meanwhile", k.config.Meanwhile.String()), slog.Any("error", c.Err))
+	var attrs []any
+	if k.server != "" {
+		attrs = append(attrs, slog.String("server", k.server))
+	}
+	if n.failure != nil {
+		k.config.Log.Warn("the shared counters do not answer", append(attrs, slog.String("meanwhile", k.config.Meanwhile.String()), slog.Any("error", n.failure))...)
+	}
+	if n.change == nil {
+		return
+	}
+	if n.change.Up {
+		k.config.Log.Info("the shared counters answer again", attrs...)
 	}
 	if k.config.OnChange != nil {
-		k.config.OnChange(c)
+		k.config.OnChange(*n.change)
 	}
 }

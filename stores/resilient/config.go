@@ -56,8 +56,9 @@ type Config struct {
 	// core.DefaultMaxKeys.
 	MaxKeys int
 	// Timeout is how long an operation may take before the store counts as not
-	// answering: 1 ms or more; 0 means DefaultTimeout. A store has a deadline of
-	// its own: this one should be a little longer.
+	// answering: 1 ms or more. 0 means the store's own deadline if it keeps one
+	// (core.Traits.KeepsDeadline), as redisstore and memcachedstore do, else
+	// DefaultTimeout. Of the two deadlines the shorter one holds.
 	Timeout time.Duration
 	// Failures is after how many failures in a row the store is not asked any
 	// more: 1 or more; 0 means DefaultFailures.
@@ -71,7 +72,9 @@ type Config struct {
 	// call after the other and under no lock, by whichever request has found
 	// it out: it should not take long.
 	OnChange func(Change)
-	// Log gets one line for each change; nil: slog.Default().
+	// Log gets a line with the cause when the store fails for the first time,
+	// at once, and one when it answers again; nil: slog.Default(). A failure
+	// after a success is logged once a minute at most.
 	Log *slog.Logger
 	// Clock tells the time of InProcess and Open; nil: the real time.
 	Clock func() time.Time
@@ -79,6 +82,9 @@ type Config struct {
 
 // Change says that the store has stopped or begun to answer.
 type Change struct {
+	// Server is the server that has, "" if the store does not tell its servers
+	// apart: see [Locator].
+	Server string
 	// Up says that the store answers again.
 	Up bool
 	// Err is the failure after which it was given up; nil where Up.

@@ -34,6 +34,18 @@ func newMirror(batch *core.Batch) *mirror {
 	return m
 }
 
+// single makes the mirror one of a hit for rules of one limit each.
+func (m *mirror) single() {
+	for i := range m.items {
+		it := &m.items[i]
+		it.Cost = min(it.Cost, 1)
+		if len(it.Results) == 0 { // of a Reset
+			it.Results = make([]core.Result, 1)
+		}
+		it.Results = it.Results[:1]
+	}
+}
+
 // charged says that the process has charged the batch.
 func (m *mirror) charged() bool { return m.batch.Allowed && !m.batch.Peek }
 

@@ -18,13 +18,15 @@ var ErrDown = errors.New("resilient: the store does not answer")
 // Store is a [core.Store] around another. It is made by [New]. Its methods,
 // and those of what Bind returns, may be called concurrently.
 type Store struct {
-	store   core.Store
-	config  Config
-	circuit *circuit
-	local   *core.Memory // counts for InProcess
-	now     func() int64 // its clock, in microseconds
-	offset  atomic.Int64 // by how much that is ahead of the store's
-	runner  *intime.Runner
+	store    core.Store
+	config   Config
+	circuits *circuits
+	local    *core.Memory   // counts for InProcess
+	marks    *core.Memory   // of the keys that it has admitted: see owed
+	now      func() int64   // the clock of both, in microseconds
+	offset   atomic.Int64   // by how much that is ahead of the store's
+	runner   *intime.Runner // nil: the store keeps a deadline by itself
+	shorter  time.Duration  // than the store's own deadline; 0: that one holds
 }
 
 var _ core.Store = (*Store)(nil)
@@ -35,8 +37,13 @@ func New(store core.Store, c Config) (*Store, error) {
 	if err := c.check(store); err != nil {
 		return nil, err
 	}
+	shorter := c.Timeout
 	c = c.filled()
 	local, err := core.NewMemory(core.MemoryConfig{MaxKeys: c.MaxKeys, Clock: c.Clock})
+	if err != nil {
+		return nil, err
+	}
+	marks, err := core.NewMemory(core.MemoryConfig{MaxKeys: c.MaxKeys, Clock: c.Clock})
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +51,24 @@ func New(store core.Store, c Config) (*Store, error) {
 		c.Clock = time.Now
 	}
 	now := func() int64 { return c.Clock().UnixMicro() }
-	return &Store{store: store, config: c, circuit: newCircuit(c), local: local, now: now, runner: intime.New(c.Timeout)}, nil
+	s := &Store{store: store, config: c, circuits: newCircuits(&c), local: local, marks: marks, now: now, shorter: shorter}
+	if !core.TraitsOf(store).KeepsDeadline {
+		s.runner = intime.New(c.Timeout)
+	}
+	return s, nil
 }
 
 // Meanwhile returns what the store does while the other one does not answer.
 func (s *Store) Meanwhile() Meanwhile { return s.config.Meanwhile }
 
 // Up says whether the store is being asked: false while requests are decided
-// meanwhile, and only now and then one tries the store.
-func (s *Store) Up() bool { return s.circuit.up() }
+// meanwhile, and only now and then one tries the store. If the store tells its
+// servers apart (see [Locator]), Up is false while one of them is down.
+func (s *Store) Up() bool { return s.circuits.up() }
 
 // Close gives up the counters of this process. The store itself is its
 // owner's to close. Operations after that fail where they need these counters.
-func (s *Store) Close() error { return s.local.Close() }
+func (s *Store) Close() error { return errors.Join(s.local.Close(), s.marks.Close()) }
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
@@ -68,7 +80,11 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	return &bound{s, rules, inner, local}, nil
+	owed, err := s.bindOwed(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	return newBound(s, rules, inner, local, owed), nil
 }
 
 // share returns the rules with quotas divided by the number of instances,
@@ -93,7 +109,15 @@ type bound struct {
 	*Store
 	rules []core.StoreRule
 	inner core.Bound
+	where Locator // inner, if it is one
 	local core.Bound
+	owed  *owed
+}
+
+func newBound(s *Store, rules []core.StoreRule, inner, local core.Bound, owed *owed) *bound {
+	b := &bound{Store: s, rules: rules, inner: inner, local: local, owed: owed}
+	b.where, _ = inner.(Locator)
+	return b
 }
 
 // Rebind implements [core.Bound].
@@ -106,73 +130,11 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{b.Store, rules, inner, local}, nil
-}
-
-// Take implements [core.Bound].
-func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
-	done, err := b.circuit.allow()
+	owed, err := b.owed.rebind(rules)
 	if err != nil {
-		return b.meanwhile(ctx, batch, nil, err)
+		return nil, err
 	}
-	// What this process would say is found out, and charged, before: so that
-	// its counters know of all that it has let through, and of a burst that the
-	// store does not answer in time no more passes than of any other.
-	var own *mirror
-	if b.config.Meanwhile == InProcess {
-		own = newMirror(batch)
-		defer own.free()
-		if err := b.local.Take(ctx, &own.batch); err != nil {
-			own = nil
-		}
-	}
-	err = b.do(ctx, batch, core.Bound.Take, done)
-	switch {
-	case err == nil:
-		b.offset.Store(b.now() - at(batch))
-		if own != nil && own.charged() && !batch.Allowed {
-			return b.local.Refund(ctx, &own.batch)
-		}
-		return nil
-	case answerable(ctx, err):
-		return b.meanwhile(ctx, batch, own, err)
-	default:
-		return err
-	}
-}
-
-// meanwhile decides without the store. own is what this process has said
-// already, nil where it has not been asked.
-func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, cause error) error {
-	batch.Degraded = true
-	switch {
-	case b.config.Meanwhile == Open:
-		b.admit(batch)
-		return nil
-	case b.config.Meanwhile == Closed:
-		return cause
-	case own != nil:
-		own.copyTo(batch)
-		return nil
-	default:
-		return b.local.Take(ctx, batch)
-	}
-}
-
-// admit fills in results as if nothing had been taken.
-func (b *bound) admit(batch *core.Batch) {
-	batch.Allowed = true
-	now := b.now()
-	for i := range batch.Items {
-		it := &batch.Items[i]
-		it.At = now
-		for j, l := range b.rules[it.Rule].Limits {
-			it.Results[j] = core.Result{Allowed: true, Remaining: max(l.Quota, l.Burst)}
-			if l.Algorithm == core.TokenBucket && l.Burst > 0 {
-				it.Results[j].Remaining = l.Burst
-			}
-		}
-	}
+	return newBound(b.Store, rules, inner, local, owed), nil
 }
 
 // Refund implements [core.Bound].
@@ -212,26 +174,48 @@ func at(batch *core.Batch) int64 {
 
 // Reset implements [core.Bound].
 func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
+	b.owed.forget(ctx, batch)
 	return errors.Join(b.local.Reset(ctx, batch), b.ask(ctx, batch, core.Bound.Reset))
 }
 
 // ask has the store do op, if it is to be asked at all, and learns from how
 // that ends.
 func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error {
-	done, err := b.circuit.allow()
+	t, err := b.circuits.allow(b.where, batch)
 	if err != nil {
 		return err
 	}
-	return b.do(ctx, batch, op, done)
+	return b.do(ctx, batch, op, &t)
 }
 
-func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, done func(err error, trouble bool)) error {
-	err := b.runner.Do(ctx, b.inner, batch, op)
+func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, t *tickets) error {
+	var err error
+	if b.runner != nil {
+		err = b.runner.Do(ctx, b.inner, batch, op)
+	} else {
+		err = b.direct(ctx, batch, op)
+	}
 	if err != nil {
 		err = fmt.Errorf("resilient: %w", err)
 	}
-	done(err, ctx.Err() == nil && trouble(err))
+	t.done(err, ctx.Err() == nil && trouble(err))
 	return err
+}
+
+// direct asks a store that keeps a deadline by itself. A store lets its caller
+// go when the context ends: that is how a shorter Timeout is kept.
+func (b *bound) direct(ctx context.Context, batch *core.Batch, op intime.Op) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the store panicked: %v", v)
+		}
+	}()
+	if b.shorter > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.shorter)
+		defer cancel()
+	}
+	return op(b.inner, ctx, batch)
 }
 
 // trouble says that an error shows the store to be out of order, rather than
