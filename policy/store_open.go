@@ -75,7 +75,7 @@ func (r *reader) backend(s *storeSpec) (backend synced.Backend, closeBackend fun
 // resilient puts what the file says of a store that does not answer around it.
 func (r *reader) resilient(s *storeSpec, shared core.Store, closeShared func() error, log *slog.Logger) (opened, bool) {
 	store, err := resilient.New(shared, resilient.Config{
-		Meanwhile: s.meanwhile, Instances: s.instances, Timeout: s.timeout + s.timeout/2, Log: log,
+		Meanwhile: s.meanwhile, Instances: s.instances, Log: log,
 	})
 	if err != nil {
 		r.bad(s.at, reason(errors.Join(err, closeShared())), "")

@@ -167,6 +167,19 @@ func (s *Server) Stop() {
 	}
 }
 
+// Restart stops the server and starts it again at the same address, empty.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	s.cmd = exec.Command(s.cmd.Path, s.cmd.Args[1:]...) //nolint:noctx,gosec // as start has started it
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	if !s.answers() {
+		s.t.Fatalf("redis-server does not answer at %s after a restart", s.Addr)
+	}
+}
+
 // WaitFor polls until ok returns true, and ends the test where it does not
 // within half a minute.
 func WaitFor(t testing.TB, what string, ok func() bool) {

@@ -101,6 +101,15 @@ type bound struct {
 	table *table
 }
 
+// ServerOf passes on where the other store has a key, if that tells: see
+// resilient.Locator.
+func (b *bound) ServerOf(rule int, key []byte) string {
+	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
+		return l.ServerOf(rule, key)
+	}
+	return ""
+}
+
 func newBound(s *Store, inner core.Bound) *bound {
 	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys)}
 }

@@ -51,7 +51,7 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.direct = &timely{swaps, intime.New(o.timeout), o, newTurns()}
+	s.direct = &timely{swaps, intime.New(o.timeout), o, newTurns(), selector}
 	s.cached = s.direct
 	if !o.askAlways {
 		s.cached = core.Must(denycache.New(s.direct, denycache.Config{Clock: o.clock}))

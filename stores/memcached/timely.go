@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/bradfitz/gomemcache/memcache"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
 )
@@ -11,10 +13,11 @@ import (
 // timely is a SwapStore whose operations come back in time, and go on by
 // themselves: a charge is not lost because the client has hung up.
 type timely struct {
-	swaps   *core.SwapStore
-	runner  *intime.Runner
-	options options
-	turns   *turns
+	swaps    *core.SwapStore
+	runner   *intime.Runner
+	options  options
+	turns    *turns
+	selector memcache.ServerSelector
 }
 
 func (s *timely) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {

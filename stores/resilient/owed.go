@@ -2,6 +2,7 @@ package resilient
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,18 +20,19 @@ type owed struct {
 }
 
 // owedRules are the rules under which keys are remembered: a key that has a hit
-// is one of them.
+// is one of them. A mark lasts a quarter longer than the hits that it stands for,
+// so that it has to be made anew only now and then.
 func owedRules(rules []core.StoreRule) (marks []core.StoreRule, lives []time.Duration) {
 	for _, r := range rules {
 		life := time.Millisecond
 		for _, l := range r.Limits {
 			life = max(life, l.Guarantees().Lifetime)
 		}
-		life = min(life, core.MaxWindow)
+		window := min(life+life/4, core.MaxWindow).Truncate(time.Microsecond)
 		marks = append(marks, core.StoreRule{Name: r.Name, Limits: []core.Limit{
-			{Name: r.Name, Quota: core.MaxQuota, Window: life, Algorithm: core.FixedWindow},
+			{Name: r.Name, Quota: core.MaxQuota, Window: window, Algorithm: core.FixedWindow},
 		}})
-		lives = append(lives, life)
+		lives = append(lives, min(life, window))
 	}
 	return marks, lives
 }
@@ -53,19 +55,23 @@ func (o *owed) rebind(rules []core.StoreRule) (*owed, error) {
 	return &owed{bound, o.until, o.now, lives}, nil
 }
 
-// note remembers the keys of a batch that was admitted in the process. Of a key
-// that has been noted before, the time begins anew.
+// note remembers the keys of a batch that was admitted in the process.
 func (o *owed) note(ctx context.Context, batch *core.Batch) {
 	marks := newMirror(batch)
 	defer marks.free()
 	marks.single()
-	_ = o.bound.Reset(ctx, &marks.batch)
 	if o.bound.Take(ctx, &marks.batch) != nil {
 		return // closed: nothing counts here any more
 	}
-	for i := range batch.Items {
-		until := o.now() + o.lives[batch.Items[i].Rule].Microseconds()
-		for old := o.until.Load(); until > old && !o.until.CompareAndSwap(old, until); old = o.until.Load() {
+	old := func(it core.Item) bool { return it.Cost > 0 && it.Results[0].ResetAfter < o.lives[it.Rule] }
+	if slices.ContainsFunc(marks.items, old) {
+		_ = o.bound.Reset(ctx, &marks.batch)
+		_ = o.bound.Take(ctx, &marks.batch)
+	}
+	for i := range marks.items {
+		it := &marks.items[i]
+		end := it.At + it.Results[0].ResetAfter.Microseconds()
+		for was := o.until.Load(); end > was && !o.until.CompareAndSwap(was, end); was = o.until.Load() {
 		}
 	}
 }

@@ -47,15 +47,23 @@ func New(store core.Store, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Clock == nil {
-		c.Clock = time.Now
-	}
-	now := func() int64 { return c.Clock().UnixMicro() }
+	now := microClock(c.Clock)
 	s := &Store{store: store, config: c, circuits: newCircuits(&c), local: local, marks: marks, now: now, shorter: shorter}
 	if !core.TraitsOf(store).KeepsDeadline {
 		s.runner = intime.New(c.Timeout)
 	}
 	return s, nil
+}
+
+// microClock returns a clock of microseconds since the Unix epoch, as that of a
+// core.Memory is.
+func microClock(clock func() time.Time) func() int64 {
+	if clock != nil {
+		return func() int64 { return clock().UnixMicro() }
+	}
+	start := time.Now()
+	epoch := start.UnixMicro()
+	return func() int64 { return epoch + time.Since(start).Microseconds() }
 }
 
 // Meanwhile returns what the store does while the other one does not answer.

@@ -77,7 +77,7 @@ func openStore(name string, timeout time.Duration, log *slog.Logger, clock func(
 	default:
 		return nil, nil, fmt.Errorf("scheme %q: want %s", scheme, Stores)
 	}
-	r, err := resilient.New(shared, resilient.Config{Timeout: timeout + timeout/2, Log: log, Clock: clock})
+	r, err := resilient.New(shared, resilient.Config{Log: log, Clock: clock})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeShared())
 	}

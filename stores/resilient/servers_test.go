@@ -1,0 +1,212 @@
+package resilient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/denycache"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// spread is a store of two servers: a key is on the one that it begins with.
+type spread struct {
+	core.Store
+	down  atomic.Pointer[string] // the server that fails
+	named bool                   // its error names it
+	asked map[string]int
+}
+
+func (s *spread) Traits() core.Traits { return core.TraitsOf(s.Store) }
+
+func (s *spread) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Store.Bind(limiter, rules)
+	return spreadBound{b, s}, err
+}
+
+type spreadBound struct {
+	core.Bound
+	s *spread
+}
+
+func (spreadBound) ServerOf(_ int, key []byte) string { return string(key[:1]) }
+
+func (b spreadBound) Take(ctx context.Context, batch *core.Batch) error {
+	down := b.s.down.Load()
+	for i := range batch.Items {
+		server := string(batch.Items[i].Key[:1])
+		b.s.asked[server]++
+		if down == nil || server != *down {
+			continue
+		}
+		if b.s.named {
+			return fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Addr: address(server), Err: errGone})
+		}
+		return errors.New("no answer in time")
+	}
+	return b.Bound.Take(ctx, batch)
+}
+
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
+
+func TestEachServerHasACircuit(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		t.Run(fmt.Sprintf("named %v", named), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: named, asked: map[string]int{}}
+				var changes []resilient.Change
+				store := newStore(t, core.Must(denycache.New(s, denycache.Config{})), resilient.Config{
+					Failures: 3, OnChange: func(c resilient.Change) { changes = append(changes, c) },
+				})
+				l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{
+					{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+					{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+				}}))
+				degraded := func(keys ...string) bool {
+					t.Helper()
+					hits := []core.Hit{{Rule: "x", Key: keys[0]}}
+					if len(keys) > 1 {
+						hits = append(hits, core.Hit{Rule: "y", Key: keys[1]})
+					}
+					d, err := l.Take(context.Background(), 1, hits...)
+					if err != nil || !d.Allowed {
+						t.Fatalf("%v, %v", d, err)
+					}
+					return d.Degraded
+				}
+				a := "A"
+				s.down.Store(&a)
+				for i := range 10 {
+					if !degraded("A1") {
+						t.Errorf("take %d of the server that is down: decided by it", i)
+					}
+					if degraded("B1") {
+						t.Errorf("take %d of the other server: decided in the process", i)
+					}
+				}
+				if s.asked["A"] != 3 {
+					t.Errorf("the server that is down was asked %d times, want 3", s.asked["A"])
+				}
+				for range 20 { // keys of both, probes among them
+					if !degraded("A1", "B1") || degraded("B1") {
+						t.Error("keys of both servers, then of the one that works: decided by the wrong side")
+					}
+					time.Sleep(time.Second)
+				}
+				if len(changes) != 1 || changes[0].Server != "A" || store.Up() {
+					t.Errorf("changes %+v, up %v; want that A is down", changes, store.Up())
+				}
+				s.down.Store(nil)
+				time.Sleep(2 * time.Second)
+				if degraded("B1", "A1") || degraded("A1") || !store.Up() {
+					t.Error("A is back, and not asked")
+				}
+			})
+		})
+	}
+}
+
+// A failure of keys on several servers that names none gives all of them up: who
+// was at fault shows when each is tried.
+func TestAFailureThatNamesNoServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), asked: map[string]int{}}
+		store := newStore(t, s, resilient.Config{Failures: 1})
+		l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{
+			{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+			{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+		}}))
+		a := "A"
+		s.down.Store(&a)
+		_, _ = l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}, core.Hit{Rule: "y", Key: "A1"})
+		if d, err := l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}); err != nil || !d.Degraded {
+			t.Errorf("%v, %v: B has not been given up", d, err)
+		}
+		time.Sleep(2 * time.Second)
+		if d, err := l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}); err != nil || d.Degraded {
+			t.Errorf("%v, %v: B is not tried again", d, err)
+		}
+	})
+}
+
+// stacked is a store with a deadline of its own that notes who calls it.
+type stacked struct {
+	core.Store
+	traits core.Traits
+	stack  string
+	wait   time.Duration
+	fault  bool
+}
+
+func (s *stacked) Traits() core.Traits { return s.traits }
+
+func (s *stacked) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Store.Bind(limiter, rules)
+	return stackedBound{b, s}, err
+}
+
+type stackedBound struct {
+	core.Bound
+	s *stacked
+}
+
+func (b stackedBound) Take(ctx context.Context, batch *core.Batch) error {
+	b.s.stack = string(debug.Stack())
+	if b.s.fault {
+		panic("fault")
+	}
+	if b.s.wait > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(b.s.wait):
+		}
+	}
+	return b.Bound.Take(ctx, batch)
+}
+
+// A store that keeps a deadline is asked by the caller's goroutine; another one
+// by a goroutine that may be left behind.
+func TestAStoreWithADeadlineNeedsNoGoroutine(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		s := &stacked{Store: core.Must(core.NewMemory(core.MemoryConfig{})), traits: core.Traits{KeepsDeadline: keeps}}
+		l := newLimiter(t, newStore(t, s, resilient.Config{Timeout: patience}), 100)
+		if d, err := take(l); err != nil || d.Degraded {
+			t.Fatalf("%v, %v", d, err)
+		}
+		if direct := strings.Contains(s.stack, t.Name()); direct != keeps {
+			t.Errorf("keeps a deadline %v: asked by the caller %v", keeps, direct)
+		}
+		s.fault = true
+		if d, err := take(l); err != nil || !d.Degraded || !d.Allowed {
+			t.Errorf("keeps a deadline %v: after a panic: %v, %v", keeps, d, err)
+		}
+	}
+}
+
+// A Timeout that is shorter than the store's own deadline holds.
+func TestAShorterTimeoutHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for timeout, want := range map[time.Duration]time.Duration{0: time.Second, 50 * time.Millisecond: 50 * time.Millisecond} {
+			s := &stacked{Store: core.Must(core.NewMemory(core.MemoryConfig{})), traits: core.Traits{KeepsDeadline: true}, wait: time.Second}
+			store := newStore(t, s, resilient.Config{Timeout: timeout, Failures: 1})
+			l := newLimiter(t, store, 100)
+			start := time.Now()
+			d, err := take(l)
+			if waited := time.Since(start); err != nil || !d.Allowed || d.Degraded != (timeout > 0) || waited != want || store.Up() != (timeout == 0) {
+				t.Errorf("Timeout %v: %v, %v after %v, want %v", timeout, d, err, waited, want)
+			}
+		}
+	})
+}
