@@ -4,6 +4,7 @@
 //
 //	func TestVectors(t *testing.T)     { storetest.Vectors(t, newStore) }
 //	func TestConformance(t *testing.T) { storetest.Run(t, newStore) }
+//	func TestTraits(t *testing.T)      { storetest.Traits(t, promised, newInstances) }
 //
 // where newStore is a [Factory]:
 //

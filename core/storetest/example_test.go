@@ -35,3 +35,14 @@ func ExampleClock() {
 	fmt.Println(clock.Now().UnixMilli())
 	// Output: 1700000001500
 }
+
+// A store that is shared gives the suite two instances that count together, and
+// a way to cut them off.
+func ExampleTraits() {
+	_ = func(t *testing.T, connect func() core.Store, cut func()) {
+		promised := core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true}
+		storetest.Traits(t, promised, func(testing.TB) storetest.Instances {
+			return storetest.Instances{Stores: []core.Store{connect(), connect()}, Gone: cut}
+		})
+	}
+}

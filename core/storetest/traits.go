@@ -1,0 +1,210 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Instances are stores as several processes have them.
+type Instances struct {
+	// Stores has two stores or more, empty ones. Stores that are shared count in
+	// the same counters. A deadline of theirs is 200 ms or more.
+	Stores []core.Store
+	// Gone makes what the stores depend on stop answering, without closing
+	// connections. nil: they depend on nothing.
+	Gone func()
+}
+
+// goneAfter is how long an operation may take before it counts as hanging.
+const goneAfter = 10 * time.Second
+
+// Traits tests that a store says of itself what want says ([core.TraitsOf]), and
+// that this is true. What want does not promise is not tested.
+func Traits(t *testing.T, want core.Traits, newInstances func(t testing.TB) Instances) {
+	s := &traits{want, newInstances}
+	t.Run("Said", s.said)
+	t.Run("Shared", s.shared)
+	t.Run("Exact", s.exact)
+	t.Run("OneStep", s.oneStep)
+	t.Run("Gone", s.gone)
+}
+
+type traits struct {
+	want core.Traits
+	new  func(t testing.TB) Instances
+}
+
+func (s *traits) said(t *testing.T) {
+	for i, store := range s.new(t).Stores {
+		if got := core.TraitsOf(store); got != s.want {
+			t.Errorf("store %d: %+v, want %+v", i, got, s.want)
+		}
+	}
+}
+
+// bound binds all stores to the same limiter.
+func (s *traits) bound(t *testing.T, quota int64) ([]*counter, Instances) {
+	t.Helper()
+	in := s.new(t)
+	if len(in.Stores) < 2 {
+		t.Fatal("Instances.Stores: there must be two or more")
+	}
+	name := uniqueName()
+	limit := core.Limit{Name: "l", Quota: quota, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Aligned: true}
+	rules := []core.StoreRule{{Name: "a", Limits: []core.Limit{limit}}, {Name: "b", Limits: []core.Limit{limit}}}
+	var counters []*counter
+	for _, store := range in.Stores {
+		b, err := store.Bind(name, rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counters = append(counters, &counter{t, b, rules})
+	}
+	return counters, in
+}
+
+// shared tests that the hits of one store count in the others, or that they do
+// not. Stores that are not exact may notice later: they are not tested.
+func (s *traits) shared(t *testing.T) {
+	if !s.want.Private && !s.want.Exact {
+		return
+	}
+	counters, _ := s.bound(t, 10)
+	counters[0].take("k", 4)
+	want := int64(6)
+	if s.want.Private {
+		want = 10
+	}
+	if got := counters[1].remaining("k"); got != want {
+		t.Errorf("Private is %v: after 4 of 10 hits in one store, another one has %d left, want %d", s.want.Private, got, want)
+	}
+}
+
+// exact tests that all stores together admit just the quota.
+func (s *traits) exact(t *testing.T) {
+	if !s.want.Exact {
+		return
+	}
+	counters, _ := s.bound(t, 100)
+	want := int64(100)
+	if s.want.Private {
+		counters = counters[:1]
+	}
+	got := admitted(t, func(g, _ int) *core.Batch {
+		c := counters[g%len(counters)]
+		return c.batch(false, c.item(0, "k", 1))
+	})
+	if got != want {
+		t.Errorf("%d of %d takes were admitted, want %d", got, goroutines*rounds, want)
+	}
+}
+
+// oneStep tests that of several takes of the same keys, in any order, one is
+// admitted: no hits are given back that have denied another take meanwhile.
+func (s *traits) oneStep(t *testing.T) {
+	if !s.want.OneStep {
+		return
+	}
+	counters, _ := s.bound(t, 1)
+	if s.want.Private || !s.want.Exact {
+		counters = counters[:1]
+	}
+	for round := range 200 {
+		key := fmt.Sprint(round)
+		var n atomic.Int64
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				c := counters[g%len(counters)]
+				items := []core.Item{c.item(g%2, key, 1), c.item((g+1)%2, key, 1)}
+				b := &core.Batch{Items: items}
+				if err := c.bound.Take(context.Background(), b); err != nil {
+					t.Errorf("Take: %v", err)
+				}
+				if b.Allowed {
+					n.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n.Load() != 1 {
+			t.Fatalf("round %d: %d takes of two keys were admitted, want 1", round, n.Load())
+		}
+	}
+}
+
+// gone tests what happens when the stores' backend does not answer any more.
+func (s *traits) gone(t *testing.T) {
+	const quota = 20
+	counters, in := s.bound(t, quota)
+	if in.Gone == nil {
+		return
+	}
+	c := counters[0]
+	refund := c.take("before", 1)
+	in.Gone()
+	if !s.want.KeepsDeadline {
+		return // an operation may hang: nothing can be tested
+	}
+	for name, op := range map[string]func() error{
+		"Take": func() error {
+			return c.bound.Take(context.Background(), &core.Batch{Items: []core.Item{c.item(0, "first", 1)}})
+		},
+		"Refund": func() error { return c.bound.Refund(context.Background(), refund) },
+		"Reset":  func() error { return c.bound.Reset(context.Background(), refund) },
+	} {
+		if !inTime(func() { _ = op() }) {
+			t.Errorf("%s has not returned after %v, although the store keeps a deadline", name, goneAfter)
+			return
+		}
+	}
+	admitted, failed, takes := 0, 0, 2*quota
+	if s.want.FailsFast {
+		takes = 200
+	}
+	fast := inTime(func() {
+		for range takes {
+			b := &core.Batch{Items: []core.Item{c.item(0, "k", 1)}}
+			switch err := c.bound.Take(context.Background(), b); {
+			case err != nil:
+				failed++
+			case b.Allowed:
+				admitted++
+			}
+			if !s.want.FailsFast && failed > 1 {
+				return
+			}
+		}
+	})
+	switch {
+	case !fast:
+		t.Errorf("%d takes have not returned after %v, although the store fails fast: %v, or returns errors", takes, goneAfter, s.want.FailsFast)
+	case s.want.WhenGone == core.Closes && (admitted > 0 || failed == 0):
+		t.Errorf("the store closes: %d takes were admitted, %d failed", admitted, failed)
+	case s.want.WhenGone == core.Counts && (admitted > quota || failed > 0):
+		t.Errorf("the store counts: %d of %d takes were admitted, at most %d, and %d failed", admitted, takes, quota, failed)
+	}
+}
+
+// inTime says whether f ends before it counts as hanging.
+func inTime(f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(goneAfter)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,155 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+)
+
+func TestTraits(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) {
+		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, FailsFast: true, Private: true, OneStep: true},
+			func(t testing.TB) storetest.Instances {
+				return storetest.Instances{Stores: []core.Store{newMemory(t, nil), newMemory(t, nil)}}
+			})
+	})
+	t.Run("SwapStore", func(t *testing.T) {
+		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes}, func(testing.TB) storetest.Instances {
+			swapper := newMapSwapper()
+			store := func() core.Store { return core.Must(core.NewSwapStore(swapper, core.SwapConfig{Attempts: 100_000})) }
+			return storetest.Instances{Stores: []core.Store{store(), store()}}
+		})
+	})
+}
+
+// liar is a store that several instances share, and that says of itself what is
+// not true.
+type liar struct {
+	says  core.Traits
+	fault string
+	gone  *atomic.Bool
+}
+
+func (l liar) Traits() core.Traits { return l.says }
+
+type liarBound struct {
+	core.Bound
+	l liar
+}
+
+func (b liarBound) Take(ctx context.Context, batch *core.Batch) error {
+	if b.l.gone.Load() {
+		switch b.l.fault {
+		case "opens", "opens instead of counting":
+			batch.Allowed = true
+			return nil
+		case "hangs":
+			select {}
+		case "waits each time":
+			<-time.After(200 * time.Millisecond)
+		}
+		return errors.New("gone")
+	}
+	if b.l.fault == "takes one by one" && len(batch.Items) > 1 {
+		one := core.Batch{Items: batch.Items[:1], Peek: batch.Peek}
+		if err := b.Bound.Take(ctx, &one); err != nil || !one.Allowed {
+			batch.Allowed = false
+			return err
+		}
+		<-time.After(time.Millisecond)
+		rest := core.Batch{Items: batch.Items[1:], Peek: batch.Peek}
+		err := b.Bound.Take(ctx, &rest)
+		if batch.Allowed = rest.Allowed; !rest.Allowed {
+			_ = b.Bound.Refund(ctx, &one)
+		}
+		return err
+	}
+	return b.Bound.Take(ctx, batch)
+}
+
+// newLiars returns the traits that a store with this fault says it has.
+func newLiars(t testing.TB, fault string) (core.Traits, storetest.Instances) {
+	says := core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, FailsFast: true, OneStep: true}
+	switch fault {
+	case "opens instead of counting":
+		says.WhenGone = core.Counts
+	case "shares what it calls private":
+		says.Private = true
+	}
+	limit := core.Limit{Name: "l", Quota: 100, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Aligned: true}
+	bind := func(quota int64) core.Bound {
+		limit.Quota = quota
+		return core.Must(newMemory(t, nil).Bind("l", []core.StoreRule{{Name: "a", Limits: []core.Limit{limit}}, {Name: "b", Limits: []core.Limit{limit}}}))
+	}
+	in, gone := storetest.Instances{}, new(atomic.Bool)
+	in.Gone = func() { gone.Store(true) }
+	quotas := bound{bind: bind, own: fault == "counts for itself"}
+	for range 2 {
+		in.Stores = append(in.Stores, quotaStore{liar{says: says, fault: fault, gone: gone}, &quotas})
+	}
+	return says, in
+}
+
+// bound gives the instances one Bound, or each its own.
+type bound struct {
+	bind   func(quota int64) core.Bound
+	own    bool
+	shared core.Bound
+}
+
+type quotaStore struct {
+	liar
+	all *bound
+}
+
+func (s quotaStore) Bind(_ string, rules []core.StoreRule) (core.Bound, error) {
+	if s.all.shared == nil || s.all.own {
+		s.all.shared = s.all.bind(rules[0].Limits[0].Quota)
+	}
+	return liarBound{s.all.shared, s.liar}, nil
+}
+
+var lies = []string{"counts for itself", "shares what it calls private", "takes one by one", "opens", "opens instead of counting", "hangs", "waits each time", "says nothing"}
+
+// TestLiar is Traits over a store that says what is not true, for the test below.
+func TestLiar(t *testing.T) {
+	fault := os.Getenv(wrongEnv)
+	if fault == "" {
+		return // TestTheSuiteFindsLies runs it, with a fault
+	}
+	says, _ := newLiars(t, fault)
+	storetest.Traits(t, says, func(t testing.TB) storetest.Instances {
+		_, in := newLiars(t, fault)
+		if fault == "says nothing" {
+			for i, s := range in.Stores {
+				in.Stores[i] = struct{ core.Store }{s}
+			}
+		}
+		return in
+	})
+}
+
+func TestTheSuiteFindsLies(t *testing.T) {
+	for _, fault := range append(lies, "none") {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLiar$")
+			cmd.Env = append(os.Environ(), wrongEnv+"="+fault)
+			out, err := cmd.CombinedOutput()
+			if (err == nil) != (fault == "none") {
+				t.Errorf("the suite says of a store that %s: %v\n%s", fault, err, out)
+			}
+			if err != nil && !strings.Contains(string(out), "--- FAIL: TestLiar") {
+				t.Errorf("the suite ended in another way:\n%s", out)
+			}
+		})
+	}
+}

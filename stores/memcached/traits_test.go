@@ -1,0 +1,21 @@
+package memcachedstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+)
+
+func TestTraits(t *testing.T) {
+	server := memcachedtest.Start(t)
+	storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
+		proxy := faultproxy.Start(t, server.Addr)
+		store := func() core.Store { return newStore(t, []string{proxy.Addr}, memcachedstore.Timeout(2*time.Second)) }
+		return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
+	})
+}
