@@ -81,7 +81,7 @@
 // most 500,000 bytes divided by the size of the compiled regular expressions,
 // which together have at most 500 instructions. A request with longer values is
 // refused with 400, or, if match.when reads them, counted. So the longest
-// evaluation takes some ten milliseconds, and usual ones a microsecond.
+// evaluation takes some thirty milliseconds, and a usual one a microsecond.
 //
 // query, cookie, form and json see the value that every framework's handlers
 // read. A request in which they could read different values is refused with 400:

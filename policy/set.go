@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -71,14 +72,45 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	return s, nil
 }
 
-// readFile reads no more of a file than shows that it is too long.
+// readFile reads no more of a file than shows that it is too long. It opens
+// nothing but regular files: a named pipe in the file's place would never end,
+// and a device may do anything.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the caller has chosen the file
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What is there may have changed since: opening must not wait for anybody.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the caller has chosen the file
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was read only
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path, info)
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+func notRegular(path string, info os.FileInfo) error {
+	what := "neither a file nor a folder"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		what = "a folder"
+	case mode&os.ModeNamedPipe != 0:
+		what = "a named pipe"
+	case mode&os.ModeSocket != 0:
+		what = "a socket"
+	case mode&os.ModeDevice != 0:
+		what = "a device"
+	}
+	return fmt.Errorf("%s is %s: want a regular file", path, what)
 }
 
 // Reload reads the file again and puts it in force, at one moment for all
@@ -130,10 +162,10 @@ func (s *Set) Close() error {
 	if closed {
 		return nil
 	}
-	if w != nil {
-		w.end()
-	}
 	var errs []error
+	if w != nil {
+		errs = append(errs, w.end())
+	}
 	if s.shared.close != nil {
 		errs = append(errs, s.shared.close())
 	}

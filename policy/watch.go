@@ -5,132 +5,204 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long a file is left alone after it has changed, so that what an
-// editor writes in several steps is read once.
-const settle = 100 * time.Millisecond
+const (
+	// settle is the time between two readings of a file that has changed. It is
+	// taken once both are the same, so that no half of what an editor or a
+	// deployment writes in several steps is in force.
+	settle = 100 * time.Millisecond
+	// unsettled is how long a file that keeps changing is left alone.
+	unsettled = 500 * time.Millisecond
+	// pollEvery is how often the file is read without any event.
+	pollEvery = time.Second
+)
 
-// watcher reads a file again when it changes.
+// watcher reads a file again when it changes. Events make it read soon; what it
+// compares is the content, so that an event that is lost costs a second.
 type watcher struct {
-	set    *Set
-	events *fsnotify.Watcher
-	names  []string // directories that are watched
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	set     *Set
+	folders *folders // nil: only polling
+	events  <-chan fsnotify.Event
+	errors  <-chan error
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+
+	pending *reading // what was read last, if it is not what has been tried
+	since   time.Time
+	failed  string // the error of reading that was reported last
+	blind   string // the error of watching folders that was reported last
+}
+
+// reading is what reading the file has given.
+type reading struct {
+	text []byte
+	err  error
+}
+
+func (r *reading) equal(to *reading) bool {
+	return to != nil && bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
 }
 
 // Watch does as Load, and reads the file again whenever it changes, until ctx
-// ends or the Set is closed. A file that cannot be read or has something wrong
-// with it is refused: that is logged as an error and given to [OnReload], and
-// the last good one stays in force. Whoever replaces a file that is being
-// watched should write another one beside it and rename that.
+// ends or the Set is closed. A changed file is in force within two seconds. A
+// file that cannot be read or has something wrong with it is refused: that is
+// logged as an error and given to [OnReload], and the former one stays in force.
 //
-// Changes are noticed by inotify and its like, which network file systems do
-// not have: call [Set.Reload] there, on a signal for instance. A symbolic link
-// that is turned elsewhere, as Kubernetes does with its volumes, is noticed.
+// Changes are found by events of the operating system and by reading the file
+// once a second. So a file is followed through symbolic links that are changed,
+// as Kubernetes does with its volumes, through folders that are moved or
+// replaced, and on network file systems. Write another file and rename it over
+// the watched one, so that no half of it can be read.
 func Watch(ctx context.Context, path string, opts ...Option) (*Set, error) {
-	events, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	w := &watcher{events: events}
-	// Watched before it is read: no change falls between the two.
-	if err := w.watch(path); err != nil {
-		return nil, errors.Join(fmt.Errorf("policy: %w", err), events.Close())
+	w := &watcher{}
+	var unwatched error
+	if w.folders, unwatched = newFolders(); w.folders != nil {
+		w.events, w.errors = w.folders.watcher.Events, w.folders.watcher.Errors
+		// Watched before it is read: no change falls between the two.
+		unwatched = w.folders.follow(path)
 	}
 	s, err := Load(path, opts...)
 	if err != nil {
-		return nil, errors.Join(err, events.Close())
+		return nil, errors.Join(err, w.folders.close())
 	}
 	w.set, s.watcher = s, w
-	ctx, w.stop = context.WithCancel(ctx)
-	w.done.Go(func() { w.run(ctx) })
+	w.sees(unwatched)
+	w.start(ctx)
 	return s, nil
 }
 
-// watch watches the directories that the file is in: its own, and that which a
-// symbolic link leads to. A file that is replaced is another one, so that
-// watching the file itself would not do.
-func (w *watcher) watch(path string) error {
-	names := []string{filepath.Dir(path)}
-	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != names[0] {
-		names = append(names, filepath.Dir(real))
-	}
-	for _, name := range names {
-		if slices.Contains(w.names, name) {
-			continue
-		}
-		if err := w.events.Add(name); err != nil {
-			return fmt.Errorf("watching %s: %w", name, err)
-		}
-	}
-	for _, name := range w.names {
-		if !slices.Contains(names, name) {
-			_ = w.events.Remove(name) // it may be gone
-		}
-	}
-	w.names = names
-	return nil
+func (w *watcher) start(ctx context.Context) {
+	ctx, w.stop = context.WithCancel(ctx)
+	w.done.Go(func() { w.run(ctx) })
 }
 
-func (w *watcher) end() {
+// end stops watching. It waits for a reading that is under way, and for
+// OnReload, but not for ever: a file system may never answer.
+func (w *watcher) end() error {
 	w.stop()
-	w.done.Wait()
+	ended := make(chan struct{})
+	go func() {
+		w.done.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(closeWithin)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("policy: %s: watching has not ended after %v: reading the file or the function of OnReload hangs", w.set.path, closeWithin)
+	}
 }
 
 func (w *watcher) run(ctx context.Context) {
-	defer w.events.Close() //nolint:errcheck // nothing depends on it any more
-	timer := time.NewTimer(0)
-	<-timer.C
+	defer w.folders.close() //nolint:errcheck // nothing depends on it any more
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	timer := time.NewTimer(settle)
+	timer.Stop()
+	defer timer.Stop()
+	armed := false
+	// Further events do not put the next look off.
+	soon := func() {
+		if !armed {
+			timer.Reset(settle)
+			armed = true
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case _, open := <-w.events.Events:
+		case _, open := <-w.events:
 			if !open {
-				return
+				w.events = nil
 			}
-			timer.Reset(settle)
-		case err, open := <-w.events.Errors: // such as events that were lost
+			soon()
+		case err, open := <-w.errors: // such as events that were lost
 			if !open {
-				return
+				w.errors = nil
+			} else {
+				w.sees(err)
 			}
-			w.set.options.log.Warn("watching the policy file", "file", w.set.path, "error", err)
-			timer.Reset(settle)
+			soon()
+		case <-poll.C:
+			soon()
 		case <-timer.C:
-			w.reload()
+			if armed = false; w.look() {
+				soon()
+			}
 		}
 	}
 }
 
-// reload takes the file if it has changed.
-func (w *watcher) reload() {
-	s := w.set
-	if err := w.watch(s.path); err != nil {
-		s.options.log.Warn("watching the policy file", "file", s.path, "error", err)
-	}
-	text, err := readFile(s.path)
-	s.change.Lock()
-	same := err == nil && bytes.Equal(text, s.tried)
-	if err == nil && !same && !s.closed {
-		err = s.replace(text)
-	}
-	closed := s.closed
-	s.change.Unlock()
+// sees logs what keeps events from coming, once until something else does.
+func (w *watcher) sees(err error) {
 	switch {
-	case same || closed:
-		return
-	case err != nil:
+	case err == nil:
+		w.blind = ""
+	case err.Error() != w.blind:
+		w.blind = err.Error()
+		w.set.options.log.Warn("policy file: changes are noticed only once a second", "file", w.set.path, "error", err)
+	}
+}
+
+// look reads the file and takes it if it has changed and settled. It says
+// whether to look again soon.
+func (w *watcher) look() (again bool) {
+	s := w.set
+	if w.folders != nil {
+		w.sees(w.folders.follow(s.path))
+	}
+	now := &reading{}
+	now.text, now.err = readFile(s.path)
+	s.change.Lock()
+	same := now.err == nil && bytes.Equal(now.text, s.tried)
+	s.change.Unlock()
+	if same || now.err != nil && now.err.Error() == w.failed {
+		if w.pending = nil; same && w.failed != "" {
+			w.failed = ""
+			s.options.log.Info("policy file can be read again: it has not changed", "file", s.path)
+		}
+		return false
+	}
+	if w.pending == nil {
+		w.since = time.Now()
+	}
+	if !now.equal(w.pending) && time.Since(w.since) < unsettled {
+		w.pending = now
+		return true
+	}
+	w.pending = nil
+	w.take(now)
+	return false
+}
+
+// take puts what was read in force, or reports why not.
+func (w *watcher) take(now *reading) {
+	s, err := w.set, now.err
+	w.failed = ""
+	if err != nil {
+		w.failed = err.Error()
+	} else {
+		s.change.Lock()
+		closed := s.closed
+		if !closed {
+			err = s.replace(now.text)
+		}
+		s.change.Unlock()
+		if closed {
+			return
+		}
+	}
+	if err != nil {
 		s.options.log.Error("policy file refused: the last good one stays in force", "file", s.path, "error", err)
-	default:
+	} else {
 		s.options.log.Info("policy file in force", "file", s.path, "policies", len(s.current.Load().limiters))
 	}
 	if s.options.reloaded != nil {

@@ -1,0 +1,180 @@
+//go:build unix
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const quotaFile = "policies: [{name: a, limits: %d/h}]"
+
+func put(t *testing.T, path string, quota int) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, fmt.Appendf(nil, quotaFile, quota), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watching watches a file in the time of the test, with these events.
+func watching(t *testing.T, path string, events <-chan fsnotify.Event) *Set {
+	t.Helper()
+	s, err := Load(path, Log(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.watcher = &watcher{set: s, events: events}
+	s.watcher.start(t.Context())
+	return s
+}
+
+func quota(s *Set) int64 { return s.current.Load().spec.policies[0].rules[0].limits[0].Quota }
+
+// expectSoon waits two seconds, the promise of Watch, and says what is to be in
+// force then.
+func expectSoon(t *testing.T, s *Set, what string, want int64) {
+	t.Helper()
+	time.Sleep(2 * time.Second) // of the test's own time
+	synctest.Wait()
+	if got := quota(s); got != want {
+		t.Errorf("%s: the quota is %d two seconds later, want %d", what, got, want)
+	}
+}
+
+// Events of other files in the folder, without end, put nothing off.
+func TestABusyFolderPutsNothingOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		put(t, path, 1)
+		events := make(chan fsnotify.Event)
+		s := watching(t, path, events)
+		stop := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(50 * time.Millisecond):
+					events <- fsnotify.Event{Name: "other"}
+				}
+			}
+		}()
+		for i := range int64(5) {
+			put(t, path, int(i+2))
+			expectSoon(t, s, "a busy folder", i+2)
+		}
+		close(stop)
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Without a single event, whatever becomes of the folders, the file is followed.
+func TestAFileIsFollowedWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		top := t.TempDir()
+		must := func(errs ...error) {
+			t.Helper()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := func(names ...string) string { return filepath.Join(append([]string{top}, names...)...) }
+		put(t, in("releases", "1", "conf", "p.yaml"), 1)
+		put(t, in("releases", "2", "conf", "p.yaml"), 2)
+		must(os.Symlink("releases/1", in("current")))
+		s := watching(t, in("current", "conf", "p.yaml"), nil)
+		must(os.Symlink("releases/2", in("next")), os.Rename(in("next"), in("current")))
+		expectSoon(t, s, "a link to another release", 2)
+		must(os.Rename(in("releases"), in("away")))
+		time.Sleep(3 * time.Second)
+		put(t, in("away", "2", "conf", "p.yaml"), 3)
+		must(os.Rename(in("away"), in("releases")))
+		expectSoon(t, s, "a parent that was moved away and back", 3)
+		must(os.Rename(in("releases", "2", "conf"), in("old")))
+		put(t, in("releases", "2", "conf", "p.yaml"), 4)
+		expectSoon(t, s, "a folder that was replaced", 4)
+		put(t, in("old", "p.yaml"), 9)
+		expectSoon(t, s, "the folder that it was in", 4)
+		must(os.Remove(in("releases", "2", "conf", "p.yaml")), syscall.Mkfifo(in("releases", "2", "conf", "p.yaml"), 0o600))
+		expectSoon(t, s, "a named pipe", 4)
+		if err := s.Reload(); err == nil || err.Error() != "policy: "+in("current", "conf", "p.yaml")+" is a named pipe: want a regular file" {
+			t.Errorf("Reload: %v", err)
+		}
+		must(os.Remove(in("releases", "2", "conf", "p.yaml")))
+		put(t, in("releases", "2", "conf", "p.yaml"), 5)
+		expectSoon(t, s, "after a named pipe", 5)
+		must(s.Close())
+	})
+}
+
+// One change is one report, and so is one failure, however often it is read. A
+// file that is being written is left alone until it stays as it is.
+func TestOneChangeIsOneReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		put(t, path, 1)
+		reports := 0
+		s := watching(t, path, nil)
+		s.options.reloaded = func(error) { reports++ }
+		for i, text := range []string{fmt.Sprintf(quotaFile, 1), fmt.Sprintf(quotaFile, 2), "policies: [{name: a, limits: 2/x}]", "", fmt.Sprintf(quotaFile, 2)} {
+			err := os.WriteFile(path, []byte(text), 0o600)
+			if text == "" {
+				err = os.Remove(path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if reports != i {
+				t.Errorf("after %d changes there were %d reports", i, reports)
+			}
+		}
+		// Half of a file for less than the time it has to settle.
+		for range 20 {
+			if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 7"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(settle / 2)
+			put(t, path, 7)
+			time.Sleep(1500 * time.Millisecond)
+		}
+		synctest.Wait()
+		if quota(s) != 7 || reports != 5 {
+			t.Errorf("%d reports, a quota of %d: half of a file was tried", reports, quota(s))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Close ends although OnReload never returns.
+func TestCloseEndsWhateverHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		put(t, path, 1)
+		s := watching(t, path, nil)
+		hang := make(chan struct{})
+		s.options.reloaded = func(error) { <-hang }
+		put(t, path, 2)
+		time.Sleep(2 * time.Second)
+		if err := s.Close(); err == nil {
+			t.Error("Close does not say that watching has not ended")
+		}
+		close(hang)
+		synctest.Wait()
+	})
+}
