@@ -61,6 +61,7 @@ func (t *tally) answered(diff, value int64, sure bool) (low bool) {
 	t.sent -= diff
 	t.own += diff
 	t.total += diff
+	value = max(0, value) // it may be somebody else's
 	if value >= t.total {
 		t.total, t.loss = value, nil
 		return false
@@ -68,7 +69,7 @@ func (t *tally) answered(diff, value int64, sure bool) (low bool) {
 	if !sure {
 		return false
 	}
-	missing := t.total - max(0, value)
+	missing := t.total - value
 	l := t.loss
 	if l == nil {
 		l = new(loss)

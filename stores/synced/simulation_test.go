@@ -1,0 +1,256 @@
+package synced_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+// The simulation runs processes in two namespaces on one backend beside a plain
+// model: the true number of hits of each key and window.
+const (
+	simQuota    = 40
+	simWindow   = 20 * time.Second
+	simInterval = 200 * time.Millisecond
+)
+
+type simStep struct {
+	do        string
+	node, n   int
+	namespace int
+	key       int
+}
+
+var simSteps = rapid.Custom(func(t *rapid.T) simStep {
+	return simStep{
+		do: rapid.SampledFrom([]string{
+			"take", "take", "take", "take", "peek", "refund", "wait", "wait", "wait a window", "down", "up", "lose an answer", "start a process", "end a process",
+		}).Draw(t, "do"),
+		node: rapid.IntRange(0, 9).Draw(t, "node"), n: rapid.IntRange(1, 12).Draw(t, "n"),
+		namespace: rapid.IntRange(0, 1).Draw(t, "namespace"), key: rapid.IntRange(0, 2).Draw(t, "key"),
+	}
+})
+
+type simKey struct {
+	namespace, key int
+	window         int64
+}
+
+type simNode struct {
+	store   *synced.Store
+	limiter *core.Limiter
+	own     map[simKey]int64 // admitted less given back
+	last    []core.Decision
+}
+
+type simulation struct {
+	t     *testing.T
+	b     *shared
+	nodes [2][]*simNode
+	truth map[simKey]int64
+	fail  string
+}
+
+func (s *simulation) failf(format string, args ...any) {
+	if s.fail == "" {
+		s.fail = fmt.Sprintf(format, args...)
+	}
+}
+
+func (s *simulation) start(namespace int) *simNode {
+	stores, limiters := newNodes(s.t, s.b, 1, synced.Config{Namespace: fmt.Sprint("ns", namespace), Interval: simInterval, Timeout: 100 * time.Millisecond},
+		core.Limit{Quota: simQuota, Window: simWindow, Algorithm: core.FixedWindow, Aligned: true})
+	n := &simNode{stores[0], limiters[0], map[simKey]int64{}, nil}
+	s.nodes[namespace] = append(s.nodes[namespace], n)
+	return n
+}
+
+func simHit(key int) core.Hit { return core.Hit{Rule: "r", Key: fmt.Sprint("key", key)} }
+
+func (s *simulation) at(namespace, key int) simKey {
+	return simKey{namespace, key, time.Now().UnixMicro() / simWindow.Microseconds()}
+}
+
+func (s *simulation) step(st simStep) {
+	nodes := s.nodes[st.namespace]
+	n := nodes[st.node%len(nodes)]
+	at := s.at(st.namespace, st.key)
+	switch st.do {
+	case "take":
+		d, err := n.limiter.Take(context.Background(), int64(st.n), simHit(st.key))
+		if err != nil {
+			s.failf("take: %v", err)
+		} else if d.Allowed {
+			n.own[at] += int64(st.n)
+			s.truth[at] += int64(st.n)
+			n.last = append(n.last, d)
+			if n.own[at] > simQuota {
+				s.failf("one process admits %d of %d", n.own[at], simQuota)
+			}
+		}
+	case "peek":
+		if got := left(s.t, n.limiter, fmt.Sprint("key", st.key)); got > simQuota-n.own[at] {
+			s.failf("%d left in a process that has counted %d of %d", got, n.own[at], simQuota)
+		}
+	case "refund": // right after the take, so that it is of this window
+		d, err := n.limiter.Take(context.Background(), int64(st.n), simHit(st.key))
+		if err != nil || d.Allowed && n.limiter.Refund(context.Background(), d) != nil {
+			s.failf("refund: %v", err)
+		}
+	case "wait":
+		time.Sleep(time.Duration(st.n) * 100 * time.Millisecond)
+	case "wait a window":
+		time.Sleep(simWindow)
+	case "down":
+		s.b.set(func(b *shared) { b.down = true })
+	case "up":
+		s.b.set(func(b *shared) { b.down = false })
+	case "lose an answer":
+		s.b.set(func(b *shared) { b.lose = 1 })
+	case "start a process":
+		if len(nodes) < 4 {
+			s.start(st.namespace)
+		}
+	case "end a process":
+		if len(nodes) > 1 {
+			s.b.set(func(b *shared) { b.down = false })
+			if err := n.store.Close(context.Background()); err != nil {
+				s.failf("close: %v", err)
+			}
+			i := st.node % len(nodes)
+			s.nodes[st.namespace] = append(append([]*simNode{}, nodes[:i]...), nodes[i+1:]...)
+		}
+	}
+}
+
+// settle lets all processes exchange, and asks for all keys meanwhile.
+func (s *simulation) settle(rounds int) {
+	s.b.set(func(b *shared) { b.down, b.lose = false, 0 })
+	for range rounds {
+		for _, nodes := range s.nodes {
+			for _, n := range nodes {
+				for key := range 3 {
+					left(s.t, n.limiter, fmt.Sprint("key", key))
+				}
+			}
+		}
+		time.Sleep(simInterval)
+	}
+}
+
+// stored returns what the backend has of a key's current window.
+func (s *simulation) stored(at simKey) (n int64) {
+	s.b.set(func(b *shared) {
+		name := fmt.Sprint("ns", at.namespace, "/", core.StoredKey("api", "r", append([]byte(fmt.Sprint("key", at.key)), 0)), ":f")
+		for _, suffix := range []string{"", "-"} {
+			n += b.counts[synced.Counter{Key: name + suffix, Window: simWindow, Start: time.UnixMicro(at.window * simWindow.Microseconds())}]
+		}
+	})
+	return n
+}
+
+// agree checks that backend and processes have what is true, and no more than
+// extra hits above.
+func (s *simulation) agree(extra int64) {
+	for namespace, nodes := range s.nodes {
+		for key := range 3 {
+			at := s.at(namespace, key)
+			want, got := s.truth[at], s.stored(at)
+			if got < want || got > want+extra {
+				s.failf("the backend has %d hits of %v, there were %d", got, at, want)
+			}
+			for i, n := range nodes {
+				if used := simQuota - left(s.t, n.limiter, fmt.Sprint("key", key)); used < min(simQuota, want) || used > min(simQuota, want+extra) {
+					s.failf("process %d knows of %d hits of %v, there were %d", i, used, at, want)
+				}
+			}
+		}
+	}
+}
+
+func (s *simulation) end() {
+	for _, nodes := range s.nodes {
+		for _, n := range nodes {
+			_ = n.store.Close(context.Background())
+		}
+	}
+}
+
+func simulate(t *testing.T, run func(s *simulation)) (fail string) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Now().Truncate(simWindow).Add(simWindow)))
+		s := &simulation{t: t, b: newShared(), truth: map[simKey]int64{}}
+		defer s.end()
+		s.start(0)
+		s.start(1)
+		run(s)
+		fail = s.fail
+	})
+	return fail
+}
+
+// Whatever happens to exchanges and processes, no process admits more than the
+// quota by its own count, and after two Intervals without a failure all agree
+// with what is true; so does a process that starts then.
+func TestSimulation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(simSteps, 1, 60).Draw(rt, "steps")
+		fail := simulate(t, func(s *simulation) {
+			for _, st := range steps {
+				s.step(st)
+			}
+			// Far enough from the window's end to settle within it.
+			if rest := time.Until(time.Now().Truncate(simWindow).Add(simWindow)); rest < 5*time.Second {
+				time.Sleep(rest)
+			}
+			s.settle(3)
+			s.agree(0)
+			s.start(0)
+			s.start(1)
+			s.agree(0)
+		})
+		if fail != "" {
+			rt.Fatal(fail)
+		}
+	})
+}
+
+// The backend loses a part of what it has, again and again: the processes send
+// it again, and all of them together less than a hit more for each of them.
+func TestSimulationOfFallingTotals(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		nodes := rapid.IntRange(1, 4).Draw(rt, "processes")
+		takes := rapid.SliceOfN(simSteps, 1, 40).Draw(rt, "takes")
+		kept := rapid.SliceOfN(rapid.Int64Range(0, 100), 1, 3).Draw(rt, "per cent kept")
+		fail := simulate(t, func(s *simulation) {
+			for range nodes - 1 {
+				s.start(0)
+				s.start(1)
+			}
+			for _, st := range takes {
+				st.do, st.n = "take", 1+st.n%4
+				s.step(st)
+			}
+			s.settle(3)
+			for round, percent := range kept {
+				s.b.set(func(b *shared) {
+					for c := range b.counts {
+						b.counts[c] = b.counts[c] * percent / 100
+					}
+				})
+				s.settle(25)
+				s.agree(int64((round + 1) * (nodes - 1)))
+			}
+		})
+		if fail != "" {
+			rt.Fatal(fail)
+		}
+	})
+}

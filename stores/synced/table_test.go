@@ -1,0 +1,192 @@
+package synced
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+const hour = int64(time.Hour / time.Microsecond)
+
+// fill inserts entries into one shard of a table that holds n there.
+func fill(t *testing.T, n int, lost *int64, entries ...*entry) (*table, *shard) {
+	t.Helper()
+	tab := newTable(n*shardCount, func(hits int64) { *lost += hits })
+	s := &tab.shards[0]
+	for i, e := range entries {
+		tab.insert(s, ident{a: uint64(i)}, e, 0, nil)
+	}
+	return tab, s
+}
+
+func counted(total, unsent int64) *entry {
+	return &entry{names: "k-", window: hour, current: slot{added: tally{total: total, diff: unsent}}}
+}
+
+func holds(s *shard, e *entry) bool {
+	for _, other := range s.entries {
+		if other == e {
+			return true
+		}
+	}
+	return false
+}
+
+// The counter with the most hits that were not pushed is the last to be evicted.
+func TestEvictionKeepsWhatWasNotPushed(t *testing.T) {
+	var lost int64
+	precious, pushed := counted(0, 1000), counted(5000, 0)
+	tab, s := fill(t, 3, &lost, precious, pushed, counted(0, 5))
+	for i := range 500 {
+		tab.insert(s, ident{a: uint64(100 + i)}, counted(0, int64(1+i%7)), 0, nil)
+		if !holds(s, precious) {
+			t.Fatalf("evicted after %d others", i)
+		}
+	}
+	if holds(s, pushed) || lost == 0 || lost > 7*501 {
+		t.Errorf("what the backend has is still here: %v; %d hits are lost", holds(s, pushed), lost)
+	}
+}
+
+// Of counters that the backend has, the one that is nearest to being denied is
+// evicted last, and an expired one first.
+func TestEvictionKeepsHighCounts(t *testing.T) {
+	var lost int64
+	high, expired := counted(100, 0), counted(1000, 0)
+	expired.start = -3 * hour
+	tab, s := fill(t, 4, &lost, high, expired, counted(3, 0), counted(2, 0))
+	tab.insert(s, ident{a: 99}, counted(1, 0), 0, nil)
+	if holds(s, expired) || len(s.entries) != 4 {
+		t.Error("the expired one is still here")
+	}
+	for i := range 500 {
+		tab.insert(s, ident{a: uint64(100 + i)}, counted(int64(i%50), 0), 0, nil)
+		if !holds(s, high) {
+			t.Fatalf("evicted after %d others", i)
+		}
+	}
+	if lost != 0 {
+		t.Errorf("%d hits are lost, all of which the backend has", lost)
+	}
+}
+
+// An operation never evicts an entry that it works on itself: all its charges
+// arrive.
+func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
+	s, err := New(nil, Config{Interval: -1, MaxKeys: 1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []core.Rule
+	var hits []core.Hit
+	for i := range 60 {
+		name := fmt.Sprint("r", i)
+		rules = append(rules, core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}})
+		hits = append(hits, core.Hit{Rule: name, Key: "k"})
+	}
+	l, err := core.New(core.Config{Name: "api", Store: s, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(context.Background(), 4, hits...); err != nil {
+		t.Fatal(err)
+	}
+	if lost := s.Stats().Lost; lost != 0 {
+		t.Errorf("%d hits of the same operation are lost", lost)
+	}
+	if d, err := l.Take(context.Background(), 4, hits...); err != nil || d.Remaining != 2 {
+		t.Errorf("%d left, %v, want 2", d.Remaining, err)
+	}
+}
+
+// Reading keys evicts no counter.
+func TestReadingEvictsNothing(t *testing.T) {
+	s := &Store{config: Config{Interval: time.Second}, table: newTable(shardCount, func(int64) {})}
+	b := &bound{Store: s, limiter: "api", rules: []boundRule{{name: "r"}}}
+	m, err := core.NewWindowMeter(core.Limit{Quota: 10, Window: time.Hour, Aligned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limit{number: 1, suffix: ":s", meter: m, quota: 10}
+	sh := &s.table.shards[0]
+	kept := counted(3, 0)
+	sh.entries[ident{a: 1}] = kept
+	item := &core.Item{Key: []byte("k")}
+	k := &places{places: []place{{id: ident{a: 2}, limit: &l, item: item}}}
+	b.join(k, 0, false)
+	if !holds(sh, kept) || len(sh.entries) != 1 || k.places[0].entry != nil {
+		t.Error("a key that was only read has taken a counter's place")
+	}
+	b.join(k, 0, true)
+	if holds(sh, kept) || k.places[0].entry == nil {
+		t.Error("a key that is charged finds no place")
+	}
+}
+
+// What was fetched is bounded, and dropped when its window means nothing.
+func TestFetchedCountersAreBounded(t *testing.T) {
+	f := fetched{all: map[counterID]int64{}}
+	for i := range int64(100) {
+		if got := f.add(counterID{fmt.Sprint(i), hour, i * hour}, 5, 60); got != (i < 60) {
+			t.Fatalf("the %dth of 60: %v", i, got)
+		}
+	}
+	if !f.add(counterID{"7", hour, 7 * hour}, 6, 60) {
+		t.Error("a counter that is there already has no room")
+	}
+	f.sweep(31 * hour)
+	if n := f.size.Load(); n != 30 || len(f.all) != 30 {
+		t.Errorf("%d are left, want the 30 whose windows still count", n)
+	}
+	e := &entry{names: "40-", window: hour, start: 40 * hour}
+	if !f.tell(e) || e.current.count() != 5 || f.tell(e) || f.size.Load() != 29 {
+		t.Errorf("told %d; %d are left", e.current.count(), f.size.Load())
+	}
+	// A push that is under way may be in the count already.
+	e = &entry{names: "41-", window: hour, start: 41 * hour, current: slot{added: tally{sent: 5}}}
+	if f.tell(e) || e.current.count() != 5 {
+		t.Errorf("5 on their way and 5 fetched are %d", e.current.count())
+	}
+}
+
+// part rounds up, and does not overflow.
+func TestPart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.Int64Range(1, 1<<62).Draw(t, "all")
+		n, of := rapid.Int64Range(1, all).Draw(t, "n"), rapid.Int64Range(0, all).Draw(t, "of")
+		want := new(big.Int).Mul(big.NewInt(n), big.NewInt(of))
+		want.Add(want, big.NewInt(all-1)).Div(want, big.NewInt(all))
+		if got := part(n, of, all); got != want.Int64() {
+			t.Errorf("%d of %d × %d: %d, want %v", of, all, n, got, want)
+		}
+	})
+}
+
+// A tally's total never falls, and its count neither, whatever is answered.
+func TestATallyNeverFalls(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a tally
+		was := int64(0)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			a.diff += rapid.Int64Range(0, 10).Draw(t, "hits")
+			n := a.freeze()
+			if low := a.answered(n, rapid.Int64Range(-5, 100).Draw(t, "answer"), rapid.Bool().Draw(t, "sure")); low && a.loss == nil {
+				t.Fatal("low without a loss")
+			}
+			if a.count() < was || a.sent != 0 || a.own > a.total {
+				t.Fatalf("%+v, was %d", a, was)
+			}
+			if a.loss != nil && (a.loss.heal < 0 || a.loss.heal > a.loss.missing || a.loss.missing > a.total) {
+				t.Fatalf("%+v", a.loss)
+			}
+			was = a.count()
+		}
+	})
+}
