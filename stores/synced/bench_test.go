@@ -10,6 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
+// A decision in the process alone, and beside exchanges of 100,000 keys.
 func BenchmarkTake(b *testing.B) {
 	run := func(name string, s core.Store, l core.Limit) {
 		b.Run(name, func(b *testing.B) {

@@ -25,38 +25,40 @@ const MinInterval = time.Millisecond
 // Config configures [New].
 type Config struct {
 	// Namespace separates the users of one backend: 1 to 64 of the characters
-	// A-Z a-z 0-9 _ . - ; "" means DefaultNamespace. A process can use it once
-	// for each backend.
+	// A-Z a-z 0-9 _ . - ; "" means DefaultNamespace. A process can use a
+	// namespace once for each Backend value.
 	Namespace string
-	// Interval is how often differences are exchanged: MinInterval or more.
-	// 0: never; every decision asks the backend. Negative: never; this process
-	// counts for itself.
+	// Interval is how often the process exchanges: MinInterval or more. The
+	// first exchange comes after a random part of it, so that processes that
+	// start together do not exchange together. 0: every decision asks the
+	// backend. Negative: the process never exchanges and counts for itself.
+	// All processes of a namespace should have the same.
 	Interval time.Duration
-	// Windows are lengths of windows whose counters are fetched when the store
-	// starts, so that a new process knows what the others have counted, beside
-	// those that limiters are bound with before the first exchange.
+	// Windows are lengths of windows whose counters are fetched as soon as the
+	// store starts. Those of limiters are fetched when these are bound, so that
+	// Windows is needed only to fetch earlier.
 	Windows []time.Duration
-	// Near forces an exchange when a key has used so many per cent of a limit:
-	// 1 to 100; 0: none is forced.
+	// Near forces an exchange when a key has used this percentage of a limit:
+	// 1 to 100; 0: no exchange is forced.
 	Near int
-	// Timeout is how long an exchange, or with Interval 0 a decision, may take:
-	// 1 ms or more; 0 means DefaultTimeout.
+	// Timeout is how long a push of one batch, or with Interval 0 a decision,
+	// may take: 1 ms or more; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// BatchSize is the most differences that are pushed at once: 1 or more; 0
-	// means DefaultBatchSize. What has changed in one interval takes as many
-	// batches as it needs.
+	// BatchSize is the highest number of differences in one batch: 1 or more; 0
+	// means DefaultBatchSize. An exchange pushes as many batches as it needs.
 	BatchSize int
-	// MaxKeys is the most counters that are held at a time, one for each key
-	// and limit; 0 means DefaultMaxKeys. Above it, expired ones go first, then
-	// those that the backend has anyway, then any: Stats.Lost counts the hits
-	// that go with them.
+	// MaxKeys is the highest number of counters in the process, one for each key
+	// and limit; 0 means DefaultMaxKeys. A full table evicts expired counters
+	// first, then those with the fewest hits that were not pushed, and of these
+	// the lowest. Stats.Lost counts the hits that were evicted before they were
+	// pushed. As many counters again may have been fetched and not used yet.
 	MaxKeys int
-	// Log gets one line when exchanges begin to fail and one when they work
-	// again; nil: slog.Default().
+	// Log gets a line when exchanges or fetches begin to fail, one when they work
+	// again, and one before Close writes more than one batch; nil: slog.Default().
 	Log *slog.Logger
-	// Clock tells the time; nil: the process's monotonic clock, set by the
-	// wall clock when it started. The clocks of all processes must agree to
-	// much less than a window.
+	// Clock returns the time; nil: the process's monotonic clock, set by the
+	// wall clock when the store was made. The clocks of all processes must agree
+	// to much less than a window.
 	Clock func() time.Time
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
+// The backend is down for five windows: every process goes on counting, and what
+// it has counted is there afterwards, once.
 func TestTheBackendIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -61,6 +63,7 @@ func TestTheBackendIsDown(t *testing.T) {
 	})
 }
 
+// An answer is lost and the batch pushed again: it is applied once.
 func TestALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -87,6 +90,7 @@ func TestALostAnswer(t *testing.T) {
 	})
 }
 
+// What was counted before a window's end is pushed after it, to its own window.
 func TestAWindowEndsBeforeTheExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -117,6 +121,41 @@ func TestAWindowEndsBeforeTheExchange(t *testing.T) {
 	})
 }
 
+// Hits of a window's last moments reach the backend and the other processes
+// after the window's end, although both have long exchanged the key.
+func TestTheLastHitsOfAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: 5 * time.Second}, aligned(100, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		for range 59 {
+			left(t, limiters[0], "k")
+			left(t, limiters[1], "k")
+			time.Sleep(time.Second)
+		}
+		for range 60 {
+			take(t, limiters[0], "k")
+		}
+		for range 31 { // to the middle of the next window
+			time.Sleep(time.Second)
+			left(t, limiters[0], "k")
+			left(t, limiters[1], "k")
+		}
+		for i, l := range limiters {
+			if got := left(t, l, "k"); got != 70 {
+				t.Errorf("process %d has %d left, want 70", i, got)
+			}
+		}
+		if got := b.total(); got != 60 {
+			t.Errorf("the backend has %d hits, want 60", got)
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+// Many keys go in batches of bounded size.
 func TestManyKeysBetweenTwoExchanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -135,6 +174,7 @@ func TestManyKeysBetweenTwoExchanges(t *testing.T) {
 	})
 }
 
+// Processes that start together do not exchange together.
 func TestTheStartIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -157,6 +197,8 @@ func TestTheStartIsJittered(t *testing.T) {
 	})
 }
 
+// Exchanges do not overlap, and one that takes longer than the Interval is
+// followed by the next at once.
 func TestSlowExchanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -175,6 +217,7 @@ func TestSlowExchanges(t *testing.T) {
 	})
 }
 
+// A key that comes near its limit forces an exchange.
 func TestNear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()

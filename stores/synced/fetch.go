@@ -26,7 +26,7 @@ type fetcher struct {
 
 // longestFetch is how long a fetch may take, in multiples of Config.Timeout: it
 // reads every counter of the namespace, and nobody need wait for it.
-const longestFetch = 30
+const longestFetch = 300
 
 // slowestRetry is the longest pause between fetches that fail.
 const slowestRetry = time.Minute

@@ -178,7 +178,7 @@ func TestAFetchThatHangs(t *testing.T) {
 		if d := time.Since(began); d != 100*time.Millisecond {
 			t.Errorf("the first limiter waits %v, want one Timeout", d)
 		}
-		time.Sleep(5 * time.Second) // the fetch has failed
+		time.Sleep(40 * time.Second) // the fetch has failed
 		began = time.Now()
 		for i := range 20 {
 			if _, err := core.New(core.Config{Name: fmt.Sprint("more", i), Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, time.Duration(i+1)*time.Hour)}}}}); err != nil {
@@ -189,11 +189,52 @@ func TestAFetchThatHangs(t *testing.T) {
 			t.Errorf("twenty more wait %v", d)
 		}
 		close(hanging.free)
-		time.Sleep(5 * time.Second)
+		time.Sleep(40 * time.Second)
 		if take(t, l, "k") {
 			t.Error("admitted after the fetch could be made up for")
 		}
 		_, _ = early[0].Close(context.Background()), s.Close(context.Background())
+	})
+}
+
+// Increment and Rate fetch too, in a process without limiters.
+func TestIncrementFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		early, late := newStore(t, &node{b}, synced.Config{Interval: time.Second, Log: quiet}), newStore(t, &node{b}, synced.Config{Interval: time.Hour, Log: quiet})
+		for _, window := range []time.Duration{time.Hour, day} {
+			if _, err := early.Increment(t.Context(), "k", window, 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if got, err := late.Increment(t.Context(), "k", day, 1); err != nil || got != 11 {
+			t.Errorf("Increment: %v, %v, want 11", got, err)
+		}
+		if got, err := late.Rate(t.Context(), "k", time.Hour, 0); err != nil || got != 10 {
+			t.Errorf("Rate: %v, %v, want 10", got, err)
+		}
+		_, _ = early.Close(context.Background()), late.Close(context.Background())
+	})
+}
+
+// A fetch that fails when a limiter is bound is made up for by the exchanges.
+func TestAFetchThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		early, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
+		for range 10 {
+			take(t, limiters[0], "k")
+		}
+		time.Sleep(1100 * time.Millisecond)
+		b.set(func(b *shared) { b.down = true })
+		late, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
+		b.set(func(b *shared) { b.down = false })
+		time.Sleep(2100 * time.Millisecond)
+		if take(t, limiters[0], "k") {
+			t.Error("admitted although two exchanges have worked")
+		}
+		_, _ = early[0].Close(context.Background()), late[0].Close(context.Background())
 	})
 }
 

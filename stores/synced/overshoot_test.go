@@ -10,6 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
+// After two Intervals a process knows what another has counted.
 func TestConvergence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -36,6 +37,8 @@ func TestConvergence(t *testing.T) {
 	})
 }
 
+// The overshoot of processes that all try as often as they can is bounded. The
+// package comment has a table of what this test logs.
 func TestOvershoot(t *testing.T) {
 	const nodes, quota, window, every = 4, 1000, 10 * time.Second, time.Millisecond
 	for _, row := range []struct {

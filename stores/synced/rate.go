@@ -8,17 +8,23 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// The names of what Increment counts: a limiter and a rule of their own.
+// Increment counts under the names of a limiter and a rule of its own.
 const (
 	incrementLimiter = "-increment"
 	incrementRule    = "-"
 )
 
-// Increment adds value hits to a key's window of a length, and returns the
-// sliding rate after that: the window's hits, and those of the window before by
-// the part of it that a window ending now still covers. value is 0 or more, a
-// window whole microseconds from 1 ms to 366 days; windows begin at multiples of
-// their length since the Unix epoch.
+// Increment adds value hits to a key's current window and returns the sliding
+// rate after that: the hits of the window, plus the hits of the window before
+// multiplied by the part of it that a window ending now still covers. value is 0
+// or more. window is a length in whole microseconds from 1 ms to 366 days;
+// windows begin at multiples of it since the Unix epoch. The first call with a
+// length waits, as Bind does, for a fetch. Keys of Increment are apart from those
+// of limiters.
+//
+// The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig]
+// if window is not valid, and [core.ErrClosed] after Close. With Interval 0 it
+// can also be the backend's.
 func (s *Store) Increment(ctx context.Context, key string, window time.Duration, value int64) (float64, error) {
 	if value < 0 {
 		return 0, fmt.Errorf("synced: value %d: %w", value, core.ErrNegativeCost)

@@ -37,9 +37,8 @@ type Store struct {
 
 var _ core.Store = (*Store)(nil)
 
-// claims has the namespaces that this process uses, by backend: two stores that
-// count in one namespace would each take the other's differences for their own
-// node's.
+// claims has the namespaces that stores of this process use, by backend, so that
+// two limiters of one name do not share counters by accident.
 var claims sync.Map // of claim
 
 type claim struct {
@@ -47,10 +46,11 @@ type claim struct {
 	namespace string
 }
 
-// New returns a store that exchanges with the backend. With a positive
-// Interval it starts the goroutine that does, which Close ends. The error wraps
-// [core.ErrConfig] and names the fields; a namespace that is in use already, by
-// this process and with this backend, is one.
+// New returns a store that exchanges with the backend. With a positive Interval
+// it starts a goroutine for that, which Close ends. The error wraps
+// [core.ErrConfig] and names each field that is wrong. It is also an error to use
+// a namespace that another store of this process uses with the same Backend
+// value: Close gives it free.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
@@ -95,10 +95,10 @@ func microClock(clock func() time.Time) func() int64 {
 
 // Stats is what a Store has counted since it was made.
 type Stats struct {
-	Keys      int    // counters held now
-	Exchanges uint64 // batches that the backend has answered
-	Failed    uint64 // batches that it has not
-	Pushed    uint64 // differences that were not 0, in batches answered
+	Keys      int    // counters in the process now
+	Exchanges uint64 // batches that the backend has answered, and fetches
+	Failed    uint64 // exchanges and fetches that failed
+	Pushed    uint64 // differences other than 0, in answered batches
 	Lost      uint64 // hits that were never pushed: see Config.MaxKeys and Close
 }
 

@@ -51,8 +51,8 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 	return d.Remaining
 }
 
-// nodes are several processes on one backend: it takes them for one otherwise.
-
+// node makes one backend look like several: a process uses a namespace once for
+// each backend.
 type node struct{ *shared }
 
 func newNodes(t testing.TB, b *shared, n int, c synced.Config, limits ...core.Limit) (stores []*synced.Store, limiters []*core.Limiter) {
@@ -66,10 +66,7 @@ func newNodes(t testing.TB, b *shared, n int, c synced.Config, limits ...core.Li
 	return stores, limiters
 }
 
-// MISSION S2-6: 10 + 40 × 0.5 = 30, and 10 + 20 × 0.5 = 20; for each way of
-
-// exchanging.
-
+// 10 + 40 × 0.5 = 30, and 10 + 20 × 0.5 = 20; for each way of exchanging.
 func TestTheWorkedExamples(t *testing.T) {
 	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {
 		for _, previous := range []int64{40, 20} {
@@ -105,28 +102,8 @@ func TestTheWorkedExamples(t *testing.T) {
 	}
 }
 
-// CASES 185, MISSION S2-10: what one process counts the others know after two
-
-// intervals.
-
-// CASES 177, DESIGN 7: the overshoot of processes that all try as often as they
-
-// can is bounded, and the table of the documentation.
-
-// CASES 178: the backend is down for five windows; every process still counts,
-
-// and what it has counted is there afterwards, once.
-
-// CASES 179: an answer is lost, and the batch pushed again: applied once.
-
-// CASES 181: what was counted before the window's end is pushed after it, to
-
-// its own window.
-
-// CASES 182: a process that is killed loses an interval's hits; one that is
-
-// closed loses none; and one that starts anew knows what was pushed.
-
+// A process that is killed loses the hits of an Interval, one that is closed
+// loses none, and one that starts anew knows what was pushed.
 func TestAProcessEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
@@ -177,10 +154,7 @@ func TestAProcessEnds(t *testing.T) {
 	})
 }
 
-// CASES 183: many keys between two exchanges go in batches of bounded size.
-
-// More keys than MaxKeys: the memory is bounded, and what is lost is counted.
-
+// With more keys than MaxKeys the memory is bounded, and lost hits are counted.
 func TestMaxKeys(t *testing.T) {
 	s := newStore(t, nil, synced.Config{Interval: -1, MaxKeys: 640})
 	l := newLimiter(t, s, aligned(10, time.Hour))
@@ -194,16 +168,7 @@ func TestMaxKeys(t *testing.T) {
 	}
 }
 
-// CASES 184: processes that start together do not exchange together.
-
-// Runs do not overlap, and one that takes longer than the interval is followed
-
-// by the next at once.
-
-// An exchange is forced when a key comes near its limit.
-
-// Refunds and resets reach the others as well; no count falls below zero.
-
+// Refunds and resets reach the backend; no count falls below zero.
 func TestRefundAndReset(t *testing.T) {
 	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {
 		t.Run(name, func(t *testing.T) {
@@ -257,10 +222,7 @@ func TestRefundAndReset(t *testing.T) {
 	}
 }
 
-// With Interval 0, processes together admit no more than the quota.
-
-// CASES 187: all limits of all keys, or none.
-
+// All limits of all keys are charged, or none.
 func TestAllOrNone(t *testing.T) {
 	for _, interval := range []time.Duration{-1, 0} {
 		s := newStore(t, newShared(), synced.Config{Interval: interval})
@@ -286,5 +248,3 @@ func TestAllOrNone(t *testing.T) {
 		}
 	}
 }
-
-// A decision beside exchanges of 100,000 keys, and in process alone.

@@ -88,7 +88,7 @@ func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
 	var hits []core.Hit
 	for i := range 60 {
 		name := fmt.Sprint("r", i)
-		rules = append(rules, core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}})
+		rules = append(rules, core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}, {Quota: 10, Window: 2 * time.Hour, Aligned: true}}})
 		hits = append(hits, core.Hit{Rule: name, Key: "k"})
 	}
 	l, err := core.New(core.Config{Name: "api", Store: s, Rules: rules})
@@ -189,4 +189,18 @@ func TestATallyNeverFalls(t *testing.T) {
 			was = a.count()
 		}
 	})
+}
+
+// The answer to a push of an entry that was evicted is not for the entry that
+// the key has now.
+func TestTheAnswerOfAnEvictedEntry(t *testing.T) {
+	s := &Store{table: newTable(shardCount, func(int64) {})}
+	id := ident{a: 1}
+	old, now := counted(0, 5), counted(0, 2)
+	old.current.added.freeze()
+	s.table.shards[0].entries[id] = now
+	s.answered(&item{id: id, entry: old}, 5, 5, 0, true)
+	if now.current.count() != 2 || now.current.added.sent != 0 {
+		t.Errorf("%+v, want 2 hits that were not sent", now.current.added)
+	}
 }

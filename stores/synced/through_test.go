@@ -11,6 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
+// With Interval 0, processes together admit no more than the quota.
 func TestThrough(t *testing.T) {
 	b := newShared()
 	_, limiters := newNodes(t, b, 4, synced.Config{}, aligned(20, time.Hour))

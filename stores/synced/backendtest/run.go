@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		}
 	})
 
-	t.Run("179: a batch that is pushed again is applied once", func(t *testing.T) {
+	t.Run("a batch that is pushed again is applied once", func(t *testing.T) {
 		b, ns := open(t), name()
 		for range 3 {
 			push(t, b, batch(ns, "n1", 1, diff("a", 3)), 3)
@@ -177,7 +177,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		}
 	})
 
-	t.Run("177: four stores that all try at once", func(t *testing.T) {
+	t.Run("four stores that all try at once", func(t *testing.T) {
 		const quota, tries = 50, 200
 		ns := name()
 		var admitted atomic.Int64

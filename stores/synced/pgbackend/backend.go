@@ -1,8 +1,12 @@
-// Package pgbackend keeps the counters of package synced in PostgreSQL, in two
-// tables that it makes where there are none: floodgate_counters and
-// floodgate_nodes, in the first schema of the connection's search_path. An
-// exchange is one statement. Nothing of what a client sends is legible in the
-// tables. Rows that have expired are deleted a thousand at a time.
+// Package pgbackend keeps the counters of package synced in PostgreSQL.
+//
+//	backend, err := pgbackend.New(ctx, pool)
+//	store, err := synced.New(backend, synced.Config{Interval: time.Second})
+//
+// It creates two tables if they do not exist, floodgate_counters and
+// floodgate_nodes, in the first schema of the connection's search_path. A batch
+// is one statement. The tables show nothing that a client sent. Expired rows are
+// deleted a thousand at a time.
 package pgbackend
 
 import (
@@ -90,7 +94,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 }
 
 const (
-	// nodeLife is how long a node's last sequence is remembered.
+	// nodeLife is how long a node's last sequence is kept.
 	nodeLife = 24 * time.Hour
 	// sweepEvery is how often expired rows are looked for, and sweepRows how
 	// many are deleted at a time.
@@ -121,8 +125,8 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 	return totals, nil
 }
 
-// sweep deletes some expired rows, now and then. That it cannot is no failure
-// of the exchange: the next one tries again.
+// sweep deletes some expired rows, now and then. If it fails, the exchange has
+// not: a later sweep tries again.
 func (b *Backend) sweep(ctx context.Context, now time.Time) {
 	last := b.swept.Load()
 	if now.UnixMicro()-last < sweepEvery.Microseconds() || !b.swept.CompareAndSwap(last, now.UnixMicro()) {

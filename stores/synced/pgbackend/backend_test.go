@@ -140,7 +140,7 @@ func TestExpiredRowsAreDeleted(t *testing.T) {
 	}
 }
 
-// CASES 179: the answer is lost, and the batch pushed again: applied once.
+// An answer is lost and the batch pushed again: it is applied once.
 func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	server := postgrestest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)

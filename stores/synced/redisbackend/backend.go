@@ -1,9 +1,11 @@
 // Package redisbackend keeps the counters of package synced in Redis.
 //
-// All counters of a namespace have one hash tag: on a cluster they are in one
-// slot, so that a batch is one script call; namespaces spread over the nodes.
-// Names are "fgs1:{namespace}:…"; nothing of what a client sends is legible in
-// them. Counters expire by themselves.
+//	store, err := synced.New(redisbackend.New(client), synced.Config{Interval: 100 * time.Millisecond})
+//
+// All counters of a namespace have the same hash tag. So a Redis Cluster keeps
+// them in one slot, and a batch is one script call; namespaces spread over the
+// nodes. The names are "fgs1:{namespace}:…" and show nothing that a client sent.
+// Counters expire by themselves.
 package redisbackend
 
 import (
@@ -30,15 +32,15 @@ type Backend struct{ client redis.UniversalClient }
 
 var _ synced.Backend = (*Backend)(nil)
 
-// New returns a backend on a client: one node, a cluster, or a failover client.
-// The client is its owner's to close. Its user needs EVALSHA, EVAL, GET, SET,
-// INCRBY, PEXPIRE, MGET and SCAN on keys fgs1:*.
+// New returns a backend on a client: of one server, a cluster or a failover
+// group. Whoever made the client closes it. Its user needs the commands EVALSHA,
+// EVAL, GET, SET, INCRBY, PEXPIRE, MGET and SCAN on keys fgs1:*.
 func New(client redis.UniversalClient) *Backend { return &Backend{client} }
 
 const prefix = "fgs1:"
 
-// nodeLife is how long a node's last sequence is remembered: a batch that is
-// pushed again after that, with nothing in between, would be applied twice.
+// nodeLife is how long a node's last sequence is kept. A batch that is pushed
+// again after that, with no other batch in between, is applied twice.
 const nodeLife = 24 * time.Hour
 
 func counterName(namespace, key string, window time.Duration, start time.Time) string {

@@ -66,7 +66,7 @@ func TestEverythingExpires(t *testing.T) {
 	}
 }
 
-// CASES 105, 171: what somebody else has stored counts as none.
+// A value that somebody else has stored counts as 0.
 func TestForeignValues(t *testing.T) {
 	server := redistest.Start(t)
 	c := newClient(t, server.Addr)
@@ -93,8 +93,8 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// CASES 141, 179: the answer is lost on the way, and go-redis and the store try
-// again: applied once.
+// An answer is lost, and go-redis and the store try again: the batch is applied
+// once.
 func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
