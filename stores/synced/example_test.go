@@ -54,3 +54,22 @@ func ExampleStore_Increment() {
 	// 30 <nil>
 	// 35 <nil>
 }
+
+// Two processes exchange when they are told to, and not before.
+func ExampleStore_Sync() {
+	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(ctx, pool)
+	ctx := context.Background()
+	var stores [2]*synced.Store
+	for i := range stores {
+		stores[i] = core.Must(synced.New(&node{backend}, synced.Config{Interval: time.Hour}))
+		defer stores[i].Close(ctx) //nolint:errcheck // nothing is left to push
+	}
+	_, _ = stores[0].Increment(ctx, "alice", 24*time.Hour, 3)
+	for _, s := range stores {
+		if err := s.Sync(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(stores[1].Rate(ctx, "alice", 24*time.Hour, 0))
+	// Output: 3 <nil>
+}
