@@ -9,6 +9,10 @@ import (
 // Backend holds the counters that processes share: one for each namespace, key,
 // window length and window start. Packages redisbackend and pgbackend implement
 // it. Its methods may be called concurrently, and its values must be comparable.
+//
+// A backend may also have a method Server() string, which names the server
+// without secrets: Bind then logs if two stores of a process count for limiters
+// of one name there.
 type Backend interface {
 	// PushDiffs adds every difference of the batch to its counter, all of them
 	// or none, and returns the counters' totals after that, in order. A

@@ -44,6 +44,7 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
+	s.claimName(limiter)
 	if s.config.Interval > 0 {
 		s.await(context.Background(), s.fetch())
 	}

@@ -1,8 +1,10 @@
 package synced_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -48,5 +50,47 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		if got := core.TraitsOf(newStore(t, newShared(), c)); got != want {
 			t.Errorf("Interval %v: %+v, want %+v", c.Interval, got, want)
 		}
+	}
+}
+
+// named is a backend that names its server.
+type named struct {
+	*shared
+	server string
+}
+
+func (b *named) Server() string { return b.server }
+
+// Two limiters of one name on one server, in two stores of a process, are
+// reported once, and only while both stores are open.
+func TestOneNameOnOneServer(t *testing.T) {
+	var log bytes.Buffer
+	b := newShared()
+	start := func(server, namespace, name string) *synced.Store {
+		s := newStore(t, &named{b, server}, synced.Config{Namespace: namespace, Interval: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if _, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(1, time.Hour)}}}}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := start("one", "ns", "api")
+	start("two", "ns", "api")
+	start("one", "other", "api")
+	start("one", "ns", "web")
+	if log.Len() != 0 {
+		t.Errorf("the log: %s", &log)
+	}
+	second := start("one", "ns", "api")
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "limiter=api namespace=ns server=one") {
+		t.Errorf("the log: %s", text)
+	}
+	for _, s := range []*synced.Store{first, second} {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	log.Reset()
+	if start("one", "ns", "api"); log.Len() != 0 {
+		t.Errorf("after both were closed: %s", &log)
 	}
 }

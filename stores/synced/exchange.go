@@ -132,6 +132,8 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 	x := &s.exchange
 	err := s.pushPending(ctx) // of an exchange that failed
 	if err == nil {
+		// The answer to a second try may be older than what the first one did.
+		// What is low in truth is low in the answer to what is pushed now.
 		x.low = x.low[:0]
 		s.collect()
 		err = s.pushPending(ctx)
@@ -188,14 +190,13 @@ func (s *Store) pushChunk(ctx context.Context, c *chunk) error {
 		if c.Diffs[i].Diff != 0 {
 			s.stats.pushed.Add(1)
 		}
-		s.answered(it, c.Diffs[i].Diff, totals[i], now, c.tries == 1)
+		s.answered(it, c.Diffs[i].Diff, totals[i], now)
 	}
 	return nil
 }
 
-// answered writes a total into its entry. sure says that the batch was pushed
-// once only.
-func (s *Store) answered(it *item, diff, total, now int64, sure bool) {
+// answered writes a total into its entry.
+func (s *Store) answered(it *item, diff, total, now int64) {
 	sh := &s.table.shards[it.id.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -215,7 +216,7 @@ func (s *Store) answered(it *item, diff, total, now int64, sure bool) {
 	}
 	// A window that means nothing any more may have expired in the backend, and
 	// an answer to what was just sent again says nothing new.
-	sure = sure && it.heal == 0 && now < it.start+2*it.entry.window
+	sure := it.heal == 0 && now < it.start+2*it.entry.window
 	if t.answered(diff-it.heal, total, sure) {
 		s.exchange.low = append(s.exchange.low, *it)
 		sh.mark(it.id, it.entry) // until nothing is missing

@@ -42,7 +42,7 @@ func (t *tally) thaw(diff int64) {
 const healAlone = 3
 
 // answered takes in the backend's answer to a push of diff hits: the counter's
-// value after it. sure says that no push before it can still be under way.
+// value after it. sure says that a low value can be told from an old one.
 //
 // A value below what must be there means that the backend has lost hits: a
 // counter was deleted, or a replica took over that had not heard of all. Every

@@ -37,15 +37,6 @@ type Store struct {
 
 var _ core.Store = (*Store)(nil)
 
-// claims has the namespaces that stores of this process use, by backend, so that
-// two limiters of one name do not share counters by accident.
-var claims sync.Map // of claim
-
-type claim struct {
-	backend   Backend
-	namespace string
-}
-
 // New returns a store that exchanges with the backend. With a positive Interval
 // it starts a goroutine for that, which Close ends. The error wraps
 // [core.ErrConfig] and names each field that is wrong. It is also an error to use

@@ -199,7 +199,7 @@ func TestTheAnswerOfAnEvictedEntry(t *testing.T) {
 	old, now := counted(0, 5), counted(0, 2)
 	old.current.added.freeze()
 	s.table.shards[0].entries[id] = now
-	s.answered(&item{id: id, entry: old}, 5, 5, 0, true)
+	s.answered(&item{id: id, entry: old}, 5, 5, 0)
 	if now.current.count() != 2 || now.current.added.sent != 0 {
 		t.Errorf("%+v, want 2 hits that were not sent", now.current.added)
 	}

@@ -93,6 +93,13 @@ func (b *Backend) prepare(ctx context.Context) error {
 	return nil
 }
 
+// Server names the server and the database, so that package synced can tell
+// whether two backends lead to the same one.
+func (b *Backend) Server() string {
+	c := b.pool.Config().ConnConfig
+	return fmt.Sprintf("postgres %s:%d/%s", c.Host, c.Port, c.Database)
+}
+
 const (
 	// nodeLife is how long a node's last sequence is kept.
 	nodeLife = 24 * time.Hour

@@ -105,6 +105,9 @@ func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
 	if totals, err := b.PushDiffs(t.Context(), batch); err != nil || totals[0] != 3 {
 		t.Errorf("%v, %v", totals, err)
 	}
+	if got, want := b.Server(), "postgres "+proxy.Addr+"/postgres"; got != want {
+		t.Errorf("Server: %q, want %q", got, want)
+	}
 	if _, err := pgbackend.NewLazy(nil); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("without a pool: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,19 @@ var _ synced.Backend = (*Backend)(nil)
 // group. Whoever made the client closes it. Its user needs the commands EVALSHA,
 // EVAL, GET, SET, INCRBY, PEXPIRE, MGET and SCAN on keys fgs1:*.
 func New(client redis.UniversalClient) *Backend { return &Backend{client} }
+
+// Server names the server and its database, so that package synced can tell
+// whether two backends lead to the same one.
+func (b *Backend) Server() string {
+	switch c := b.client.(type) {
+	case *redis.Client:
+		o := c.Options()
+		return fmt.Sprintf("redis %s/%d", o.Addr, o.DB)
+	case *redis.ClusterClient:
+		return fmt.Sprintf("redis cluster %s", slices.Sorted(slices.Values(c.Options().Addrs)))
+	}
+	return fmt.Sprintf("redis client %p", b.client)
+}
 
 const prefix = "fgs1:"
 

@@ -164,3 +164,26 @@ func TestAnExchangeIsOneCommand(t *testing.T) {
 		t.Errorf("%d script calls for 5,000 hits on 10 keys", n)
 	}
 }
+
+// Two clients of one database have the same name, others another.
+func TestServer(t *testing.T) {
+	name := func(c redis.UniversalClient) string {
+		t.Cleanup(func() { _ = c.Close() })
+		return redisbackend.New(c).Server()
+	}
+	a, again := name(redis.NewClient(&redis.Options{Addr: "a:1", Password: "s3cret"})), name(redis.NewClient(&redis.Options{Addr: "a:1"}))
+	if a != again || strings.Contains(a, "s3cret") {
+		t.Errorf("%q, %q", a, again)
+	}
+	seen := map[string]bool{a: true}
+	for _, c := range []redis.UniversalClient{
+		redis.NewClient(&redis.Options{Addr: "a:1", DB: 2}), redis.NewClient(&redis.Options{Addr: "b:1"}),
+		redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"a:1"}}), redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"x": "a:1"}}),
+	} {
+		n := name(c)
+		if seen[n] {
+			t.Errorf("%q twice", n)
+		}
+		seen[n] = true
+	}
+}
