@@ -242,6 +242,7 @@ func TestAFetchThatFails(t *testing.T) {
 func TestCloseEndsAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, &stuck{newShared(), make(chan struct{})}, synced.Config{Interval: time.Second, Windows: []time.Duration{day}, Log: quiet})
+		synctest.Wait() // the fetch has begun
 		began := time.Now()
 		if err := s.Close(context.Background()); err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
