@@ -86,6 +86,7 @@ const (
 	rulePair    = "address-account"
 	ruleAccount = "account"
 	ruleDevice  = "device"
+	ruleTrusted = "trusted"
 )
 
 // rules are the rules of the guard's limiter.
@@ -136,6 +137,18 @@ func (g *Guard) rules() []core.Rule {
 					err = core.SkipRule
 				}
 				return pair(a.device, a.account), err
+			}),
+		})
+	}
+	if c.trusts() {
+		rules = append(rules, core.Rule{
+			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: c.failed,
+			Key: key(func(a *attempt, r core.Request) (string, error) {
+				err := a.find(r)
+				if err == nil && !a.byDevice() && !a.known {
+					err = core.SkipRule
+				}
+				return a.account, err
 			}),
 		})
 	}

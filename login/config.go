@@ -25,6 +25,8 @@ var (
 	DefaultAccountFailures = core.Limit{Quota: 100, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
 	// DefaultDeviceFailures is for each device cookie.
 	DefaultDeviceFailures = core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow}
+	// DefaultTrustedFailures is for all trusted clients of an account together.
+	DefaultTrustedFailures = core.Limit{Quota: 50, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
 )
 
 const (
@@ -118,17 +120,26 @@ type Config struct {
 	DeviceFailures core.Limit
 	// CookieName is the name of device cookies; "" means DefaultCookieName.
 	CookieName string
-	// CookieFor is how long they are valid; 0 means DefaultCookieFor.
+	// CookieFor is how long they are valid: 1s to 350 days. 0 means
+	// DefaultCookieFor. A store that keeps nothing for longer than 30 days, as
+	// memcached, allows 27 days at most, and 0 then means 27 days.
 	CookieFor time.Duration
 	// InsecureCookie lets device cookies travel without TLS: for development.
 	// CookieName must then be one without the prefix __Host- or __Secure-.
 	InsecureCookie bool
 
 	// KnownFor is how long an address that has logged in to an account is not
-	// subject to its AccountFailures; 0 means DefaultKnownFor.
+	// subject to its AccountFailures: 1s to 350 days; 27 days at most if CookieFor
+	// is limited to that. 0 means DefaultKnownFor.
 	KnownFor time.Duration
 	// ForgetAddresses turns that off.
 	ForgetAddresses bool
+	// TrustedFailures is the limit of all trusted clients of an account together:
+	// of those with a device cookie, and of known addresses while the account
+	// itself is over AccountFailures. Above it they count as strangers, so that
+	// many stolen cookies do not add up. The zero Limit means
+	// DefaultTrustedFailures.
+	TrustedFailures core.Limit
 
 	// OnDisallowed is what refused clients get; nil: 429 (or 400, 503) without
 	// a word on which limit it is.
@@ -173,8 +184,8 @@ func (c *Config) check() error {
 		bad("Secrets", "none", "must be nil, or have one at least")
 	}
 	length := func(field string, d time.Duration) {
-		if d != 0 && (d < time.Second || d > core.MaxWindow) {
-			bad(field, d, "must be from 1s to 366 days")
+		if d != 0 && (d < time.Second || d > maxTrust) {
+			bad(field, d, "must be from 1s to 350 days")
 		}
 	}
 	length("CookieFor", c.CookieFor)
@@ -224,6 +235,7 @@ func (c Config) filled() Config {
 	orLimit(&c.Failures, DefaultFailures)
 	orLimit(&c.AccountFailures, DefaultAccountFailures)
 	orLimit(&c.DeviceFailures, DefaultDeviceFailures)
+	orLimit(&c.TrustedFailures, DefaultTrustedFailures)
 	if c.Name == "" {
 		c.Name = DefaultName
 	}

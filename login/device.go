@@ -1,6 +1,7 @@
 package login
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,14 +17,16 @@ import (
 
 // A device cookie is base64url of
 //
-//	expiry (8 bytes, seconds since the Unix epoch), nonce (16), MAC (32)
+//	expiry (8 bytes, seconds since the Unix epoch),
+//	the account's generation (4), nonce (16), MAC (32)
 //
-// The MAC is HMAC-SHA256 of a label, the guard's name, the account, the expiry
-// and the nonce, with lengths: who has a cookie of one account, or of another
-// guard with the same secret, has nothing for this one.
+// The MAC is HMAC-SHA256 of a label, the guard's name, the account, and what
+// comes before the MAC, with lengths. A cookie of another account, or of another
+// guard with the same secret, is not valid.
 const (
-	nonceLength  = 16
-	cookieLength = 8 + nonceLength + sha256.Size
+	nonceFrom    = 8 + 4
+	headLength   = nonceFrom + 16
+	cookieLength = headLength + sha256.Size
 )
 
 var cookieEncoding = base64.RawURLEncoding.Strict()
@@ -49,7 +52,7 @@ func newSigner(c *Config) *signer {
 
 func (s *signer) mac(secret []byte, account string, head []byte) []byte {
 	h := hmac.New(sha256.New, secret)
-	for _, part := range []string{"floodgate device cookie 1", s.name, account} {
+	for _, part := range []string{"floodgate device cookie 2", s.name, account} {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part)))
 		_, _ = h.Write([]byte(part))
 	}
@@ -57,44 +60,51 @@ func (s *signer) mac(secret []byte, account string, head []byte) []byte {
 	return h.Sum(nil)
 }
 
-func (s *signer) sign(account string) (value string, expires time.Time) {
+func (s *signer) sign(account string, generation int64) (value string, expires time.Time) {
 	expires = s.now().Add(s.valid).Truncate(time.Second)
 	head := binary.BigEndian.AppendUint64(make([]byte, 0, cookieLength), uint64(expires.Unix()))
-	head = head[:8+nonceLength]
-	_, _ = rand.Read(head[8:]) // never fails
+	head = binary.BigEndian.AppendUint32(head, uint32(generation))
+	head = head[:headLength]
+	_, _ = rand.Read(head[nonceFrom:]) // never fails
 	return cookieEncoding.EncodeToString(append(head, s.mac(s.secrets[0], account, head)...)), expires
 }
 
-// check returns the nonce of a cookie that is valid for the account, "" for any
-// other. All secrets are tried, whichever fits, and compared in constant time.
-func (s *signer) check(value, account string) string {
+// check returns the nonce of a cookie that is valid for the account, and the
+// account's generation when it was made. The nonce is "" for any other cookie.
+// All secrets are tried, whichever fits, and compared in constant time.
+func (s *signer) check(value, account string) (nonce string, generation int64) {
 	if len(value) != cookieEncoding.EncodedLen(cookieLength) {
-		return ""
+		return "", 0
 	}
 	cookie, err := cookieEncoding.DecodeString(value)
 	if err != nil {
-		return ""
+		return "", 0
 	}
-	head, mac := cookie[:8+nonceLength], cookie[8+nonceLength:]
+	head, mac := cookie[:headLength], cookie[headLength:]
 	valid := false
 	for _, secret := range s.secrets {
 		valid = hmac.Equal(mac, s.mac(secret, account, head)) || valid
 	}
 	expires := int64(binary.BigEndian.Uint64(head))
 	if now := s.now().Unix(); !valid || now >= expires || expires-now > int64(s.valid/time.Second)+1 {
-		return ""
+		return "", 0
 	}
-	return string(head[8:])
+	return string(head[nonceFrom:]), int64(binary.BigEndian.Uint32(head[8:]))
 }
 
-// device returns the nonce of the request's device cookie, "" where it has no
-// valid one for the account.
+// device returns the nonce of the request's device cookie, "" if it has none
+// that is valid for the account. The store is asked only about a cookie that
+// this guard has signed.
 func (g *Guard) device(r core.Request, account string) string {
 	if len(g.signer.secrets) == 0 {
 		return ""
 	}
 	value, _ := r.Cookie(g.config.CookieName)
-	return g.signer.check(value, account)
+	nonce, generation := g.signer.check(value, account)
+	if nonce == "" || !g.memory.holds(r.Context(), account, generation) {
+		return ""
+	}
+	return nonce
 }
 
 // DeviceCookie returns a cookie that tells the browser of somebody who has just
@@ -104,12 +114,20 @@ func (g *Guard) device(r core.Request, account string) string {
 //	c.SetCookie(cookie)                                    // Echo
 //	c.Response().Header.Add("Set-Cookie", cookie.String()) // Fiber
 //
-// Where the guard has no Secrets, the error wraps [core.ErrConfig].
-func (g *Guard) DeviceCookie(username string) (*http.Cookie, error) {
+// It is valid until Config.CookieFor is over or [Guard.Forget] is called. The
+// store is asked once. An error that wraps [core.ErrConfig] means that the guard
+// has no Secrets. Any other is the store's: let the user in without a cookie.
+// It may be called concurrently.
+func (g *Guard) DeviceCookie(ctx context.Context, username string) (*http.Cookie, error) {
 	if len(g.signer.secrets) == 0 {
 		return nil, fmt.Errorf("%w: Secrets: none: there are no device cookies without", core.ErrConfig)
 	}
-	value, expires := g.signer.sign(g.config.Normalize(username))
+	account := g.config.Normalize(username)
+	generation, _, err := g.memory.generation(ctx, account)
+	if err != nil {
+		return nil, fmt.Errorf("login: DeviceCookie: %w", err)
+	}
+	value, expires := g.signer.sign(account, generation)
 	return &http.Cookie{
 		Name:     g.config.CookieName,
 		Value:    value,

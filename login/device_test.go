@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -19,7 +20,7 @@ func TestDeviceCookies(t *testing.T) {
 	rotated := newSite(t, login.Config{Secrets: [][]byte{old}})
 	stranger := newSite(t, login.Config{Secrets: [][]byte{[]byte(strings.Repeat("x", 32))}})
 	cookie := func(s *site, user string) string {
-		c, err := s.guard.DeviceCookie(user)
+		c, err := s.guard.DeviceCookie(context.Background(), user)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestDeviceCookies(t *testing.T) {
 	if admitted(good) {
 		t.Error("believed after it has expired")
 	}
-	if _, err := newSite(t, login.Config{}).guard.DeviceCookie("alice"); !errors.Is(err, core.ErrConfig) {
+	if _, err := newSite(t, login.Config{}).guard.DeviceCookie(context.Background(), "alice"); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("without secrets: %v", err)
 	}
 }

@@ -12,6 +12,8 @@
 //	account          100 failures in any hour, from all addresses together
 //	                 (NIST SP 800-63B-4, section 3.2.2; OWASP ASVS 5, 6.3.1);
 //	                 from 50 on the account is suspicious: see OnSuspicion
+//	trusted clients  50 failures in any hour, of all device cookies and known
+//	of an account    addresses of the account together
 //
 // An attempt is charged before the handler runs and given back when it has not
 // failed, so that a burst of guesses gets no further than guesses one by one. A
@@ -29,6 +31,10 @@
 //	the same, giving up each fifth request              150
 //	one address, 1000 accounts                       28,800 (20 a minute)
 //	1000 addresses, one account                       2,300 (at most 100 an hour)
+//	1000 addresses with a stolen cookie each, or
+//	known for the account                             3,450 (at most 150 an hour)
+//	one address, one stolen cookie                      270
+//	the same, after Forget                              150
 //
 // # How the handler reads the username
 //
@@ -76,6 +82,11 @@
 // cookies, an address that has logged in to the account in the last days is not
 // subject to the account's limit, only to its own.
 //
+// These are the account's trusted clients. All of them together have a limit,
+// too: above it they count as strangers, so that many stolen cookies do not add
+// up. [Guard.Forget] ends the trust in all of them, on every instance. Call it
+// when a password has been changed.
+//
 // # What it gives away
 //
 // Nothing depends on whether an account exists: unknown, known and locked ones
@@ -87,5 +98,6 @@
 //
 // A shared store is put behind package resilient: while it does not answer,
 // this process decides by what it has let through itself. The guard is never
-// open.
+// open. No device cookie and no known address is trusted meanwhile, because
+// another process may have forgotten it.
 package login

@@ -50,9 +50,11 @@ func (k EventKind) String() string {
 // only with Config.Identify.
 type Event struct {
 	Kind EventKind
-	// Rule is the limit that refuses, for Refused.
+	// Rule is the rule whose limit denied the attempt, for Refused: "address",
+	// "address-account", "account", "device" or "trusted". It is "" if
+	// Config.OnSuspicion refused it.
 	Rule string
-	// RetryAfter is how long it does.
+	// RetryAfter is how long that limit denies it.
 	RetryAfter time.Duration
 	// Account and Address tell the same account or address from others: keyed
 	// hashes, with the first of Config.Secrets, or for as long as the process
@@ -92,7 +94,7 @@ func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
 		return
 	}
 	e := Event{Kind: kind, Account: g.hasher.sum("account", a.account), Address: g.hasher.sum("address", a.address)}
-	if kind == Refused {
+	if kind == Refused && a.refusal == nil {
 		e.Rule, e.RetryAfter = d.Rule, d.RetryAfter
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
@@ -61,7 +62,7 @@ func ExampleGuard_DeviceCookie() {
 			http.Redirect(w, r, "/second-factor", http.StatusSeeOther)
 			return
 		}
-		cookie, err := guard.DeviceCookie(r.PostFormValue("username"))
+		cookie, err := guard.DeviceCookie(r.Context(), r.PostFormValue("username"))
 		if err != nil {
 			http.Error(w, "no cookie", http.StatusInternalServerError)
 			return
@@ -96,6 +97,27 @@ func ExampleGuard_Unblock() {
 	// true <nil>
 	// <nil>
 	// 200
+}
+
+// A handler that has stored a new password. The browser that was trusted before
+// is a stranger now, and no longer gets in while the account is under attack.
+func ExampleGuard_Forget() {
+	now := func() time.Time { return time.Unix(1_764_000_000, 0) }
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", AccountFailures: core.PerHour(1), Clock: now}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
+	post(app, "correct+horse") // its address is known from now on
+	post(app, "guess")
+	post(app, "correct+horse") // the account is over its limit
+	if err := guard.Forget(context.Background(), "alice"); err != nil {
+		fmt.Println("try again:", err)
+	}
+	post(app, "correct+horse")
+	// Output:
+	// 200
+	// 401
+	// 200
+	// 429 3600
 }
 
 func ExampleNormalize() {

@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func FuzzNormalize(f *testing.F) {
 // nothing panics.
 func FuzzCredentials(f *testing.F) {
 	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Secrets: [][]byte{secret}, Attempts: core.PerMinute(core.MaxQuota), AccountFailures: core.Limit{Quota: 0, Window: time.Hour}}))
-	good, err := guard.DeviceCookie("alice")
+	good, err := guard.DeviceCookie(context.Background(), "alice")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type Guard struct {
 	signer  *signer
 	hasher  hasher
 	close   func() error
+	tally   tally
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -36,7 +37,7 @@ func NewGuard(c Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{config: c, signer: newSigner(&c), hasher: newHasher(c.Secrets), close: closeStore}
+	g := &Guard{config: c, hasher: newHasher(c.Secrets), close: closeStore}
 	g.limiter, err = core.New(core.Config{
 		Name:    c.Name,
 		Rules:   g.rules(),
@@ -48,11 +49,12 @@ func NewGuard(c Config) (*Guard, error) {
 		Hooks:          core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: c.OnDisallowed}.Hooks(),
 	})
 	if err == nil {
-		g.memory, err = newMemory(&c, store)
+		g.memory, err = openMemory(&g.config, store)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
 	}
+	g.signer = newSigner(&g.config)
 	return g, nil
 }
 
@@ -77,18 +79,17 @@ func (g *Guard) shouldLimit(r core.Request) bool {
 func (g *Guard) Check(r core.Request) core.Decision {
 	a := &attempt{Request: r, guard: g}
 	d := g.limiter.Check(a)
-	// What one limit refuses may be none of this client's: it is asked again
-	// without it. Nothing has been charged.
-	if exceeds(d, ruleDevice) {
+	// The client may not be subject to the limit that denies it. The limiter is
+	// then asked again without that limit. Nothing has been charged.
+	if exceeds(d, ruleDevice) || a.byDevice() && exceeds(d, ruleTrusted) {
 		a.distrust = true
-		d = g.limiter.Check(a)
+		d = g.again(a, d)
 	}
 	if exceeds(d, rulePair) && g.memory.pardoned(a, g.limiter) {
-		d = g.limiter.Check(a)
+		d = g.again(a, d)
 	}
 	if exceeds(d, ruleAccount) && g.memory.knows(a) {
-		a.known = true
-		d = g.limiter.Check(a)
+		d = g.checkKnown(a, d)
 	}
 	d.Note = a
 	switch {
@@ -98,6 +99,28 @@ func (g *Guard) Check(r core.Request) core.Decision {
 		}
 	case d.Reason == core.WithinLimits:
 		g.suspect(a, &d)
+	}
+	return d
+}
+
+// again asks the limiter again, in place of a decision that denied the request.
+func (g *Guard) again(a *attempt, denied core.Decision) core.Decision {
+	g.tally.replaced(denied)
+	return g.limiter.Check(a)
+}
+
+// checkKnown decides on an attempt from a known address that the account's limit
+// denies. If the trusted clients have used up their limit too, it is a
+// stranger's, and waits for whichever of the two limits admits it first.
+func (g *Guard) checkKnown(a *attempt, stranger core.Decision) core.Decision {
+	a.known = true
+	d := g.again(a, stranger)
+	if !exceeds(d, ruleTrusted) {
+		return d
+	}
+	a.known = false
+	if stranger.RetryAfter < d.RetryAfter {
+		return stranger
 	}
 	return d
 }
@@ -149,6 +172,8 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		a.refusal = v.Refuse
 		d.Allowed, d.Reason = false, core.OverLimit
 		d.LimitStatus.RetryAfter = core.Never // no waiting helps: what is asked for does
+		g.tally.refused.Add(1)
+		g.tell(a, Refused, *d)
 	}
 }
 
@@ -208,9 +233,6 @@ func (g *Guard) Mount() { g.limiter.Mount() }
 
 // Mounts implements [core.Checker].
 func (g *Guard) Mounts() int { return g.limiter.Mounts() }
-
-// Stats returns what the guard has counted of its decisions.
-func (g *Guard) Stats() core.Stats { return g.limiter.Stats() }
 
 // refuse is the standard OnDisallowed: core.DefaultDenial without the names of
 // limits, which tell strangers more than they need.

@@ -77,6 +77,7 @@ type site struct {
 	clock   *storetest.Clock
 	guard   *login.Guard
 	reached atomic.Int64 // attempts that have reached the handler
+	cookies []string     // that an attacker has
 }
 
 var secret = []byte(strings.Repeat("s", 32))
@@ -147,7 +148,7 @@ func ip(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250) }
 
 func (s *site) withCookie(r *request, user string) *request {
 	s.t.Helper()
-	c, err := s.guard.DeviceCookie(user)
+	c, err := s.guard.DeviceCookie(context.Background(), user)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ const (
 	numbersFor = 28 * 24 * time.Hour
 )
 
-func newMemory(c *Config, store core.Store) (*memory, error) {
+func newMemory(c *Config, store core.Store, trust trustLimit) (*memory, error) {
 	once := func(rule string, quota int64, window time.Duration) core.Rule {
 		return core.Rule{Name: rule, Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}}
 	}
@@ -63,6 +63,7 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbers),
 			// Each unblocking lasts its whole time, whatever was before it.
 			{Name: ruleUnblocked, Key: core.TakeOnly, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
+			{Name: ruleForgotten, Key: core.TakeOnly, Limits: []core.Limit{trust.Limit}},
 		},
 	})
 	if err != nil {
@@ -107,10 +108,41 @@ func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 
 	return found
 }
 
-// knows says whether the attempt's address has logged in to its account lately.
+// knows reports whether the attempt's address has logged in to its account
+// lately, and after the last Forget. While the store does not answer, it has
+// not. A no is not looked up again for a while.
 func (m *memory) knows(a *attempt) bool {
-	return !m.config.ForgetAddresses && m.hits(a.Context(), pair(a.address, a.account), ruleKnown)[0] > 0
+	if m.config.ForgetAddresses {
+		return false
+	}
+	ctx := a.Context()
+	memo := core.Hit{Rule: ruleDenied, Key: knownMemo(a)}
+	if d, err := m.denied.Peek(ctx, 1, memo); err == nil && !d.Allowed {
+		return false
+	}
+	known, err := m.remembers(ctx, a.address, a.account)
+	if err == nil && !known {
+		_, _ = m.denied.Take(ctx, 1, memo)
+	}
+	return known
 }
+
+// remembers reports whether the address is known for the account.
+func (m *memory) remembers(ctx context.Context, address, account string) (bool, error) {
+	g, sure, err := m.generation(ctx, account)
+	if err != nil || !sure {
+		return false, err
+	}
+	d, err := m.limiter.Peek(ctx, 1, knownHit(g, address, account))
+	return err == nil && !d.Allowed && !d.Degraded, err
+}
+
+// knownHit is the counter that has a hit if the address is known.
+func knownHit(generation int64, address, account string) core.Hit {
+	return core.Hit{Rule: ruleKnown, Key: pair(strconv.FormatInt(generation, 10), pair(address, account))}
+}
+
+func knownMemo(a *attempt) string { return pair(ruleKnown, pair(a.address, a.account)) }
 
 // remember notes that the attempt's address has logged in to its account.
 func (m *memory) remember(a *attempt) error {
@@ -118,10 +150,14 @@ func (m *memory) remember(a *attempt) error {
 		return nil
 	}
 	ctx := context.WithoutCancel(a.Context())
-	hit := core.Hit{Rule: ruleKnown, Key: pair(a.address, a.account)}
-	err := m.limiter.Reset(ctx, hit) // the time begins anew
+	g, sure, err := m.generation(ctx, a.account)
+	if err != nil || !sure {
+		return err
+	}
+	hit := knownHit(g, a.address, a.account)
+	err = m.limiter.Reset(ctx, hit) // the time begins anew
 	_, takeErr := m.limiter.Take(ctx, 1, hit)
-	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: pair(ruleKnown, hit.Key)})
+	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: knownMemo(a)})
 	return errors.Join(err, takeErr)
 }
 

@@ -12,14 +12,18 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Unblock forgets the failures of an account: those of the account itself, and
-// those of each address for it when that address next tries. Other instances
+// Unblock forgets the failures of an account: those of the account itself, those
+// of its trusted clients together, and those of each address for it when that address next tries. Other instances
 // that share the store notice within a second. It does not unblock the addresses
 // themselves. An error means that the store could not be told.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
+	hits := []core.Hit{{Rule: ruleAccount, Key: account}}
+	if g.config.trusts() {
+		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
+	}
 	return errors.Join(
-		g.limiter.Reset(ctx, core.Hit{Rule: ruleAccount, Key: account}),
+		g.limiter.Reset(ctx, hits...),
 		g.memory.unblock(ctx, account),
 	)
 }
@@ -33,6 +37,9 @@ type Status struct {
 	AddressAccount core.LimitStatus
 	// Account is the limit on the account's failures.
 	Account core.LimitStatus
+	// Trusted is the limit on the failures of the account's trusted clients
+	// together; the zero value if the guard trusts none.
+	Trusted core.LimitStatus
 	// KnownAddress says that the address has logged in to the account lately.
 	KnownAddress bool
 	// RetryAfter is how long the next attempt of this address on this account
@@ -55,7 +62,11 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	// One by one: together, a key that is known to be denied may keep the store
 	// from being asked about the others.
 	var limits []core.LimitStatus
-	for _, hit := range []core.Hit{{Rule: ruleAddress, Key: string(key)}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}} {
+	hits := []core.Hit{{Rule: ruleAddress, Key: string(key)}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}}
+	if g.config.trusts() {
+		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
+	}
+	for _, hit := range hits {
 		d, err := g.limiter.Peek(ctx, 1, hit)
 		if err != nil {
 			return Status{}, err
@@ -68,11 +79,9 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	}
 	var s Status
 	if !g.config.ForgetAddresses {
-		k, err := g.memory.limiter.Peek(ctx, 0, core.Hit{Rule: ruleKnown, Key: both})
-		if err != nil {
+		if s.KnownAddress, err = g.memory.remembers(ctx, string(key), account); err != nil {
 			return Status{}, err
 		}
-		s.KnownAddress = k.Remaining == 0
 	}
 	for _, l := range limits {
 		switch l.Rule {
@@ -85,12 +94,15 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 			s.AddressAccount = l
 		case ruleAccount:
 			s.Account = l
-			if s.KnownAddress {
-				continue
-			}
+		case ruleTrusted:
+			s.Trusted = l
 		}
-		s.RetryAfter = max(s.RetryAfter, l.RetryAfter)
 	}
+	wait := s.Account.RetryAfter
+	if s.KnownAddress { // either of the two limits admits it
+		wait = min(wait, s.Trusted.RetryAfter)
+	}
+	s.RetryAfter = max(s.Address.RetryAfter, s.AddressAccount.RetryAfter, wait)
 	return s, nil
 }
 

@@ -63,12 +63,17 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// Answers are the same for an account that exists and one that does not, with
+// and without a Forget, and for a cookie that is worth nothing any more and none.
 func TestRefusalsAreAlike(t *testing.T) {
-	s := newSite(t, login.Config{})
-	answers := func(user string) string {
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	answers := func(user string, prepare func(r *request)) string {
 		text := ""
 		for i := range 130 {
 			r := form(ip(i), user)
+			if prepare != nil {
+				prepare(r)
+			}
 			d := s.guard.Check(r)
 			text += fmt.Sprint(d.AppendHeaders(nil))
 			if !d.Allowed {
@@ -77,14 +82,29 @@ func TestRefusalsAreAlike(t *testing.T) {
 				s.guard.Settle(r, d, core.Outcome{Status: 401})
 			}
 		}
+		s.clock.Advance(2 * time.Hour)
 		return text
 	}
-	a := answers("alice")
-	s.clock.Advance(2 * time.Hour)
-	if b := answers("nobody"); a != b {
-		t.Error("answers differ")
+	a := answers("alice", nil)
+	old := s.cookieOf("bob")
+	s.right("192.0.2.1", "bob")
+	for _, user := range []string{"bob", "nobody"} {
+		if err := s.guard.Forget(t.Context(), user); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if strings.Contains(a, "account") || strings.Contains(a, "Ratelimit") {
+	for name, got := range map[string]string{
+		"an account that does not exist":            answers("nobody at all", nil),
+		"one that exists and was forgotten":         answers("bob", nil),
+		"one that does not exist and was forgotten": answers("nobody", nil),
+		"a cookie from before the Forget":           answers("bob", func(r *request) { r.header.Set("Cookie", old) }),
+		"a cookie of another account":               answers("carol", func(r *request) { r.header.Set("Cookie", old) }),
+	} {
+		if got != a {
+			t.Errorf("%s: the answers differ", name)
+		}
+	}
+	if strings.Contains(a, "account") || strings.Contains(a, "Ratelimit") || strings.Contains(a, "trusted") {
 		t.Errorf("a refusal tells: %s", a)
 	}
 }

@@ -35,7 +35,9 @@ func login(s *site.Site) echo.HandlerFunc {
 		if !site.PasswordRight(username, form.PostFormValue("password")) {
 			return echo.NewHTTPError(http.StatusUnauthorized, "wrong username or password")
 		}
-		c.SetCookie(s.DeviceCookie(username))
+		if cookie := s.DeviceCookie(c.Request().Context(), username); cookie != nil {
+			c.SetCookie(cookie)
+		}
 		return c.String(http.StatusOK, "welcome\n")
 	}
 }

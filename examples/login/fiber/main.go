@@ -46,7 +46,9 @@ func login(s *site.Site) fiber.Handler {
 		if !site.PasswordRight(form.Username, form.Password) {
 			return fiber.NewError(fiber.StatusUnauthorized, "wrong username or password")
 		}
-		c.Response().Header.Add("Set-Cookie", s.DeviceCookie(form.Username).String())
+		if cookie := s.DeviceCookie(c.UserContext(), form.Username); cookie != nil {
+			c.Response().Header.Add("Set-Cookie", cookie.String())
+		}
 		return c.SendString("welcome\n")
 	}
 }

@@ -37,7 +37,9 @@ func login(s *site.Site) gin.HandlerFunc {
 			c.String(http.StatusUnauthorized, "wrong username or password\n")
 			return
 		}
-		http.SetCookie(c.Writer, s.DeviceCookie(username))
+		if cookie := s.DeviceCookie(c.Request.Context(), username); cookie != nil {
+			http.SetCookie(c.Writer, cookie)
+		}
 		c.String(http.StatusOK, "welcome\n")
 	}
 }

@@ -39,7 +39,9 @@ func login(s *site.Site) http.HandlerFunc {
 			http.Error(w, "wrong username or password", http.StatusUnauthorized)
 			return
 		}
-		http.SetCookie(w, s.DeviceCookie(username))
+		if cookie := s.DeviceCookie(r.Context(), username); cookie != nil {
+			http.SetCookie(w, cookie)
+		}
 		fmt.Fprintln(w, "welcome")
 	}
 }

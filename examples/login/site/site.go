@@ -28,6 +28,7 @@ var Page []byte
 type Site struct {
 	API   *core.Limiter // GET /api
 	Login *login.Guard  // POST /login
+	log   *slog.Logger
 	close func() error
 }
 
@@ -61,17 +62,19 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, errors.Join(err, open.close())
 	}
-	return &Site{API: api, Login: guard, close: func() error { return errors.Join(guard.Close(), open.close()) }}, nil
+	return &Site{API: api, Login: guard, log: log, close: func() error { return errors.Join(guard.Close(), open.close()) }}, nil
 }
 
 // Close closes the guard and the store.
 func (s *Site) Close() error { return s.close() }
 
-// DeviceCookie is what a browser gets whose user has logged in.
-func (s *Site) DeviceCookie(username string) *http.Cookie {
-	cookie, err := s.Login.DeviceCookie(username)
+// DeviceCookie returns the cookie for the browser of a user who has logged in.
+// It is nil if the store does not answer: the user is let in without one.
+func (s *Site) DeviceCookie(ctx context.Context, username string) *http.Cookie {
+	cookie, err := s.Login.DeviceCookie(ctx, username)
 	if err != nil {
-		panic(err) // there always is a secret: see loginConfig
+		s.log.WarnContext(ctx, "no device cookie", "error", err)
+		return nil
 	}
 	return cookie
 }

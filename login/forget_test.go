@@ -1,0 +1,280 @@
+package login_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/login"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// Forget through one instance ends all cookies and known addresses of the
+// account at once on another one, which has used them before.
+func TestForget(t *testing.T) {
+	var e trusts
+	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
+	attempt := func(cookie, user, want string) {
+		t.Helper()
+		there.serve(with(cookie, "192.0.2.99", user), http.StatusOK)
+		if e.last.Trust != want {
+			t.Errorf("%s is trusted by %q, want %q", user, e.last.Trust, want)
+		}
+	}
+	known := func(user string, want bool) {
+		t.Helper()
+		if st, err := there.guard.Status(t.Context(), user, "192.0.2.1"); err != nil || st.KnownAddress != want {
+			t.Errorf("%s: %+v, %v, want known %v", user, st, err, want)
+		}
+	}
+	old := []string{here.cookieOf("alice"), there.cookieOf("alice")}
+	bob := here.cookieOf("bob")
+	here.right("192.0.2.1", "alice")
+	here.right("192.0.2.1", "bob")
+	for range 3 { // again and again
+		for _, c := range old {
+			attempt(c, "alice", "device")
+		}
+		known("alice", true)
+		if err := here.guard.Forget(t.Context(), " Alice "); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range old {
+			attempt(c, "alice", "")
+		}
+		known("alice", false)
+		attempt(bob, "bob", "device")
+		known("bob", true)
+		old = []string{here.cookieOf("alice"), there.cookieOf("alice")}
+		here.right("192.0.2.1", "alice")
+	}
+	// The caller's client has hung up.
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := here.guard.Forget(ctx, "alice"); err != nil {
+		t.Error(err)
+	}
+	attempt(old[0], "alice", "")
+	if err := here.guard.Forget(t.Context(), "nobody"); err != nil {
+		t.Errorf("an account that does not exist: %v", err)
+	}
+}
+
+// A known address that was forgotten is a stranger while the account is over
+// its limit, and known again after another success.
+func TestAForgottenAddressIsAStranger(t *testing.T) {
+	s := newSite(t, login.Config{})
+	s.right("192.0.2.1", "alice")
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+	s.clock.Advance(2 * time.Hour)
+	s.right("192.0.2.1", "alice")
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+}
+
+// However often an account is forgotten: nothing from before is trusted. When its
+// counter is full, nobody is, until the counter has room again.
+func TestForgettingWithoutEnd(t *testing.T) {
+	var e trusts
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event, Attempts: core.PerMinute(core.MaxQuota)})
+	trusted := func(cookie string) bool {
+		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
+		return e.last.Trust != ""
+	}
+	for i := range 6000 {
+		cookie := s.cookieOf("alice")
+		if i < 1000 && !trusted(cookie) {
+			t.Fatalf("a cookie is not trusted after the %d-th time", i)
+		}
+		if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+			t.Fatalf("the %d-th time: %v", i, err)
+		}
+		if trusted(cookie) {
+			t.Fatalf("a cookie is trusted after the %d-th time", i)
+		}
+	}
+	if trusted(s.cookieOf("alice")) {
+		t.Error("the counter is full, and a cookie is trusted")
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.99"); err != nil || st.KnownAddress {
+		t.Errorf("%+v, %v", st, err)
+	}
+	s.clock.Advance(373 * 24 * time.Hour)
+	if !trusted(s.cookieOf("alice")) {
+		t.Error("a year later, a new cookie is not trusted")
+	}
+}
+
+// trustModel knows what a guard should trust: what was given after the
+// account's last Forget and has not expired.
+type trustModel struct {
+	given   []given
+	forgets map[string][]time.Time
+}
+
+type given struct {
+	account string
+	at      time.Time
+	cookie  string // "" for a known address
+	address string
+}
+
+// Over years of logins, password changes and waits, through three instances:
+// nothing from before a Forget is trusted, and what is from after the last one
+// is, until it expires.
+func TestForgetAgainstAModel(t *testing.T) {
+	const (
+		day     = 24 * time.Hour
+		counted = 360 * day // for so long a Forget is in the account's counter at least,
+		atMost  = 372 * day // and no longer than this
+	)
+	rapid.Check(t, func(r *rapid.T) {
+		cookieFor := time.Duration(rapid.SampledFrom([]int{1, 90, 350}).Draw(r, "cookieFor")) * day
+		knownFor := time.Duration(rapid.SampledFrom([]int{1, 14, 350}).Draw(r, "knownFor")) * day
+		clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+		store := newShared(t, core.MemoryConfig{Clock: clock.Now})
+		var e trusts
+		var sites []*site
+		for range 3 {
+			s := &site{t: t, clock: clock}
+			guard, err := login.NewGuard(login.Config{
+				Field: "username", Clock: clock.Now, Store: store, Secrets: [][]byte{secret}, OnEvent: e.event,
+				CookieFor: cookieFor, KnownFor: knownFor, Attempts: core.PerMinute(core.MaxQuota),
+				Resilience: resilient.Config{Timeout: time.Minute},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer guard.Close() //nolint:errcheck // never fails without a shared store
+			s.guard = guard
+			sites = append(sites, s)
+		}
+		m := trustModel{forgets: map[string][]time.Time{}}
+		pick := func() *site { return rapid.SampledFrom(sites).Draw(r, "instance") }
+		account := func() string { return rapid.SampledFrom([]string{"alice", "bob"}).Draw(r, "account") }
+		n := 0
+		r.Repeat(map[string]func(*rapid.T){
+			"give a cookie": func(*rapid.T) {
+				a := account()
+				m.given = append(m.given, given{account: a, at: clock.Now(), cookie: pick().cookieOf(a)})
+			},
+			"log in": func(*rapid.T) {
+				n++
+				a, address := account(), fmt.Sprintf("192.0.2.%d", n%250+1)
+				for i := range m.given { // its time begins anew
+					if m.given[i].address == address && m.given[i].account == a {
+						m.given[i].at = time.Time{}
+					}
+				}
+				pick().right(address, a)
+				m.given = append(m.given, given{account: a, at: clock.Now(), address: address})
+			},
+			"forget": func(r *rapid.T) {
+				a := account()
+				if err := pick().guard.Forget(context.Background(), a); err != nil {
+					r.Fatal(err)
+				}
+				m.forgets[a] = append(m.forgets[a], clock.Now())
+				clock.Advance(time.Microsecond) // the model has no order within one instant
+			},
+			"wait": func(r *rapid.T) {
+				clock.Advance(time.Duration(rapid.SampledFrom([]int64{
+					int64(time.Second), int64(day), int64(13 * day), int64(89 * day), int64(90 * day), int64(349 * day), int64(359 * day), int64(373 * day),
+				}).Draw(r, "wait")))
+			},
+			"": func(r *rapid.T) {
+				if len(m.given) == 0 {
+					return
+				}
+				g := rapid.SampledFrom(m.given).Draw(r, "given")
+				s, now := pick(), clock.Now()
+				trusted, valid := false, knownFor
+				if g.cookie != "" {
+					valid = cookieFor
+					n++
+					s.serve(with(g.cookie, ip(n), g.account), http.StatusOK)
+					trusted = e.last.Trust == "device"
+				} else {
+					st, err := s.guard.Status(context.Background(), g.account, g.address)
+					if err != nil {
+						r.Fatal(err)
+					}
+					trusted = st.KnownAddress
+				}
+				if g.at.IsZero() {
+					return
+				}
+				forgotten, lapsed, counts := false, false, false
+				for _, f := range m.forgets[g.account] {
+					forgotten = forgotten || !f.Before(g.at)
+					lapsed = lapsed || now.Sub(f) >= counted && g.at.Sub(f) < atMost
+					counts = counts || now.Sub(f) < atMost
+				}
+				switch want := now.Sub(g.at) < valid-time.Second && !forgotten; {
+				case trusted && (forgotten || now.Sub(g.at) > valid+time.Second):
+					r.Fatalf("trusted, and should not be: %+v", g)
+				case !trusted && want && !(lapsed && (counts || g.cookie == "")):
+					// The exception: a Forget has left the counter since.
+					r.Fatalf("not trusted, and should be: %+v", g)
+				}
+			},
+		})
+	})
+}
+
+// memcached keeps nothing for longer than 30 days: trust lasts no longer than
+// it can be ended.
+func TestTrustOnMemcached(t *testing.T) {
+	const day = 24 * time.Hour
+	server := memcachedtest.Start(t)
+	clock := storetest.NewClock(time.Now().Truncate(time.Second))
+	open := func() core.Store {
+		return core.Must(memcachedstore.New([]string{server.Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second)))
+	}
+	for field, c := range map[string]login.Config{
+		"CookieFor: 672h0m0s": {CookieFor: 28 * day}, "KnownFor: 672h0m0s": {KnownFor: 28 * day},
+	} {
+		c.Field, c.Secrets, c.Store, c.Name = "username", [][]byte{secret}, open(), strings.ToLower(field[:5])
+		if _, err := login.NewGuard(c); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%v, want an error that names %s", err, field)
+		}
+	}
+	var e trusts
+	s := newSiteAt(t, clock, login.Config{Store: open(), Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, OnEvent: e.event})
+	attempt := func(cookie, want string) {
+		t.Helper()
+		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
+		if e.last.Trust != want {
+			t.Errorf("trusted by %q, want %q", e.last.Trust, want)
+		}
+	}
+	old := s.cookieOf("alice")
+	made, err := s.guard.DeviceCookie(t.Context(), "alice")
+	if err != nil || made.MaxAge != int(27*day/time.Second) {
+		t.Errorf("%+v, %v", made, err)
+	}
+	attempt(old, "device")
+	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	attempt(old, "")
+	attempt(s.cookieOf("alice"), "device")
+	clock.Advance(27*day - time.Second)
+	attempt(old, "")
+}

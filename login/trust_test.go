@@ -1,0 +1,310 @@
+package login_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// shared is a store that several guards of one process bind by the same name,
+// as guards in several processes do. It counts how often it is asked, and can
+// be cut off.
+type shared struct {
+	*core.Memory
+	mu    sync.Mutex
+	bound map[string]core.Bound
+	asked map[string]*atomic.Int64
+	gone  atomic.Bool
+}
+
+func newShared(t *testing.T, c core.MemoryConfig) *shared {
+	t.Helper()
+	m, err := core.NewMemory(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shared{Memory: m, bound: map[string]core.Bound{}, asked: map[string]*atomic.Int64{}}
+}
+
+func (s *shared) Traits() core.Traits { return core.Traits{Exact: true, WhenGone: core.Closes} }
+
+func (s *shared) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.bound[limiter]; b != nil {
+		return b, nil
+	}
+	b, err := s.Memory.Bind(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	s.asked[limiter] = new(atomic.Int64)
+	s.bound[limiter] = sharedBound{b, s, s.asked[limiter]}
+	return s.bound[limiter], nil
+}
+
+type sharedBound struct {
+	core.Bound
+	s     *shared
+	asked *atomic.Int64
+}
+
+func (b sharedBound) Take(ctx context.Context, batch *core.Batch) error {
+	return b.ask(ctx, batch, b.Bound.Take)
+}
+
+func (b sharedBound) Refund(ctx context.Context, batch *core.Batch) error {
+	return b.ask(ctx, batch, b.Bound.Refund)
+}
+
+func (b sharedBound) Reset(ctx context.Context, batch *core.Batch) error {
+	return b.ask(ctx, batch, b.Bound.Reset)
+}
+
+func (b sharedBound) ask(ctx context.Context, batch *core.Batch, op func(context.Context, *core.Batch) error) error {
+	b.asked.Add(1)
+	if b.s.gone.Load() {
+		return errGone
+	}
+	return op(ctx, batch)
+}
+
+// cookieOf returns the Cookie header of a new device cookie.
+func (s *site) cookieOf(user string) string {
+	s.t.Helper()
+	return s.withCookie(form("192.0.2.250", user), user).header.Get("Cookie")
+}
+
+// with is an attempt with a Cookie header.
+func with(cookie, ip, user string) *request {
+	r := form(ip, user)
+	r.header.Set("Cookie", cookie)
+	return r
+}
+
+// trusts records by what the guard has trusted the clients of attempts.
+type trusts struct{ last login.Event }
+
+func (e *trusts) event(ev login.Event) { e.last = ev }
+
+// What the store is asked, beside the one question of each decision: nothing
+// for a plain failure, once for a device cookie.
+func TestTrustIsLookedUpOnlyIfThereIsAny(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}})
+	good, forged := s.cookieOf("alice"), s.cookieOf("bob")
+	memory := store.asked["login-memory"]
+	for name, row := range map[string]struct {
+		r     *request
+		asked int64
+	}{
+		"none":                      {form("203.0.113.1", "alice"), 0},
+		"a cookie of somebody else": {with(forged, "203.0.113.2", "alice"), 0},
+		"a cookie":                  {with(good, "203.0.113.3", "alice"), 1},
+	} {
+		before := memory.Load()
+		if got := s.serve(row.r, http.StatusUnauthorized); got != http.StatusUnauthorized {
+			t.Errorf("%s: status %d", name, got)
+		}
+		if n := memory.Load() - before; n != row.asked {
+			t.Errorf("%s: the store was asked %d times more, want %d", name, n, row.asked)
+		}
+	}
+}
+
+// All trusted clients of an account have one limit together. Above it they are
+// strangers, and are told what strangers are told.
+func TestTrustedClientsHaveALimitTogether(t *testing.T) {
+	var e trusts
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
+	var cookies []string
+	for range 60 {
+		cookies = append(cookies, s.cookieOf("alice"))
+	}
+	s.right("192.0.2.1", "alice") // becomes known
+	// Ten cookies use up what the trusted clients have.
+	s.want(many(50, func(i int) int {
+		return s.serve(with(cookies[i/5], ip(i), "alice"), http.StatusUnauthorized)
+	}), "map[401:50]")
+	if e.last.Trust != "device" {
+		t.Errorf("%+v", e.last)
+	}
+	st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1")
+	if err != nil || !st.Trusted.Exceeded || st.Account.Remaining != 100 || !st.KnownAddress || st.RetryAfter != 0 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	// Another cookie makes a stranger, and strangers are not refused yet.
+	s.want(many(1, func(int) int { return s.serve(with(cookies[20], ip(60), "alice"), http.StatusUnauthorized) }), "map[401:1]")
+	if e.last.Trust != "" {
+		t.Errorf("%+v", e.last)
+	}
+	many(150, func(i int) int { return s.wrong(ip(100+i), "alice") })
+	stranger := form(ip(300), "alice")
+	d := s.guard.Check(stranger)
+	want := s.guard.Deny(stranger, d)
+	for name, r := range map[string]*request{
+		"a cookie": with(cookies[30], ip(301), "alice"), "a known address": form("192.0.2.1", "alice"),
+	} {
+		d := s.guard.Check(r)
+		got := s.guard.Deny(r, d)
+		if d.Allowed || got.Status != want.Status || string(got.Body) != string(want.Body) || len(d.AppendHeaders(nil)) != len(s.guard.Check(stranger).AppendHeaders(nil)) {
+			t.Errorf("%s: %+v, a stranger: %+v", name, got, want)
+		}
+		if e.last.Kind != login.Refused || e.last.Trust != "" {
+			t.Errorf("%s: %+v", name, e.last)
+		}
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.RetryAfter <= 0 || st.RetryAfter > st.Account.RetryAfter || st.RetryAfter > st.Trusted.RetryAfter {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.200"); err != nil || st.RetryAfter != st.Account.RetryAfter {
+		t.Errorf("a stranger: %+v, %v", st, err)
+	}
+	// Other accounts are free, and so is this one when support unblocks it.
+	s.want(many(1, func(int) int { return s.serve(with(s.cookieOf("bob"), ip(302), "bob"), http.StatusOK) }), "map[200:1]")
+	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.Trusted.Remaining != 50 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	s.want(many(1, func(int) int { return s.serve(with(cookies[40], ip(303), "alice"), http.StatusUnauthorized) }), "map[401:1]")
+	if e.last.Trust != "device" {
+		t.Errorf("%+v", e.last)
+	}
+}
+
+// A known address waits for whichever limit admits it first, exactly so long.
+func TestAKnownAddressWaitsForTheFirstOfTwoLimits(t *testing.T) {
+	for name, c := range map[string]login.Config{
+		"the trusted clients'": {AccountFailures: core.Limit{Quota: 3, Window: 5 * 60 * 60e9, Algorithm: core.FixedWindow}, TrustedFailures: core.Limit{Quota: 2, Window: 60 * 60e9, Algorithm: core.FixedWindow}},
+		"the account's":        {AccountFailures: core.Limit{Quota: 3, Window: 60 * 60e9, Algorithm: core.FixedWindow}, TrustedFailures: core.Limit{Quota: 2, Window: 5 * 60 * 60e9, Algorithm: core.FixedWindow}},
+	} {
+		s := newSite(t, c)
+		s.right("192.0.2.1", "alice")
+		s.want(many(3, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:3]")
+		s.want(many(3, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[401:2 429:1]")
+		wait := s.guard.Check(form("192.0.2.1", "alice")).RetryAfter
+		if wait <= 0 || wait > 60*60e9 {
+			t.Errorf("%s: a wait of %v", name, wait)
+		}
+		s.clock.Advance(wait - 1000)
+		s.want(many(1, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[429:1]")
+		s.clock.Advance(1000)
+		s.want(many(1, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[401:1]")
+	}
+}
+
+// Each attempt counts once in Stats and is told once, however often the guard
+// has asked its limiter.
+func TestAnAttemptCountsOnce(t *testing.T) {
+	var refused, others int
+	refuse := false
+	s := newSite(t, login.Config{
+		Secrets: [][]byte{secret}, Attempts: core.PerMinute(10_000),
+		OnEvent: func(e login.Event) {
+			switch e.Kind {
+			case login.Refused:
+				refused++
+			case login.Suspected:
+			default:
+				others++
+			}
+		},
+		OnSuspicion: func(core.Request, login.Suspicion) (v login.Verdict) {
+			if refuse {
+				v.Refuse = &core.Denial{Status: http.StatusForbidden}
+			}
+			return v
+		},
+	})
+	attempts := 0
+	step := func(n int, f func(i int) int) {
+		attempts += n
+		many(n, f)
+	}
+	cookie := s.cookieOf("alice")
+	step(1, func(int) int { return s.right("192.0.2.1", "alice") })
+	step(20, func(int) int { return s.serve(with(cookie, "203.0.113.1", "alice"), http.StatusUnauthorized) }) // a used up cookie
+	refuse = true
+	step(100, func(i int) int { return s.wrong(ip(i), "alice") })
+	refuse = false
+	step(100, func(i int) int { return s.wrong(ip(200+i), "alice") })
+	step(8, func(int) int { return s.wrong("192.0.2.1", "alice") }) // a known address
+	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	step(3, func(int) int { return s.wrong("203.0.113.1", "alice") }) // pardoned
+	st := s.guard.Stats()
+	if st.Allowed != uint64(s.reached.Load()) || st.Denied != uint64(attempts)-st.Allowed || st.Degraded != 0 || st.Failed != 0 {
+		t.Errorf("%d attempts, of which %d reached the handler: %+v", attempts, s.reached.Load(), st)
+	}
+	if uint64(refused) != st.Denied || uint64(others) != st.Allowed {
+		t.Errorf("%d were told as refused, %d as anything else: %+v", refused, others, st)
+	}
+}
+
+// While the store does not answer, nobody is trusted, because a Forget may not
+// have been heard of. What was trusted is again once the store answers.
+func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
+	var e trusts
+	store := newShared(t, core.MemoryConfig{})
+	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, OnEvent: e.event})
+	cookie := s.cookieOf("alice")
+	attempt := func(want string) {
+		t.Helper()
+		s.serve(with(cookie, "192.0.2.7", "alice"), http.StatusOK)
+		if e.last.Trust != want {
+			t.Errorf("trusted by %q, want %q", e.last.Trust, want)
+		}
+	}
+	known := func(want bool) {
+		t.Helper()
+		if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.KnownAddress != want {
+			t.Errorf("known: %+v, %v, want %v", st, err, want)
+		}
+	}
+	s.right("192.0.2.1", "alice")
+	attempt("device")
+	known(true)
+	store.gone.Store(true)
+	attempt("")
+	known(false)
+	made, err := s.guard.DeviceCookie(t.Context(), "alice")
+	if err != nil {
+		t.Fatalf("no cookie can be made meanwhile: %v", err)
+	}
+	if err := s.guard.Forget(t.Context(), "alice"); err == nil {
+		t.Error("Forget has told nobody, and says that all is well")
+	}
+	if st := s.guard.Stats(); st.Degraded == 0 || st.Degraded > st.Allowed+st.Denied {
+		t.Errorf("%+v", st)
+	}
+	store.gone.Store(false)
+	s = newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, OnEvent: e.event}) // it asks at once
+	attempt("device")
+	known(true)
+	cookie = made.Name + "=" + made.Value
+	attempt("device")
+}
+
+// A store that closes gives no cookie either.
+func TestNoCookieWithoutTheStore(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	s := newSite(t, login.Config{Store: memory, Secrets: [][]byte{secret}})
+	if err := memory.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := s.guard.DeviceCookie(t.Context(), "alice"); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("%v, %v", c, err)
+	}
+	if err := s.guard.Forget(t.Context(), "alice"); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("Forget: %v", err)
+	}
+}
