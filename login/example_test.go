@@ -103,7 +103,8 @@ func ExampleGuard_Unblock() {
 // is a stranger now, and no longer gets in while the account is under attack.
 func ExampleGuard_Forget() {
 	now := func() time.Time { return time.Unix(1_764_000_000, 0) }
-	guard := core.Must(login.NewGuard(login.Config{Field: "username", AccountFailures: core.PerHour(1), Clock: now}))
+	one := core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", AccountFailures: one, Clock: now}))
 	defer guard.Close() //nolint:errcheck // never fails without a shared store
 	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
 	post(app, "correct+horse") // its address is known from now on
