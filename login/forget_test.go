@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -204,7 +205,8 @@ func TestForgetAgainstAModel(t *testing.T) {
 				}
 				g := rapid.SampledFrom(m.given).Draw(r, "given")
 				s, now := pick(), clock.Now()
-				trusted, valid := false, knownFor
+				var trusted bool
+				valid := knownFor
 				if g.cookie != "" {
 					valid = cookieFor
 					n++
@@ -236,6 +238,35 @@ func TestForgetAgainstAModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// What is stored of Forgets cannot be read: nobody is trusted, as some may have
+// been forgotten.
+func TestAForgetThatCannotBeRead(t *testing.T) {
+	var e trusts
+	server := redistest.Start(t)
+	s, _ := newInstances(t, server.Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
+	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close() //nolint:errcheck // of no interest any more
+	keys, err := client.Keys(t.Context(), "*login-trust*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys: %q, %v", keys, err)
+	}
+	cookie := s.cookieOf("alice")
+	s.right("192.0.2.1", "alice")
+	if err := client.Set(t.Context(), keys[0], "nonsense", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
+	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.KnownAddress || e.last.Trust != "" {
+		t.Errorf("%+v, %v, trusted by %q", st, err, e.last.Trust)
+	}
+	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+		t.Error(err)
+	}
 }
 
 // memcached keeps nothing for longer than 30 days: trust lasts no longer than

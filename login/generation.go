@@ -62,22 +62,35 @@ func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses
 // openMemory returns the guard's memory in the store, for the longest trust that
 // the store can end, and shortens the configured trust to that.
 func openMemory(c *Config, store core.Store) (*memory, error) {
-	m, err := newMemory(c, store, longTrust)
-	if !errors.Is(err, core.ErrConfig) {
-		return m, err
+	trust, err := newTrust(c, store, longTrust)
+	if errors.Is(err, core.ErrConfig) {
+		var again error
+		if trust, again = newTrust(c, store, shortTrust); again == nil {
+			err = c.shorten(shortTrust.longest)
+		}
 	}
-	short := *c
-	tooLong := short.shorten(shortTrust.longest)
-	m, again := newMemory(&short, store, shortTrust)
-	switch {
-	case again != nil:
+	if err != nil {
 		return nil, err
-	case tooLong != nil:
-		return nil, errors.Join(tooLong, m.close())
 	}
-	*c = short
-	m.config = c
+	m, err := newMemory(c, store)
+	if err != nil {
+		return nil, err
+	}
+	m.trust = trust
 	return m, nil
+}
+
+// newTrust returns the limiter that counts Forgets. It has a name of its own
+// because a value that cannot be read must count as full, so that nobody is
+// trusted; of a known address it must not count as a hit.
+func newTrust(c *Config, store core.Store, t trustLimit) (*core.Limiter, error) {
+	return core.New(core.Config{
+		Name:           c.Name + "-trust",
+		Store:          store,
+		Log:            c.Log,
+		DenyUnreadable: true,
+		Rules:          []core.Rule{{Name: ruleForgotten, Key: core.TakeOnly, Limits: []core.Limit{t.Limit}}},
+	})
 }
 
 // shorten makes trust no longer than the store can end it. What the user has
@@ -102,7 +115,7 @@ func (c *Config) shorten(longest time.Duration) error {
 // generation returns the account's generation. It is sure unless the store
 // answered without the shared counters, or the counter is full.
 func (m *memory) generation(ctx context.Context, account string) (g int64, sure bool, err error) {
-	d, err := m.limiter.Peek(ctx, 0, core.Hit{Rule: ruleForgotten, Key: account})
+	d, err := m.trust.Peek(ctx, 0, core.Hit{Rule: ruleForgotten, Key: account})
 	if err != nil {
 		return 0, false, err
 	}
@@ -123,10 +136,10 @@ func (m *memory) holds(ctx context.Context, account string, g int64) bool {
 // forget begins another generation of the account.
 func (m *memory) forget(ctx context.Context, account string) error {
 	hit := core.Hit{Rule: ruleForgotten, Key: account}
-	d, err := m.limiter.Take(ctx, 1+rand.Int64N(mostHits), hit)
+	d, err := m.trust.Take(ctx, 1+rand.Int64N(mostHits), hit)
 	if err == nil && !d.Allowed {
 		// Nearly full. If there is no room for one hit, nobody is trusted anyway.
-		d, err = m.limiter.Take(ctx, 1, hit)
+		d, err = m.trust.Take(ctx, 1, hit)
 	}
 	switch {
 	case err != nil:

@@ -20,6 +20,7 @@ type memory struct {
 	config  *Config
 	limiter *core.Limiter
 	local   *core.Memory
+	trust   *core.Limiter // counts Forgets: see generation
 	denied  *core.Limiter // in this process: what was no a moment ago
 }
 
@@ -43,7 +44,7 @@ const (
 	numbersFor = 28 * 24 * time.Hour
 )
 
-func newMemory(c *Config, store core.Store, trust trustLimit) (*memory, error) {
+func newMemory(c *Config, store core.Store) (*memory, error) {
 	once := func(rule string, quota int64, window time.Duration) core.Rule {
 		return core.Rule{Name: rule, Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}}
 	}
@@ -63,7 +64,6 @@ func newMemory(c *Config, store core.Store, trust trustLimit) (*memory, error) {
 			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbers),
 			// Each unblocking lasts its whole time, whatever was before it.
 			{Name: ruleUnblocked, Key: core.TakeOnly, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
-			{Name: ruleForgotten, Key: core.TakeOnly, Limits: []core.Limit{trust.Limit}},
 		},
 	})
 	if err != nil {

@@ -1,79 +1,13 @@
 package login_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/login"
 )
-
-// shared is a store that several guards of one process bind by the same name,
-// as guards in several processes do. It counts how often it is asked, and can
-// be cut off.
-type shared struct {
-	*core.Memory
-	mu    sync.Mutex
-	bound map[string]core.Bound
-	asked map[string]*atomic.Int64
-	gone  atomic.Bool
-}
-
-func newShared(t *testing.T, c core.MemoryConfig) *shared {
-	t.Helper()
-	m, err := core.NewMemory(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &shared{Memory: m, bound: map[string]core.Bound{}, asked: map[string]*atomic.Int64{}}
-}
-
-func (s *shared) Traits() core.Traits { return core.Traits{Exact: true, WhenGone: core.Closes} }
-
-func (s *shared) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b := s.bound[limiter]; b != nil {
-		return b, nil
-	}
-	b, err := s.Memory.Bind(limiter, rules)
-	if err != nil {
-		return nil, err
-	}
-	s.asked[limiter] = new(atomic.Int64)
-	s.bound[limiter] = sharedBound{b, s, s.asked[limiter]}
-	return s.bound[limiter], nil
-}
-
-type sharedBound struct {
-	core.Bound
-	s     *shared
-	asked *atomic.Int64
-}
-
-func (b sharedBound) Take(ctx context.Context, batch *core.Batch) error {
-	return b.ask(ctx, batch, b.Bound.Take)
-}
-
-func (b sharedBound) Refund(ctx context.Context, batch *core.Batch) error {
-	return b.ask(ctx, batch, b.Bound.Refund)
-}
-
-func (b sharedBound) Reset(ctx context.Context, batch *core.Batch) error {
-	return b.ask(ctx, batch, b.Bound.Reset)
-}
-
-func (b sharedBound) ask(ctx context.Context, batch *core.Batch, op func(context.Context, *core.Batch) error) error {
-	b.asked.Add(1)
-	if b.s.gone.Load() {
-		return errGone
-	}
-	return op(ctx, batch)
-}
 
 // cookieOf returns the Cookie header of a new device cookie.
 func (s *site) cookieOf(user string) string {
@@ -99,7 +33,7 @@ func TestTrustIsLookedUpOnlyIfThereIsAny(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
 	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}})
 	good, forged := s.cookieOf("alice"), s.cookieOf("bob")
-	memory := store.asked["login-memory"]
+	memory := func() int64 { return store.asked["login-memory"].Load() + store.asked["login-trust"].Load() }
 	for name, row := range map[string]struct {
 		r     *request
 		asked int64
@@ -108,11 +42,11 @@ func TestTrustIsLookedUpOnlyIfThereIsAny(t *testing.T) {
 		"a cookie of somebody else": {with(forged, "203.0.113.2", "alice"), 0},
 		"a cookie":                  {with(good, "203.0.113.3", "alice"), 1},
 	} {
-		before := memory.Load()
+		before := memory()
 		if got := s.serve(row.r, http.StatusUnauthorized); got != http.StatusUnauthorized {
 			t.Errorf("%s: status %d", name, got)
 		}
-		if n := memory.Load() - before; n != row.asked {
+		if n := memory() - before; n != row.asked {
 			t.Errorf("%s: the store was asked %d times more, want %d", name, n, row.asked)
 		}
 	}
