@@ -35,6 +35,14 @@ func (r *recorder) PushDiffs(ctx context.Context, b synced.Batch) ([]int64, erro
 	return r.shared.PushDiffs(ctx, b)
 }
 
+// seen waits until nothing runs and returns the batches.
+func (r *recorder) seen() []synced.Batch {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.batches)
+}
+
 // A batch that fails is pushed again as it is, before any other and under its
 // number; nothing else is pushed meanwhile, and no more often than every Interval.
 func TestABatchIsTriedAgainAsItIs(t *testing.T) {
@@ -49,31 +57,33 @@ func TestABatchIsTriedAgainAsItIs(t *testing.T) {
 			hits++
 			time.Sleep(200 * time.Millisecond)
 		}
-		first := r.batches[0]
-		if n := len(r.batches); n < 9 || n > 12 {
+		batches := r.seen()
+		first := batches[0]
+		if n := len(batches); n < 9 || n > 12 {
 			t.Errorf("%d tries in 10 s at an Interval of 1 s", n)
 		}
-		for i, b := range r.batches {
+		for i, b := range batches {
 			if b.Sequence != first.Sequence || !slices.Equal(b.Diffs, first.Diffs) || !b.At.Equal(first.At) {
 				t.Errorf("try %d is of another batch: %d, %d", i, b.Sequence, first.Sequence)
 			}
 		}
 		r.set(func(b *shared) { b.down = false })
 		time.Sleep(3 * time.Second)
+		batches = r.seen()
 		if got := r.total(); got != hits || r.overlap {
 			t.Errorf("the backend has %d hits, want %d; two pushes at once: %v", got, hits, r.overlap)
 		}
-		for i, b := range r.batches[1:] {
-			if len(b.Diffs) > 10 || b.Sequence < r.batches[i].Sequence {
-				t.Errorf("batch %d has %d differences and number %d after %d", i+1, len(b.Diffs), b.Sequence, r.batches[i].Sequence)
+		for i, b := range batches[1:] {
+			if len(b.Diffs) > 10 || b.Sequence < batches[i].Sequence {
+				t.Errorf("batch %d has %d differences and number %d after %d", i+1, len(b.Diffs), b.Sequence, batches[i].Sequence)
 			}
-			seen := map[synced.Diff]bool{}
+			counters := map[synced.Diff]bool{}
 			for _, d := range b.Diffs {
 				d.Diff = 0
-				if seen[d] {
+				if counters[d] {
 					t.Errorf("a batch has %v twice", d)
 				}
-				seen[d] = true
+				counters[d] = true
 			}
 		}
 		_ = s.Close(context.Background())
