@@ -47,6 +47,31 @@ func TestHeaderForms(t *testing.T) {
 	}
 }
 
+// CASES 206: q for each w is the rate that the limit sustains.
+func TestThePolicyOfATokenBucket(t *testing.T) {
+	for _, row := range []struct {
+		quota, burst int64
+		window       time.Duration
+		want         string
+	}{
+		{100, 0, time.Minute, "q=100;w=60"},
+		{1000, 50, time.Hour, "q=50;w=180"},
+		{1, 10, time.Second, "q=10;w=10"},
+		{60, 4, 1500 * time.Millisecond, "q=4"}, // 100 ms
+		{1000, 7, 24 * time.Hour, "q=7"},        // 604.8 s
+		{3, 7, time.Minute, "q=7;w=140"},
+		{7, 3, time.Minute, "q=3"},
+		{0, 5, time.Minute, "q=0;w=60"},
+		{1, core.MaxQuota, time.Second, "q=2147483647;w=2147483647"},
+		{core.MaxQuota, core.MaxQuota, core.MaxWindow, "q=2147483647;w=31622400"},
+	} {
+		l := newLimiter(t, oneRule(core.Limit{Name: "b", Quota: row.quota, Burst: row.burst, Window: row.window, Algorithm: core.TokenBucket}), newClock())
+		if got, want := headerText(l.Check(&request{})), "Ratelimit-Policy: \"b\";"+row.want+"\n"; !strings.HasPrefix(got, want) {
+			t.Errorf("%d of burst %d in %v:\n%swant\n%s", row.quota, row.burst, row.window, got, want)
+		}
+	}
+}
+
 // CASES 111, 112, 120: what a refused client reads is true.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, limit := range []core.Limit{

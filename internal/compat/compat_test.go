@@ -1,6 +1,8 @@
 package compat
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,6 +71,43 @@ func TestChisPattern(t *testing.T) {
 	r.With(l).Get("/a/{id}", hello)
 	r.With(l).Get("/b/{id}", hello)
 	want(t, statuses(r, "/a/1", "/b/1", "/a/2", "/a/3", "/b/2"), 200, 200, 200, 429, 200)
+}
+
+// A limiter that keys by route belongs on chi's routes: in Use no route has been
+// matched yet.
+func TestChisRoutes(t *testing.T) {
+	for name, row := range map[string]struct {
+		mount    func(r chi.Router, l func(http.Handler) http.Handler)
+		statuses []int
+		lines    int
+	}{
+		"With": {func(r chi.Router, l func(http.Handler) http.Handler) {
+			r.With(l).Get("/a/{id}", hello)
+			r.With(l).Get("/b/{id}", hello)
+		}, []int{200, 200, 429, 200}, 0},
+		"Use": {func(r chi.Router, l func(http.Handler) http.Handler) {
+			r.Use(l)
+			r.Get("/a/{id}", hello)
+			r.Get("/b/{id}", hello)
+		}, []int{200, 200, 429, 429}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			l, err := core.New(core.Config{
+				Log:   slog.New(slog.NewTextHandler(&log, nil)),
+				Rules: []core.Rule{{Name: "r", Key: keyfuncs.Route(), Limits: []core.Limit{core.PerHour(2)}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := chi.NewRouter()
+			row.mount(r, httplimit.Middleware(l))
+			want(t, statuses(r, "/a/1", "/a/2", "/a/3", "/b/1"), row.statuses...)
+			if strings.Count(log.String(), "level=ERROR") != row.lines {
+				t.Errorf("logged, want %d lines: %s", row.lines, &log)
+			}
+		})
+	}
 }
 
 // CASES 82: chi's recovery middleware before the limiter.

@@ -1,0 +1,112 @@
+package keyfuncs_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// looked is a request that counts how often a header is asked for.
+type looked struct {
+	request
+	asked *int
+}
+
+func (r *looked) HeaderValues(name string) []string {
+	*r.asked++
+	return r.header.Values(name)
+}
+
+// defaultLog returns what the default logger writes while the test runs.
+func defaultLog(t *testing.T, level slog.Level) *bytes.Buffer {
+	t.Helper()
+	log, before := &bytes.Buffer{}, slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return log
+}
+
+func TestAnUnlistedProxyIsFoundWheneverItBegins(t *testing.T) {
+	log := defaultLog(t, slog.LevelInfo)
+	f, asked := keyfuncs.ClientIP(), 0
+	r := &looked{request{remote: "10.0.0.1:1", header: headers()}, &asked}
+	const quiet = 10_000
+	for range quiet {
+		keyOf(t, f, r)
+	}
+	// All headers of the first 64 requests and of one in 64 after them, and
+	// room for chance.
+	if most := 11 * (64 + 3*quiet/64); asked == 0 || asked > most {
+		t.Errorf("%d headers of %d requests were looked at, want at most %d", asked, quiet, most)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log)
+	}
+	r.header.Set("X-Forwarded-For", "6.6.6.6")
+	for range quiet { // that none of them is looked at has the probability 10^-68
+		keyOf(t, f, r)
+	}
+	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "header=X-Forwarded-For") || strings.Contains(log.String(), "6.6.6.6") {
+		t.Errorf("logged: %s", log)
+	}
+	before := asked
+	for range quiet {
+		keyOf(t, f, r)
+	}
+	if asked != before {
+		t.Errorf("%d headers were looked at after all has been said", asked-before)
+	}
+}
+
+func TestWhatIsSaidOnceIsSaidOnceByMany(t *testing.T) {
+	log := defaultLog(t, slog.LevelInfo)
+	ip, route := keyfuncs.ClientIP(), keyfuncs.Route()
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			r := &request{remote: "10.0.0.1:1", header: headers("Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6")}
+			keyOf(t, ip, r)
+			keyOf(t, route, r)
+		})
+	}
+	all.Wait()
+	if lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n"); len(lines) != 2 {
+		t.Errorf("%d lines, want one of ClientIP and one of Route:\n%s", len(lines), log)
+	}
+	// Another key function says it again.
+	log.Reset()
+	keyOf(t, keyfuncs.Route(), &request{})
+	if !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("logged: %s", log)
+	}
+}
+
+func TestNothingIsLookedForThatIsNotLogged(t *testing.T) {
+	log := defaultLog(t, slog.LevelError)
+	f, asked := keyfuncs.ClientIP(), 0
+	r := &looked{request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", "6.6.6.6")}, &asked}
+	for range 100 {
+		keyOf(t, f, r)
+	}
+	if asked != 0 || log.Len() > 0 {
+		t.Errorf("%d headers were looked at, logged: %s", asked, log)
+	}
+}
+
+func TestRouteSaysNothingOfRoutes(t *testing.T) {
+	log := defaultLog(t, slog.LevelInfo)
+	f := keyfuncs.Route()
+	for range 10 {
+		keyOf(t, f, &request{route: "GET /items/{id}"})
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log)
+	}
+}
+
+var _ core.Request = (*looked)(nil)
