@@ -19,6 +19,7 @@
 //	store:                          # without this: every process counts for itself
 //	  redis: {address: redis:6379, password: {env: REDIS_PASSWORD}}
 //	  meanwhile: in-process         # how to decide while the store does not answer
+//	  remember-denials: true        # false: ask the store about each denied request too
 //	policies:
 //	  - name: by-method
 //	    match: {paths: [/api/**]}

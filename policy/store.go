@@ -25,6 +25,7 @@ type storeSpec struct {
 	interval  time.Duration // of synced
 	meanwhile resilient.Meanwhile
 	instances int
+	askAlways bool // about denied keys too
 }
 
 type redisSpec struct {
@@ -54,8 +55,8 @@ func (s *storeSpec) identity() string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("%q %q %q %q %q %d %t %t %q %d %d %d %d", s.kind, s.postgres.identity(), s.redis.addresses, s.redis.user.words(), s.redis.password.words(), s.redis.db,
-		s.redis.tls, s.redis.cluster, s.servers, s.timeout, s.interval, s.meanwhile, s.instances)
+	return fmt.Sprintf("%q %q %q %q %q %d %t %t %q %d %d %d %d %t", s.kind, s.postgres.identity(), s.redis.addresses, s.redis.user.words(), s.redis.password.words(), s.redis.db,
+		s.redis.tls, s.redis.cluster, s.servers, s.timeout, s.interval, s.meanwhile, s.instances, s.askAlways)
 }
 
 var meanwhiles = map[string]resilient.Meanwhile{"in-process": resilient.InProcess, "open": resilient.Open, "closed": resilient.Closed}
@@ -75,6 +76,7 @@ func (r *reader) store(v value) *storeSpec {
 			n, _ := r.integer(v, 1, resilient.MaxInstances)
 			s.instances = int(n)
 		}},
+		field{"remember-denials", func(v value) { s.askAlways = !r.boolean(v) }},
 	)
 	if given == nil {
 		return s // so that policies may be shared
@@ -94,7 +96,7 @@ func (r *reader) store(v value) *storeSpec {
 	case s.meanwhile != resilient.InProcess && has(given, "instances"):
 		r.bad(given["instances"], "only meanwhile: in-process divides the limits by it", "leave it out")
 	case s.kind == "synced":
-		for _, name := range []string{"meanwhile", "instances"} {
+		for _, name := range []string{"meanwhile", "instances", "remember-denials"} {
 			if has(given, name) {
 				r.bad(given[name], "a synced store counts in the process anyway", "leave it out")
 			}

@@ -31,7 +31,11 @@ const closeWithin = 5 * time.Second
 func (r *reader) openStore(s *storeSpec, log *slog.Logger) (o opened, ok bool) {
 	switch s.kind {
 	case "memcached":
-		m, err := memcachedstore.New(s.servers, memcachedstore.Timeout(s.timeout))
+		opts := []memcachedstore.Option{memcachedstore.Timeout(s.timeout)}
+		if s.askAlways {
+			opts = append(opts, memcachedstore.WithoutDenialCache())
+		}
+		m, err := memcachedstore.New(s.servers, opts...)
 		if err != nil {
 			r.bad(s.at, reason(err), "")
 			return opened{}, false
@@ -42,7 +46,11 @@ func (r *reader) openStore(s *storeSpec, log *slog.Logger) (o opened, ok bool) {
 		if !ok {
 			return opened{}, false
 		}
-		return r.resilient(s, redisstore.New(client, redisstore.Timeout(s.timeout)), client.Close, log)
+		opts := []redisstore.Option{redisstore.Timeout(s.timeout)}
+		if s.askAlways {
+			opts = append(opts, redisstore.WithoutDenialCache())
+		}
+		return r.resilient(s, redisstore.New(client, opts...), client.Close, log)
 	}
 	backend, closeBackend, ok := r.backend(s)
 	if !ok {
