@@ -17,7 +17,9 @@ const (
 	// BucketedWindow keeps one count for each Precision. No window ever holds
 	// more than Quota; Window/Precision + 1 numbers a key.
 	BucketedWindow
-	// SlidingLog keeps the time of every hit. Exact; Quota numbers a key.
+	// SlidingLog keeps the time of every hit. Exact; up to Quota numbers of 8
+	// bytes a key, all of them after one hit that costs the whole Quota. See
+	// MemoryConfig.MaxKeys for what that takes in this process.
 	SlidingLog
 	// TokenBucket lets hits through at an even rate, after a burst (GCRA). One
 	// number a key.

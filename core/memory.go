@@ -8,36 +8,66 @@ import (
 	"time"
 )
 
-// DefaultMaxKeys is the number of keys that a Memory holds where MemoryConfig
-// does not say.
+// DefaultMaxKeys is the number of keys that a Memory holds at most if
+// MemoryConfig.MaxKeys is 0.
 const DefaultMaxKeys = 1_000_000
 
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
 	// MaxKeys is the most keys that are held at a time, over all limiters and
-	// rules; from 1 to 2^31−1, 0 means DefaultMaxKeys. A key is one key of one
-	// rule, whatever the number of its limits. With the default algorithm it
-	// takes about 23 + 18 × limits bytes.
+	// rules: from 1 to 2^31-1, 0 means DefaultMaxKeys. A key is one key of one
+	// rule, whatever the number of its limits. It must be at least the number
+	// of keys of one request: keys of a request beyond it are not counted.
+	//
+	// It bounds memory. With the default algorithm a key takes about
+	// 23 + 18 × limits bytes. A key takes more for each of these limits: with
+	// SlidingLog 8 bytes for each hit that the log has held at a time and 8
+	// more, rounded up to a power of two, from 64 bytes to 128 KiB (at a Quota
+	// of MaxLogQuota), until the log has expired and an insertion examines it;
+	// with BucketedWindow 4 bytes for each bucket and 24 more, rounded up to a
+	// power of two, at most 32 KiB. One take may charge the whole Quota, so
+	// one request of a new key may take all of that.
 	MaxKeys int
-	// Clock tells the time. nil: the process's monotonic clock, which no
-	// change of the wall clock moves. It is called once for each operation,
-	// while a part of the store is locked: it must neither call the store nor
-	// panic.
+	// Clock returns the time. nil: the process's monotonic clock, which does
+	// not follow changes of the wall clock. It is called before anything is
+	// locked, and concurrently. If it panics, nothing has been charged.
 	Clock func() time.Time
 }
 
 // Memory is the store that counts in this process. Its methods, and those of
 // what Bind returns, may be called concurrently.
 //
-// It has no goroutine: what has expired is removed little by little as new
-// keys arrive. A key's text is not kept, but 128 bits of two hashes of it,
-// seeded at random for each Memory. When it holds MaxKeys keys, a new key
-// takes the place of an expired one, or of the one that has used least of its
-// limits, among some; a key that is being refused goes only where all others in
-// its part of the table are refused too, the one first that would be let in
-// first. So a flood of keys cannot grow the store, and does not release a key
-// that is refused while there are others; with a limit of one hit, after which
-// every key is refused, it can.
+// It has no goroutine. Each insertion of a key examines some slots of one shard
+// and removes the keys that have expired. The text of a key is not kept, but
+// 128 bits of two hashes of it, seeded at random for each Memory.
+//
+// # When it is full
+//
+// A Memory never holds more than MaxKeys keys. At MaxKeys, a new key evicts
+// another one of its shard, after the same bounded work whatever the states
+// are:
+//
+//   - A rule's share is MaxKeys divided by the number of rules that hold keys. A
+//     rule may hold more than its share while others need less. A new key of a
+//     rule that holds its share or more evicts a key of the same rule. Otherwise
+//     it evicts a key of the largest rule above its share. So a flood of keys on
+//     one rule evicts no key of a rule below its share. The exception: a shard,
+//     which holds 1,024 keys or more on average, has no key of the rule that
+//     should give one up. That is improbable with fewer than 50 rules.
+//   - Within the rule, up to eight keys are examined. An expired key is evicted
+//     first, then the key that has used the smallest share of its limits.
+//   - A denied key, one of whose limits has no hit left, is evicted only if all
+//     keys of its rule in the shard are denied: of those examined, the one that
+//     recovers soonest. A key counts as denied from the hit that uses its limit
+//     up. That it has recovered is noticed little by little, as insertions
+//     examine slots.
+//   - A take does not evict a key that it decides on.
+//
+// So a client cannot end the denial of its own key with made-up keys unless it
+// uses up the limits of about as many keys as the rule's share: with the
+// default MaxKeys, three rules and a quota of 5, more than 1.6 million hits
+// before the denial ends by itself. With a quota of 1, each made-up key takes
+// one hit. Keys with a smaller count never end it, however many they are.
 //
 // Counters are lost when the process ends.
 type Memory struct {
@@ -61,9 +91,9 @@ type Memory struct {
 
 type ruleName struct{ limiter, rule string }
 
-// memoryShard is a part of the keys, with a lock of its own. A store has so
-// many that moving one shard's table, the longest thing done under a lock,
-// takes microseconds.
+// memoryShard is a part of the keys, with a lock of its own. There are so many
+// that moving the table of a shard, the longest work under a lock, takes
+// microseconds.
 type memoryShard struct {
 	mu     sync.Mutex
 	tables []*memoryTable // by memoryRule.id
@@ -106,8 +136,8 @@ func microClock(clock func() time.Time) func() int64 {
 	return func() int64 { return epoch + int64(time.Since(start)/time.Microsecond) }
 }
 
-// Len returns how many keys are held now, those included that have expired and
-// are not yet removed.
+// Len returns how many keys are held now, including expired keys that have not
+// been removed yet.
 func (m *Memory) Len() int { return int(m.keys.Load()) }
 
 // MemoryStats are figures about a Memory since it was made.
@@ -117,14 +147,16 @@ type MemoryStats struct {
 	Evicted uint64 // keys that had not expired and made room for others
 }
 
-// Stats returns the store's figures. A growing Evicted says that MaxKeys is
-// too small for the keys in use, or that somebody makes them up.
+// Stats returns the store's figures. If Evicted grows, MaxKeys is too small for
+// the keys in use, or a client makes keys up.
 func (m *Memory) Stats() MemoryStats {
 	return MemoryStats{Keys: m.Len(), MaxKeys: int(m.maxKeys), Evicted: m.evicted.Load()}
 }
 
-// Close forgets all counters and frees their memory. Every later call gives an
-// error that wraps [ErrClosed]. Closing again does nothing. Close never fails.
+// Close forgets all counters and frees their memory. It may be called while the
+// store is in use: it waits for operations under way, and every operation after
+// it fails with an error that wraps [ErrClosed]. Closing again does nothing.
+// Close always returns nil.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	for i := range m.shards {

@@ -57,7 +57,7 @@ func (b slotBits) moveDown(i, end int) {
 func (b slotBits) replace(w int, moved uint64, first, last int) {
 	mask := ^uint64(0)
 	if from := first - w<<6; from > 0 {
-		mask = mask << from
+		mask <<= from
 	}
 	if to := last - w<<6; to < 63 {
 		mask &= 1<<(to+1) - 1

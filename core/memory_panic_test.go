@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -68,6 +69,27 @@ func TestAClockThatPanicsLeavesTheStoreUsable(t *testing.T) {
 	}
 	if m.Len() != 1 {
 		t.Errorf("%d keys are held, want 1", m.Len())
+	}
+}
+
+// The clock is called without a lock: it may use the store itself.
+func TestAClockMayUseTheStore(t *testing.T) {
+	c, nested := newClock(), false
+	var l *core.Limiter
+	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100, Clock: func() time.Time {
+		if nested {
+			nested = false
+			takeOf(t, l, "r", "k")
+		}
+		return c.Now()
+	}}))
+	l = newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}, nil)
+	for range 2 {
+		nested = true
+		takeOf(t, l, "r", "k")
+	}
+	if got := left(t, l, "r", "k"); got != 1 {
+		t.Errorf("%d hits are left of 5 after four", got)
 	}
 }
 
@@ -139,5 +161,26 @@ func TestCloseWhileTheStoreIsInUse(t *testing.T) {
 		if m.Len() != 0 {
 			t.Fatalf("%d keys are held after Close", m.Len())
 		}
+	}
+}
+
+type swapperMap map[string][]byte
+
+func (swapperMap) Load(context.Context, []string) ([]core.SwapValue, error) { return nil, nil }
+func (swapperMap) Swap(context.Context, string, core.SwapValue, []byte, time.Duration) (bool, error) {
+	return true, nil
+}
+func (swapperMap) Delete(context.Context, []string) error { return nil }
+
+// A Swapper that is nil inside its interface is an error, too.
+func TestANilSwapperIsAnError(t *testing.T) {
+	var pointer *swapperMap
+	for _, s := range []core.Swapper{nil, swapperMap(nil), pointer} {
+		if _, err := core.NewSwapStore(s, core.SwapConfig{}); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%T: error %v", s, err)
+		}
+	}
+	if _, err := core.NewSwapStore(swapperMap{}, core.SwapConfig{}); err != nil {
+		t.Error(err)
 	}
 }

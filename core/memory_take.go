@@ -8,16 +8,20 @@ import (
 )
 
 // Take implements [Bound]. It waits for nothing but other callers.
+//
+// It reads the clock before it locks anything, because the clock may be
+// somebody else's code. So a take may find a state that a later time has
+// charged; the meters then decide at that time.
 func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 	if len(batch.Items) == 1 {
 		return b.takeOne(batch)
 	}
+	now := b.m.now()
 	k, err := b.lock(batch.Items)
 	if err != nil {
 		return err
 	}
 	defer b.unlock(k)
-	now := b.m.now()
 	batch.Allowed = true
 	for i := range batch.Items {
 		p, item := &k.places[i], &batch.Items[i]
@@ -47,6 +51,7 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	item := &batch.Items[0]
 	p := b.place(item)
 	s := &b.m.shards[p.shard]
+	now := b.m.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b.m.closed.Load() {
@@ -54,7 +59,6 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	}
 	p.table = s.tableFor(p.layout)
 	p.find()
-	now := b.m.now()
 	item.At = now
 	batch.Allowed = p.judge(item, now)
 	if batch.Allowed && !batch.Peek && item.Cost > 0 {
@@ -169,12 +173,12 @@ func (b *memoryBound) Reset(_ context.Context, batch *Batch) error {
 }
 
 func (b *memoryBound) each(batch *Batch, f func(p *place, item *Item, now int64)) error {
+	now := b.m.now()
 	k, err := b.lock(batch.Items)
 	if err != nil {
 		return err
 	}
 	defer b.unlock(k)
-	now := b.m.now()
 	for i := range batch.Items {
 		k.places[i].find()
 		f(&k.places[i], &batch.Items[i], now)

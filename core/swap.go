@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -84,7 +85,10 @@ type SwapStore struct {
 // NewSwapStore returns a store that counts in s. The error wraps [ErrConfig].
 func NewSwapStore(s Swapper, c SwapConfig) (*SwapStore, error) {
 	if s == nil {
-		return nil, fmt.Errorf("%w: Swapper: nil", ErrConfig)
+		return nil, fmt.Errorf("%w: Swapper: nil: must be a Swapper", ErrConfig)
+	}
+	if isNil(reflect.ValueOf(s)) {
+		return nil, fmt.Errorf("%w: Swapper: %T: is nil: must be a Swapper", ErrConfig, s)
 	}
 	if c.Attempts < 0 {
 		return nil, fmt.Errorf("%w: Attempts: %d: must be 1 or more, or 0 for 32", ErrConfig, c.Attempts)

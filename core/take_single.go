@@ -44,6 +44,7 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	m := &layout.meters[0]
 	h := b.m.hash.sum(key)
 	s := &b.m.shards[h.b&b.m.mask]
+	now := b.m.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.table(layout.rule.id) // nil once the store is closed
@@ -55,7 +56,6 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 		return 0, false
 	}
 	w := t.slot(i)[layout.offset(0):]
-	now := b.m.now()
 	m.advance(w, now)
 	at = m.at(w, now)
 	allowed := m.admits(w, now, cost)
