@@ -16,6 +16,7 @@ type fileSpec struct {
 	store    *storeSpec // nil: none
 	maxKeys  int        // of local counters; 0: the default
 	policies []*policySpec
+	doubts   []*Error
 }
 
 // policySpec is what a file says of one policy.
@@ -79,6 +80,8 @@ func (r *reader) read(text []byte, o *options) *fileSpec {
 		seen[p.name] = v
 		f.policies = append(f.policies, p)
 	}
+	r.doubts = append(r.doubts, r.unbound(f)...)
+	f.doubts = r.doubts
 	return f
 }
 

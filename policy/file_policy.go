@@ -20,6 +20,7 @@ type ruleSpec struct {
 	limits   []core.Limit // without tiers
 	tier     *expression  // nil: policy.WithTier says it
 	tiers    []tierSpec
+	keyAt    value
 }
 
 // tierSpec are the limits of one tier.
@@ -129,6 +130,8 @@ func (r *reader) ruleFields(rule *ruleSpec, f *fileSpec) []field {
 
 // endRule checks what a rule's fields are together.
 func (r *reader) endRule(rule *ruleSpec, given map[string]value, o *options) {
+	rule.keyAt = given["key"]
+	r.doubtRule(rule, given)
 	if rule.name == denyRule {
 		r.bad(rule.at, "nothing can be called "+denyRule, "it is the name of what the list deny makes")
 	}

@@ -150,9 +150,13 @@ func (h *hooks) ShouldLimit(r core.Request) bool {
 // verdict says whether the policy is for a request.
 func (p *policySpec) verdict(r core.Request, s *sources) verdict {
 	v := p.match.of(r)
-	if v == matches && len(p.allow) > 0 {
-		if yes, _ := listed(s.addressOf(r), p.allow, p.deny); yes {
+	if (v == matches || v == preflight) && len(p.allow)+len(p.deny) > 0 {
+		yes, no := listed(s.addressOf(r), p.allow, p.deny)
+		switch {
+		case yes && v == matches:
 			return allowed
+		case no:
+			return matches // a preflight is not limited, but refused it is
 		}
 	}
 	return v

@@ -76,9 +76,6 @@ func (m *match) of(r core.Request) verdict {
 	if len(m.methods) > 0 && !slices.Contains(m.methods, method) && (method != "HEAD" || !slices.Contains(m.methods, "GET")) {
 		return otherMethod
 	}
-	if len(m.methods) == 0 && !(core.DefaultHooks{}).ShouldLimit(r) {
-		return preflight
-	}
 	if len(m.paths) > 0 && !m.hasPath(r) {
 		return otherPath
 	}
@@ -86,6 +83,9 @@ func (m *match) of(r core.Request) verdict {
 		if holds, err := m.when.holds(r); err == nil && !holds {
 			return notWhen
 		}
+	}
+	if len(m.methods) == 0 && !(core.DefaultHooks{}).ShouldLimit(r) {
+		return preflight
 	}
 	return matches
 }

@@ -19,6 +19,7 @@ type value struct {
 type reader struct {
 	file    string
 	errs    []*Error
+	doubts  []*Error // what is legal and probably a mistake
 	anchors map[string]ast.Node
 	nodes   int
 }
@@ -26,6 +27,13 @@ type reader struct {
 // bad notes that something is wrong with a value.
 func (r *reader) bad(v value, problem, hint string) {
 	r.badAt(v, 0, 0, problem, hint)
+}
+
+// doubt notes that a value is legal and probably a mistake.
+func (r *reader) doubt(v value, problem, hint string) {
+	errs := r.errs
+	r.bad(v, problem, hint)
+	r.doubts, r.errs = append(r.doubts, r.errs[len(r.errs)-1]), errs
 }
 
 // badAt notes it for a place so many lines and columns behind the value's

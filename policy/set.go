@@ -32,6 +32,7 @@ type Set struct {
 	local    *core.Memory
 	limiters map[place]*core.Limiter // every one that has been bound, as it was last
 	wanted   map[string]bool         // names that Only was asked for
+	warned   map[string]bool         // warnings that have been logged
 	closed   bool
 	watcher  *watcher // nil: none
 }
@@ -65,7 +66,7 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 }
 
 func load(file, path string, text []byte, opts []Option) (*Set, error) {
-	s := &Set{file: file, path: path, options: newOptions(opts), limiters: map[place]*core.Limiter{}, wanted: map[string]bool{}}
+	s := &Set{file: file, path: path, options: newOptions(opts), limiters: map[place]*core.Limiter{}, wanted: map[string]bool{}, warned: map[string]bool{}}
 	if err := s.replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -146,6 +147,7 @@ func (s *Set) replace(text []byte) error {
 	if spec != nil && len(r.errs) == 0 {
 		if v := s.build(r, spec); len(r.errs) == 0 {
 			s.current.Store(v)
+			s.warn(spec.doubts)
 			return nil
 		}
 	}
