@@ -21,6 +21,9 @@ func (s *Set) warn(doubts []*Error) {
 	}
 }
 
+// words name what an expression reads.
+var words = map[string]string{"header": "header", "query": "query parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
+
 // written returns which values an expression reads that a client writes as it
 // likes, such as header; "" if none.
 func (e *expression) written() string {
@@ -29,7 +32,7 @@ func (e *expression) written() string {
 	}
 	for _, name := range e.values {
 		if slices.Contains(namedNames, name) {
-			return name
+			return words[name]
 		}
 	}
 	return ""
@@ -70,7 +73,7 @@ func (r *reader) unbound(f *fileSpec) []*Error {
 				continue
 			}
 			before := len(r.doubts)
-			r.doubt(rule.keyAt, fmt.Sprintf("%q: a client that writes another %s gets another counter each time, and no other rule limits it", shorten(rule.key.text), rule.key.written()),
+			r.doubt(rule.keyAt, fmt.Sprintf("%q: a client that changes the %s gets another counter each time, and no other rule limits it", shorten(rule.key.text), rule.key.written()),
 				"add a policy with key: ip for the same requests")
 			all = append(all, r.doubts[before:]...)
 			r.doubts = r.doubts[:before]

@@ -14,7 +14,7 @@ func TestWarnings(t *testing.T) {
 	for text, want := range map[string][]string{
 		`policies: [{name: a, key: ip, limits: 1/h}]`:                                                                                      nil,
 		`policies: [{name: a, limits: 1/h}, {name: b, key: 'header["x"]', limits: 1/h}]`:                                                   nil,
-		`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/h}]`:                                                             {"policies[0].key: \"header[\\\"x\\\"]\": a client that writes another header"},
+		`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/h}]`:                                                             {"policies[0].key: \"header[\\\"x\\\"]\": a client that changes the header"},
 		`policies: [{name: a, key: 'cookie["x"] + ip', limits: 1/h}, {name: b, key: ip, limits: 1/h, shadow: true}]`:                       {"policies[0].key: "},
 		`policies: [{name: a, key: 'query["x"]', limits: 1/h, match: {paths: [/x]}}, {name: b, limits: 1/h, match: {paths: [/y]}}]`:        {"policies[0].key: "},
 		`policies: [{name: a, match: {paths: [/x]}, rules: [{name: r, key: 'query["x"]', limits: 1/h}, {name: s, key: ip, limits: 9/h}]}]`: nil,

@@ -22,6 +22,7 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	}
 	return policy.Parse(path, text, append([]policy.Option{
 		policy.WithStore(store),
+		policy.Log(slog.New(slog.DiscardHandler)), // check prints the warnings
 		policy.Log(slog.New(slog.DiscardHandler)), // what is to be said, the command says
 		policy.WithUser(func(core.Request) string { return "" }),
 		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
@@ -42,17 +43,33 @@ func withMemory(path string, use func(*policy.Set) error, opts ...policy.Option)
 }
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	strict := false
+	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Tell all that is wrong with policy files",
 		Long: "check reads policy files and tells all that is wrong with them, a line each: file:line:column: field: problem (what would be right).\n" +
-			"It opens no store, and needs no password. The exit code is 1 where a file has something wrong with it.",
+			"It opens no store, and needs no password. Warnings are of what is legal and probably a mistake. The exit status is 1 if a file has\n" +
+			"something wrong with it; warnings alone leave it 0, unless --strict is given.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			var errs []error
 			for _, file := range files {
 				err := withMemory(file, func(set *policy.Set) error {
-					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %d policies, nothing wrong\n", report.Plain(file), len(set.Limiters()))
+					warnings := set.Warnings()
+					for _, w := range warnings {
+						w.Problem = "warning: " + w.Problem
+						if _, err := fmt.Fprintln(c.OutOrStdout(), report.Lines(w.Error())); err != nil {
+							return err
+						}
+					}
+					found := "nothing wrong"
+					if len(warnings) > 0 {
+						found = fmt.Sprintf("no errors, %d warnings", len(warnings))
+					}
+					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %d policies, %s\n", report.Plain(file), len(set.Limiters()), found)
+					if strict && len(warnings) > 0 {
+						err = errors.Join(err, fmt.Errorf("%s: has warnings", file))
+					}
 					return err
 				})
 				errs = append(errs, err)
@@ -60,6 +77,8 @@ func checkCommand() *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
+	c.Flags().BoolVar(&strict, "strict", false, "take warnings for errors")
+	return c
 }
 
 func schemaCommand() *cobra.Command {

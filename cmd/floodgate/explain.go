@@ -1,11 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -52,10 +53,6 @@ func explainCommand() *cobra.Command {
 }
 
 func (q *asked) request() (*http.Request, error) {
-	u, err := url.ParseRequestURI(q.target)
-	if err != nil {
-		return nil, fmt.Errorf("--path: %q: want a path such as /users/5?a=b", q.target)
-	}
 	if path, isFile := strings.CutPrefix(q.data, "@"); isFile {
 		text, err := os.ReadFile(path) //nolint:gosec // the user has named it
 		if err != nil {
@@ -63,10 +60,18 @@ func (q *asked) request() (*http.Request, error) {
 		}
 		q.data = string(text)
 	}
-	r, err := http.NewRequest(q.method, u.String(), strings.NewReader(q.data)) //nolint:noctx // it goes nowhere
-	if err != nil {
-		return nil, fmt.Errorf("--method: %q: is no method", q.method)
+	// Read as a server reads it: //login is a path, and dots and escapes stay.
+	if q.target == "" || q.target[0] != '/' && q.target != "*" || strings.ContainsAny(q.target, " \t\r\n") {
+		return nil, fmt.Errorf("--path: %q: want a path such as /users/5?a=b", q.target)
 	}
+	if q.method == "" || strings.ContainsAny(q.method, " \t\r\n") {
+		return nil, fmt.Errorf("--method: %q: want a method such as GET", q.method)
+	}
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(q.method + " " + q.target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")))
+	if err != nil {
+		return nil, fmt.Errorf("--method and --path: a server would not read %q: %w", q.method+" "+q.target, err)
+	}
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(q.data)), int64(len(q.data))
 	for _, h := range q.headers {
 		name, value, found := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !found || name == "" || strings.ContainsAny(name, " \t\r\n") {
@@ -77,14 +82,22 @@ func (q *asked) request() (*http.Request, error) {
 	if q.data != "" && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	r.RemoteAddr = q.from
-	if !strings.Contains(q.from, "]:") && strings.Count(q.from, ":") != 1 {
-		r.RemoteAddr = "[" + strings.Trim(q.from, "[]") + "]:0"
-		if !strings.Contains(q.from, ":") {
-			r.RemoteAddr = q.from + ":0"
-		}
+	if r.RemoteAddr, err = peer(q.from); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+// peer reads an address, with a port or without.
+func peer(text string) (string, error) {
+	if a, err := netip.ParseAddrPort(text); err == nil {
+		return a.String(), nil
+	}
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		return "", fmt.Errorf("--from: %q: want an address such as 192.0.2.1, 192.0.2.1:1234 or [2001:db8::1]:1234", text)
+	}
+	return netip.AddrPortFrom(a, 0).String(), nil
 }
 
 // ask shows a request as the adapter for net/http does.
@@ -132,7 +145,7 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 				fmt.Fprintf(&b, ": does not apply: %s\n", report.Plain(rule.Why))
 				continue
 			}
-			key := "the key " + report.Plain(rule.Key)
+			key := "the key " + report.Key(rule.Key)
 			if rule.Key == "" {
 				key = "one counter for all requests without a key"
 			}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,26 +26,54 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(interruptible(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// The exit codes.
+// The exit statuses.
 const (
-	exitFine   = 0
-	exitFailed = 1 // what was asked for did not work, or a file has something wrong with it
-	exitUsage  = 2
+	exitFine        = 0
+	exitFailed      = 1 // what was asked for did not work, or a file has something wrong with it
+	exitUsage       = 2
+	exitInterrupted = 130
 )
+
+const exitStatuses = `
+
+Exit status: 0 if everything is fine; 1 if a file has something wrong with it, or what was asked for did not work; 2 if the command line is wrong;
+130 if the command was interrupted.`
+
+// grace is how long a command that is interrupted may take to remove what it has
+// begun to write.
+const grace = 300 * time.Millisecond
+
+// interruptible runs the program until it ends or is interrupted. What does not
+// look at its context, such as a pipe that nobody writes to, ends with the
+// process.
+func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, args, in, out, errs) }()
+	select {
+	case code := <-ended:
+		return code
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(grace):
+	}
+	return exitInterrupted
+}
 
 // errUsage is for wrapping what is wrong with the command line.
 var errUsage = errors.New("usage")
 
 // run is the program.
-func run(args []string, in io.Reader, out, errs io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:           "floodgate",
 		Short:         "Work with rate limit policies",
-		Long:          "floodgate checks and explains policy files, replays access logs through them, and looks into the counters of a running service.",
+		Long:          "floodgate checks and explains policy files, replays access logs through them, and looks into the counters of a running service." + exitStatuses,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,13 +22,21 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram in the environment makes the test's binary the program itself.
+const asProgram = "FLOODGATE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(interruptible(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // command runs the program.
 func command(t *testing.T, in string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(args, strings.NewReader(in), &o, &e)
+	code = run(t.Context(), args, strings.NewReader(in), &o, &e)
 	return code, o.String(), e.String()
 }
 
@@ -72,14 +81,21 @@ policies:
 func TestCheck(t *testing.T) {
 	good, bad, worse := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/x\n"), file(t, "worse.yaml", "\x1b")
 	out, _ := expect(t, 0, "", "check", good)
-	if out != good+": 3 policies, nothing wrong\n" {
+	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], good+":6:10: policies[0].key: warning: ") || !strings.HasPrefix(lines[1], good+":9:10: policies[1].key: warning: ") || lines[2] != good+": 3 policies, no errors, 2 warnings" {
+		t.Errorf("says %q", out)
+	}
+	if _, errs := expect(t, 1, "", "check", "--strict", good); !strings.Contains(errs, "has warnings") {
+		t.Errorf("strictly: %q", errs)
+	}
+	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
+	if out, _ := expect(t, 0, "", "check", "--strict", fine); out != fine+": 1 policies, nothing wrong\n" {
 		t.Errorf("says %q", out)
 	}
 	out, errs := expect(t, 1, "", "check", good, bad, worse)
 	if lines := strings.Split(errs, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], bad+":2:11: policies[0].name: ") || !strings.HasPrefix(lines[1], bad+":3:13: ") || !strings.HasPrefix(lines[2], worse+":1:1: ") || strings.Contains(errs, "\x1b") {
 		t.Errorf("says:\n%s", errs)
 	}
-	if !strings.Contains(out, "nothing wrong") {
+	if !strings.Contains(out, "no errors") {
 		t.Errorf("of the good one it says %q", out)
 	}
 	expect(t, 1, "", "check", filepath.Join(t.TempDir(), "none.yaml"))
@@ -92,6 +108,7 @@ func TestUsage(t *testing.T) {
 	good := file(t, "good.yaml", limits)
 	for _, args := range [][]string{
 		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"}, {"explain", good, good}, {"explain", good, "--path", "x y"}, {"explain", good, "--header", "x"}, {"explain", good, "--method", "G T"},
+		{"explain", good, "--from", "nonsense"}, {"explain", good, "--from", "192.0.2.1:x"}, {"explain", good, "--path", "login"}, {"inspect", good, "--store", "redis://127.0.0.1:1", "--policy", "api", "--key", `"a`},
 		{"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--top", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"},
 		{"inspect", good}, {"inspect", good, "--store", "redis://127.0.0.1:1"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
 	} {
@@ -121,7 +138,7 @@ func TestExplain(t *testing.T) {
     2 at once, and one more every 3m
 api: is for this request: it is for all requests
   costs 1, counted in the store, for all processes together
-  rule api, tier default: the key k\x1b
+  rule api, tier default: the key "k\x1b"
     at most 100 in 1m, from the first request of a key on
 users (shadow: refuses nothing): is for this request: it is for all requests
   refused with 403: the address is in the list deny
@@ -137,6 +154,11 @@ users (shadow: refuses nothing): is for this request: it is for all requests
 	for _, want := range []string{"rule login: one counter for all requests without a key", "rule api, tier staff: does not apply: the tier is unlimited", "rule users: does not apply: the request has no user"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	for path, applies := range map[string]bool{"//login": true, "/login": true, "/%6cogin/": true, "/a/%2e%2e/login": true, "/loginx": false, "//loginx": false} {
+		if out, _ := expect(t, 0, "", "explain", good, "--method", "POST", "--path", path); strings.Contains(out, "login: is for this request") != applies {
+			t.Errorf("%s:\n%s", path, out)
 		}
 	}
 	for from, key := range map[string]string{"2001:db8::1": "?:2001:db8::/64", "10.0.0.1:99": "?:10.0.0.1", "[2001:db8::1]:99": "?:2001:db8::/64"} {
@@ -269,13 +291,38 @@ policies:
 
 	out, _ := expect(t, 0, "", "top", path, "--store", url, "--top", "3", "--key", "ann", "--key", "x\x1b")
 	lines = strings.Split(strings.TrimSpace(out), "\n")
-	if lines[0] != "4 counters" || len(lines) != 5 || !strings.Contains(lines[2], `x\x1b`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:api:api:") {
+	if lines[0] != "4 counters" || len(lines) != 5 || !strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:api:api:") {
 		t.Errorf("the nearest:\n%s", out)
 	}
 
 	out, _ = expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", "ann")
-	if out != "forgotten: api ann, 1 rules\n" {
+	if out != "forgotten: what the key ann of policy api has used in rule api\n" {
 		t.Errorf("reset says %q", out)
+	}
+	out, _ = expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", "ann")
+	if out != "nothing to forget: the key ann of policy api has used nothing\n" {
+		t.Errorf("another reset says %q", out)
+	}
+	// What explain prints of a key is what inspect, reset and top take.
+	for _, key := range []string{"a\nb", `a\b`, `"quoted"`, " ", "\xff", "ü", strings.Repeat("long", 200)} {
+		if _, err := api.Take(t.Context(), 1, core.Hit{Rule: "api", Key: key}); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := expect(t, 0, "", "explain", path, "--path", "/?"+neturl.Values{"k": {key}}.Encode())
+		_, printed, _ := strings.Cut(out, "the key ")
+		printed, _, _ = strings.Cut(printed, "\n")
+		if lines := inspect("--policy", "api", "--key", printed); !strings.Contains(column(lines[0]), " 1 9 ") {
+			t.Errorf("inspect of %s: %q", printed, lines)
+		}
+		if out, _ := expect(t, 0, "", "top", path, "--store", url, "--key", printed); !strings.Contains(out, " "+printed+"\n") {
+			t.Errorf("top of %s:\n%s", printed, out)
+		}
+		if out, _ := expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", printed); out != "forgotten: what the key "+printed+" of policy api has used in rule api\n" {
+			t.Errorf("reset of %s says %q", printed, out)
+		}
+		if lines := inspect("--policy", "api", "--key", printed); !strings.Contains(column(lines[0]), " 0 10 ") {
+			t.Errorf("inspect of %s after the reset: %q", printed, lines)
+		}
 	}
 	if lines := inspect("--policy", "api", "--key", "ann"); !strings.Contains(column(lines[0]), " 0 10 ") {
 		t.Errorf("of ann after the reset: %q", lines)

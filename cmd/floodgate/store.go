@@ -44,7 +44,7 @@ func (s *stored) flags(c *cobra.Command) *cobra.Command {
 func (s *stored) keyFlags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&s.policy, "policy", "", "the policy")
 	c.Flags().StringVar(&s.rule, "rule", "", "the rule, with its tier behind a dash where it has tiers (default: all)")
-	c.Flags().StringVar(&s.key, "key", "", "the key, as explain tells it (default: the one of requests without a key)")
+	c.Flags().StringVar(&s.key, "key", "", "the key, as explain prints it, quoted or not (default: the one of requests without a key)")
 	return s.flags(c)
 }
 
@@ -68,6 +68,10 @@ func (s *stored) open(path string, use func(*policy.Set) error) (err error) {
 
 // hits returns the counters that the flags name.
 func (s *stored) hits(set *policy.Set) (l *core.Limiter, hits []core.Hit, err error) {
+	key, err := report.ParseKey(s.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: --key: %w", errUsage, err)
+	}
 	l, found := set.Limiter(s.policy)
 	if !found {
 		var names []string
@@ -80,7 +84,7 @@ func (s *stored) hits(set *policy.Set) (l *core.Limiter, hits []core.Hit, err er
 	for _, r := range s.rules[s.policy] {
 		names = append(names, r.Name)
 		if s.rule == "" || s.rule == r.Name {
-			hits = append(hits, core.Hit{Rule: r.Name, Key: s.key})
+			hits = append(hits, core.Hit{Rule: r.Name, Key: key})
 		}
 	}
 	if len(hits) == 0 {
@@ -149,14 +153,41 @@ func resetCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				used, err := used(c.Context(), l, hits)
+				if err != nil {
+					return err
+				}
+				// Also if nothing was there: a request may come in between.
 				if err := l.Reset(c.Context(), hits...); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "forgotten: %s, %d rules\n", report.Plain(s.policy+" "+s.key), len(hits))
+				what := fmt.Sprintf("the key %s of policy %s", report.Key(hits[0].Key), s.policy)
+				if len(used) == 0 {
+					_, err = fmt.Fprintf(c.OutOrStdout(), "nothing to forget: %s has used nothing\n", what)
+				} else {
+					_, err = fmt.Fprintf(c.OutOrStdout(), "forgotten: what %s has used in %s\n", what, strings.Join(used, ", "))
+				}
 				return err
 			})
 		},
 	})
+}
+
+// used returns the rules of which the key has used something.
+func used(ctx context.Context, l *core.Limiter, hits []core.Hit) (rules []string, err error) {
+	for _, hit := range hits {
+		d, err := l.Peek(ctx, 1, hit)
+		if err != nil {
+			return nil, err
+		}
+		for status := range d.Limits() {
+			if status.Remaining < capacity(status.Limit) {
+				rules = append(rules, "rule "+hit.Rule)
+				break
+			}
+		}
+	}
+	return rules, nil
 }
 
 func topCommand() *cobra.Command {
@@ -215,7 +246,11 @@ func (s *stored) nearest(ctx context.Context, known []string, out io.Writer) err
 	names := map[string]string{}
 	for policyName, rules := range s.rules {
 		for _, r := range rules {
-			for _, key := range known {
+			for _, text := range known {
+				key, err := report.ParseKey(text)
+				if err != nil {
+					return fmt.Errorf("%w: --key: %w", errUsage, err)
+				}
 				names[core.StoredKey(policyName, r.Name, []byte(key+"\x00"))] = key
 			}
 		}
@@ -226,7 +261,7 @@ func (s *stored) nearest(ctx context.Context, known []string, out io.Writer) err
 	for _, n := range keepNearest(all, s.top) {
 		key := n.name
 		if text, found := names[n.name]; found {
-			key = report.Plain(text)
+			key = report.Key(text)
 		}
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, capacity(n.limit)-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
 	}

@@ -23,6 +23,29 @@ func Plain(s string) string {
 	return s
 }
 
+// Key writes a key so that [ParseKey] reads it again: as it is, or, if a terminal
+// or a shell would not leave it as it is, quoted as a Go string is. It is never
+// cut.
+func Key(s string) string {
+	plain := s != "" && s[0] != '"' && strings.IndexFunc(s, func(c rune) bool { return c <= ' ' || c == '\\' || c >= 0x7f }) < 0
+	if plain {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// ParseKey reads a key as [Key] writes it: in double quotes, or as it is.
+func ParseKey(s string) (string, error) {
+	if !strings.HasPrefix(s, `"`) {
+		return s, nil
+	}
+	key, err := strconv.Unquote(s)
+	if err != nil {
+		return "", fmt.Errorf("%s: want a key, or one in double quotes with escapes such as \\n, \\\\ and \\xff", Plain(s))
+	}
+	return key, nil
+}
+
 // Share is n of all in per cent.
 func Share(n, all int64) string {
 	if all == 0 {
@@ -105,7 +128,7 @@ func name(key string) string {
 	if key == "" {
 		return "(none)"
 	}
-	return Plain(key)
+	return Key(key)
 }
 
 func numbers(all []int64) string {

@@ -1,0 +1,51 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Every command that is waiting ends when it is interrupted.
+func TestAnInterruptEndsEveryCommand(t *testing.T) {
+	good := file(t, "good.yaml", limits)
+	for _, args := range [][]string{
+		{"check", "PIPE"}, {"explain", "PIPE"}, {"replay", "PIPE", good}, {"replay", good, "PIPE"}, {"explain", good, "--data", "@PIPE"},
+		{"inspect", "PIPE", "--store", "redis://127.0.0.1:1", "--policy", "api"}, {"top", "PIPE", "--store", "redis://127.0.0.1:1"},
+	} {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range args {
+			args[i] = map[string]string{"PIPE": pipe, "@PIPE": "@" + pipe}[a]
+			if args[i] == "" {
+				args[i] = a
+			}
+		}
+		c := exec.CommandContext(t.Context(), os.Args[0], args...)
+		c.Env = append(os.Environ(), asProgram+"=1")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns once the command has opened it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := c.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+			t.Errorf("%q: %v, want exit status %d", args, err, exitInterrupted)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
