@@ -1,7 +1,7 @@
 // Package policy applies limits that stand in a file, so that who runs a
 // service changes them without a build.
 //
-//	set, err := policy.Watch(ctx, "limits.yaml")
+//	set, err := policy.Watch(ctx, "limits.yaml", policy.WithTier(planOfUser))
 //	http.ListenAndServe(addr, httplimit.Middleware(set)(app))
 //
 // A [Set] is a core.Checker: the Middleware of every adapter takes it, and one
@@ -29,8 +29,7 @@
 //	  - name: by-client
 //	    key: header["x-api-key"]
 //	    fallback: ip                # where there is no such header
-//	    tier: header["x-plan"]
-//	    tiers: {default: 100/m, paid: [1000/m, 20000/d], staff: unlimited}
+//	    tiers: {default: 100/m, paid: [1000/m, 20000/d]} # by WithTier
 //	    deny: [203.0.113.0/24]
 //	  - name: planned
 //	    key: ip
@@ -70,6 +69,10 @@
 //     are compared with the path that reaches the policies.
 //
 // # Expressions
+//
+// A tier is what authentication has found out about the client: the program says
+// it with [WithTier]. A tier read from a header is the client's own choice, unless
+// a proxy sets that header for every request. [Set.Warnings] has such mistakes.
 //
 // Keys, fallbacks, tiers, costs and match.when are expressions in the language
 // of github.com/expr-lang/expr. They see method, path, route, ip, user,

@@ -123,7 +123,7 @@ func (r *reader) ruleFields(rule *ruleSpec, f *fileSpec) []field {
 			rule.missing = missing(max(0, slices.Index(missings, word)))
 		}},
 		{"limits", func(v value) { rule.limits = r.limits(v) }},
-		{"tier", func(v value) { rule.tier = r.expression(v, f, "an expression such as header[\"x-plan\"]", any) }},
+		{"tier", func(v value) { rule.tier = r.expression(v, f, "an expression such as user", any) }},
 		{"tiers", func(v value) { rule.tiers = r.tiers(v) }},
 	}
 }
