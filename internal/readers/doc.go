@@ -20,6 +20,18 @@ type Credentials struct {
 	Remember bool `form:"remember" json:"remember" query:"remember"`
 }
 
+// Nested is a form whose username is a field of another object.
+type Nested struct {
+	User struct {
+		Name string `form:"name" query:"name"`
+	} `form:"user" query:"user"`
+}
+
+// Cookies is what cookies are bound to.
+type Cookies struct {
+	Session string `cookie:"sid"`
+}
+
 // First returns the first text that is not empty.
 func First(texts ...string) string {
 	for _, s := range texts {

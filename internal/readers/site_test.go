@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -28,51 +29,30 @@ import (
 	fiberreaders "github.com/floodgate-go/floodgate/internal/readers/fiber"
 	ginreaders "github.com/floodgate-go/floodgate/internal/readers/gin"
 	nethttpreaders "github.com/floodgate-go/floodgate/internal/readers/nethttp"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 )
 
-var serve = map[string]func(*site) func(raw []byte){"nethttp": netHTTP, "gin": ginSite, "echo": echoSite, "fiber": fiberSite}
-
 func init() { gin.SetMode(gin.ReleaseMode) }
 
-// site is a guarded login form in one framework. Its handlers read the
-// username in one way, and find every password wrong.
+// site is an application in one framework. Its handlers read a value in one
+// way, and answer with 401.
 type site struct {
-	framework, reader string
-	serve             func(raw []byte) // the request as it came from the wire
-	guard             *login.Guard
+	name      string // of the framework and of the reader
+	serve     func(raw []byte)
+	canonical func(read string) string // what must have been counted
 
 	reached      bool   // the last request reached the handler
-	read         string // the username that the handler read
-	counted      string // the account that the guard charged
+	read         string // what the handler read
+	counted      string
 	countedFound bool
 }
 
-func newSite(t testing.TB, framework, reader string) *site {
-	t.Helper()
-	s := &site{framework: framework, reader: reader}
-	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return time.Unix(1_764_000_000, 0) }, MaxKeys: 1000}))
-	guard, err := login.NewGuard(login.Config{
-		Field: "username", Identify: true, ForgetAddresses: true, Store: store, Log: slog.New(slog.DiscardHandler),
-		Attempts: core.PerMinute(core.MaxQuota), Failures: core.PerMinute(core.MaxQuota), AccountFailures: core.PerMinute(core.MaxQuota),
-		SuspiciousAfter: core.MaxQuota - 1,
-		OnEvent: func(e login.Event) {
-			if e.Kind == login.Failed {
-				s.counted, s.countedFound = e.Username, true
-			}
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = guard.Close() })
-	s.guard = guard
-	s.serve = serve[framework](s)
-	return s
-}
-
 // saw notes what the handler has read.
-func (s *site) saw(name string) { s.reached, s.read = true, name }
+func (s *site) saw(value string) { s.reached, s.read = true, value }
+
+// count notes what was counted.
+func (s *site) count(value string) { s.counted, s.countedFound = value, true }
 
 // try sends a request and reports what is wrong with what was counted.
 func (s *site) try(raw []byte) error {
@@ -82,24 +62,100 @@ func (s *site) try(raw []byte) error {
 	case !s.reached || s.read == "":
 		return nil
 	case !s.countedFound:
-		return fmt.Errorf("%s, %s: the handler read %q, and nothing was counted", s.framework, s.reader, s.read)
-	case s.counted != login.Normalize(s.read):
-		return fmt.Errorf("%s, %s: the handler read %q, and %q was counted", s.framework, s.reader, s.read, s.counted)
+		return fmt.Errorf("%s: the handler read %q, and nothing was counted", s.name, s.read)
+	case s.counted != s.canonical(s.read):
+		return fmt.Errorf("%s: the handler read %q, and %q was counted", s.name, s.read, s.counted)
 	}
 	return nil
 }
 
-// sites are all ways of reading in all frameworks.
-func sites(t testing.TB) (all []*site) {
-	for framework, names := range map[string][]string{
-		"nethttp": slices.Sorted(maps.Keys(nethttpreaders.All)), "gin": slices.Sorted(maps.Keys(ginreaders.All)),
-		"echo": slices.Sorted(maps.Keys(echoreaders.All)), "fiber": slices.Sorted(maps.Keys(fiberreaders.All)),
-	} {
-		for _, reader := range names {
-			all = append(all, newSite(t, framework, reader))
+// guarded makes the checker of a site: a login guard that counts a field.
+func guarded(t testing.TB, change func(*login.Config)) func(*site) core.Checker {
+	return func(s *site) core.Checker {
+		s.canonical = login.Normalize
+		c := login.Config{
+			Identify: true, ForgetAddresses: true, Log: slog.New(slog.DiscardHandler),
+			Store:    core.Must(core.NewMemory(core.MemoryConfig{Clock: frozen, MaxKeys: 1000})),
+			Attempts: core.PerMinute(core.MaxQuota), Failures: core.PerMinute(core.MaxQuota), AccountFailures: core.PerMinute(core.MaxQuota),
+			SuspiciousAfter: core.MaxQuota - 1,
+			OnEvent: func(e login.Event) {
+				if e.Kind == login.Failed {
+					s.count(e.Username)
+				}
+			},
 		}
+		change(&c)
+		guard := core.Must(login.NewGuard(c))
+		t.Cleanup(func() { _ = guard.Close() })
+		return guard
+	}
+}
+
+func byField(field string) func(*login.Config) {
+	return func(c *login.Config) { c.Field = field }
+}
+
+// keyed makes the checker of a site: a limiter with a key.
+func keyed(key core.KeyFunc, canonical func(string) string) func(*site) core.Checker {
+	return func(s *site) core.Checker {
+		s.canonical = canonical
+		store := core.Must(core.NewMemory(core.MemoryConfig{Clock: frozen, MaxKeys: 1000}))
+		return core.Must(core.New(core.Config{Name: "keyed", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(core.MaxQuota)}, Key: func(dst []byte, r core.Request) ([]byte, error) {
+			k, err := key(dst, r)
+			s.count(string(k))
+			return k, err
+		}}}}))
+	}
+}
+
+func frozen() time.Time { return time.Unix(1_764_000_000, 0) }
+
+// sitesOf returns a site for each of a framework's readers.
+func sitesOf[C any](framework string, readers map[string]func(C) string, serve func(*site, core.Checker, func(C) string) func([]byte), checker func(*site) core.Checker) (all []*site) {
+	for _, name := range slices.Sorted(maps.Keys(readers)) {
+		s := &site{name: framework + ", " + name}
+		s.serve = serve(s, checker(s), readers[name])
+		all = append(all, s)
 	}
 	return all
+}
+
+// logins are the sites with the field username.
+func logins(checker func(*site) core.Checker) []*site {
+	return slices.Concat(
+		sitesOf("net/http", nethttpreaders.All, netHTTP, checker), sitesOf("Gin", ginreaders.All, ginSite, checker),
+		sitesOf("Echo", echoreaders.All, echoSite, checker), sitesOf("Fiber", fiberreaders.All, fiberSite, checker),
+	)
+}
+
+// nested are the sites with the field user[name].
+func nested(checker func(*site) core.Checker) []*site {
+	return slices.Concat(
+		sitesOf("net/http", nethttpreaders.Nested, netHTTP, checker), sitesOf("Gin", ginreaders.Nested, ginSite, checker),
+		sitesOf("Echo", echoreaders.Nested, echoSite, checker), sitesOf("Fiber", fiberreaders.Nested, fiberSite, checker),
+	)
+}
+
+// queries are the sites with the query parameter id.
+func queries() []*site {
+	checker := keyed(keyfuncs.Query("id"), func(read string) string { return read })
+	return slices.Concat(
+		sitesOf("net/http", nethttpreaders.Query, netHTTP, checker), sitesOf("Gin", ginreaders.Query, ginSite, checker),
+		sitesOf("Echo", echoreaders.Query, echoSite, checker), sitesOf("Fiber", fiberreaders.Query, fiberSite, checker),
+	)
+}
+
+// cookies are the sites with the cookie sid. Gin has undone the escapes.
+func cookies() []*site {
+	unescaped := func(read string) string {
+		v, _ := url.QueryUnescape(read)
+		return v
+	}
+	checker, inGin := keyed(keyfuncs.Cookie("sid"), unescaped), keyed(keyfuncs.Cookie("sid"), func(read string) string { return read })
+	return slices.Concat(
+		sitesOf("net/http", nethttpreaders.Cookies, netHTTP, checker), sitesOf("Gin", ginreaders.Cookies, ginSite, inGin),
+		sitesOf("Echo", echoreaders.Cookies, echoSite, checker), sitesOf("Fiber", fiberreaders.Cookies, fiberSite, checker),
+	)
 }
 
 // overHTTP sends requests to a handler of net/http.
@@ -117,37 +173,37 @@ func overHTTP(h http.Handler) func([]byte) {
 	}
 }
 
-func netHTTP(s *site) func([]byte) {
-	return overHTTP(httplimit.Middleware(s.guard)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.saw(nethttpreaders.All[s.reader](r))
+func netHTTP(s *site, checker core.Checker, read func(*http.Request) string) func([]byte) {
+	return overHTTP(httplimit.Middleware(checker)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.saw(read(r))
 		w.WriteHeader(http.StatusUnauthorized)
 	})))
 }
 
-func ginSite(s *site) func([]byte) {
+func ginSite(s *site, checker core.Checker, read func(*gin.Context) string) func([]byte) {
 	e := gin.New()
-	e.NoRoute(ginlimit.Middleware(s.guard), func(c *gin.Context) { // any method, any path
-		s.saw(ginreaders.All[s.reader](c))
+	e.NoRoute(ginlimit.Middleware(checker), func(c *gin.Context) { // any method, any path
+		s.saw(read(c))
 		c.Status(http.StatusUnauthorized)
 		c.Writer.WriteHeaderNow()
 	})
 	return overHTTP(e)
 }
 
-func echoSite(s *site) func([]byte) {
+func echoSite(s *site, checker core.Checker, read func(echo.Context) string) func([]byte) {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.RouteNotFound("/*", func(c echo.Context) error {
-		s.saw(echoreaders.All[s.reader](c))
+		s.saw(read(c))
 		return echo.ErrUnauthorized
-	}, echolimit.Middleware(s.guard))
+	}, echolimit.Middleware(checker))
 	return overHTTP(e)
 }
 
-func fiberSite(s *site) func([]byte) {
+func fiberSite(s *site, checker core.Checker, read func(*fiber.Ctx) string) func([]byte) {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	app.Use(fiberlimit.Middleware(s.guard), func(c *fiber.Ctx) error {
-		s.saw(fiberreaders.All[s.reader](c))
+	app.Use(fiberlimit.Middleware(checker), func(c *fiber.Ctx) error {
+		s.saw(read(c))
 		return fiber.ErrUnauthorized
 	})
 	serve := app.Handler()

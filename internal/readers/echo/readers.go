@@ -7,7 +7,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// All are the readers of Echo. Each reads the body once.
+// All are the readers of the field username in Echo. Each reads the body once.
 var All = map[string]func(echo.Context) string{
 	"FormValue":     func(c echo.Context) string { return c.FormValue("username") },
 	"PostFormValue": func(c echo.Context) string { return c.Request().PostFormValue("username") },
@@ -46,5 +46,40 @@ var All = map[string]func(echo.Context) string{
 	"FormFieldBinder": func(c echo.Context) (name string) {
 		_ = echo.FormFieldBinder(c).String("username", &name).BindError()
 		return name
+	},
+}
+
+// Nested are the readers of the field user[name].
+var Nested = map[string]func(echo.Context) string{
+	"FormValue": func(c echo.Context) string { return c.FormValue("user[name]") },
+	"Bind": func(c echo.Context) string {
+		var f struct {
+			Name string `form:"user[name]" query:"user[name]"`
+		}
+		_ = c.Bind(&f)
+		return f.Name
+	},
+}
+
+// Query are the readers of the query parameter id.
+var Query = map[string]func(echo.Context) string{
+	"QueryParam": func(c echo.Context) string { return c.QueryParam("id") },
+	"BindQueryParams": func(c echo.Context) string {
+		var q struct {
+			ID string `query:"id"`
+		}
+		_ = new(echo.DefaultBinder).BindQueryParams(c, &q)
+		return q.ID
+	},
+}
+
+// Cookies are the readers of the cookie sid.
+var Cookies = map[string]func(echo.Context) string{
+	"Cookie": func(c echo.Context) string {
+		cookie, err := c.Cookie("sid")
+		if err != nil {
+			return ""
+		}
+		return cookie.Value
 	},
 }

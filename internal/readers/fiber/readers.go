@@ -9,7 +9,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// All are the readers of Fiber. What they return is a copy.
+// All are the readers of the field username in Fiber. What they return is a copy.
 var All = map[string]func(*fiber.Ctx) string{
 	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("username")) },
 	"Query":     func(c *fiber.Ctx) string { return copied(c.Query("username")) },
@@ -45,6 +45,43 @@ var All = map[string]func(*fiber.Ctx) string{
 		var f readers.Form
 		_ = json.Unmarshal(c.Body(), &f)
 		return f.Username
+	},
+}
+
+// Nested are the readers of the field user[name].
+var Nested = map[string]func(*fiber.Ctx) string{
+	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("user[name]")) },
+	"BodyParser": func(c *fiber.Ctx) string {
+		var f readers.Nested
+		_ = c.BodyParser(&f)
+		return copied(f.User.Name)
+	},
+	"QueryParser": func(c *fiber.Ctx) string {
+		var f readers.Nested
+		_ = c.QueryParser(&f)
+		return copied(f.User.Name)
+	},
+}
+
+// Query are the readers of the query parameter id.
+var Query = map[string]func(*fiber.Ctx) string{
+	"Query": func(c *fiber.Ctx) string { return copied(c.Query("id")) },
+	"QueryParser": func(c *fiber.Ctx) string {
+		var q struct {
+			ID string `query:"id"`
+		}
+		_ = c.QueryParser(&q)
+		return copied(q.ID)
+	},
+}
+
+// Cookies are the readers of the cookie sid.
+var Cookies = map[string]func(*fiber.Ctx) string{
+	"Cookies": func(c *fiber.Ctx) string { return copied(c.Cookies("sid")) },
+	"CookieParser": func(c *fiber.Ctx) string {
+		var f readers.Cookies
+		_ = c.CookieParser(&f)
+		return copied(f.Session)
 	},
 }
 

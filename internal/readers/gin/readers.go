@@ -7,7 +7,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// All are the readers of Gin. Each reads the body once.
+// All are the readers of the field username in Gin. Each reads the body once.
 var All = map[string]func(*gin.Context) string{
 	"PostForm":        func(c *gin.Context) string { return c.PostForm("username") },
 	"DefaultPostForm": func(c *gin.Context) string { return c.DefaultPostForm("username", "") },
@@ -33,4 +33,31 @@ var All = map[string]func(*gin.Context) string{
 		return f.Username
 	},
 	"FormValue": func(c *gin.Context) string { return c.Request.FormValue("username") },
+}
+
+// Nested are the readers of the field user[name].
+var Nested = map[string]func(*gin.Context) string{
+	"PostForm":    func(c *gin.Context) string { return c.PostForm("user[name]") },
+	"PostFormMap": func(c *gin.Context) string { return c.PostFormMap("user")["name"] },
+	"QueryMap":    func(c *gin.Context) string { return c.QueryMap("user")["name"] },
+}
+
+// Query are the readers of the query parameter id.
+var Query = map[string]func(*gin.Context) string{
+	"Query": func(c *gin.Context) string { return c.Query("id") },
+	"ShouldBindQuery": func(c *gin.Context) string {
+		var q struct {
+			ID string `form:"id"`
+		}
+		_ = c.ShouldBindQuery(&q)
+		return q.ID
+	},
+}
+
+// Cookies are the readers of the cookie sid.
+var Cookies = map[string]func(*gin.Context) string{
+	"Cookie": func(c *gin.Context) string {
+		v, _ := c.Cookie("sid")
+		return v
+	},
 }

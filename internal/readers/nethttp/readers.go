@@ -10,7 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// All are the readers of net/http. Each reads the body once.
+// All are the readers of the field username in net/http. Each reads the body once.
 var All = map[string]func(*http.Request) string{
 	"FormValue":     func(r *http.Request) string { return r.FormValue("username") },
 	"PostFormValue": func(r *http.Request) string { return r.PostFormValue("username") },
@@ -74,5 +74,27 @@ var All = map[string]func(*http.Request) string{
 			return "" // no handler reads XML from another type
 		}
 		return f.Username
+	},
+}
+
+// Nested are the readers of the field user[name].
+var Nested = map[string]func(*http.Request) string{
+	"FormValue":     func(r *http.Request) string { return r.FormValue("user[name]") },
+	"PostFormValue": func(r *http.Request) string { return r.PostFormValue("user[name]") },
+}
+
+// Query are the readers of the query parameter id.
+var Query = map[string]func(*http.Request) string{
+	"URL.Query": func(r *http.Request) string { return r.URL.Query().Get("id") },
+}
+
+// Cookies are the readers of the cookie sid.
+var Cookies = map[string]func(*http.Request) string{
+	"Cookie": func(r *http.Request) string {
+		c, err := r.Cookie("sid")
+		if err != nil {
+			return ""
+		}
+		return c.Value
 	},
 }
