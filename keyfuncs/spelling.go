@@ -33,7 +33,7 @@ func pathParts(name string) []string {
 
 // matches reports whether a reader may take key for the name.
 func (s *spelling) matches(key string) bool {
-	if strings.EqualFold(key, s.name) {
+	if key == s.name {
 		return true
 	}
 	if !strings.ContainsAny(key, "[].") {
