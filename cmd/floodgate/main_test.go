@@ -109,7 +109,7 @@ func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"}, {"explain", good, good}, {"explain", good, "--path", "x y"}, {"explain", good, "--header", "x"}, {"explain", good, "--method", "G T"},
 		{"explain", good, "--from", "nonsense"}, {"explain", good, "--from", "192.0.2.1:x"}, {"explain", good, "--path", "login"}, {"inspect", good, "--store", "redis://127.0.0.1:1", "--policy", "api", "--key", `"a`},
-		{"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--top", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"},
+		{"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--top", "0"}, {"replay", good, "-", "--outliers", "x"}, {"replay", good, "-", "--tolerance", "0s"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"},
 		{"inspect", good}, {"inspect", good, "--store", "redis://127.0.0.1:1"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
 	} {
 		if _, errs := expect(t, exitUsage, "", args...); !strings.HasPrefix(errs, "usage: ") || strings.Count(errs, "\n") != 1 {
@@ -221,6 +221,9 @@ func TestReplay(t *testing.T) {
 
 	for name, args := range map[string][]string{
 		"a log that is not there":   {"replay", one, log + "x"},
+		"a log that is no log":      {"replay", one, file(t, "no.log", "hello\nworld\n")},
+		"a log of another kind":     {"replay", one, file(t, "access.log.xz", "\xfd7zXZ\x00...")},
+		"a line with a wrong time":  {"replay", one, file(t, "wrong.log", accessLog(60)+strings.Replace(accessLog(1), "2026", "2036", 1)+accessLog(60)), "--outliers", "stop"},
 		"a broken file":             {"replay", file(t, "bad.yaml", "a: 1"), log},
 		"a place that is not there": {"replay", one, log, "-o", filepath.Join(t.TempDir(), "no", "page")},
 	} {

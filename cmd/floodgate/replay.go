@@ -27,6 +27,8 @@ type replaying struct {
 	honest           int64
 	top, maxKeys     int
 	sweep, quiet     bool
+	outliers         string
+	tolerance        time.Duration
 	sweepIsForHTML   bool
 	in               io.Reader
 	out, diagnostics io.Writer
@@ -40,7 +42,7 @@ func replayCommand() *cobra.Command {
 		Use:   "replay FILE ACCESS.log...",
 		Short: "Tell what a policy file would have refused of what is in an access log",
 		Long: "replay decides on every request of an access log, in the log's own time, and reports what would have been refused.\n" +
-			"Logs are in the common or combined format or lines of JSON (nginx, Caddy, Traefik), compressed by gzip or not; - is the standard input.\n" +
+			"Logs are in the common or combined format or lines of JSON (nginx, Caddy, Traefik), compressed by gzip, zstd or bzip2 or not; - is the standard input.\n" +
 			"Give several in the order of their times, the oldest first.\n\n" +
 			"An honest client, as the report counts them, is an address that never sent more than --honest requests in a minute of the clock.",
 		Args: cobra.MinimumNArgs(2),
@@ -62,6 +64,8 @@ func replayCommand() *cobra.Command {
 	f.IntVar(&o.top, "top", 20, "how many keys, routes and clients to list")
 	f.IntVar(&o.maxKeys, "max-keys", 500_000, "how many keys are counted one by one: bounds the memory")
 	f.BoolVar(&o.sweep, "sweep", false, "try other quotas as well; a page of HTML always has it, unless --sweep=false")
+	f.StringVar(&o.outliers, "outliers", "leave-out", "leave-out or stop: what becomes of a line whose time is far from those of the lines around it")
+	f.DurationVar(&o.tolerance, "tolerance", replay.DefaultTolerance, "how far a line's time may be ahead of those around it; a day, if that is more, for one that is behind")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "tell no progress")
 	return c
 }
@@ -69,6 +73,12 @@ func replayCommand() *cobra.Command {
 func (o *replaying) check() error {
 	if formats[o.format] == nil {
 		return fmt.Errorf("--format: %q: want text, csv, json or html", o.format)
+	}
+	if o.outliers != "leave-out" && o.outliers != "stop" {
+		return fmt.Errorf("--outliers: %q: want leave-out or stop", o.outliers)
+	}
+	if o.tolerance <= 0 {
+		return fmt.Errorf("--tolerance: %v: want a length of time such as 5m", o.tolerance)
 	}
 	for name := range o.fields {
 		if !slices.Contains(accesslog.FieldNames, name) {
@@ -87,7 +97,7 @@ func (o *replaying) check() error {
 }
 
 func (o *replaying) replay(c *cobra.Command, files, logs []string) (err error) {
-	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep}
+	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop"}
 	for _, name := range files {
 		text, err := os.ReadFile(name) //nolint:gosec // the user has named it
 		if err != nil {

@@ -3,7 +3,6 @@ package accesslog
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
 )
@@ -13,17 +12,16 @@ import (
 const MaxLine = 1 << 20
 
 // Lines calls each for every line of a log that is not empty, with its number,
-// until that returns an error. A log that is compressed by gzip is read as what
-// it was. The line stands until each returns.
+// until that returns an error. A log that is compressed by gzip, zstd or bzip2 is
+// read as what it was; any other that is not text is an error. The line is valid
+// until each returns.
 func Lines(r io.Reader, each func(number int, line []byte) error) error {
-	buffered := bufio.NewReaderSize(r, 256<<10)
-	if magic, err := buffered.Peek(2); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		unzipped, err := gzip.NewReader(buffered)
-		if err != nil {
-			return err
-		}
-		buffered = bufio.NewReaderSize(unzipped, 256<<10)
+	plain, err := unpacked(r)
+	if err != nil {
+		return err
 	}
+	defer plain.Close() //nolint:errcheck // it was read only
+	buffered := bufio.NewReaderSize(plain, 256<<10)
 	var long []byte
 	for number := 1; ; number++ {
 		line, err := buffered.ReadSlice('\n')

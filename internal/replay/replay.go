@@ -41,21 +41,35 @@ type Config struct {
 	// Sweep says that other quotas are tried as well, which takes several times
 	// as long.
 	Sweep bool
+	// Tolerance is how far a line's time may be ahead of those of the lines around
+	// it before it is taken for wrong; 0: DefaultTolerance. Such a line is left out
+	// and counted.
+	Tolerance time.Duration
+	// StopAtOutlier makes such a line an error.
+	StopAtOutlier bool
 	// Progress is told now and then how many lines have been read; nil: nobody.
 	Progress func(lines int64)
 }
+
+// DefaultTolerance is longer than what separates the lines of requests that ended
+// at the same time, as a rule.
+const DefaultTolerance = 5 * time.Minute
 
 // Replay is a replay under way. Its methods may not be called concurrently.
 type Replay struct {
 	config  Config
 	now     time.Time // the newest so far
 	report  Report
+	window  window
 	request request
 	runs    []*run
 }
 
 // New makes a replay. The errors are those of the files.
 func New(c Config) (*Replay, error) {
+	if c.Tolerance == 0 {
+		c.Tolerance = DefaultTolerance
+	}
 	r := &Replay{config: c, request: request{missing: map[string]bool{}}}
 	r.report.WholeSeconds = true
 	var errs []error
@@ -96,11 +110,13 @@ type parsed struct {
 const batchSize = 512
 
 // Run replays a log. Logs are run in the order of their times, the oldest first.
-// A line that cannot be read is counted; the error is that of reading the log,
-// or ctx's.
+// A line that cannot be read is counted, and so is one whose time is wrong. The
+// error is that of reading the log, or ctx's, or says that no line of the log can
+// be read.
 func (r *Replay) Run(ctx context.Context, log Log) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	r.window.held = nil // of a log that has failed
 	batches := make(chan []parsed, 4)
 	failed := make(chan error, 1)
 	go func() { // one core parses while the other decides
@@ -108,15 +124,33 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 		failed <- r.parse(ctx, log, batches)
 	}()
 	r.report.Logs = append(r.report.Logs, log.Name)
+	lines, malformed := r.report.Lines, r.report.Malformed
+	var first error // what is wrong with the first line that cannot be read
 	for batch := range batches {
 		for i := range batch {
-			r.line(log.Name, &batch[i])
+			if first == nil {
+				first = batch[i].err
+			}
+			if err := r.line(log.Name, &batch[i]); err != nil {
+				cancel()
+				for range batches { // until nobody reads the log any more
+				}
+				<-failed
+				return fmt.Errorf("%s: %w", log.Name, err)
+			}
 		}
 		if r.config.Progress != nil {
 			r.config.Progress(r.report.Lines)
 		}
 	}
-	if err := <-failed; err != nil {
+	err := <-failed
+	for err == nil && len(r.window.held) > 0 {
+		err = r.oldest(log.Name)
+	}
+	if n := r.report.Lines - lines; err == nil && n > 0 && r.report.Malformed-malformed == n {
+		err = fmt.Errorf("none of its %d lines can be read: the first %w", n, first)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", log.Name, err)
 	}
 	return nil
@@ -150,17 +184,51 @@ func (r *Replay) parse(ctx context.Context, log Log, batches chan<- []parsed) er
 	return err
 }
 
-func (r *Replay) line(log string, p *parsed) {
-	rep := &r.report
-	rep.Lines++
+// line takes a line. It is decided once the lines behind it are known.
+func (r *Replay) line(log string, p *parsed) error {
+	r.report.Lines++
 	if p.err != nil {
-		if rep.Malformed++; len(rep.Samples) < maxSamples {
-			rep.Samples = append(rep.Samples, Sample{log, p.number, p.text[:min(len(p.text), 200)], p.err.Error()})
-		}
-		return
+		r.report.Malformed++
+		r.sample(log, p, p.err.Error())
+		return nil
 	}
+	if r.window.held = append(r.window.held, *p); len(r.window.held) <= neighbours {
+		return nil
+	}
+	return r.oldest(log)
+}
+
+func (r *Replay) sample(log string, p *parsed, problem string) {
+	if len(r.report.Samples) < maxSamples {
+		r.report.Samples = append(r.report.Samples, Sample{log, p.number, p.text[:min(len(p.text), 200)], problem})
+	}
+}
+
+// oldest decides the oldest line that is held, or leaves it out.
+func (r *Replay) oldest(log string) error {
+	w := &r.window
+	p := &w.held[0]
+	wrong := w.wrong(r.config.Tolerance)
+	switch {
+	case wrong && r.config.StopAtOutlier:
+		return fmt.Errorf("line %d: its time, %s, is far from those of the lines around it", p.number, p.entry.Time.Format(time.RFC3339))
+	case wrong:
+		r.report.Outliers++
+		p.text = p.entry.Method + " " + p.entry.Target
+		r.sample(log, p, "its time, "+p.entry.Time.Format(time.RFC3339)+", is far from those of the lines around it")
+	default:
+		r.decide(&p.entry)
+		w.taken(p.entry.Time)
+	}
+	w.held = w.held[1:]
+	return nil
+}
+
+// decide has the policies decide on a request.
+func (r *Replay) decide(e *accesslog.Entry) {
+	rep := &r.report
 	rep.Requests++
-	at := p.entry.Time
+	at := e.Time
 	rep.WholeSeconds = rep.WholeSeconds && at.Nanosecond() == 0
 	switch {
 	case rep.Requests == 1:
@@ -174,7 +242,7 @@ func (r *Replay) line(log string, p *parsed) {
 	default:
 		r.now = at
 	}
-	r.request.set(p.entry)
+	r.request.set(*e)
 	for _, one := range r.runs {
 		one.decide(&r.request, r.now)
 	}

@@ -10,7 +10,10 @@ type Report struct {
 	Lines     int64 `json:"lines"`
 	Requests  int64 `json:"requests"`
 	Malformed int64 `json:"malformed"`
-	// Samples are the first lines that could not be read.
+	// Outliers are lines whose time is far from those of the lines around them:
+	// they are left out.
+	Outliers int64 `json:"outliers"`
+	// Samples are the first lines that could not be read or were left out.
 	Samples []Sample `json:"malformed_samples,omitempty"`
 	// From and To are the first and the last time of a request.
 	From time.Time `json:"from"`

@@ -158,6 +158,9 @@ func Notes(r *replay.Report) (notes []string) {
 	if r.Malformed > 0 {
 		add("%s could not be read and left out", plural(r.Malformed, "line"))
 	}
+	if r.Outliers > 0 {
+		add("%s left out: the time is far from those of the lines around", plural(r.Outliers, "line"))
+	}
 	if r.OutOfOrder > 0 {
 		add("%s older than one before, by %v at most: decided at the time of the newest", plural(r.OutOfOrder, "request"), r.LongestBack)
 	}

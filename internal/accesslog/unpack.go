@@ -1,0 +1,61 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow is how much memory a log that is compressed by zstd may ask for.
+// zstd itself takes at most 128 MiB unless it is told otherwise.
+const maxWindow = 128 << 20
+
+// foreign are the beginnings of files that are not read, what they are, and what
+// to do about them.
+var foreign = []struct{ magic, what, hint string }{
+	{"\xfd7zXZ\x00", "is compressed by xz", "unpack it first: xz -dc LOG | floodgate replay FILE -"},
+	{"\x04\x22\x4d\x18", "is compressed by lz4", "unpack it first: lz4 -dc LOG | floodgate replay FILE -"},
+	{"\x1f\x9d", "is compressed by compress", "unpack it first: zcat LOG | floodgate replay FILE -"},
+	{"PK\x03\x04", "is a zip archive", "unpack it first: unzip -p LOG | floodgate replay FILE -"},
+	{"7z\xbc\xaf", "is a 7z archive", "unpack it first"},
+	{"\xff\xfe", "is text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 LOG | floodgate replay FILE -"},
+	{"\xfe\xff", "is text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 LOG | floodgate replay FILE -"},
+}
+
+// unpacked returns the text of a log.
+func unpacked(r io.Reader) (io.ReadCloser, error) {
+	b := bufio.NewReaderSize(r, 256<<10)
+	head, err := b.Peek(512)
+	if err != nil && len(head) == 0 && err != io.EOF { //nolint:errorlint // Peek returns it as it is
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(b)
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		d, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	case bytes.HasPrefix(head, []byte("BZh")):
+		return io.NopCloser(bzip2.NewReader(b)), nil
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")): // a byte order mark
+		_, err := b.Discard(3)
+		return io.NopCloser(b), err
+	}
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) {
+			return nil, fmt.Errorf("%s (%s)", f.what, f.hint)
+		}
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return nil, fmt.Errorf("is not text (want a log in the common or combined format or lines of JSON, compressed by gzip, zstd or bzip2 or not)")
+	}
+	return io.NopCloser(b), nil
+}
