@@ -207,6 +207,18 @@ func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 	if got := log.take(); len(got) != 1 || !strings.Contains(got[0], "limiter=api") {
 		t.Errorf("%q", got)
 	}
+
+	another := &lines{}
+	slog.SetDefault(another.logger())
+	broken.fault = nil
+	core.Must(l.Derive(core.Config{Rules: []core.Rule{{Key: func(dst []byte, r core.Request) ([]byte, error) {
+		core.Logger(r).Info("first")
+		slog.SetDefault(log.logger())
+		core.Logger(r).Info("second")
+		return dst, nil
+	}, Limits: []core.Limit{core.PerMinute(1)}}}})).Check(&request{})
+	wantLines(t, another, "level=INFO msg=first limiter=api")
+	wantLines(t, log, "level=INFO msg=second limiter=api")
 }
 
 // wrapped is a request as a program's own key function hands it on.
