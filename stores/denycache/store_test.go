@@ -81,6 +81,7 @@ func TestCost(t *testing.T) {
 	}
 	n := f.asked(func() {
 		for range 10 {
+			f.clock.Advance(10 * time.Millisecond)
 			if got := f.take(f.item(0, "other", 6)).Items[0].Results[0]; got.RetryAfter != core.Never {
 				t.Errorf("above the quota: %+v", got)
 			}

@@ -111,6 +111,36 @@ func TestAnOutageGivesNoFreshQuota(t *testing.T) {
 	}
 }
 
+// In a long outage, the hits that still count are the last ones.
+func TestALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky(t, nil)
+		f.fail(errGone)
+		l := core.Must(core.New(core.Config{
+			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
+			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}}},
+		}))
+		admitted := func(n int) (count int) {
+			for range n {
+				if d, err := take(l); err != nil {
+					t.Fatal(err)
+				} else if d.Allowed {
+					count++
+				}
+			}
+			return count
+		}
+		admitted(5)
+		time.Sleep(72 * time.Minute)
+		admitted(5)
+		f.fail(nil)
+		time.Sleep(5 * time.Minute)
+		if n := admitted(20); n != 5 {
+			t.Errorf("%d admitted after the outage, want 5", n)
+		}
+	})
+}
+
 // A Reset forgets also what was admitted while the store was gone.
 func TestAResetForgetsTheOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +175,17 @@ func TestSharesApplyOnlyToKeysOfTheOutage(t *testing.T) {
 		_, _ = take(l)
 		f.fail(nil)
 		time.Sleep(2 * time.Second)
-		for key, want := range map[string]int{"alice": 1, "bob": 8} {
+		for _, row := range []struct {
+			key  string
+			want int
+		}{{"alice", 1}, {"bob", 8}, {"alice, reset", 8}} {
+			key, want := row.key, row.want
+			if key == "alice, reset" {
+				key = "alice"
+				if err := l.Reset(context.Background(), core.Hit{Rule: "user", Key: key}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			n := 0
 			for range 20 {
 				if d, err := l.Take(context.Background(), 1, core.Hit{Rule: "user", Key: key}); err != nil {

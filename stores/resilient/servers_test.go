@@ -129,15 +129,41 @@ func TestAFailureThatNamesNoServer(t *testing.T) {
 		}}))
 		a := "A"
 		s.down.Store(&a)
-		_, _ = l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}, core.Hit{Rule: "y", Key: "A1"})
-		if d, err := l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}); err != nil || !d.Degraded {
+		both := []core.Hit{{Rule: "x", Key: "B1"}, {Rule: "y", Key: "A1"}}
+		_, _ = l.Take(context.Background(), 1, both...)
+		if d, err := l.Take(context.Background(), 1, both[0]); err != nil || !d.Degraded {
 			t.Errorf("%v, %v: B has not been given up", d, err)
 		}
 		time.Sleep(2 * time.Second)
-		if d, err := l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}); err != nil || d.Degraded {
+		if d, err := l.Take(context.Background(), 1, both[0]); err != nil || d.Degraded {
 			t.Errorf("%v, %v: B is not tried again", d, err)
 		}
+		// Now B is known to work: what fails is put down to A, which is being tried.
+		for range 5 {
+			_, _ = l.Take(context.Background(), 1, both...)
+			if d, err := l.Take(context.Background(), 1, both[0]); err != nil || d.Degraded {
+				t.Errorf("%v, %v: B has been given up for a failure of A", d, err)
+			}
+			time.Sleep(2 * time.Second)
+		}
 	})
+}
+
+// A failure of keys on several servers that names one gives up that one.
+func TestAFailureThatNamesAServer(t *testing.T) {
+	s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: true, asked: map[string]int{}}
+	l := core.Must(core.New(core.Config{Name: "l", Store: newStore(t, s, resilient.Config{Failures: 1, Retry: time.Hour}), Rules: []core.Rule{
+		{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+		{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+	}}))
+	a := "A"
+	s.down.Store(&a)
+	_, _ = l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: "B1"}, core.Hit{Rule: "y", Key: "A1"})
+	for key, degraded := range map[string]bool{"A1": true, "B1": false} {
+		if d, err := l.Take(context.Background(), 1, core.Hit{Rule: "x", Key: key}); err != nil || d.Degraded != degraded {
+			t.Errorf("%s: %v, %v", key, d, err)
+		}
+	}
 }
 
 // stacked is a store with a deadline of its own that notes who calls it.

@@ -24,11 +24,11 @@ func TestAnAnswerInTime(t *testing.T) {
 		if own == b || &own.Items[0] == &b.Items[0] || string(own.Items[0].Key) != "a" || string(own.Items[1].Key) != "bc" || own.Items[1].Cost != 2 {
 			t.Errorf("the operation works on %+v", own)
 		}
-		own.Allowed, own.Items[1].At = true, 7
+		own.Allowed, own.Items[1].At, own.Items[0].Unknown = true, 7, true
 		own.Items[0].Results[1].Remaining, own.Items[1].Results[0].Remaining = 5, 6
 		return nil
 	})
-	if err != nil || !b.Allowed || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
+	if err != nil || !b.Allowed || !b.Items[0].Unknown || b.Items[1].Unknown || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
