@@ -23,7 +23,7 @@ func newInstances(t *testing.T, addr string, c login.Config) (a, b *site) {
 	instance := func() *site {
 		client := redis.NewClient(&redis.Options{Addr: addr})
 		t.Cleanup(func() { _ = client.Close() })
-		c.Store = redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(10*time.Second))
+		c.Store = redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(10*time.Second), redisstore.AnotherInstance())
 		c.Resilience = resilient.Config{Timeout: 20 * time.Second}
 		return newSiteAt(t, clock, c)
 	}

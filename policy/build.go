@@ -101,7 +101,7 @@ func (s *Set) open(r *reader, spec *fileSpec) bool {
 	}
 	s.local = memory
 	if spec.store != nil {
-		s.shared, _ = r.openStore(spec.store, s.options.log)
+		s.shared, _ = r.openStore(spec.store, s.options)
 	}
 	return len(r.errs) == 0
 }

@@ -16,6 +16,7 @@ type options struct {
 	denied   func(core.Request, core.Decision, core.Denial) core.Denial
 	reloaded func(error)
 	log      *slog.Logger
+	apart    bool
 }
 
 func newOptions(opts []Option) *options {
@@ -58,6 +59,11 @@ func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) co
 // not read again before f has returned; f must not call Set.Close, which waits
 // for it.
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
+
+// AnotherInstance lets the store that the file describes count for policies of the
+// same names as that of another Set of this process does. Without it, that is an
+// error. It is for programs that are several instances at once, such as tests.
+func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
 // Log is where reloads and a store that does not answer are written to; without
 // it, slog.Default().

@@ -28,12 +28,16 @@ const closeWithin = 5 * time.Second
 
 // openStore opens what a store section describes. Nothing is connected before
 // the first decision, but for a synced store, which begins to exchange.
-func (r *reader) openStore(s *storeSpec, log *slog.Logger) (o opened, ok bool) {
+func (r *reader) openStore(s *storeSpec, options *options) (o opened, ok bool) {
+	log := options.log
 	switch s.kind {
 	case "memcached":
 		opts := []memcachedstore.Option{memcachedstore.Timeout(s.timeout)}
 		if s.askAlways {
 			opts = append(opts, memcachedstore.WithoutDenialCache())
+		}
+		if options.apart {
+			opts = append(opts, memcachedstore.AnotherInstance())
 		}
 		m, err := memcachedstore.New(s.servers, opts...)
 		if err != nil {
@@ -50,7 +54,11 @@ func (r *reader) openStore(s *storeSpec, log *slog.Logger) (o opened, ok bool) {
 		if s.askAlways {
 			opts = append(opts, redisstore.WithoutDenialCache())
 		}
-		return r.resilient(s, redisstore.New(client, opts...), client.Close, log)
+		if options.apart {
+			opts = append(opts, redisstore.AnotherInstance())
+		}
+		shared := redisstore.New(client, opts...)
+		return r.resilient(s, shared, func() error { return errors.Join(shared.Close(), client.Close()) }, log)
 	}
 	backend, closeBackend, ok := r.backend(s)
 	if !ok {

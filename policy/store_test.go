@@ -19,7 +19,7 @@ import (
 // instance is one of several processes under the same file.
 func instance(t *testing.T, text string) *site {
 	t.Helper()
-	set, err := policy.Parse("f.yaml", []byte(text))
+	set, err := policy.Parse("f.yaml", []byte(text), policy.AnotherInstance())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ var floodgate = Peer{
 		return take(ours(l, core.HeadersDraft10, store)), func() { _ = store.Close() }
 	},
 	Redis: func(c *redis.Client, l Limit) Allow {
-		return take(ours(l, core.HeadersDraft10, redisstore.New(c, redisstore.Timeout(10*time.Second))))
+		return take(ours(l, core.HeadersDraft10, redisstore.New(c, redisstore.Timeout(10*time.Second), redisstore.AnotherInstance())))
 	},
 	HTTP: func(l Limit) func(http.Handler) http.Handler {
 		return httplimit.Middleware(ours(l, core.HeadersDraft10, nil))

@@ -23,7 +23,7 @@ func TestAResetIsNoticedByTheServices(t *testing.T) {
 	for range 2 {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr})
 		defer client.Close() //nolint:errcheck // the test is over
-		set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.Clock(clock.Now))))
+		set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.Clock(clock.Now), redisstore.AnotherInstance())))
 		if err != nil {
 			t.Fatal(err)
 		}

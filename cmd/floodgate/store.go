@@ -58,7 +58,7 @@ func (s *stored) open(path string, use func(*policy.Set) error) (err error) {
 		return fmt.Errorf("%w: --store: %w", errUsage, err)
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	s.store, s.rules = redisstore.New(client, redisstore.Timeout(s.timeout), redisstore.WithoutDenialCache()), map[string][]core.StoreRule{}
+	s.store, s.rules = redisstore.New(client, redisstore.Timeout(s.timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()), map[string][]core.StoreRule{}
 	set, err := load(path, s)
 	if err != nil {
 		return err

@@ -81,8 +81,8 @@ func programs(t *testing.T, newStores SharedFactory) {
 	stores := newStores(t, clock.Now, clock.Now, clock.Now)
 	rapid.Check(t, func(r *rapid.T) {
 		clock.Set(start())
-		all := drawLimits(r, 100*time.Hour)
-		for _, l := range drawLimits(r, 50*time.Hour) {
+		all := drawLimits(r, 48*time.Hour)
+		for _, l := range drawLimits(r, 12*time.Hour) {
 			if !slices.ContainsFunc(all, func(o core.Limit) bool { return identity(o) == identity(l) }) {
 				all = append(all, l)
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,3 +115,68 @@ func newSharedSwapStores(_ testing.TB, clocks ...func() time.Time) (stores []cor
 }
 
 func TestShared(t *testing.T) { storetest.Shared(t, newSharedSwapStores) }
+
+// By choice, a value that cannot be read denies its key for the shortest window;
+// a rule can demand it; and the value of a newer version always does.
+func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
+	name := core.StoredKey("l", "r", []byte("k"))
+	for what, c := range map[string]struct {
+		value  string
+		choice core.Unreadable
+		rule   bool
+		kept   bool
+	}{
+		"the store's choice": {"abc", core.DenyUnreadable, false, false},
+		"the rule's demand":  {"abc", core.ReplaceUnreadable, true, false},
+		"a newer version":    {"\x07new", core.ReplaceUnreadable, false, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var log strings.Builder
+			clock, s := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789)), newMapSwapper()
+			store := core.Must(core.NewSwapStore(s, core.SwapConfig{Clock: clock.Now, Unreadable: c.choice, Log: slog.New(slog.NewTextHandler(&log, nil))}))
+			rules := []core.StoreRule{{Name: "r", DenyUnreadable: c.rule, Limits: []core.Limit{core.PerDay(50), core.PerHour(3)}}}
+			b, err := store.Bind("l", rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.values[name] = core.SwapValue{Value: []byte(c.value), Version: 0}
+			take := func() *core.Batch {
+				batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 2)}}}
+				if err := b.Take(t.Context(), batch); err != nil {
+					t.Fatal(err)
+				}
+				return batch
+			}
+			for range 3 {
+				batch := take()
+				if r := batch.Items[0].Results[0]; batch.Allowed || r.Allowed || r.RetryAfter > time.Hour || r.RetryAfter < 50*time.Minute || r.Remaining != 0 {
+					t.Errorf("allowed %v, %+v", batch.Allowed, r)
+				}
+				if err := b.Refund(t.Context(), batch); err != nil {
+					t.Fatal(err)
+				}
+				clock.Advance(time.Minute)
+			}
+			if got := string(s.values[name].Value); (got == c.value) != c.kept {
+				t.Errorf("stored %q", got)
+			}
+			if n := strings.Count(log.String(), "cannot be read"); n < 1 || n > 3 {
+				t.Errorf("logged %q", log.String())
+			}
+			clock.Advance(57*time.Minute - time.Microsecond)
+			if take().Allowed {
+				t.Error("allowed before an hour has passed")
+			}
+			clock.Advance(time.Microsecond)
+			if take().Allowed == c.kept {
+				t.Errorf("allowed after an hour: %v", !c.kept)
+			}
+		})
+	}
+}
+
+func TestNewSwapStoreKnowsItsChoices(t *testing.T) {
+	if _, err := core.NewSwapStore(newMapSwapper(), core.SwapConfig{Unreadable: 7}); !errors.Is(err, core.ErrConfig) {
+		t.Error(err)
+	}
+}

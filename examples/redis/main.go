@@ -64,7 +64,8 @@ func start(ctx context.Context, url string, timeout time.Duration) (*instance, e
 	if err != nil {
 		return nil, err
 	}
-	shared := redisstore.New(client, redisstore.Timeout(timeout))
+	// This process is both instances; an application is one and leaves that out.
+	shared := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance())
 	if err := shared.Ping(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("this example needs Redis: %w", err), client.Close())
 	}

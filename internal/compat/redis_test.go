@@ -61,7 +61,7 @@ func TestAutomaticPipeliningOfACluster(t *testing.T) {
 	limiter := core.Must(core.New(core.Config{
 		Name:  "cluster",
 		Rules: []core.Rule{{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}, {Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}},
-		Store: redisstore.New(client, redisstore.Timeout(20*time.Second)),
+		Store: redisstore.New(client, redisstore.Timeout(20*time.Second), redisstore.AnotherInstance()),
 	}))
 	for i := range 8 {
 		d, err := limiter.Take(t.Context(), 1, core.Hit{Rule: "a", Key: "x"}, core.Hit{Rule: "b", Key: "y"})
@@ -126,7 +126,7 @@ func BenchmarkAutomaticPipelining(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%s/%d", rules, name, goroutines), func(b *testing.B) {
 					config := core.Config{
 						Name:  fmt.Sprintf("%s-%s-%d-%d", rules, name, goroutines, b.N),
-						Store: redisstore.New(client, redisstore.Timeout(20*time.Second)),
+						Store: redisstore.New(client, redisstore.Timeout(20*time.Second), redisstore.AnotherInstance()),
 						Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: limits}, {Name: "user", Key: core.TakeOnly, Limits: limits}},
 					}
 					if len(limits) == 1 {

@@ -25,6 +25,7 @@ type options struct {
 	clock     func() time.Time
 	slack     time.Duration // how much longer than needed an item is kept
 	askAlways bool
+	apart     bool
 
 	unreadable core.Unreadable
 	log        *slog.Logger
@@ -59,6 +60,13 @@ func Unreadable(u core.Unreadable) Option { return func(o *options) { o.unreadab
 // Log sets where the store reports items that cannot be read, once a minute at
 // most: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// AnotherInstance lets the store count for limiters of the same names as another
+// Store of this process does on the same servers. Without it, that is an error of
+// Bind: two limiters of a program that share their counters by accident deny each
+// other's clients. It is for programs that are several instances at once, such as
+// tests and benchmarks.
+func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
 func (o *options) check() error {
 	var errs []error

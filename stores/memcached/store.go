@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -11,6 +15,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/denycache"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
+	"github.com/floodgate-go/floodgate/stores/internal/names"
 )
 
 // Store is a [core.Store] that counts in memcached. It is made by [New]. Its
@@ -20,14 +25,21 @@ type Store struct {
 	options options
 	direct  core.Store // with a deadline, without the denial cache
 	cached  core.Store // what Bind binds
+	names   *names.Owner
+	closed  atomic.Bool
 }
 
 var _ core.Store = (*Store)(nil)
 
 // New returns a store that counts in the servers, each "host:port" or the path
-// of a Unix socket. Their order matters no more than that it must be the same
-// in all instances. Names are looked up once, now; nothing is connected yet. The
-// error wraps [core.ErrConfig] and names the fields.
+// of a Unix socket, and whose operations fail while the server of a key does not
+// answer: a limiter then answers 503, unless package
+// github.com/floodgate-go/floodgate/stores/resilient is around the store, which
+// then decides in the process, or lets all requests through, or none.
+//
+// The order of the servers must be the same in all instances. Names are looked up
+// once, now; nothing is connected yet. The error wraps [core.ErrConfig] and names
+// the fields.
 func New(servers []string, opts ...Option) (*Store, error) {
 	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
 	for _, opt := range opts {
@@ -47,6 +59,8 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	client := memcache.NewFromSelector(selector)
 	client.Timeout, client.MaxIdleConns = o.timeout, o.idle
 	s := &Store{items: items{client, o.slack}, options: o}
+	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
+	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	swaps, err := core.NewSwapStore(s.items, core.SwapConfig{Clock: o.clock, Attempts: maxAttempts, Unreadable: o.unreadable, Log: o.log})
 	if err != nil {
 		return nil, err
@@ -64,21 +78,42 @@ const maxAttempts = 64
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	return s.cached.Bind(limiter, rules)
+	if s.closed.Load() {
+		return nil, errClosed
+	}
+	if err := s.names.Claim(limiter); err != nil {
+		return nil, err
+	}
+	b, err := s.cached.Bind(limiter, rules)
+	if err != nil {
+		s.names.Unclaim(limiter)
+		return nil, err
+	}
+	return closing{b, s}, nil
 }
 
 // Ping asks every server whether it is there. A program that wants to know at
 // its start that the store works calls it then; nothing else does. It takes the
 // Timeout at most for each server that cannot be reached.
 func (s *Store) Ping(context.Context) error {
+	if s.closed.Load() {
+		return errClosed
+	}
 	if err := s.items.client.Ping(); err != nil {
 		return fmt.Errorf("memcached: %w", err)
 	}
 	return nil
 }
 
-// Close closes the connections that are idle.
-func (s *Store) Close() error { return s.items.client.Close() }
+// Close closes the connections, and gives up the names of the limiters that the
+// store counts for, so that another Store of this process can count for them.
+// Every later call returns an error that wraps [core.ErrClosed]; operations under
+// way end as they would have. Closing again does nothing.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	s.names.Release()
+	return s.items.client.Close()
+}
 
 // longest is the longest that memcached keeps an item; a longer lifetime it
 // takes for a date (protocol.txt, "Expiration times").

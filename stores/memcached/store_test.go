@@ -25,7 +25,7 @@ const patience = 20 * time.Second
 
 func newStore(t testing.TB, servers []string, opts ...memcachedstore.Option) *memcachedstore.Store {
 	t.Helper()
-	opts = append([]memcachedstore.Option{memcachedstore.Timeout(patience)}, opts...)
+	opts = append([]memcachedstore.Option{memcachedstore.Timeout(patience), memcachedstore.AnotherInstance()}, opts...)
 	s, err := memcachedstore.New(servers, opts...)
 	if err != nil {
 		t.Fatal(err)

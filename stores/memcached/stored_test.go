@@ -3,6 +3,7 @@ package memcachedstore_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 )
@@ -108,6 +110,43 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		}
 		if d, err := take(l, "k"); err != nil || !d.Allowed || d.Remaining != 4 {
 			t.Errorf("%s: %v, %v", name, d, err)
+		}
+	}
+}
+
+// A store that denies what it cannot read does so for the shortest window, once.
+func TestForeignValuesDenyTheirKey(t *testing.T) {
+	addr := memcachedtest.Start(t).Addr
+	client := memcache.New(addr)
+	defer client.Close() //nolint:errcheck // of no interest any more
+	for name, value := range map[string][]byte{"text": []byte("abc"), "nothing": {}, "long": make([]byte, 100_000)} {
+		var log strings.Builder
+		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.Unreadable(core.DenyUnreadable), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
+		l := newLimiter(t, s, "denied-"+name, core.PerHour(5), core.PerDay(50))
+		d, err := take(l, "k")
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		if err := client.Set(&memcache.Item{Key: d.StoredKey(), Value: value}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if d, err := take(l, "k"); err != nil || d.Allowed || d.RetryAfter > time.Hour {
+				t.Errorf("%s: %v, %v", name, d, err)
+			}
+			clock.Advance(time.Minute)
+		}
+		if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, "action=deny") || !strings.Contains(got, d.StoredKey()) {
+			t.Errorf("%s: logged %q", name, got)
+		}
+		clock.Advance(57*time.Minute - time.Microsecond)
+		if d, _ := take(l, "k"); d.Allowed {
+			t.Errorf("%s: allowed before an hour has passed", name)
+		}
+		clock.Advance(time.Microsecond)
+		if d, err := take(l, "k"); err != nil || !d.Allowed || d.Remaining != 4 {
+			t.Errorf("%s: after an hour: %v, %v", name, d, err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func instances(t *testing.T, n int, newClient func() redisstore.Client, rules ..
 	for i := range limiters {
 		limiters[i] = core.Must(core.New(core.Config{
 			Name: "api", Rules: rules,
-			Store: redisstore.New(newClient(), redisstore.Clock(clock.Now), redisstore.Timeout(patience)),
+			Store: redisstore.New(newClient(), redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.AnotherInstance()),
 		}))
 	}
 	return limiters, clock

@@ -22,7 +22,7 @@ var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}
 // of its own.
 func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts ...redisstore.Option) core.Bound {
 	t.Helper()
-	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache())...).Bind(strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name()), rules)
+	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Bind(strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name()), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		const timeout = 200 * time.Millisecond
 		patient := bind(t, client, hourly, redisstore.Timeout(patience))
 		take(t, patient, "k")
-		b, err := redisstore.New(client, redisstore.Timeout(timeout)).Bind("hasty", hourly)
+		b, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Bind("hasty", hourly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		}
 		proxy.Fail(faultproxy.None, 0)
 		proxy.CutAll()
-		patientAgain, err := redisstore.New(client, redisstore.Timeout(patience)).Bind("hasty", hourly)
+		patientAgain, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind("hasty", hourly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
 	}
 	client.RPush(context.Background(), "never", 1) // in vain: no connection is free
 	<-blocked
-	again, _ := redisstore.New(client, redisstore.Timeout(patience)).Bind(t.Name(), hourly)
+	again, _ := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind(t.Name(), hourly)
 	if got := charged(t, again, "k"); got != 1 {
 		t.Errorf("%d charged: a command was sent after its deadline", got)
 	}

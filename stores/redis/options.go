@@ -21,6 +21,7 @@ type options struct {
 	clock       func() time.Time
 	slackMillis any // an int64, boxed once: how much longer than needed a state is kept
 	askAlways   bool
+	apart       bool
 	unreadable  core.Unreadable
 	log         *slog.Logger
 }
@@ -53,6 +54,13 @@ func Unreadable(u core.Unreadable) Option { return func(o *options) { o.unreadab
 // Log sets where the store reports values that cannot be read, once a minute at
 // most: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// AnotherInstance lets the store count for limiters of the same names as another
+// Store of this process does on the same server. Without it, that is an error of
+// Bind: two limiters of a program that share their counters by accident deny each
+// other's clients. It is for programs that are several instances at once, such as
+// tests, benchmarks and tools that look into another program's counters.
+func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
 // check reports everything that is wrong with what New was given.
 func (s *Store) check() error {

@@ -24,7 +24,7 @@ func newClient(t testing.TB, addr string) *redis.Client {
 
 func factory(client redisstore.Client) storetest.Factory {
 	return func(_ testing.TB, clock func() time.Time) core.Store {
-		opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.WithoutDenialCache()}
+		opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()}
 		if clock != nil {
 			opts = append(opts, redisstore.Clock(clock))
 		}

@@ -35,6 +35,9 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	if err := s.check(); err != nil {
 		return err
 	}
+	if s.closed.Load() {
+		return errClosed
+	}
 	nodes, err := s.nodes(ctx)
 	if err != nil {
 		return err

@@ -2,8 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/denycache"
+	"github.com/floodgate-go/floodgate/stores/internal/names"
 )
 
 // Client is what the store needs of a go-redis client. *redis.Client (also that
@@ -34,9 +35,8 @@ type Store struct {
 	nonces  atomic.Uint64
 	running chan struct{} // one element for each command under way
 	reports reports
-
-	mu    sync.Mutex
-	names map[string]bool
+	names   *names.Owner
+	closed  atomic.Bool
 }
 
 var _ core.Store = (*Store)(nil)
@@ -53,20 +53,26 @@ const (
 // bounds what a server that does not answer can make pile up.
 const maxRunning = 8192
 
-// New returns a store that counts in the Redis of the client. An option that
-// cannot work is reported by Bind, which core.New calls: so that New can stand
-// in a composite literal.
+// New returns a store that counts in the Redis of the client, and whose
+// operations fail while that Redis does not answer: a limiter then answers 503,
+// unless package github.com/floodgate-go/floodgate/stores/resilient is around the
+// store, which then decides in the process, or lets all requests through, or none.
+//
+// An option that cannot work is reported by Bind, which core.New calls: so that
+// New can stand in a composite literal. So is the name of a limiter for which
+// another Store of this process counts on the same server: see [AnotherInstance].
 func New(client Client, opts ...Option) *Store {
 	s := &Store{
 		client:  client,
 		options: options{timeout: DefaultTimeout, slackMillis: int64(1000)},
 		running: make(chan struct{}, maxRunning),
-		names:   map[string]bool{},
 	}
 	s.nonces.Store(rand.Uint64())
 	for _, opt := range opts {
 		opt(&s.options)
 	}
+	s.names = names.New(serverOf(client), s.options.apart)
+	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	switch c := client.(type) {
 	case *redis.Client:
 		switch {
@@ -134,10 +140,18 @@ func (p *probe) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	if s.cached != nil {
-		return s.cached.Bind(limiter, rules)
+	if s.closed.Load() {
+		return nil, errClosed
 	}
-	return direct{s}.Bind(limiter, rules)
+	var inner core.Store = direct{s}
+	if s.cached != nil {
+		inner = s.cached
+	}
+	b, err := inner.Bind(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	return closing{b, s}, nil
 }
 
 // direct is the Store without the denial cache.
@@ -148,12 +162,9 @@ func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names[limiter] {
-		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
+	if err := s.names.Claim(limiter); err != nil {
+		return nil, err
 	}
-	s.names[limiter] = true
 	return newBound(s, limiter, rules), nil
 }
 
@@ -163,6 +174,9 @@ func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
+	}
+	if s.closed.Load() {
+		return errClosed
 	}
 	c := s.call(verbPeek, nil)
 	_, err := s.do(s.begin(ctx), c, nil)

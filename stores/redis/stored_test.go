@@ -213,7 +213,7 @@ func TestLifetimes(t *testing.T) {
 		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute}, time.Hour + time.Minute},
 	} {
 		t.Run(c.limit.String(), func(t *testing.T) {
-			b, err := redisstore.New(client, redisstore.Timeout(patience)).Bind("ttl", []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}})
+			b, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind("ttl", []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -58,12 +58,12 @@ func openStore(name string, timeout time.Duration, log *slog.Logger, clock func(
 		if err != nil {
 			return nil, nil, err
 		}
-		closeShared = client.Close
 		opts := []redisstore.Option{redisstore.Timeout(timeout)}
 		if clock != nil {
 			opts = append(opts, redisstore.Clock(clock))
 		}
-		shared = redisstore.New(client, opts...)
+		r := redisstore.New(client, opts...)
+		shared, closeShared = r, func() error { return errors.Join(r.Close(), client.Close()) }
 	case "memcached":
 		opts := []memcachedstore.Option{memcachedstore.Timeout(timeout)}
 		if clock != nil {
