@@ -24,7 +24,9 @@ func (a Algorithm) String() string {
 // burst B) in windows of length W.
 type Guarantees struct {
 	// Exact says that no window of length W, wherever it begins, ever holds
-	// more than L hits.
+	// more than L hits. This and WorstCase are for one clock: if the clocks of
+	// processes that share a store differ by d, less than W, they are for
+	// windows of length W − d.
 	Exact bool
 	// WorstCase is the most hits that some window of length W can hold:
 	// L, 2 × L, or B + L for a token bucket; with a Lockout, L for each time

@@ -29,11 +29,18 @@
 // longer counts. With L the quota, B the burst and W the window:
 //
 //	algorithm         state per key        most hits in any window of length W
-//	sliding_window    16 bytes             2 L
-//	fixed_window      16 bytes             2 L
-//	bucketed_window   W/Precision counts   L
-//	sliding_log       L times              L
-//	token_bucket      16 bytes             B + L
+//	                                       one clock   clocks that differ
+//	sliding_window    16 bytes             2 L         3 L
+//	fixed_window      16 bytes             2 L         3 L
+//	bucketed_window   W/Precision counts   L           2 L
+//	sliding_log       L times              L           2 L
+//	token_bucket      16 bytes             B + L       B + 2 L
+//
+// The last column is for processes that share a store and whose clocks differ by
+// less than W. In a window of length W less that difference, the column before it
+// holds. A stored time less than W ahead of a clock is believed: the decision is
+// made at the stored time. One further ahead can only be due to a step of a clock
+// and is moved back to now, so that no step denies a key for longer than W more.
 //
 // [Limit.Guarantees] gives the same as numbers. RetryAfter is exact for all of
 // them: refused a microsecond earlier, allowed then, when nobody else comes.

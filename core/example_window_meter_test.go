@@ -15,3 +15,14 @@ func ExampleWindowMeter() {
 	fmt.Println(r.Allowed, r.Remaining, 10+40*w.Weight(now))
 	// Output: true 5 30
 }
+
+// A limiter that guards secrets does not begin anew if its counters are damaged.
+func ExampleUnreadable() {
+	limiter, err := core.New(core.Config{
+		Name:           "reset-password",
+		Rules:          []core.Rule{{Name: "account", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}},
+		DenyUnreadable: true,
+	})
+	fmt.Println(limiter.Name(), err, core.ReplaceUnreadable, core.DenyUnreadable)
+	// Output: reset-password <nil> replace deny
+}

@@ -23,7 +23,8 @@ func (c cell) moreSliding(m *meter, now int64) int64 {
 	c = c.turned(m, now)
 	left := c.t + m.window - now
 	if c.b > 0 {
-		if counts := mulDiv(int64(c.b), left, m.window); counts > 0 {
+		// As in estimate, none of the window has passed if its start is ahead.
+		if counts := mulDiv(int64(c.b), min(left, m.window), m.window); counts > 0 {
 			return left - fits(counts-1, int64(c.b), m.window)
 		}
 	}

@@ -205,3 +205,20 @@ func ExampleWords() {
 	// at most 100 in 1m, at any time, the window before weighed by what is left of it
 	// at most 1000 in 24h, each window from a multiple of its length on
 }
+
+// A test that is two instances of a service at once.
+func ExampleAnotherInstance() {
+	file := []byte("store: {memcached: {servers: [\"127.0.0.1:11211\"]}}\npolicies: [{name: api, limits: 3/h}]\n")
+	for range 2 {
+		set, err := policy.Parse("limits.yaml", file, policy.AnotherInstance())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer set.Close() //nolint:errcheck // the program ends
+		fmt.Println(len(set.Limiters()))
+	}
+	// Output:
+	// 1
+	// 1
+}

@@ -46,3 +46,20 @@ func ExampleTraits() {
 		})
 	}
 }
+
+// Stores on one server are tested together, with a clock each.
+func ExampleShared() {
+	_ = func(t *testing.T, open func(clock func() time.Time) core.Store) {
+		storetest.Shared(t, func(_ testing.TB, clocks ...func() time.Time) (stores []core.Store) {
+			for _, clock := range clocks {
+				stores = append(stores, open(clock))
+			}
+			return stores
+		})
+	}
+}
+
+// Takes, refunds and resets with all their results, from a plain model.
+func ExampleOperations() {
+	_ = func(t *testing.T, newStore storetest.Factory) { storetest.Operations(t, newStore) }
+}

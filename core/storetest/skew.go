@@ -111,6 +111,14 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 				clocks[1].Set(start().Add(time.Duration(r.Int64N(l.Window.Microseconds())) * time.Microsecond))
 				for range r.IntN(4) { // some hits of both, then all that is left
 					pair[r.IntN(2)].take("k", 1)
+					moreLater(t, behind, clocks[0])
+				}
+				if r.IntN(2) == 0 { // the window before counts too
+					ahead.take("k", 3)
+					clocks[1].Advance(l.Window)
+					clocks[0].Set(clocks[1].Now().Add(-time.Duration(r.Int64N(l.Window.Microseconds())) * time.Microsecond))
+					ahead.take("k", 1)
+					moreLater(t, behind, clocks[0])
 				}
 				for ahead.take("k", 1).Allowed {
 				}
@@ -139,5 +147,25 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 				}
 			}
 		})
+	}
+}
+
+// moreLater tests that MoreAfter is exact: nothing more remains a microsecond
+// earlier.
+func moreLater(t *testing.T, c *counter, clock *Clock) {
+	t.Helper()
+	now := clock.Now()
+	defer func() { clock.Set(now) }()
+	r := c.peek("k", 1).Items[0].Results[0]
+	if r.MoreAfter == 0 {
+		return
+	}
+	clock.Advance(r.MoreAfter - time.Microsecond)
+	if early := c.remaining("k"); early != r.Remaining {
+		t.Fatalf("%d remain a microsecond before MoreAfter, %v, and %d did", early, r.MoreAfter, r.Remaining)
+	}
+	clock.Advance(time.Microsecond)
+	if later := c.remaining("k"); later <= r.Remaining {
+		t.Fatalf("%d remain at MoreAfter, %v, and %d did", later, r.MoreAfter, r.Remaining)
 	}
 }

@@ -13,19 +13,27 @@
 // tries again, at random intervals that grow, within the [Timeout]. Within a
 // process, those who want the same key take turns, so that only instances get in
 // each other's way. The keys of a decision are read together and swapped one by
-// one; where a later one turns out to be refused, what the earlier ones were
-// charged is given back. A value that is not one of ours, or not as it was
-// written, counts as none, and the next charge replaces it.
+// one; if a later one turns out to be denied, the earlier ones are refunded.
+//
+// An item may also hold the states of limits that another program, or another
+// version of this one, has under the same limiter and rule. A write keeps those
+// until they expire, so that each program admits exactly its own quotas. It keeps
+// 32 of them and 256 KiB at most, and drops those first that expire first.
+//
+// A value that is not one of ours, or not as it was written, counts as none and is
+// replaced by the next charge, or denies its key for the shortest window of its
+// rule: see [Unreadable]. A value that a later version of this package has written
+// is never replaced: it denies its key until it expires.
 //
 // # Time
 //
 // memcached has no clock that could be asked: the application's decides. The
-// clocks of all instances must agree; what one is ahead of another, it may end a
-// window too early. Items live some seconds longer than their windows, rounded
-// up, so that a window never ends early because its item has gone. memcached
-// keeps nothing for more than 30 days: limits whose hits can mean something for
-// longer (core.Guarantees.Lifetime: a sliding window of more than 15 days, say)
-// are a configuration error.
+// clocks of all instances should agree: README says what is promised if they
+// differ by less than one window. Items live some seconds longer than their
+// windows, rounded up, so that a window never ends early because its item has
+// gone. memcached keeps nothing for more than 30 days: limits whose hits can mean
+// something for longer (core.Guarantees.Lifetime: a sliding window of more than 15
+// days, say) are a configuration error.
 //
 // # What it forgets
 //

@@ -1,7 +1,9 @@
 package memcachedstore_test
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -36,4 +38,34 @@ func ExampleStore_Bind() {
 	})
 	fmt.Println(err)
 	// Output: floodgate: configuration: rule "user", limit "user": Window: 720h0m0s: hits count for up to 1440h0m0s, and memcached keeps nothing for more than 30 days
+}
+
+// A program counts for a limiter's name once on the same servers, unless it is
+// several instances at once, as a test may be.
+func ExampleAnotherInstance() {
+	for _, opts := range [][]memcachedstore.Option{nil, nil, {memcachedstore.AnotherInstance()}} {
+		store := core.Must(memcachedstore.New([]string{"127.0.0.1:11213"}, opts...))
+		defer store.Close() //nolint:errcheck // nobody is left to tell
+		_, err := core.New(core.Config{
+			Name:  "api",
+			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}},
+			Store: store,
+		})
+		fmt.Println(errors.Is(err, core.ErrConfig))
+	}
+	// Output:
+	// false
+	// true
+	// false
+}
+
+// Somebody who can write to memcached gets no fresh quota by it.
+func ExampleUnreadable() {
+	store, err := memcachedstore.New([]string{"127.0.0.1:11211"}, memcachedstore.Unreadable(core.DenyUnreadable), memcachedstore.Log(slog.Default()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(core.DenyUnreadable, store.Close())
+	// Output: deny <nil>
 }

@@ -14,9 +14,20 @@
 // makes; nothing of what a client sends is legible in it. One script reads,
 // decides and writes, for all keys of a decision together. The time is that of
 // the Redis server (see [Clock]). A state expires by itself soon after it has
-// lost its meaning. A value of another type, or that cannot be read, counts as
-// none and is replaced by the next charge; a lifetime that has been taken away
-// is given back by the next request.
+// lost its meaning; a lifetime that has been taken away is given back by the next
+// request.
+//
+// A value is a version byte, 2, and a record for each limit: its length, its
+// expiry, the limit's algorithm and window, and its state. Limits that another
+// program, or another version of this one, has under the same limiter and rule
+// have records there too. A write keeps those until they expire, so that each
+// program admits exactly its own quotas. It keeps 32 records of others and
+// 256 KiB at most, and drops those first that expire first.
+//
+// A value of another type, or that cannot be read, counts as none and is replaced
+// by the next charge, or denies its key for the shortest window of its rule: see
+// [Unreadable]. A value with a later version byte is never replaced: it denies
+// its key until it expires.
 //
 // # Once, and in time
 //

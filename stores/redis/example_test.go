@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -74,4 +75,49 @@ func ExampleClock() {
 	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
 	fmt.Println(err)
 	// Output: <nil>
+}
+
+// A program counts for a limiter's name once on a server: the second limiter is a
+// mistake, unless the program is two instances at once, as a test may be.
+func ExampleAnotherInstance() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6380"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	config := core.Config{Name: "api", Rules: perUser}
+	for _, store := range []*redisstore.Store{
+		redisstore.New(client), redisstore.New(client), redisstore.New(client, redisstore.AnotherInstance()),
+	} {
+		defer store.Close() //nolint:errcheck // never fails
+		config.Store = store
+		_, err := core.New(config)
+		fmt.Println(errors.Is(err, core.ErrConfig))
+	}
+	// Output:
+	// false
+	// true
+	// false
+}
+
+// A limiter is made anew in the same process: the first store gives its name up.
+func ExampleStore_Close() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6381"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	for range 2 {
+		store := redisstore.New(client)
+		_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
+		fmt.Println(err, store.Close())
+	}
+	// Output:
+	// <nil> <nil>
+	// <nil> <nil>
+}
+
+// Somebody who can write to Redis gets no fresh quota by it.
+func ExampleUnreadable() {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6382"})
+	defer client.Close() //nolint:errcheck // nobody is left to tell
+	store := redisstore.New(client, redisstore.Unreadable(core.DenyUnreadable), redisstore.Log(slog.Default()))
+	defer store.Close() //nolint:errcheck // never fails
+	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
+	fmt.Println(core.DenyUnreadable, err)
+	// Output: deny <nil>
 }

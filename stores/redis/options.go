@@ -31,11 +31,11 @@ type options struct {
 // client's own timeouts and retries are.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Clock makes the application's clock the one that decides, rather than that
-// of the Redis server. The clocks of all processes that share the counters must
-// then agree: what one is ahead of another, it may count too early. It is for
-// servers whose clock cannot be trusted, and for tests. States are then kept
-// for a minute longer than they are needed, for clocks that are late.
+// Clock makes the application's clock decide, rather than that of the Redis
+// server. The clocks of all processes that share the counters should then agree:
+// README says what is promised if they differ by less than one window. It is for
+// servers whose clock cannot be trusted, and for tests. States are then kept for
+// a minute longer than they are needed, for clocks that are late.
 func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slackMillis = now, int64(60_000) }
 }
