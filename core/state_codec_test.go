@@ -72,7 +72,7 @@ func TestAWriteKeepsTheStatesOfOtherLimits(t *testing.T) {
 		}
 	}
 	// When they have expired, a write drops them, a minute later.
-	later := int64(codecNow + 10*time.Hour.Microseconds())
+	later := codecNow + 10*time.Hour.Microseconds()
 	value = chargedValue(time.Hour, value, later, 1)
 	if alone := chargedValue(time.Hour, nil, later, 1); !bytes.Equal(value, alone) {
 		t.Errorf("%d bytes are kept of states that have expired, want %d", len(value), len(alone))

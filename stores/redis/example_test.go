@@ -69,7 +69,7 @@ func ExampleTimeout() {
 
 // The application's clock decides, and Redis is asked each time.
 func ExampleClock() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6383"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
 	store := redisstore.New(client, redisstore.Clock(time.Now), redisstore.WithoutDenialCache())
 	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
