@@ -156,7 +156,7 @@ func TestTrustOnMemcached(t *testing.T) {
 	server := memcachedtest.Start(t)
 	clock := storetest.NewClock(time.Now().Truncate(time.Second))
 	open := func() core.Store {
-		return core.Must(memcachedstore.New([]string{server.Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second)))
+		return core.Must(memcachedstore.New([]string{server.Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second), memcachedstore.AnotherInstance()))
 	}
 	for field, c := range map[string]login.Config{
 		"CookieFor: 672h0m0s": {CookieFor: 28 * day}, "KnownFor: 672h0m0s": {KnownFor: 28 * day},

@@ -19,7 +19,7 @@ func TestTraits(t *testing.T) {
 		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {
 			proxy := faultproxy.Start(t, server.Addr)
 			store := func() core.Store {
-				return redisstore.New(newClient(t, proxy.Addr), redisstore.Timeout(2*time.Second))
+				return redisstore.New(newClient(t, proxy.Addr), redisstore.Timeout(2*time.Second), redisstore.AnotherInstance())
 			}
 			return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
 		})
@@ -30,7 +30,7 @@ func TestTraits(t *testing.T) {
 			store := func() core.Store {
 				c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 				t.Cleanup(func() { _ = c.Close() })
-				return redisstore.New(c, redisstore.Timeout(patience))
+				return redisstore.New(c, redisstore.Timeout(patience), redisstore.AnotherInstance())
 			}
 			return storetest.Instances{Stores: []core.Store{store(), store()}}
 		})
