@@ -31,7 +31,7 @@ var foreign = []struct{ magic, what, hint string }{
 func unpacked(r io.Reader) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(r, 256<<10)
 	head, err := b.Peek(512)
-	if err != nil && len(head) == 0 && err != io.EOF { //nolint:errorlint // Peek returns it as it is
+	if err != nil && len(head) == 0 && err != io.EOF {
 		return nil, err
 	}
 	switch {

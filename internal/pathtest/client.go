@@ -74,7 +74,7 @@ func (c *client) send(t testing.TB, method, target string) (a answer, ok bool) {
 		_, err := io.WriteString(c.conn, method+" "+target+" HTTP/1.1\r\nHost: h\r\n"+end+"\r\n")
 		var resp *http.Response
 		if err == nil {
-			resp, err = http.ReadResponse(c.buffer, &http.Request{Method: http.MethodGet})
+			resp, err = http.ReadResponse(c.buffer, &http.Request{Method: http.MethodGet}) //nolint:bodyclose // read closes it
 		}
 		if err == nil {
 			a, err = read(resp)

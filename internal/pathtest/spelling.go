@@ -39,11 +39,9 @@ func Random(r *rand.Rand) string {
 
 func change(r *rand.Rand, s string) string {
 	at := r.IntN(len(s))
-	slash := at
+	slash := max(0, strings.LastIndexByte(s, '/'))
 	if i := strings.IndexByte(s[at:], '/'); i >= 0 {
 		slash = at + i
-	} else {
-		slash = max(0, strings.LastIndexByte(s, '/'))
 	}
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	dots := pick(".", "..", "%2e", "%2E%2e", ".%2e", "%252e%252e", "...", "")

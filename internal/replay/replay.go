@@ -190,7 +190,7 @@ func (r *Replay) line(log string, p *parsed) error {
 	if p.err != nil {
 		r.report.Malformed++
 		r.sample(log, p, p.err.Error())
-		return nil
+		return nil //nolint:nilerr // it is counted
 	}
 	if r.window.held = append(r.window.held, *p); len(r.window.held) <= neighbours {
 		return nil
