@@ -133,21 +133,21 @@ func (m *memory) holds(ctx context.Context, account string, g int64) bool {
 	return err == nil && sure && (now == 0 || now == g)
 }
 
-// forget begins another generation of the account.
+// forget begins another generation of the account. If the counter has no room
+// for another hit, nobody is trusted anyway.
 func (m *memory) forget(ctx context.Context, account string) error {
-	hit := core.Hit{Rule: ruleForgotten, Key: account}
-	d, err := m.trust.Take(ctx, 1+rand.Int64N(mostHits), hit)
-	if err == nil && !d.Allowed {
-		// Nearly full. If there is no room for one hit, nobody is trusted anyway.
-		d, err = m.trust.Take(ctx, 1, hit)
+	for most := int64(mostHits); ; {
+		d, err := m.trust.Take(ctx, 1+rand.Int64N(most), core.Hit{Rule: ruleForgotten, Key: account})
+		switch {
+		case err != nil:
+			return fmt.Errorf("login: Forget: %w", err)
+		case d.Degraded:
+			return errors.New("login: Forget: the shared store does not answer: no other process has heard of it")
+		case d.Allowed || d.Remaining == 0:
+			return nil
+		}
+		most = min(most, d.Remaining)
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("login: Forget: %w", err)
-	case d.Degraded:
-		return errors.New("login: Forget: the shared store does not answer: no other process has heard of it")
-	}
-	return nil
 }
 
 // Forget ends the trust in all clients of an account: every device cookie and

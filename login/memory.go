@@ -134,7 +134,7 @@ func (m *memory) remembers(ctx context.Context, address, account string) (bool, 
 		return false, err
 	}
 	d, err := m.limiter.Peek(ctx, 1, knownHit(g, address, account))
-	return err == nil && !d.Allowed && !d.Degraded, err
+	return err == nil && !d.Allowed, err
 }
 
 // knownHit is the counter that has a hit if the address is known.

@@ -18,6 +18,7 @@ type shared struct {
 	bound map[string]core.Bound
 	asked map[string]*atomic.Int64
 	gone  atomic.Bool
+	only  string // the limiter that is cut off; "": all
 }
 
 func newShared(t *testing.T, c core.MemoryConfig) *shared {
@@ -42,14 +43,15 @@ func (s *shared) Bind(limiter string, rules []core.StoreRule) (core.Bound, error
 		return nil, err
 	}
 	s.asked[limiter] = new(atomic.Int64)
-	s.bound[limiter] = sharedBound{b, s, s.asked[limiter]}
+	s.bound[limiter] = sharedBound{b, s, limiter, s.asked[limiter]}
 	return s.bound[limiter], nil
 }
 
 type sharedBound struct {
 	core.Bound
-	s     *shared
-	asked *atomic.Int64
+	s       *shared
+	limiter string
+	asked   *atomic.Int64
 }
 
 func (b sharedBound) Take(ctx context.Context, batch *core.Batch) error {
@@ -66,7 +68,7 @@ func (b sharedBound) Reset(ctx context.Context, batch *core.Batch) error {
 
 func (b sharedBound) ask(ctx context.Context, batch *core.Batch, op func(context.Context, *core.Batch) error) error {
 	b.asked.Add(1)
-	if b.s.gone.Load() {
+	if b.s.gone.Load() && (b.s.only == "" || b.s.only == b.limiter) {
 		return errGone
 	}
 	return op(ctx, batch)

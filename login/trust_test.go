@@ -7,6 +7,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
 // cookieOf returns the Cookie header of a new device cookie.
@@ -226,6 +227,19 @@ func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	known(true)
 	cookie = made.Name + "=" + made.Value
 	attempt("device")
+}
+
+// An attempt that is decided twice without the shared counters is one.
+func TestADegradedAttemptCountsOnce(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	store.only = "login"
+	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Resilience: resilient.Config{Failures: 1000}})
+	cookie := s.cookieOf("alice")
+	store.gone.Store(true)
+	s.want(many(8, func(int) int { return s.serve(with(cookie, "203.0.113.1", "alice"), http.StatusUnauthorized) }), "map[401:8]")
+	if st := s.guard.Stats(); st.Degraded != 8 || st.Allowed != 8 || st.Denied != 0 {
+		t.Errorf("%+v", st)
+	}
 }
 
 // A store that closes gives no cookie either.
