@@ -49,7 +49,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
 		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,
-		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.Open}, CookieName: "a b", Store: eventual{memory}, // CASES 186
+		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.Open}, CookieName: "a b", Store: eventual{memory},
 	})
 	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Traits.Exact)"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {

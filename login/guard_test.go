@@ -20,8 +20,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// request is a request as an adapter would make it.
-
 type request struct {
 	ctx    context.Context
 	method string
@@ -70,8 +68,6 @@ func form(ip, user string) *request {
 	}
 }
 
-// site is a login form: everybody's password is right where the test says so.
-
 type site struct {
 	t       *testing.T
 	clock   *storetest.Clock
@@ -107,8 +103,6 @@ func newSiteAt(t *testing.T, clock *storetest.Clock, c login.Config) *site {
 	return s
 }
 
-// serve is what an adapter does. The handler answers with status.
-
 func (s *site) serve(r *request, status int) int {
 	d := s.guard.Check(r)
 	if !d.Allowed {
@@ -125,8 +119,6 @@ func (s *site) wrong(ip, user string) int { return s.serve(form(ip, user), http.
 
 func (s *site) right(ip, user string) int { return s.serve(form(ip, user), http.StatusOK) }
 
-// many counts statuses.
-
 func many(n int, f func(i int) int) string {
 	counts := map[int]int{}
 	for i := range n {
@@ -142,8 +134,6 @@ func (s *site) want(got, want string) {
 	}
 }
 
-// ip returns the i-th address of many.
-
 func ip(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250) }
 
 func (s *site) withCookie(r *request, user string) *request {
@@ -156,8 +146,6 @@ func (s *site) withCookie(r *request, user string) *request {
 	return r
 }
 
-// CASES 80: guesses all at once get no further than one by one.
-
 func TestABurstOfGuesses(t *testing.T) {
 	s := newSite(t, login.Config{Attempts: core.PerMinute(1000)})
 	var wg sync.WaitGroup
@@ -169,8 +157,6 @@ func TestABurstOfGuesses(t *testing.T) {
 		t.Errorf("%d guesses reached the handler, want 5", n)
 	}
 }
-
-// CASES 79: what is a success, a failure, and neither.
 
 func TestOutcomes(t *testing.T) {
 	for status, fails := range map[int]bool{200: false, 204: false, 302: false, 400: true, 401: true, 403: true, 422: true, 500: false, 503: false, 101: false} {
@@ -189,7 +175,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
 
-	// 82: a panic is a failure.
+	// A panic is a failure.
 	s = newSite(t, login.Config{})
 	for range 5 {
 		r := form("203.0.113.1", "alice")
@@ -199,8 +185,6 @@ func TestOutcomes(t *testing.T) {
 	}
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
 }
-
-// CASES 79: a redirect back to the form is a failure.
 
 func TestARedirectBackFails(t *testing.T) {
 	s := newSite(t, login.Config{Success: login.RedirectFails("/login")})
@@ -227,10 +211,6 @@ func TestARedirectBackFails(t *testing.T) {
 	}
 }
 
-// CASES 84, 85: a success forgets the failures of that address for that
-
-// account, and nothing of the address's own.
-
 func TestWhatASuccessForgets(t *testing.T) {
 	s := newSite(t, login.Config{})
 	for range 4 {
@@ -249,24 +229,6 @@ func TestWhatASuccessForgets(t *testing.T) {
 	})
 	s.want(got, "map[200:1 401:19 429:40]")
 }
-
-// CASES 86: one address, 1000 accounts.
-
-// CASES 87, 88, 91: 1000 addresses, one account: at most 100 guesses an hour
-
-// reach the handler, and the owner still gets in, by a cookie or from where the
-
-// owner has logged in before.
-
-// The known address has limits of its own, and so has a known browser.
-
-// An attacker who logs in to an account of their own becomes known for that one
-
-// alone.
-
-// The waits of one address on one account grow, attempts during a wait do not
-
-// make it longer, and strikes decay.
 
 func TestEscalation(t *testing.T) {
 	s := newSite(t, login.Config{AccountFailures: core.PerHour(1000)})
@@ -289,29 +251,3 @@ func TestEscalation(t *testing.T) {
 		t.Errorf("a day later: %v", d.RetryAfter)
 	}
 }
-
-// CASES 90: device cookies that are not what they should be.
-
-// CASES 74, 76: several sources and spellings charge one account.
-
-// CASES 75: requests without a name are charged to their address.
-
-// POST alone, and whatever else has a body: CASES 45.
-
-// CASES 87: the soft limit.
-
-// A hook that panics has made no attempt.
-
-// CASES 93, 94: events have neither names nor addresses, unless asked for.
-
-// CASES 92: nothing depends on whether the account exists, and no refusal says
-
-// which limit it is.
-
-// broken is a shared store that does not answer.
-
-// CASES 170: while the store does not answer, the process counts.
-
-// eventual says of itself that it is.
-
-// What the guard costs beside parsing the body, which is a part of it here.

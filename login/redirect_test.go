@@ -19,7 +19,7 @@ func found(location string) core.Outcome {
 	}}
 }
 
-// CASES 79: whatever leads back to the form is a failure.
+// Whatever leads back to the form is a failure.
 func TestRedirectFails(t *testing.T) {
 	for locations, rows := range map[string]map[string]bool{
 		"/login": {

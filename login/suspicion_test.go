@@ -70,7 +70,7 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
-// CASES 88: who is known is not asked for a captcha either while strangers are
+// Who is known is not asked for a captcha either while strangers are
 // not yet refused.
 func TestWhoIsKnownIsNotSuspected(t *testing.T) {
 	asked := 0
