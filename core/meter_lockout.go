@@ -67,7 +67,8 @@ func (c lockoutCell) store(w []uint64) {
 	w[0], w[1], w[2] = uint64(c.start), uint64(c.count)|uint64(c.strikes)<<32, uint64(c.until)
 }
 
-func (c lockoutCell) locked(now int64) bool { return now < c.until }
+// locked reports whether a wait is under way: none is if a window has begun since.
+func (c lockoutCell) locked(now int64) bool { return max(now, c.start) < c.until }
 
 // left returns the strikes that have not decayed at now.
 func (c lockoutCell) left(m *meter, now int64) uint32 {
@@ -94,6 +95,7 @@ func (c lockoutCell) roll(m *meter, now int64) lockoutCell {
 	if c.locked(now) {
 		return c
 	}
+	now = max(now, c.start)
 	if c.start < c.until || now >= c.start+m.window {
 		c.start, c.count = 0, 0
 	}

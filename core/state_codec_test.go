@@ -105,8 +105,11 @@ func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
 	if used, _ := usedOf(time.Hour+99*time.Minute, value, codecNow); used[0] != 1 {
 		t.Error("the states that expire last were dropped")
 	}
-	if used, _ := usedOf(time.Hour, value, codecNow); used[0] != 0 {
-		t.Error("the states that expire first were kept")
+	if used, _ := usedOf(time.Hour+98*time.Minute, value, codecNow); used[0] != 1 {
+		t.Error("the states that expire last but a few were dropped")
+	}
+	if used, _ := usedOf(time.Hour, value, codecNow); fmt.Sprint(used) != "[0 0 0 0 0 0]" {
+		t.Errorf("of the states that expire first, %v were kept", used)
 	}
 	value = []byte{stateVersion}
 	for range 10 {
@@ -179,4 +182,13 @@ func FuzzStoredState(f *testing.F) {
 			t.Errorf("%x decodes and encodes to %x", again, b)
 		}
 	})
+}
+
+// The value is kept as long as the last state in it, whoever's it is.
+func TestAValueExpiresWithItsLastState(t *testing.T) {
+	ids, meters := codecRule(time.Minute)
+	v := decodeStored(chargedValue(24*time.Hour, nil, codecNow, 1), ids, meters, codecNow)
+	if _, expiry := v.encode(ids, meters, codecNow); expiry < codecNow+24*time.Hour.Microseconds() {
+		t.Errorf("expires %v from now", time.Duration(expiry-codecNow)*time.Microsecond)
+	}
 }

@@ -112,6 +112,13 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 				for range r.IntN(4) { // some hits of both, then all that is left
 					pair[r.IntN(2)].take("k", 1)
 					moreLater(t, behind, clocks[0])
+					before := behind.remaining("k")
+					if b := behind.take("k", 1); b.Allowed {
+						behind.refund(b)
+					}
+					if after := behind.remaining("k"); after != before {
+						t.Fatalf("seed %d: %d remain after a refund, %d before", seed, after, before)
+					}
 				}
 				if r.IntN(2) == 0 { // the window before counts too
 					ahead.take("k", 3)

@@ -36,6 +36,14 @@ func (b closing) Reset(ctx context.Context, batch *core.Batch) error {
 	return b.inner.Reset(ctx, batch)
 }
 
+// ServerOf returns the server of a key: see package resilient.
+func (b closing) ServerOf(rule int, key []byte) string {
+	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
+		return l.ServerOf(rule, key)
+	}
+	return ""
+}
+
 func (b closing) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if b.store.closed.Load() {
 		return nil, errClosed

@@ -23,7 +23,8 @@ make[LOCKOUT] = function()
     if at <= m.u then return m.b end
     return m.b - math.min(m.b, floor((at - m.u) / m.decay))
   end
-  local function locked(m) return m.u and now < m.u end
+  -- A wait is under way unless a window has begun since.
+  local function locked(m) return m.u and max(now, m.t) < m.u end
   return {
     load = function(m, v, at)
       local t, a, b, u = unpack('<i7I4I4i7', v, at)
@@ -33,9 +34,10 @@ make[LOCKOUT] = function()
         t, u, m.mended = math.min(t, now), math.min(u, now + longest), true
       end
       m.t, m.a, m.b, m.u = t, a, b, u
-      if now < u then return true end
-      if t < u or now >= t + m.window then m.t, m.a = 0, 0 end
-      if strikes(m, now) == 0 then m.b, m.u = 0, 0 end
+      local at = max(now, t)
+      if at < u then return true end
+      if t < u or at >= t + m.window then m.t, m.a = 0, 0 end
+      if strikes(m, at) == 0 then m.b, m.u = 0, 0 end
       return true
     end,
     dump = function(m)
