@@ -64,7 +64,7 @@ func (b liarBound) Take(ctx context.Context, batch *core.Batch) error {
 			batch.Allowed = false
 			return err
 		}
-		<-time.After(time.Millisecond)
+		<-time.After(20 * time.Millisecond) // until all others have found it charged
 		rest := core.Batch{Items: batch.Items[1:], Peek: batch.Peek}
 		err := b.Bound.Take(ctx, &rest)
 		if batch.Allowed = rest.Allowed; !rest.Allowed {
