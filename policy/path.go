@@ -105,15 +105,24 @@ func isSlash(c rune) bool { return c == '/' || c == '\\' }
 func (p *paths) fold(s string) string {
 	for range maxDecodings {
 		if !strings.ContainsAny(s, "%+") {
-			return strings.ToLower(s)
+			return trimDots(strings.ToLower(s))
 		}
 		decoded := decode(s)
 		if decoded == s {
-			return strings.ToLower(s)
+			return trimDots(strings.ToLower(s))
 		}
 		s = decoded
 	}
 	p.every = true
+	return s
+}
+
+// trimDots removes the dots at the end of a segment that has other characters:
+// Fiber's Static for /files takes /files./x for the file ./x.
+func trimDots(s string) string {
+	if trimmed := strings.TrimRight(s, "."); trimmed != "" {
+		return trimmed
+	}
 	return s
 }
 

@@ -124,7 +124,7 @@ func (p *pattern) inner(now, next []bool, text string) {
 	copy(sets[0], now)
 	for from := range len(bounds) - 1 {
 		for to := from + 1; to < len(bounds); to++ {
-			s := segment{text: text[bounds[from]+1 : bounds[to]]}
+			s := segment{text: trimDots(text[bounds[from]+1 : bounds[to]])}
 			p.step(sets[from], sets[to], s.text, s.optional())
 		}
 	}

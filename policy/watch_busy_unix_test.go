@@ -27,9 +27,9 @@ func put(t *testing.T, path string, quota int) {
 }
 
 // watching watches a file in the time of the test, with these events.
-func watching(t *testing.T, path string, events <-chan fsnotify.Event) *Set {
+func watching(t *testing.T, path string, events <-chan fsnotify.Event, opts ...Option) *Set {
 	t.Helper()
-	s, err := Load(path, Log(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	s, err := Load(path, append(opts, Log(slog.New(slog.NewTextHandler(io.Discard, nil))))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,7 @@ func TestOneChangeIsOneReport(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		put(t, path, 1)
 		reports := 0
-		s := watching(t, path, nil)
-		s.options.reloaded = func(error) { reports++ }
+		s := watching(t, path, nil, OnReload(func(error) { reports++ }))
 		for i, text := range []string{fmt.Sprintf(quotaFile, 1), fmt.Sprintf(quotaFile, 2), "policies: [{name: a, limits: 2/x}]", "", fmt.Sprintf(quotaFile, 2)} {
 			err := os.WriteFile(path, []byte(text), 0o600)
 			if text == "" {
@@ -138,6 +137,7 @@ func TestOneChangeIsOneReport(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			if reports != i {
 				t.Errorf("after %d changes there were %d reports", i, reports)
 			}
@@ -166,9 +166,8 @@ func TestCloseEndsWhateverHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		put(t, path, 1)
-		s := watching(t, path, nil)
 		hang := make(chan struct{})
-		s.options.reloaded = func(error) { <-hang }
+		s := watching(t, path, nil, OnReload(func(error) { <-hang }))
 		put(t, path, 2)
 		time.Sleep(2 * time.Second)
 		if err := s.Close(); err == nil {

@@ -171,3 +171,20 @@ func TestReportsOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// A key that is printed is read again as it was, and is one word for a shell.
+func TestKeysAreReadAsTheyArePrinted(t *testing.T) {
+	for key, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "?:2001:db8::/64": "?:2001:db8::/64", "": `""`, `a\b`: `"a\\b"`, "a\nb": `"a\nb"`, "\xff": `"\xff"`, "a b": `"a b"`, `"a"`: `"\"a\""`, strings.Repeat("x", 1000): strings.Repeat("x", 1000),
+	} {
+		if got := report.Key(key); got != want {
+			t.Errorf("Key(%q) is %s, want %s", key, got, want)
+		}
+		if back, err := report.ParseKey(want); err != nil || back != key {
+			t.Errorf("ParseKey(%s) is %q, %v, want %q", want, back, err, key)
+		}
+	}
+	if _, err := report.ParseKey(`"a`); err == nil {
+		t.Error("half of a quoted key is taken")
+	}
+}
