@@ -120,7 +120,7 @@ func (p *paths) fold(s string) string {
 // trimDots removes the dots at the end of a segment that has other characters:
 // Fiber's Static for /files takes /files./x for the file ./x.
 func trimDots(s string) string {
-	if trimmed := strings.TrimRight(s, "."); trimmed != "" {
+	if trimmed := strings.TrimRight(s, "."); trimmed != "" && !strings.ContainsFunc(s, isSlash) {
 		return trimmed
 	}
 	return s

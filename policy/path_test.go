@@ -31,7 +31,7 @@ func TestReadingsOfAPath(t *testing.T) {
 		{"/**", []string{"/", "/x/y", "//", "*"}, nil},
 		{"/my file", []string{"/my%20file", "/my+file", "/My%2520file"}, []string{"/myfile"}},
 		{"/a%2fb", []string{"/a%2Fb", "/a%252fb", "/%61%2fb"}, []string{"/ab", "/a/b/c"}},
-		{"/x", []string{"/%25" + strings.Repeat("25", 20) + "41", "/" + strings.Repeat("./", 300) + "y", "/" + strings.Repeat("%2f", 20) + "y", "/y/%2e%2e%2fz"}, []string{"/" + strings.Repeat("y/", 300)}},
+		{"/x", []string{"/%25" + strings.Repeat("25", 20) + "41", "/" + strings.Repeat("./", 300) + "y", "/" + strings.Repeat("%2f", 20) + "y", "/y/%2e%2e%2fz", "/y/z%2f%2e.", "/y/z%2f..%2f"}, []string{"/" + strings.Repeat("y/", 300)}},
 	} {
 		p, problem := parsePattern(c.pattern)
 		if problem != "" {
