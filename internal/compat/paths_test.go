@@ -53,7 +53,7 @@ func chiSites(t testing.TB) (all []pathtest.Site) {
 // counts it.
 func TestNoSpellingOfAPathGetsAroundItsPolicyInChi(t *testing.T) {
 	for _, s := range chiSites(t) {
-		pathtest.Compare(t, s, 1000)
+		pathtest.Compare(t, s, 200)
 	}
 }
 

@@ -124,7 +124,7 @@ func fiberHandler(name string) fiber.Handler {
 // Whatever spelling of a path reaches a handler, the handler's policy counts it.
 func TestNoSpellingOfAPathGetsAroundItsPolicy(t *testing.T) {
 	for _, s := range sites(t) {
-		pathtest.Compare(t, s, 1000)
+		pathtest.Compare(t, s, 200)
 	}
 }
 
