@@ -25,6 +25,10 @@ var (
 	// ErrNegativeCost is wrapped by the error for a cost below zero.
 	ErrNegativeCost = errors.New("floodgate: negative cost")
 
+	// ErrBodyRead is wrapped by the error of [Request].Body if a middleware has
+	// read the request's body before the limiter. The limiter must come first.
+	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")
+
 	// ErrClosed is wrapped by the error of a store that has been closed.
 	ErrClosed = errors.New("floodgate: store is closed")
 )

@@ -24,21 +24,25 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func TestAdapter(t *testing.T) {
-	adaptertest.Run(t, adaptertest.Adapter{
+func TestAdapter(t *testing.T) { adaptertest.Run(t, adapter(false)) }
+
+func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run(t, adapter(true)) }
+
+func adapter(streams bool) adaptertest.Adapter {
+	return adaptertest.Adapter{
 		Readers:     slices.Sorted(maps.Keys(fiberreaders.All)),
 		LimitsFirst: true,
-		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
-			app := newFiber(false)
+			app := newFiber(false, streams)
 			app.Get("/", fiberlimit.PerIP(quota, window, opts...), func(*fiber.Ctx) error { return nil })
 			return listen(t, app)
 		},
 		ReadsFirst: true,
-	})
+	}
 }
 
-func newFiber(answersErrors bool) *fiber.App {
+func newFiber(answersErrors, streams bool) *fiber.App {
 	answer := fiber.DefaultErrorHandler
 	if answersErrors {
 		answer = answerErrors
@@ -46,6 +50,7 @@ func newFiber(answersErrors bool) *fiber.App {
 	return fiber.New(fiber.Config{
 		ErrorHandler:          answer,
 		DisableStartupMessage: true,
+		StreamRequestBody:     streams,
 		ReadBufferSize:        200 << 10, // for the long headers of the table
 		RequestMethods:        append(fiber.DefaultMethods, "PROPFIND", "REPORT", "QUERY", "post"),
 	})
@@ -68,8 +73,8 @@ func listen(t *testing.T, app *fiber.App) string {
 }
 
 // build makes a Fiber application.
-func build(app adaptertest.App) *fiber.App {
-	f := newFiber(app.AnswersErrors)
+func build(app adaptertest.App, streams bool) *fiber.App {
+	f := newFiber(app.AnswersErrors, streams)
 	use(f, surround(app.Outside)...)
 	if app.User != "" {
 		f.Use(func(c *fiber.Ctx) error {

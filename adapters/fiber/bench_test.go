@@ -22,7 +22,7 @@ func newLimiter(tb testing.TB, quota int64, h core.Headers) *core.Limiter {
 
 // app serves GET /api behind the middlewares.
 func app(hs ...fiber.Handler) fasthttp.RequestHandler {
-	f := newFiber(false)
+	f := newFiber(false, false)
 	f.Get("/api", append(hs, func(*fiber.Ctx) error { return nil })...)
 	return f.Handler()
 }

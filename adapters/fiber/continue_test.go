@@ -17,7 +17,7 @@ import (
 // What the package comment says of Expect: 100-continue: the refusal comes after
 // the body, and the body reaches no handler.
 func TestAClientThatWaitsForContinueIsRefusedAfterItsBody(t *testing.T) {
-	app := newFiber(false)
+	app := newFiber(false, false)
 	app.Post("/", fiberlimit.PerIP(0, time.Minute), func(*fiber.Ctx) error {
 		t.Error("the handler runs")
 		return nil

@@ -6,7 +6,9 @@
 // a login guard, or whatever else is a core.Checker. A handler reads the
 // decision with DecisionFrom.
 //
-// Fiber has read the body before any handler runs, up to its BodyLimit; it is
+// If the application streams bodies (fiber.Config.StreamRequestBody), a limiter
+// that reads the body reads all of it into memory, up to BodyLimit, and refuses
+// a longer one with 400. Otherwise, Fiber has read the body before any handler runs, up to its BodyLimit; it is
 // looked at as it came, and never inflated. So a client that is over its limit
 // and waits for 100 Continue (Expect: 100-continue) is told to go on, sends its
 // body, and is refused then. The ContinueHandler of fasthttp's server cannot

@@ -92,6 +92,10 @@ func setHeaders(f *fiber.Ctx, d core.Decision) {
 
 func refuse(f *fiber.Ctx, d core.Decision, denial core.Denial, o *options) error {
 	header := &f.Response().Header
+	if f.Request().IsBodyStream() {
+		// fasthttp would take what is left of the body for the next request.
+		f.Context().SetConnectionClose()
+	}
 	for _, name := range []string{"Etag", "Last-Modified"} { // of another body
 		header.Del(name)
 	}

@@ -1,10 +1,7 @@
 package fiberlimit
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -93,54 +90,4 @@ func (r request) Value(key any) any {
 		return v
 	}
 	return r.c.UserContext().Value(key)
-}
-
-func (r request) Body(n int) ([]byte, error) {
-	n = max(0, n)
-	req := r.c.Request()
-	if !req.IsBodyStream() {
-		b := req.Body() // as it came: Ctx.Body would inflate it
-		if err := r.checkRewritten(b); err != nil {
-			return nil, err
-		}
-		return b[:min(n, len(b))], nil
-	}
-	// The application streams bodies: what is read is put back before the rest.
-	rest := req.BodyStream()
-	head, err := io.ReadAll(io.LimitReader(rest, int64(n)))
-	req.SetBodyStream(io.MultiReader(bytes.NewReader(head), rest), req.Header.ContentLength())
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return head, nil
-}
-
-var errBoundary = errors.New("fiberlimit: a part of the multipart form has the form's boundary in it")
-
-// checkRewritten returns an error if b, the request's body, may have other parts
-// than the form that handlers see. fasthttp parses a multipart form when it
-// reads the request, and writes the body anew when it is asked for it. It
-// decodes quoted-printable parts on the way: the decoded text may have the
-// boundary in it.
-func (r request) checkRewritten(b []byte) error {
-	req := r.c.Request()
-	boundary := req.Header.MultipartFormBoundary()
-	if len(boundary) == 0 || req.Header.ContentLength() <= 0 || len(req.Header.ContentEncoding()) > 0 || r.c.App().Config().DisablePreParseMultipartForm {
-		return nil // the body is as it came
-	}
-	form, err := req.MultipartForm() // parsed already
-	if err != nil {
-		return err
-	}
-	boundaries := 1 // at the end
-	for _, values := range form.Value {
-		boundaries += len(values)
-	}
-	for _, files := range form.File {
-		boundaries += len(files)
-	}
-	if bytes.Count(b, append([]byte("--"), boundary...)) != boundaries {
-		return errBoundary
-	}
-	return nil
 }

@@ -1,0 +1,121 @@
+package fiberlimit_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+const formType = "application/x-www-form-urlencoded"
+
+// streaming serves an application that streams bodies, at most 100 kB long, and
+// echoes them. The limiter reads the body of every request.
+func streaming(t *testing.T, quota int64) string {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: true, BodyLimit: 100_000})
+	l := core.Must(core.New(core.Config{Name: "streaming", Rules: []core.Rule{{
+		Name: "user", Key: keyfuncs.PostField("username", keyfuncs.MaxBody(1000)), Limits: []core.Limit{core.PerMinute(quota)},
+	}}}))
+	app.All("/", fiberlimit.Middleware(l), func(c *fiber.Ctx) error { return c.Send(c.Body()) })
+	return listen(t, app)
+}
+
+// exchanges sends a request on a connection and returns the response.
+func exchanges(t *testing.T, conn net.Conn, r *bufio.Reader, raw string) (status int, body string) {
+	t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = io.WriteString(conn, raw)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func dialed(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, bufio.NewReader(conn)
+}
+
+// The handler gets the whole body, whatever its length and its framing, and the
+// next request on the connection is read from its beginning.
+func TestAStreamedBodyStaysWhole(t *testing.T) {
+	conn, r := dialed(t, streaming(t, core.MaxQuota))
+	for _, method := range []string{"POST", "PUT", "PATCH", "GET"} {
+		for _, size := range []int{0, 6, 990, 991, 992, 5000, 90_000} {
+			body := ""
+			if size > 0 {
+				body = "username=" + strings.Repeat("v", size)
+			}
+			head := method + " / HTTP/1.1\r\nHost: a\r\nContent-Type: " + formType + "\r\n"
+			framed := fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
+			chunked := head + "Transfer-Encoding: chunked\r\n\r\n"
+			if body != "" {
+				chunked += fmt.Sprintf("5\r\n%s\r\n%x\r\n%s\r\n", body[:5], len(body)-5, body[5:])
+			}
+			chunked += "0\r\n\r\n"
+			for _, raw := range []string{framed, chunked} {
+				if status, got := exchanges(t, conn, r, raw); status != http.StatusOK || got != body {
+					t.Errorf("%s, %d bytes: status %d, the handler got %d bytes", method, len(body), status, len(got))
+				}
+			}
+		}
+	}
+}
+
+// A body above the application's BodyLimit is refused, and what is left of it is
+// not taken for a request.
+func TestAStreamedBodyAboveBodyLimitIsRefused(t *testing.T) {
+	addr := streaming(t, core.MaxQuota)
+	body := "username=" + strings.Repeat("v", 200_000)
+	head := "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: " + formType + "\r\n"
+	for _, raw := range []string{
+		fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body[:101_000]),
+		fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s", head, len(body), body[:101_000]),
+	} {
+		conn, r := dialed(t, addr)
+		status, got := exchanges(t, conn, r, raw)
+		if status != http.StatusBadRequest || !strings.Contains(got, "longer than 100000 bytes") {
+			t.Errorf("status %d, %s", status, got)
+		}
+		if _, err := r.ReadByte(); err == nil {
+			t.Error("the connection is used again")
+		}
+	}
+}
+
+// A client that is denied before its body has been read cannot put another
+// request into the body.
+func TestABodyThatNobodyHasReadIsNoRequest(t *testing.T) {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: true})
+	app.All("/", fiberlimit.PerIP(0, time.Minute), func(*fiber.Ctx) error { return nil })
+	conn, r := dialed(t, listen(t, app))
+	body := strings.Repeat("x", 100_000) + "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+	if status, _ := exchanges(t, conn, r, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)); status != http.StatusTooManyRequests {
+		t.Errorf("status %d", status)
+	}
+	if resp, err := http.ReadResponse(r, nil); err == nil {
+		_ = resp.Body.Close()
+		t.Errorf("a second response with status %d", resp.StatusCode)
+	}
+}
