@@ -84,3 +84,28 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		}
 	}
 }
+
+// The whole burst, charged less than a window ahead, is owed in full; a whole
+// window ahead it is moved back. In 64 bits and in 128.
+func TestAFullBucketAheadOfTheClock(t *testing.T) {
+	const charged = 1_764_000_123_456_789
+	for _, l := range []Limit{
+		{Quota: 5, Window: time.Hour, Algorithm: TokenBucket},
+		{Quota: 5, Window: time.Hour, Algorithm: TokenBucket, Burst: 15},
+		{Quota: MaxQuota, Window: MaxWindow, Algorithm: TokenBucket},
+	} {
+		m := newMeter(l)
+		full := make([]uint64, cellWords)
+		m.charge(full, charged, m.capacity)
+		for _, ahead := range []int64{1, m.window / 2, m.window - 1} {
+			w := slices.Clone(full)
+			if m.advance(w, charged-ahead); m.far(full, charged-ahead) || !slices.Equal(w, full) {
+				t.Errorf("%v: a debt %d µs ahead is moved back", l, ahead)
+			}
+		}
+		w := slices.Clone(full)
+		if m.advance(w, charged-m.window); !m.far(full, charged-m.window) || m.reset(w, charged-m.window) != m.reset(full, charged) {
+			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, m.reset(w, charged-m.window), m.reset(full, charged))
+		}
+	}
+}

@@ -163,6 +163,16 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 			if n := strings.Count(log.String(), "cannot be read"); n < 1 || n > 3 {
 				t.Errorf("logged %q", log.String())
 			}
+			if !c.kept { // a clock that is set back locks nobody out by the mark
+				mark := s.values[name]
+				now := clock.Now()
+				clock.Advance(-3*time.Minute - time.Hour)
+				if !take().Allowed {
+					t.Error("denied when the clock was set back by a window")
+				}
+				clock.Set(now)
+				s.values[name] = mark
+			}
 			clock.Advance(57*time.Minute - time.Microsecond)
 			if take().Allowed {
 				t.Error("allowed before an hour has passed")

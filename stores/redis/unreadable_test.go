@@ -87,6 +87,24 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 	}
 }
 
+// A clock that is set back locks nobody out by the mark of such a denial.
+func TestADenialOfAForeignValueAheadOfTheClock(t *testing.T) {
+	server := redistest.Start(t)
+	b, name, clock, _ := denying(t, newClient(t, server.Addr), true)
+	server.MustDo("SET", name, "abc")
+	if takeTwo(t, b).Allowed {
+		t.Fatal("allowed")
+	}
+	clock.Advance(-59 * time.Minute)
+	if takeTwo(t, b).Allowed {
+		t.Error("allowed when the clock was set back by less than a window")
+	}
+	clock.Advance(-time.Minute)
+	if batch := takeTwo(t, b); !batch.Allowed {
+		t.Errorf("denied when the clock was set back by a window: %+v", batch.Items[0].Results)
+	}
+}
+
 // The value of a newer version is never replaced, whatever the choice is.
 func TestTheValueOfANewerVersionIsKept(t *testing.T) {
 	server := redistest.Start(t)

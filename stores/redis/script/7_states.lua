@@ -55,19 +55,25 @@ end
 
 -- parse reads a value into an item; false if any part of it is malformed.
 local function parse(item, v)
-  local pos, size = 2, #v
+  local pos, size, meters, next = 2, #v, item.meters, 1
   if byte(v, 1) ~= VERSION then return false end
   while pos <= size do
     if pos + 10 > size then return false end
     local length, expiry, kind = unpack('<I3i7I1', v, pos)
-    local after, mine = pos + 3 + length, nil
+    local after, mine = pos + 3 + length, meters[next]
     if length < 8 or after > size + 1 then return false end
-    local identity = sub(v, pos + 10, pos + 10 + (floor(kind / 2) == BUCKETED and 12 or 6))
-    for j = 1, #item.meters do
-      if item.meters[j].identity == identity then mine = item.meters[j] end
+    -- A rule's states are in the order of its limits, unless others come between.
+    if mine and sub(v, pos + 10, pos + 9 + #mine.identity) == mine.identity then
+      next = next + 1
+    else
+      mine = nil
+      local identity = sub(v, pos + 10, pos + 10 + (floor(kind / 2) == BUCKETED and 12 or 6))
+      for j = 1, #meters do
+        if meters[j].identity == identity then mine, next = meters[j], j + 1 end
+      end
     end
     if mine then
-      local at = pos + 10 + #identity
+      local at = pos + 10 + #mine.identity
       if not fits(mine, v, at, after) or not mine.algorithm.load(mine, v, at) then return false end
     elseif kind == USED_UP then
       if length ~= 14 then return false end
