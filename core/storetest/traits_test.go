@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +37,31 @@ type liar struct {
 	says  core.Traits
 	fault string
 	gone  *atomic.Bool
+	meet  *meeting
+}
+
+// atOnce is how many takes of the same keys the suite runs at a time.
+const atOnce = 4
+
+// meeting holds takes until atOnce of them have come.
+type meeting struct {
+	mu   sync.Mutex
+	came int
+	all  chan struct{}
+}
+
+func (m *meeting) wait() {
+	m.mu.Lock()
+	if m.came%atOnce == 0 {
+		m.all = make(chan struct{})
+	}
+	m.came++
+	all := m.all
+	if m.came%atOnce == 0 {
+		close(all)
+	}
+	m.mu.Unlock()
+	<-all
 }
 
 func (l liar) Traits() core.Traits { return l.says }
@@ -59,20 +85,27 @@ func (b liarBound) Take(ctx context.Context, batch *core.Batch) error {
 		return errors.New("gone")
 	}
 	if b.l.fault == "takes one by one" && len(batch.Items) > 1 {
-		one := core.Batch{Items: batch.Items[:1], Peek: batch.Peek}
-		if err := b.Bound.Take(ctx, &one); err != nil || !one.Allowed {
-			batch.Allowed = false
-			return err
-		}
-		<-time.After(20 * time.Millisecond) // until all others have found it charged
-		rest := core.Batch{Items: batch.Items[1:], Peek: batch.Peek}
-		err := b.Bound.Take(ctx, &rest)
-		if batch.Allowed = rest.Allowed; !rest.Allowed {
-			_ = b.Bound.Refund(ctx, &one)
-		}
-		return err
+		return b.takeOneByOne(ctx, batch)
 	}
 	return b.Bound.Take(ctx, batch)
+}
+
+// takeOneByOne charges the first item, then the rest, and gives the first back
+// if the rest is denied. Of takes in both orders of two keys with a quota of 1,
+// each key's first take is admitted, and every take of the rest denied.
+func (b liarBound) takeOneByOne(ctx context.Context, batch *core.Batch) error {
+	one := core.Batch{Items: batch.Items[:1], Peek: batch.Peek}
+	rest := core.Batch{Items: batch.Items[1:], Peek: batch.Peek}
+	err := b.Bound.Take(ctx, &one)
+	b.l.meet.wait() // each key is charged now
+	if err == nil && one.Allowed {
+		err = b.Bound.Take(ctx, &rest)
+	}
+	b.l.meet.wait() // nothing has been given back yet
+	if batch.Allowed = one.Allowed && rest.Allowed; one.Allowed && !rest.Allowed {
+		_ = b.Bound.Refund(ctx, &one)
+	}
+	return err
 }
 
 // newLiars returns the traits that a store with this fault says it has.
@@ -89,11 +122,11 @@ func newLiars(t testing.TB, fault string) (core.Traits, storetest.Instances) {
 		limit.Quota = quota
 		return core.Must(newMemory(t, nil).Bind("l", []core.StoreRule{{Name: "a", Limits: []core.Limit{limit}}, {Name: "b", Limits: []core.Limit{limit}}}))
 	}
-	in, gone := storetest.Instances{}, new(atomic.Bool)
+	in, gone, meet := storetest.Instances{}, new(atomic.Bool), new(meeting)
 	in.Gone = func() { gone.Store(true) }
 	quotas := bound{bind: bind, own: fault == "counts for itself"}
 	for range 2 {
-		in.Stores = append(in.Stores, quotaStore{liar{says: says, fault: fault, gone: gone}, &quotas})
+		in.Stores = append(in.Stores, quotaStore{liar{says: says, fault: fault, gone: gone, meet: meet}, &quotas})
 	}
 	return says, in
 }
