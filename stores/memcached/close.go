@@ -36,6 +36,10 @@ func (b closing) Reset(ctx context.Context, batch *core.Batch) error {
 	return b.inner.Reset(ctx, batch)
 }
 
+// resilient finds this method by its signature: without it one dead server would
+// count as all of them.
+var _ interface{ ServerOf(int, []byte) string } = closing{}
+
 // ServerOf returns the server of a key: see package resilient.
 func (b closing) ServerOf(rule int, key []byte) string {
 	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
