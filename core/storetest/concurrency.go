@@ -30,7 +30,8 @@ func (s *suite) concurrency(t *testing.T) {
 			}
 			l.Aligned = false
 			if l.Lockout != (core.Lockout{}) {
-				l.Lockout = core.Lockout{First: time.Hour} // no wait ends in the test, however slow it is
+				// No wait ends in the test, however slow it is. Stores get filled lockouts.
+				l.Lockout = core.Lockout{First: time.Hour, Factor: 1, Max: time.Hour, Decay: time.Hour}
 			}
 			c := one(t, s.new(t, nil), l)
 			if got := admitted(t, func(int, int) *core.Batch { return c.batch(false, c.item(0, "k", 1)) }); got != 100 {
