@@ -48,7 +48,11 @@
 // deny refuses it with 403.
 //
 // In a path, * or {id} or :id matches one segment, and ** at the end matches any
-// number of segments. Letter case is ignored. No spelling of a path gets around a
+// number of segments. At the end of a path, {rest...} and *rest mean the same as
+// **, :id? matches one segment or none, and {$} matches nothing. A lone * is one
+// segment at the end too, although it matches any number in the routes of chi,
+// Echo and Fiber. Patterns with a plus, a regular expression or a colon inside a
+// segment are refused. Letter case is ignored. No spelling of a path gets around a
 // policy: routers read odd paths differently, so the policy is for the request
 // if its pattern matches any reading. Empty segments and "." are tried both as
 // segments and left out; escapes are undone, once or several times; an escaped
@@ -56,17 +60,26 @@
 // segment, escaped or not, matches every pattern. If the router has matched a
 // route before it runs the middleware (Gin, Echo's Use, one route of any router),
 // the route is compared too. This holds for http.ServeMux, chi, Gin, Echo and
-// Fiber in all their modes for paths, with three exceptions, in which a plain
+// Fiber in all their modes for paths, with these exceptions, in which a plain
 // path reaches a handler that its route does not show:
 //
 //   - Echo: a parameter at the end of a route matches slashes, so /items/7/x
 //     reaches /items/:id. Mount the policies with Use, not with Pre or around
 //     Echo, or write /items/**.
-//   - Fiber: app.Use("/api", h) gives h every path that begins so, /apix too, and
-//   - and + in the middle of a route match slashes. Write /**, or the part
-//     before the wildcard and /**.
+//   - chi: a parameter with a regular expression that matches a slash, such as
+//     {name:.+}, matches several segments. Write the part before it and /**.
+//   - Fiber: app.Use("/api", h) gives h every path that begins so, /apix too. Write
+//     the path of h's routes, or /**.
+//   - Fiber: the wildcards * and + match slashes in the middle of a route, and so
+//     does a parameter with other text than a slash behind it, as in /:from-:to or
+//     /:name.json. Write the part before it and /**.
+//   - Fiber: c.RestartRouting after c.Path has changed the path runs the policies
+//     again, but a request is counted only once, for its first path.
 //   - A router behind a gateway or http.StripPrefix that rewrites paths: patterns
 //     are compared with the path that reaches the policies.
+//
+// A CORS preflight is limited only by policies that name methods, OPTIONS among
+// them. A list of denied addresses refuses it all the same.
 //
 // # Expressions
 //

@@ -23,9 +23,9 @@ func (r *reader) match(v value, f *fileSpec, m *match) {
 		field{"paths", func(v value) {
 			for _, item := range r.list(v, maxPatterns, "a list of paths such as /users/*") {
 				if text, ok := r.text(item, "a path such as /users/*"); ok {
-					p, err := parsePattern(text)
-					if err != "" {
-						r.bad(item, fmt.Sprintf("%q: %s", shorten(text), err), "* stands for one part, ** at the end for any number")
+					p, problem, hint := parsePattern(text)
+					if problem != "" {
+						r.bad(item, fmt.Sprintf("%q: %s", shorten(text), problem), hint)
 						continue
 					}
 					m.paths = append(m.paths, p)

@@ -31,9 +31,15 @@ func TestReadingsOfAPath(t *testing.T) {
 		{"/**", []string{"/", "/x/y", "//", "*"}, nil},
 		{"/my file", []string{"/my%20file", "/my+file", "/My%2520file"}, []string{"/myfile"}},
 		{"/a%2fb", []string{"/a%2Fb", "/a%252fb", "/%61%2fb"}, []string{"/ab", "/a/b/c"}},
+		{"/f/{rest...}", []string{"/f", "/f/", "/f/a", "/f/a/b"}, []string{"/g/a"}},
+		{"/f/*rest", []string{"/f/a", "/f/a/b"}, []string{"/g/a"}},
+		{"/e/{$}", []string{"/e/"}, []string{"/e/x", "/"}},
+		{"/{$}", []string{"/"}, []string{"/x"}},
+		{"/o/:id?", []string{"/o", "/o/", "/o/7", "/o//", "/o/.", "/O/./7"}, []string{"/o/7/8", "/", "/p", "/o/7//8"}},
+		{"/v/a%3Ab%2B", []string{"/v/a:b+", "/v/a%3ab%2b"}, []string{"/v/ab"}},
 		{"/x", []string{"/%25" + strings.Repeat("25", 20) + "41", "/" + strings.Repeat("./", 300) + "y", "/" + strings.Repeat("%2f", 20) + "y", "/y/%2e%2e%2fz", "/y/z%2f%2e.", "/y/z%2f..%2f"}, []string{"/" + strings.Repeat("y/", 300)}},
 	} {
-		p, problem := parsePattern(c.pattern)
+		p, problem, _ := parsePattern(c.pattern)
 		if problem != "" {
 			t.Fatal(problem)
 		}
@@ -63,12 +69,13 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 		pattern string
 		yes, no []string
 	}{
-		{"/items/*", []string{"/items/:id", "GET /items/{id}", "GET example.com/Items/{id}", "/items/{id:[0-9]*}", "/items/{x}/{$}"}, []string{"", "/", "/items/7", "/items/*", "/items/{rest...}", "/items/:id/x", "/items/:id?", "/items/{id}/", "/:a", "/x/:id", "*"}},
+		{"/items/*", []string{"/items/:id", "GET /items/{id}", "GET example.com/Items/{id}", "/items/{id:[0-9]*}", "/items/{x}/{$}", "/items/7"}, []string{"", "/", "/items/", "/items/*", "/items/{rest...}", "/items/:id/x", "/items/:id?", "/items/{id}/", "/:a", "/x/:id", "*"}},
 		{"/items/**", []string{"/items/:id", "/items/*", "/items/*rest", "/items/{rest...}", "/items/{id}/", "/items/:id?", "/items/+", "/items/:id/x"}, []string{"/*", "/:any", "/{x...}"}},
-		{"/items/7", nil, []string{"/items/:id", "/items/7"}},
+		{"/items/7", []string{"/items/7", "GET /Items/7", "/items/7/{$}"}, []string{"/items/:id", "/items/7/", "/items", "/items/8"}},
+		{"/items/:id?", []string{"/items/:id?", "/items/:id", "/items", "/items/{$}"}, []string{"/", "/items/:id/x", "/items/", "/items/*", "/items/:id?/x"}},
 		{"/a/*/b", []string{"/a/:x/b", "/a/:x/:y/../b"}[:1], []string{"/a/:x", "/a/:x/c", "/a/:x/b/c", "/a/*/b"}},
 	} {
-		p, problem := parsePattern(c.pattern)
+		p, problem, _ := parsePattern(c.pattern)
 		if problem != "" {
 			t.Fatal(problem)
 		}
@@ -81,7 +88,7 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 		}
 	}
 	// A request is for a policy by its route alone.
-	p, _ := parsePattern("/items/*")
+	p, _, _ := parsePattern("/items/*")
 	m := match{paths: []pattern{p}}
 	asRequest(t, httptest.NewRequest(http.MethodGet, "/items/7/x", nil), func(r core.Request) {
 		if m.hasPath(r) || !m.hasPath(routed{r, "/items/:id"}) {
@@ -92,7 +99,7 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 
 // What a request's path costs is bounded by its length, whatever is in it.
 func TestPathsThatWouldTakeMuch(t *testing.T) {
-	p, _ := parsePattern("/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/x")
+	p, _, _ := parsePattern("/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/x")
 	for _, text := range []string{strings.Repeat("/", 1<<20), strings.Repeat("%25", 1<<18), strings.Repeat("%2f", 1<<18), strings.Repeat("a%2f/", 1<<18), strings.Repeat("/a", 1<<19)} {
 		var all paths
 		all.forms[0] = all.read(text, nil)

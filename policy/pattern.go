@@ -7,44 +7,102 @@ import (
 )
 
 // pattern is a pattern of paths, cut at the slashes and folded as paths are. A
-// segment "" matches any one segment; rest says that any number may follow.
+// segment "" matches any one segment; rest says that any number may follow, and
+// optional that the last segment may be missing.
 type pattern struct {
 	text     string
 	segments []string
 	rest     bool
+	optional bool
 }
 
 const maxPatterns = 1000
 
+const patternHint = "* stands for one part, ** at the end for any number"
+
 // parsePattern reads a pattern: /users/*, /users/{id}, /users/:id and /files/**.
-func parsePattern(text string) (p pattern, problem string) {
+// What a router's own pattern means, it means here too, or it is refused: a
+// wildcard that matches more in the router would leave paths without a limit.
+func parsePattern(text string) (p pattern, problem, hint string) {
 	if !strings.HasPrefix(text, "/") {
-		return p, "does not begin with a slash"
+		return p, "does not begin with a slash", patternHint
 	}
 	p.text = text
 	clean := strings.Trim(path.Clean(text), "/")
 	if clean == "" {
-		return p, ""
+		return p, "", ""
 	}
 	var folding paths
-	for name := range strings.SplitSeq(clean, "/") {
-		switch {
-		case p.rest:
-			return p, "** stands at the end only"
-		case name == "**":
+	for clean != "" {
+		name, rest, more := strings.Cut(clean, "/")
+		clean = rest
+		switch kind, wrong, hint := readPart(name); {
+		case wrong != "":
+			return p, fmt.Sprintf("%q: %s", name, wrong), hint
+		case kind > onePart && more:
+			return p, fmt.Sprintf("%s stands at the end only", name), patternHint
+		case kind == manyParts:
 			p.rest = true
-		case name == "*", strings.HasPrefix(name, ":") && len(name) > 1, strings.HasPrefix(name, "{") && strings.HasSuffix(name, "}"):
-			p.segments = append(p.segments, "")
-		case strings.ContainsAny(name, "*{}?#"):
-			return p, fmt.Sprintf("%q: * stands for a whole part of the path", name)
-		default:
+		case kind == noPart: // the path itself, with its slash
+		case kind == plainPart:
 			p.segments = append(p.segments, folding.fold(name))
+		default:
+			p.segments = append(p.segments, "")
+			p.optional = kind == maybePart
 		}
 	}
 	if folding.every {
-		return p, "is percent-encoded too often"
+		return p, "is percent-encoded too often", patternHint
 	}
-	return p, ""
+	return p, "", ""
+}
+
+// partKind says what a part of a pattern matches. Those behind onePart are at
+// the end of a pattern.
+type partKind uint8
+
+const (
+	plainPart partKind = iota
+	onePart            // any one segment
+	maybePart          // any one segment, or none
+	manyParts          // any number of segments
+	noPart             // nothing
+)
+
+// readPart says what a part of a pattern between slashes is, or what is wrong
+// with it.
+func readPart(name string) (kind partKind, problem, hint string) {
+	inner := strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
+	switch {
+	case name == "**":
+		return manyParts, "", ""
+	case name == "*":
+		return onePart, "", ""
+	case name == "{$}":
+		return noPart, "", ""
+	case strings.HasPrefix(name, "{") && strings.ContainsAny(name, ":"):
+		return 0, "a regular expression is not read here", "write * for one part, or ** at the end for any number"
+	case len(inner) == len(name)-2 && !strings.ContainsAny(inner, "{}"):
+		if strings.HasSuffix(inner, "...") {
+			return manyParts, "", ""
+		}
+		return onePart, "", ""
+	case strings.HasPrefix(name, "*") && !strings.ContainsAny(name[1:], "*{}?#:+"):
+		return manyParts, "", "" // a router's name for what ** matches
+	case strings.Contains(name, "+"):
+		return 0, "a plus is a wildcard in some routers", "write ** at the end for any number of parts, or %2B for a plus in the path"
+	case strings.LastIndexByte(name, ':') > 0 || name == ":":
+		return 0, "a colon inside a part is a parameter in some routers", "write * for the whole part, or %3A for a colon in the path"
+	case strings.HasPrefix(name, ":") && strings.HasSuffix(name, "?") && len(name) > 2:
+		return maybePart, "", ""
+	case strings.HasPrefix(name, ":") && !strings.ContainsAny(name, "*?#"):
+		return onePart, "", ""
+	case strings.ContainsAny(name, "?#"):
+		return 0, "? and # do not belong to a path", "write the path alone; match.when can read the query"
+	case strings.ContainsAny(name, "*{}"):
+		return 0, "* stands for a whole part of the path", patternHint
+	}
+	return plainPart, "", ""
 }
 
 // matches says whether any reading of the path is one that the pattern is for.
@@ -56,15 +114,21 @@ func (p *pattern) matchesForm(f *form) bool {
 	if f.odd {
 		return p.matchesOdd(f.segments)
 	}
-	if len(f.segments) < len(p.segments) || len(f.segments) > len(p.segments) && !p.rest {
+	n := len(f.segments)
+	if n < len(p.segments) && !p.endsAfter(n) || n > len(p.segments) && !p.rest {
 		return false
 	}
-	for i, name := range p.segments {
+	for i, name := range p.segments[:min(n, len(p.segments))] {
 		if name != "" && name != f.segments[i].text {
 			return false
 		}
 	}
 	return true
+}
+
+// endsAfter says whether the pattern can end after n segments.
+func (p *pattern) endsAfter(n int) bool {
+	return n == len(p.segments) || p.optional && n == len(p.segments)-1
 }
 
 // matchesOdd tries all readings at once: it goes through the path with the set
@@ -89,7 +153,7 @@ func (p *pattern) matchesOdd(segments []segment) bool {
 		}
 		now, next = next, now
 	}
-	return now[n]
+	return now[n] || p.optional && now[n-1]
 }
 
 // step adds to next where now leads with one more segment of the path.
@@ -133,11 +197,12 @@ func (p *pattern) inner(now, next []bool, text string) {
 
 // covers says whether the pattern matches every path that a router gives to a
 // route. Some routers give a route paths that do not look like it: a parameter
-// at the end of an Echo route matches slashes. A route without a parameter tells
-// nothing that the path does not.
+// at the end of an Echo route matches slashes, and a middleware may have routed
+// the request by another path than its own. A route that ends in a slash may be
+// for all paths below it.
 func (p *pattern) covers(route string) bool {
 	begin := strings.IndexByte(route, '/') // http.ServeMux has a method and a host before it
-	if begin < 0 || !strings.ContainsAny(route, ":{*+") {
+	if begin < 0 {
 		return false
 	}
 	var folding paths
@@ -146,9 +211,11 @@ func (p *pattern) covers(route string) bool {
 		name, rest, more := strings.Cut(text, "/")
 		switch {
 		case name == "{$}" && !more:
-			return i == len(p.segments)
-		case name == "" && !more, strings.ContainsAny(name, "*+") && !strings.ContainsAny(name, ":{"), strings.HasSuffix(name, "?"), strings.HasSuffix(name, "...}"):
+			return p.endsAfter(i)
+		case name == "" && !more, strings.ContainsAny(name, "*+") && !strings.ContainsAny(name, ":{"), strings.HasSuffix(name, "...}"):
 			return p.rest && i >= len(p.segments) // any number of segments, or none
+		case strings.HasSuffix(name, "?"):
+			return p.rest && i >= len(p.segments) || p.optional && i == len(p.segments)-1 && !more
 		case i >= len(p.segments):
 			return p.rest
 		case p.segments[i] == "":
@@ -156,7 +223,7 @@ func (p *pattern) covers(route string) bool {
 			return false
 		}
 		if !more {
-			return i+1 == len(p.segments)
+			return p.endsAfter(i + 1)
 		}
 		text = rest
 	}
