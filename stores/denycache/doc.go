@@ -14,7 +14,8 @@
 // While a key is denied nothing is charged to it, so RetryAfter and ResetAfter
 // only grow shorter. A request is let through to the store when its wait is
 // over, not later. A request of another cost has another wait: the store is
-// asked for it, and its denial is remembered beside the first.
+// asked for it, and its denial is remembered beside the first. If that request is
+// admitted, the key's other denials are forgotten: their waits have changed.
 //
 // A denial is remembered only if it lasts. What a store has denied that takes
 // several items one by one (core.Traits.OneStep) may be due to hits that are

@@ -138,8 +138,11 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	switch {
 	case batch.Allowed:
-		if again { // somebody else has reset the key
+		switch {
+		case again: // somebody else has reset the key
 			b.forget(batch)
+		case !batch.Peek:
+			b.charged(batch)
 		}
 	case b.lasts(batch):
 		// now is from before the store decided: a wait that begins then is over
@@ -200,6 +203,17 @@ func (b *bound) remember(batch *core.Batch, now int64, generation uint64) {
 			wait, ask = longest, longest-longest/10
 		}
 		b.table.remember(batch, it, now, now+ask.Microseconds(), now+wait.Microseconds(), generation)
+	}
+}
+
+// charged forgets what is remembered of the keys that have been charged: their
+// denials of higher costs are for longer now, or, as the charge may have begun a
+// lockout, for a shorter time.
+func (b *bound) charged(batch *core.Batch) {
+	for i := range batch.Items {
+		if it := &batch.Items[i]; it.Cost > 0 {
+			b.table.forgetKnown(it)
+		}
 	}
 }
 

@@ -21,8 +21,8 @@ type table struct {
 const shards = 64
 
 type shard struct {
-	// generation is raised by each Reset and Refund of a key of the shard. A
-	// denial is remembered only if that has not happened since the store was
+	// generation is raised by each Reset and Refund of a key of the shard, and by
+	// an admitted take of a key of which denials are remembered. A denial is remembered only if that has not happened since the store was
 	// asked: it might be older.
 	generation atomic.Uint64
 	mu         sync.Mutex
@@ -190,4 +190,18 @@ func (t *table) forget(it *core.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.denied, k)
+}
+
+// forgetKnown is forget, but leaves the generation if nothing is remembered of
+// the key: so the many keys that are below their limits do not keep the denials
+// of others from being remembered.
+func (t *table) forgetKnown(it *core.Item) {
+	k := t.key(it)
+	s := t.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.denied[k]; known {
+		s.generation.Add(1)
+		delete(s.denied, k)
+	}
 }
