@@ -12,14 +12,15 @@ import (
 
 // jsonValue reads the value at a path of a JSON object (RFC 8259). It reads the
 // objects on the path member by member, so that it sees a name that is given
-// twice, and skips all other values. Names are compared as encoding/json does.
+// twice, and skips all other values. Names are compared by sameName. With
+// faultUnreadable it returns the text of a number that is too large.
 func jsonValue(body []byte, path []string) (string, error) {
 	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body))}
 	err := p.object(path)
 	if err == nil {
 		if _, err = p.Token(); errors.Is(err, io.EOF) {
 			if p.unreadable {
-				return "", faultUnreadable
+				return p.field.value, faultUnreadable
 			}
 			return p.field.value, nil
 		}
@@ -40,7 +41,7 @@ func startsAsJSON(body []byte) bool {
 type jsonReader struct {
 	*json.Decoder
 	field      once
-	unreadable bool // the value is an array or an object
+	unreadable bool // the value is an array, an object, or a number that is too large
 }
 
 var errNoObject = errors.New("keyfuncs: no JSON object")
@@ -59,7 +60,7 @@ func (p *jsonReader) object(path []string) error {
 		if err := p.field.field(); err != nil {
 			return err
 		}
-		if s, _ := name.(string); !strings.EqualFold(s, path[0]) {
+		if s, _ := name.(string); !sameName(s, path[0]) {
 			if err := p.Decode(new(skipped)); err != nil {
 				return err
 			}
@@ -84,7 +85,7 @@ func (p *jsonReader) member(path []string) error {
 		return err
 	}
 	if len(path) == 1 {
-		p.field.value, p.unreadable = jsonScalar(raw), raw[0] == '{' || raw[0] == '['
+		p.field.value, p.unreadable = jsonScalar(raw), raw[0] == '{' || raw[0] == '[' || isLargeNumber(raw)
 		return nil
 	}
 	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), field: p.field}
@@ -119,6 +120,16 @@ func jsonScalar(raw []byte) string {
 		return jsonNumber(string(raw))
 	}
 	return ""
+}
+
+// isLargeNumber reports whether raw is a number of 2^53 or more, or of -2^53 or
+// less. A handler that reads such a number as a float64 takes it for others too.
+func isLargeNumber(raw []byte) bool {
+	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		return false
+	}
+	v, err := strconv.ParseFloat(string(raw), 64)
+	return err != nil || math.Abs(v) >= 1<<53
 }
 
 // jsonNumber returns the same text for all spellings of a number (1, 1.0,

@@ -29,7 +29,9 @@ func TrimSpace(s string) (string, error) { return strings.TrimSpace(s), nil }
 // the white space at both ends. The error is a [core.BadRequestError] if the
 // value is longer than [MaxName] bytes, is not valid UTF-8, or has a control
 // character (Unicode's category Cc), a format character such as a zero-width
-// joiner (Cf), or a separator other than a plain space (Zs, Zl, Zp) inside.
+// joiner (Cf), another character that is not visible (Default_Ignorable_Code_Point
+// and the blank of Braille), or a separator other than a plain space (Zs, Zl, Zp)
+// inside.
 //
 // A long value is refused and not cut: many long values that begin alike would
 // share a counter, which somebody could use up for somebody else.
@@ -48,7 +50,8 @@ func isHidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f
 	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z)
+	const brailleBlank = '\u2800'
+	return r == brailleBlank || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // FoldCase maps the spellings of a value that differ in letter case only to one

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -17,13 +18,14 @@ const DefaultMaxBody = 64 << 10
 type postField struct {
 	name       string
 	path       []string // in JSON
-	form, json spelling // of name and of path
+	names      spelling // the name, and the path as a form or a query would have it
 	maxBody    int
 	refuseLong bool
 	require    bool
 	strict     bool
 	formsOnly  bool
 	normalize  []func(string) (string, error)
+	said       atomic.Bool // that a middleware has read the body
 }
 
 // PostField keys by a field of the request's body: of a form
@@ -32,9 +34,10 @@ type postField struct {
 // are, numbers and booleans as their text; 1.0 is 1. The name may be a path such
 // as user[name]. PostField panics if name is empty or an option is invalid.
 //
-// The limiter must run before any middleware that reads the body: all requests
-// whose body has been read have the empty key. The handler still gets the whole
-// body. PostField reads at most [MaxBody] bytes, decompresses nothing and writes
+// The limiter must run before any middleware that reads the body or parses the
+// form: a request whose body has been read is refused with a
+// [core.BadRequestError], and the first one is an error in the log of the limiter
+// (see [core.Logger]). The handler still gets the whole body. PostField reads at most [MaxBody] bytes, decompresses nothing and writes
 // no file.
 //
 // The key is empty if the body has no such field or the field has no value: the
@@ -61,12 +64,13 @@ func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 		mustHave("PostField", "option", opt != nil)
 		opt(f)
 	}
-	f.form = spellingOf(name)
-	f.json = f.form
+	f.names = spellingOf(name)
+	f.names.deep = f.strict
 	if len(f.path) > 1 || f.path[0] != name {
-		f.json = spellingOf(strings.Join(f.path, "."))
+		inJSON := spellingOf(strings.Join(f.path, "."))
+		inJSON.deep = f.strict
+		f.names.other = &inJSON
 	}
-	f.form.deep, f.json.deep = f.strict, f.strict
 	return f.key
 }
 
@@ -87,19 +91,15 @@ func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 // value returns the field's value, "" if there is none.
 func (f *postField) value(r core.Request) (string, error) {
 	b := f.body(r)
-	if query := r.RawQuery(); query != "" {
-		name := &f.form
-		if b.kind == jsonBody {
-			name = &f.json
-		}
-		if name.inQuery(query) {
-			return "", faultInQuery
-		}
+	if query := r.RawQuery(); query != "" && f.names.inQuery(query) {
+		return "", faultInQuery
 	}
 	if b.kind == otherBody {
 		if f.strict {
-			if body, err := r.Body(1); err != nil || len(body) > 0 {
-				return "", errors.Join(faultUnreadable, withoutAddress(err))
+			if body, err := r.Body(1); err != nil {
+				return "", f.unread(r, err)
+			} else if len(body) > 0 {
+				return "", faultUnreadable
 			}
 		}
 		return "", nil // the body is not even read
@@ -107,7 +107,7 @@ func (f *postField) value(r core.Request) (string, error) {
 	body, err := r.Body(f.maxBody + 1)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("reading the body: %w", withoutAddress(err))
+		return "", f.unread(r, err)
 	case len(body) > f.maxBody && f.refuseLong:
 		return "", fault(fmt.Sprintf("cannot be read: the body is longer than %d bytes", f.maxBody))
 	case len(body) > f.maxBody:
@@ -120,15 +120,32 @@ func (f *postField) value(r core.Request) (string, error) {
 		// ShouldBindJSON does, would read another value than the form's.
 		return f.lenient("", faultUnreadable)
 	}
+	if f.strict && (b.kind == formBody && mayBeNoForm(body) || b.kind == multipartBody && mayBeNoMultipart(body, b.boundary, &f.names)) {
+		return "", faultUnreadable
+	}
 	switch b.kind {
 	case formBody:
-		return f.lenient(formValue(body, &f.form))
+		return f.lenient(formValue(body, &f.names))
 	case multipartBody:
-		return f.lenient(multipartValue(body, b.boundary, &f.form))
+		return f.lenient(multipartValue(body, b.boundary, &f.names))
 	default:
 		return f.lenient(jsonValue(body, f.path))
 	}
 }
+
+// unread returns the error for a body that Request.Body could not read.
+func (f *postField) unread(r core.Request, err error) error {
+	if !errors.Is(err, core.ErrBodyRead) {
+		return fmt.Errorf("reading the body: %w", withoutAddress(err))
+	}
+	if !f.said.Load() && f.said.CompareAndSwap(false, true) {
+		core.Logger(r).Error("keyfuncs: PostField cannot read the body, because a middleware before the limiter has read it or has parsed the form. "+
+			"Such requests are refused with 400. Mount the limiter before that middleware", "field", f.name)
+	}
+	return errBodyRead
+}
+
+var errBodyRead = &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"}
 
 // lenient drops the error of a body that cannot be read, unless f is strict.
 func (f *postField) lenient(value string, err error) (string, error) {

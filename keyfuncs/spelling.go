@@ -3,6 +3,7 @@ package keyfuncs
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // spelling compares names of form fields, query parameters and cookies as the
@@ -11,8 +12,9 @@ import (
 // ignores what follows the bracket.
 type spelling struct {
 	name  string
-	parts []string // of the path that the name is: user[name] is user, name
-	deep  bool     // a longer path that ends with parts counts too
+	parts []string  // of the path that the name is: user[name] is user, name
+	deep  bool      // a longer path that ends with parts counts too
+	other *spelling // counts as the name too; nil: none
 }
 
 func spellingOf(name string) spelling { return spelling{name: name, parts: pathParts(name)} }
@@ -33,11 +35,11 @@ func pathParts(name string) []string {
 
 // matches reports whether a reader may take key for the name.
 func (s *spelling) matches(key string) bool {
-	if key == s.name {
+	if key == s.name || s.other != nil && s.other.matches(key) {
 		return true
 	}
 	if !strings.ContainsAny(key, "[].") {
-		return len(s.parts) == 1 && strings.EqualFold(key, s.parts[0])
+		return len(s.parts) == 1 && sameName(key, s.parts[0])
 	}
 	parts := pathParts(key)
 	return samePath(parts, s.parts) || s.deep && len(parts) > len(s.parts) && samePath(parts[len(parts)-len(s.parts):], s.parts) || s.matchesMap(key)
@@ -52,14 +54,31 @@ func (s *spelling) matchesMap(key string) bool {
 			continue
 		}
 		inside, _, closed := strings.Cut(key[i+1:], "]")
-		if closed && strings.EqualFold(inside, s.parts[last]) && samePath(pathParts(key[:i]), s.parts[:last]) {
+		if closed && sameName(inside, s.parts[last]) && samePath(pathParts(key[:i]), s.parts[:last]) {
 			return true
 		}
 	}
 	return false
 }
 
-func samePath(a, b []string) bool { return slices.EqualFunc(a, b, strings.EqualFold) }
+func samePath(a, b []string) bool { return slices.EqualFunc(a, b, sameName) }
+
+// sameName reports whether a reader may take two names for the same. Some
+// decoders compare names after strings.ToLower, which makes an i of U+0130, as
+// strings.ToUpper makes an I of U+0131; neither is strings.EqualFold's.
+func sameName(a, b string) bool {
+	return strings.EqualFold(a, b) ||
+		!(isASCII(a) && isASCII(b)) && (strings.EqualFold(strings.ToLower(a), strings.ToLower(b)) || strings.EqualFold(strings.ToUpper(a), strings.ToUpper(b)))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
 
 // decode undoes the escapes of a name or a value in a query or in a form. ok is
 // false if one is malformed: net/url then drops the field, and fasthttp takes

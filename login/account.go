@@ -15,12 +15,13 @@ import (
 
 // Normalize maps the spellings of a username that people take for the same to
 // one spelling: compatibility forms and composed characters (Unicode NFKC),
-// letter case (simple case folding), and Unicode white space at the ends. It
-// removes nothing else. It returns text that is not valid UTF-8 as it is. A
+// letter case (simple case folding, and what strings.ToUpper and strings.ToLower
+// take for the same: a dotless i is an i), and Unicode white space at the ends.
+// It removes nothing else. It returns text that is not valid UTF-8 as it is. A
 // guard refuses names with invisible characters before it calls Normalize: see
 // Config.Normalize.
 func Normalize(username string) string {
-	folded, err := keyfuncs.FoldCase(norm.NFKC.String(username))
+	folded, err := keyfuncs.FoldCase(strings.ToUpper(norm.NFKC.String(username)))
 	if err != nil {
 		return username
 	}

@@ -46,7 +46,7 @@ func NewGuard(c Config) (*Guard, error) {
 		// Whoever could damage counters must not begin anew with them.
 		DenyUnreadable: true,
 		Log:            c.Log,
-		Hooks:          core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: c.OnDisallowed}.Hooks(),
+		Hooks:          core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: g.disallowed}.Hooks(),
 	})
 	if err == nil {
 		g.memory, err = openMemory(&g.config, store)
@@ -196,15 +196,14 @@ func (g *Guard) giveBack(a *attempt, d core.Decision) {
 }
 
 // Deny implements [core.Checker].
-func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial {
+func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
+
+// disallowed returns the refusal of OnSuspicion, or what OnDisallowed returns.
+func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note.(*attempt); ok && a.refusal != nil {
-		refusal := *a.refusal
-		if refusal.Status < 200 || refusal.Status > 599 {
-			refusal.Status = http.StatusTooManyRequests
-		}
-		return refusal
+		return *a.refusal
 	}
-	return g.limiter.Deny(r, d)
+	return g.config.OnDisallowed(r, d)
 }
 
 // Settle implements [core.Checker].

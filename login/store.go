@@ -49,7 +49,20 @@ func (c *Config) openStore() (store core.Store, closeStore func() error, err err
 	}
 	r, err := resilient.New(c.Store, c.Resilience)
 	if err != nil {
-		return nil, nil, fmt.Errorf("field Resilience: %w", err)
+		return nil, nil, inField("Resilience", err)
 	}
 	return r, r.Close, nil
+}
+
+// inField puts the name of a field before each of the errors that err joins.
+func inField(name string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("field %s: %w", name, err)
+	}
+	var errs []error
+	for _, one := range joined.Unwrap() {
+		errs = append(errs, inField(name, one))
+	}
+	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import "io"
 
 // Form is what the binders bind to.
 type Form struct {
-	Username string `form:"username" json:"username" query:"username" xml:"username" yaml:"username" toml:"username"`
+	Username string `form:"username" json:"username" query:"username" xml:"username" yaml:"username" toml:"username" codec:"username"`
 	Password string `form:"password" json:"password" query:"password" xml:"password" yaml:"password" toml:"password"`
 }
 

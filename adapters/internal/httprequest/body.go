@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // keptBody is a request body of which a part has been read ahead. Its reader
@@ -16,13 +18,11 @@ type keptBody struct {
 	err  error // of rest, after kept
 }
 
-var errRead = errors.New("the body has been read by another middleware")
-
 // head returns at most the first n bytes.
 func (b *keptBody) head(n int) ([]byte, error) {
 	n = max(0, n)
 	if n > len(b.kept) && b.past {
-		return nil, errRead
+		return nil, core.ErrBodyRead
 	}
 	for len(b.kept) < n && b.err == nil {
 		if len(b.kept) == cap(b.kept) {
@@ -38,6 +38,23 @@ func (b *keptBody) head(n int) ([]byte, error) {
 		return nil, b.err
 	}
 	return b.kept[:min(n, len(b.kept)):min(n, len(b.kept))], nil
+}
+
+// parsed reports whether somebody has parsed the request's form. What is left of
+// the body then is not what handlers read: they find the fields in the request.
+func parsed(r *http.Request) bool { return len(r.PostForm) > 0 || r.MultipartForm != nil }
+
+// missing reports whether the body has ended before as much of it was there as
+// the request's header says: somebody has read from it. The length of a
+// compressed body is not the length of what a middleware has made of it.
+func (b *keptBody) missing(r *http.Request) bool {
+	if b.past || !errors.Is(b.err, io.EOF) {
+		return false
+	}
+	if len(b.kept) == 0 {
+		return r.ContentLength != 0
+	}
+	return int64(len(b.kept)) < r.ContentLength && r.Header.Get("Content-Encoding") == ""
 }
 
 // Unread says that a request has a body of which not all has been received.

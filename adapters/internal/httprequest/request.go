@@ -93,15 +93,23 @@ func (r Request) RawQuery() string {
 func (r Request) Value(key any) any { return r.HTTP.Context().Value(key) }
 
 // Body implements core.Request. It puts another body into the request, which
-// begins with what has been read.
+// begins with what has been read. The error wraps core.ErrBodyRead if a
+// middleware has read the body, or a part of it, before the first call.
 func (r Request) Body(max int) ([]byte, error) {
-	if r.HTTP.Body == nil || r.HTTP.Body == http.NoBody {
-		return nil, nil
-	}
 	kept, ok := r.HTTP.Body.(*keptBody)
 	if !ok {
+		if parsed(r.HTTP) {
+			return nil, core.ErrBodyRead
+		}
+		if r.HTTP.Body == nil || r.HTTP.Body == http.NoBody {
+			return nil, nil
+		}
 		kept = &keptBody{rest: r.HTTP.Body}
 		r.HTTP.Body = kept
 	}
-	return kept.head(max)
+	head, err := kept.head(max)
+	if err == nil && kept.missing(r.HTTP) {
+		return nil, core.ErrBodyRead
+	}
+	return head, err
 }

@@ -3,6 +3,7 @@ package ginreaders
 
 import (
 	"github.com/gin-gonic/gin"
+	"github.com/gin-gonic/gin/binding"
 
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
@@ -32,7 +33,11 @@ var All = map[string]func(*gin.Context) string{
 		_ = c.ShouldBindJSON(&f)
 		return f.Username
 	},
-	"FormValue": func(c *gin.Context) string { return c.Request.FormValue("username") },
+	"ShouldBindXML":   func(c *gin.Context) string { return bound(c, binding.XML) },
+	"ShouldBindYAML":  func(c *gin.Context) string { return bound(c, binding.YAML) },
+	"ShouldBindTOML":  func(c *gin.Context) string { return bound(c, binding.TOML) },
+	"binding.MsgPack": func(c *gin.Context) string { return bound(c, binding.MsgPack) },
+	"FormValue":       func(c *gin.Context) string { return c.Request.FormValue("username") },
 }
 
 // Nested are the readers of the field user[name].
@@ -60,4 +65,10 @@ var Cookies = map[string]func(*gin.Context) string{
 		v, _ := c.Cookie("sid")
 		return v
 	},
+}
+
+func bound(c *gin.Context, b binding.Binding) string {
+	var f readers.Form
+	_ = c.ShouldBindWith(&f, b)
+	return f.Username
 }

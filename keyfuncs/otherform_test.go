@@ -1,0 +1,77 @@
+package keyfuncs_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict(), keyfuncs.RequireValue())
+	xml := "<F><username>victim</username></F>"
+	part := "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nd1\r\n"
+	for _, row := range []struct{ name, kind, body, want string }{
+		{"XML", formType, "<F><username>victim</username><!--&username=d1&--></F>", bad},
+		{"XML behind text", formType, "username=d1" + xml, bad},
+		{"YAML", formType, "username: victim\n#&username=d1", bad},
+		{"YAML in one line", formType, "username: victim #&username=d1", bad},
+		{"YAML with another line break", formType, "username:\u0085victim #&username=d1", bad},
+		{"YAML in braces", formType, "--- {username: victim} #&username=d1", bad},
+		{"TOML", formType, "'username'='victim'\n#&username=d1", bad},
+		{"TOML in one line", formType, "'username'= 'victim'#&username=d1", bad},
+		{"TOML, a number", formType, "username=1 #2", bad},
+		{"MessagePack", formType, "\x81\xa8username\xa6victim&username=d1", bad},
+		{"XML before a multipart form", multipartType, xml + "\r\n" + part + "--XX--\r\n", bad},
+		{"XML in a part", multipartType, strings.Replace(part, "d1", xml, 1) + "--XX--\r\n", bad},
+		{"XML behind a multipart form", multipartType, part + "--XX--\r\n<n:F><n:username>victim</n:username ></n:F>", bad},
+		{"YAML in the boundary", "multipart/form-data; boundary=\"X: 1\"", strings.ReplaceAll(part, "XX", "X: 1") + "--X: 1--\r\n", bad},
+		{"a large number", jsonType, `{"username":1152921504606846976}`, bad},
+		{"the first number that is too large", jsonType, `{"username":9007199254740992}`, bad},
+		{"a large negative number", jsonType, `{"username":-1e17}`, bad},
+		{"the largest number", jsonType, `{"username":9007199254740991}`, "9007199254740991"},
+		{"a capital I with a dot", jsonType, `{"username":"d1","username\u0130":"victim"}`, "d1"},
+		{"a password that nothing escapes", formType, "username=alice&password=p\"w:<3 #{é", "alice"},
+		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"},
+		{"a part with other tags", multipartType, "\r\n" + strings.Replace(part, "d1", "<b>alice</b>", 1) + "--XX--\r\n", "<b>alice</b>"},
+	} {
+		check(t, row.name, f, &request{header: headers("Content-Type", row.kind), body: row.body}, row.want)
+	}
+	email := keyfuncs.PostField("email", keyfuncs.Strict())
+	check(t, "i with a dot", email, &request{header: headers("Content-Type", jsonType), body: `{"email":"d1","ema\u0130l":"victim"}`}, bad)
+	check(t, "i without a dot", email, &request{header: headers("Content-Type", formType), body: "email=d1&ema%C4%B1l=victim"}, bad)
+	path := keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name"))
+	check(t, "the form's name beside the path", path, &request{rawQuery: "user=victim", header: headers("Content-Type", jsonType), body: `{"user":{"name":"d1"}}`}, bad)
+	check(t, "the path beside the form's name", path, &request{header: headers("Content-Type", formType), body: "user=d1&user[name]=victim"}, bad)
+	check(t, "the path in the query beside a form", path, &request{rawQuery: "user.name=victim", header: headers("Content-Type", formType), body: "user=d1"}, bad)
+}
+
+func TestPostFieldSaysOnceThatTheBodyWasRead(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	f := keyfuncs.PostField("username")
+	for range 3 {
+		_, err := f(nil, &request{header: headers("Content-Type", formType), body: "x", bodyErr: core.ErrBodyRead})
+		var told *core.BadRequestError
+		if !errors.As(err, &told) || !strings.Contains(told.Detail, "put the limiter first") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("%d lines in the log: %s", n, log.String())
+	}
+}
+
+func TestPlainNameRefusesInvisibleCharacters(t *testing.T) {
+	for _, r := range "\u034f\u115f\u1160\u17b4\u180b\u180e\u3164\ufe0f\uffa0\u2065\U000e0100\u2800" {
+		if _, err := keyfuncs.PlainName("vic" + string(r) + "tim"); !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("%U: error %v", r, err)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package login_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// A text of OnSuspicion is not sent as a problem document.
+func TestARefusalOfOnSuspicionHasTheTypeOfItsBody(t *testing.T) {
+	guard := core.Must(login.NewGuard(login.Config{
+		Field: "username", SuspiciousAfter: 1,
+		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
+			refusal := core.DefaultDenial(r, core.Decision{Reason: core.OverLimit})
+			refusal.Status, refusal.Body = 0, []byte("solve the puzzle")
+			return login.Verdict{Refuse: &refusal}
+		},
+	}))
+	t.Cleanup(func() { _ = guard.Close() })
+	first := form("203.0.113.1", "alice")
+	guard.Settle(first, guard.Check(first), core.Outcome{Status: 401})
+	r := form("203.0.113.2", "alice")
+	got := guard.Deny(r, guard.Check(r))
+	if got.Status != 429 || string(got.Body) != "solve the puzzle" || !slices.Contains(got.Header, core.Header{Name: "Content-Type", Value: "text/plain; charset=utf-8"}) {
+		t.Errorf("%d, %v, %s", got.Status, got.Header, got.Body)
+	}
+}
+
+// Each line of an error names the field.
+func TestEveryErrorOfResilienceNamesTheField(t *testing.T) {
+	_, err := login.NewGuard(login.Config{Field: "username", Store: newShared(t, core.MemoryConfig{}), Resilience: resilient.Config{Timeout: -1, Failures: -1}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "field Resilience: ") {
+			t.Errorf("%q", line)
+		}
+	}
+	if len(lines) < 2 {
+		t.Errorf("one line: %v", err)
+	}
+}
