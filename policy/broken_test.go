@@ -142,6 +142,60 @@ func TestAByteOrderMark(t *testing.T) {
 	}
 }
 
+// The parser's time grows with the square of a mapping's fields.
+func TestMappingsWithManyFields(t *testing.T) {
+	const many = "a mapping has more than 1000 fields"
+	var distinct strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&distinct, "  k%d: 1\n", i)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"one key again":     {strings.Repeat("policies: []\n", 3000), "f: line 1001: " + many},
+		"distinct keys":     {"local:\n" + distinct.String(), "f: line 1002: " + many},
+		"keys in brackets":  {"local: {" + strings.Repeat("a,", 3000) + "}", "f: line 1: " + many},
+		"with comments":     {strings.Repeat("a:\n# b\n\n", 1500), "f: line 3001: " + many},
+		"in a list":         {"policies:\n- a: 1\n" + distinct.String(), "f: line 1002: " + many},
+		"a list's commas":   {"policies: [" + strings.Repeat("a,", 100_001) + "]", "f: has more than 100000 values"},
+		"1000 fields":       {strings.Repeat("a: 1\n", 1000), "f:1:1: a: there is no such field"},
+		"a long name":       {strings.Repeat("a", 900_000) + ": 1\n", "f:1:1: aaa"},
+		"a bracket in text": {"a: '['\nb: \"{\"\n# [\n" + strings.Repeat("c: 1\n", 1000), "f: line 1002: " + many},
+	} {
+		s, err := policy.Parse("f", []byte(c.text))
+		if err == nil {
+			t.Errorf("%s: is taken: %v", name, s.Close())
+		} else if !strings.HasPrefix(err.Error(), c.want) || len(err.Error()) > 20_000 {
+			t.Errorf("%s: an error of %d bytes: %.200s", name, len(err.Error()), err)
+		}
+	}
+	text := "policies:\n"
+	for i := range 300 {
+		text += fmt.Sprintf("  - {name: p%d, limits: 1/h, cost: -1}\n", i)
+	}
+	_, err := policy.Parse("f", []byte(text))
+	if all := policy.Errors(err); len(all) != 101 || all[100].Error() != "f: and 200 more errors" {
+		t.Errorf("%d errors, the last of which is %v", len(all), all[len(all)-1])
+	}
+}
+
+// A file of many policies has many fields, but no mapping has.
+func TestMappingsOfManyPolicies(t *testing.T) {
+	for name, line := range map[string]string{
+		"lines":    "  - name: p%d\n    limits: 1/h\n    key: ip\n",
+		"brackets": "  - {name: p%d, limits: 1/h, key: ip}\n",
+	} {
+		text := "policies:\n"
+		for i := range 600 {
+			text += fmt.Sprintf(line, i)
+		}
+		set, err := policy.Parse("f", []byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A password is in no message, whatever is wrong with it.
 func TestNoMessageHasAPassword(t *testing.T) {
 	for _, value := range []string{`{env: A, file: B, text: hunter2}`, `[hunter2]`, `{hunter2}`, "hunter2\n  }", `"hunter2`} {

@@ -9,8 +9,8 @@ import (
 )
 
 // Error is one thing that is wrong with a policy file. Load and Parse report
-// all that is wrong at once, in the order of the file: errors.Join of an Error
-// each. Get at a single one with errors.As, at all with [Errors].
+// what is wrong at once, in the order of the file: errors.Join of an Error each.
+// Behind the first 100, one more says how many there are. Get at a single one with errors.As, at all with [Errors].
 type Error struct {
 	// File is the file's name, as it was given.
 	File string
@@ -60,11 +60,17 @@ func Errors(err error) []*Error {
 	return nil
 }
 
-// join sorts the errors by their places.
+// maxErrors is how many errors of a file are reported.
+const maxErrors = 100
+
+// join sorts the errors by their places, and reports the first ones.
 func join(errs []*Error) error {
 	slices.SortStableFunc(errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors:maxErrors], &Error{File: errs[0].File, Problem: fmt.Sprintf("and %d more errors", more)})
+	}
 	all := make([]error, len(errs))
 	for i, e := range errs {
 		all[i] = e

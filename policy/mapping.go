@@ -98,12 +98,12 @@ func (r *reader) pairs(v value, want string) ([]pair, bool) {
 		name := kindText(n.Key)
 		at := value{n.Key, v.path}
 		if name == "" {
-			r.bad(at, n.Key.String()+": is not the name of a field", "")
+			r.bad(at, shorten(n.Key.String())+": is not the name of a field", "")
 			continue
 		}
-		p := pair{name, n.Key, value{n.Value, name}}
+		p := pair{name, n.Key, value{n.Value, shorten(name)}}
 		if v.path != "" {
-			p.value.path = v.path + "." + name
+			p.value.path = v.path + "." + shorten(name)
 		}
 		if line, twice := lines[name]; twice {
 			r.bad(value{n.Key, p.value.path}, fmt.Sprintf("stands twice, in line %d too", line), "")

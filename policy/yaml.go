@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
@@ -87,7 +88,11 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 	if err := bounded(text); err != nil {
 		return nil, err
 	}
-	return parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(string(text))
+	if err := boundedTokens(tokens); err != nil {
+		return nil, err
+	}
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
 // bounded refuses text that would take the parser much time or memory. It sees
@@ -139,7 +144,9 @@ func (r *reader) syntax(text []byte, err error) *Error {
 			e.Line, e.Column = tk.Position.Line, max(1, tk.Position.Column)
 		}
 	}
-	e.Problem = strings.Join(strings.Fields(e.Problem), " ")
+	if e.Problem = strings.Join(strings.Fields(e.Problem), " "); len(e.Problem) > 300 {
+		e.Problem = strings.ToValidUTF8(e.Problem[:300], "") + "..."
+	}
 	lines := strings.Split(string(text), "\n")
 	if e.Line > 0 && e.Line <= len(lines) && strings.Contains(lines[e.Line-1][:indentation(lines[e.Line-1])], "\t") {
 		e.Problem, e.Hint = "is indented with a tab", "YAML wants spaces"

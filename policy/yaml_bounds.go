@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxFields is the most fields of one mapping: the parser's time grows with
+// their square.
+const maxFields = 1000
+
+// boundedTokens refuses tokens that would take the parser long. Unlike bounded,
+// it knows what is a comment or in quotes.
+func boundedTokens(tokens token.Tokens) error {
+	type open struct{ column, fields int } // column 0: in brackets
+	var mappings []open
+	values, brackets := 0, 0
+	count := func(t *token.Token) error {
+		m := &mappings[len(mappings)-1]
+		if m.fields++; m.fields > maxFields {
+			return fmt.Errorf("line %d: a mapping has more than %d fields", t.Position.Line, maxFields)
+		}
+		return nil
+	}
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+			mappings = append(mappings, open{})
+			if t.Type == token.SequenceStartType {
+				mappings[len(mappings)-1].fields = -maxNodes // a list: only values counts
+			}
+		case token.SequenceEndType, token.MappingEndType:
+			if brackets > 0 {
+				brackets--
+				mappings = mappings[:len(mappings)-1]
+			}
+		case token.CollectEntryType:
+			if values++; values > maxNodes {
+				return fmt.Errorf("has more than %d values", maxNodes)
+			}
+			if brackets > 0 {
+				if err := count(t); err != nil {
+					return err
+				}
+			}
+		case token.SequenceEntryType, token.MappingValueType:
+			if brackets > 0 {
+				continue
+			}
+			column := t.Position.Column
+			if t.Type == token.MappingValueType && t.Prev != nil && t.Prev.Position.Line == t.Position.Line {
+				column = t.Prev.Position.Column
+			}
+			for len(mappings) > 0 && mappings[len(mappings)-1].column > column {
+				mappings = mappings[:len(mappings)-1]
+			}
+			if t.Type == token.SequenceEntryType {
+				continue
+			}
+			if len(mappings) == 0 || mappings[len(mappings)-1].column < column {
+				mappings = append(mappings, open{column: column})
+			}
+			if err := count(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
