@@ -12,10 +12,27 @@ make[LOG] = function()
     end
     return low
   end
+  -- ordered tells whether no hit is earlier than the one before it: only damage
+  -- makes it so, and what is found by halving is wrong then.
+  local function ordered(m)
+    local src, p, last = m.src, m.from, nil
+    for _ = 1, floor((m.n - 1) / 7) do
+      local a, b, c, d, e, f, g, h = unpack('<i7i7i7i7i7i7i7i7', src, p)
+      if a > b or b > c or c > d or d > e or e > f or f > g or g > h then return false end
+      p, last = p + 49, h
+    end
+    for _ = 1, m.n > 0 and (m.n - 1) % 7 + 1 or 0 do
+      local t = unpack('<i7', src, p)
+      if last and t < last then return false end
+      p, last = p + 7, t
+    end
+    return true
+  end
   local function part(m, i, j) return sub(m.src, m.from + 7 * (i - 1), m.from + 7 * j - 1) end
   return {
     load = function(m, v, at)
       m.n, m.src, m.from = unpack('<I2', v, at), v, at + 2
+      if not ordered(m) then return false end
       if m.n > 0 and hit(m, m.n) - now >= m.window then
         local n = upto(m, now)
         m.src, m.from, m.mended = part(m, 1, n) .. rep(pack('<i7', now), m.n - n), 1, true

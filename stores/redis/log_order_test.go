@@ -1,0 +1,44 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// A sliding log of which one time is later than the one after it, wherever that
+// is, cannot be read: takes are decided as if the key was new, and none fails.
+func TestALogThatIsNotInOrderIsUnreadable(t *testing.T) {
+	server := redistest.Start(t)
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 40, Window: time.Minute, Algorithm: core.SlidingLog}}}}
+	b := bind(t, newClient(t, server.Addr), rules, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache())
+	for n := 1; n <= 24; n++ {
+		key := fmt.Sprint(n)
+		for range n {
+			take(t, b, key)
+			clock.Advance(time.Millisecond)
+		}
+		name := core.StoredKey(t.Name(), "r", []byte(key))
+		whole := server.MustDo("GET", name)
+		if got := take(t, b, key).Items[0].Results[0].Remaining; got != int64(40-n-1) {
+			t.Fatalf("%d hits in order, and one more: %d remain of 40", n, got)
+		}
+		for i := range n - 1 { // the i-th hit is 50 s late
+			at := len(whole) - 7*(n-i)
+			damaged := whole[:at+3] + string([]byte{whole[at+3] + 3}) + whole[at+4:]
+			server.MustDo("SET", name, damaged)
+			for j := range 3 {
+				batch := take(t, b, key)
+				if r := batch.Items[0].Results[0]; !batch.Allowed || r.Remaining != int64(39-j) {
+					t.Fatalf("hit %d of %d is damaged, take %d: %+v, want %d left", i, n, j, r, 39-j)
+				}
+			}
+		}
+	}
+}
