@@ -7,9 +7,10 @@ import (
 )
 
 // Unreadable says what a store makes of a stored value that it cannot read: one
-// that somebody else has written under the name of a counter, or one that has
-// been damaged. A store logs such values. Operations do not fail because of
-// them.
+// that is not of the store's format, because somebody else has written it under
+// the name of a counter, or because it has been damaged. A store logs such
+// values. Operations do not fail because of them. Values have no checksum: one
+// that has been damaged and is still of the format is read as it is.
 //
 // A value in a format of a later version of this module is never replaced: its
 // key is denied as with DenyUnreadable, and the value is left as it is until it

@@ -46,9 +46,10 @@ func Clock(now func() time.Time) Option {
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
-// Unreadable sets what a value counts as that cannot be read: one that somebody
-// else has written under the name of a counter, or that has been damaged. The
-// default is [core.ReplaceUnreadable].
+// Unreadable sets what a value counts as that cannot be read: one that is not of
+// the store's format, such as one that somebody else has written under the name
+// of a counter. Values have no checksum: damage that leaves a value in the format
+// is not noticed. The default is [core.ReplaceUnreadable].
 func Unreadable(u core.Unreadable) Option { return func(o *options) { o.unreadable = u } }
 
 // Log sets where the store reports values that cannot be read, once a minute at
