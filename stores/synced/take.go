@@ -116,28 +116,3 @@ func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 	b.unlock(k)
 	return nil
 }
-
-// Reset implements [core.Bound]. It forgets the hits that this process knows of.
-// Other processes learn of it with their next exchange; hits that they have not
-// pushed by then stay.
-func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
-	if b.config.Interval == 0 {
-		return b.resetThrough(ctx, batch)
-	}
-	k := b.lock(batch.Items, b.now())
-	if k == nil {
-		return b.errClosed()
-	}
-	for i := range k.places {
-		p := &k.places[i]
-		if p.entry == nil {
-			continue
-		}
-		for _, s := range []*slot{&p.entry.current, &p.entry.previous} {
-			s.take(s.count())
-		}
-		b.table.shards[p.id.shard()].mark(p.id, p.entry)
-	}
-	b.unlock(k)
-	return nil
-}
