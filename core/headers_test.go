@@ -72,6 +72,22 @@ func TestThePolicyOfATokenBucket(t *testing.T) {
 	}
 }
 
+// No time helps a request that costs more than the quota. The field then has the
+// time until more is available, as for a request that is allowed.
+func TestTheRateLimitFieldOfACostAboveTheQuota(t *testing.T) {
+	l := newLimiter(t, oneRule(core.Limit{Name: "b", Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}), newClock())
+	for used, want := range []string{`"b";r=5;t=0`, `"b";r=4;t=60`} {
+		d, err := l.Take(t.Context(), 6, core.Hit{Rule: "r", Key: "k"})
+		if err != nil || d.RetryAfter != core.Never {
+			t.Fatal(d, err)
+		}
+		if got := headerText(d); !strings.Contains(got, "Ratelimit: "+want+"\n") {
+			t.Errorf("after %d hits:\n%swant %s", used, got, want)
+		}
+		l.Check(&request{})
+	}
+}
+
 // CASES 111, 112, 120: what a refused client reads is true.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, limit := range []core.Limit{

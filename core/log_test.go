@@ -196,6 +196,17 @@ func TestWhichOperationsLog(t *testing.T) {
 	})
 }
 
+// A store may give up by a context of its own, while the client still waits.
+func TestAStoreThatGivesUpWhileTheClientWaitsIsLogged(t *testing.T) {
+	log, s := &lines{}, newCounting()
+	l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rules: []core.Rule{
+		{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(100)}},
+	}}, nil)
+	s.fault = fmt.Errorf("redis: %w", context.Canceled)
+	l.Check(&request{})
+	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=check rule=ip error="redis: context canceled"`)
+}
+
 func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 	broken := newCounting()
 	broken.fault = errFault

@@ -99,3 +99,21 @@ func TestAnOldBoundSeesNothingOfOtherRules(t *testing.T) {
 		t.Fatalf("Len %d, error %v", m.Len(), err)
 	}
 }
+
+// An old Bound may be used between the Rebind that removes its rule and the one
+// that gives the rule's id to another.
+func TestARuleCountsAfterAnOldBoundWasUsed(t *testing.T) {
+	m := Must(NewMemory(MemoryConfig{MaxKeys: 100}))
+	old := Must(m.Bind("l", []StoreRule{{Name: "old", Limits: []Limit{PerHour(3)}}}))
+	next := Must(old.Rebind(nil))
+	b := Batch{Items: []Item{{Key: []byte("k"), Cost: 1, Results: make([]Result, 1)}}}
+	if err := old.Take(t.Context(), &b); err != nil || m.Len() != 0 {
+		t.Fatalf("a take of a rule that is gone: %d keys are held, want 0; error %v", m.Len(), err)
+	}
+	next = Must(next.Rebind([]StoreRule{{Name: "new", Limits: []Limit{PerHour(3)}}}))
+	for i := range int64(4) {
+		if err := next.Take(t.Context(), &b); err != nil || b.Allowed != (i < 3) {
+			t.Errorf("take %d of 3 per hour: allowed %v, error %v", i+1, b.Allowed, err)
+		}
+	}
+}

@@ -131,6 +131,8 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		"a number":          {[]byte("5 "), unreadable},
 		"the first version": {append([]byte{1}, value[1:]...), unreadable},
 		"a later version":   {append([]byte{3}, value[1:]...), newer},
+		"the newest later":  {append([]byte{15}, value[1:]...), newer},
+		"no later version":  {append([]byte{16}, value[1:]...), unreadable},
 		"cut":               {value[:len(value)-1], unreadable},
 		"longer":            {append(append([]byte{}, value...), 0), unreadable},
 		"a huge record":     {append(append([]byte{}, value...), 0xff, 0xff, 0xff, 0xff, 0x7f), unreadable},
@@ -139,6 +141,20 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		used, is := usedOf(time.Hour, c.value, codecNow)
 		if is != c.want || c.want != readable && used[0] != 0 {
 			t.Errorf("%s: %v, used %v, want %v", name, is, used, c.want)
+		}
+	}
+}
+
+// A value that could not be read denies its key for a time that it states. If
+// the end of that time is twice as far ahead or more, the clock has been set back.
+func TestADenialOfAClockThatWasSetBackEnds(t *testing.T) {
+	ids, meters := codecRule(time.Hour)
+	const length = 60_000_000
+	value := append([]byte{stateVersion}, usedUpRecord(codecNow, length).record...)
+	for ahead, denies := range map[int64]bool{0: false, 1: true, length: true, 2*length - 1: true, 2 * length: false, 3*length - 1: false} {
+		now := codecNow + length - ahead
+		if v := decodeStored(value, ids, meters, now); (v.usedUp > now) != denies || v.is != readable {
+			t.Errorf("a denial of %d µs whose end is %d µs ahead: denies %v, want %v", length, ahead, !denies, denies)
 		}
 	}
 }

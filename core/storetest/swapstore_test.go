@@ -97,6 +97,47 @@ func TestASwapStoreGivesUpAfterItsAttempts(t *testing.T) {
 	}
 }
 
+// hangup is a Swapper whose caller goes away after the first Swap.
+type hangup struct {
+	*mapSwapper
+	cancel context.CancelFunc
+}
+
+func (h hangup) Load(ctx context.Context, names []string) ([]core.SwapValue, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return h.mapSwapper.Load(ctx, names)
+}
+
+func (h hangup) Swap(ctx context.Context, name string, old core.SwapValue, value []byte, ttl time.Duration) (bool, error) {
+	defer h.cancel()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return h.mapSwapper.Swap(ctx, name, old, value, ttl)
+}
+
+func TestATakeThatIsCanceledHalfwayIsRefunded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := core.Must(core.New(core.Config{
+		Name: "l", Store: core.Must(core.NewSwapStore(hangup{newMapSwapper(), cancel}, core.SwapConfig{})),
+		Rules: []core.Rule{
+			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
+		},
+	}))
+	hits := []core.Hit{{Rule: "a", Key: "k"}, {Rule: "b", Key: "k"}}
+	if d, err := l.Take(ctx, 1, hits...); !errors.Is(err, context.Canceled) || d.Allowed {
+		t.Fatalf("decision %v, error %v", d, err)
+	}
+	for _, hit := range hits {
+		if d, err := l.Peek(t.Context(), 0, hit); err != nil || d.Remaining != 3 {
+			t.Errorf("rule %q: %d left, want 3; error %v", hit.Rule, d.Remaining, err)
+		}
+	}
+}
+
 func TestNewSwapStoreNamesWhatIsWrong(t *testing.T) {
 	if _, err := core.NewSwapStore(nil, core.SwapConfig{}); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("without a swapper: %v", err)
@@ -182,6 +223,23 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 				t.Errorf("allowed after an hour: %v", !c.kept)
 			}
 		})
+	}
+}
+
+func TestAPeekWithoutCostLeavesAForeignValueAsItIs(t *testing.T) {
+	s, name := newMapSwapper(), core.StoredKey("l", "r", []byte("k"))
+	store := core.Must(core.NewSwapStore(s, core.SwapConfig{Unreadable: core.DenyUnreadable, Log: slog.New(slog.DiscardHandler)}))
+	b, err := store.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.values[name] = core.SwapValue{Value: []byte("abc"), Version: 0}
+	batch := &core.Batch{Peek: true, Items: []core.Item{{Key: []byte("k"), Results: make([]core.Result, 1)}}}
+	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed || batch.Items[0].Results[0].Remaining != 0 {
+		t.Errorf("%+v, error %v", batch, err)
+	}
+	if got := string(s.values[name].Value); got != "abc" {
+		t.Errorf("stored %q, want what was there", got)
 	}
 }
 
