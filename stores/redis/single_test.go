@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -59,4 +60,39 @@ func TestTheShortWayAgreesWithMemory(t *testing.T) {
 	}
 	take(5)
 	take(6)
+}
+
+// A stored time less than one window ahead is that of a faster clock, and is
+// believed. From one window ahead on, the clock has been set back. The short way
+// draws the line where the counters of the process do.
+func TestTheShortWayBelievesTimesLessThanOneWindowAhead(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	for name, limit := range map[string]core.Limit{
+		"sliding": core.PerHour(10),
+		"fixed":   {Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow},
+	} {
+		for back, believed := range map[time.Duration]bool{time.Hour - time.Microsecond: true, time.Hour: false, time.Hour + time.Microsecond: false} {
+			clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+			var said []core.Result
+			rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{limit}}}
+			for _, store := range []core.Store{
+				core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})),
+				redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.WithoutDenialCache()),
+			} {
+				b := core.Must(store.Bind(name+back.String(), rules))
+				clock.Set(time.UnixMicro(1_764_000_123_456_789))
+				batch := one("k", 2, 1)
+				for range 2 {
+					if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+						t.Fatal(batch, err)
+					}
+					clock.Advance(-back)
+				}
+				said = append(said, batch.Items[0].Results[0])
+			}
+			if said[0] != said[1] || said[0].Remaining != 6 || (said[0].ResetAfter >= 119*time.Minute) != believed {
+				t.Errorf("%s, %v ahead: in the process %+v, in Redis %+v, want 6 left and the stored time believed: %v", name, back, said[0], said[1], believed)
+			}
+		}
+	}
 }

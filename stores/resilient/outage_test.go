@@ -111,6 +111,65 @@ func TestAnOutageGivesNoFreshQuota(t *testing.T) {
 	}
 }
 
+// How long a key is remembered depends on its own rule.
+func TestALongOutageOfARuleBesideAShorterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky(t, nil)
+		f.fail(errGone)
+		l := core.Must(core.New(core.Config{
+			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
+			Rules: []core.Rule{
+				{Name: "burst", Key: core.TakeOnly, Limits: []core.Limit{core.Per(100, time.Second)}},
+				{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}},
+			},
+		}))
+		admitted := func(n int) (count int) {
+			for range n {
+				if d, err := take(l); err != nil {
+					t.Fatal(err)
+				} else if d.Allowed {
+					count++
+				}
+			}
+			return count
+		}
+		admitted(5)
+		time.Sleep(72 * time.Minute) // the key is remembered for three more minutes, if not longer
+		admitted(5)
+		f.fail(nil)
+		time.Sleep(5 * time.Minute)
+		if n := admitted(20); n != 5 {
+			t.Errorf("%d admitted after the outage, want 5", n)
+		}
+	})
+}
+
+// A Peek admits nothing. So it does not bind the key to the counters of this
+// process, which have a share of the quota only.
+func TestAPeekInAnOutageIsNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky(t, nil)
+		f.fail(errGone)
+		l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1, Instances: 4}), 8)
+		if d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "user", Key: "alice"}); err != nil || !d.Allowed || !d.Degraded {
+			t.Fatal(d, err)
+		}
+		f.fail(nil)
+		time.Sleep(2 * time.Second)
+		admitted := 0
+		for range 20 {
+			if d, err := take(l); err != nil {
+				t.Fatal(err)
+			} else if d.Allowed {
+				admitted++
+			}
+		}
+		if admitted != 8 {
+			t.Errorf("%d admitted, want the whole quota of 8", admitted)
+		}
+	})
+}
+
 // In a long outage, the hits that still count are the last ones.
 func TestALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -149,6 +149,74 @@ func TestAFailureThatNamesNoServer(t *testing.T) {
 	})
 }
 
+// A server is probed again if its probe came to nothing because another server,
+// which the same operation needed, was down.
+func TestAProbeThatWasNotSentIsNotUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), asked: map[string]int{}}
+		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Second}))
+		a, b := "A", "B"
+		s.down.Store(&a)
+		take("A1")
+		time.Sleep(time.Second)
+		s.down.Store(&b)
+		take("B1")
+		time.Sleep(500 * time.Millisecond) // A may be probed now, and B not yet
+		asked := s.asked["A"]
+		if !take("A1", "B1") || s.asked["A"] != asked {
+			t.Errorf("an operation on a server that is down: A was asked %d times, want 0", s.asked["A"]-asked)
+		}
+		if take("A1") || s.asked["A"] != asked+1 {
+			t.Errorf("A was asked %d times after that, want a probe", s.asked["A"]-asked)
+		}
+	})
+}
+
+// An error that names a server is put down to that one, even if another was
+// being tried.
+func TestAProbeIsNotBlamedForAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: true, asked: map[string]int{}}
+		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Second}))
+		a, b := "A", "B"
+		s.down.Store(&a)
+		take("A1")
+		time.Sleep(2 * time.Second)
+		s.down.Store(&b)
+		if !take("A1", "B1") {
+			t.Error("decided by a server that is down")
+		}
+		s.down.Store(nil)
+		if !take("B1") {
+			t.Error("the server that the error named has not been given up")
+		}
+		if take("A1") {
+			t.Error("the server that was being tried has been given up for a failure of the other")
+		}
+	})
+}
+
+// spreadTake returns a function that takes a hit of keys, and returns whether
+// that was decided in the process.
+func spreadTake(t *testing.T, store core.Store) func(keys ...string) (degraded bool) {
+	l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{
+		{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+		{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+	}}))
+	return func(keys ...string) bool {
+		t.Helper()
+		var hits []core.Hit
+		for i, key := range keys {
+			hits = append(hits, core.Hit{Rule: []string{"x", "y"}[i], Key: key})
+		}
+		d, err := l.Take(context.Background(), 1, hits...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Degraded
+	}
+}
+
 // A failure of keys on several servers that names one gives up that one.
 func TestAFailureThatNamesAServer(t *testing.T) {
 	s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: true, asked: map[string]int{}}
