@@ -111,6 +111,20 @@ func TestPostField(t *testing.T) {
 	}
 }
 
+// The objects on the way to the field have 1,000 fields together at most.
+func TestTheFieldsOfNestedObjectsAreCountedTogether(t *testing.T) {
+	f := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
+	members := func(n int) string { return strings.Repeat(`"a":1,`, n) }
+	for name, row := range map[string]struct{ body, want string }{
+		"few":                    {`{` + members(400) + `"user":{` + members(400) + `"name":"alice"}}`, "alice"},
+		"many before and within": {`{` + members(600) + `"user":{` + members(600) + `"name":"alice"}}`, bad},
+		"many within and after":  {`{"user":{` + members(600) + `"name":"alice"},` + members(600) + `"b":1}`, bad},
+		"many before and after":  {`{` + members(600) + `"user":{"name":"alice"},` + members(600) + `"b":1}`, bad},
+	} {
+		check(t, name, f, &request{header: headers("Content-Type", jsonType), body: row.body}, row.want)
+	}
+}
+
 func TestPostFieldOptions(t *testing.T) {
 	form := func(body string) *request { return &request{header: headers("Content-Type", formType), body: body} }
 	long := form("username=alice&pad=" + strings.Repeat("x", 100))

@@ -58,8 +58,10 @@ func TestSpellingsOfAPath(t *testing.T) {
 	f := keyfuncs.PostField("user[name]")
 	for body, want := range map[string]string{
 		"user[name]=alice": "alice", "user.name=alice": "alice", "USER[Name]=alice": "alice", "user[][name]=alice": "alice",
-		"user[name]x=alice":              "alice", // as Gin's PostFormMap
-		"user[name]=bob&user.name=alice": bad, "user[name]=bob&user[name][]=alice": bad, "user[name]=bob&user[name]x=alice": bad,
+		"user[name]x=alice":                "alice", // as Gin's PostFormMap
+		"user[NAME]x=alice":                "alice", // and Fiber ignores letter case
+		"user[name]=bob&USER[NAME]x=alice": bad,
+		"user[name]=bob&user.name=alice":   bad, "user[name]=bob&user[name][]=alice": bad, "user[name]=bob&user[name]x=alice": bad,
 		"name=alice": "", "user=alice": "", "username=alice": "", "user[name=alice": "alice", "a[user[name]=alice": "",
 	} {
 		check(t, body, f, formRequest(body), want)
@@ -111,6 +113,10 @@ func TestStrict(t *testing.T) {
 	compressed := formRequest("username=victim")
 	compressed.header.Set("Content-Encoding", "gzip")
 	check(t, "a compressed body", f, compressed, bad)
+	compressed.header["Content-Encoding"] = []string{"identity", "gzip"}
+	check(t, "a body that the second line says is compressed", f, compressed, bad)
+	compressed.header["Content-Encoding"] = []string{"identity", "Identity"}
+	check(t, "a body that two lines say is not compressed", f, compressed, "victim")
 	nested := keyfuncs.PostField("name", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name"))
 	for body, want := range map[string]string{`{"user":[{"name":"victim"}]}`: bad, `{"user":{"name":["victim"]}}`: bad, `{"user":1}`: "", `{"user":{"name":"alice"}}`: "alice"} {
 		check(t, body, nested, &request{header: headers("Content-Type", jsonType), body: body}, want)
