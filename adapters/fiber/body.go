@@ -14,15 +14,14 @@ import (
 // Body implements core.Request. If the application streams bodies, Body reads
 // the whole body into memory, up to the application's BodyLimit: see readStream.
 func (r request) Body(n int) ([]byte, error) {
-	n = max(0, n)
+	if n <= 0 {
+		return nil, nil // a question without a read
+	}
 	req := r.c.Request()
 	if err, ok := r.c.Locals(streamKey{}).(error); ok {
 		return nil, err
 	}
 	if req.IsBodyStream() {
-		if n == 0 {
-			return nil, nil
-		}
 		if err := r.readStream(); err != nil {
 			r.c.Locals(streamKey{}, err)
 			r.c.Context().SetConnectionClose() // the rest of the body is not a request

@@ -96,6 +96,9 @@ func (r Request) Value(key any) any { return r.HTTP.Context().Value(key) }
 // begins with what has been read. The error wraps core.ErrBodyRead if a
 // middleware has read the body, or a part of it, before the first call.
 func (r Request) Body(max int) ([]byte, error) {
+	if max <= 0 {
+		return nil, nil // a question without a read
+	}
 	kept, ok := r.HTTP.Body.(*keptBody)
 	if !ok {
 		if parsed(r.HTTP) {
