@@ -6,7 +6,7 @@ import (
 )
 
 // Warnings returns what is legal in the file that is in force and probably a
-// mistake: tiers and keys that a client chooses, keys by a route that may not be
+// mistake: tiers, costs and keys that a client chooses, keys by a route that may not be
 // known. They are also logged, once each.
 func (s *Set) Warnings() []*Error { return slices.Clone(s.current.Load().spec.doubts) }
 
@@ -56,6 +56,14 @@ func (r *reader) doubtRule(rule *ruleSpec, given map[string]value) {
 			r.doubt(given[name], fmt.Sprintf("%q: the route is known only to policies that are mounted after routing", shorten(e.text)),
 				"mounted before it, all requests share one counter: write match.paths, or mount the policy on the routes")
 		}
+	}
+}
+
+// doubtCost notes a cost that a client can choose.
+func (r *reader) doubtCost(v value, cost *expression) {
+	if name := cost.written(); name != "" {
+		r.doubt(v, fmt.Sprintf("%q: a client writes the %s itself, and so chooses what its request costs", shorten(cost.text), name),
+			"see that the cost cannot be less than what the request is worth")
 	}
 }
 

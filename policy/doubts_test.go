@@ -19,6 +19,7 @@ func TestWarnings(t *testing.T) {
 		`policies: [{name: a, key: 'query["x"]', limits: 1/h, match: {paths: [/x]}}, {name: b, limits: 1/h, match: {paths: [/y]}}]`:        {"policies[0].key: "},
 		`policies: [{name: a, match: {paths: [/x]}, rules: [{name: r, key: 'query["x"]', limits: 1/h}, {name: s, key: ip, limits: 9/h}]}]`: nil,
 		`policies: [{name: a, key: ip, tier: 'header["x-plan"]', tiers: {default: 1/h, staff: unlimited}}]`:                                {"policies[0].tier: \"header[\\\"x-plan\\\"]\": a client writes the header itself, and so chooses its tier (have the program"},
+		`policies: [{name: a, limits: 1/h, cost: 'int(json["n"])'}, {name: b, limits: 1/h, cost: 'len(path)'}]`:                            {"policies[0].cost: \"int(json[\\\"n\\\"])\": a client writes the JSON field itself, and so chooses what its request costs (see"},
 		`policies: [{name: a, key: route, limits: 1/h}]`:                                                                                   {"policies[0].key: \"route\": the route is known only"},
 		`policies: [{name: a, rules: [{name: r, key: "#[attributes.headers['x']]", limits: 1/h}]}]`:                                        {"policies[0].rules[0].key: "},
 	} {

@@ -64,7 +64,10 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		{"shadow", func(v value) { p.shadow = r.boolean(v) }},
 		{"allow", func(v value) { p.allow = r.prefixes(v) }},
 		{"deny", func(v value) { p.deny = r.prefixes(v) }},
-		{"cost", func(v value) { p.cost = r.cost(v, f) }},
+		{"cost", func(v value) {
+			p.cost = r.cost(v, f)
+			r.doubtCost(v, p.cost)
+		}},
 		{"on-denied", func(v value) { r.onDenied(v, &p.denied) }},
 	}
 	given := r.mapping(v, "a policy", append(fields, r.ruleFields(&rule, f)...)...)

@@ -207,7 +207,14 @@ func (r *reader) list(v value, most int, want string) []value {
 		r.bad(v, kind(v.node)+": want "+want, "")
 		return nil
 	}
-	if len(n.Values) == 0 || len(n.Values) > most {
+	if len(n.Values) == 0 {
+		if what, plain := strings.CutPrefix(want, "a list of "); plain {
+			want = fmt.Sprintf("1 to %d %s", most, what)
+		}
+		r.bad(v, "the list is empty: want "+want, "")
+		return nil
+	}
+	if len(n.Values) > most {
 		r.bad(v, fmt.Sprintf("a list of %d: want %s, 1 to %d", len(n.Values), want, most), "")
 		return nil
 	}

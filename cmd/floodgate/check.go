@@ -64,9 +64,9 @@ func checkCommand() *cobra.Command {
 					}
 					found := "nothing wrong"
 					if len(warnings) > 0 {
-						found = fmt.Sprintf("no errors, %d warnings", len(warnings))
+						found = "no errors, " + plural(len(warnings), "warning", "warnings")
 					}
-					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %d policies, %s\n", report.Plain(file), len(set.Limiters()), found)
+					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", report.Plain(file), plural(len(set.Limiters()), "policy", "policies"), found)
 					if strict && len(warnings) > 0 {
 						err = errors.Join(err, fmt.Errorf("%s: has warnings", file))
 					}
@@ -79,6 +79,14 @@ func checkCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for errors")
 	return c
+}
+
+// plural writes a number and the word for so many.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func schemaCommand() *cobra.Command {

@@ -131,6 +131,9 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 		if p.Err != nil {
 			fmt.Fprintf(&b, "  refused: %s\n", report.Plain(p.Err.Error()))
 		}
+		if p.Denied || p.Err != nil {
+			continue // it is charged to no rule
+		}
 		counts := "in each process"
 		if p.Shared {
 			counts = "in the store, for all processes together"

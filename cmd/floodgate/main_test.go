@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("strictly: %q", errs)
 	}
 	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
-	if out, _ := expect(t, 0, "", "check", "--strict", fine); out != fine+": 1 policies, nothing wrong\n" {
+	if out, _ := expect(t, 0, "", "check", "--strict", fine); out != fine+": 1 policy, nothing wrong\n" {
 		t.Errorf("says %q", out)
 	}
 	out, errs := expect(t, 1, "", "check", good, bad, worse)
@@ -123,6 +123,15 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+func TestAMissingPolicyFlag(t *testing.T) {
+	path := file(t, "limits.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
+	for _, verb := range []string{"inspect", "reset"} {
+		if _, errs := expect(t, exitUsage, "", verb, path, "--store", "redis://127.0.0.1:1"); !strings.Contains(errs, "--policy is missing: the file has a\n") {
+			t.Errorf("%s says %q", verb, errs)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	good := file(t, "good.yaml", limits)
 	out, _ := expect(t, 0, "", "explain", good, "--method", "POST", "--path", "/login?x=1", "--header", "X-Api-Key: k\x1b", "--data", "username=bob", "--user", "ann", "--from", "203.0.113.7")
@@ -137,9 +146,6 @@ api: is for this request: it is for all requests
     at most 100 in 1m, from the first request of a key on
 users (shadow: refuses nothing): is for this request: it is for all requests
   refused with 403: the address is in the list deny
-  costs 1, counted in the store, for all processes together
-  rule users: the key ann
-    at most 9 in 1m, from the first request of a key on
 `
 	if out != want {
 		t.Errorf("says:\n%s\nwant:\n%s", out, want)

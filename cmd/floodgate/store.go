@@ -78,6 +78,9 @@ func (s *stored) hits(set *policy.Set) (l *core.Limiter, hits []core.Hit, err er
 		for _, l := range set.Limiters() {
 			names = append(names, l.Name())
 		}
+		if s.policy == "" {
+			return nil, nil, fmt.Errorf("%w: --policy is missing: the file has %s", errUsage, strings.Join(names, ", "))
+		}
 		return nil, nil, fmt.Errorf("%w: --policy: %q: the file has %s", errUsage, s.policy, strings.Join(names, ", "))
 	}
 	var names []string
