@@ -97,6 +97,21 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 	})
 }
 
+// A segment that is escaped more than twice is still read: only one that is
+// escaped as often as maxDecodings matches every pattern.
+func TestASegmentIsDecodedUntilNothingChanges(t *testing.T) {
+	for times, every := range map[int]bool{1: false, 2: false, 3: false, maxDecodings - 1: false, maxDecodings: true} {
+		text := "%" + strings.Repeat("25", times-1) + "61"
+		var p paths
+		if got := p.fold(text); p.every != every || !every && got != "a" {
+			t.Errorf("%s: %q, matches every pattern: %v, want %v", text, got, p.every, every)
+		}
+	}
+	if maxDecodings < 4 {
+		t.Errorf("%d rounds of decoding, want more than a chain of proxies and servers has", maxDecodings)
+	}
+}
+
 // What a request's path costs is bounded by its length, whatever is in it.
 func TestPathsThatWouldTakeMuch(t *testing.T) {
 	p, _, _ := parsePattern("/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/x")

@@ -127,6 +127,15 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// Lines longer than the buffer have nothing of one another.
+func TestLongLinesAreReadApart(t *testing.T) {
+	first, second := strings.Repeat("x", 600<<10), strings.Repeat("y", 300<<10)
+	lines, _ := read(t, []byte(first+"\n"+second+"\nlast\n"))
+	if len(lines) != 3 || lines[0] != first || lines[1] != second || lines[2] != "last" {
+		t.Fatalf("%d lines, want 3 as they were written", len(lines))
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		`127.0.0.1 - frank [20/Nov/2026:06:55:36 -0700] "GET /a?b HTTP/1.0" 200 2326 "r\"" "u\x41"`,
