@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -126,8 +127,8 @@ func TestOneChangeIsOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		put(t, path, 1)
-		reports := 0
-		s := watching(t, path, nil, OnReload(func(error) { reports++ }))
+		var reports atomic.Int64
+		s := watching(t, path, nil, OnReload(func(error) { reports.Add(1) }))
 		for i, text := range []string{fmt.Sprintf(quotaFile, 1), fmt.Sprintf(quotaFile, 2), "policies: [{name: a, limits: 2/x}]", "", fmt.Sprintf(quotaFile, 2)} {
 			err := os.WriteFile(path, []byte(text), 0o600)
 			if text == "" {
@@ -138,8 +139,8 @@ func TestOneChangeIsOneReport(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			if reports != i {
-				t.Errorf("after %d changes there were %d reports", i, reports)
+			if n := reports.Load(); n != int64(i) {
+				t.Errorf("after %d changes there were %d reports", i, n)
 			}
 		}
 		// Half of a file for less than the time it has to settle.
@@ -152,8 +153,8 @@ func TestOneChangeIsOneReport(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond)
 		}
 		synctest.Wait()
-		if quota(s) != 7 || reports != 5 {
-			t.Errorf("%d reports, a quota of %d: half of a file was tried", reports, quota(s))
+		if n := reports.Load(); quota(s) != 7 || n != 5 {
+			t.Errorf("%d reports, a quota of %d: half of a file was tried", n, quota(s))
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
