@@ -104,7 +104,21 @@ type Checker interface {
 	// Mount is called by an adapter for each place in which it puts the
 	// checker.
 	Mount()
-	// Mounts returns in how many places the checker stands. While it is one,
-	// no request can meet it twice, and adapters need not mark requests.
+	// Mounts returns in how many places the checker is mounted. While it is one,
+	// adapters need not mark requests.
 	Mounts() int
+}
+
+// Rechecker is a [Checker] whose decision depends on the method and the path of
+// a request, such as a policy.Set. A request may come back to it with others: a
+// handler routes it again, or a middleware rewrites the path between two places
+// in which the checker is mounted. An adapter then calls Recheck. It calls Check
+// again of a checker that is no Rechecker, if that has charged nothing before: the
+// Reason of its decision was Skipped or NoRule.
+type Rechecker interface {
+	Checker
+	// Recheck decides on r, of which before is the last decision, and charges only
+	// for what no decision on the request has been charged for. If there is
+	// nothing to charge for, the decision is Allowed, for the Reason NoRule.
+	Recheck(r Request, before Decision) Decision
 }

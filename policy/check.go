@@ -11,8 +11,19 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
+var (
+	_ core.Rechecker = (*Set)(nil)
+	_ core.Rechecker = (*only)(nil)
+)
+
 // Check implements [core.Checker].
-func (s *Set) Check(r core.Request) core.Decision { return s.current.Load().check(r, nil) }
+func (s *Set) Check(r core.Request) core.Decision { return s.current.Load().check(r, nil, nil) }
+
+// Recheck implements [core.Rechecker]: policies that have counted the request do
+// not count it again.
+func (s *Set) Recheck(r core.Request, before core.Decision) core.Decision {
+	return s.current.Load().check(r, nil, countedBy(before))
+}
 
 // Deny implements [core.Checker].
 func (s *Set) Deny(r core.Request, d core.Decision) core.Denial {
@@ -57,18 +68,40 @@ type only struct {
 	mounts atomic.Int32
 }
 
-func (o *only) Check(r core.Request) core.Decision { return o.current.Load().check(r, o.names) }
-func (o *only) Mount()                             { o.mounts.Add(1) }
-func (o *only) Mounts() int                        { return int(o.mounts.Load()) }
+func (o *only) Check(r core.Request) core.Decision { return o.current.Load().check(r, o.names, nil) }
+func (o *only) Recheck(r core.Request, before core.Decision) core.Decision {
+	return o.current.Load().check(r, o.names, countedBy(before))
+}
+func (o *only) Mount()      { o.mounts.Add(1) }
+func (o *only) Mounts() int { return int(o.mounts.Load()) }
 
-// check decides on a request, by the named policies; nil: by all.
-func (v *version) check(r core.Request, names []string) core.Decision {
+// counted is the Note of a decision: the names of the policies that have counted
+// the request. A decision of one policy alone has none.
+type counted struct {
+	names []string
+	room  [4]string
+}
+
+// countedBy returns the policies that have counted a request.
+func countedBy(d core.Decision) []string {
+	if all, ok := d.Note.(*counted); ok {
+		return all.names
+	}
+	if d.Reason == core.WithinLimits {
+		return []string{d.Limiter}
+	}
+	return nil
+}
+
+// check decides on a request, by the named policies; nil: by all. Those that have
+// counted it before are left out.
+func (v *version) check(r core.Request, names, before []string) core.Decision {
 	q := &request{Request: r}
 	var room [4]*limiter
 	enforced := room[:0]
 	var shadows []*limiter
 	for _, l := range v.limiters {
-		if names != nil && !slices.Contains(names, l.spec.name) || l.spec.verdict(q, v.spec.sources) != matches {
+		if names != nil && !slices.Contains(names, l.spec.name) || slices.Contains(before, l.spec.name) || l.spec.verdict(q, v.spec.sources) != matches {
 			continue
 		}
 		if l.spec.shadow {
@@ -77,17 +110,31 @@ func (v *version) check(r core.Request, names []string) core.Decision {
 			enforced = append(enforced, l)
 		}
 	}
+	if len(enforced) == 1 && len(before)+len(shadows) == 0 {
+		return enforced[0].check(q) // its name is enough of a note
+	}
+	d := core.Decision{Allowed: true, Reason: core.NoRule}
+	if len(before)+len(shadows)+len(enforced) == 0 {
+		return d
+	}
+	note := &counted{}
+	note.names = append(note.room[:0], before...)
 	for _, l := range shadows {
-		l.check(q)
+		if l.check(q).Reason != core.NoRule {
+			note.names = append(note.names, l.spec.name)
+		}
 	}
 	switch len(enforced) {
 	case 0:
-		return core.Decision{Allowed: true, Reason: core.NoRule}
 	case 1:
-		return enforced[0].check(q)
+		if d = enforced[0].check(q); d.Reason == core.WithinLimits {
+			note.names = append(note.names, enforced[0].spec.name)
+		}
 	default:
-		return together(q, enforced)
+		d = together(q, enforced, note)
 	}
+	d.Note = note
+	return d
 }
 
 // check is for a request that the policy is known to be for.
@@ -106,7 +153,7 @@ type asked struct {
 // without charging first: who refuses is taken first then, so that what is
 // refused is, but for a race, charged nowhere at any time. Who has been charged
 // before another one refuses after all gives it back.
-func together(q *request, limiters []*limiter) core.Decision {
+func together(q *request, limiters []*limiter, note *counted) core.Decision {
 	var room [4]asked
 	all := room[:0]
 	for i, l := range limiters {
@@ -133,6 +180,11 @@ func together(q *request, limiters []*limiter) core.Decision {
 			return refused(q, d, all[:i], decisions, all[i+1:])
 		}
 		decisions = append(decisions, d)
+	}
+	for i, a := range all {
+		if decisions[i].Reason == core.WithinLimits {
+			note.names = append(note.names, a.spec.name)
+		}
 	}
 	return core.Together(decisions...)
 }

@@ -46,7 +46,9 @@ func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 
 // Middleware asks c about every request, and passes on those that it allows.
 // What it returns may be used in any number of places; a request that meets c
-// more than once is counted once. It panics where c is nil, or of a type whose
+// more than once is counted once. If it comes back with another method or path, c
+// decides on these too: see [core.Rechecker]. If a handler gives the request to
+// Echo.ServeHTTP again, c counts it anew. It panics if c is nil, or of a type whose
 // values cannot be compared.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 	mounting.MustWork("echolimit", c)
@@ -61,13 +63,13 @@ func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 }
 
 func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (err error) {
-	before := lastVisit(e)
-	if before.Saw(c) {
-		return next(e)
-	}
+	before, target := lastVisit(e), httprequest.Target(e.Request())
 	p := &passage{request: request{e}}
 	r := &p.request
-	d := c.Check(r)
+	d, asked := before.Check(c, r, target)
+	if !asked {
+		return next(e)
+	}
 	httprequest.SetHeaders(e.Response().Header(), d)
 	if !d.Allowed {
 		var handler func()
@@ -77,7 +79,7 @@ func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (e
 		httprequest.Refuse(e.Response(), e.Request(), c.Deny(r, d), handler)
 		return err
 	}
-	p.visit = mounting.Visit{Checker: c, Decision: d, Before: before}
+	p.visit = mounting.Visit{Checker: c, Decision: d, Target: target, Before: before}
 	e.Set(mounting.Key, &p.visit)
 	if d.NeedsOutcome() {
 		return nextAndSettle(r, &p.visit, next)
@@ -99,10 +101,7 @@ func lastVisit(e echo.Context) *mounting.Visit {
 // DecisionFrom returns the decision on the request: the last one, where several
 // limiters have decided.
 func DecisionFrom(e echo.Context) (core.Decision, bool) {
-	if v := lastVisit(e); v != nil {
-		return v.Decision, true
-	}
-	return core.Decision{}, false
+	return lastVisit(e).Last()
 }
 
 // nextAndSettle runs the handler and reports what became of the request. An

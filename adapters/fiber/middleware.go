@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
@@ -46,8 +47,10 @@ func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
 
 // Middleware asks c about every request, and passes on those that it allows.
 // What it returns may be used in any number of places; a request that meets c
-// more than once is counted once. It panics where c is nil, or of a type whose
-// values cannot be compared.
+// more than once is counted once. If it comes back with another method or path,
+// as c.RestartRouting or c.Path can make it, c decides on these too: see
+// [core.Rechecker]. It panics if c is nil, or of a type whose values cannot be
+// compared.
 func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 	mounting.MustWork("fiberlimit", c)
 	var o options
@@ -59,17 +62,17 @@ func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 }
 
 func serve(f *fiber.Ctx, c core.Checker, o *options) error {
-	before := lastVisit(f)
-	if before.Saw(c) {
+	before, r := lastVisit(f), request{f}
+	target := mounting.TargetOf(f.Method(), f.Path(), utils.UnsafeString(f.Context().URI().PathOriginal()))
+	d, asked := before.Check(c, r, target)
+	if !asked {
 		return f.Next()
 	}
-	r := request{f}
-	d := c.Check(r)
 	setHeaders(f, d)
 	if !d.Allowed {
 		return refuse(f, d, c.Deny(r, d), o)
 	}
-	f.Locals(visitKey{}, &mounting.Visit{Checker: c, Decision: d, Before: before})
+	f.Locals(visitKey{}, &mounting.Visit{Checker: c, Decision: d, Target: target, Before: before})
 	if d.NeedsOutcome() {
 		return nextAndSettle(f, c, d)
 	}
@@ -122,8 +125,5 @@ func lastVisit(f *fiber.Ctx) *mounting.Visit {
 // DecisionFrom returns the decision on the request: the last one, where several
 // limiters have decided.
 func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
-	if v := lastVisit(f); v != nil {
-		return v.Decision, true
-	}
-	return core.Decision{}, false
+	return lastVisit(f).Last()
 }

@@ -48,8 +48,10 @@ func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 
 // Middleware asks c about every request, and passes on those that it allows.
 // What it returns may be used in any number of places; a request that meets c
-// more than once is counted once. It panics where c is nil, or of a type whose
-// values cannot be compared.
+// more than once is counted once. If it comes back with another method or path, c
+// decides on these too: see [core.Rechecker]. Engine.HandleContext forgets
+// what Gin knows of a request, so that c counts it anew. It panics if c is nil, or
+// of a type whose values cannot be compared.
 func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
 	mounting.MustWork("ginlimit", c)
 	var o options
@@ -61,19 +63,18 @@ func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
 }
 
 func serve(g *gin.Context, c core.Checker, o *options) {
-	before := lastVisit(g)
-	if before.Saw(c) {
+	before, r, target := lastVisit(g), request{g}, httprequest.Target(g.Request)
+	d, asked := before.Check(c, r, target)
+	if !asked {
 		return
 	}
-	r := request{g}
-	d := c.Check(r)
 	httprequest.SetHeaders(g.Writer.Header(), d)
 	if !d.Allowed {
 		g.Abort()
 		httprequest.Refuse(g.Writer, g.Request, c.Deny(r, d), o.handler(g, d))
 		return
 	}
-	g.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Before: before})
+	g.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Target: target, Before: before})
 	if d.NeedsOutcome() {
 		nextAndSettle(g, c, d)
 	}
@@ -97,10 +98,7 @@ func lastVisit(g *gin.Context) *mounting.Visit {
 // DecisionFrom returns the decision on the request: the last one, where several
 // limiters have decided.
 func DecisionFrom(g *gin.Context) (core.Decision, bool) {
-	if v := lastVisit(g); v != nil {
-		return v.Decision, true
-	}
-	return core.Decision{}, false
+	return lastVisit(g).Last()
 }
 
 // nextAndSettle runs the handlers behind this one and reports what became of

@@ -54,8 +54,10 @@ func ExposeDecision() Option {
 // Middleware asks c about every request, and passes on those that it allows.
 // What it returns may be used for any number of handlers; a request that meets
 // c more than once is counted once, and so are requests that a handler makes of
-// one with the same context. It panics where c is nil, or of a type whose
-// values cannot be compared.
+// one with the same context. If it comes back with another method or path, as
+// http.StripPrefix can make it, c decides on these too: see [core.Rechecker]. While
+// c is mounted in one place only, a handler that calls itself through it is counted
+// each time. It panics if c is nil, or of a type whose values cannot be compared.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
 	mounting.MustWork("httplimit", c)
 	var o options
@@ -78,20 +80,31 @@ type handler struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A checker that stands in one place only cannot have seen the request.
+	var (
+		d      core.Decision
+		before *mounting.Visit
+		target mounting.Target
+	)
+	// A checker that is mounted in one place has not seen the request, unless that
+	// handler calls itself.
 	mark := h.checker.Mounts() > 1
-	if mark && lastVisit(r.Context()).Saw(h.checker) {
-		h.next.ServeHTTP(w, r)
-		return
+	if mark {
+		var asked bool
+		before, target = lastVisit(r.Context()), httprequest.Target(r)
+		if d, asked = before.Check(h.checker, httprequest.Request{HTTP: r}, target); !asked {
+			h.next.ServeHTTP(w, r)
+			return
+		}
+	} else {
+		d = h.checker.Check(httprequest.Request{HTTP: r})
 	}
-	d := h.checker.Check(httprequest.Request{HTTP: r})
 	httprequest.SetHeaders(w.Header(), d)
 	if !d.Allowed {
 		h.deny(w, r, d)
 		return
 	}
 	if mark || h.expose {
-		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &mounting.Visit{Checker: h.checker, Decision: d, Before: lastVisit(r.Context())}))
+		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &mounting.Visit{Checker: h.checker, Decision: d, Target: target, Before: before}))
 	}
 	if !d.NeedsOutcome() {
 		h.next.ServeHTTP(w, r)
@@ -120,8 +133,5 @@ func lastVisit(ctx context.Context) *mounting.Visit {
 // last one, where several limiters have decided. It is sure to find
 // one only behind a Middleware with the option ExposeDecision.
 func DecisionFrom(ctx context.Context) (core.Decision, bool) {
-	if v := lastVisit(ctx); v != nil {
-		return v.Decision, true
-	}
-	return core.Decision{}, false
+	return lastVisit(ctx).Last()
 }

@@ -1,0 +1,15 @@
+package httprequest
+
+import (
+	"net/http"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+)
+
+// Target returns what tells a request's method and path from others.
+func Target(r *http.Request) mounting.Target {
+	if r.URL == nil {
+		return mounting.TargetOf(r.Method, "", "")
+	}
+	return mounting.TargetOf(r.Method, r.URL.Path, r.URL.RawPath)
+}

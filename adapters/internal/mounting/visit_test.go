@@ -1,0 +1,102 @@
+package mounting
+
+import (
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// asked is a checker that notes how it is asked, and gives this decision.
+type asked struct {
+	core.Checker
+	checks   int
+	decision core.Decision
+}
+
+func (a *asked) Check(core.Request) core.Decision { a.checks++; return a.decision }
+
+// rechecked is one that can decide again.
+type rechecked struct {
+	asked
+	before []core.Decision
+}
+
+func (r *rechecked) Recheck(_ core.Request, before core.Decision) core.Decision {
+	r.before = append(r.before, before)
+	return core.Decision{Allowed: true, Reason: core.NoRule}
+}
+
+// Whether a checker is asked again depends on the target and on what it has charged.
+func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
+	const first, second = Target(1), Target(2)
+	for reason, again := range map[core.Reason]bool{core.WithinLimits: false, core.OverLimit: false, core.Failed: false, core.Skipped: true, core.NoRule: true} {
+		c, other := &asked{decision: core.Decision{Allowed: true, Reason: reason}}, &asked{}
+		var v *Visit
+		visit := func(c core.Checker, at Target) bool {
+			d, asked := v.Check(c, nil, at)
+			if asked {
+				v = &Visit{Checker: c, Decision: d, Target: at, Before: v}
+			}
+			return asked
+		}
+		if !visit(c, first) || !visit(other, second) || visit(c, first) || visit(other, second) {
+			t.Errorf("%v: a target is decided on twice, or not at all", reason)
+		}
+		if got := visit(c, second); got != again || visit(c, second) {
+			t.Errorf("%v: asked again about another target: %t, want %t once", reason, got, again)
+		}
+		if want := map[bool]int{false: 1, true: 2}[again]; c.checks != want || other.checks != 1 {
+			t.Errorf("%v: %d and %d checks, want %d and 1", reason, c.checks, other.checks, want)
+		}
+	}
+}
+
+// A checker that had nothing to add does not hide what it decided before.
+func TestTheLastDecisionIsOneThatSaysSomething(t *testing.T) {
+	c := &rechecked{asked: asked{decision: core.Decision{Allowed: true, Reason: core.WithinLimits, Limiter: "a"}}}
+	var v *Visit
+	for _, at := range []Target{1, 2, 2, 1} {
+		if d, asked := v.Check(c, nil, at); asked {
+			v = &Visit{Checker: c, Decision: d, Target: at, Before: v}
+		}
+	}
+	if len(c.before) != 2 || c.before[0].Limiter != "a" || c.before[1].Reason != core.NoRule || c.checks != 1 {
+		t.Errorf("%d checks, rechecks after %v", c.checks, c.before)
+	}
+	if d, found := v.Last(); !found || d.Limiter != "a" {
+		t.Errorf("the last decision is %v", d)
+	}
+	if _, found := (*Visit)(nil).Last(); found {
+		t.Error("a decision is found before the first visit")
+	}
+	none := &asked{decision: core.Decision{Reason: core.NoRule}}
+	if d, found := (&Visit{Checker: none, Decision: none.decision, Before: v}).Last(); !found || d.Reason != core.NoRule {
+		t.Errorf("the only decision of a checker is hidden: %v", d)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	seen := map[Target][3]string{}
+	texts := []string{"", "GET", "POST", "/a", "/b", "/a/b", "/%61"}
+	for _, method := range texts {
+		for _, path := range texts {
+			for _, escaped := range texts {
+				parts := [3]string{method, path, escaped}
+				target := TargetOf(method, path, escaped)
+				if other, twice := seen[target]; twice {
+					t.Errorf("%q and %q have the same target", other, parts)
+				}
+				if seen[target] = parts; target != TargetOf(method, path, escaped) {
+					t.Errorf("%q has two targets", parts)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkTargetOf(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		TargetOf("GET", "/api/items/12345", "")
+	}
+}

@@ -1,0 +1,186 @@
+package pathtest_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/internal/pathtest"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+const rerouted = `
+policies:
+  - {name: first, match: {paths: [/first]}, limits: 9/h}
+  - {name: second, match: {paths: [/second], methods: [POST]}, limits: 2/h}
+  - {name: planned, match: {paths: [/**]}, limits: 9/h, shadow: true}
+  - {name: all, limits: 9/h}
+`
+
+// reroutes are applications in which the handler of GET /first gives the
+// request to the handler of POST /second, by the framework's own means.
+var reroutes = []struct {
+	name string
+	// forgets says that the framework forgets, when it routes a request again,
+	// which policies have counted it.
+	forgets bool
+	serve   func(t *testing.T, set *policy.Set) (address string)
+}{
+	{"fiber, RestartRouting", false, func(t *testing.T, set *policy.Set) string {
+		f := fiber.New(fiber.Config{DisableStartupMessage: true})
+		f.Use(fiberlimit.Middleware(set))
+		f.Get("/first", func(c *fiber.Ctx) error {
+			c.Method(http.MethodPost)
+			c.Path("/second")
+			return c.RestartRouting()
+		})
+		f.Post("/second", fiberHandler("second"))
+		return serveFiber(t, f)
+	}},
+	{"fiber, the next route", false, func(t *testing.T, set *policy.Set) string {
+		f := fiber.New(fiber.Config{DisableStartupMessage: true})
+		f.Use(fiberlimit.Middleware(set), func(c *fiber.Ctx) error {
+			c.Method(http.MethodPost)
+			c.Path("/second")
+			return c.Next()
+		})
+		f.Post("/second", fiberlimit.Middleware(set), fiberHandler("second"))
+		return serveFiber(t, f)
+	}},
+	{"net/http, another mux", false, func(t *testing.T, set *policy.Set) string {
+		limited := httplimit.Middleware(set)
+		mux := http.NewServeMux()
+		mux.Handle("POST /second", pathtest.Handler("second"))
+		inner, outer := limited(mux), http.NewServeMux()
+		outer.HandleFunc("GET /first", func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path, r.Method = "/second", http.MethodPost
+			inner.ServeHTTP(w, r)
+		})
+		return pathtest.Serve(t, limited(outer))
+	}},
+	{"net/http, http.StripPrefix", false, func(t *testing.T, set *policy.Set) string {
+		limited := httplimit.Middleware(set)
+		inner := http.NewServeMux()
+		inner.Handle("POST /second", pathtest.Handler("second"))
+		stripped := http.StripPrefix("/v1", limited(inner))
+		return pathtest.Serve(t, limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r = r.Clone(r.Context())
+			r.URL.Path, r.Method = "/v1/second", http.MethodPost
+			stripped.ServeHTTP(w, r)
+		})))
+	}},
+	{"net/http, the same handler", true, func(t *testing.T, set *policy.Set) string {
+		mux := http.NewServeMux()
+		app := httplimit.Middleware(set)(mux)
+		mux.HandleFunc("GET /first", func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path, r.Method, r.Pattern = "/second", http.MethodPost, ""
+			app.ServeHTTP(w, r)
+		})
+		mux.Handle("POST /second", pathtest.Handler("second"))
+		return pathtest.Serve(t, app)
+	}},
+	{"gin, HandleContext", true, func(t *testing.T, set *policy.Set) string {
+		g := gin.New()
+		g.Use(ginlimit.Middleware(set))
+		g.GET("/first", func(c *gin.Context) {
+			c.Request.URL.Path, c.Request.Method = "/second", http.MethodPost
+			g.HandleContext(c)
+		})
+		g.POST("/second", gin.WrapF(pathtest.Handler("second")))
+		return pathtest.Serve(t, g)
+	}},
+	{"gin, the next handler", false, func(t *testing.T, set *policy.Set) string {
+		g := gin.New()
+		g.Use(ginlimit.Middleware(set))
+		g.GET("/first", func(c *gin.Context) {
+			c.Request.URL.Path, c.Request.Method = "/second", http.MethodPost
+		}, ginlimit.Middleware(set), gin.WrapF(pathtest.Handler("second")))
+		return pathtest.Serve(t, g)
+	}},
+	{"echo, ServeHTTP", true, func(t *testing.T, set *policy.Set) string {
+		e := echo.New()
+		e.Use(echolimit.Middleware(set))
+		e.GET("/first", func(c echo.Context) error {
+			r := c.Request()
+			r.URL.Path, r.Method = "/second", http.MethodPost
+			e.ServeHTTP(c.Response(), r)
+			return nil
+		})
+		e.POST("/second", echo.WrapHandler(pathtest.Handler("second")))
+		return pathtest.Serve(t, e)
+	}},
+	{"echo, a middleware before the router", false, func(t *testing.T, set *policy.Set) string {
+		e := echo.New()
+		e.Pre(echolimit.Middleware(set), func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c echo.Context) error {
+				r := c.Request()
+				r.URL.Path, r.Method = "/second", http.MethodPost
+				return next(c)
+			}
+		})
+		e.Use(echolimit.Middleware(set))
+		e.POST("/second", echo.WrapHandler(pathtest.Handler("second")))
+		return pathtest.Serve(t, e)
+	}},
+}
+
+// A request that comes back to the policies with another method and path is
+// counted by the policies for these too, and by no policy twice unless the
+// framework forgets what it knew of the request.
+func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
+	gin.SetMode(gin.ReleaseMode)
+	for _, c := range reroutes {
+		t.Run(c.name, func(t *testing.T) {
+			set, err := policy.Parse("rerouted.yaml", []byte(rerouted))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer set.Close() //nolint:errcheck // the test is over
+			address := c.serve(t, set)
+			statuses := ""
+			for range 3 {
+				resp, err := http.Get("http://" + address + "/first")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				statuses += fmt.Sprint(resp.StatusCode, " ", resp.Header.Get(pathtest.Header), ",")
+			}
+			http.DefaultClient.CloseIdleConnections()
+			if statuses != "200 second,200 second,429 ," {
+				t.Errorf("the answers are %q, want 429 for the third, which is over the limit for its new path", statuses)
+			}
+			once := uint64(3)
+			if c.forgets {
+				once = 5 // the third was denied, and charged to nobody, the second time
+			}
+			for name, want := range map[string]uint64{"first": 3, "second": 2, "all": once, "planned": once + map[bool]uint64{true: 1}[c.forgets]} {
+				l, _ := set.Limiter(name)
+				if got := l.Stats().Allowed; got != want {
+					t.Errorf("the policy %s has counted %d requests, want %d", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func serveFiber(t testing.TB, f *fiber.App) string {
+	t.Helper()
+	l, ended := pathtest.Listen(t), make(chan error, 1)
+	go func() { ended <- f.Listener(l) }()
+	t.Cleanup(func() {
+		if err := f.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	return l.Addr().String()
+}

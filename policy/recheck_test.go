@@ -1,0 +1,90 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// A request that comes back with another path is counted by the policies for that
+// path, and by no policy twice.
+func TestARequestThatComesBackIsCountedByTheOtherPolicies(t *testing.T) {
+	reported := 0
+	s := newSite(t, `
+policies:
+  - {name: a, match: {paths: [/a]}, limits: 9/h, headers: draft-10}
+  - {name: b, match: {paths: [/b, /c]}, limits: 9/h, headers: draft-10}
+  - {name: c, match: {paths: [/c]}, limits: 9/h, headers: draft-10}
+  - {name: planned, limits: 0/h, shadow: true}
+  - {name: free, tiers: {default: unlimited, paid: 9/h}, tier: path}
+  - {name: all, limits: 9/h, headers: draft-10}
+  - {name: closed, match: {paths: [/closed]}, limits: 0/h}
+`, policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+		if d.Rehearsal {
+			reported++
+		}
+		return denial
+	}))
+	counts := func() (n [4]uint64) {
+		for i, name := range []string{"a", "b", "c", "all"} {
+			l, _ := s.set.Limiter(name)
+			n[i] = l.Stats().Allowed
+		}
+		return n
+	}
+	at := func(path string) core.Request { return &explained{path: path} }
+	d := s.set.Check(at("a"))
+	for i, step := range []struct {
+		path   string
+		counts [4]uint64
+		reason core.Reason
+		lines  int
+	}{
+		{"a", [4]uint64{1, 0, 0, 1}, core.NoRule, 0},
+		{"none", [4]uint64{1, 0, 0, 1}, core.NoRule, 0},
+		{"b", [4]uint64{1, 1, 0, 1}, core.WithinLimits, 1},
+		{"a", [4]uint64{1, 1, 0, 1}, core.NoRule, 0},
+		{"c", [4]uint64{1, 1, 1, 1}, core.WithinLimits, 1},
+		{"b", [4]uint64{1, 1, 1, 1}, core.NoRule, 0},
+		{"closed", [4]uint64{1, 1, 1, 1}, core.OverLimit, 0},
+	} {
+		d = s.set.Recheck(at(step.path), d)
+		lines := 0
+		for _, line := range d.AppendHeaders(nil) {
+			if line.Name == "Ratelimit" {
+				lines++
+			}
+		}
+		if counts() != step.counts || d.Reason != step.reason || d.Allowed != (step.reason != core.OverLimit) || lines != step.lines {
+			t.Errorf("step %d, /%s: %v with %d header lines, counts %v, want %v, %d and %v", i, step.path, d, lines, counts(), step.reason, step.lines, step.counts)
+		}
+	}
+	if reported != 1 {
+		t.Errorf("the shadow policy was reported %d times, want once", reported)
+	}
+}
+
+// One policy alone, and the policies that Only names, come back in the same way.
+func TestOnePolicyAndNamedPoliciesCountOnce(t *testing.T) {
+	s := newSite(t, "policies: [{name: a, match: {paths: [/a, /b]}, limits: 9/h}, {name: b, match: {paths: [/b]}, limits: 1/h}, {name: c, limits: 0/h}]")
+	c, err := s.set.Only("a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := c.(core.Rechecker)
+	for i, want := range []bool{true, false} {
+		d := named.Check(&explained{path: "a"})
+		if !d.Allowed {
+			t.Fatal(d)
+		}
+		if d = named.Recheck(&explained{path: "b"}, d); d.Allowed != want {
+			t.Errorf("request %d: %v", i, d)
+		}
+	}
+	for name, want := range map[string]uint64{"a": 2, "b": 1} {
+		if l, _ := s.set.Limiter(name); l.Stats().Allowed != want {
+			t.Errorf("%s has counted %d requests, want %d", name, l.Stats().Allowed, want)
+		}
+	}
+}
