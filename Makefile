@@ -7,8 +7,10 @@ FUZZTIME ?= 10s
 
 GOLANGCI_VERSION    := v2.5.0
 GOVULNCHECK_VERSION := v1.1.4
+GREMLINS_VERSION := v0.6.0
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 VULN := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+GREMLINS := $(TOOLS)/gremlins-$(GREMLINS_VERSION)
 
 .PHONY: help
 help: ## list the targets
@@ -87,6 +89,15 @@ vuln: ## govulncheck in each module: known vulnerabilities that the code can rea
 	@for m in $(MODULES); do echo "== govulncheck ($$m)"; status=0; (cd $$m && $(VULN) ./...) || status=$$?; \
 	  if [ $$status -eq 3 ]; then exit 1; \
 	  elif [ $$status -ne 0 ]; then echo "left out: govulncheck in $$m"; fi; done
+
+.PHONY: mutants
+mutants: $(GREMLINS) ## break the code, see which breaks no test notices: PKG=./keyfuncs for one directory, FILES=regexp for some of its files, AGAIN=1 for the last run's survivors
+	$(GO) build -o $(TOOLS)/mutants-run ./internal/mutants
+	$(TOOLS)/mutants-run -gremlins $(GREMLINS) -results $(TOOLS)/mutants $(if $(AGAIN),-again) $(if $(FILES),-files '$(FILES)') $(PKG)
+
+$(GREMLINS):
+	GOBIN=$(TOOLS) $(GO) install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+	mv $(TOOLS)/gremlins $(GREMLINS)
 
 .PHONY: tools
 tools: ## build the linters into .tools

@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// area is a directory whose code is broken and the tests that must notice.
+type area struct {
+	dir     string
+	exclude []string   // files that are not broken: regular expressions of paths below dir
+	tests   [][]string // package patterns, in the order in which they are run; a leading "-" leaves packages out
+	floor   float64    // the least share of breaks that must be noticed, in percent
+}
+
+var areas = []area{
+	{dir: "core", exclude: []string{"^storetest/"}, tests: [][]string{{"./core/...", "-./core/storetest"}, {"./core/storetest"}}, floor: 95},
+	{dir: "keyfuncs", floor: 95},
+	{dir: "login", floor: 95},
+	{dir: "policy", floor: 90},
+	{dir: "stores/denycache", floor: 90},
+	{dir: "stores/internal", floor: 90},
+	{dir: "stores/memcached", floor: 90},
+	{dir: "stores/redis", floor: 90},
+	{dir: "stores/resilient", floor: 90},
+	{dir: "stores/synced", floor: 90},
+	{dir: "cmd", floor: 90},
+}
+
+// areaOf returns the area of a directory. A directory that is not listed is
+// tested by its own tests.
+func areaOf(dir string) area {
+	dir = filepath.ToSlash(filepath.Clean(dir))
+	a := area{dir: dir, floor: 90}
+	if i := slices.IndexFunc(areas, func(a area) bool { return a.dir == dir }); i >= 0 {
+		a = areas[i]
+	}
+	if a.tests == nil {
+		a.tests = [][]string{{"./" + dir + "/..."}}
+	}
+	return a
+}
+
+// excludes returns whether a file is left as it is.
+func (a area) excludes(name string) bool {
+	return slices.ContainsFunc(a.exclude, func(e string) bool { return regexp.MustCompile(e).MatchString(name) })
+}
+
+// file returns the name of one of the area's files of results.
+func (a area) file(results, ext string) string {
+	return filepath.Join(results, strings.ReplaceAll(a.dir, "/", "-")+ext)
+}
+
+// packages returns the packages of a stage of tests.
+func packages(ctx context.Context, goTool string, patterns []string) ([]string, error) {
+	list := func(pattern string) ([]string, error) {
+		out, err := exec.CommandContext(ctx, goTool, "list", pattern).Output()
+		return strings.Fields(string(out)), err
+	}
+	var kept []string
+	for _, p := range patterns {
+		pattern, without := strings.CutPrefix(p, "-")
+		found, err := list(pattern)
+		if err != nil {
+			return nil, err
+		}
+		if without {
+			kept = slices.DeleteFunc(kept, func(k string) bool { return slices.Contains(found, k) })
+		} else {
+			kept = append(kept, found...)
+		}
+	}
+	return kept, nil
+}
