@@ -34,8 +34,8 @@ type duration = time.Duration
 
 // stage is a run of go test.
 type stage struct {
-	Packages []string
-	Limit    duration
+	Arguments []string // flags and packages
+	Limit     duration
 }
 
 const planVariable = "FLOODGATE_MUTANTS_PLAN"
@@ -119,7 +119,7 @@ func (p plan) test() int {
 func (s stage) run(goTool, root string) (status, output string) {
 	ctx, stop := context.WithTimeout(context.Background(), s.Limit)
 	defer stop()
-	args := append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout", (s.Limit + time.Minute).String()}, s.Packages...)
+	args := append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout", (s.Limit + time.Minute).String()}, s.Arguments...)
 	cmd := exec.CommandContext(ctx, goTool, args...)
 	cmd.Dir = root
 	var out bytes.Buffer

@@ -21,14 +21,14 @@ import (
 // cover runs the area's tests on the code as it is, and returns which code they
 // run, as a coverage profile, and the stages with their time limits.
 func cover(ctx context.Context, a area, goTool, results string) (profile []byte, stages []stage, err error) {
-	broken, err := packages(ctx, goTool, []string{"./" + a.dir + "/..."})
+	broken, err := arguments(ctx, goTool, []string{"./" + a.dir + "/..."})
 	if err != nil {
 		return nil, nil, err
 	}
 	profile = []byte("mode: set\n")
 	file := a.file(results, ".cover")
 	for _, patterns := range a.tests {
-		tests, err := packages(ctx, goTool, patterns)
+		tests, err := arguments(ctx, goTool, patterns)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,7 +43,7 @@ func cover(ctx context.Context, a area, goTool, results string) (profile []byte,
 		}
 		_, blocks, _ := bytes.Cut(text, []byte("\n"))
 		profile = append(profile, blocks...)
-		stages = append(stages, stage{Packages: tests, Limit: 10*time.Second + 2*time.Since(start)})
+		stages = append(stages, stage{Arguments: tests, Limit: 10*time.Second + 2*time.Since(start)})
 	}
 	declared, err := declarations(a)
 	return append(profile, declared...), stages, err
