@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/denycache"
+	"github.com/floodgate-go/floodgate/stores/internal/closing"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
 	"github.com/floodgate-go/floodgate/stores/internal/names"
 )
@@ -26,7 +26,7 @@ type Store struct {
 	direct  core.Store // with a deadline, without the denial cache
 	cached  core.Store // what Bind binds
 	names   *names.Owner
-	closed  atomic.Bool
+	gate    *closing.Gate
 }
 
 var _ core.Store = (*Store)(nil)
@@ -58,7 +58,7 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	}
 	client := memcache.NewFromSelector(selector)
 	client.Timeout, client.MaxIdleConns = o.timeout, o.idle
-	s := &Store{items: items{client, o.slack}, options: o}
+	s := &Store{items: items{client, o.slack}, options: o, gate: closing.New("memcached")}
 	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	swaps, err := core.NewSwapStore(s.items, core.SwapConfig{Clock: o.clock, Attempts: maxAttempts, Unreadable: o.unreadable, Log: o.log})
@@ -78,8 +78,8 @@ const maxAttempts = 64
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	if s.closed.Load() {
-		return nil, errClosed
+	if err := s.gate.Err(); err != nil {
+		return nil, err
 	}
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, err
@@ -89,15 +89,15 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 		s.names.Unclaim(limiter)
 		return nil, err
 	}
-	return closing{b, s}, nil
+	return s.gate.Bind(b), nil
 }
 
 // Ping asks every server whether it is there. A program that wants to know at
 // its start that the store works calls it then; nothing else does. It takes the
 // Timeout at most for each server that cannot be reached.
 func (s *Store) Ping(context.Context) error {
-	if s.closed.Load() {
-		return errClosed
+	if err := s.gate.Err(); err != nil {
+		return err
 	}
 	if err := s.items.client.Ping(); err != nil {
 		return fmt.Errorf("memcached: %w", err)
@@ -110,7 +110,7 @@ func (s *Store) Ping(context.Context) error {
 // Every later call returns an error that wraps [core.ErrClosed]; operations under
 // way end as they would have. Closing again does nothing.
 func (s *Store) Close() error {
-	s.closed.Store(true)
+	s.gate.Close()
 	s.names.Release()
 	return s.items.client.Close()
 }

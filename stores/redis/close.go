@@ -1,15 +1,12 @@
 package redisstore
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/floodgate-go/floodgate/core"
 )
 
 // Close gives up the names of the limiters that the store counts for, so that
@@ -22,49 +19,9 @@ import (
 // Store that nothing refers to any more gives up its names at some time by
 // itself.
 func (s *Store) Close() error {
-	s.closed.Store(true)
+	s.gate.Close()
 	s.names.Release()
 	return nil
-}
-
-var errClosed = fmt.Errorf("redis: %w", core.ErrClosed)
-
-// closing is a Bound that ends with its store, whatever it remembers.
-type closing struct {
-	inner core.Bound
-	store *Store
-}
-
-func (b closing) Take(ctx context.Context, batch *core.Batch) error {
-	if b.store.closed.Load() {
-		return errClosed
-	}
-	return b.inner.Take(ctx, batch)
-}
-
-func (b closing) Refund(ctx context.Context, batch *core.Batch) error {
-	if b.store.closed.Load() {
-		return errClosed
-	}
-	return b.inner.Refund(ctx, batch)
-}
-
-func (b closing) Reset(ctx context.Context, batch *core.Batch) error {
-	if b.store.closed.Load() {
-		return errClosed
-	}
-	return b.inner.Reset(ctx, batch)
-}
-
-func (b closing) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	if b.store.closed.Load() {
-		return nil, errClosed
-	}
-	inner, err := b.inner.Rebind(rules)
-	if err != nil {
-		return nil, err
-	}
-	return closing{inner, b.store}, nil
 }
 
 // serverOf names the server of a client, as far as the client tells: the address

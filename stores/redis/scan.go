@@ -35,8 +35,8 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	if err := s.check(); err != nil {
 		return err
 	}
-	if s.closed.Load() {
-		return errClosed
+	if err := s.gate.Err(); err != nil {
+		return err
 	}
 	nodes, err := s.nodes(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/denycache"
+	"github.com/floodgate-go/floodgate/stores/internal/closing"
 	"github.com/floodgate-go/floodgate/stores/internal/names"
 )
 
@@ -36,7 +37,7 @@ type Store struct {
 	running chan struct{} // one element for each command under way
 	reports reports
 	names   *names.Owner
-	closed  atomic.Bool
+	gate    *closing.Gate
 }
 
 var _ core.Store = (*Store)(nil)
@@ -66,6 +67,7 @@ func New(client Client, opts ...Option) *Store {
 		client:  client,
 		options: options{timeout: DefaultTimeout, slackMillis: int64(1000)},
 		running: make(chan struct{}, maxRunning),
+		gate:    closing.New("redis"),
 	}
 	s.nonces.Store(rand.Uint64())
 	for _, opt := range opts {
@@ -140,8 +142,8 @@ func (p *probe) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	if s.closed.Load() {
-		return nil, errClosed
+	if err := s.gate.Err(); err != nil {
+		return nil, err
 	}
 	var inner core.Store = direct{s}
 	if s.cached != nil {
@@ -151,7 +153,7 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	return closing{b, s}, nil
+	return s.gate.Bind(b), nil
 }
 
 // direct is the Store without the denial cache.
@@ -175,8 +177,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if s.closed.Load() {
-		return errClosed
+	if err := s.gate.Err(); err != nil {
+		return err
 	}
 	c := s.call(verbPeek, nil)
 	_, err := s.do(s.begin(ctx), c, nil)

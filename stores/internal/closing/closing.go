@@ -1,0 +1,84 @@
+// Package closing ends the bounds of a store when the store is closed.
+package closing
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Gate is open until its store is closed. Its methods may be called concurrently.
+type Gate struct {
+	closed atomic.Bool
+	err    error
+}
+
+// New returns an open gate. store is the name of the store that its error
+// begins with, such as "redis".
+func New(store string) *Gate {
+	return &Gate{err: fmt.Errorf("%s: %w", store, core.ErrClosed)}
+}
+
+// Close closes the gate. Closing it again does nothing.
+func (g *Gate) Close() { g.closed.Store(true) }
+
+// Err returns nil while the gate is open, and then an error that wraps
+// core.ErrClosed.
+func (g *Gate) Err() error {
+	if g.closed.Load() {
+		return g.err
+	}
+	return nil
+}
+
+// Bind returns a Bound that passes everything on to inner while the gate is
+// open. Then every call returns Err, also if inner could answer from memory.
+func (g *Gate) Bind(inner core.Bound) core.Bound { return bound{inner, g} }
+
+type bound struct {
+	inner core.Bound
+	gate  *Gate
+}
+
+func (b bound) Take(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	return b.inner.Take(ctx, batch)
+}
+
+func (b bound) Refund(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	return b.inner.Refund(ctx, batch)
+}
+
+func (b bound) Reset(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	return b.inner.Reset(ctx, batch)
+}
+
+func (b bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	if err := b.gate.Err(); err != nil {
+		return nil, err
+	}
+	inner, err := b.inner.Rebind(rules)
+	if err != nil {
+		return nil, err
+	}
+	return bound{inner, b.gate}, nil
+}
+
+// ServerOf returns the server of a key, "" if inner does not tell. Package
+// resilient finds this method by its signature: see resilient.Locator.
+func (b bound) ServerOf(rule int, key []byte) string {
+	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
+		return l.ServerOf(rule, key)
+	}
+	return ""
+}

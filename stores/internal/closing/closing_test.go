@@ -1,0 +1,73 @@
+package closing_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/internal/closing"
+)
+
+// counting counts the calls that reach it.
+type counting struct{ calls *int }
+
+func (c counting) call() error { *c.calls++; return nil }
+
+func (c counting) Take(context.Context, *core.Batch) error   { return c.call() }
+func (c counting) Refund(context.Context, *core.Batch) error { return c.call() }
+func (c counting) Reset(context.Context, *core.Batch) error  { return c.call() }
+
+func (c counting) Rebind([]core.StoreRule) (core.Bound, error) { return c, c.call() }
+
+type located struct{ counting }
+
+func (located) ServerOf(rule int, key []byte) string { return "server of " + string(key) }
+
+// The bound of a closed gate, and every bound that was made of it by Rebind,
+// returns ErrClosed and asks nobody.
+func TestABoundEndsWithItsGate(t *testing.T) {
+	calls := 0
+	g := closing.New("somestore")
+	first := g.Bind(located{counting{&calls}})
+	second, err := first.Rebind(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func(b core.Bound) []error {
+		_, err := b.Rebind(nil)
+		return []error{b.Take(t.Context(), nil), b.Refund(t.Context(), nil), b.Reset(t.Context(), nil), err}
+	}
+	for _, err := range append(use(first), use(second)...) {
+		if err != nil {
+			t.Errorf("before Close: %v", err)
+		}
+	}
+	if calls != 9 {
+		t.Errorf("%d of 9 calls have reached the store", calls)
+	}
+	g.Close()
+	g.Close()
+	for _, err := range append(use(first), use(second)...) {
+		if !errors.Is(err, core.ErrClosed) || !strings.HasPrefix(err.Error(), "somestore: ") {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+	if calls != 9 {
+		t.Errorf("%d calls have reached the store after Close", calls-9)
+	}
+}
+
+func TestABoundTellsTheServerIfItsStoreDoes(t *testing.T) {
+	server := func(b core.Bound) string {
+		return b.(interface{ ServerOf(int, []byte) string }).ServerOf(0, []byte("k"))
+	}
+	calls := 0
+	if got := server(closing.New("s").Bind(located{counting{&calls}})); got != "server of k" {
+		t.Errorf("%q", got)
+	}
+	if got := server(closing.New("s").Bind(counting{&calls})); got != "" {
+		t.Errorf("%q, of a store that does not tell", got)
+	}
+}
