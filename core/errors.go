@@ -29,6 +29,12 @@ var (
 	// read the request's body before the limiter. The limiter must come first.
 	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")
 
+	// ErrDamaged is wrapped by the error of an operation that failed because of
+	// what is stored for one of its keys, as a damaged counter. Other keys of the
+	// store are not concerned: package stores/resilient decides such a request as
+	// if the store had failed, and goes on asking the store.
+	ErrDamaged = errors.New("floodgate: a stored counter is damaged")
+
 	// ErrClosed is wrapped by the error of a store that has been closed.
 	ErrClosed = errors.New("floodgate: store is closed")
 )

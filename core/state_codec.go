@@ -40,6 +40,14 @@ const (
 	maxForeignBytes = 256 << 10
 )
 
+// No program writes a longer value than maxValue, which covers what it keeps of
+// others and what another program may have of its own, and maxState for each
+// limit of the rule. A longer value is somebody else's, and is not read.
+const (
+	maxValue = 1 << 20
+	maxState = 128 << 10
+)
+
 // foreignSlack is how long a foreign record is kept after it has expired, for
 // the program that wrote it may have a clock that is late.
 const foreignSlack = time.Minute
@@ -115,7 +123,7 @@ func decodeStored(value []byte, ids []identity, meters []meter, now int64) *stor
 	v := &stored{states: make([][]uint64, len(ids))}
 	r := recordReader{rest: value}
 	switch version := r.byte(); {
-	case r.bad, version < stateVersion, version > newestVersion:
+	case r.bad, version < stateVersion, version > newestVersion, len(value) > maxValue+maxState*len(ids):
 		v.is = unreadable
 	case version > stateVersion:
 		v.is = newer

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -76,6 +77,45 @@ func TestForeignStoredValuesAreReplaced(t *testing.T) {
 			if err := b.Take(t.Context(), batch); err != nil || batch.Allowed != (i < 3) {
 				t.Errorf("value %q, take %d: allowed %v, error %v", foreign, i+1, batch.Allowed, err)
 			}
+		}
+	}
+}
+
+// A value of the format that is longer than any program's is somebody else's.
+func TestALongStoredValueCountsAsNone(t *testing.T) {
+	const most = 1<<20 + 128<<10 // of a rule of one limit
+	name := core.StoredKey("l", "r", []byte("k"))
+	for size, readable := range map[int]bool{most: true, most + 1: false} {
+		s, clock := newMapSwapper(), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+		quiet := slog.New(slog.DiscardHandler)
+		b, err := core.Must(core.NewSwapStore(s, core.SwapConfig{Clock: clock.Now, Log: quiet})).Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func() int64 {
+			batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}
+			if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+			}
+			return batch.Items[0].Results[0].Remaining
+		}
+		take()
+		value := s.values[name].Value
+		// A record of a kind that no program has yet: three bytes of length, the
+		// expiry, the kind, and the rest.
+		body := append(binary.AppendVarint(nil, clock.Now().Add(time.Hour).UnixMicro()), 44)
+		body = append(body, make([]byte, size-len(value)-3-len(body))...)
+		value = append(binary.AppendUvarint(value, uint64(len(body))), body...)
+		if len(value) != size {
+			t.Fatalf("%d bytes, want %d", len(value), size)
+		}
+		s.values[name] = core.SwapValue{Value: value, Version: 0}
+		want := int64(2)
+		if readable {
+			want = 1
+		}
+		if got := take(); got != want {
+			t.Errorf("%d bytes: %d remain of 3 after two hits, want %d", size, got, want)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (c *call) result(err error, items []namedItem) (reply, error) {
 	var r reply
 	if err == nil {
 		r, err = parse(c.cmd, c.once.nonce, items)
-		if err != nil {
+		if err != nil && !errors.Is(err, core.ErrDamaged) {
 			c.store.dropConnection(c)
 		}
 	}

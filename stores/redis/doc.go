@@ -26,7 +26,8 @@
 //
 // A value of another type, or that cannot be read, counts as none and is replaced
 // by the next charge, or denies its key for the shortest window of its rule: see
-// [Unreadable]. A value with a later version byte is never replaced: it denies
+// [Unreadable]. A value longer than 1 MiB, and 80 KiB for each limit of the rule,
+// cannot be read, and the rest of it is never looked at. A value with a later version byte is never replaced: it denies
 // its key until it expires.
 //
 // # Once, and in time
@@ -62,8 +63,8 @@
 // # Servers
 //
 // Redis 5 or later, or a server that runs its scripts with the struct library,
-// such as Valkey. The user needs EVALSHA, EVAL, TIME, GET, SET, DEL, PTTL and
-// PEXPIRE on keys fg1:*. A server that evicts (maxmemory-policy allkeys-*) may
+// such as Valkey. The user needs EVALSHA, EVAL, TIME, GETRANGE, SET, DEL,
+// PTTL and PEXPIRE on keys fg1:*. A server that evicts (maxmemory-policy allkeys-*) may
 // evict counters, which then begin anew; with noeviction a full server refuses
 // to charge, which is an [Error] of class [Full].
 package redisstore

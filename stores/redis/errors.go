@@ -32,9 +32,12 @@ const (
 	Full
 	// BadReply means that the reply was not one to the command that was sent.
 	BadReply
+	// Damaged means that what is stored for one of the keys led to results that
+	// make no sense. The error wraps core.ErrDamaged.
+	Damaged
 )
 
-var classNames = [...]string{"failed", "timed out", "canceled", "unreachable", "not ready", "forbidden", "full", "bad reply"}
+var classNames = [...]string{"failed", "timed out", "canceled", "unreachable", "not ready", "forbidden", "full", "bad reply", "damaged"}
 
 // String returns the class in a word or two.
 func (c Class) String() string {

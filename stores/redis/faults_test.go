@@ -22,11 +22,21 @@ var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}
 // of its own.
 func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts ...redisstore.Option) core.Bound {
 	t.Helper()
-	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Bind(strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name()), rules)
+	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Bind(bindName(t), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// bindName is the name of the limiter that a test's stores bind.
+func bindName(t testing.TB) string {
+	return strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name())
+}
+
+// stored returns the name under which the test's rule "r" has a key.
+func stored(t testing.TB, key string) string {
+	return core.StoredKey(bindName(t), "r", []byte(key))
 }
 
 // one makes a batch of one key of the first rule, whose rule has so many limits.
@@ -255,7 +265,7 @@ func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
 	t.Cleanup(func() { _ = client.Close() })
-	server.MustDo("ACL", "SETUSER", "limited", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+get", "+set", "+time", "+pttl", "+pexpire", "+del")
+	server.MustDo("ACL", "SETUSER", "limited", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+getrange", "+set", "+time", "+pttl", "+pexpire", "+del")
 	store := redisstore.New(client, redisstore.Timeout(patience))
 	if err := store.Ping(t.Context()); err != nil {
 		t.Errorf("Ping with the rights that the documentation names: %v", err)

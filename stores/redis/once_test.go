@@ -77,15 +77,25 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 	for what, val := range map[string]any{
 		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
 		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x", "another's": head(8) + limitReply(1, 2, 1, 0),
-		"negative remaining": head(7) + limitReply(-1, 2, 1, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 1, 0),
-		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<62, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
-		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
 	} {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)
 		var e *Error
 		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != BadReply {
 			t.Errorf("%s: error %v, want class %v", what, err, BadReply)
+		}
+	}
+	for what, val := range map[string]string{
+		"negative remaining": head(7) + limitReply(-1, 2, 1, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 1, 0),
+		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<62, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
+		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
+		"impossible time": head(7)[:8] + limitReply(1<<60, 1, 2, 1)[:8] + limitReply(1, 2, 1, 0),
+	} {
+		cmd := redis.NewCmd(t.Context())
+		cmd.SetVal(val)
+		var e *Error
+		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != Damaged || !errors.Is(err, core.ErrDamaged) {
+			t.Errorf("%s: error %v, want class %v", what, err, Damaged)
 		}
 	}
 	cmd := redis.NewCmd(t.Context())

@@ -27,8 +27,9 @@ const (
 var errShape = errors.New("not the reply of the script")
 
 // parse checks that the reply is that of the command with this nonce, and has
-// results for these items. A server, a proxy or a connection
-// whose replies have got out of step may send anything.
+// results for these items. A server, a proxy or a connection whose replies have
+// got out of step may send anything. If the reply is to another command, the
+// class of the error is BadReply; if only its numbers make no sense, Damaged.
 func parse(cmd *redis.Cmd, nonce uint64, items []namedItem) (reply, error) {
 	text, ok := cmd.Val().(string)
 	if !ok {
@@ -52,13 +53,13 @@ func parseText(text string, nonce uint64, items []namedItem) (reply, error) {
 	rest := r.rest
 	for i := range items {
 		if at := number(rest); at < -maxTime || at > maxTime {
-			return reply{}, badReply(fmt.Errorf("%w: time %d", errShape, at))
+			return reply{}, damaged(fmt.Errorf("time %d", at))
 		}
 		rest = rest[replyItem:]
 		for range items[i].Results {
 			left, reset, more, retry := numbers(rest)
 			if left < 0 || left > core.MaxQuota || reset < 0 || reset > maxTime || more < 0 || more > reset || retry < -1 || retry > maxTime {
-				return reply{}, badReply(fmt.Errorf("%w: remaining %d, reset %d, more %d, retry %d", errShape, left, reset, more, retry))
+				return reply{}, damaged(fmt.Errorf("remaining %d, reset %d, more %d, retry %d", left, reset, more, retry))
 			}
 			rest = rest[replyLimit:]
 		}
@@ -67,6 +68,12 @@ func parseText(text string, nonce uint64, items []namedItem) (reply, error) {
 }
 
 func badReply(err error) error { return &Error{Class: BadReply, Unknown: true, Err: err} }
+
+// damaged is the error of a reply to the right command with numbers that no
+// readable value leads to.
+func damaged(err error) error {
+	return &Error{Class: Damaged, Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
+}
 
 func number(s string) int64 {
 	return int64(binary.LittleEndian.Uint64([]byte(s[:8])))

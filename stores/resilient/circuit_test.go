@@ -99,9 +99,9 @@ func TestWhatIsNoTrouble(t *testing.T) {
 	f := newFlaky(t, nil)
 	s := newStore(t, f, resilient.Config{Failures: 1, Timeout: patience})
 	l := newLimiter(t, s, 1000)
-	for name, err := range map[string]error{"configuration": core.ErrConfig, "contention": core.ErrContended, "closed": core.ErrClosed} {
+	for name, err := range map[string]error{"configuration": core.ErrConfig, "contention": core.ErrContended, "closed": core.ErrClosed, "a damaged counter": core.ErrDamaged} {
 		f.fail(fmt.Errorf("wrapped: %w", err))
-		if _, err := take(l); (err == nil) != (name == "contention") {
+		if _, err := take(l); (err == nil) != (name == "contention" || name == "a damaged counter") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !s.Up() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -226,10 +227,14 @@ func (b *bound) direct(ctx context.Context, batch *core.Batch, op intime.Op) (er
 	return op(b.inner, ctx, batch)
 }
 
-// trouble says that an error shows the store to be out of order, rather than
-// that something is wrong with what it was asked.
+// noTrouble are the errors which say nothing against the store: something is
+// wrong with what it was asked, or with one key.
+var noTrouble = []error{core.ErrConfig, core.ErrContended, core.ErrClosed, core.ErrDamaged}
+
+// trouble says that an error shows the store to be out of order.
 func trouble(err error) bool {
-	return err != nil && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrContended) && !errors.Is(err, core.ErrClosed)
+	isOf := func(none error) bool { return errors.Is(err, none) }
+	return err != nil && !slices.ContainsFunc(noTrouble, isOf)
 }
 
 // answerable says that a request whose decision has failed with err is to be

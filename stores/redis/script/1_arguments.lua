@@ -69,6 +69,10 @@ local function muldiv(a, b, c)
   return q + quotient, left
 end
 
+-- absent tells whether a key of which GETRANGE returned nothing does not exist:
+-- an empty value is somebody else's.
+local function absent(key) return redis.call('PTTL', key) == -2 end
+
 -- anchor returns where the window begins that a first hit now opens.
 local function anchor(m)
   if m.aligned then return now - now % m.window end

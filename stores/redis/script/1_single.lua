@@ -6,9 +6,10 @@ if verb == 'take' and #KEYS == 1 and #ARGV[5] < 23 then
   local spec, cost = ARGV[5], tonumber(ARGV[6])
   local kind, window, _, quota = unpack('<I1I6I6I4', spec)
   if kind < 4 and cost > 0 then
-    local sliding, v = kind < 2, redis.pcall('GET', KEYS[1])
+    -- One byte more than is read, so that a longer value is noticed.
+    local sliding, v = kind < 2, redis.pcall('GETRANGE', KEYS[1], 0, 33)
     local t, a, b
-    if v == false then
+    if v == '' and absent(KEYS[1]) then
       t, a, b = anchor({ aligned = kind % 2 == 1, window = window }), 0, 0
     elseif type(v) == 'string' and #v == 33 then
       local version, length, _, k, w, start, cur, prev = unpack('<I1I3i7I1I6i7I4I4', v)

@@ -25,10 +25,20 @@ make[BUCKETED] = function()
     end
     m.total = 0
   end
+  -- sum returns the hits of n buckets from position p of v on.
+  local function sum(v, p, n)
+    local hits = 0
+    while n >= 8 do
+      local a, b, c, d, e, f, g, h = unpack('<I4I4I4I4I4I4I4I4', v, p)
+      hits, p, n = hits + a + b + c + d + e + f + g + h, p + 32, n - 8
+    end
+    for i = 0, n - 1 do hits = hits + unpack('<I4', v, p + 4 * i) end
+    return hits
+  end
   return {
     load = function(m, v, at)
       local newest, total, n = unpack('<i7I4I2', v, at)
-      if total > MOST or n > m.window / m.precision + 1 then return false end
+      if total > MOST or n > m.window / m.precision + 1 or total ~= sum(v, at + 13, n) then return false end
       -- If the last is moved back, the buckets keep their distances.
       if newest * m.precision - now >= m.window then newest, m.mended = floor(now / m.precision), true end
       m.newest, m.total, m.n, m.src, m.from = newest, total, n, v, at + 13

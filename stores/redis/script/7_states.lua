@@ -20,6 +20,10 @@ end
 local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
 local USED_UP = 126 -- kind of a record that denies its key until it expires
 local MOST_FOREIGN, MOST_FOREIGN_BYTES = 32, 262144
+-- No program writes a longer value than this: MOST_VALUE covers what it keeps of
+-- others, and the states of its own that another program may have, MOST_STATE
+-- each state of this rule. A longer value is somebody else's, and is not read.
+local MOST_VALUE, MOST_STATE = 1048576, 81920
 
 -- meters_of returns a meter for each limit of an item, without states, and
 -- whether a value that cannot be read denies its key.
@@ -109,10 +113,14 @@ end
 local function read(key, spec)
   local meters, denies = meters_of(spec)
   local item = { key = key, meters = meters, foreign = {}, stored = false, used_up = nil, at = now, cost = nil }
-  local v = redis.pcall('GET', key)
-  if not v then return item end
+  local most = MOST_VALUE + MOST_STATE * #meters
+  local v = redis.pcall('GETRANGE', key, 0, most)
   if type(v) == 'table' then
     if not string.find(v.err, 'WRONGTYPE', 1, true) then return nil, v end
+    v = ''
+  elseif v == '' and absent(key) then
+    return item
+  elseif #v > most then
     v = ''
   end
   item.stored = true
