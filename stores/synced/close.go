@@ -45,6 +45,9 @@ func (s *Store) stop(ctx context.Context) error {
 		<-x.ended
 	}
 	err := s.flush(ctx)
+	if err == nil && len(x.low) > 0 { // hits that were given back twice
+		err = s.flush(ctx)
+	}
 	counters, hits := s.left()
 	s.stats.lost.Add(uint64(hits)) //nolint:gosec // not negative
 	if counters == 0 {

@@ -34,7 +34,8 @@ func (s *Store) collect() {
 	}
 }
 
-// collectLow freezes the counters of which the backend has lost a part.
+// collectLow freezes the counters of which the backend has lost a part, or of
+// which too much was given back.
 func (s *Store) collectLow(low []item) {
 	now := s.now()
 	for _, it := range low {
@@ -45,10 +46,13 @@ func (s *Store) collectLow(low []item) {
 			if it.back {
 				t = slot.given()
 			}
-			if t.loss != nil && t.loss.heal > 0 {
+			heal := int64(0)
+			if t.loss != nil {
+				heal, t.loss.heal = t.loss.heal, 0
+			}
+			if heal > 0 || t.diff > 0 {
 				s.room(1, now)
-				s.add(it, t, t.loss.heal)
-				t.loss.heal = 0
+				s.add(it, t, heal)
 			}
 		}
 		sh.mu.Unlock()

@@ -19,7 +19,7 @@ type exchange struct {
 
 	sequence uint64
 	pending  []chunk // not answered yet, in the order of their sequences
-	low      []item  // answered with less than must be there
+	low      []item  // whose counters are to be pushed once more: see collectLow
 	failing  bool
 	sweeping int
 	pushed   int           // differences that were answered
@@ -126,8 +126,9 @@ func (s *Store) Sync(ctx context.Context) error {
 	return nil
 }
 
-// exchangeAll pushes what is pending, then what has changed, and then once more
-// what the backend has lost. After a failure the rest waits for the next time.
+// exchangeAll pushes what is pending, then what has changed, and then what the
+// answers call for: hits that the backend has lost, and hits that were given back
+// twice. After a failure the rest waits for the next time.
 func (s *Store) exchangeAll(ctx context.Context) error {
 	x := &s.exchange
 	err := s.pushPending(ctx) // of an exchange that failed
@@ -140,7 +141,7 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 	}
 	if err == nil && len(x.low) > 0 {
 		low := x.low
-		x.low = nil // what is low after this is for the next exchange
+		x.low = nil // what is found after this is for the next exchange
 		s.collectLow(low)
 		err = s.pushPending(ctx)
 	}
@@ -217,8 +218,13 @@ func (s *Store) answered(it *item, diff, total, now int64) {
 	// A window that means nothing any more may have expired in the backend, and
 	// an answer to what was just sent again says nothing new.
 	sure := it.heal == 0 && now < it.start+2*it.entry.window
-	if t.answered(diff-it.heal, total, sure) {
-		s.exchange.low = append(s.exchange.low, *it)
+	again := *it
+	low := t.answered(diff-it.heal, total, sure)
+	if it.back && slot.tooMuch(diff-it.heal) {
+		again.back, low = false, true
+	}
+	if low {
+		s.exchange.low = append(s.exchange.low, again)
 		sh.mark(it.id, it.entry) // until nothing is missing
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 // Reset implements [core.Bound]. It reads the totals of the keys from the
 // backend, which this process need not have used, and forgets all hits that it
-// knows of then. Other processes learn of it with their next exchange; hits that
+// knows of then. Processes that reset a key at the same moment give its hits back
+// once: what is too much is counted as hits again at once, unless the process
+// ends before that. Other processes learn of it with their next exchange; hits that
 // they have not pushed by then stay. If the totals cannot be read, Reset returns
 // the backend's error, and only what this process knew before is forgotten.
 func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {

@@ -103,11 +103,15 @@ type slot struct {
 	back  *tally // nil: nothing was given back
 }
 
+// count returns the hits of the window, as far as this process knows. If hits were
+// given back twice, the backend has more refunds than hits for a moment (see
+// tooMuch): that is more quota for nobody.
 func (s *slot) count() int64 {
 	if s.back == nil {
 		return s.added.count()
 	}
-	return s.added.count() - s.back.count()
+	pushed := max(0, s.added.total+s.added.sent-s.back.total-s.back.sent)
+	return pushed + s.added.diff - s.back.diff
 }
 
 // heard takes in the value of a counter that was read apart from a push, unless
@@ -141,6 +145,21 @@ func (s *slot) take(hits int64) {
 	if hits > unsent {
 		s.given().diff += hits - unsent
 	}
+}
+
+// tooMuch is called after a push that gave hits back has been answered. Two
+// processes that reset a key at the same moment, or one that resets and one that
+// refunds, give the same hits back. The backend then has more refunds than hits.
+// Of what is too much, a process counts the part that its own push has given
+// back as hits again: the backend applies one push after the other, so that each
+// part is that of one process. It reports whether there is such a part.
+func (s *slot) tooMuch(hits int64) bool {
+	n := min(hits, s.given().total-s.added.total)
+	if n <= 0 {
+		return false
+	}
+	s.added.diff += n
+	return true
 }
 
 // unsent returns how many hits and refunds the backend has not heard of.

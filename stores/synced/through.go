@@ -123,17 +123,16 @@ func (b *bound) refundThrough(ctx context.Context, batch *core.Batch) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.push(ctx, places, now, func(i int) counts {
+	return b.giveBack(ctx, places, now, func(i int) counts {
 		p := &places[i]
 		switch p.limit.meter.Start(p.item.At) {
 		case p.start:
-			return counts{-min(p.item.Cost, max(0, found[i].current)), 0}
+			return counts{min(p.item.Cost, max(0, found[i].current)), 0}
 		case p.start - p.limit.meter.Window():
-			return counts{0, -min(p.item.Cost, max(0, found[i].previous))}
+			return counts{0, min(p.item.Cost, max(0, found[i].previous))}
 		}
 		return counts{}
 	})
-	return err
 }
 
 func (b *bound) resetThrough(ctx context.Context, batch *core.Batch) error {
@@ -143,10 +142,34 @@ func (b *bound) resetThrough(ctx context.Context, batch *core.Batch) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.push(ctx, places, now, func(i int) counts {
-		return counts{-max(0, found[i].current), -max(0, found[i].previous)}
+	return b.giveBack(ctx, places, now, func(i int) counts {
+		return counts{max(0, found[i].current), max(0, found[i].previous)}
 	})
-	return err
+}
+
+// giveBack gives hits of each place back. Between the look at the counters and the
+// push another process may have given back the same hits, as of two that reset a
+// key at the same moment. What is too much then is counted as hits again: see
+// slot.tooMuch. Until that is pushed, too many may be admitted.
+func (b *bound) giveBack(ctx context.Context, places []place, now int64, hits func(i int) counts) error {
+	found, err := b.push(ctx, places, now, func(i int) counts {
+		n := hits(i)
+		return counts{-n.current, -n.previous}
+	})
+	if err != nil {
+		return err
+	}
+	tooMuch := func(i int) counts {
+		n := hits(i)
+		return counts{max(0, min(n.current, -found[i].current)), max(0, min(n.previous, -found[i].previous))}
+	}
+	for i := range places {
+		if tooMuch(i) != (counts{}) {
+			_, err = b.push(ctx, places, now, tooMuch)
+			return err
+		}
+	}
+	return nil
 }
 
 // rateThrough asks for one counter after the other. The refunds come first: a
