@@ -29,16 +29,6 @@ func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts .
 	return b
 }
 
-// bindName is the name of the limiter that a test's stores bind.
-func bindName(t testing.TB) string {
-	return strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name())
-}
-
-// stored returns the name under which the test's rule "r" has a key.
-func stored(t testing.TB, key string) string {
-	return core.StoredKey(bindName(t), "r", []byte(key))
-}
-
 // one makes a batch of one key of the first rule, whose rule has so many limits.
 func one(key string, cost int64, limits int) *core.Batch {
 	return &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, limits)}}}

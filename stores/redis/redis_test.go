@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -71,4 +72,14 @@ func TestConformance(t *testing.T) {
 		_, c := newCluster(t)
 		storetest.Run(t, factory(c), storetest.GivesBack())
 	})
+}
+
+// bindName is the name of the limiter that a test's stores bind.
+func bindName(t testing.TB) string {
+	return strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name())
+}
+
+// stored returns the name under which the test's rule "r" has a key.
+func stored(t testing.TB, key string) string {
+	return core.StoredKey(bindName(t), "r", []byte(key))
 }
