@@ -10,39 +10,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// ruleSpec is what a file says of one rule.
-type ruleSpec struct {
-	at       value
-	name     string
-	key      *expression // nil: one counter for all
-	fallback *expression // nil: none
-	missing  missing
-	limits   []core.Limit // without tiers
-	tier     *expression  // nil: policy.WithTier says it
-	tiers    []tierSpec
-	keyAt    value
-}
-
-// tierSpec are the limits of one tier.
-type tierSpec struct {
-	name      string
-	unlimited bool
-	limits    []core.Limit
-}
-
-// missing says what becomes of a request without the key.
-type missing uint8
-
-const (
-	ownBucket missing = iota
-	skip
-	reject
-)
-
-var missings = []string{ownBucket: "own-bucket", skip: "skip", reject: "reject"}
-
-const defaultTier = "default"
-
 // headerForms are the forms of response headers.
 var headerForms = map[string]core.Headers{
 	"draft-10": core.HeadersDraft10, "draft-03": core.HeadersDraft03,
@@ -84,9 +51,10 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		}
 	}
 	if !has(given, "rules") {
-		rule.name = p.name // which is what clients read in headers
+		rule.name, rule.nameAt = p.name, given["name"] // which is what clients read in headers
 		r.endRule(&rule, given, o)
 		p.rules = []ruleSpec{rule}
+		r.distinct(p, given["deny"])
 		return p
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -94,7 +62,6 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 			r.bad(given[name], name+": belongs into one of the rules, as there are rules", "")
 		}
 	}
-	names := map[string]bool{}
 	for _, item := range r.list(rules, core.MaxRules/2, "a list of rules") {
 		rule := ruleSpec{at: item}
 		given := r.mapping(item, "a rule", append([]field{{"name", func(v value) { rule.name, _ = r.name(v) }}}, r.ruleFields(&rule, f)...)...)
@@ -104,55 +71,12 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		if !has(given, "name") {
 			r.bad(item, "the field name is missing", "it names the rule's counters")
 		}
-		if names[rule.name] {
-			r.bad(item, fmt.Sprintf("the name %s stands twice", rule.name), "")
-		}
-		names[rule.name] = rule.name != ""
+		rule.nameAt = given["name"]
 		r.endRule(&rule, given, o)
 		p.rules = append(p.rules, rule)
 	}
+	r.distinct(p, given["deny"])
 	return p
-}
-
-var ruleFieldNames = []string{"key", "fallback", "missing", "limits", "tier", "tiers"}
-
-func (r *reader) ruleFields(rule *ruleSpec, f *fileSpec) []field {
-	any := func(*expression) bool { return true }
-	return []field{
-		{"key", func(v value) { rule.key = r.expression(v, f, "an expression such as ip or header[\"x-api-key\"]", any) }},
-		{"fallback", func(v value) { rule.fallback = r.expression(v, f, "an expression such as ip", any) }},
-		{"missing", func(v value) {
-			word, _ := r.choice(v, missings...)
-			rule.missing = missing(max(0, slices.Index(missings, word)))
-		}},
-		{"limits", func(v value) { rule.limits = r.limits(v) }},
-		{"tier", func(v value) { rule.tier = r.expression(v, f, "an expression such as user", any) }},
-		{"tiers", func(v value) { rule.tiers = r.tiers(v) }},
-	}
-}
-
-// endRule checks what a rule's fields are together.
-func (r *reader) endRule(rule *ruleSpec, given map[string]value, o *options) {
-	rule.keyAt = given["key"]
-	r.doubtRule(rule, given)
-	if rule.name == denyRule {
-		r.bad(rule.at, "nothing can be called "+denyRule, "it is the name of what the list deny makes")
-	}
-	for _, name := range []string{"fallback", "missing"} {
-		if has(given, name) && !has(given, "key") {
-			r.bad(given[name], "there is no key that could be missing", "without a key all requests share one counter")
-		}
-	}
-	switch {
-	case has(given, "limits") && has(given, "tiers"):
-		r.bad(given["tiers"], "limits and tiers exclude each other", "")
-	case !has(given, "limits") && !has(given, "tiers"):
-		r.bad(rule.at, "the field limits is missing", "want "+limitsWant)
-	case has(given, "tier") && !has(given, "tiers"):
-		r.bad(given["tier"], "there are no tiers to choose from", "")
-	case has(given, "tiers") && !has(given, "tier") && o.tier == nil:
-		r.bad(given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
-	}
 }
 
 // served notes limits that the policy's store cannot count.
@@ -171,36 +95,6 @@ func (r *reader) served(p *policySpec, s *storeSpec) {
 			}
 		}
 	}
-}
-
-// tiers reads the limits of each tier.
-func (r *reader) tiers(v value) []tierSpec {
-	pairs, ok := r.pairs(v, "a mapping of tiers and their limits")
-	if !ok {
-		return nil
-	}
-	var tiers []tierSpec
-	found := false
-	for _, p := range pairs {
-		if _, ok := r.name(value{p.key, p.value.path}); !ok {
-			continue
-		}
-		t := tierSpec{name: p.name}
-		found = found || p.name == defaultTier
-		if opened, ok := r.open(p.value); ok && kindText(opened.node) == "unlimited" {
-			t.unlimited = true
-		} else if ok {
-			t.limits = r.limits(p.value)
-		}
-		tiers = append(tiers, t)
-	}
-	if !found {
-		r.bad(v, "the tier default is missing", "it is for requests of no tier that is named here; it may be unlimited")
-	}
-	if len(tiers) > core.MaxRules/2 {
-		r.bad(v, fmt.Sprintf("%d tiers: at most %d", len(tiers), core.MaxRules/2), "")
-	}
-	return tiers
 }
 
 func (r *reader) counting(v value, f *fileSpec, p *policySpec) {

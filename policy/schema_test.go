@@ -59,7 +59,7 @@ var beyondTheSchema = []string{
 	"a regular expression that is none", "types that do not fit", "a star within a part", "two stars in the middle", "a regular expression in a path", "a plus in a path", "two parameters in one part of a path",
 	"a colon inside a part of a path", "a query in a path", "the rest of a path in the middle", "the end of a path in the middle", "an optional parameter in the middle", "a when that is text",
 	"counting shared without a store", "headers of two resets", "headers off beside others", "an address in both lists", "an address that is none", "an address twice",
-	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a database of a cluster",
+	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a rule with tiers twice", "a rule with the name of a tier", "a tier with the name of a rule", "a tier with the name of the deny list", "a database of a cluster",
 	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a window too long for memcached", "limits twice in two names",
 	// and what is no matter of schemas, as they see values only
 	"a tag", "two documents", "a quota in hexadecimal",
