@@ -23,7 +23,6 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	return policy.Parse(path, text, append([]policy.Option{
 		policy.WithStore(store),
 		policy.Log(slog.New(slog.DiscardHandler)), // check prints the warnings
-		policy.Log(slog.New(slog.DiscardHandler)), // what is to be said, the command says
 		policy.WithUser(func(core.Request) string { return "" }),
 		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
 	}, opts...)...)

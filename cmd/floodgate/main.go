@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), topCommand())
 	for _, c := range root.Commands() {
 		args := c.Args
@@ -110,7 +110,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	case err == nil:
 		return exitFine
 	case errors.Is(err, errUsage):
-		_, _ = fmt.Fprintln(errs, report.Plain(err.Error()))
+		_, _ = fmt.Fprintln(errs, report.Lines(err.Error()))
 		return exitUsage
 	case len(policy.Errors(err)) > 0:
 		for _, e := range policy.Errors(err) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,7 +21,8 @@ import (
 type replaying struct {
 	against          []string
 	format, output   string
-	fields           map[string]string
+	fieldFlags       []string
+	fields           accesslog.Fields
 	honest           int64
 	top, maxKeys     int
 	sweep, quiet     bool
@@ -59,7 +58,7 @@ func replayCommand() *cobra.Command {
 	f.StringArrayVar(&o.against, "against", nil, "another policy file, to be run side by side; may be given several times")
 	f.StringVar(&o.format, "format", "text", "text, csv, json or html")
 	f.StringVarP(&o.output, "output", "o", "", "a file to write to; without it, the standard output")
-	f.StringToStringVar(&o.fields, "fields", nil, "fields of JSON lines, such as time=when,addr=client.ip; known are "+strings.Join(accesslog.FieldNames, ", "))
+	f.StringArrayVar(&o.fieldFlags, "fields", nil, "fields of JSON lines, such as time=when,addr=client.ip; known are "+strings.Join(accesslog.FieldNames, ", "))
 	f.Int64Var(&o.honest, "honest", 60, "the most requests that an honest client sends in a minute")
 	f.IntVar(&o.top, "top", 20, "how many keys, routes and clients to list")
 	f.IntVar(&o.maxKeys, "max-keys", 500_000, "how many keys are counted one by one: bounds the memory")
@@ -80,10 +79,9 @@ func (o *replaying) check() error {
 	if o.tolerance <= 0 {
 		return fmt.Errorf("--tolerance: %v: want a length of time such as 5m", o.tolerance)
 	}
-	for name := range o.fields {
-		if !slices.Contains(accesslog.FieldNames, name) {
-			return fmt.Errorf("--fields: %q: known are %s", name, strings.Join(accesslog.FieldNames, ", "))
-		}
+	var err error
+	if o.fields, err = parseFields(o.fieldFlags); err != nil {
+		return err
 	}
 	for name, n := range map[string]int64{"honest": o.honest, "top": int64(o.top), "max-keys": int64(o.maxKeys)} {
 		if n < 1 {
@@ -98,6 +96,11 @@ func (o *replaying) check() error {
 
 func (o *replaying) replay(c *cobra.Command, files, logs []string) (err error) {
 	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop"}
+	if o.output != "" {
+		if err := checkOutput(o.output); err != nil {
+			return err
+		}
+	}
 	for _, name := range files {
 		text, err := os.ReadFile(name) //nolint:gosec // the user has named it
 		if err != nil {
@@ -140,23 +143,12 @@ func (o *replaying) one(c *cobra.Command, r *replay.Replay, name string, p *prog
 	return r.Run(c.Context(), log)
 }
 
-// write writes the report. A file is there whole or not at all.
+// write writes the report.
 func (o *replaying) write(r *replay.Report) error {
 	if o.output == "" {
 		return formats[o.format](o.out, r)
 	}
-	f, err := os.CreateTemp(filepath.Dir(o.output), ".floodgate-*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(formats[o.format](f, r), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), o.output)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return writeOutput(o.output, func(w io.Writer) error { return formats[o.format](w, r) })
 }
 
 // progress tells from time to time how far a long log has been read.

@@ -7,14 +7,18 @@ import (
 	"io"
 )
 
+// ErrTruncated is the error of a compressed log that ends before its end.
+var ErrTruncated = errors.New("ends in the middle: it is truncated or still being written")
+
 // MaxLine is the longest line that is read, in bytes. What is longer is given
 // out cut, and will not parse as a rule.
 const MaxLine = 1 << 20
 
 // Lines calls each for every line of a log that is not empty, with its number,
 // until that returns an error. A log that is compressed by gzip, zstd or bzip2 is
-// read as what it was; any other that is not text is an error. The line is valid
-// until each returns.
+// read as what it was; any other that is not text is an error. If a compressed log
+// ends in the middle, its whole lines are read, and the error is ErrTruncated. The
+// line is valid until each returns.
 func Lines(r io.Reader, each func(number int, line []byte) error) error {
 	plain, err := unpacked(r)
 	if err != nil {
@@ -33,17 +37,16 @@ func Lines(r io.Reader, each func(number int, line []byte) error) error {
 			}
 			line = long
 		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return truncated(err) // what has been read of the line is not a line
+		}
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
 			if err := each(number, line); err != nil {
 				return err
 			}
 		}
-		switch {
-		case err == nil:
-		case errors.Is(err, io.EOF):
+		if err != nil {
 			return nil
-		default:
-			return err
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 
@@ -27,6 +28,14 @@ var foreign = []struct{ magic, what, hint string }{
 	{"\xfe\xff", "is text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 LOG | floodgate replay FILE -"},
 }
 
+// truncated returns ErrTruncated for the error of a log that has no end.
+func truncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrTruncated
+	}
+	return err
+}
+
 // unpacked returns the text of a log.
 func unpacked(r io.Reader) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(r, 256<<10)
@@ -36,7 +45,11 @@ func unpacked(r io.Reader) (io.ReadCloser, error) {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(b)
+		d, err := gzip.NewReader(b)
+		if errors.Is(err, io.EOF) { // in its header
+			err = io.ErrUnexpectedEOF
+		}
+		return d, truncated(err)
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		d, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {

@@ -147,7 +147,10 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 	for err == nil && len(r.window.held) > 0 {
 		err = r.oldest(log.Name)
 	}
-	if n := r.report.Lines - lines; err == nil && n > 0 && r.report.Malformed-malformed == n {
+	switch n := r.report.Lines - lines; {
+	case errors.Is(err, accesslog.ErrTruncated):
+		err = fmt.Errorf("%w (lines read: %d)", err, n)
+	case err == nil && n > 0 && r.report.Malformed-malformed == n:
 		err = fmt.Errorf("none of its %d lines can be read: the first %w", n, first)
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package replay_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -234,6 +236,15 @@ func TestWhatEndsAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close() //nolint:errcheck // its counters are in memory
+	var half bytes.Buffer
+	z := gzip.NewWriter(&half)
+	if err := errors.Join(func() error { _, err := z.Write([]byte(line(0, "a", "GET /") + line(1, "a", "GET /"))); return err }(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	half.Truncate(half.Len() - 3)
+	if err := r.Run(t.Context(), replay.Log{Name: "half.gz", Reader: &half}); fmt.Sprint(err) != "half.gz: ends in the middle: it is truncated or still being written (lines read: 2)" {
+		t.Errorf("half of a log: %v", err)
+	}
 	broken := errors.New("the disk is gone")
 	if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: iotest.ErrReader(broken)}); !errors.Is(err, broken) {
 		t.Errorf("a log that cannot be read: %v", err)

@@ -65,9 +65,9 @@ func CSV(w io.Writer, r *replay.Report) error {
 
 // Cell makes text harmless in a spreadsheet: what it would take for a formula
 // gets an apostrophe before it (OWASP, CSV injection), and control characters
-// are escaped.
+// are escaped. It cuts nothing: programs read the table too.
 func Cell(s string) string {
-	s = Plain(s)
+	s = Escape(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}

@@ -108,6 +108,10 @@ func TestCSV(t *testing.T) {
 			}
 		}
 	}
+	long := strings.Repeat("k", 5000)
+	if got := write(t, report.CSV, sample(long)); strings.Count(got, ","+long+",") != 2 || !strings.Contains(got, ",GET /"+long+",") {
+		t.Error("the table cuts what is long")
+	}
 	if found != 1 || len(rows) != 12 || strings.Join(rows[1], ",") != "limits.yaml,total,,,,1000,100,7" {
 		t.Errorf("%d rows, such as %q", len(rows), rows[1])
 	}

@@ -11,11 +11,16 @@ import (
 	"github.com/floodgate-go/floodgate/internal/replay"
 )
 
-// Plain makes text harmless for a terminal and for what stands beside it: what
-// cannot be printed is escaped as Go does it, and what is long is cut.
-func Plain(s string) string {
+// Escape makes text harmless for a terminal: what cannot be printed is escaped as
+// in a Go string.
+func Escape(s string) string {
 	quoted := strconv.Quote(s)
-	s = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// Plain is Escape for text beside other text: it cuts what is long.
+func Plain(s string) string {
+	s = Escape(s)
 	const most = 120
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most-3]) + "..."
