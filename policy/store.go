@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
@@ -256,16 +257,13 @@ func (s secret) value() (string, error) {
 	}
 }
 
-// longestMemcached is how long memcached can keep a counter.
-const longestMemcached = 30 * 24 * time.Hour
-
 // serves returns why the store cannot count a limit, "" where it can.
 func (s *storeSpec) serves(l core.Limit) (problem, hint string) {
 	if s.kind == "synced" && (!l.Aligned || l.Algorithm != core.FixedWindow && l.Algorithm != core.SlidingWindow) {
 		return fmt.Sprintf("%v: a synced store counts aligned fixed_window and sliding_window limits only", l), "write aligned behind the limit"
 	}
-	if life := l.Guarantees().Lifetime; s.kind == "memcached" && life > longestMemcached {
-		return fmt.Sprintf("%v: its hits count for %s, and memcached keeps nothing for more than 30 days", l, shortWindow(life)), ""
+	if life, most := l.Guarantees().Lifetime, memcachedstore.LongestLifetime(); s.kind == "memcached" && life > most {
+		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, shortWindow(life), shortWindow(most)), ""
 	}
 	return "", ""
 }

@@ -37,7 +37,18 @@ func ExampleStore_Bind() {
 		Store: store,
 	})
 	fmt.Println(err)
-	// Output: floodgate: configuration: rule "user", limit "user": Window: 720h0m0s: hits count for up to 1440h0m0s, and memcached keeps nothing for more than 30 days
+	// Output: floodgate: configuration: rule "user", limit "user": Window: 720h0m0s: hits count for up to 1440h0m0s, and a store in memcached keeps them for at most 719h59m57s
+}
+
+// A fixed window of 30 days is three seconds too long.
+func ExampleLongestLifetime() {
+	for _, window := range []time.Duration{29 * 24 * time.Hour, 30 * 24 * time.Hour} {
+		l := core.Limit{Quota: 100, Window: window, Algorithm: core.FixedWindow}
+		fmt.Println(l, l.Guarantees().Lifetime <= memcachedstore.LongestLifetime())
+	}
+	// Output:
+	// 100 per 29d (fixed_window) true
+	// 100 per 30d (fixed_window) false
 }
 
 // A program counts for a limiter's name once on the same servers, unless it is

@@ -31,6 +31,14 @@ type options struct {
 	log        *slog.Logger
 }
 
+func newOptions(opts []Option) options {
+	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
 // Timeout sets how long an operation may take, all attempts included: 1 ms or
 // more.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }

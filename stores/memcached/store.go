@@ -41,10 +41,7 @@ var _ core.Store = (*Store)(nil)
 // once, now; nothing is connected yet. The error wraps [core.ErrConfig] and names
 // the fields.
 func New(servers []string, opts ...Option) (*Store, error) {
-	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := newOptions(opts)
 	errs := []error{o.check()}
 	if len(servers) == 0 {
 		errs = append(errs, fmt.Errorf("%w: servers: none", core.ErrConfig))
@@ -119,14 +116,24 @@ func (s *Store) Close() error {
 // takes for a date (protocol.txt, "Expiration times").
 const longest = 30 * 24 * time.Hour
 
+// LongestLifetime returns the longest [core.Guarantees].Lifetime of a limit that a
+// store with these options counts: 30 days without the slack that it keeps an item
+// longer. Bind refuses other limits. It may be called concurrently.
+func LongestLifetime(opts ...Option) time.Duration {
+	o := newOptions(opts)
+	return o.longestLifetime()
+}
+
+func (o *options) longestLifetime() time.Duration { return longest - o.slack - time.Second }
+
 // check30Days refuses limits whose state memcached would drop while it still counts.
 func (o *options) check30Days(rules []core.StoreRule) error {
 	var errs []error
 	for _, r := range rules {
 		for _, l := range r.Limits {
-			if life := l.Guarantees().Lifetime; life+o.slack+time.Second > longest {
-				errs = append(errs, fmt.Errorf("%w: rule %q, limit %q: Window: %v: hits count for up to %v, and memcached keeps nothing for more than 30 days",
-					core.ErrConfig, r.Name, l.Name, l.Window, life))
+			if life := l.Guarantees().Lifetime; life > o.longestLifetime() {
+				errs = append(errs, fmt.Errorf("%w: rule %q, limit %q: Window: %v: hits count for up to %v, and a store in memcached keeps them for at most %v",
+					core.ErrConfig, r.Name, l.Name, l.Window, life, o.longestLifetime()))
 			}
 		}
 	}
