@@ -1,13 +1,13 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
@@ -67,34 +67,40 @@ func TestReloadingUnderLoad(t *testing.T) {
 	}
 }
 
-// A folder in which another file changes all the time: every change of the
-// policy file is in force, and no request meets halves of two versions.
+// While a file is written again and again, in two halves, beside another one that
+// changes all the time, every request is counted, by one version of the file as a
+// whole.
 func TestAWatchedFileInABusyFolder(t *testing.T) {
+	const requests, changes = 24_901, 10
 	file := func(version int) string {
-		one, two := "0/s", "1000000000/h" // in turns one of the two refuses all requests
+		one, two := "0/s", "1000000000/h" // in turns one of the two denies all requests
 		if version%2 == 1 {
 			one, two = two, one
 		}
-		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}]", one, version, two)
+		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, shadow: true}]", one, version, two)
 	}
 	w := watch(t, filepath.Join(t.TempDir(), "p.yaml"), file(0))
-	stop := make(chan struct{})
+	var sent, admitted, noises atomic.Int64
+	stop, progress, noise := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+	signal := func(c chan struct{}) {
+		select {
+		case c <- struct{}{}:
+		default: // somebody has been told
+		}
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		other, tick := filepath.Join(filepath.Dir(w.path), "other"), time.NewTicker(5*time.Millisecond)
-		defer tick.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			case now := <-tick.C:
-				if err := os.WriteFile(other, []byte(now.String()), 0o600); err != nil {
+			case <-noise:
+				if err := os.WriteFile(filepath.Join(filepath.Dir(w.path), "other"), fmt.Append(nil, noises.Add(1)), 0o600); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 	})
-	var admitted, sent atomic.Int64
 	for range 4 {
 		wg.Go(func() {
 			for {
@@ -103,21 +109,50 @@ func TestAWatchedFileInABusyFolder(t *testing.T) {
 					return
 				default:
 				}
-				if sent.Add(1); w.set.Check(&explained{}).Allowed {
+				if w.set.Check(&explained{}).Allowed {
 					admitted.Add(1)
+				}
+				if sent.Add(1)%10 == 0 {
+					signal(progress)
+					signal(noise)
 				}
 			}
 		})
 	}
-	for i := range 5 {
-		w.write(file(i + 1))
-		if err := w.reloaded(); err != nil {
-			t.Error(err)
+	for i := range int64(changes) {
+		w.writeInHalves(file(int(i + 1)))
+		for w.reloaded() != nil { // half of the file may have stayed for long enough to be tried
+		}
+		for sent.Load() < (i+1)*requests/changes {
+			<-progress
 		}
 	}
 	close(stop)
 	wg.Wait()
-	if admitted.Load() > 0 || sent.Load() == 0 {
+	all, _ := w.set.Limiter("all")
+	if got := all.Stats().Allowed; got != uint64(sent.Load()) || sent.Load() < requests { //nolint:gosec // a count is not negative
+		t.Errorf("%d requests were counted of %d", got, sent.Load())
+	}
+	if admitted.Load() > 0 {
 		t.Errorf("%d of %d requests were admitted: they have met halves of two versions", admitted.Load(), sent.Load())
+	}
+	if noises.Load() < changes {
+		t.Errorf("the other file changed only %d times", noises.Load())
+	}
+	t.Logf("%d requests, %d changes of the other file", sent.Load(), noises.Load())
+}
+
+// writeInHalves writes the file in two steps, without anything between them.
+func (w *watched) writeInHalves(text string) {
+	w.t.Helper()
+	f, err := os.Create(w.path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	half := len(text) / 2
+	_, first := f.WriteString(text[:half])
+	_, second := f.WriteString(text[half:])
+	if err := errors.Join(first, f.Sync(), second, f.Close()); err != nil {
+		w.t.Fatal(err)
 	}
 }

@@ -8,22 +8,12 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/internal/pathtest"
-	"github.com/floodgate-go/floodgate/policy"
 )
 
 // chiSites are applications of chi, with the policies around and in the router.
 func chiSites(t testing.TB) (all []pathtest.Site) {
 	t.Helper()
-	set, err := policy.Parse("paths.yaml", []byte(pathtest.File))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	dir := pathtest.Folder(t)
+	set, dir := pathtest.Policies(t), pathtest.Folder(t)
 	for _, where := range []string{"outside", "Use", "With"} {
 		r := chi.NewRouter()
 		var h http.Handler = r
@@ -36,12 +26,12 @@ func chiSites(t testing.TB) (all []pathtest.Site) {
 		default:
 			routes = r.With(httplimit.Middleware(set))
 		}
-		for pattern, name := range map[string]string{
-			"/items/{id}": "item", "/items/{id}/parts": "parts", "/leaf/{id}": "leaf", "/a/{x}/b": "deep", "/login": "login", "/my file/x": "spaced", "/api": "api", "/api/*": "api",
-		} {
-			for _, m := range pathtest.Methods {
-				routes.MethodFunc(m, pattern, pathtest.Handler(name))
+		for _, m := range pathtest.Methods {
+			for _, route := range pathtest.Routes {
+				routes.MethodFunc(m, pathtest.Braces(route.Route), pathtest.Handler(route.Name))
 			}
+			routes.MethodFunc(m, "/api", pathtest.Handler("api"))
+			routes.MethodFunc(m, "/api/*", pathtest.Handler("api"))
 		}
 		routes.Handle("/files/*", http.StripPrefix("/files", http.FileServer(http.Dir(dir))))
 		all = append(all, pathtest.Site{Name: "chi, " + where, Address: pathtest.Serve(t, h), HTTP2: true})
@@ -57,17 +47,4 @@ func TestNoSpellingOfAPathGetsAroundItsPolicyInChi(t *testing.T) {
 	}
 }
 
-func FuzzChiPaths(f *testing.F) {
-	for _, target := range pathtest.Recorded {
-		f.Add(target)
-	}
-	var all []*pathtest.Comparer
-	for _, s := range chiSites(f) {
-		all = append(all, pathtest.NewComparer(f, s))
-	}
-	f.Fuzz(func(t *testing.T, target string) {
-		for _, c := range all {
-			c.Target(t, target)
-		}
-	})
-}
+func FuzzChiPaths(f *testing.F) { pathtest.Fuzz(f, chiSites(f)) }

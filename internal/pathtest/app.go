@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
+
+	"github.com/floodgate-go/floodgate/policy"
 )
 
 // File has a policy for each handler, with the handler's name. Its limits are
@@ -28,6 +31,26 @@ policies:
 // The handler api also serves everything below its route.
 var Routes = []struct{ Name, Route string }{
 	{"item", "/items/:id"}, {"parts", "/items/:id/parts"}, {"leaf", "/leaf/:id"}, {"deep", "/a/:x/b"}, {"login", "/login"}, {"spaced", "/my file/x"},
+}
+
+// Braces writes a route as net/http and chi do: {id} for a parameter.
+func Braces(route string) string { return parameter.ReplaceAllString(route, "{$1}") }
+
+var parameter = regexp.MustCompile(`:(\w+)`)
+
+// Policies are the policies of File.
+func Policies(t testing.TB) *policy.Set {
+	t.Helper()
+	set, err := policy.Parse("paths.yaml", []byte(File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return set
 }
 
 // Methods are those that every route is for.

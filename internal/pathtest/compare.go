@@ -42,6 +42,22 @@ func Compare(t *testing.T, s Site, n int) {
 	}
 }
 
+// Fuzz sends the targets that the fuzzer makes to every application.
+func Fuzz(f *testing.F, sites []Site) {
+	for _, target := range Recorded {
+		f.Add(target)
+	}
+	var all []*Comparer
+	for _, s := range sites {
+		all = append(all, NewComparer(f, s))
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		for _, c := range all {
+			c.Target(t, target)
+		}
+	})
+}
+
 // Comparer compares who answered with who counted.
 type Comparer struct {
 	site     Site

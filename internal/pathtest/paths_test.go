@@ -3,6 +3,7 @@ package pathtest_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -14,27 +15,12 @@ import (
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/internal/pathtest"
-	"github.com/floodgate-go/floodgate/policy"
 )
-
-func pathPolicies(t testing.TB) *policy.Set {
-	t.Helper()
-	set, err := policy.Parse("paths.yaml", []byte(pathtest.File))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return set
-}
 
 // sites are applications in each framework, in each of its modes for paths.
 func sites(t testing.TB) (all []pathtest.Site) {
 	t.Helper()
-	set := pathPolicies(t)
+	set := pathtest.Policies(t)
 	dir := pathtest.Folder(t)
 	all = append(all,
 		pathtest.Site{Name: "net/http", Address: pathtest.Serve(t, httplimit.Middleware(set)(mux(dir, nil))), HTTP2: true},
@@ -86,15 +72,7 @@ func sites(t testing.TB) (all []pathtest.Site) {
 		f.All("/api", fiberHandler("api"))
 		f.All("/api/*", fiberHandler("api"))
 		f.Static("/files", dir)
-		l, ended := pathtest.Listen(t), make(chan error, 1)
-		go func() { ended <- f.Listener(l) }()
-		t.Cleanup(func() {
-			if err := f.Shutdown(); err != nil {
-				t.Error(err)
-			}
-			<-ended
-		})
-		all = append(all, pathtest.Site{Name: fmt.Sprintf("fiber, mode %03b", mode), Address: l.Addr().String()})
+		all = append(all, pathtest.Site{Name: fmt.Sprintf("fiber, mode %03b", mode), Address: serveFiber(t, f)})
 	}
 	return all
 }
@@ -105,11 +83,10 @@ func mux(dir string, around func(http.Handler) http.Handler) http.Handler {
 		around = func(h http.Handler) http.Handler { return h }
 	}
 	m := http.NewServeMux()
-	for pattern, name := range map[string]string{
-		"/items/{id}": "item", "/items/{id}/parts": "parts", "/leaf/{id}": "leaf", "/a/{x}/b": "deep", "/login": "login", "/my%20file/x": "spaced", "/api/": "api",
-	} {
-		m.Handle(pattern, around(pathtest.Handler(name)))
+	for _, r := range pathtest.Routes {
+		m.Handle(strings.ReplaceAll(pathtest.Braces(r.Route), " ", "%20"), around(pathtest.Handler(r.Name)))
 	}
+	m.Handle("/api/", around(pathtest.Handler("api")))
 	m.Handle("/files/", around(http.StripPrefix("/files", http.FileServer(http.Dir(dir)))))
 	return m
 }
@@ -128,17 +105,4 @@ func TestNoSpellingOfAPathGetsAroundItsPolicy(t *testing.T) {
 	}
 }
 
-func FuzzPaths(f *testing.F) {
-	for _, target := range pathtest.Recorded {
-		f.Add(target)
-	}
-	var all []*pathtest.Comparer
-	for _, s := range sites(f) {
-		all = append(all, pathtest.NewComparer(f, s))
-	}
-	f.Fuzz(func(t *testing.T, target string) {
-		for _, c := range all {
-			c.Target(t, target)
-		}
-	})
-}
+func FuzzPaths(f *testing.F) { pathtest.Fuzz(f, sites(f)) }
