@@ -21,27 +21,26 @@ func (c *session) decide(d *Decision) {
 	default:
 		d.Reason = OverLimit
 	}
-	item, limit := &c.items[0], 0
-	if len(c.results) > 1 {
-		item, limit = c.deciding()
+	limit := 0
+	if c.decides = 0; len(c.results) > 1 {
+		c.decides, limit = c.deciding()
 	}
+	item := &c.items[c.decides]
 	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit])
 }
 
-// deciding returns the limit that a decision names: of those that refuse, the
-// one with the longest wait; where none refuses, the one with the smallest
-// share remaining. The first of equals.
-func (c *session) deciding() (*Item, int) {
-	best, bestLimit := &c.items[0], 0
+// deciding returns the index of the item, and of its limit, that a decision
+// names: of the limits that deny, the one with the longest wait; if none
+// denies, the one with the smallest share remaining. The first of equals.
+func (c *session) deciding() (item, limit int) {
 	for i := range c.items {
-		item := &c.items[i]
-		for j := range item.Results {
-			if (i > 0 || j > 0) && c.before(item, j, best, bestLimit) {
-				best, bestLimit = item, j
+		for j := range c.items[i].Results {
+			if (i > 0 || j > 0) && c.before(&c.items[i], j, &c.items[item], limit) {
+				item, limit = i, j
 			}
 		}
 	}
-	return best, bestLimit
+	return item, limit
 }
 
 // before says that limit i of a decides rather than limit j of b. A limit that

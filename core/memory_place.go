@@ -108,13 +108,15 @@ func (p *place) report(item *Item, now int64) {
 
 // report fills in what one limit says of cost hits.
 func report(r *Result, m *meter, w []uint64, now, cost int64, allowed bool) {
-	r.Allowed = allowed
-	r.Remaining = m.remaining(w, now)
-	reset := m.reset(w, now)
-	r.ResetAfter = micros(reset)
-	r.MoreAfter = micros(m.more(w, now, r.Remaining, reset))
-	r.RetryAfter = 0
-	if !allowed {
+	left, reset, more := m.outlook(w, now)
+	r.Allowed, r.Remaining = allowed, left
+	r.ResetAfter, r.MoreAfter = time.Duration(reset)*time.Microsecond, time.Duration(more)*time.Microsecond
+	switch {
+	case allowed:
+		r.RetryAfter = 0
+	case cost == left+1 && more > 0: // more is the wait for just this cost
+		r.RetryAfter = r.MoreAfter
+	default:
 		r.RetryAfter = micros(m.wait(w, now, cost))
 	}
 }

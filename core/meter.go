@@ -196,7 +196,7 @@ func (m *meter) remaining(w []uint64, now int64) int64 {
 }
 
 // refund takes back cost hits that were charged at the time at, when reset was
-// what the method of that name returned after the charge.
+// what outlook returned after the charge.
 func (m *meter) refund(w []uint64, now, at, reset, cost int64) {
 	if cost <= 0 {
 		return

@@ -104,8 +104,8 @@ func TestAFullBucketAheadOfTheClock(t *testing.T) {
 			}
 		}
 		w := slices.Clone(full)
-		if m.advance(w, charged-m.window); !m.far(full, charged-m.window) || m.reset(w, charged-m.window) != m.reset(full, charged) {
-			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, m.reset(w, charged-m.window), m.reset(full, charged))
+		if m.advance(w, charged-m.window); !m.far(full, charged-m.window) || resetOf(&m, w, charged-m.window) != resetOf(&m, full, charged) {
+			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.window), resetOf(&m, full, charged))
 		}
 	}
 }

@@ -24,12 +24,3 @@ func (m *meter) wait(w []uint64, now, cost int64) int64 {
 		return loadCell(w).waitSliding(m, now, cost)
 	}
 }
-
-// reset returns how long it takes, without further hits, until the whole
-// capacity is free.
-func (m *meter) reset(w []uint64, now int64) int64 {
-	if m.quota == 0 {
-		return 0
-	}
-	return m.wait(w, now, m.capacity)
-}

@@ -18,6 +18,7 @@ type session struct {
 	spans   []span // where each item's key is in keys, and which hit it came from
 	keys    []byte
 	results []Result
+	decides int // index of the item of the deciding limit
 	probe   bodyProbe
 	stripe  *stripe
 
@@ -116,12 +117,13 @@ func (c *session) take(ctx context.Context, peek bool) error {
 	return c.snap.bound.Take(ctx, &c.batch)
 }
 
-// record is what a Decision keeps of a session where it does not fit into the
-// Decision: one allocation, shared by the copies of the Decision.
+// record is what a Decision keeps of a session if that does not fit into the
+// Decision: one allocation, shared by the copies of the Decision. With 512
+// bytes or less it costs the allocator less.
 type record struct {
 	items   []recordedItem
 	results []Result
-	decides int         // index of the item of the deciding limit
+	decides int32       // index of the item of the deciding limit
 	outcome bool        // Settle has something to do
 	settled atomic.Bool // by Settle or Refund
 
@@ -132,7 +134,7 @@ type record struct {
 // recordedItem is an Item with its key as text: that of a Hit where it has
 // hit, else as the store has it.
 type recordedItem struct {
-	rule int
+	rule int32
 	hit  bool
 	key  string
 	cost int64
@@ -188,7 +190,6 @@ func (c *session) wantOutcome() bool {
 }
 
 func (c *session) newRecord(hits []Hit) *record {
-	decides, _ := c.deciding()
 	r := new(record)
 	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
 	var keys string
@@ -200,14 +201,14 @@ func (c *session) newRecord(hits []Hit) *record {
 		if item.Unknown { // nothing was charged either
 			continue
 		}
-		it := recordedItem{rule: item.Rule, cost: item.Cost, at: item.At}
+		it := recordedItem{rule: int32(item.Rule), cost: item.Cost, at: item.At}
 		if hits == nil {
 			it.key = keys[c.spans[i].from:c.spans[i].to]
 		} else {
 			it.hit, it.key = true, hits[c.spans[i].hit].Key
 		}
-		if item == decides {
-			r.decides = len(r.items)
+		if i == c.decides {
+			r.decides = int32(len(r.items))
 		}
 		r.items = append(r.items, it)
 		r.results = append(r.results, item.Results...)
@@ -223,14 +224,14 @@ func (c *session) recall(d *Decision, want func(rule int) bool) {
 		from := 0
 		for _, it := range r.items {
 			n := len(c.snap.rules[it.rule].Limits)
-			if want(it.rule) {
+			if want(int(it.rule)) {
 				c.addRecorded(it)
 				kept = append(kept, r.results[from:from+n]...)
 			}
 			from += n
 		}
 	} else {
-		it := recordedItem{rule: int(d.detail.rule), hit: d.detail.hit, key: d.detail.hitKey, cost: d.Cost, at: d.detail.at}
+		it := recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.hitKey, cost: d.Cost, at: d.detail.at}
 		if !it.hit {
 			it.key = string(d.detail.keyText[:d.detail.keyLen])
 		}
@@ -244,11 +245,11 @@ func (c *session) recall(d *Decision, want func(rule int) bool) {
 
 func (c *session) addRecorded(it recordedItem) {
 	if it.hit {
-		c.addHit(it.rule, it.key, it.cost)
+		c.addHit(int(it.rule), it.key, it.cost)
 	} else {
 		from := len(c.keys)
 		c.keys = append(c.keys, it.key...)
-		c.addItem(it.rule, from, it.cost)
+		c.addItem(int(it.rule), from, it.cost)
 	}
 	c.items[len(c.items)-1].At = it.at
 }
