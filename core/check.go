@@ -114,8 +114,10 @@ func (a *asking) waiting() bool { return a.extraWaits || a.costWaits || a.waits 
 // known asks for all that needs no body.
 func (a *asking) known(p *bodyProbe) {
 	a.cost = 1
-	a.extraWaits = a.asked(p, aHook, a.askExtra)
-	a.costWaits = a.asked(p, aHook, a.askCost)
+	if !a.snap.plain {
+		a.extraWaits = a.asked(p, aHook, a.askExtra)
+		a.costWaits = a.asked(p, aHook, a.askCost)
+	}
 	for i := range a.snap.rules {
 		if a.extraWaits || a.fault != nil {
 			a.waits |= 1 << i

@@ -104,6 +104,7 @@ func (c Config) compile() (*snapshot, error) {
 	if s.hooks == nil {
 		s.hooks = DefaultHooks{}
 	}
+	_, s.plain = s.hooks.(DefaultHooks)
 	if field := nilEmbedded(reflect.ValueOf(s.hooks), 0); field != "" {
 		bad("Hooks", "%T: the embedded %s is nil", s.hooks, field)
 	}

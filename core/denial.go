@@ -111,7 +111,7 @@ func (d *Decision) problem() []byte {
 		}
 	}
 	// Only the detail may need escaping: New checks the names of limits.
-	b := make([]byte, 0, 256)
+	b := make([]byte, 0, 320)
 	b = append(b, problemHead...)
 	b = append(b, kind...)
 	b = append(b, `","title":"`...)
@@ -146,7 +146,12 @@ func (d *Decision) problem() []byte {
 // Bytes that are not valid UTF-8 become U+FFFD.
 func appendJSONText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	for _, r := range s {
+	plain := 0 // so many bytes of s need no look at each
+	for plain < len(s) && s[plain] >= ' ' && s[plain] < utf8.RuneSelf && s[plain] != '"' && s[plain] != '\\' {
+		plain++
+	}
+	b = append(b, s[:plain]...)
+	for _, r := range s[plain:] {
 		switch {
 		case r == '"' || r == '\\':
 			b = append(b, '\\', byte(r))

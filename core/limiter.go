@@ -29,6 +29,7 @@ type snapshot struct {
 	bound     Bound
 	memory    *memoryBound // bound, where it is one; nil else
 	hooks     Hooks
+	plain     bool // the hooks are DefaultHooks: no extra, and a cost of 1
 	headers   Headers
 	log       *slog.Logger // nil: slog.Default()
 	named     atomic.Pointer[namedLog]

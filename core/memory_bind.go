@@ -26,6 +26,7 @@ type memoryLayout struct {
 	meters    []meter
 	offsets   []int // where in a slot each limit's state begins
 	stride    int   // words of a slot
+	single    bool  // there is one limit, and its state does not grow
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
 }
@@ -41,6 +42,7 @@ func newMemoryLayout(rule *memoryRule, limits []Limit, fullHomes int) *memoryLay
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].fixedWords()
 	}
+	l.single = len(limits) == 1 && !l.meters[0].grows()
 	work := len(limits)
 	for i := range l.meters {
 		work += int(l.meters[i].buckets / 64)

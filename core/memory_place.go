@@ -106,21 +106,6 @@ func (p *place) report(item *Item, now int64) {
 	}
 }
 
-// report fills in what one limit says of cost hits.
-func report(r *Result, m *meter, w []uint64, now, cost int64, allowed bool) {
-	left, reset, more := m.outlook(w, now)
-	r.Allowed, r.Remaining = allowed, left
-	r.ResetAfter, r.MoreAfter = time.Duration(reset)*time.Microsecond, time.Duration(more)*time.Microsecond
-	switch {
-	case allowed:
-		r.RetryAfter = 0
-	case cost == left+1 && more > 0: // more is the wait for just this cost
-		r.RetryAfter = r.MoreAfter
-	default:
-		r.RetryAfter = micros(m.wait(w, now, cost))
-	}
-}
-
 func micros(n int64) time.Duration {
 	if n == never {
 		return Never

@@ -59,6 +59,12 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	}
 	p.table = s.tableFor(p.layout)
 	p.find()
+	if p.slot != nil && p.layout.single && p.table.layout == p.layout {
+		r := &item.Results[0]
+		item.At = p.table.takeSingle(p.at, now, item.Cost, batch.Peek, r)
+		batch.Allowed = r.Allowed
+		return nil
+	}
 	item.At = now
 	batch.Allowed = p.judge(item, now)
 	if batch.Allowed && !batch.Peek && item.Cost > 0 {

@@ -22,6 +22,7 @@ type meter struct {
 	precision int64
 	buckets   int64 // full buckets in a window, n
 	narrow    bool  // twice window × capacity, and window × quota, fit in 62 bits
+	ahead     int64 // of a narrow token bucket: a debt that takes less time to pay off is not far
 	lockout   *lockoutMeter
 }
 
@@ -59,6 +60,9 @@ func newMeter(l Limit) meter {
 		m.lockout = newLockoutMeter(l.Lockout)
 	}
 	m.narrow = m.capacity == 0 || m.window <= (1<<61)/max(m.capacity, m.quota)
+	if m.narrow && m.quota > 0 {
+		m.ahead = m.window*m.capacity/m.quota + m.window
+	}
 	return m
 }
 

@@ -72,13 +72,38 @@ func (m *meter) waitBuckets(w []uint64, now, cost int64) int64 {
 	if excess <= 0 {
 		return 0
 	}
-	age := m.buckets
+	age := m.oldestBucket(w)
 	for ; age > 0; age-- {
 		if excess -= m.bucketCount(w, age); excess <= 0 {
 			break
 		}
 	}
 	return m.bucketEnd(w, age) - now
+}
+
+// oldestBucket returns the age of the oldest bucket that has hits, 0 if none
+// has.
+func (m *meter) oldestBucket(w []uint64) int64 {
+	place := int64(uint32(w[bucketsPlace]))
+	if i := filledBucket(w, place+1, m.buckets); i >= 0 {
+		return place + m.buckets + 1 - i
+	}
+	return place - max(0, filledBucket(w, 0, place))
+}
+
+// filledBucket returns the first place of the ring, from one to the other, whose
+// bucket has hits, or -1.
+func filledBucket(w []uint64, from, to int64) int64 {
+	ring := w[bucketsRing:]
+	for i := from; i <= to; i = i&^1 + 2 { // the rest of a word has none
+		switch rest := ring[i/2] >> (uint(i%2) * 32); {
+		case uint32(rest) != 0:
+			return i
+		case rest != 0 && i < to:
+			return i + 1
+		}
+	}
+	return -1
 }
 
 // bucketEnd returns when the bucket of this age stops counting.

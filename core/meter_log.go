@@ -28,12 +28,17 @@ func logHit(w []uint64, i int64) *uint64 {
 
 func (m *meter) advanceLog(w []uint64, now int64) {
 	n := logLen(w)
-	if m.far(w, now) {
+	if n == 0 {
+		return
+	}
+	newest := int64(*logHit(w, n-1))
+	if newest-now >= m.window {
 		for i := n - 1; i >= 0 && int64(*logHit(w, i)) > now; i-- {
 			*logHit(w, i) = uint64(now)
 		}
+		newest = now
 	}
-	now = m.at(w, now)
+	now = max(now, newest)
 	for n > 0 && int64(*logHit(w, 0)) <= now-m.window {
 		n--
 		head := logHead(w) + 1

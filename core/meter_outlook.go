@@ -20,6 +20,8 @@ func (m *meter) outlook(w []uint64, now int64) (left, reset, more int64) {
 		return loadCell(w).outlookBucket(m, now)
 	case BucketedWindow:
 		return m.outlookBuckets(w, now)
+	case SlidingLog:
+		return m.outlookLog(w, now)
 	}
 	left = m.remaining(w, now)
 	if left >= m.capacity {
@@ -92,7 +94,9 @@ func (c cell) outlookBucket(m *meter, now int64) (left, reset, more int64) {
 		return m.capacity, 0, 0
 	}
 	owed := min(int64((debt-1)/window)+1, m.capacity) // hits
-	reset = int64((debt-1)/quota) + 1
+	if reset = c.t - now; c.a > 0 {                   // a is less than the quota
+		reset++
+	}
 	if owed == 1 {
 		return m.capacity - 1, reset, reset
 	}
@@ -113,4 +117,16 @@ func (m *meter) outlookBuckets(w []uint64, now int64) (left, reset, more int64) 
 		return left, reset, reset
 	}
 	return left, reset, m.waitBuckets(w, now, left+1)
+}
+
+func (m *meter) outlookLog(w []uint64, now int64) (left, reset, more int64) {
+	n := logLen(w)
+	if n == 0 {
+		return m.quota, 0, 0
+	}
+	left, reset = max(0, m.quota-n), int64(*logHit(w, n-1))+m.window-now
+	if left+1 == m.quota {
+		return left, reset, reset
+	}
+	return left, reset, int64(*logHit(w, n+left-m.quota)) + m.window - now
 }

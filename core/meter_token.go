@@ -35,9 +35,14 @@ func debtor(quota, now int64, d wide) cell {
 // far reports whether the charge that made the debt was a window or more ahead
 // of now: the debt is the whole burst, and what a window pays off, or more.
 func (c cell) far(m *meter, now int64) bool {
-	if m.narrow && int64(c.b) == m.quota && c.t-now < m.window*m.capacity/m.quota+m.window {
+	if m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false
 	}
+	return c.exceeds(m, now)
+}
+
+// exceeds computes far in 128 bits.
+func (c cell) exceeds(m *meter, now int64) bool {
 	return !c.debt(now).less(wideMul(m.window, m.capacity).add(wideMul(m.window, int64(c.b))))
 }
 

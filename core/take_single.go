@@ -41,7 +41,6 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 // in the table.
 func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *Result) (at int64, done bool) {
 	layout := b.layouts[rule]
-	m := &layout.meters[0]
 	h := b.m.hash.sum(key)
 	s := &b.m.shards[h.b&b.m.mask]
 	now := b.m.now()
@@ -55,16 +54,15 @@ func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *
 	if !found {
 		return 0, false
 	}
-	w := t.slot(i)[layout.offset(0):]
-	m.advance(w, now)
-	at = m.at(w, now)
-	allowed := m.admits(w, now, cost)
-	if allowed && !peek {
-		m.charge(w, now, cost)
-	}
-	report(r, m, w, now, cost, allowed)
+	return t.takeSingle(i, now, cost, peek, r), true
+}
+
+// takeSingle decides on the key of a slot of a table whose layout is single. It
+// returns the time at which the decision was made.
+func (t *memoryTable) takeSingle(i int, now, cost int64, peek bool, r *Result) (at int64) {
+	at = t.layout.meters[0].take(t.slot(i)[slotHeader:], now, cost, peek, r)
 	if r.Remaining == 0 {
 		t.deny(i)
 	}
-	return at, true
+	return at
 }

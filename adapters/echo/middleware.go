@@ -70,7 +70,7 @@ func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (e
 	if !asked {
 		return next(e)
 	}
-	httprequest.SetHeaders(e.Response().Header(), d)
+	httprequest.SetHeaders(e.Response().Header(), &d)
 	if !d.Allowed {
 		var handler func()
 		if o.onDenied != nil {

@@ -68,7 +68,7 @@ func serve(g *gin.Context, c core.Checker, o *options) {
 	if !asked {
 		return
 	}
-	httprequest.SetHeaders(g.Writer.Header(), d)
+	httprequest.SetHeaders(g.Writer.Header(), &d)
 	if !d.Allowed {
 		g.Abort()
 		httprequest.Refuse(g.Writer, g.Request, c.Deny(r, d), o.handler(g, d))

@@ -98,7 +98,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		d = h.checker.Check(httprequest.Request{HTTP: r})
 	}
-	httprequest.SetHeaders(w.Header(), d)
+	httprequest.SetHeaders(w.Header(), &d)
 	if !d.Allowed {
 		h.deny(w, r, d)
 		return

@@ -8,7 +8,7 @@ import (
 
 // SetHeaders sets a decision's header lines. Rate limit headers are added to
 // those of other limiters; there is one word on caching and retrying.
-func SetHeaders(header http.Header, d core.Decision) {
+func SetHeaders(header http.Header, d *core.Decision) {
 	var buf [8]core.Header
 	lines := d.AppendHeaders(buf[:0])
 	if len(lines) == 0 {
