@@ -221,11 +221,14 @@ func (a *asking) askKey(r Request, rule int) error {
 
 // Deny implements [Checker]: it asks Hooks.OnDisallowed.
 func (l *Limiter) Deny(r Request, d Decision) Denial {
-	hooks := l.current.Load().hooks
+	s := l.current.Load()
 	if d.detail.snap != nil {
-		hooks = d.detail.snap.hooks
+		s = d.detail.snap
 	}
-	den := hooks.OnDisallowed(r, d)
+	if s.plain {
+		return d.denial() // as DefaultHooks does
+	}
+	den := s.hooks.OnDisallowed(r, d)
 	if den.Status < 200 || den.Status > 599 {
 		den.Status = d.status()
 	}

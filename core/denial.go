@@ -82,7 +82,9 @@ func (d *Decision) status() int {
 // request, or 503 if the limiter could not decide. The detail of a bad request
 // is that of its [BadRequestError], if the decision's error has one. Nothing
 // else comes from an error, and nothing from the client.
-func DefaultDenial(_ Request, d Decision) Denial {
+func DefaultDenial(_ Request, d Decision) Denial { return d.denial() }
+
+func (d *Decision) denial() Denial {
 	return Denial{
 		Status: d.status(),
 		Header: []Header{{"Content-Type", problemType}},
@@ -98,7 +100,7 @@ func (d *Decision) problem() []byte {
 	case BadRequest:
 		title, detail = "Bad Request", "The request cannot be understood."
 		if e := (*BadRequestError)(nil); errors.As(d.Err, &e) {
-			detail = e.Detail
+			detail = string(appendJSONText(nil, e.Detail))
 		}
 	case Failed:
 		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
@@ -110,7 +112,7 @@ func (d *Decision) problem() []byte {
 			detail, wait = "The request costs more than the quota and cannot be allowed.", 0
 		}
 	}
-	// Only the detail may need escaping: New checks the names of limits.
+	// Nothing here needs escaping: New checks the names of limits.
 	b := make([]byte, 0, 320)
 	b = append(b, problemHead...)
 	b = append(b, kind...)
@@ -119,7 +121,7 @@ func (d *Decision) problem() []byte {
 	b = append(b, `","status":`...)
 	b = strconv.AppendInt(b, int64(d.status()), 10)
 	b = append(b, `,"detail":"`...)
-	b = appendJSONText(b, detail)
+	b = append(b, detail...)
 	if wait > 0 {
 		b = append(strconv.AppendInt(b, wait, 10), " s."...)
 	}
@@ -146,12 +148,7 @@ func (d *Decision) problem() []byte {
 // Bytes that are not valid UTF-8 become U+FFFD.
 func appendJSONText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	plain := 0 // so many bytes of s need no look at each
-	for plain < len(s) && s[plain] >= ' ' && s[plain] < utf8.RuneSelf && s[plain] != '"' && s[plain] != '\\' {
-		plain++
-	}
-	b = append(b, s[:plain]...)
-	for _, r := range s[plain:] {
+	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
 			b = append(b, '\\', byte(r))
