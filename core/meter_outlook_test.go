@@ -109,7 +109,7 @@ func randomLimit(r *rand.Rand) Limit {
 	switch {
 	case l.Algorithm == BucketedWindow:
 		l.Precision = l.Window / time.Duration([]int{1, 2, 5, 6}[r.IntN(4)])
-		l.Window = l.Precision * (l.Window / l.Precision)
+		l.Window -= l.Window % l.Precision
 	case l.Algorithm == TokenBucket && r.IntN(2) == 0:
 		l.Burst = 1 + r.Int64N(2*l.Quota)
 	case l.Algorithm == FixedWindow && r.IntN(2) == 0:
