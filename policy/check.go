@@ -143,6 +143,12 @@ func (l *limiter) check(q *request) core.Decision {
 	return l.Check(q)
 }
 
+// preview is Check without a charge.
+func (l *limiter) preview(q *request) core.Decision {
+	q.memo.matched = l.spec
+	return l.Preview(q)
+}
+
 // asked is a limiter and what it has said.
 type asked struct {
 	*limiter
@@ -150,19 +156,21 @@ type asked struct {
 }
 
 // together has all limiters admit the request, or charges none. It asks each
-// without charging first: who refuses is taken first then, so that what is
-// refused is, but for a race, charged nowhere at any time. Who has been charged
-// before another one refuses after all gives it back.
+// without charging first, and then takes from those that deny the request first,
+// the one with the longest wait before the others: a denied request is charged to
+// nobody at any time, unless another request comes in between. Then what has been
+// charged is given back.
 func together(q *request, limiters []*limiter, note *counted) core.Decision {
 	var room [4]asked
-	all := room[:0]
-	for i, l := range limiters {
-		a := asked{limiter: l, decision: core.Decision{Allowed: true}}
-		if i > 0 { // the first one is asked by charging it, where nobody refuses
-			q.memo.matched = l.spec
-			a.decision = l.Preview(q)
-		}
+	all := append(room[:0], asked{limiter: limiters[0], decision: core.Decision{Allowed: true}})
+	denied := false
+	for _, l := range limiters[1:] {
+		a := asked{l, l.preview(q)}
+		denied = denied || !a.decision.Allowed
 		all = append(all, a)
+	}
+	if denied { // if not, the first is asked by charging it
+		all[0].decision = limiters[0].preview(q)
 	}
 	slices.SortStableFunc(all, func(a, b asked) int {
 		if a.decision.Allowed != b.decision.Allowed {
@@ -189,8 +197,8 @@ func together(q *request, limiters []*limiter, note *counted) core.Decision {
 	return core.Together(decisions...)
 }
 
-// refused makes the decision of a request that one limiter has refused, after
-// some had been charged, and gives that back. Others have foreseen to refuse.
+// refused makes the decision on a request that one limiter denies after some have
+// been charged, and gives that back. Others have said that they would deny it too.
 func refused(q *request, d core.Decision, charged []asked, decisions []core.Decision, rest []asked) core.Decision {
 	ctx := context.WithoutCancel(q.Context()) // a client that hangs up is given back all the same
 	for i, a := range charged {

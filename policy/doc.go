@@ -66,10 +66,13 @@
 //   - Echo: a parameter at the end of a route matches slashes, so /items/7/x
 //     reaches /items/:id. Mount the policies with Use, not with Pre or around
 //     Echo, or write /items/**.
+//   - Echo: Static("/files", dir) serves the file x for /filesx too. Mount the
+//     policies with Use, or write Static("/files/", dir).
 //   - chi: a parameter with a regular expression that matches a slash, such as
 //     {name:.+}, matches several segments. Write the part before it and /**.
 //   - Fiber: app.Use("/api", h) gives h every path that begins so, /apix too. Write
-//     the path of h's routes, or /**.
+//     the path of h's routes, or /**. Static("/files", dir) does so too: give it a
+//     Next that leaves paths out that do not begin with /files/.
 //   - Fiber: the wildcards * and + match slashes in the middle of a route, and so
 //     does a parameter with other text than a slash behind it, as in /:from-:to or
 //     /:name.json. Write the part before it and /**.

@@ -93,17 +93,12 @@ func (m *match) of(r core.Request) verdict {
 // hasPath says whether one of the patterns is for the request, by its path or by
 // the route that the router has given it to.
 func (m *match) hasPath(r core.Request) bool {
-	all := pathsOf(r)
+	all, route := pathsOf(r), r.Route()
+	open := openedBy(route, r) // nil for nearly all routes
 	for i := range m.paths {
-		if m.paths[i].matches(all) {
+		p := &m.paths[i]
+		if p.matches(all) || route != "" && p.covers(route) || open != nil && p.matches(open) {
 			return true
-		}
-	}
-	if route := r.Route(); route != "" {
-		for i := range m.paths {
-			if m.paths[i].covers(route) {
-				return true
-			}
 		}
 	}
 	return false

@@ -70,6 +70,30 @@ func pathsOf(r core.Request) *paths {
 	return p
 }
 
+// openedBy returns what a route such as /files* makes of a path: the text before the
+// star and what follows it are segments, although no slash separates them. Echo's
+// Static registers such a route, which serves the file x for /filesx. It returns
+// nil for other routes.
+func openedBy(route string, r core.Request) *paths {
+	before, found := strings.CutSuffix(route, "*")
+	begin := strings.IndexByte(before, '/')
+	if !found || begin < 0 || strings.HasSuffix(before, "/") || strings.ContainsAny(before, ":*{") {
+		return nil
+	}
+	p, n, before := new(paths), 0, before[begin:]
+	for _, text := range []string{r.EscapedPath(), r.Path()} {
+		if rest, is := strings.CutPrefix(text, before); is {
+			p.forms[n] = p.read(before+"/"+rest, nil)
+			n++
+		}
+	}
+	if n == 0 {
+		return nil // a middleware has changed the path since it was routed
+	}
+	p.two = n == len(p.forms)
+	return p
+}
+
 // read cuts a path at its slashes.
 func (p *paths) read(text string, room []segment) form {
 	f := form{segments: room}

@@ -23,14 +23,14 @@ func TestReadingsOfAPath(t *testing.T) {
 		pattern string
 		yes, no []string
 	}{
-		{"/items/*", []string{"/items/7", "/items/7/", "/ITEMS/7", "/items//", "/items//7", "/items/.", "/items/./7", "/items/%2e", "/items/7%2f8", "/items/7%252f8", "/items%2f7", "/items%252f7", "/items.%252f7", "/items./7", "/items%2e/7", "/%69tems/7", "/%2569tems/7", "/x/../y", "/items/a+b", "/items/a\\b"},
-			[]string{"/items", "/items/", "/item/7", "/items/7/8", "/items/7//8", "/itemz/7%2f8", "/items/7/8%20", "/other/a%2fb"}},
+		{"/items/*", []string{"/items/7", "/items/7/", "/ITEMS/7", "/items//", "/items//7", "/items/.", "/items/./7", "/items/%2e", "/items/7%2f8", "/items/7%252f8", "/items%2f7", "/items%252f7", "/items.%252f7", "/items./7", "/items%2e/7", "/%69tems/7", "/%2569tems/7", "/x/../y", "/items/a+b", "/items/a\\b", "/ITEMS%2F7", "/Items%2f7", "/iTEMS%252F7", "/items/7%2F8", "/%49TEMS%2f7", "/items%2F.%2F7", "/items/%2E%2e%2F", "/x%2F..%2Fy", "/x%2f%2E%2E", "/x%5C..%5Cy", "/..%2Fx"},
+			[]string{"/items", "/items/", "/item/7", "/items/7/8", "/items/7//8", "/itemz/7%2f8", "/items/7/8%20", "/other/a%2fb", "/ITEM%2F7", "/x%2f...%2f7", "/x%2F.%2Fy"}},
 		{"/a/*/b", []string{"/a/1/b", "/a//b", "/a//1/b", "/a/./b", "/a/%2f/b", "/a/x%2fy/b", "/a/x/./b/", "/a%2fx%2fb", "/a%252fx%252fb"}, []string{"/a/b", "/a/1/2/b", "/a/1//c", "/a/1/b%2fc"}},
 		{"/api/**", []string{"/api", "/api/", "/api//", "/api/x/y", "//api/x", "/api%2fx"}, []string{"/", "/apix", "/ap/i", "//ap"}},
 		{"/", []string{"/", "//", "/.", "", "/%2e"}, []string{"/x", "*"}},
 		{"/**", []string{"/", "/x/y", "//", "*"}, nil},
 		{"/my file", []string{"/my%20file", "/my+file", "/My%2520file"}, []string{"/myfile"}},
-		{"/a%2fb", []string{"/a%2Fb", "/a%252fb", "/%61%2fb"}, []string{"/ab", "/a/b/c"}},
+		{"/a%2fb", []string{"/a%2Fb", "/a%252fb", "/%61%2fb", "/A%2FB", "/A%2fb", "/a%252FB"}, []string{"/ab", "/a/b/c"}},
 		{"/f/{rest...}", []string{"/f", "/f/", "/f/a", "/f/a/b"}, []string{"/g/a"}},
 		{"/f/*rest", []string{"/f/a", "/f/a/b"}, []string{"/g/a"}},
 		{"/e/{$}", []string{"/e/"}, []string{"/e/x", "/"}},
@@ -86,6 +86,29 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 				}
 			}
 		}
+	}
+	// The part of a route before a star in the same segment need not end at a slash of
+	// the path.
+	for _, c := range []struct {
+		pattern, route, path string
+		want                 bool
+	}{
+		{"/files/**", "/files*", "/filesbig.bin", true}, {"/files/big.bin", "/files*", "/filesbig.bin", true}, {"/files/*", "/files*", "/files", false},
+		{"/files/**", "/files*", "/files", true}, {"/files/**", "/files*", "/files/a/b", true}, {"/files/big.bin", "GET /files*", "/files%62ig.bin", true},
+		{"/files/small.bin", "/files*", "/filesbig.bin", false}, {"/a/files/**", "/a/files*", "/a/filesx/y", true}, {"/files/**", "/x/files*", "/x/filesx", false},
+		{"/files/big.bin", "/files/*", "/filesbig.bin", false}, {"/files/**", "", "/filesbig.bin", false}, {"/files/big.bin", "/files", "/filesbig.bin", false},
+		{"/files/**", "/:x/files*", "/filesbig.bin", false}, {"/", "/files*", "/other", false}, {"/files/..", "/files*", "/files..", true},
+	} {
+		p, problem, _ := parsePattern(c.pattern)
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		m := match{paths: []pattern{p}}
+		asRequest(t, httptest.NewRequest(http.MethodGet, c.path, nil), func(r core.Request) {
+			if got := m.hasPath(routed{r, c.route}); got != c.want {
+				t.Errorf("%s by the route %s: %s matches: %t, want %t", c.path, c.route, c.pattern, got, c.want)
+			}
+		})
 	}
 	// A request is for a policy by its route alone.
 	p, _, _ := parsePattern("/items/*")

@@ -56,7 +56,7 @@ func TestPoliciesInRedis(t *testing.T) {
 	redis.MustDo("ACL", "SETUSER", "limits", "on", ">s3cret", "~*", "+@all")
 	redis.MustDo("ACL", "SETUSER", "default", "off")
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("s3cret\n"), 0o600); err != nil {
+	if err := os.WriteFile(password, []byte("s3cret\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("LIMITS_USER", "limits")

@@ -59,27 +59,6 @@ policies:
 	}
 }
 
-type cancelled struct{ explained }
-
-func (cancelled) Context() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
-func TestAChargeStandsWhoeverHangsUp(t *testing.T) {
-	s := newSite(t, "policies: [{name: a, limits: 2/m}, {name: b, limits: 5/m}]")
-	for i := range 4 {
-		if d := s.set.Check(&cancelled{}); d.Allowed != (i < 2) {
-			t.Errorf("request %d: %+v", i, d)
-		}
-	}
-	l, _ := s.set.Limiter("b")
-	if d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "b"}); err != nil || d.Remaining != 3 {
-		t.Errorf("b has %d left (%v), want 3", d.Remaining, err)
-	}
-}
-
 type spy struct {
 	core.Store
 	blind bool

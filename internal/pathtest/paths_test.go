@@ -60,7 +60,11 @@ func sites(t testing.TB) (all []pathtest.Site) {
 			e.Add(m, "/api", echo.WrapHandler(pathtest.Handler("api")))
 			e.Add(m, "/api/*", echo.WrapHandler(pathtest.Handler("api")))
 		}
-		e.Static("/files", dir)
+		if where == "Use" {
+			e.Static("/files", dir) // which serves /filesbig.bin too
+		} else {
+			e.Static("/files/", dir)
+		}
 		all = append(all, pathtest.Site{Name: "echo, " + where, Address: pathtest.Serve(t, h), HTTP2: true, OuterEcho: where != "Use"})
 	}
 	for mode := range 8 {
@@ -71,7 +75,9 @@ func sites(t testing.TB) (all []pathtest.Site) {
 		}
 		f.All("/api", fiberHandler("api"))
 		f.All("/api/*", fiberHandler("api"))
-		f.Static("/files", dir)
+		f.Static("/files", dir, fiber.Static{Next: func(c *fiber.Ctx) bool { // or it serves /filesbig.bin too
+			return !strings.HasPrefix(strings.ToLower(c.Path()), "/files/")
+		}})
 		all = append(all, pathtest.Site{Name: fmt.Sprintf("fiber, mode %03b", mode), Address: serveFiber(t, f)})
 	}
 	return all

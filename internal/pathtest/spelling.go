@@ -13,7 +13,7 @@ var Recorded = []string{
 	"/items/7", "/items/7/parts", "/leaf/7", "/leaf/7/x", "/a/1/b", "/login", "/api/x", "/api", "/api/", "/files/big.bin", "/files/small.bin", "/my%20file/x", "/my+file/x", "/none",
 	"/api/%2e%2e/x", "/api/../x", "/api/..", "/api/%2e%2e", "/api/.%2E/x", "/items/%2e", "/items/%2e%2e", "/items/..", "/a//b", "/a/./b", "/a/../b", "/a/%2e/b",
 	"/items/7%2f#f", "/items/7%2f", "/items/%2f", "/items/7%2F..%2F8", "/leaf/7%2fx", "/leaf/7/..", "/items/7/", "//items/7", "/./items/7", "/items//7", "/%69tems/7", "/ITEMS/7", "/LoGiN",
-	"/files/%2e%2e/big.bin", "/files/../big.bin", "/files/x/%2e%2e/%2e%2e/big.bin", "/files/%2562ig.bin", "/files//big.bin", "/files/./big.bin", "/files/%62ig.bin", "/files/../12345/big.bin", "/files./small.bin", "/files./big.bin", "/files%2e/small.bin", "/files../small.bin", "/files/api%2F.%2e/big.bin", "/files.%2fsmall.bin",
+	"/files/%2e%2e/big.bin", "/files/../big.bin", "/files/x/%2e%2e/%2e%2e/big.bin", "/files/%2562ig.bin", "/files//big.bin", "/files/./big.bin", "/files/%62ig.bin", "/files/../12345/big.bin", "/files./small.bin", "/files./big.bin", "/files%2e/small.bin", "/files../small.bin", "/files/api%2F.%2e/big.bin", "/files.%2fsmall.bin", "/filesbig.bin", "/filessmall.bin", "/FILESbig.bin", "/files%62ig.bin", "/files./big.bin", "/files;big.bin",
 	"/login/", "//login", "/login//", "/login#f", "/login%23", "/login?x=/health", "/health/../login", "/log%69n", "/log%2569n", "http://h/login", "http://h//login", "http://h/api/../x", "http://h",
 	"/items/%252e", "/items/7%252f8", "/a/%2f/b", "/a/x%2fy/b", "/items/7;x=1", "/items/7%00", "/items/\\..\\x", "/a//b/", "/api//", "/api///x", "/%61pi/%2e%2e/%2e%2e/x", "*", "/", "//", "/..", "/.",
 }
