@@ -93,7 +93,18 @@ func TestSourcesAndSpellings(t *testing.T) {
 	}
 	c.AllowUnnamed = true
 	s = newSite(t, c)
-	s.want(many(7, func(int) int { return s.serve(post(urlencoded, "password=x"), 401) }), "map[401:5 429:2]")
+	s.want(many(7, func(i int) int {
+		return s.serve([]*request{post(urlencoded, "password=x"), post(urlencoded, "username="), post(jsonType, "{}"), post("text/plain", "")}[i%4], 401)
+	}), "map[401:5 429:2]")
+	for name, r := range map[string]*request{
+		"XML": post("text/xml", "<a><username>victim</username></a>"), "text": post("text/plain", "username=victim"), "no type": post("", `{"username":"victim"}`),
+		"a list": post(jsonType, `{"username":["victim"]}`), "malformed": post(jsonType, `{"username":"victim"`),
+		"a long body": post(urlencoded, "username=victim&pad="+strings.Repeat("x", 70_000)), "twice": post(urlencoded, "username=a&username=victim"),
+	} {
+		if got := s.serve(r, 401); got != http.StatusBadRequest {
+			t.Errorf("a body that a handler may read and the guard cannot: %s: %d, want 400", name, got)
+		}
+	}
 }
 
 func TestNamelessRequestsAreChargedToTheAddress(t *testing.T) {

@@ -18,6 +18,8 @@ type attempt struct {
 	account string // normalised
 	named   bool   // account is known
 
+	trust     trust  // in its account's clients, when the attempt began
+	judged    uint64 // its number in Guard.judging; 0: it is not there
 	device    string // of a valid device cookie: its nonce
 	distrust  bool   // the cookie's quota is used up
 	known     bool   // the address has logged in to the account lately
@@ -67,7 +69,7 @@ func (a *attempt) find(r core.Request) error {
 		return err
 	}
 	a.account, a.named = account, true
-	a.device = a.guard.device(r, account)
+	a.device = a.guard.device(a)
 	return nil
 }
 

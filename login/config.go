@@ -57,10 +57,11 @@ type Config struct {
 	// keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")) or BasicUser(). All
 	// charge the same account; a request in which two differ is refused with 400.
 	Sources []core.KeyFunc
-	// AllowUnnamed lets requests in which no username is found share the
-	// counters of one nameless account, also if their body cannot be read.
-	// Otherwise they are refused with 400: the handler might find a name and
-	// the guard does not.
+	// AllowUnnamed lets requests without a username share the counters of one
+	// nameless account: a form or a JSON object without Field or with an empty
+	// one, or no body. Without AllowUnnamed they are refused with 400. A body that
+	// the guard cannot read is refused in both cases, because the handler might
+	// find a name in it.
 	AllowUnnamed bool
 	// Normalize maps the spellings of a username to one; nil means [Normalize].
 	// It must do so for all spellings that the application takes for one
@@ -216,14 +217,6 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// field returns the source that reads Field.
-func (c *Config) field() core.KeyFunc {
-	if c.AllowUnnamed {
-		return keyfuncs.PostField(c.Field)
-	}
-	return keyfuncs.PostField(c.Field, keyfuncs.Strict())
-}
-
 // filled returns the configuration with what its zero values stand for.
 func (c Config) filled() Config {
 	orLimit := func(l *core.Limit, standard core.Limit) {
@@ -240,7 +233,7 @@ func (c Config) filled() Config {
 		c.Name = DefaultName
 	}
 	if c.Field != "" {
-		c.Sources = append([]core.KeyFunc{c.field()}, c.Sources...)
+		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict())}, c.Sources...)
 	}
 	if normalize := c.Normalize; normalize == nil {
 		c.Normalize = Normalize

@@ -92,16 +92,16 @@ func (s *signer) check(value, account string) (nonce string, generation int64) {
 	return string(head[nonceFrom:]), int64(binary.BigEndian.Uint32(head[8:]))
 }
 
-// device returns the nonce of the request's device cookie, "" if it has none
-// that is valid for the account. The store is asked only about a cookie that
+// device returns the nonce of the attempt's device cookie, "" if it has none
+// that is valid for its account. The store is asked only about a cookie that
 // this guard has signed.
-func (g *Guard) device(r core.Request, account string) string {
+func (g *Guard) device(a *attempt) string {
 	if len(g.signer.secrets) == 0 {
 		return ""
 	}
-	value, _ := r.Cookie(g.config.CookieName)
-	nonce, generation := g.signer.check(value, account)
-	if nonce == "" || !g.memory.holds(r.Context(), account, generation) {
+	value, _ := a.Cookie(g.config.CookieName)
+	nonce, generation := g.signer.check(value, a.account)
+	if nonce == "" || !g.memory.trustOf(a).holds(generation) {
 		return ""
 	}
 	return nonce
@@ -114,20 +114,25 @@ func (g *Guard) device(r core.Request, account string) string {
 //	c.SetCookie(cookie)                                    // Echo
 //	c.Response().Header.Add("Set-Cookie", cookie.String()) // Fiber
 //
-// It is valid until Config.CookieFor is over or [Guard.Forget] is called. The
-// store is asked once. An error that wraps [core.ErrConfig] means that the guard
-// has no Secrets. Any other is the store's: let the user in without a cookie.
-// It may be called concurrently.
+// It is valid until Config.CookieFor is over or [Guard.Forget] is called. While
+// the handler judges an attempt on the account, the cookie counts as made when
+// the attempt began: a Forget in between ends it. At other times the store is
+// asked once. An error that wraps [core.ErrConfig] means that the guard has no
+// Secrets. Any other is the store's: let the user in without a cookie. It may be
+// called concurrently.
 func (g *Guard) DeviceCookie(ctx context.Context, username string) (*http.Cookie, error) {
 	if len(g.signer.secrets) == 0 {
 		return nil, fmt.Errorf("%w: Secrets: none: there are no device cookies without", core.ErrConfig)
 	}
 	account := g.config.Normalize(username)
-	generation, _, err := g.memory.generation(ctx, account)
-	if err != nil {
-		return nil, fmt.Errorf("login: DeviceCookie: %w", err)
+	trust, found := g.judging.oldest(account)
+	if !found {
+		trust = g.memory.trustIn(ctx, account)
 	}
-	value, expires := g.signer.sign(account, generation)
+	if trust.err != nil {
+		return nil, fmt.Errorf("login: DeviceCookie: %w", trust.err)
+	}
+	value, expires := g.signer.sign(account, trust.generation)
 	return &http.Cookie{
 		Name:     g.config.CookieName,
 		Value:    value,

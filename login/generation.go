@@ -112,27 +112,6 @@ func (c *Config) shorten(longest time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// generation returns the account's generation. It is sure unless the store
-// answered without the shared counters, or the counter is full.
-func (m *memory) generation(ctx context.Context, account string) (g int64, sure bool, err error) {
-	d, err := m.trust.Peek(ctx, 0, core.Hit{Rule: ruleForgotten, Key: account})
-	if err != nil {
-		return 0, false, err
-	}
-	if d.ResetAfter > 0 {
-		g = d.Limit.Quota - d.Remaining
-	}
-	return g, !d.Degraded && d.Remaining > 0, nil
-}
-
-// holds reports whether trust that was given in the generation g still holds.
-// While the store does not answer, it does not: this process may not have heard
-// of a Forget.
-func (m *memory) holds(ctx context.Context, account string, g int64) bool {
-	now, sure, err := m.generation(ctx, account)
-	return err == nil && sure && (now == 0 || now == g)
-}
-
 // forget begins another generation of the account. If the counter has no room
 // for another hit, nobody is trusted anyway.
 func (m *memory) forget(ctx context.Context, account string) error {
@@ -154,8 +133,8 @@ func (m *memory) forget(ctx context.Context, account string) error {
 // every known address, on every instance that shares the store, from the moment
 // it returns. They count as strangers until they log in again. Call it after a
 // new password has been stored, and whenever somebody may have stolen a
-// browser's cookies. An attempt that the handler is judging at that moment can
-// still make its client known.
+// browser's cookies. An attempt that the handler is judging meanwhile does not make
+// its client trusted, even if it succeeds.
 //
 // An account that does not exist is no error. The failures that have been
 // counted stay: see [Guard.Unblock]. If ctx is canceled, Forget goes on; the

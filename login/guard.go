@@ -22,6 +22,7 @@ type Guard struct {
 	hasher  hasher
 	close   func() error
 	tally   tally
+	judging judging
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -99,6 +100,9 @@ func (g *Guard) Check(r core.Request) core.Decision {
 		}
 	case d.Reason == core.WithinLimits:
 		g.suspect(a, &d)
+	}
+	if d.Allowed && d.NeedsOutcome() && a.named && g.config.trusts() {
+		g.judging.begin(a, g.memory.trustOf(a))
 	}
 	return d
 }
@@ -213,6 +217,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}
+	g.judging.end(a)
 	switch {
 	case g.config.succeeded(o):
 		// That the store does not answer has been said once, by package resilient.

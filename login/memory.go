@@ -120,7 +120,7 @@ func (m *memory) knows(a *attempt) bool {
 	if d, err := m.denied.Peek(ctx, 1, memo); err == nil && !d.Allowed {
 		return false
 	}
-	known, err := m.remembers(ctx, a.address, a.account)
+	known, err := m.remembers(ctx, m.trustOf(a), a.address, a.account)
 	if err == nil && !known {
 		_, _ = m.denied.Take(ctx, 1, memo)
 	}
@@ -128,12 +128,11 @@ func (m *memory) knows(a *attempt) bool {
 }
 
 // remembers reports whether the address is known for the account.
-func (m *memory) remembers(ctx context.Context, address, account string) (bool, error) {
-	g, sure, err := m.generation(ctx, account)
-	if err != nil || !sure {
-		return false, err
+func (m *memory) remembers(ctx context.Context, t trust, address, account string) (bool, error) {
+	if t.err != nil || !t.sure {
+		return false, t.err
 	}
-	d, err := m.limiter.Peek(ctx, 1, knownHit(g, address, account))
+	d, err := m.limiter.Peek(ctx, 1, knownHit(t.generation, address, account))
 	return err == nil && !d.Allowed, err
 }
 
@@ -150,12 +149,12 @@ func (m *memory) remember(a *attempt) error {
 		return nil
 	}
 	ctx := context.WithoutCancel(a.Context())
-	g, sure, err := m.generation(ctx, a.account)
-	if err != nil || !sure {
-		return err
+	t := m.trustOf(a)
+	if t.err != nil || !t.sure {
+		return t.err
 	}
-	hit := knownHit(g, a.address, a.account)
-	err = m.limiter.Reset(ctx, hit) // the time begins anew
+	hit := knownHit(t.generation, a.address, a.account)
+	err := m.limiter.Reset(ctx, hit) // the time begins anew
 	_, takeErr := m.limiter.Take(ctx, 1, hit)
 	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: knownMemo(a)})
 	return errors.Join(err, takeErr)

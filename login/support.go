@@ -79,7 +79,7 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	}
 	var s Status
 	if !g.config.ForgetAddresses {
-		if s.KnownAddress, err = g.memory.remembers(ctx, string(key), account); err != nil {
+		if s.KnownAddress, err = g.memory.remembers(ctx, g.memory.trustIn(ctx, account), string(key), account); err != nil {
 			return Status{}, err
 		}
 	}

@@ -28,28 +28,39 @@ type trusts struct{ last login.Event }
 
 func (e *trusts) event(ev login.Event) { e.last = ev }
 
-// What the store is asked, beside the one question of each decision: nothing
-// for a plain failure, once for a device cookie.
-func TestTrustIsLookedUpOnlyIfThereIsAny(t *testing.T) {
+// What the store is asked, beside the one question of each decision: once by an
+// attempt that reaches the handler, with a device cookie or without; nothing by an
+// attempt that is denied, and nothing if the guard trusts nobody.
+func TestTrustIsLookedUpOnce(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
-	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}})
+	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(3)})
 	good, forged := s.cookieOf("alice"), s.cookieOf("bob")
 	memory := func() int64 { return store.asked["login-memory"].Load() + store.asked["login-trust"].Load() }
 	for name, row := range map[string]struct {
 		r     *request
-		asked int64
 	}{
-		"none":                      {form("203.0.113.1", "alice"), 0},
-		"a cookie of somebody else": {with(forged, "203.0.113.2", "alice"), 0},
-		"a cookie":                  {with(good, "203.0.113.3", "alice"), 1},
+		"none":                      {form("203.0.113.1", "alice")},
+		"a cookie of somebody else": {with(forged, "203.0.113.2", "alice")},
+		"a cookie":                  {with(good, "203.0.113.3", "alice")},
 	} {
-		before := memory()
-		if got := s.serve(row.r, http.StatusUnauthorized); got != http.StatusUnauthorized {
-			t.Errorf("%s: status %d", name, got)
+		for i := range 5 {
+			before, status, asked := memory(), http.StatusUnauthorized, int64(1)
+			if i > 2 {
+				status, asked = http.StatusTooManyRequests, 0
+			}
+			if got := s.serve(row.r, http.StatusUnauthorized); got != status {
+				t.Errorf("%s: status %d, want %d", name, got, status)
+			}
+			if n := memory() - before; n != asked {
+				t.Errorf("%s: status %d: the store was asked %d times more, want %d", name, status, n, asked)
+			}
 		}
-		if n := memory() - before; n != row.asked {
-			t.Errorf("%s: the store was asked %d times more, want %d", name, n, row.asked)
-		}
+	}
+	store = newShared(t, core.MemoryConfig{})
+	s = newSite(t, login.Config{Store: store, ForgetAddresses: true})
+	s.wrong("203.0.113.1", "alice")
+	if n := memory(); n != 0 {
+		t.Errorf("a guard that trusts nobody has asked the store %d times more", n)
 	}
 }
 
