@@ -2,9 +2,24 @@ package keyfuncs
 
 import (
 	"bytes"
+	"encoding/xml"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
+
+// mayBeOther reports whether a handler that decodes a body without a look at its
+// type could read it as another one.
+func (b bodyType) mayBeOther(body []byte) bool {
+	switch b.kind {
+	case formBody:
+		return mayBeNoForm(body)
+	case multipartBody:
+		return mayBeNoMultipart(body, b.boundary) || holdsXML(body)
+	default:
+		return holdsXML(body)
+	}
+}
 
 // mayBeNoForm reports whether a handler that does not look at the type could
 // read a body of type application/x-www-form-urlencoded as XML, YAML, TOML or
@@ -43,33 +58,47 @@ func mayBeNoForm(body []byte) bool {
 func separates(c byte) bool { return c == ' ' || c >= utf8.RuneSelf }
 
 // mayBeNoMultipart reports whether a handler that does not look at the type
-// could read a body of type multipart/form-data as XML, YAML or TOML: there is
-// something before the first part, the boundary could be a key of YAML or TOML,
-// or there is an end tag of the field.
-func mayBeNoMultipart(body []byte, boundary string, name *spelling) bool {
+// could read a body of type multipart/form-data as YAML or TOML: there is
+// something before the first part, or the boundary has a meaning there. Programs
+// make boundaries of letters, digits and a few other characters (RFC 2046, section
+// 5.1.1); a colon, an equals sign and a space are allowed, too, but can make a key
+// of the first line, and "---" begins a document of YAML.
+func mayBeNoMultipart(body []byte, boundary string) bool {
 	first, found := bytes.CutPrefix(bytes.TrimLeft(body, "\r\n"), []byte("--"))
-	if !found || !bytes.HasPrefix(first, []byte(boundary)) || strings.ContainsAny(boundary, ":= ") {
-		return true
-	}
-	for {
-		_, after, found := bytes.Cut(body, []byte("</"))
-		if !found {
-			return false
-		}
-		body = after
-		tag := string(after[:min(len(after), len(name.name)+100)])
-		if end := strings.IndexAny(tag, "> \t\r\n"); end >= 0 {
-			tag = tag[:end]
-		}
-		tag = tag[strings.LastIndexByte(tag, ':')+1:] // behind the namespace
-		if name.endsWith(tag) {
-			return true
-		}
-	}
+	return !found || !bytes.HasPrefix(first, []byte(boundary)) || boundary == "-" || strings.ContainsFunc(boundary, func(r rune) bool {
+		return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("'()+_,-./?", r)
+	})
 }
 
-// endsWith reports whether the last part of the name, or of its other spelling,
-// is part.
-func (s *spelling) endsWith(part string) bool {
-	return sameName(part, s.parts[len(s.parts)-1]) || s.other != nil && s.other.endsWith(part)
+// holdsXML reports whether a handler that does not look at the type could find a
+// value in the body with encoding/xml, in an element or an attribute of any name:
+// a decoder skips the text before the first element, and what it has read stays
+// if it fails later.
+func holdsXML(body []byte) bool {
+	if end := bytes.LastIndexByte(body, '>'); end < 0 || bytes.IndexByte(body[:end], '<') < 0 {
+		return false
+	}
+	d := xml.NewDecoder(bytes.NewReader(body))
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	inside, text := false, false
+	for {
+		token, err := d.RawToken()
+		if err != nil {
+			return false
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			if inside = true; len(token.Attr) > 0 {
+				return true
+			}
+		case xml.CharData:
+			text = text || inside && len(bytes.TrimSpace(token)) > 0
+		case xml.Comment:
+			text = text || inside
+		case xml.EndElement:
+			if text {
+				return true
+			}
+		}
+	}
 }

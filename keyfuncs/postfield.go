@@ -120,7 +120,7 @@ func (f *postField) value(r core.Request) (string, error) {
 		// ShouldBindJSON does, would read another value than the form's.
 		return f.lenient("", faultUnreadable)
 	}
-	if f.strict && (b.kind == formBody && mayBeNoForm(body) || b.kind == multipartBody && mayBeNoMultipart(body, b.boundary, &f.names)) {
+	if f.strict && b.mayBeOther(body) {
 		return "", faultUnreadable
 	}
 	switch b.kind {

@@ -97,6 +97,13 @@ var attacks = []struct {
 	{"XML before a multipart form", "POST", "", multipart, "<F><username>victim</username></F>\r\n" + part("username", "d1") + "--XX--\r\n"},
 	{"XML in a multipart form", "POST", "", multipart, part("username", "d1") + part("x", "<F><username>victim</username></F>") + "--XX--\r\n"},
 	{"XML behind a multipart form", "POST", "", multipart, part("username", "d1") + "--XX--\r\n<F><username>victim</username></F>"},
+	{"XML with other names in a multipart form", "POST", "", multipart, part("username", "d1") + part("x", "<F><login>victim</login></F>") + "--XX--\r\n"},
+	{"XML attributes in a multipart form", "POST", "", multipart, part("username", "d1") + part("x", "<F login='victim'/>") + "--XX--\r\n"},
+	{"XML that breaks off in a multipart form", "POST", "", multipart, part("username", "d1") + part("x", "<F><a:login xmlns:a='b'>victim</a:login><b>") + "--XX--\r\n"},
+	{"YAML between boundaries that separate documents", "POST", "", "multipart/form-data; boundary=-", strings.ReplaceAll(part("x", "username: victim")+part("username", "d1"), "XX", "-") + "-----\r\n"},
+	{"protobuf", "POST", "", "application/x-protobuf", "\n\x06victim"},
+	{"XML in JSON", "POST", "", json, `{"x":"<F><username>victim</username></F>","username":"d1"}`},
+	{"XML with other names in JSON", "POST", "", json, `{"x":"<F><login>victim</login></F>","username":"d1"}`},
 	{"an invisible character", "POST", "", form, "username=vic%E2%80%8Btim"},
 	{"white space around", "POST", "", form, "username=%E2%80%A8victim%C2%85%E1%9A%80"},
 }

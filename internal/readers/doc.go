@@ -27,6 +27,16 @@ type Nested struct {
 	} `form:"user" query:"user"`
 }
 
+// Renamed is a form whose fields have other names in documents that the guard
+// cannot read.
+type Renamed struct {
+	Login     string `xml:"login" yaml:"login" toml:"login" codec:"login"`
+	Attribute string `xml:"login,attr" yaml:"-" toml:"-" codec:"-"`
+}
+
+// Name returns the username, of whichever field.
+func (r *Renamed) Name() string { return First(r.Login, r.Attribute) }
+
 // Cookies is what cookies are bound to.
 type Cookies struct {
 	Session string `cookie:"sid"`

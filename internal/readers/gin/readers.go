@@ -4,6 +4,7 @@ package ginreaders
 import (
 	"github.com/gin-gonic/gin"
 	"github.com/gin-gonic/gin/binding"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
@@ -33,11 +34,20 @@ var All = map[string]func(*gin.Context) string{
 		_ = c.ShouldBindJSON(&f)
 		return f.Username
 	},
-	"ShouldBindXML":   func(c *gin.Context) string { return bound(c, binding.XML) },
-	"ShouldBindYAML":  func(c *gin.Context) string { return bound(c, binding.YAML) },
-	"ShouldBindTOML":  func(c *gin.Context) string { return bound(c, binding.TOML) },
-	"binding.MsgPack": func(c *gin.Context) string { return bound(c, binding.MsgPack) },
-	"FormValue":       func(c *gin.Context) string { return c.Request.FormValue("username") },
+	"ShouldBindXML":                func(c *gin.Context) string { return bound(c, binding.XML) },
+	"ShouldBindYAML":               func(c *gin.Context) string { return bound(c, binding.YAML) },
+	"ShouldBindTOML":               func(c *gin.Context) string { return bound(c, binding.TOML) },
+	"binding.MsgPack":              func(c *gin.Context) string { return bound(c, binding.MsgPack) },
+	"ShouldBindXML, other names":   func(c *gin.Context) string { return renamed(c, binding.XML) },
+	"ShouldBindYAML, other names":  func(c *gin.Context) string { return renamed(c, binding.YAML) },
+	"ShouldBindTOML, other names":  func(c *gin.Context) string { return renamed(c, binding.TOML) },
+	"binding.MsgPack, other names": func(c *gin.Context) string { return renamed(c, binding.MsgPack) },
+	"ShouldBind, a protobuf message": func(c *gin.Context) string {
+		var m wrapperspb.StringValue
+		_ = c.ShouldBind(&m)
+		return m.GetValue()
+	},
+	"FormValue": func(c *gin.Context) string { return c.Request.FormValue("username") },
 }
 
 // Nested are the readers of the field user[name].
@@ -65,6 +75,12 @@ var Cookies = map[string]func(*gin.Context) string{
 		v, _ := c.Cookie("sid")
 		return v
 	},
+}
+
+func renamed(c *gin.Context, b binding.Binding) string {
+	var f readers.Renamed
+	_ = c.ShouldBindWith(&f, b)
+	return f.Name()
 }
 
 func bound(c *gin.Context, b binding.Binding) string {
