@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// jsonValue reads the value at a path of a JSON object (RFC 8259). It reads the
-// objects on the path member by member, so that it sees a name that is given
-// twice, and skips all other values. Names are compared by sameName. With
-// faultUnreadable it returns the text of a number that is too large.
-func jsonValue(body []byte, path []string) (string, error) {
-	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body))}
+// jsonValue reads the value at a path of a JSON object (RFC 8259), or that of the
+// object's member flat; "" is no member. It reads the objects on the path member
+// by member, so that it sees a name that is given twice, and skips all other
+// values. Names are compared by sameName. With faultUnreadable it returns the text
+// of a number that is too large.
+func jsonValue(body []byte, path []string, flat string) (string, error) {
+	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), flat: flat}
 	err := p.object(path)
 	if err == nil {
 		if _, err = p.Token(); errors.Is(err, io.EOF) {
@@ -40,6 +41,7 @@ func startsAsJSON(body []byte) bool {
 
 type jsonReader struct {
 	*json.Decoder
+	flat       string
 	field      once
 	unreadable bool // the value is an array, an object, or a number that is too large
 }
@@ -60,17 +62,19 @@ func (p *jsonReader) object(path []string) error {
 		if err := p.field.field(); err != nil {
 			return err
 		}
-		if s, _ := name.(string); !sameName(s, path[0]) {
-			if err := p.Decode(new(skipped)); err != nil {
-				return err
+		switch s, _ := name.(string); {
+		case sameName(s, path[0]):
+			if found {
+				return faultTwice
 			}
-			continue
+			found = true
+			err = p.member(path)
+		case p.flat != "" && sameName(s, p.flat):
+			err = p.member([]string{s})
+		default:
+			err = p.Decode(new(skipped))
 		}
-		if found {
-			return faultTwice
-		}
-		found = true
-		if err := p.member(path); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -85,14 +89,14 @@ func (p *jsonReader) member(path []string) error {
 		return err
 	}
 	if len(path) == 1 {
-		p.field.value, p.unreadable = jsonScalar(raw), raw[0] == '{' || raw[0] == '[' || isLargeNumber(raw)
-		return nil
+		p.unreadable = p.unreadable || raw[0] == '{' || raw[0] == '[' || isLargeNumber(raw)
+		return p.field.set(jsonScalar(raw))
 	}
 	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), field: p.field}
 	err := inner.object(path[1:])
-	p.field, p.unreadable = inner.field, inner.unreadable
+	p.field, p.unreadable = inner.field, p.unreadable || inner.unreadable
 	if errors.Is(err, errNoObject) {
-		p.unreadable = raw[0] == '['
+		p.unreadable = p.unreadable || raw[0] == '['
 		return nil // the field is not there
 	}
 	return err

@@ -18,6 +18,7 @@ const DefaultMaxBody = 64 << 10
 type postField struct {
 	name       string
 	path       []string // in JSON
+	flat       string   // a member of the JSON object that counts as the field, too; "" is none
 	names      spelling // the name, and the path as a form or a query would have it
 	maxBody    int
 	refuseLong bool
@@ -32,7 +33,8 @@ type postField struct {
 // (application/x-www-form-urlencoded or multipart/form-data) or of a JSON object
 // (application/json and types that end with +json). Strings are used as they
 // are, numbers and booleans as their text; 1.0 is 1. The name may be a path such
-// as user[name]. PostField panics if name is empty or an option is invalid.
+// as user[name]: in JSON it is then the member name of the object user, or the
+// member user[name]. PostField panics if name is empty or an option is invalid.
 //
 // The limiter must run before any middleware that reads the body or parses the
 // form: a request whose body has been read is refused with a
@@ -59,14 +61,19 @@ type postField struct {
 //   - The body has more than 1,000 fields, or cannot be received.
 func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 	mustHave("PostField", "name", name != "")
-	f := &postField{name: name, path: []string{name}, maxBody: DefaultMaxBody}
+	f := &postField{name: name, maxBody: DefaultMaxBody}
 	for _, opt := range opts {
 		mustHave("PostField", "option", opt != nil)
 		opt(f)
 	}
 	f.names = spellingOf(name)
 	f.names.deep = f.strict
-	if len(f.path) > 1 || f.path[0] != name {
+	if f.path == nil {
+		f.path = f.names.parts
+		if len(f.path) > 1 || f.path[0] != name {
+			f.flat = name
+		}
+	} else if len(f.path) > 1 || f.path[0] != name {
 		inJSON := spellingOf(strings.Join(f.path, "."))
 		inJSON.deep = f.strict
 		f.names.other = &inJSON
@@ -129,7 +136,7 @@ func (f *postField) value(r core.Request) (string, error) {
 	case multipartBody:
 		return f.lenient(multipartValue(body, b.boundary, &f.names))
 	default:
-		return f.lenient(jsonValue(body, f.path))
+		return f.lenient(jsonValue(body, f.path, f.flat))
 	}
 }
 

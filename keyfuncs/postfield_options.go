@@ -51,8 +51,8 @@ func FormsOnly() PostFieldOption {
 }
 
 // JSONPath says where in a JSON body the field is: the names of the objects,
-// the outermost first, and then the field's name. Without it the field is a
-// member of the body's object, under the name of [PostField].
+// the outermost first, and then the field's name. Without it the name of
+// [PostField] says it.
 func JSONPath(names ...string) PostFieldOption {
 	return func(f *postField) {
 		if len(names) == 0 {

@@ -68,6 +68,31 @@ func TestSpellingsOfAPath(t *testing.T) {
 	}
 }
 
+// A handler may read a form and JSON into the same struct: user[name] in a form
+// is the member name of the object user in JSON.
+func TestAPathIsAPathInJSONToo(t *testing.T) {
+	f := keyfuncs.PostField("user[name]")
+	for body, want := range map[string]string{
+		`{"user":{"name":"alice"}}`: "alice", `{"user[name]":"alice"}`: "alice", `{"USER":{"Name":"alice"}}`: "alice", `{"name":"alice","user":{}}`: "", `{"user":"alice"}`: "",
+		`{"user[name]":"decoy","user":{"name":"victim"}}`: bad, `{"user":{"name":"victim"},"USER[name]":"decoy"}`: bad, `{"user[name]":null,"user":{"name":"victim"}}`: bad,
+		`{"user":{"name":"decoy"},"user":{"name":"victim"}}`: bad, `{"user":{},"user":{"name":"victim"}}`: bad, `{"user[name]":"decoy","user[name]":"victim"}`: bad,
+		`{"user[name]":"alice","user":{"other":1},"x":2}`: "alice", `{"user":[{"name":"alice"}]}`: "",
+	} {
+		check(t, body, f, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
+	strict := keyfuncs.PostField("user[name]", keyfuncs.Strict())
+	for body, want := range map[string]string{
+		`{"user[name]":["victim"],"user":{"x":1}}`: bad, `{"user":{"x":1},"user[name]":["victim"]}`: bad, `{"user":[{"name":"victim"}],"user[name]":"decoy"}`: bad,
+		`{"user[name]":"decoy","user":[{"name":"victim"}]}`: bad, `{"user[name]":"alice","user":1}`: "alice", `{"user":{"name":"alice"}}`: "alice",
+	} {
+		check(t, body, strict, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
+	list := keyfuncs.PostField("user[]")
+	for body, want := range map[string]string{`{"user":"alice"}`: "alice", `{"user[]":"alice"}`: "alice", `{"user":"a","user[]":"b"}`: bad} {
+		check(t, body, list, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
+}
+
 func TestStrict(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Strict())
 	xml := "<a><username>victim</username></a>"
