@@ -55,13 +55,17 @@ func isHidden(r rune) bool {
 }
 
 // FoldCase maps the spellings of a value that differ in letter case only to one
-// spelling, by Unicode's simple case folding, for [Normalize]. The error says
-// that the value is not valid UTF-8.
+// spelling, for [Normalize], by Unicode's simple case folding. The Turkish letters
+// U+0130 and U+0131 become an I, because strings.ToLower and strings.ToUpper take
+// them for an i. The error says that the value is not valid UTF-8.
 func FoldCase(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return s, errNotUTF8
 	}
 	return strings.Map(func(r rune) rune {
+		if r == 'İ' || r == 'ı' {
+			return 'I'
+		}
 		least := r
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 			least = min(least, f)

@@ -267,7 +267,7 @@ func FuzzNormalize(f *testing.F) {
 		if again, _ := keyfuncs.FoldCase(folded); err == nil && again != folded {
 			t.Errorf("%q folds to %q, and that to %q", s, folded, again)
 		}
-		if err == nil && !strings.EqualFold(s, folded) {
+		if dotted := strings.NewReplacer("İ", "i", "ı", "i").Replace(s); err == nil && !strings.EqualFold(dotted, folded) {
 			t.Errorf("%q folds to %q, another word", s, folded)
 		}
 		trimmed, _ := keyfuncs.TrimSpace(s)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -165,6 +166,29 @@ func TestPlainName(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.PlainName), keyfuncs.Normalize(keyfuncs.FoldCase))
 	check(t, "an invisible character", f, formRequest("username=vic%E2%80%8Btim"), bad)
 	check(t, "white space", f, formRequest("username=+alice%E2%80%A8"), "ALICE")
+}
+
+// Whichever of the functions for letter case a handler uses, two names that it
+// takes for the same have one key.
+func TestFoldCaseTakesForTheSameWhatHandlersDo(t *testing.T) {
+	fold := func(s string) string {
+		folded, err := keyfuncs.FoldCase(s)
+		if err != nil {
+			t.Fatalf("%q: %v", s, err)
+		}
+		return folded
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if r >= 0xd800 && r < 0xe000 {
+			continue // no characters
+		}
+		s := string(r)
+		for _, other := range []string{strings.ToLower(s), strings.ToUpper(s), strings.ToTitle(s), string(unicode.SimpleFold(r))} {
+			if fold(other) != fold(s) {
+				t.Errorf("%q (%U) has the key %q, and %q has %q", s, r, fold(s), other, fold(other))
+			}
+		}
+	}
 }
 
 func TestQueryAndCookieRefuseWhatReadersReadDifferently(t *testing.T) {

@@ -22,8 +22,10 @@ type Adapter struct {
 	LimitsFirst bool
 	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
 	ServeHTTP2 func(t *testing.T, app App) string
-	// Readers are the names of the ways in which Context.Read reads.
-	Readers []string
+	// Readers are the names of the ways in which Context.Read reads, for each of
+	// the fields username, user[name], name (in JSON, the member name of the object
+	// user) and mail.
+	Readers map[string][]string
 	// Flushes says that a handler can send a part of a response.
 	Flushes bool
 	// Hijacks says that a handler can take over the connection.
@@ -134,9 +136,9 @@ type Context interface {
 	Body() ([]byte, error)
 	// Form returns a field of a form, by the framework's own means.
 	Form(name string) string
-	// Read returns the username that a handler finds in one of the ways of
+	// Read returns the value of a field that a handler finds in one of the ways of
 	// Adapter.Readers, "" if it finds none.
-	Read(reader string) string
+	Read(field, reader string) string
 	// JSON decodes the body by the framework's own means.
 	JSON(v any) error
 	// Header returns a header of the request.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -19,13 +17,14 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/readers"
 	echoreaders "github.com/floodgate-go/floodgate/internal/readers/echo"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Readers:    slices.Sorted(maps.Keys(echoreaders.All)),
+		Readers:    readers.Names(echoreaders.ByField),
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -151,14 +150,14 @@ func handler(h adaptertest.Handler) echo.HandlerFunc {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c echo.Context }
 
-func (x exchange) Context() context.Context        { return x.c.Request().Context() }
-func (x exchange) Body() ([]byte, error)           { return io.ReadAll(x.c.Request().Body) }
-func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
-func (x exchange) Read(reader string) string       { return echoreaders.All[reader](x.c) }
-func (x exchange) JSON(v any) error                { return x.c.Bind(v) }
-func (x exchange) Header(name string) string       { return x.c.Request().Header.Get(name) }
-func (x exchange) SetHeader(name, value string)    { x.c.Response().Header().Set(name, value) }
-func (x exchange) Decision() (core.Decision, bool) { return echolimit.DecisionFrom(x.c) }
+func (x exchange) Context() context.Context         { return x.c.Request().Context() }
+func (x exchange) Body() ([]byte, error)            { return io.ReadAll(x.c.Request().Body) }
+func (x exchange) Form(name string) string          { return x.c.FormValue(name) }
+func (x exchange) Read(field, reader string) string { return echoreaders.ByField[field][reader](x.c) }
+func (x exchange) JSON(v any) error                 { return x.c.Bind(v) }
+func (x exchange) Header(name string) string        { return x.c.Request().Header.Get(name) }
+func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool)  { return echolimit.DecisionFrom(x.c) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Response().WriteHeader(status)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/readers"
 	fiberreaders "github.com/floodgate-go/floodgate/internal/readers/fiber"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -30,7 +29,7 @@ func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run
 
 func adapter(streams bool) adaptertest.Adapter {
 	return adaptertest.Adapter{
-		Readers:     slices.Sorted(maps.Keys(fiberreaders.All)),
+		Readers:     readers.Names(fiberreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -151,14 +150,14 @@ func handler(h adaptertest.Handler) fiber.Handler {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c *fiber.Ctx }
 
-func (x exchange) Context() context.Context        { return x.c.UserContext() }
-func (x exchange) Body() ([]byte, error)           { return x.c.Body(), nil }
-func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
-func (x exchange) Read(reader string) string       { return fiberreaders.All[reader](x.c) }
-func (x exchange) JSON(v any) error                { return x.c.BodyParser(v) }
-func (x exchange) Header(name string) string       { return x.c.Get(name) }
-func (x exchange) SetHeader(name, value string)    { x.c.Set(name, value) }
-func (x exchange) Decision() (core.Decision, bool) { return fiberlimit.DecisionFrom(x.c) }
+func (x exchange) Context() context.Context         { return x.c.UserContext() }
+func (x exchange) Body() ([]byte, error)            { return x.c.Body(), nil }
+func (x exchange) Form(name string) string          { return x.c.FormValue(name) }
+func (x exchange) Read(field, reader string) string { return fiberreaders.ByField[field][reader](x.c) }
+func (x exchange) JSON(v any) error                 { return x.c.BodyParser(v) }
+func (x exchange) Header(name string) string        { return x.c.Get(name) }
+func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool)  { return fiberlimit.DecisionFrom(x.c) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,13 +15,14 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/readers"
 	ginreaders "github.com/floodgate-go/floodgate/internal/readers/gin"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Readers:    slices.Sorted(maps.Keys(ginreaders.All)),
+		Readers:    readers.Names(ginreaders.ByField),
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -159,14 +158,14 @@ func handler(h adaptertest.Handler, answered bool) gin.HandlerFunc {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c *gin.Context }
 
-func (x exchange) Context() context.Context        { return x.c.Request.Context() }
-func (x exchange) Body() ([]byte, error)           { return io.ReadAll(x.c.Request.Body) }
-func (x exchange) Form(name string) string         { return x.c.PostForm(name) }
-func (x exchange) Read(reader string) string       { return ginreaders.All[reader](x.c) }
-func (x exchange) JSON(v any) error                { return x.c.ShouldBindJSON(v) }
-func (x exchange) Header(name string) string       { return x.c.GetHeader(name) }
-func (x exchange) SetHeader(name, value string)    { x.c.Header(name, value) }
-func (x exchange) Decision() (core.Decision, bool) { return ginlimit.DecisionFrom(x.c) }
+func (x exchange) Context() context.Context         { return x.c.Request.Context() }
+func (x exchange) Body() ([]byte, error)            { return io.ReadAll(x.c.Request.Body) }
+func (x exchange) Form(name string) string          { return x.c.PostForm(name) }
+func (x exchange) Read(field, reader string) string { return ginreaders.ByField[field][reader](x.c) }
+func (x exchange) JSON(v any) error                 { return x.c.ShouldBindJSON(v) }
+func (x exchange) Header(name string) string        { return x.c.GetHeader(name) }
+func (x exchange) SetHeader(name, value string)     { x.c.Header(name, value) }
+func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFrom(x.c) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

@@ -6,23 +6,22 @@ import (
 	"errors"
 	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/readers"
 	nethttpreaders "github.com/floodgate-go/floodgate/internal/readers/nethttp"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Readers:     slices.Sorted(maps.Keys(nethttpreaders.All)),
+		Readers:     readers.Names(nethttpreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2:  func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
@@ -202,10 +201,12 @@ type exchange struct {
 	r *http.Request
 }
 
-func (x exchange) Context() context.Context     { return x.r.Context() }
-func (x exchange) Body() ([]byte, error)        { return io.ReadAll(x.r.Body) }
-func (x exchange) Form(name string) string      { return x.r.PostFormValue(name) }
-func (x exchange) Read(reader string) string    { return nethttpreaders.All[reader](x.r) }
+func (x exchange) Context() context.Context { return x.r.Context() }
+func (x exchange) Body() ([]byte, error)    { return io.ReadAll(x.r.Body) }
+func (x exchange) Form(name string) string  { return x.r.PostFormValue(name) }
+func (x exchange) Read(field, reader string) string {
+	return nethttpreaders.ByField[field][reader](x.r)
+}
 func (x exchange) JSON(v any) error             { return json.NewDecoder(x.r.Body).Decode(v) }
 func (x exchange) Header(name string) string    { return x.r.Header.Get(name) }
 func (x exchange) SetHeader(name, value string) { x.w.Header().Set(name, value) }

@@ -6,7 +6,11 @@
 // read before an error counts as read.
 package readers
 
-import "io"
+import (
+	"io"
+	"maps"
+	"slices"
+)
 
 // Form is what the binders bind to.
 type Form struct {
@@ -23,8 +27,14 @@ type Credentials struct {
 // Nested is a form whose username is a field of another object.
 type Nested struct {
 	User struct {
-		Name string `form:"name" query:"name"`
-	} `form:"user" query:"user"`
+		Name string `form:"name" query:"name" json:"name"`
+	} `form:"user" query:"user" json:"user"`
+}
+
+// Mail is a form with a field in whose name letter case is not simple: an i has
+// other capitals in Turkish.
+type Mail struct {
+	Mail string `form:"mail" json:"mail" query:"mail"`
 }
 
 // Renamed is a form whose fields have other names in documents that the guard
@@ -40,6 +50,15 @@ func (r *Renamed) Name() string { return First(r.Login, r.Attribute) }
 // Cookies is what cookies are bound to.
 type Cookies struct {
 	Session string `cookie:"sid"`
+}
+
+// Names returns the names of the readers of each field.
+func Names[C any](byField map[string]map[string]func(C) string) map[string][]string {
+	names := map[string][]string{}
+	for field, all := range byField {
+		names[field] = slices.Sorted(maps.Keys(all))
+	}
+	return names
 }
 
 // First returns the first text that is not empty.

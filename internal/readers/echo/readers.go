@@ -7,6 +7,9 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
+// ByField are the readers of each field.
+var ByField = map[string]map[string]func(echo.Context) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
+
 // All are the readers of the field username in Echo. Each reads the body once.
 var All = map[string]func(echo.Context) string{
 	"FormValue":     func(c echo.Context) string { return c.FormValue("username") },
@@ -58,6 +61,28 @@ var Nested = map[string]func(echo.Context) string{
 		}
 		_ = c.Bind(&f)
 		return f.Name
+	},
+	"Bind, an object": func(c echo.Context) string {
+		var f readers.Nested
+		_ = c.Bind(&f)
+		return f.User.Name
+	},
+}
+
+// Path are the readers of the field name, which is in the object user in JSON.
+var Path = map[string]func(echo.Context) string{
+	"the query before JSON": func(c echo.Context) string {
+		return readers.First(c.QueryParam("name"), c.QueryParam("user[name]"), c.QueryParam("user.name"), Nested["Bind, an object"](c))
+	},
+}
+
+// Mail are the readers of the field mail.
+var Mail = map[string]func(echo.Context) string{
+	"FormValue": func(c echo.Context) string { return c.FormValue("mail") },
+	"Bind": func(c echo.Context) string {
+		var f readers.Mail
+		_ = c.Bind(&f)
+		return f.Mail
 	},
 }
 

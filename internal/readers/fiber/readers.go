@@ -9,6 +9,9 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
+// ByField are the readers of each field.
+var ByField = map[string]map[string]func(*fiber.Ctx) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
+
 // All are the readers of the field username in Fiber. What they return is a copy.
 var All = map[string]func(*fiber.Ctx) string{
 	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("username")) },
@@ -60,6 +63,28 @@ var Nested = map[string]func(*fiber.Ctx) string{
 		var f readers.Nested
 		_ = c.QueryParser(&f)
 		return copied(f.User.Name)
+	},
+}
+
+// Path are the readers of the field name, which is in the object user in JSON.
+var Path = map[string]func(*fiber.Ctx) string{
+	"the query before JSON": func(c *fiber.Ctx) string {
+		return readers.First(copied(c.Query("name")), Nested["QueryParser"](c), Nested["BodyParser"](c))
+	},
+}
+
+// Mail are the readers of the field mail.
+var Mail = map[string]func(*fiber.Ctx) string{
+	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("mail")) },
+	"BodyParser": func(c *fiber.Ctx) string {
+		var f readers.Mail
+		_ = c.BodyParser(&f)
+		return copied(f.Mail)
+	},
+	"QueryParser": func(c *fiber.Ctx) string {
+		var f readers.Mail
+		_ = c.QueryParser(&f)
+		return copied(f.Mail)
 	},
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
+// ByField are the readers of each field.
+var ByField = map[string]map[string]func(*gin.Context) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
+
 // All are the readers of the field username in Gin. Each reads the body once.
 var All = map[string]func(*gin.Context) string{
 	"PostForm":        func(c *gin.Context) string { return c.PostForm("username") },
@@ -55,6 +58,33 @@ var Nested = map[string]func(*gin.Context) string{
 	"PostForm":    func(c *gin.Context) string { return c.PostForm("user[name]") },
 	"PostFormMap": func(c *gin.Context) string { return c.PostFormMap("user")["name"] },
 	"QueryMap":    func(c *gin.Context) string { return c.QueryMap("user")["name"] },
+	"ShouldBind": func(c *gin.Context) string {
+		var f readers.Nested
+		_ = c.ShouldBind(&f)
+		return f.User.Name
+	},
+	"ShouldBindJSON": func(c *gin.Context) string {
+		var f readers.Nested
+		_ = c.ShouldBindJSON(&f)
+		return f.User.Name
+	},
+}
+
+// Path are the readers of the field name, which is in the object user in JSON.
+var Path = map[string]func(*gin.Context) string{
+	"the query before JSON": func(c *gin.Context) string {
+		return readers.First(c.Query("name"), c.QueryMap("user")["name"], c.Query("user.name"), Nested["ShouldBindJSON"](c))
+	},
+}
+
+// Mail are the readers of the field mail.
+var Mail = map[string]func(*gin.Context) string{
+	"PostForm": func(c *gin.Context) string { return c.PostForm("mail") },
+	"ShouldBind": func(c *gin.Context) string {
+		var f readers.Mail
+		_ = c.ShouldBind(&f)
+		return f.Mail
+	},
 }
 
 // Query are the readers of the query parameter id.

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
+
+// ByField are the readers of each field.
+var ByField = map[string]map[string]func(*http.Request) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
 
 // All are the readers of the field username in net/http. Each reads the body once.
 var All = map[string]func(*http.Request) string{
@@ -61,6 +65,14 @@ var All = map[string]func(*http.Request) string{
 		_ = json.NewDecoder(r.Body).Decode(&f)
 		return f.Username
 	},
+	"json.Unmarshal into a map, a number": func(r *http.Request) string {
+		m := map[string]any{}
+		_ = json.Unmarshal(readers.ReadAll(r.Body), &m)
+		if id, ok := m["username"].(float64); ok {
+			return strconv.FormatFloat(id, 'f', -1, 64)
+		}
+		return ""
+	},
 	"json.Unmarshal into a map": func(r *http.Request) string {
 		m := map[string]any{}
 		_ = json.Unmarshal(readers.ReadAll(r.Body), &m)
@@ -81,6 +93,61 @@ var All = map[string]func(*http.Request) string{
 var Nested = map[string]func(*http.Request) string{
 	"FormValue":     func(r *http.Request) string { return r.FormValue("user[name]") },
 	"PostFormValue": func(r *http.Request) string { return r.PostFormValue("user[name]") },
+	"json.Decoder": func(r *http.Request) string {
+		var f readers.Nested
+		_ = json.NewDecoder(r.Body).Decode(&f)
+		return f.User.Name
+	},
+}
+
+// Path are the readers of the field name, which is in the object user in JSON.
+var Path = map[string]func(*http.Request) string{
+	"json.Decoder": Nested["json.Decoder"],
+	"the query before JSON": func(r *http.Request) string {
+		q := r.URL.Query()
+		return readers.First(q.Get("name"), q.Get("user[name]"), q.Get("user.name"), Nested["json.Decoder"](r))
+	},
+}
+
+// Mail are the readers of the field mail.
+var Mail = map[string]func(*http.Request) string{
+	"json.Decoder": func(r *http.Request) string {
+		var f readers.Mail
+		_ = json.NewDecoder(r.Body).Decode(&f)
+		return f.Mail
+	},
+	"json.Decoder, lower case": func(r *http.Request) string { return cased(r, strings.ToLower, "mail") },
+	"json.Decoder, capitals":   func(r *http.Request) string { return cased(r, strings.ToUpper, "MAIL") },
+	"Form, lower case":         func(r *http.Request) string { return casedForm(r, strings.ToLower, "mail") },
+	"Form, capitals":           func(r *http.Request) string { return casedForm(r, strings.ToUpper, "MAIL") },
+}
+
+// cased returns the member of a JSON object whose name has a spelling in which
+// letter case is gone. It prefers those that are spelled otherwise.
+func cased(r *http.Request, spell func(string) string, name string) string {
+	m := map[string]string{}
+	_ = json.Unmarshal(readers.ReadAll(r.Body), &m)
+	return spelled(m, spell, name)
+}
+
+func casedForm(r *http.Request, spell func(string) string, name string) string {
+	_ = r.ParseMultipartForm(1 << 20)
+	m := map[string]string{}
+	for key := range r.PostForm {
+		m[key] = r.PostForm.Get(key)
+	}
+	return spelled(m, spell, name)
+}
+
+func spelled(m map[string]string, spell func(string) string, name string) string {
+	found := ""
+	for key, value := range m {
+		// strings.ToLower makes two characters of an I with a dot.
+		if strings.ReplaceAll(spell(key), "\u0307", "") == name && (found == "" || key != name) {
+			found = value
+		}
+	}
+	return found
 }
 
 // Query are the readers of the query parameter id.
