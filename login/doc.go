@@ -41,33 +41,68 @@
 // The guard counts an attempt for the username that it reads in the body. The
 // handler should read the username by a call that reads the body only:
 //
-//	net/http  r.PostFormValue, or r.PostForm after r.ParseForm;
-//	          not r.FormValue or r.Form
-//	Gin       c.PostForm, c.ShouldBindWith(&f, binding.FormPost) or c.ShouldBindJSON;
-//	          not c.ShouldBind, c.Query or c.Request.FormValue
-//	Echo      c.Request().PostFormValue;
-//	          not c.FormValue, c.FormParams or c.Bind
-//	Fiber     c.BodyParser;
-//	          not c.FormValue, c.Query or c.QueryParser
+//	net/http  safe: r.PostFormValue; r.PostForm after r.ParseForm; json.Decoder
+//	          not:  r.FormValue, r.Form, r.URL.Query
+//	Gin       safe: c.PostForm, c.ShouldBindJSON,
+//	                c.ShouldBindWith(&f, binding.FormPost) or binding.FormMultipart
+//	          not:  c.ShouldBind, c.Bind, c.Query, c.Request.FormValue
+//	Echo      safe: c.Request().PostFormValue; json.Decoder
+//	          not:  c.FormValue, c.FormParams, c.QueryParam, c.Bind, BindBody
+//	Fiber     safe: c.BodyParser
+//	          not:  c.FormValue, c.Query, c.QueryParser
 //
 // The other calls also read the URL's query, and some prefer it: an attacker
 // would write a new name into the body of each guess, and the victim's name into
-// the query. The frameworks also differ in what they take for the name of a
-// field. So the guard refuses a request with 400, which reaches no handler and
-// counts for the address, if any handler could read another username than the
-// guard:
+// the query. The guard refuses these requests (see below), so that the other calls
+// are safe behind it too. A handler that keeps to the first calls stays safe if
+// the guard is left out or configured for another field.
+//
+// One kind of call is not safe behind the guard: one that decodes a binary format
+// whatever the type of the body is, such as c.ShouldBindWith(&m, binding.ProtoBuf)
+// in Gin. A text can be a protobuf message, too. c.ShouldBind, which looks at the
+// type, is safe.
+//
+// # What is refused with 400
+//
+// The guard refuses a request if a handler could read another username than the
+// guard, or if there is none to count. The request reaches no handler and counts
+// for the address. These are all reasons:
 //
 //   - The query has the field, in any spelling, with any method, with or without
-//     a body.
-//   - The body has the field twice. Letter case does not matter, and brackets
-//     and dots are the same: username[], userna[]me and UserName are username.
-//   - The body cannot be read: it is no form and no JSON object, has no type, is
-//     compressed, malformed or longer than 64 KiB, has more than 1,000 fields, or
-//     is a form that begins as JSON does. The field in it is a file, an array or
-//     an object.
-//   - The username is missing, is longer than 1 KiB, is not valid UTF-8, or has
-//     control characters, invisible characters or spaces other than the plain
-//     one inside. White space around it is removed.
+//     a body. Many calls prefer the query to the body.
+//   - The body has the field twice: frameworks take the first, the last or any.
+//     Letter case does not matter, and brackets and dots are the same:
+//     username[], userna[]me and UserName are username. So is a path that ends
+//     with the name, such as form.username, because binders fill embedded structs.
+//   - The body has another type than a form or a JSON object, or none: XML, YAML,
+//     TOML, MessagePack, protobuf, text. The guard cannot read it, and a binder
+//     can.
+//   - The body cannot be read as its type says: it is compressed, malformed, longer
+//     than 64 KiB, has more than 1,000 fields, or is a multipart form without an
+//     end or with a boundary that frameworks read differently.
+//   - The body could be read as another type by a handler that does not look at
+//     the type: a form that begins as a JSON object; a form with a line break, a
+//     tag, a colon with a space behind or quotes around a value, which are not
+//     escaped; a multipart form with text before its first part or with a
+//     boundary that means something in YAML or TOML; XML with text or attributes in
+//     a multipart form or in JSON. So a password such as <a>b</a> is refused there.
+//   - The field has no single value: it is a file, an array, an object, a number
+//     outside of -2^53 to 2^53, which many decoders round, or has a malformed
+//     escape or a semicolon, at which frameworks cut it differently.
+//   - The username is missing or empty (see Config.AllowUnnamed), longer than 1
+//     KiB, not valid UTF-8, or has control characters, invisible characters or
+//     spaces other than the plain one inside. Handlers and databases drop some of
+//     these. White space around the username is removed.
+//   - Two of Config.Sources name two usernames, or the header Authorization is
+//     given twice or cannot be read (see BasicUser).
+//   - A middleware before the guard has read the body or parsed the form. The
+//     guard would read nothing, and the handler may have the username from there.
+//     Mount the guard first. The log says this once.
+//   - The client does not send the whole body. In Fiber also: a streamed body is
+//     longer than BodyLimit, or a part of a multipart form has the form's boundary
+//     in it.
+//   - Config.ClientIP or one of Config.Sources returns an error that wraps
+//     core.ErrBadRequest.
 //
 // The response is a problem document (RFC 9457) that names the field and what is
 // wrong with it, and never its value.

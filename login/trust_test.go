@@ -37,7 +37,7 @@ func TestTrustIsLookedUpOnce(t *testing.T) {
 	good, forged := s.cookieOf("alice"), s.cookieOf("bob")
 	memory := func() int64 { return store.asked["login-memory"].Load() + store.asked["login-trust"].Load() }
 	for name, row := range map[string]struct {
-		r     *request
+		r *request
 	}{
 		"none":                      {form("203.0.113.1", "alice")},
 		"a cookie of somebody else": {with(forged, "203.0.113.2", "alice")},

@@ -39,6 +39,9 @@ type Adapter struct {
 	// before and behind the limiter. Frameworks that reuse their contexts have
 	// no safe place for it behind.
 	TimeoutOutside, TimeoutInside bool
+	// KeepsBody says that the body is still there after a middleware that reads
+	// it.
+	KeepsBody bool
 	// ReadsFirst says that the server has read the body before any handler
 	// runs: a refused client has sent it all the same.
 	ReadsFirst bool
@@ -81,6 +84,12 @@ const (
 	// same with PatientAfter.
 	Timeout        Middleware = "timeout"
 	PatientTimeout Middleware = "patient timeout"
+	// ReadsBody reads the whole body, ReadsPart its first eight bytes, and
+	// ParsesForm parses the form, by the framework's own means. None of them puts
+	// back what it has read.
+	ReadsBody  Middleware = "reads the body"
+	ReadsPart  Middleware = "reads a part of the body"
+	ParsesForm Middleware = "parses the form"
 )
 
 // The deadlines of the middlewares: one that tests wait for, and one that they
@@ -166,6 +175,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Routes", routes},
 		{"Bodies", bodies},
 		{"Readers", handlersRead},
+		{"Bodies that were read before", readBefore},
 		{"Outcomes", outcomes},
 		{"Cancellation", cancellation},
 		{"Responses", responses},

@@ -92,6 +92,12 @@ func (c *client) post(path, form string, header ...string) response {
 // the first response.
 func (c *client) raw(text string) int {
 	c.t.Helper()
+	return c.exchange(text).status
+}
+
+// exchange is raw with the header and the body of the response.
+func (c *client) exchange(text string) response {
+	c.t.Helper()
 	conn, err := dial(c.addr)
 	if err != nil {
 		c.t.Fatal(err)
@@ -105,8 +111,9 @@ func (c *client) raw(text string) int {
 	if err != nil {
 		c.t.Fatalf("%.40q: %v", text, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only the status counts
-	return resp.StatusCode
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	body, _ := io.ReadAll(resp.Body)
+	return response{resp.StatusCode, resp.Header, string(body)}
 }
 
 func dial(addr string) (net.Conn, error) {

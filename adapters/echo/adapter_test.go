@@ -109,9 +109,23 @@ func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
 
 			adaptertest.Deadline:        middleware.ContextTimeout(adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: middleware.ContextTimeout(adaptertest.PatientAfter),
+
+			adaptertest.ReadsBody:  first(func(c echo.Context) { _, _ = io.ReadAll(c.Request().Body) }),
+			adaptertest.ReadsPart:  first(func(c echo.Context) { _, _ = io.ReadFull(c.Request().Body, make([]byte, 8)) }),
+			adaptertest.ParsesForm: first(func(c echo.Context) { _ = c.FormValue("x") }),
 		}[m])
 	}
 	return fs
+}
+
+// first calls read before the next handler.
+func first(read func(echo.Context)) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			read(c)
+			return next(c)
+		}
+	}
 }
 
 func answerErrors(err error, c echo.Context) {

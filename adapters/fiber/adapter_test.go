@@ -38,6 +38,7 @@ func adapter(streams bool) adaptertest.Adapter {
 			return listen(t, app)
 		},
 		ReadsFirst: true,
+		KeepsBody:  true,
 	}
 }
 
@@ -107,9 +108,21 @@ func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
 
 			adaptertest.Deadline:        timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.PatientAfter),
+
+			adaptertest.ReadsBody:  first(func(c *fiber.Ctx) { _ = c.Body() }),
+			adaptertest.ReadsPart:  first(func(c *fiber.Ctx) { _ = c.Body()[:8] }),
+			adaptertest.ParsesForm: first(func(c *fiber.Ctx) { _ = c.FormValue("x") }),
 		}[m])
 	}
 	return hs
+}
+
+// first calls read before the next handler.
+func first(read func(*fiber.Ctx)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		read(c)
+		return c.Next()
+	}
 }
 
 func answerErrors(c *fiber.Ctx, err error) error {

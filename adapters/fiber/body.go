@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/valyala/fasthttp"
 
@@ -51,17 +52,37 @@ func (r request) readStream() error {
 	if length > limit {
 		return tooLong(limit)
 	}
-	body, err := io.ReadAll(io.LimitReader(req.BodyStream(), int64(limit)+1))
+	stream := req.BodyStream()
+	begun, known := hasBegun(stream)
+	if begun {
+		return core.ErrBodyRead
+	}
+	body, err := io.ReadAll(io.LimitReader(stream, int64(limit)+1))
 	switch {
 	case err != nil:
 		return err
 	case len(body) > limit:
 		return tooLong(limit)
-	case len(body) < length:
+	case len(body) < length, !known && len(body) == 0 && length != 0:
 		return core.ErrBodyRead
 	}
 	req.SetBodyRaw(body)
 	return nil
+}
+
+// hasBegun reports whether somebody has read from a stream of fasthttp's. Nothing
+// else tells: the length of a chunked body is not known before its end. If
+// fasthttp no longer has the field, it is not known.
+func hasBegun(stream io.Reader) (begun, known bool) {
+	v := reflect.Indirect(reflect.ValueOf(stream))
+	if v.Kind() != reflect.Struct {
+		return false, false
+	}
+	read := v.FieldByName("totalBytesRead")
+	if !read.IsValid() || !read.CanInt() {
+		return false, false
+	}
+	return read.Int() > 0, true
 }
 
 func tooLong(limit int) error {

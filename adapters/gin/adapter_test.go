@@ -95,6 +95,10 @@ func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
 
 			adaptertest.Deadline:        deadline(adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
+
+			adaptertest.ReadsBody:  func(c *gin.Context) { _, _ = c.GetRawData() },
+			adaptertest.ReadsPart:  func(c *gin.Context) { _, _ = io.ReadFull(c.Request.Body, make([]byte, 8)) },
+			adaptertest.ParsesForm: func(c *gin.Context) { _ = c.PostForm("x") },
 		}[m])
 	}
 	return hs

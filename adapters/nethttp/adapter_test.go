@@ -90,9 +90,23 @@ func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
 			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
 			adaptertest.Timeout:         timeout(adaptertest.DeadlineAfter),
 			adaptertest.PatientTimeout:  timeout(adaptertest.PatientAfter),
+
+			adaptertest.ReadsBody:  first(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }),
+			adaptertest.ReadsPart:  first(func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 8)) }),
+			adaptertest.ParsesForm: first(func(r *http.Request) { _ = r.FormValue("x") }),
 		}[ms[i]](h)
 	}
 	return h
+}
+
+// first calls read before the next handler.
+func first(read func(*http.Request)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			read(r)
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 func cors(next http.Handler) http.Handler {
