@@ -145,29 +145,3 @@ func BenchmarkMillionKeys(b *testing.B) {
 		runtime.KeepAlive(l)
 	}
 }
-
-// BenchmarkExpiry reports the longest of the calls that replace a million keys
-// that have expired by a million others.
-func BenchmarkExpiry(b *testing.B) {
-	now := time.Unix(1_700_000_000, 0)
-	ctx, keys := context.Background(), benchKeys(2_000_000)
-	keys, others := keys[:1_000_000], keys[1_000_000:]
-	for b.Loop() {
-		store := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }}))
-		l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{
-			{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}},
-		}}))
-		for _, k := range keys {
-			_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k})
-		}
-		now = now.Add(time.Hour)
-		runtime.GC()
-		var longest time.Duration
-		for _, k := range others {
-			start := time.Now()
-			_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k})
-			longest = max(longest, time.Since(start))
-		}
-		b.ReportMetric(float64(longest.Nanoseconds())/1e3, "µs/longest")
-	}
-}

@@ -200,6 +200,7 @@ func (s *memoryShard) newTable(l *memoryLayout) *memoryTable {
 func (t *memoryTable) adopt(l *memoryLayout) {
 	if slices.Equal(t.layout.ids, l.ids) {
 		t.layout = l
+		t.forgetAllDenied()
 		return
 	}
 	old := *t
@@ -227,4 +228,15 @@ func (t *memoryTable) adopt(l *memoryLayout) {
 			}
 		}
 	})
+	t.forgetAllDenied()
+}
+
+// forgetAllDenied is forgetDenied for all slots: other quotas have other waits.
+func (t *memoryTable) forgetAllDenied() {
+	if t.blocks == nil {
+		return
+	}
+	for i := range t.slots {
+		t.forgetDenied(t.slot(i))
+	}
 }

@@ -79,9 +79,22 @@ func (p *place) charge(item *Item, now int64) {
 		w := p.room(i, item.Cost)
 		m.charge(w, now, item.Cost)
 		report(&item.Results[i], m, w, now, item.Cost, true)
-		if item.Results[i].Remaining == 0 && p.slot != nil {
-			p.table.deny(p.at)
-		}
+		p.note(i, &item.Results[i], now)
+	}
+}
+
+// note tells the table whether a limit has a hit left.
+func (p *place) note(i int, r *Result, now int64) {
+	if p.slot == nil {
+		return
+	}
+	until := int64(0)
+	if r.Remaining == 0 {
+		p.table.deny(p.at)
+		until = now + int64(r.MoreAfter/time.Microsecond)
+	}
+	if p.table.layout == p.layout {
+		p.table.noteDenied(p.slot, i, until)
 	}
 }
 
@@ -103,6 +116,7 @@ func (p *place) report(item *Item, now int64) {
 	for i := range p.layout.meters {
 		r := &item.Results[i]
 		report(r, &p.layout.meters[i], p.state(i), now, item.Cost, r.Allowed)
+		p.note(i, r, now)
 	}
 }
 
@@ -122,6 +136,7 @@ func (p *place) refund(item *Item, now int64) {
 		m.refund(w, now, item.At, int64(item.Results[i].ResetAfter/time.Microsecond), item.Cost)
 	}
 	if p.slot != nil {
+		p.table.forgetDenied(p.slot)
 		p.table.reopen(p.at, now)
 	}
 }

@@ -26,6 +26,37 @@ func (t *memoryTable) room(slot []uint64, limit int, cost int64) []uint64 {
 	return block
 }
 
+// deniedUntil returns the time until which a limit whose state grows is known to
+// have no hit left, 0 if that is not known. It is kept in the slot, because a
+// search for a key to evict, and the sweep, ask it of several keys at each
+// insertion, and a block with many buckets is slow to load and to read. If it is
+// further ahead than the limit can deny, the clock was set back, and the state
+// must be asked.
+func (t *memoryTable) deniedUntil(slot []uint64, limit int, now int64) int64 {
+	m := &t.layout.meters[limit]
+	if !m.grows() {
+		return 0
+	}
+	if until := int64(slot[t.layout.offset(limit)+1]); until > now && until-now <= m.window+max(0, m.precision-1) {
+		return until
+	}
+	return 0
+}
+
+// noteDenied notes until when a limit has no hit left; 0: not known.
+func (t *memoryTable) noteDenied(slot []uint64, limit int, until int64) {
+	if t.layout.meters[limit].grows() {
+		slot[t.layout.offset(limit)+1] = uint64(until)
+	}
+}
+
+// forgetDenied forgets what noteDenied has noted of a slot.
+func (t *memoryTable) forgetDenied(slot []uint64) {
+	for i := range t.layout.meters {
+		t.noteDenied(slot, i, 0)
+	}
+}
+
 // blank returns whether a state means the same as none. Buckets that have been
 // advanced since the last hit are blank before they expire, once they are empty.
 func blank(m *meter, w []uint64, now int64) bool {
@@ -34,7 +65,7 @@ func blank(m *meter, w []uint64, now int64) bool {
 
 func (t *memoryTable) expired(slot []uint64, now int64) bool {
 	for i := range t.layout.meters {
-		if !blank(&t.layout.meters[i], t.state(slot, i), now) {
+		if t.deniedUntil(slot, i, now) > 0 || !blank(&t.layout.meters[i], t.state(slot, i), now) {
 			return false
 		}
 	}
@@ -49,9 +80,10 @@ func (t *memoryTable) trim(slot []uint64, now int64) {
 	}
 	for i := range t.layout.meters {
 		m, ref := &t.layout.meters[i], &slot[t.layout.offset(i)]
-		if m.grows() && *ref != 0 && blank(m, t.blocks.get(*ref), now) {
+		if m.grows() && *ref != 0 && t.deniedUntil(slot, i, now) == 0 && blank(m, t.blocks.get(*ref), now) {
 			t.blocks.free(*ref)
 			*ref = 0
+			t.noteDenied(slot, i, 0)
 		}
 	}
 }
@@ -70,14 +102,24 @@ func (t *memoryTable) weigh(slot []uint64, now int64) (denied bool, weight int64
 	var share, wait int64
 	expired := true
 	for i := range t.layout.meters {
+		if until := t.deniedUntil(slot, i, now); until > 0 {
+			denied, expired = true, false
+			wait = max(wait, until-now)
+			continue
+		}
 		m, w := &t.layout.meters[i], t.state(slot, i)
 		m.advance(w, now)
 		expired = expired && blank(m, w, now)
-		left := m.remaining(w, now)
+		left, until := m.remaining(w, now), int64(0)
 		if left == 0 {
 			denied = true
-			wait = max(wait, m.wait(w, now, 1))
+			recovery := m.wait(w, now, 1)
+			wait = max(wait, recovery)
+			if recovery != never {
+				until = now + recovery
+			}
 		}
+		t.noteDenied(slot, i, until)
 		if m.capacity > 0 {
 			share = max(share, mulDiv(m.capacity-min(left, m.capacity), 1<<20, m.capacity))
 		}

@@ -26,7 +26,9 @@ type memoryTable struct {
 	blocks *memoryBlocks // nil if no limit's state grows
 }
 
-// The words of a slot: the hash, then fixedWords for each limit.
+// The words of a slot: the hash, then fixedWords for each limit. If the limit's
+// state grows, these are a reference to its block and the time until which it is
+// known to deny, 0 for none: see deniedUntil.
 const slotHeader = 2
 
 const (
