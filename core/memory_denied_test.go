@@ -114,7 +114,6 @@ func TestTheTimeUntilALimitDeniesIsThatOfItsState(t *testing.T) {
 			t.Errorf("seed %d: %s: never met", seed, what)
 		}
 	}
-	t.Log(known)
 }
 
 // weighed is weigh of a slot, which stays as it is, with or without what is noted
