@@ -72,21 +72,62 @@ func Start(t testing.TB, name string, args ...string) *Process {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+name+"$", "-test.timeout=10m") //nolint:noctx // it ends with the test, by Cleanup
 	cmd.Env = append(os.Environ(), env+"="+string(text))
+	cmd.Stderr = os.Stderr
 	return run(t, cmd)
 }
 
-// StartProgram runs the test binary as a program with these arguments and this
-// variable in its environment, by which its TestMain knows that it is to be one.
-func StartProgram(t testing.TB, variable string, args ...string) *Process {
+// program is the mark of a process that StartProgram has started.
+const program = "FLOODGATE_PROCESSTEST_PROGRAM"
+
+// Main is for the TestMain of a package main: it runs the tests, or the program
+// if StartProgram has started the process.
+func Main(m *testing.M, main func()) {
+	if os.Getenv(program) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// StartProgram runs the program of the test binary with these arguments: its
+// TestMain must call Main. What the program writes to its standard error is shown
+// if it fails.
+func StartProgram(t testing.TB, args ...string) *Process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...) //nolint:noctx // it ends with the test, by Cleanup
-	cmd.Env = append(os.Environ(), variable)
+	cmd.Env = append(os.Environ(), program+"=1")
+	end := new(tail)
+	cmd.Stderr = end
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last lines of a program:\n%s", end)
+		}
+	})
 	return run(t, cmd)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (w *tail) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, p...)
+	w.text = w.text[max(0, len(w.text)-2000):]
+	return len(p), nil
+}
+
+func (w *tail) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.text)
 }
 
 func run(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
-	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
