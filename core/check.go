@@ -19,7 +19,11 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		return d
 	}
 	c := l.session(s)
-	c.check(r, &d, false)
+	a := asking{session: c, rules: s.enforced}
+	a.check(r, &d)
+	if len(s.shadows) > 0 && !a.lost {
+		l.checkShadows(c, r, &d)
+	}
 	if s.rehearsal && !d.Allowed {
 		d.Rehearsal = true
 		s.hooks.OnDisallowed(r, d)
@@ -32,36 +36,53 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	return d
 }
 
-// Preview gives the decision that Check would give now. It charges nothing,
-// calls no OnDisallowed and does not count in Stats.
-func (l *Limiter) Preview(r Request) (d Decision) {
-	s := l.current.Load()
-	if !s.hooks.ShouldLimit(r) {
-		d.Allowed, d.Reason, d.Limiter = true, Skipped, s.name
-		d.detail.snap = s
-		return d
-	}
+// checkShadows lets the shadow rules decide on a request too. chosen has
+// what Config.Select has chosen.
+func (l *Limiter) checkShadows(chosen *session, r Request, d *Decision) {
+	s := chosen.snap
 	c := l.session(s)
-	c.check(r, &d, true)
-	if s.rehearsal && !d.Allowed {
-		d.Rehearsal, d.Allowed = true, true
+	c.chosen = append(c.chosen, chosen.chosen...)
+	a := asking{session: c, rules: s.shadows, shadow: true, bodyless: !d.Allowed}
+	var shadow Decision
+	a.check(r, &shadow)
+	if !shadow.Allowed {
+		d.Rehearsal, shadow.Rehearsal = true, true
+		s.hooks.OnDisallowed(r, shadow)
+	}
+	if shadow.detail.charged {
+		d.detail.shadow = &shadow
 	}
 	l.release(c, nil)
-	return d
+}
+
+// asking gathers a request's extra, cost and keys, in two passes, and has the
+// store decide on them.
+type asking struct {
+	*session
+	rules    []int // those that are asked: indexes
+	shadow   bool  // these are the shadow rules, and Config.Select has been asked
+	bodyless bool  // rules that wait for the body are left out
+
+	extra       string
+	choiceWaits bool
+	extraWaits  bool
+	costWaits   bool
+	bad         error // the request is at fault: the other keys are charged all the same
+	fault       error // something else is wrong: nothing is charged
+	lost        bool  // it is not known which rules are for the request
+	kind        failureKind
+	rule        string // whose key function is at fault
 }
 
 // check decides on a request and writes the decision into d.
-func (c *session) check(r Request, d *Decision, peek bool) {
-	a := asking{session: c}
+func (a *asking) check(r Request, d *Decision) {
+	c := a.session
 	c.probe = bodyProbe{Request: r, snap: c.snap}
 	a.known(&c.probe)
-	if a.fault == nil && a.waiting() {
+	if a.fault == nil && a.waiting() && !a.bodyless {
 		if len(c.items) > 0 && !a.extraWaits {
 			if err := c.take(r.Context(), true); err != nil {
-				c.fail(d, err)
-				if !peek {
-					c.reportStore(r.Context(), "check", err)
-				}
+				a.failed(r, d, err)
 				return
 			}
 			if !c.batch.Allowed {
@@ -75,87 +96,94 @@ func (c *session) check(r Request, d *Decision, peek bool) {
 	}
 	if a.fault != nil {
 		c.fail(d, a.fault)
-		if !peek {
-			c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
-		}
+		c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
 		return
 	}
 	if len(c.items) > 0 {
-		if err := c.take(r.Context(), peek); err != nil {
-			c.fail(d, err)
-			if !peek {
-				c.reportStore(r.Context(), "check", err)
-			}
+		if err := c.take(r.Context(), false); err != nil {
+			a.failed(r, d, err)
 			return
 		}
 	}
 	c.decide(d)
-	c.remember(d, peek, nil)
+	c.remember(d, false, nil)
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, BadRequest, a.bad
 	}
 }
 
-// asking gathers a request's extra, cost and keys, in two passes.
-type asking struct {
-	*session
-	extra      string
-	extraWaits bool
-	costWaits  bool
-	waits      uint64 // one bit for each rule whose key waits for the body
-	bad        error  // the request is at fault: the other keys are charged all the same
-	fault      error  // something else is wrong: nothing is charged
-	kind       failureKind
-	rule       string // whose key function is at fault
+// failed writes into d that the store has failed.
+func (a *asking) failed(r Request, d *Decision, err error) {
+	a.fail(d, err)
+	a.reportStore(r.Context(), "check", err)
 }
 
-func (a *asking) waiting() bool { return a.extraWaits || a.costWaits || a.waits != 0 }
+func (a *asking) waiting() bool {
+	return a.choiceWaits || a.extraWaits || a.costWaits || len(a.waits) > 0
+}
 
 // known asks for all that needs no body.
 func (a *asking) known(p *bodyProbe) {
 	a.cost = 1
-	if !a.snap.plain {
-		a.extraWaits = a.asked(p, aHook, a.askExtra)
-		a.costWaits = a.asked(p, aHook, a.askCost)
+	if !a.shadow && a.snap.choose != nil {
+		a.choiceWaits = a.wants(p, aHook, a.askChoice)
 	}
-	for i := range a.snap.rules {
+	if a.choiceWaits || a.fault != nil || a.lost {
+		return
+	}
+	a.choose()
+	if !a.snap.plain {
+		a.extraWaits = a.wants(p, aHook, a.askExtra)
+		a.costWaits = a.wants(p, aHook, a.askCost)
+	}
+	for _, i := range a.rules {
 		if a.extraWaits || a.fault != nil {
-			a.waits |= 1 << i
+			a.waits = append(a.waits, i)
 			continue
 		}
-		if a.asked(p, i, func(r Request) error { return a.askKey(r, i) }) {
-			a.waits |= 1 << i
+		if a.wants(p, i, func(r Request) error { return a.askKey(r, i) }) {
+			a.waits = append(a.waits, i)
 		}
 	}
 }
 
 // rest asks for what known has left.
-func (a *asking) rest(r Request) {
+func (a *asking) rest(p *bodyProbe) {
+	if a.choiceWaits {
+		a.note(aHook, a.askChoice(p))
+		if a.fault == nil && !a.lost {
+			a.choiceWaits = false
+			a.known(p) // nothing waits any more
+		}
+		return
+	}
 	if a.extraWaits {
-		a.note(aHook, a.askExtra(r))
+		a.note(aHook, a.askExtra(p))
 	}
 	if a.costWaits {
-		a.note(aHook, a.askCost(r))
+		a.note(aHook, a.askCost(p))
 		for i := range a.items {
-			a.items[i].Cost = a.cost
+			if item := &a.items[i]; a.snap.rules[item.Rule].Cost == nil {
+				item.Cost = a.cost
+			}
 		}
 	}
-	for i := range a.snap.rules {
-		if a.waits&(1<<i) != 0 && a.fault == nil {
-			a.note(i, a.askKey(r, i))
+	for _, i := range a.waits {
+		if a.fault == nil {
+			a.note(i, a.askKey(p, i))
 		}
 	}
 }
 
-// asked calls f with a request without body and says whether it wanted one. An
+// wants calls f with a request without body and says whether it wanted one. An
 // answer that was given without is no answer.
-func (a *asking) asked(p *bodyProbe, rule int, f func(Request) error) (waits bool) {
+func (a *asking) wants(p *bodyProbe, rule int, f func(Request) error) (waits bool) {
 	p.wanted = false
-	items, keys, cost, extra := len(a.items), len(a.keys), a.cost, a.extra
+	items, keys, cost, extra, chosen := len(a.items), len(a.keys), a.cost, a.extra, len(a.chosen)
 	err := f(p)
 	if p.wanted {
 		a.items, a.spans, a.keys = a.items[:items], a.spans[:items], a.keys[:keys]
-		a.cost, a.extra = cost, extra
+		a.cost, a.extra, a.chosen = cost, extra, a.chosen[:chosen]
 		return true
 	}
 	a.note(rule, err)
@@ -182,6 +210,39 @@ func (a *asking) note(rule int, err error) {
 	}
 }
 
+// askChoice asks which rules are for the request.
+func (a *asking) askChoice(r Request) (err error) {
+	a.chosen, err = a.snap.choose(a.chosen[:0], r)
+	if errors.Is(err, SkipRule) {
+		a.chosen, err = a.chosen[:0], nil
+	}
+	if a.lost = err != nil; a.lost {
+		return fmt.Errorf("Select: %w", err)
+	}
+	former := -1
+	for _, i := range a.chosen {
+		if i <= former || i >= len(a.snap.rules) {
+			a.lost = true
+			return fmt.Errorf("Select: %v: want indexes of the %d rules in ascending order", a.chosen, len(a.snap.rules))
+		}
+		former = i
+	}
+	return nil
+}
+
+// choose keeps to the rules that have been chosen.
+func (a *asking) choose() {
+	if a.snap.choose == nil {
+		return
+	}
+	for _, i := range a.chosen {
+		if a.snap.rules[i].Shadow == a.shadow {
+			a.mine = append(a.mine, i)
+		}
+	}
+	a.rules = a.mine
+}
+
 func (a *asking) askExtra(r Request) (err error) {
 	if a.extra, err = a.snap.hooks.KeyExtra(r); err != nil {
 		return fmt.Errorf("KeyExtra: %w", err)
@@ -190,15 +251,33 @@ func (a *asking) askExtra(r Request) (err error) {
 }
 
 func (a *asking) askCost(r Request) error {
-	cost, err := a.snap.hooks.Cost(r)
-	if err == nil && cost < 0 {
-		err = fmt.Errorf("%d: %w", cost, ErrNegativeCost)
-	}
+	cost, err := checkedCost(a.snap.hooks.Cost(r))
 	if err != nil {
 		return fmt.Errorf("Cost: %w", err)
 	}
 	a.cost = cost
 	return nil
+}
+
+// costOf returns what the request is worth to a rule: 1 after an error, as a
+// request that is at fault counts too.
+func (a *asking) costOf(r Request, rule int) (int64, error) {
+	f := a.snap.rules[rule].Cost
+	if f == nil {
+		return a.cost, nil
+	}
+	cost, err := checkedCost(f(r))
+	if err != nil {
+		return 1, fmt.Errorf("cost of rule %q: %w", a.snap.rules[rule].Name, err)
+	}
+	return cost, nil
+}
+
+func checkedCost(cost int64, err error) (int64, error) {
+	if err == nil && cost < 0 {
+		err = fmt.Errorf("%d: %w", cost, ErrNegativeCost)
+	}
+	return cost, err
 }
 
 func (a *asking) askKey(r Request, rule int) error {
@@ -209,7 +288,11 @@ func (a *asking) askKey(r Request, rule int) error {
 	switch {
 	case err == nil:
 		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
-		a.addItem(rule, from, a.cost)
+		cost, err := a.costOf(r, rule)
+		if err == nil || errors.Is(err, ErrBadRequest) {
+			a.addItem(rule, from, cost)
+		}
+		return err
 	case errors.Is(err, SkipRule):
 	case errors.Is(err, errBodyLater):
 		return err // nobody will read it

@@ -21,6 +21,20 @@ type Rule struct {
 	// Limits apply to each key, all of them: 1 to MaxLimits, no two with the
 	// same algorithm, window, precision and alignment.
 	Limits []Limit
+	// Cost returns how many hits a request is worth to the rule, 0 or more. It
+	// is asked for requests to which the rule applies, twice if it reads the
+	// body. Its errors mean what those of Hooks.Cost mean. nil: Hooks.Cost.
+	Cost func(Request) (int64, error)
+	// Shadow makes the rule decide and count as always, and deny nothing. A
+	// request that it would have denied has Decision.Rehearsal set, and is
+	// given to Hooks.OnDisallowed with the decision of the shadow rules. All
+	// shadow rules of a limiter are decided on together, whatever the other
+	// rules decide, and clients see nothing of them. If the other rules deny a
+	// request, shadow rules that would have to read its body leave it out.
+	Shadow bool
+	// Headers chooses the rate limit headers of the rule's limits. 0:
+	// Config.Headers.
+	Headers Headers
 	// Counts decides after the handler whether the request's hits stay
 	// charged; false gives them back. nil: every request counts.
 	Counts func(Outcome) bool
@@ -34,7 +48,7 @@ type Rule struct {
 // rules of a limiter.
 const (
 	MaxLimits = 16
-	MaxRules  = 64
+	MaxRules  = 10_000
 )
 
 // TakeOnly is the KeyFunc of a rule that applies to no request, and is only
@@ -51,6 +65,13 @@ type Config struct {
 	// Rules are decided on together: a request is charged to all of them, or,
 	// where one refuses it, to none. 1 to MaxRules.
 	Rules []Rule
+	// Select appends to dst the indexes of the rules that are for a request, in
+	// ascending order, and returns the longer slice. The other rules are not
+	// asked: with many rules, a request pays for those that are for it. Its
+	// errors mean what a KeyFunc's errors mean. It may be called twice for a
+	// request, and concurrently. nil: all rules, of which some may return
+	// SkipRule.
+	Select func(dst []int, r Request) ([]int, error)
 	// Store holds the counters. nil: a Memory of the limiter's own, with the
 	// default MemoryConfig.
 	Store Store
@@ -77,7 +98,6 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
-	first  int  // index of its first limit among all of the limiter's
 	single bool // it has one limit, whose state does not grow: see takeSingle
 }
 
@@ -87,7 +107,7 @@ func (c Config) compile() (*snapshot, error) {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
-	s := &snapshot{name: c.Name, hooks: c.Hooks, headers: c.Headers, log: c.Log, rehearsal: c.Rehearsal, denyUnreadable: c.DenyUnreadable}
+	s := &snapshot{name: c.Name, hooks: c.Hooks, choose: c.Select, log: c.Log, rehearsal: c.Rehearsal, denyUnreadable: c.DenyUnreadable}
 	if c.Store != nil {
 		if err := CheckStore(c.Store); err != nil {
 			errs = append(errs, err)
@@ -114,15 +134,19 @@ func (c Config) compile() (*snapshot, error) {
 	if n := len(c.Rules); n == 0 || n > MaxRules {
 		bad("Rules", "%d of them: must be 1 to %d", n, MaxRules)
 	}
-	names := map[string]string{}
+	names, limitNames := map[string]bool{}, map[string]string{}
+	if len(c.Rules) > indexedRules {
+		s.index = make(map[string]int, len(c.Rules))
+	}
 	for i, r := range c.Rules {
 		at := "Rules[" + strconv.Itoa(i) + "]"
 		if r.Name == "" && len(c.Rules) == 1 {
 			r.Name = "default"
 		}
-		if slices.ContainsFunc(s.rules, func(o compiledRule) bool { return o.Name == r.Name }) {
+		if names[r.Name] {
 			bad(at+".Name", "%q: two rules have this name", r.Name)
 		}
+		names[r.Name] = true
 		if r.Name == "" {
 			errs = append(errs, within(at, r.check()))
 		} else {
@@ -130,20 +154,42 @@ func (c Config) compile() (*snapshot, error) {
 		}
 		r.Limits = nameLimits(r)
 		for _, l := range r.Limits {
-			if other, taken := names[l.Name]; taken {
+			if other, taken := limitNames[l.Name]; taken {
 				bad(at+".Limits", "%q: two limits have this name (the other one is of rule %q)", l.Name, other)
 			}
-			names[l.Name] = r.Name
+			limitNames[l.Name] = r.Name
 		}
-		s.rules = append(s.rules, compiledRule{r, s.limits, len(r.Limits) == 1 && !(&meter{algorithm: r.Limits[0].Algorithm}).grows()})
-		s.limits += len(r.Limits)
+		if r.Headers == 0 {
+			r.Headers = c.Headers
+		}
+		s.add(r)
 		s.settles = s.settles || r.Counts != nil || r.Clears != nil
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s.policy = policyField(s.rules)
+	s.policy = s.policyField()
 	return s, nil
+}
+
+// indexedRules is the number of rules above which a map finds one sooner by its
+// name than a loop.
+const indexedRules = 8
+
+// add adds a rule that has been checked.
+func (s *snapshot) add(r Rule) {
+	i := len(s.rules)
+	s.rules = append(s.rules, compiledRule{r, !r.Shadow && len(r.Limits) == 1 && !(&meter{algorithm: r.Limits[0].Algorithm}).grows()})
+	if r.Shadow {
+		s.shadows = append(s.shadows, i)
+	} else {
+		s.enforced = append(s.enforced, i)
+		s.mixed = s.mixed || r.Headers != s.rules[s.enforced[0]].Headers
+	}
+	if s.index != nil {
+		s.index[r.Name] = i
+	}
+	s.settles = s.settles || r.Counts != nil || r.Clears != nil
 }
 
 // check reports everything that is wrong with the rule by itself.
@@ -157,6 +203,9 @@ func (r Rule) check() error {
 	}
 	if r.Key == nil {
 		bad("Key", "nil: a rule needs a key function (core.TakeOnly if it is only used by Take)")
+	}
+	if err := r.Headers.check(); err != nil {
+		errs = append(errs, err)
 	}
 	if n := len(r.Limits); n == 0 || n > MaxLimits {
 		bad("Limits", "%d of them: must be 1 to %d", n, MaxLimits)

@@ -11,8 +11,8 @@ type Decision struct {
 	Reason Reason
 	// Degraded says that the store answered without the shared counters.
 	Degraded bool
-	// Rehearsal says that the request would have been refused, but for the
-	// limiter only rehearsing.
+	// Rehearsal says that the request would have been denied, but for
+	// Config.Rehearsal or by a shadow rule.
 	Rehearsal bool
 	// Limiter is the limiter's name.
 	Limiter string
@@ -21,7 +21,8 @@ type Decision struct {
 	// share of its quota remaining. It is the zero value where no limit
 	// applied (Reason is Skipped or NoRule, or an error came first).
 	LimitStatus
-	// Cost is the number of hits that were asked for.
+	// Cost is the number of hits that were asked for: those of the deciding
+	// limit's rule, if rules have their own Cost.
 	Cost int64
 	// Err is what went wrong, nil if nothing did: the error of a store, key
 	// function or hook. It is for logs and never sent to the client.

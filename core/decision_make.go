@@ -26,6 +26,7 @@ func (c *session) decide(d *Decision) {
 		c.decides, limit = c.deciding()
 	}
 	item := &c.items[c.decides]
+	d.Cost = item.Cost
 	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit])
 }
 
@@ -102,16 +103,26 @@ func (d *Decision) statusAt(i int) (s LimitStatus) {
 	if r == nil {
 		return d.LimitStatus
 	}
-	result := &r.results[i]
-	for _, it := range r.items {
-		rule := &d.detail.snap.rules[it.rule]
+	rule, limit := d.limitAt(i)
+	s.set(rule, limit, &r.results[i])
+	return s
+}
+
+// limitAt returns the rule of the limit that statusAt is about, and its index
+// in the rule.
+func (d *Decision) limitAt(i int) (rule *compiledRule, limit int) {
+	rules := d.detail.snap.rules
+	if d.detail.record == nil {
+		return &rules[d.detail.rule], i
+	}
+	for _, it := range d.detail.record.items {
+		rule = &rules[it.rule]
 		if i < len(rule.Limits) {
-			s.set(rule, i, result)
-			return s
+			break
 		}
 		i -= len(rule.Limits)
 	}
-	return s
+	return rule, i
 }
 
 // StoredKey returns the name under which a shared store keeps the counters of
@@ -121,20 +132,27 @@ func (d Decision) StoredKey() string {
 	if d.Rule == "" {
 		return ""
 	}
-	var key []byte
-	hit := d.detail.hit
-	if r := d.detail.record; r != nil {
-		it := &r.items[r.decides]
-		key, hit = []byte(it.key), it.hit
-	} else if hit {
-		key = []byte(d.detail.hitKey)
-	} else {
-		key = d.detail.keyText[:d.detail.keyLen]
-	}
-	if hit {
+	it := d.decidingItem()
+	key := []byte(it.key)
+	if it.hit {
 		key = closeKey(key, 0, "")
 	}
 	return StoredKey(d.Limiter, d.Rule, key)
+}
+
+// Key returns the key of the deciding limit, as the rule's key function made it
+// or a [Hit] brought it, without what Hooks.KeyExtra added. It is "" if no rule
+// applied. It may hold what a client sent, such as a username: String,
+// StoredKey and the logs of this package never show it.
+func (d Decision) Key() string {
+	if d.Rule == "" {
+		return ""
+	}
+	it := d.decidingItem()
+	if it.hit {
+		return it.key
+	}
+	return openKey(it.key)
 }
 
 // StoredKey returns the name under which stores outside the process keep the

@@ -68,18 +68,14 @@ const maxField = 999_999_999_999_999
 // applied; and for a refused request Cache-Control: no-store, and Retry-After
 // in whole seconds, rounded up, at least 1, unless no waiting will help.
 // A response may have several lines of the rate limit headers, one from each
-// limiter; Cache-Control and Retry-After replace what is there. A decision that
-// [Together] has made has the RateLimit and RateLimit-Policy lines of all.
+// limiter; Cache-Control and Retry-After replace what is there.
 func (d Decision) AppendHeaders(dst []Header) []Header {
-	for i := range d.detail.others {
-		dst = d.detail.others[i].appendDraft10(dst)
-	}
 	if d.detail.snap == nil {
 		return dst
 	}
 	dst = d.appendDraft10(dst)
 	if n := d.statuses(); n > 0 {
-		h := d.detail.snap.headers
+		h := d.detail.snap.rules[d.decidingRule()].Headers
 		if h&HeadersDraft03 != 0 {
 			dst = d.appendThree(dst, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", seconds(d.ResetAfter))
 		}
@@ -101,10 +97,18 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 
 func (d *Decision) appendDraft10(dst []Header) []Header {
 	n := d.statuses()
-	if h := d.detail.snap.headers; n == 0 || h != 0 && h&HeadersDraft10 == 0 {
+	if n == 0 {
 		return dst
 	}
-	return append(dst, Header{"Ratelimit-Policy", d.policyField(n)}, Header{"Ratelimit", d.rateField(n)})
+	rule, _ := d.limitAt(0)
+	if !d.detail.snap.mixed && !rule.draft10() {
+		return dst
+	}
+	policy, rate := d.policyField(n), d.rateField(n)
+	if rate == "" {
+		return dst
+	}
+	return append(dst, Header{"Ratelimit-Policy", policy}, Header{"Ratelimit", rate})
 }
 
 func (d *Decision) appendThree(dst []Header, limit, remaining, reset string, resetValue int64) []Header {
@@ -129,12 +133,15 @@ func (d *Decision) xReset(h Headers) int64 {
 	}
 }
 
-// policyField returns the RateLimit-Policy field of all rules' limits.
-func policyField(rules []compiledRule) string {
+// draft10 says whether the rule's limits are in the fields of HeadersDraft10.
+func (r *compiledRule) draft10() bool { return r.Headers == 0 || r.Headers&HeadersDraft10 != 0 }
+
+// policyField returns the RateLimit-Policy field of all limits that can deny.
+func (s *snapshot) policyField() string {
 	var b []byte
-	for _, r := range rules {
-		for i := range r.Limits {
-			b = appendPolicy(b, &r.Limits[i])
+	for _, i := range s.enforced {
+		for j := range s.rules[i].Limits {
+			b = appendPolicy(b, &s.rules[i].Limits[j])
 		}
 	}
 	return string(b)
@@ -148,20 +155,28 @@ func (d *Decision) policyField(n int) string {
 	var b []byte
 	var named []string
 	for i := range n {
-		if s := d.statusAt(i); !slices.Contains(named, s.Limit.Name) { // several keys of a rule have one policy
-			b = appendPolicy(b, &s.Limit)
-			named = append(named, s.Limit.Name)
+		rule, limit := d.limitAt(i)
+		l := &rule.Limits[limit]
+		if rule.draft10() && !slices.Contains(named, l.Name) { // several keys of a rule have one policy
+			b = appendPolicy(b, l)
+			named = append(named, l.Name)
 		}
 	}
 	return string(b)
 }
 
-// eachRuleOnce says that every rule of the limiter applied, with one key.
+// eachRuleOnce says that every rule that can deny applied, with one key, and
+// that all of them are in the fields of HeadersDraft10.
 func (d *Decision) eachRuleOnce() bool {
-	rules := len(d.detail.snap.rules)
+	rules := len(d.detail.snap.enforced)
 	r := d.detail.record
-	if r == nil || len(r.items) != rules {
-		return r == nil && rules == 1
+	switch {
+	case d.detail.snap.mixed:
+		return false
+	case r == nil:
+		return rules == 1
+	case len(r.items) != rules || len(d.detail.snap.rules) > 64:
+		return false
 	}
 	seen := uint64(0)
 	for _, it := range r.items {
@@ -216,7 +231,9 @@ func (d *Decision) rateField(n int) string {
 	var buf [128]byte
 	b := buf[:0]
 	for i := range n {
-		b = d.appendRate(b, i)
+		if rule, _ := d.limitAt(i); rule.draft10() {
+			b = d.appendRate(b, i)
+		}
 	}
 	return string(b)
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -25,15 +26,18 @@ type Limiter struct {
 type snapshot struct {
 	name      string
 	rules     []compiledRule
-	limits    int // of all rules
+	index     map[string]int // of the rules, by name; nil if they are few
+	enforced  []int          // the rules that can deny a request
+	shadows   []int          // those that cannot
+	choose    func([]int, Request) ([]int, error)
 	bound     Bound
 	memory    *memoryBound // bound, where it is one; nil else
 	hooks     Hooks
-	plain     bool // the hooks are DefaultHooks: no extra, and a cost of 1
-	headers   Headers
+	plain     bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log       *slog.Logger // nil: slog.Default()
 	named     atomic.Pointer[namedLog]
-	policy    string // the RateLimit-Policy field of all limits
+	policy    string // the RateLimit-Policy field of all limits that can deny
+	mixed     bool   // these limits do not all have the same headers
 	rehearsal bool
 	settles   bool // a rule wants to know the outcome
 
@@ -87,9 +91,15 @@ func (s *snapshot) storeRules() []StoreRule {
 }
 
 func (s *snapshot) rule(name string) (int, error) {
-	for i := range s.rules {
-		if s.rules[i].Name == name {
+	if s.index != nil {
+		if i, known := s.index[name]; known {
 			return i, nil
+		}
+	} else {
+		for i := range s.rules {
+			if s.rules[i].Name == name {
+				return i, nil
+			}
 		}
 	}
 	return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
@@ -109,7 +119,9 @@ type Hit struct{ Rule, Key string }
 
 // Take charges cost hits to every counter named, or, where one of their limits
 // refuses, to none. A cost of 0 looks without charging and is always allowed.
-// A counter named twice is charged once. The error is nil where the store gave
+// A counter named twice is charged once. Hits of shadow rules are decided on
+// apart and deny nothing; their limits are in the decision only if there are no
+// other hits. The error is nil where the store gave
 // an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or is the
 // store's, and then the decision has Reason Failed and is not Allowed.
 //
@@ -130,7 +142,31 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 	if len(hits) == 1 && l.takeSingle(s, cost, peek, &hits[0], d) {
 		return nil
 	}
+	rehearsal := s.rehearsal
+	var shadows []Hit
+	if len(s.shadows) > 0 {
+		if hits, shadows = s.split(hits); len(hits) == 0 {
+			hits, shadows, rehearsal = shadows, nil, true // the decision is theirs
+		}
+	}
 	c := l.session(s)
+	err := c.takeHits(ctx, cost, peek, hits, d)
+	if err == nil && len(shadows) > 0 {
+		l.takeShadows(ctx, s, cost, peek, shadows, d)
+	}
+	if rehearsal && d.Reason == OverLimit {
+		d.Allowed, d.Rehearsal = true, true
+	}
+	if peek {
+		l.release(c, nil) // nothing was let through or denied
+	} else {
+		l.release(c, d)
+	}
+	return err
+}
+
+// takeHits decides on hits that are all of shadow rules, or all of others.
+func (c *session) takeHits(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
 	c.cost = cost
 	err := c.addHits(cost, hits)
 	if err == nil && len(c.items) > 0 {
@@ -140,19 +176,35 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 	}
 	if err != nil {
 		c.fail(d, err)
-	} else {
-		c.decide(d)
-		c.remember(d, peek, hits)
+		return err
 	}
-	if s.rehearsal && d.Reason == OverLimit {
-		d.Allowed, d.Rehearsal = true, true
+	c.decide(d)
+	c.remember(d, peek, hits)
+	return nil
+}
+
+// split parts the hits of shadow rules from the others.
+func (s *snapshot) split(hits []Hit) (enforced, shadows []Hit) {
+	for _, h := range hits {
+		if i, err := s.rule(h.Rule); err == nil && s.rules[i].Shadow {
+			shadows = append(shadows, h)
+		} else {
+			enforced = append(enforced, h)
+		}
 	}
-	if peek {
-		l.release(c, nil) // nothing was let through or refused
-	} else {
-		l.release(c, d)
+	return enforced, shadows
+}
+
+// takeShadows takes hits of shadow rules, beside the decision d on others.
+func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, peek bool, hits []Hit, d *Decision) {
+	c := l.session(s)
+	var shadow Decision
+	_ = c.takeHits(ctx, cost, peek, hits, &shadow) // logged, and it denies nothing
+	d.Rehearsal = !shadow.Allowed
+	if shadow.detail.charged {
+		d.detail.shadow = &shadow
 	}
-	return err
+	l.release(c, nil)
 }
 
 // Refund gives back what the decision of a Take (or a Check) has charged, as
@@ -161,6 +213,11 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 // most once for a decision: a Decision is a value, and the limiter does not
 // keep track of its copies.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
+	if d.detail.shadow != nil {
+		shadow := *d.detail.shadow
+		d.detail.shadow = nil
+		return errors.Join(l.Refund(ctx, d), l.Refund(ctx, shadow))
+	}
 	s := d.detail.snap
 	if s == nil || !d.detail.charged {
 		return nil

@@ -84,12 +84,11 @@ func TestAFailingStoreIsLoggedOnceASecond(t *testing.T) {
 		l.Check(&request{})
 		wantLines(t, log, storeLine)
 
-		// A limiter that takes the place of this one is no second one.
-		derived, err := l.Derive(core.Config{Log: log.logger(), Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(100)}}}})
-		if err != nil {
+		// Another configuration does not begin to log anew.
+		if err := l.Reconfigure(core.Config{Log: log.logger(), Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(100)}}}}); err != nil {
 			t.Fatal(err)
 		}
-		derived.Check(&request{})
+		l.Check(&request{})
 		wantLines(t, log)
 	})
 }
@@ -166,9 +165,8 @@ func TestWhichOperationsLog(t *testing.T) {
 		s.fault = errFault
 		hit := core.Hit{Rule: "user", Key: "alice"}
 		for what, f := range map[string]func(){
-			"Preview": func() { l.Preview(&request{}) },
-			"Peek":    func() { _, _ = l.Peek(t.Context(), 1, hit) },
-			"Reset":   func() { _ = l.Reset(t.Context(), hit) },
+			"Peek":  func() { _, _ = l.Peek(t.Context(), 1, hit) },
+			"Reset": func() { _ = l.Reset(t.Context(), hit) },
 			"a rule that does not exist": func() {
 				_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "none"})
 			},
@@ -222,12 +220,15 @@ func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 	another := &lines{}
 	slog.SetDefault(another.logger())
 	broken.fault = nil
-	core.Must(l.Derive(core.Config{Rules: []core.Rule{{Key: func(dst []byte, r core.Request) ([]byte, error) {
+	if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Key: func(dst []byte, r core.Request) ([]byte, error) {
 		core.Logger(r).Info("first")
 		slog.SetDefault(log.logger())
 		core.Logger(r).Info("second")
 		return dst, nil
-	}, Limits: []core.Limit{core.PerMinute(1)}}}})).Check(&request{})
+	}, Limits: []core.Limit{core.PerMinute(1)}}}}); err != nil {
+		t.Fatal(err)
+	}
+	l.Check(&request{})
 	wantLines(t, another, "level=INFO msg=first limiter=api")
 	wantLines(t, log, "level=INFO msg=second limiter=api")
 }

@@ -22,19 +22,6 @@ func (l *Limiter) Reconfigure(c Config) error {
 	return nil
 }
 
-// Derive returns another limiter, configured as Reconfigure would configure
-// this one. The two share their counters and Stats, so that whoever has several
-// limiters can let a new set of them take the place of the old one at one
-// moment. This one goes on with its own limits, but a rule that c leaves out may
-// limit nothing any more here either: a store may forget its counters at once.
-func (l *Limiter) Derive(c Config) (*Limiter, error) {
-	s, err := l.next(c)
-	if err != nil {
-		return nil, err
-	}
-	return newLimiter(l.store, l.counts, s), nil
-}
-
 // next makes a configuration of the limiter's counters.
 func (l *Limiter) next(c Config) (*snapshot, error) {
 	old := l.current.Load()

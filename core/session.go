@@ -21,6 +21,9 @@ type session struct {
 	decides int // index of the item of the deciding limit
 	probe   bodyProbe
 	stripe  *stripe
+	chosen  []int // by Config.Select: the rules that are for the request
+	mine    []int // of these, the rules that this session decides on
+	waits   []int // rules whose key or cost waits for the body
 
 	failures *failureLog
 }
@@ -39,6 +42,7 @@ func (l *Limiter) release(c *session, d *Decision) {
 		c.stripe.count(d)
 	}
 	c.items, c.spans, c.keys, c.results = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0]
+	c.chosen, c.mine, c.waits = c.chosen[:0], c.mine[:0], c.waits[:0]
 	c.batch.Degraded, c.snap, c.probe.Request = false, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
@@ -63,6 +67,15 @@ func closeKey(keys []byte, from int, extra string) []byte {
 	keys = append(keys, extra...)
 	keys = binary.BigEndian.AppendUint32(keys, uint32(n))
 	return append(keys, 1)
+}
+
+// openKey returns the key that closeKey has joined with an extra.
+func openKey(key string) string {
+	end := len(key) - 1
+	if key[end] == 0 {
+		return key[:end]
+	}
+	return key[:binary.BigEndian.Uint32([]byte(key[end-4:end]))]
 }
 
 func (c *session) addHits(cost int64, hits []Hit) error {
@@ -136,6 +149,7 @@ type record struct {
 type recordedItem struct {
 	rule int32
 	hit  bool
+	fate fate
 	key  string
 	cost int64
 	at   int64
@@ -147,7 +161,7 @@ const shortKey = 47
 // detail is the part of a Decision that is not for everybody.
 type detail struct {
 	snap    *snapshot
-	others  []Decision // of other limiters on the same request: see Together
+	shadow  *Decision // of the shadow rules; nil if nothing is left to do for it
 	record  *record
 	charged bool
 	// Of a decision on one limit without a record:
@@ -166,7 +180,7 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	if len(c.items) == 0 {
 		return
 	}
-	d.detail.charged = c.batch.Allowed && !peek && c.cost > 0
+	d.detail.charged = c.batch.Allowed && !peek && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
 	outcome := c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
 	item := &c.items[0]
 	if len(c.results) == 1 && !outcome && (hits != nil || len(item.Key) <= shortKey) {
@@ -217,25 +231,21 @@ func (c *session) newRecord(hits []Hit) *record {
 }
 
 // recall makes the session's batch of the items that d's was made of, those
-// for which want returns true.
-func (c *session) recall(d *Decision, want func(rule int) bool) {
+// for which want returns true, by their place in the record.
+func (c *session) recall(d *Decision, want func(i int) bool) {
 	var kept []Result
 	if r := d.detail.record; r != nil {
 		from := 0
-		for _, it := range r.items {
+		for i, it := range r.items {
 			n := len(c.snap.rules[it.rule].Limits)
-			if want(int(it.rule)) {
+			if want(i) {
 				c.addRecorded(it)
 				kept = append(kept, r.results[from:from+n]...)
 			}
 			from += n
 		}
 	} else {
-		it := recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.hitKey, cost: d.Cost, at: d.detail.at}
-		if !it.hit {
-			it.key = string(d.detail.keyText[:d.detail.keyLen])
-		}
-		c.addRecorded(it)
+		c.addRecorded(d.decidingItem())
 		kept = []Result{{Allowed: true, Remaining: d.Remaining, ResetAfter: d.ResetAfter}}
 	}
 	c.bindItems()
@@ -252,4 +262,25 @@ func (c *session) addRecorded(it recordedItem) {
 		c.addItem(int(it.rule), from, it.cost)
 	}
 	c.items[len(c.items)-1].At = it.at
+}
+
+// decidingRule returns the index of the rule that the decision names.
+func (d *Decision) decidingRule() int {
+	if r := d.detail.record; r != nil {
+		return int(r.items[r.decides].rule)
+	}
+	return int(d.detail.rule)
+}
+
+// decidingItem returns the item of the limit that the decision names. A rule
+// must have applied.
+func (d *Decision) decidingItem() recordedItem {
+	if r := d.detail.record; r != nil {
+		return r.items[r.decides]
+	}
+	it := recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.hitKey, cost: d.Cost, at: d.detail.at}
+	if !it.hit {
+		it.key = string(d.detail.keyText[:d.detail.keyLen])
+	}
+	return it
 }

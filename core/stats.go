@@ -9,7 +9,7 @@ import (
 type Stats struct {
 	Allowed     uint64 // let through within all limits, or with no rule that applied
 	Denied      uint64 // refused: over a limit
-	Rehearsed   uint64 // let through although over a limit: Config.Rehearsal
+	Rehearsed   uint64 // let through although over a limit: Config.Rehearsal, Rule.Shadow
 	Skipped     uint64 // not limited: Hooks.ShouldLimit
 	BadRequests uint64 // refused: the request was at fault
 	Failed      uint64 // refused for an error, and charges that could not be given back
@@ -73,7 +73,7 @@ func (s *stripe) count(d *Decision) {
 		s.badRequests.Add(1)
 	case d.Reason == Skipped:
 		s.skipped.Add(1)
-	case d.Rehearsal:
+	case d.Rehearsal && d.Allowed:
 		s.rehearsed.Add(1)
 	case d.Allowed:
 		s.allowed.Add(1)
