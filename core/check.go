@@ -46,10 +46,10 @@ func (l *Limiter) checkShadows(chosen *session, r Request, d *Decision) {
 	var shadow Decision
 	a.check(r, &shadow)
 	if !shadow.Allowed {
-		d.Rehearsal, shadow.Rehearsal = true, true
+		d.Rehearsal, shadow.Rehearsal = d.Allowed, true
 		s.hooks.OnDisallowed(r, shadow)
 	}
-	if shadow.detail.charged {
+	if shadow.Reason != NoRule {
 		d.detail.shadow = &shadow
 	}
 	l.release(c, nil)
@@ -77,7 +77,7 @@ type asking struct {
 // check decides on a request and writes the decision into d.
 func (a *asking) check(r Request, d *Decision) {
 	c := a.session
-	c.probe = bodyProbe{Request: r, snap: c.snap}
+	c.probe = bodyProbe{Request: r, snap: c.snap, rule: aHook}
 	a.known(&c.probe)
 	if a.fault == nil && a.waiting() && !a.bodyless {
 		if len(c.items) > 0 && !a.extraWaits {
@@ -284,7 +284,9 @@ func (a *asking) askKey(r Request, rule int) error {
 	from := len(a.keys)
 	// The key function gets an empty slice with room behind it: whatever it
 	// does with it, the keys of other rules stay.
+	a.probe.rule = rule
 	key, err := a.snap.rules[rule].Key(a.keys[from:from], r)
+	a.probe.rule = aHook
 	switch {
 	case err == nil:
 		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)

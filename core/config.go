@@ -26,8 +26,8 @@ type Rule struct {
 	// body. Its errors mean what those of Hooks.Cost mean. nil: Hooks.Cost.
 	Cost func(Request) (int64, error)
 	// Shadow makes the rule decide and count as always, and deny nothing. A
-	// request that it would have denied has Decision.Rehearsal set, and is
-	// given to Hooks.OnDisallowed with the decision of the shadow rules. All
+	// request that it would have denied is given to Hooks.OnDisallowed with the
+	// decision of the shadow rules; if it is allowed, Decision.Rehearsal is set. All
 	// shadow rules of a limiter are decided on together, whatever the other
 	// rules decide, and clients see nothing of them. If the other rules deny a
 	// request, shadow rules that would have to read its body leave it out.

@@ -11,8 +11,8 @@ type Decision struct {
 	Reason Reason
 	// Degraded says that the store answered without the shared counters.
 	Degraded bool
-	// Rehearsal says that the request would have been denied, but for
-	// Config.Rehearsal or by a shadow rule.
+	// Rehearsal says that the request is allowed and would have been denied, but
+	// for Config.Rehearsal or Rule.Shadow.
 	Rehearsal bool
 	// Limiter is the limiter's name.
 	Limiter string

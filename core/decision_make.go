@@ -174,6 +174,16 @@ func StoredKey(limiter, rule string, key []byte) string {
 	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
 }
 
+// Shadow returns the decision of the shadow rules beside this one, and whether
+// any of them applied to the request. Its Allowed is false if they would have
+// denied it.
+func (d Decision) Shadow() (Decision, bool) {
+	if d.detail.shadow == nil {
+		return Decision{}, false
+	}
+	return *d.detail.shadow, true
+}
+
 // String explains the decision in one sentence, without any text that came
 // from the client.
 func (d Decision) String() string {

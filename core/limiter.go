@@ -200,10 +200,8 @@ func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, peek
 	c := l.session(s)
 	var shadow Decision
 	_ = c.takeHits(ctx, cost, peek, hits, &shadow) // logged, and it denies nothing
-	d.Rehearsal = !shadow.Allowed
-	if shadow.detail.charged {
-		d.detail.shadow = &shadow
-	}
+	d.Rehearsal = d.Allowed && !shadow.Allowed
+	d.detail.shadow = &shadow
 	l.release(c, nil)
 }
 

@@ -16,12 +16,15 @@ type logKey struct{}
 
 // Logger returns the log of the limiter that asks a key function or a hook
 // about r, for what its operator should know: [Config].Log, with the limiter's
-// name as the attribute "limiter". If no limiter has passed r on, it is
+// name as the attribute "limiter" and, in a key function, the rule's as "rule". If no limiter has passed r on, it is
 // slog.Default(). It may be called concurrently. Whoever logs sees to it that a
 // client cannot fill the log, and writes nothing that a client has sent.
 func Logger(r Request) *slog.Logger {
-	if s, ok := r.Value(logKey{}).(*snapshot); ok {
-		return s.logger()
+	if p, ok := r.Value(logKey{}).(*bodyProbe); ok {
+		if p.rule == aHook {
+			return p.snap.logger()
+		}
+		return p.snap.logger().With("rule", p.snap.rules[p.rule].Name)
 	}
 	return slog.Default()
 }

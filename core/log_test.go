@@ -229,8 +229,8 @@ func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Check(&request{})
-	wantLines(t, another, "level=INFO msg=first limiter=api")
-	wantLines(t, log, "level=INFO msg=second limiter=api")
+	wantLines(t, another, "level=INFO msg=first limiter=api rule=default")
+	wantLines(t, log, "level=INFO msg=second limiter=api rule=default")
 }
 
 // wrapped is a request as a program's own key function hands it on.
@@ -257,7 +257,7 @@ func TestLogger(t *testing.T) {
 	if d := l.Check(&request{body: "b"}); !d.Allowed {
 		t.Error(d)
 	}
-	wantLines(t, log, `level=INFO msg="without the body" limiter=api`, `level=INFO msg="with the body" limiter=api`)
+	wantLines(t, log, `level=INFO msg="without the body" limiter=api rule=a`, `level=INFO msg="with the body" limiter=api rule=b`)
 	if core.Logger(&request{}) != slog.Default() {
 		t.Error("a request that no limiter has passed on has a log of its own")
 	}
@@ -282,7 +282,7 @@ func ExampleLogger() {
 	limiter := core.Must(core.New(core.Config{Name: "api", Log: log, Rules: []core.Rule{{Key: tenant, Limits: []core.Limit{core.PerMinute(100)}}}}))
 	limiter.Check(&request{})
 	limiter.Check(&request{})
-	// Output: level=WARN msg="a request has no X-Tenant: all that have none share one counter" limiter=api
+	// Output: level=WARN msg="a request has no X-Tenant: all that have none share one counter" limiter=api rule=default
 }
 
 // stdout writes to what an Example compares.

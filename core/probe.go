@@ -7,6 +7,7 @@ import "errors"
 type bodyProbe struct {
 	Request
 	snap   *snapshot
+	rule   int // whose key function is asked; aHook: a hook
 	open   bool
 	wanted bool
 }
@@ -23,7 +24,7 @@ func (p *bodyProbe) Body(most int) ([]byte, error) {
 
 func (p *bodyProbe) Value(key any) any {
 	if key == (logKey{}) {
-		return p.snap
+		return p
 	}
 	return p.Request.Value(key)
 }

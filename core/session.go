@@ -161,7 +161,7 @@ const shortKey = 47
 // detail is the part of a Decision that is not for everybody.
 type detail struct {
 	snap    *snapshot
-	shadow  *Decision // of the shadow rules; nil if nothing is left to do for it
+	shadow  *Decision // of the shadow rules; nil if none applied
 	record  *record
 	charged bool
 	// Of a decision on one limit without a record:

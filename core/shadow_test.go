@@ -31,7 +31,7 @@ func TestAShadowRuleDeniesNothing(t *testing.T) {
 		if want := i < 3; d.Allowed != want || d.Rule != "enforced" {
 			t.Errorf("request %d: %v", i+1, d)
 		}
-		if want := i >= 2; d.Rehearsal != want {
+		if want := i == 2; d.Rehearsal != want {
 			t.Errorf("request %d: Rehearsal %v, want %v", i+1, d.Rehearsal, want)
 		}
 		for s := range d.Limits() {

@@ -1,24 +1,32 @@
 package policy
 
 import (
+	"fmt"
+
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// build makes the limiters of a file. What is wrong stands in r.errs: whatever
-// can be found out is, before a store hears of it, as a store forgets the
-// counters of rules that a limiter no longer has.
-func (s *Set) build(r *reader, spec *fileSpec) *version {
+// build puts what a file says in force. What is wrong is in r.errs: whatever can
+// be found out is, before a store hears of it, as a store forgets the counters of
+// rules that a limiter no longer has.
+func (s *Set) build(r *reader, spec *fileSpec) {
 	s.rehearse(r, spec)
 	if len(r.errs) > 0 || !s.open(r, spec) {
-		return nil
+		return
 	}
-	v := s.derive(r, spec)
-	if former := s.current.Load(); former != nil && len(r.errs) > 0 {
-		// A store of the program's own has refused a limit, after it has taken
-		// others: what was in force is bound again.
-		s.current.Store(s.derive(r, former.spec))
+	store := s.store(spec)
+	if s.places != nil {
+		s.places.isLocal = spec.isLocal()
 	}
-	return v
+	var err error
+	if s.limiter == nil {
+		s.limiter, err = core.New(spec.config(store, s.options))
+	} else {
+		err = s.limiter.Reconfigure(spec.config(store, s.options))
+	}
+	if err != nil {
+		r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: reason(err)})
+	}
 }
 
 // rehearse finds out what is wrong with the policies, without the stores.
@@ -29,64 +37,70 @@ func (s *Set) rehearse(r *reader, spec *fileSpec) {
 		return
 	}
 	defer memory.Close() //nolint:errcheck // never fails
-	named := map[string]bool{}
-	for _, p := range spec.policies {
-		named[p.name] = true
-		if _, err := core.New(p.config(spec, memory, s.options)); err != nil {
+	for i, p := range spec.policies {
+		c := core.Config{Name: fmt.Sprint("policy-", i), Store: memory, Rules: p.coreRules(spec.sources, s.options)}
+		if _, err := core.New(c); err != nil {
 			r.bad(p.at, reason(err), "")
 		}
 	}
 	for name := range s.wanted {
-		if !named[name] {
+		if spec.policy(name) == nil {
 			r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: "the policy " + name + " is missing", Hint: "the program has mounted it by name"})
 		}
 	}
+	if len(r.errs) > 0 {
+		return
+	}
+	if _, err := core.New(spec.config(memory, s.options)); err != nil { // names that two policies have
+		r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: reason(err)})
+	}
 }
 
-// derive makes the limiters over the stores.
-func (s *Set) derive(r *reader, spec *fileSpec) *version {
-	v := &version{spec: spec}
-	for _, p := range spec.policies {
-		at := place{p.shared, p.name}
-		store := core.Store(s.local)
-		switch {
-		case s.options.store != nil:
-			store, at.shared = s.options.store, false
-		case p.shared:
-			store = s.shared.store
-		}
-		l, err := s.bind(at, p.config(spec, store, s.options))
-		if err != nil {
-			r.bad(p.at, reason(err), "")
-			continue
-		}
-		s.limiters[at] = l // bound, even where another policy turns out to be wrong
-		v.limiters = append(v.limiters, &limiter{l, p})
+// store returns the store in which the limiter counts.
+func (s *Set) store(spec *fileSpec) core.Store {
+	switch {
+	case s.options.store != nil:
+		return s.options.store
+	case spec.store == nil:
+		return s.local
+	case s.places == nil:
+		s.places = &places{local: s.local, shared: s.shared.store}
 	}
-	return v
+	return s.places
 }
 
-// bind makes a limiter. The first one of a place binds its name in the store,
-// and those that follow share its counters.
-func (s *Set) bind(at place, c core.Config) (*core.Limiter, error) {
-	if former := s.limiters[at]; former != nil {
-		return former.Derive(c)
+// isLocal returns a function that says which of the limiter's rules count in
+// this process.
+func (f *fileSpec) isLocal() func(rule string) bool {
+	local := map[string]bool{}
+	for _, p := range f.policies {
+		local[p.denyRule()] = !p.shared
+		for i := range p.rules {
+			rule := &p.rules[i]
+			local[rule.counters] = !p.shared
+			for _, t := range rule.tiers {
+				local[rule.tierName(t.name)] = !p.shared
+			}
+		}
 	}
-	return core.New(c)
+	return func(rule string) bool { return local[rule] }
 }
 
 // open opens the stores, or sees that a changed file keeps to them.
 func (s *Set) open(r *reader, spec *fileSpec) bool {
 	if former := s.current.Load(); former != nil {
+		if former.name != spec.name {
+			r.errs = append(r.errs, &Error{File: s.file, Field: "name", Problem: "has changed", Hint: "another name needs a restart: it names the counters"})
+		}
 		at := value{}
 		if spec.store != nil {
 			at = spec.store.at
 		}
-		if former.spec.store.identity() != spec.store.identity() {
+		if former.store.identity() != spec.store.identity() {
 			at.path = "store"
 			r.bad(at, "has changed", "another store needs a restart")
 		}
-		if former.spec.maxKeys != spec.maxKeys {
+		if former.maxKeys != spec.maxKeys {
 			r.errs = append(r.errs, &Error{File: s.file, Field: "local.max-keys", Problem: "has changed", Hint: "another number needs a restart"})
 		}
 		return len(r.errs) == 0

@@ -8,7 +8,7 @@ import (
 // Warnings returns what is legal in the file that is in force and probably a
 // mistake: tiers, costs and keys that a client chooses, keys by a route that may not be
 // known. They are also logged, once each.
-func (s *Set) Warnings() []*Error { return slices.Clone(s.current.Load().spec.doubts) }
+func (s *Set) Warnings() []*Error { return slices.Clone(s.current.Load().doubts) }
 
 // warn logs the warnings of a file that have not been logged before.
 func (s *Set) warn(doubts []*Error) {

@@ -52,8 +52,8 @@ func ExampleLoad() {
 		fmt.Println(err)
 		return
 	}
-	for _, l := range set.Limiters() {
-		fmt.Println(l.Name())
+	for _, p := range set.Policies() {
+		fmt.Println(p.Name)
 	}
 	fmt.Println(set.Close())
 	// Output:
@@ -79,7 +79,7 @@ func ExampleWatch() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(<-changed, len(set.Limiters()))
+	fmt.Println(<-changed, len(set.Policies()))
 	fmt.Println(set.Close())
 	// Output:
 	// <nil> 2
@@ -99,7 +99,7 @@ func ExampleErrors() {
 
 func ExampleOnDisallowed() {
 	audit := policy.OnDisallowed(func(r core.Request, d core.Decision, denial core.Denial) core.Denial {
-		fmt.Println(d.Limiter, r.Path(), "rehearsal:", d.Rehearsal)
+		fmt.Println(d.Rule, r.Path(), "rehearsal:", d.Rehearsal)
 		return denial
 	})
 	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: planned, limits: 1/h, shadow: true}]"), audit)
@@ -216,7 +216,7 @@ func ExampleAnotherInstance() {
 			return
 		}
 		defer set.Close() //nolint:errcheck // the program ends
-		fmt.Println(len(set.Limiters()))
+		fmt.Println(len(set.Policies()))
 	}
 	// Output:
 	// 1

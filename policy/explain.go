@@ -49,18 +49,16 @@ type RuleExplanation struct {
 // Explain says what the policies are for a request. It asks no store, and
 // charges nothing.
 func (s *Set) Explain(r core.Request) Explanation {
-	v := s.current.Load()
+	spec := s.current.Load()
 	q := &request{Request: r}
 	var all Explanation
-	for _, l := range v.limiters {
-		p := l.spec
+	for _, p := range spec.policies {
 		e := PolicyExplanation{Policy: p.name, Shadow: p.shadow, Shared: p.shared, Cost: 1}
-		verdict := p.verdict(q, v.spec.sources)
+		verdict := p.verdict(q, spec.sources)
 		e.Applies, e.Why = verdict == matches, p.match.why(verdict)
 		if e.Applies {
-			h := &hooks{policySpec: p, sources: v.spec.sources, options: s.options}
-			e.Denied = h.denies(q)
-			e.Cost, e.Err = h.Cost(q)
+			e.Denied = p.denies(q, spec.sources)
+			e.Cost, e.Err = p.costOf(q, spec.sources)
 			for i := range p.rules {
 				e.Rules = append(e.Rules, s.explainRule(&p.rules[i], q, &e))
 			}

@@ -58,8 +58,7 @@ kept-off true "it is for all requests" shadow=false denied=false cost=1 err=<nil
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)
 	}
-	l, _ := s.set.Limiter("tiered")
-	if st := l.Stats(); st != (core.Stats{}) {
+	if st := s.set.Limiter().Stats(); st != (core.Stats{}) {
 		t.Errorf("an explanation counts: %+v", st)
 	}
 }

@@ -12,10 +12,12 @@ import (
 
 // fileSpec is what a file says, checked and compiled, but not yet at work.
 type fileSpec struct {
+	name     string // of the limiter
 	sources  *sources
 	store    *storeSpec // nil: none
 	maxKeys  int        // of local counters; 0: the default
 	policies []*policySpec
+	byRule   map[string]*policySpec // by the names of the limiter's rules
 	doubts   []*Error
 }
 
@@ -29,9 +31,12 @@ type policySpec struct {
 	shadow  bool
 	allow   []netip.Prefix
 	deny    []netip.Prefix
+	denyAt  value
 	cost    *expression // nil: 1
 	denied  deniedSpec
 	rules   []ruleSpec
+
+	first, end int // of the limiter's rules, those that are the policy's
 }
 
 // deniedSpec is what a refused client gets in place of the default.
@@ -42,6 +47,9 @@ type deniedSpec struct {
 	header      []core.Header
 }
 
+// defaultName is the name of a file's limiter if the file does not say it.
+const defaultName = "policies"
+
 // maxPolicies is the most policies of a file.
 const maxPolicies = 1000
 
@@ -51,9 +59,10 @@ func (r *reader) read(text []byte, o *options) *fileSpec {
 	if !ok {
 		return nil
 	}
-	f := &fileSpec{sources: &sources{user: o.user}}
+	f := &fileSpec{name: defaultName, sources: &sources{user: o.user}}
 	var policies, client value
 	given := r.mapping(root, "a mapping with the field policies",
+		field{"name", func(v value) { f.name, _ = r.name(v) }},
 		field{"client-ip", func(v value) { client = v }},
 		field{"store", func(v value) { f.store = r.store(v) }},
 		field{"local", func(v value) { r.local(v, f) }},
@@ -80,6 +89,7 @@ func (r *reader) read(text []byte, o *options) *fileSpec {
 		seen[p.name] = v
 		f.policies = append(f.policies, p)
 	}
+	r.distinct(f.policies)
 	r.doubts = append(r.doubts, r.unbound(f)...)
 	f.doubts = r.doubts
 	return f

@@ -30,7 +30,7 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		{"headers", func(v value) { p.headers = r.headers(v) }},
 		{"shadow", func(v value) { p.shadow = r.boolean(v) }},
 		{"allow", func(v value) { p.allow = r.prefixes(v) }},
-		{"deny", func(v value) { p.deny = r.prefixes(v) }},
+		{"deny", func(v value) { p.deny, p.denyAt = r.prefixes(v), v }},
 		{"cost", func(v value) {
 			p.cost = r.cost(v, f)
 			r.doubtCost(v, p.cost)
@@ -51,10 +51,9 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		}
 	}
 	if !has(given, "rules") {
-		rule.name, rule.nameAt = p.name, given["name"] // which is what clients read in headers
+		rule.name, rule.counters, rule.nameAt = p.name, p.name, given["name"] // which is what clients read in headers
 		r.endRule(&rule, given, o)
 		p.rules = []ruleSpec{rule}
-		r.distinct(p, given["deny"])
 		return p
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -62,7 +61,7 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 			r.bad(given[name], name+": belongs into one of the rules, as there are rules", "")
 		}
 	}
-	for _, item := range r.list(rules, core.MaxRules/2, "a list of rules") {
+	for _, item := range r.list(rules, maxRules, "a list of rules") {
 		rule := ruleSpec{at: item}
 		given := r.mapping(item, "a rule", append([]field{{"name", func(v value) { rule.name, _ = r.name(v) }}}, r.ruleFields(&rule, f)...)...)
 		if given == nil {
@@ -71,11 +70,10 @@ func (r *reader) policy(v value, f *fileSpec, o *options) *policySpec {
 		if !has(given, "name") {
 			r.bad(item, "the field name is missing", "it names the rule's counters")
 		}
-		rule.nameAt = given["name"]
+		rule.counters, rule.nameAt = p.name+"."+rule.name, given["name"]
 		r.endRule(&rule, given, o)
 		p.rules = append(p.rules, rule)
 	}
-	r.distinct(p, given["deny"])
 	return p
 }
 

@@ -11,6 +11,7 @@ import (
 type ruleSpec struct {
 	at       value
 	name     string
+	counters string      // the name of the limiter's rule, or what those of its tiers begin with
 	key      *expression // nil: one counter for all
 	fallback *expression // nil: none
 	missing  missing
@@ -39,6 +40,9 @@ const (
 )
 
 var missings = []string{ownBucket: "own-bucket", skip: "skip", reject: "reject"}
+
+// maxRules is the most rules of a policy, and the most tiers of a rule.
+const maxRules = 32
 
 const defaultTier = "default"
 
@@ -107,19 +111,19 @@ func (r *reader) tiers(v value) []tierSpec {
 	if !found {
 		r.bad(v, "the tier default is missing", "it is for requests of no tier that is named here; it may be unlimited")
 	}
-	if len(tiers) > core.MaxRules/2 {
-		r.bad(v, fmt.Sprintf("%d tiers: at most %d", len(tiers), core.MaxRules/2), "")
+	if len(tiers) > maxRules {
+		r.bad(v, fmt.Sprintf("%d tiers: at most %d", len(tiers), maxRules), "")
 	}
 	return tiers
 }
 
-// distinct notes rules of a policy whose counters would have the same name. A
-// tier has a rule of its own, and so has the list deny.
-func (r *reader) distinct(p *policySpec, deny value) {
-	rules, counters := map[string]value{}, map[string]value{}
-	if len(p.deny) > 0 {
-		counters[denyRule] = deny
-	}
+// maxName is the longest name of a limiter's rule.
+const maxName = 64
+
+// distinct notes rules whose counters would have the same name, and names that
+// are too long. A tier has counters of its own, and so has the list deny.
+func (r *reader) distinct(policies []*policySpec) {
+	policyNames, counters := map[string]bool{}, map[string]value{}
 	take := func(taken map[string]value, name string, at value, hint string) bool {
 		other, twice := taken[name]
 		if twice {
@@ -127,20 +131,33 @@ func (r *reader) distinct(p *policySpec, deny value) {
 			return false
 		}
 		taken[name] = at
+		if len(name) > maxName {
+			r.bad(at, fmt.Sprintf("the name %s has %d characters: at most %d", name, len(name), maxName), "it is made of the names of the policy, the rule and the tier: choose shorter ones")
+		}
 		return true
 	}
-	for i := range p.rules {
-		rule := &p.rules[i]
-		const distinct = "names tell counters apart"
-		if rule.name == "" || !take(rules, rule.name, rule.nameAt, distinct) {
-			continue
+	for _, p := range policies {
+		if policyNames[p.name] {
+			continue // which has been noted
 		}
-		if len(rule.tiers) == 0 {
-			take(counters, rule.name, rule.nameAt, distinct)
+		policyNames[p.name] = true
+		if len(p.deny) > 0 {
+			counters[p.denyRule()] = p.denyAt
 		}
-		for _, t := range rule.tiers {
-			if !t.unlimited {
-				take(counters, rule.name+"-"+t.name, t.at, "the counters of a tier are named after the rule and the tier: rename one of them")
+		rules := map[string]value{}
+		for i := range p.rules {
+			rule := &p.rules[i]
+			const hint = "names tell counters apart: those of a rule are named after its policy and the rule"
+			if rule.name == "" || !take(rules, rule.name, rule.nameAt, "names tell counters apart") {
+				continue
+			}
+			if len(rule.tiers) == 0 {
+				take(counters, rule.counters, rule.nameAt, hint)
+			}
+			for _, t := range rule.tiers {
+				if !t.unlimited {
+					take(counters, rule.tierName(t.name), t.at, "the counters of a tier are named after the rule and the tier: rename one of them")
+				}
 			}
 		}
 	}

@@ -9,27 +9,52 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// limiter is a policy at work.
-type limiter struct {
-	*core.Limiter
-	spec *policySpec
+// config makes the limiter's configuration of what the file says. Each policy is
+// one rule of the limiter, or several.
+func (f *fileSpec) config(store core.Store, o *options) core.Config {
+	f.byRule = map[string]*policySpec{}
+	h := &hooks{fileSpec: f, options: o}
+	c := core.Config{Name: f.name, Store: store, Hooks: h, Select: f.choose, Log: o.log}
+	for _, p := range f.policies {
+		p.first = len(c.Rules)
+		c.Rules = append(c.Rules, p.coreRules(f.sources, o)...)
+		p.end = len(c.Rules)
+		for _, r := range c.Rules[p.first:] {
+			f.byRule[r.Name] = p
+		}
+	}
+	return c
 }
 
-// denyRule is the name of the rule that refuses what the list deny names.
+// choose is the limiter's Select: it returns the rules of the policies that are
+// for the request.
+func (f *fileSpec) choose(dst []int, r core.Request) ([]int, error) {
+	m := remembered(r)
+	for _, p := range f.policies {
+		if !m.asks(p.name) || p.verdict(r, f.sources) != matches {
+			continue
+		}
+		for i := p.first; i < p.end; i++ {
+			dst = append(dst, i)
+		}
+	}
+	return dst, nil
+}
+
+// denyRule is the name of the rule that implements a policy's list deny, behind
+// the policy's name and a dot.
 const denyRule = "deny-list"
 
-// config makes the limiter's configuration of what the file says.
-func (p *policySpec) config(f *fileSpec, store core.Store, o *options) core.Config {
-	h := &hooks{policySpec: p, sources: f.sources, options: o}
-	c := core.Config{Name: p.name, Store: store, Hooks: h, Headers: p.headers, Log: o.log, Rehearsal: p.shadow}
-	if p.shadow {
-		c.Headers = core.HeadersOff // clients see nothing of a rehearsal
-	}
+func (p *policySpec) denyRule() string { return p.name + "." + denyRule }
+
+// coreRules returns the policy's rules.
+func (p *policySpec) coreRules(s *sources, o *options) []core.Rule {
+	var rules []core.Rule
 	if len(p.deny) > 0 {
-		c.Rules = append(c.Rules, core.Rule{
-			Name: denyRule, Limits: []core.Limit{{Window: time.Second, Algorithm: core.FixedWindow, Aligned: true}},
+		rules = append(rules, core.Rule{
+			Name: p.denyRule(), Limits: []core.Limit{{Window: time.Second, Algorithm: core.FixedWindow, Aligned: true}},
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
-				if !h.denies(r) {
+				if !p.denies(r, s) {
 					return dst, core.SkipRule
 				}
 				return dst, nil
@@ -37,15 +62,22 @@ func (p *policySpec) config(f *fileSpec, store core.Store, o *options) core.Conf
 		})
 	}
 	for i := range p.rules {
-		c.Rules = append(c.Rules, p.rules[i].coreRules(o)...)
+		rules = append(rules, p.rules[i].coreRules(o)...)
 	}
-	return c
+	for i := range rules {
+		r := &rules[i]
+		r.Headers, r.Shadow = p.headers, p.shadow
+		if p.cost != nil {
+			r.Cost = func(r core.Request) (int64, error) { return p.costOf(r, s) }
+		}
+	}
+	return rules
 }
 
 // coreRules returns the rule; of one with tiers, a rule for each.
 func (rule *ruleSpec) coreRules(o *options) []core.Rule {
 	if len(rule.tiers) == 0 {
-		return []core.Rule{{Name: rule.name, Limits: rule.limits, Key: rule.identify}}
+		return []core.Rule{{Name: rule.counters, Limits: rule.limits, Key: rule.identify}}
 	}
 	var rules []core.Rule
 	for _, t := range rule.tiers {
@@ -53,7 +85,7 @@ func (rule *ruleSpec) coreRules(o *options) []core.Rule {
 			continue
 		}
 		rules = append(rules, core.Rule{
-			Name: rule.name + "-" + t.name, Limits: t.limits,
+			Name: rule.tierName(t.name), Limits: t.limits,
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
 				name, err := rule.tierOf(r, o)
 				if err == nil && name != t.name {
@@ -68,6 +100,8 @@ func (rule *ruleSpec) coreRules(o *options) []core.Rule {
 	}
 	return rules
 }
+
+func (rule *ruleSpec) tierName(tier string) string { return rule.counters + "-" + tier }
 
 // tierOf returns the tier of a request, one of those that the rule names.
 func (rule *ruleSpec) tierOf(r core.Request, o *options) (name string, err error) {
@@ -131,22 +165,6 @@ func (rule *ruleSpec) identify(dst []byte, r core.Request) ([]byte, error) {
 	}
 }
 
-// hooks are a policy's.
-type hooks struct {
-	core.DefaultHooks
-	*policySpec
-	sources *sources
-	options *options
-}
-
-// ShouldLimit implements [core.Hooks].
-func (h *hooks) ShouldLimit(r core.Request) bool {
-	if m := remembered(r); m != nil && m.matched == h.policySpec {
-		return true
-	}
-	return h.verdict(r, h.sources) == matches
-}
-
 // verdict says whether the policy is for a request.
 func (p *policySpec) verdict(r core.Request, s *sources) verdict {
 	v := p.match.of(r)
@@ -162,32 +180,44 @@ func (p *policySpec) verdict(r core.Request, s *sources) verdict {
 	return v
 }
 
-func (h *hooks) denies(r core.Request) bool {
-	if len(h.deny) == 0 {
+// denies says that the list deny has the client's address.
+func (p *policySpec) denies(r core.Request, s *sources) bool {
+	if len(p.deny) == 0 {
 		return false
 	}
-	_, denied := listed(h.sources.addressOf(r), h.allow, h.deny)
+	_, denied := listed(s.addressOf(r), p.allow, p.deny)
 	return denied
 }
 
-// Cost implements [core.Hooks].
-func (h *hooks) Cost(r core.Request) (int64, error) {
-	if h.cost == nil || h.denies(r) { // what is worth nothing would pass
+// costOf returns what a request is worth to the policy.
+func (p *policySpec) costOf(r core.Request, s *sources) (int64, error) {
+	if p.cost == nil || p.denies(r, s) { // what is worth nothing would pass
 		return 1, nil
 	}
-	return h.cost.hits(r)
+	return p.cost.hits(r)
 }
+
+// hooks are those of a file's limiter.
+type hooks struct {
+	core.DefaultHooks
+	*fileSpec
+	options *options
+}
+
+// ShouldLimit implements [core.Hooks]: each policy says for itself what it limits.
+func (h *hooks) ShouldLimit(core.Request) bool { return true }
 
 const statusForbidden = 403
 
 // OnDisallowed implements [core.Hooks].
 func (h *hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	denial := core.DefaultDenial(r, d)
-	switch {
-	case d.Reason == core.OverLimit && d.Rule == denyRule:
-		denial.Status, denial.Body = statusForbidden, []byte(`{"type":"about:blank","title":"Forbidden","status":403}`)
-	case d.Reason == core.OverLimit:
-		denial = h.denied.apply(denial)
+	if p := h.byRule[d.Rule]; p != nil && d.Reason == core.OverLimit {
+		if d.Rule == p.denyRule() {
+			denial.Status, denial.Body = statusForbidden, []byte(`{"type":"about:blank","title":"Forbidden","status":403}`)
+		} else {
+			denial = p.denied.apply(denial)
+		}
 	}
 	if h.options.denied != nil {
 		denial = h.options.denied(r, d, denial)

@@ -19,7 +19,7 @@ func TestAPolicyLogsWhatFails(t *testing.T) {
 	for range 10 {
 		s.send("GET", "/")
 	}
-	if strings.Count(log.String(), "a key function failed") != 1 || !strings.Contains(log.String(), "limiter=api") || !strings.Contains(log.String(), "the database is gone") {
+	if strings.Count(log.String(), "a key function failed") != 1 || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api.r-default") || !strings.Contains(log.String(), "the database is gone") {
 		t.Errorf("logged: %s", &log)
 	}
 }
@@ -30,7 +30,7 @@ func TestAPolicyThatKeysByRouteAroundTheRouterSaysSo(t *testing.T) {
 	for range 10 {
 		s.send("GET", "/")
 	}
-	if strings.Count(log.String(), "no matched route") != 1 || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "limiter=api") {
+	if strings.Count(log.String(), "no matched route") != 1 || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api.r") {
 		t.Errorf("logged: %s", &log)
 	}
 }

@@ -3,6 +3,8 @@ package policy_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 func TestAPolicyIsForWhatItsMatchSays(t *testing.T) {
@@ -97,19 +99,19 @@ func TestOnlyAppliesWhatItNames(t *testing.T) {
 	}
 }
 
-func TestALimiterOfItsOwn(t *testing.T) {
+func TestAPolicyByItself(t *testing.T) {
 	s := newSite(t, "policies: [{name: a, limits: 1/m, match: {methods: [GET]}, deny: [10.0.0.1], allow: [10.0.0.2]}, {name: b, limits: 5/m}]")
-	l, found := s.set.Limiter("a")
-	if _, none := s.set.Limiter("c"); !found || none {
-		t.Fatalf("a is found: %t, c: %t", found, none)
+	only, err := s.set.Only("a")
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.mount(l)
+	s.mount(only)
 	s.expect(200, "GET", "/")
 	s.expect(429, "GET", "/")
 	s.expect(200, "POST", "/")
 	s.expect(403, "GET", "/", from("10.0.0.1"))
 	s.expect(200, "GET", "/", from("10.0.0.2"))
-	if all := s.set.Limiters(); len(all) != 2 || all[0] != l || all[1].Name() != "b" {
-		t.Errorf("limiters: %v", all)
+	if d, err := s.set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: "b"}); err != nil || d.Remaining != 5 {
+		t.Errorf("%d left of b, %v: want all 5", d.Remaining, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Of several policies that deny a request, the one with the longest wait decides,
 // wherever it is in the file: the status, the body and Retry-After are its own. The
-// RateLimit fields are those of all that deny.
+// RateLimit fields are those of all.
 func TestOfSeveralDenialsTheLongestWaitDecides(t *testing.T) {
 	policies := map[string]string{
 		"minute": "{name: minute, limits: 1/m, headers: draft-10, on-denied: {status: 503, body: minute, headers: {X-Why: minute}}}",
@@ -37,15 +37,14 @@ func TestOfSeveralDenialsTheLongestWaitDecides(t *testing.T) {
 		if w.Body.String() != "hour" || h.Get("Retry-After") != "3600" || h.Get("X-Which") != "hour" || h.Get("X-Why") != "" || len(h.Values("Retry-After")) != 1 {
 			t.Errorf("%v: %q %v", order, w.Body, h)
 		}
-		if got := fields(h); got != "hour:0 minute:0 second:0" {
+		if got := fields(h); got != "hour:0 minute:0 open:8 second:0" {
 			t.Errorf("%v: a denied request has the fields %s", order, got)
 		}
 		s.pass(1e9) // second admits again
-		if got := fields(s.expect(500, "GET", "/").Header()); got != "hour:0 minute:0" {
+		if got := fields(s.expect(500, "GET", "/").Header()); got != "hour:0 minute:0 open:8 second:1" {
 			t.Errorf("%v: a second later it has the fields %s", order, got)
 		}
-		l, _ := s.set.Limiter("open")
-		if got := l.Stats().Allowed; got != 1 {
+		if got := s.used("open", 9); got != 1 {
 			t.Errorf("%v: the policy that admits was charged %d times, want once", order, got)
 		}
 	}
@@ -80,7 +79,7 @@ func permutations(names []string) (all [][]string) {
 
 // Of equal waits the first in the file decides. A wait without end is longer than
 // any other: a denied address is told so, whatever else denies it. What is at fault
-// with a request is said if no limit denies it.
+// with a request is said if no limit denies it and nothing else fails.
 func TestWhichOfDifferentDenialsDecides(t *testing.T) {
 	const (
 		first  = "{name: first, limits: 0/m aligned, on-denied: {status: 501}}"
@@ -105,12 +104,12 @@ func TestWhichOfDifferentDenialsDecides(t *testing.T) {
 		{[]string{over, used}, 503},
 		{[]string{used, fault}, 504},
 		{[]string{fault, used}, 504},
-		{[]string{fault, fails}, 400},
+		{[]string{fault, fails}, 503},
 		{[]string{fails, fault}, 503},
 	} {
 		s := newSite(t, "policies: ["+strings.Join(c.policies, ", ")+"]", policy.WithTier(func(core.Request) (string, error) { return "", context.DeadlineExceeded }))
-		if l, found := s.set.Limiter("used"); found {
-			if _, err := l.Take(t.Context(), 1, core.Hit{Rule: "used"}); err != nil {
+		if s.set.PolicyOf("used") != "" {
+			if _, err := s.set.Limiter().Take(t.Context(), 1, core.Hit{Rule: "used"}); err != nil {
 				t.Fatal(err)
 			}
 		}

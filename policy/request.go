@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -15,10 +16,16 @@ type request struct {
 }
 
 type memo struct {
-	matched *policySpec // whose match is known to hold
-	paths   *paths      // nil: not known
-	from    *sources    // of the address; nil: not known
-	addr    netip.Addr
+	only   []string // the policies that are asked; nil: all
+	except []string // those that are not
+	paths  *paths   // nil: not known
+	from   *sources // of the address; nil: not known
+	addr   netip.Addr
+}
+
+// asks says whether a policy is asked about the request.
+func (m *memo) asks(policy string) bool {
+	return m == nil || (m.only == nil || slices.Contains(m.only, policy)) && !slices.Contains(m.except, policy)
 }
 
 type memoKey struct{}

@@ -50,7 +50,7 @@ func validate(s *jsonschema.Schema, text []byte) error {
 // What the schema cannot tell: the insides of texts, and what depends on
 // another place of the file or on the program.
 var beyondTheSchema = []string{
-	"a name twice", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing", "an option that is none",
+	"a name twice", "a policy with the name of another one's rule", "names that are too long together", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing", "an option that is none",
 	"a burst for a window", "a precision that does not divide", "an aligned bucket", "a log too large", "two limits that count the same",
 	"a key of a name that is none", "a key with a name in no quotes", "a header alone", "a header's name with a space", "an expression that does not end",
 	"an expression over two lines", "an expression with a loop", "an expression with a range", "an expression with a variable", "an expression that is a list",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,38 +17,28 @@ import (
 // [Watch], and is a [core.Checker] that applies all of them: every adapter's
 // Middleware takes it. Its methods may be called concurrently.
 //
-// Of the policies that are for a request, all have to admit it, or it is charged
-// to none. A shadow policy decides and counts for itself, is reported to
-// [OnDisallowed], and changes nothing of what becomes of the request.
+// All policies of a file are the rules of one limiter: of the policies that are
+// for a request, all have to allow it, or it is charged to none, in one step. If
+// some count in the file's store and some in this process, it is charged in the
+// process first, and given back if the store denies it. Shadow policies are
+// decided on apart from the others, are reported to [OnDisallowed], and change
+// nothing of what becomes of the request.
 type Set struct {
 	file    string // as it was given
 	path    string // "" where there is none
 	options *options
-	current atomic.Pointer[version]
-	mounts  atomic.Int32
+	current atomic.Pointer[fileSpec] // what is in force
+	limiter *core.Limiter            // of all policies; never replaced
 
-	change   sync.Mutex // one change at a time
-	tried    []byte     // the text that was last tried, in force or refused
-	shared   opened     // the zero value where the file has no store
-	local    *core.Memory
-	limiters map[place]*core.Limiter // every one that has been bound, as it was last
-	wanted   map[string]bool         // names that Only was asked for
-	warned   map[string]bool         // warnings that have been logged
-	closed   bool
-	watcher  *watcher // nil: none
-}
-
-// place is where a limiter's counters are.
-type place struct {
-	shared bool
-	name   string
-}
-
-// version is what one reading of the file has made. It stays as it is, so that
-// a request is judged by one version as a whole.
-type version struct {
-	spec     *fileSpec
-	limiters []*limiter // in the order of the file
+	change  sync.Mutex // one change at a time
+	tried   []byte     // the text that was last tried, in force or refused
+	shared  opened     // the zero value where the file has no store
+	local   *core.Memory
+	places  *places         // over shared and local; nil if there is one store
+	wanted  map[string]bool // names that Only was asked for
+	warned  map[string]bool // warnings that have been logged
+	closed  bool
+	watcher *watcher // nil: none
 }
 
 // Load reads the policies of a file. The error is what the operating system
@@ -66,7 +57,7 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 }
 
 func load(file, path string, text []byte, opts []Option) (*Set, error) {
-	s := &Set{file: file, path: path, options: newOptions(opts), limiters: map[place]*core.Limiter{}, wanted: map[string]bool{}, warned: map[string]bool{}}
+	s := &Set{file: file, path: path, options: newOptions(opts), wanted: map[string]bool{}, warned: map[string]bool{}}
 	if err := s.replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -145,8 +136,8 @@ func (s *Set) replace(text []byte) error {
 	r := &reader{file: s.file}
 	spec := r.read(text, s.options)
 	if spec != nil && len(r.errs) == 0 {
-		if v := s.build(r, spec); len(r.errs) == 0 {
-			s.current.Store(v)
+		if s.build(r, spec); len(r.errs) == 0 {
+			s.current.Store(spec)
 			s.warn(spec.doubts)
 			return nil
 		}
@@ -177,31 +168,62 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Limiters returns the limiters that are in force, one of each policy, in the
-// order of the file. A changed file brings others, which share their counters
-// and Stats: ask again, or use [Set.Only].
-func (s *Set) Limiters() []*core.Limiter {
-	v := s.current.Load()
-	all := make([]*core.Limiter, len(v.limiters))
-	for i, l := range v.limiters {
-		all[i] = l.Limiter
+// Limiter returns the limiter that decides for all policies; it stays the same
+// when the file changes. Its rules are named as [Set.Policies] says. Hits of its
+// Take, Peek and Reset name a policy's counters whatever the policy's match is.
+func (s *Set) Limiter() *core.Limiter { return s.limiter }
+
+// Policy describes a policy that is in force.
+type Policy struct {
+	// Name is the policy's name.
+	Name string
+	// Shadow says that the policy denies nothing, and Shared that it counts in
+	// the file's store.
+	Shadow, Shared bool
+	// Rules are the policy's rules; of a rule with tiers, one for each tier that
+	// is limited.
+	Rules []PolicyRule
+}
+
+// PolicyRule describes a rule of a policy.
+type PolicyRule struct {
+	// Name is the name of the rule in [Set.Limiter], in decisions and in the
+	// store: the policy's name, followed by a dot and the rule's name if the
+	// policy has the field rules, followed by a dash and the tier's name if the
+	// rule has tiers.
+	Name string
+	// Limits are the limits of each key.
+	Limits []core.Limit
+}
+
+// Policies returns the policies that are in force, in the order of the file.
+func (s *Set) Policies() []Policy {
+	spec := s.current.Load()
+	all := make([]Policy, len(spec.policies))
+	for i, p := range spec.policies {
+		all[i] = Policy{Name: p.name, Shadow: p.shadow, Shared: p.shared}
+		for j := range p.rules {
+			for _, r := range p.rules[j].coreRules(s.options) {
+				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})
+			}
+		}
 	}
 	return all
 }
 
-// Limiter returns the limiter of a policy that is in force; see Limiters. It
-// limits only what the policy's match is for.
-func (s *Set) Limiter(name string) (*core.Limiter, bool) {
-	if l := s.current.Load().limiter(name); l != nil {
-		return l.Limiter, true
+// PolicyOf returns the name of the policy that a rule of [Set.Limiter] belongs
+// to, such as core.Decision.Rule in an audit log; "" if there is none in force.
+func (s *Set) PolicyOf(rule string) string {
+	if p := s.current.Load().byRule[rule]; p != nil {
+		return p.name
 	}
-	return nil, false
+	return ""
 }
 
-func (v *version) limiter(name string) *limiter {
-	for _, l := range v.limiters {
-		if l.spec.name == name {
-			return l
+func (f *fileSpec) policy(name string) *policySpec {
+	for _, p := range f.policies {
+		if p.name == name {
+			return p
 		}
 	}
 	return nil

@@ -203,7 +203,7 @@ func (w *watcher) take(now *reading) {
 	if err != nil {
 		s.options.log.Error("policy file refused: the last good one stays in force", "file", s.path, "error", err)
 	} else {
-		s.options.log.Info("policy file in force", "file", s.path, "policies", len(s.current.Load().limiters))
+		s.options.log.Info("policy file in force", "file", s.path, "policies", len(s.current.Load().policies))
 	}
 	if s.options.reloaded != nil {
 		s.options.reloaded(err)

@@ -58,8 +58,7 @@ func TestReloadingUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	all, _ := s.Limiter("all")
-	if got := all.Stats().Allowed; got != sent.Load() || got == 0 {
+	if got := s.Limiter().Stats().Denied; got != sent.Load() || got == 0 {
 		t.Errorf("%d requests were counted of %d", got, sent.Load())
 	}
 	if n := admitted.Load(); n > 0 {
@@ -129,8 +128,7 @@ func TestAWatchedFileInABusyFolder(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	all, _ := w.set.Limiter("all")
-	if got := all.Stats().Allowed; got != uint64(sent.Load()) || sent.Load() < requests { //nolint:gosec // a count is not negative
+	if got := w.set.Limiter().Stats().Denied; got != uint64(sent.Load()) || sent.Load() < requests { //nolint:gosec // a count is not negative
 		t.Errorf("%d requests were counted of %d", got, sent.Load())
 	}
 	if admitted.Load() > 0 {

@@ -65,7 +65,7 @@ func checkCommand() *cobra.Command {
 					if len(warnings) > 0 {
 						found = "no errors, " + plural(len(warnings), "warning", "warnings")
 					}
-					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", report.Plain(file), plural(len(set.Limiters()), "policy", "policies"), found)
+					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", report.Plain(file), plural(len(set.Policies()), "policy", "policies"), found)
 					if strict && len(warnings) > 0 {
 						err = errors.Join(err, fmt.Errorf("%s: has warnings", file))
 					}

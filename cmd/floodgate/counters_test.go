@@ -31,14 +31,13 @@ policies:
 		t.Fatal(err)
 	}
 	defer set.Close() //nolint:errcheck // the test is over
-	api, _ := set.Limiter("api")
+	api := set.Limiter()
 	for key, n := range map[string]int64{"ann": 3, "bob": 1, "": 2} {
 		if _, err := api.Take(t.Context(), n, core.Hit{Rule: "api", Key: key}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tiered, _ := set.Limiter("tiered")
-	if _, err := tiered.Take(t.Context(), 990, core.Hit{Rule: "tiered-paid", Key: "x\x1b"}); err != nil {
+	if _, err := api.Take(t.Context(), 990, core.Hit{Rule: "tiered-paid", Key: "x\x1b"}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -28,8 +28,7 @@ func TestAResetIsNoticedByTheServices(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer set.Close() //nolint:errcheck // the test is over
-		api, _ := set.Limiter("api")
-		services = append(services, api)
+		services = append(services, set.Limiter())
 	}
 	ann := core.Hit{Rule: "api", Key: "ann"}
 	take := func(l *core.Limiter) core.Decision {

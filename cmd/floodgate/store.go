@@ -25,13 +25,14 @@ type stored struct {
 	timeout                time.Duration
 	top                    int
 
-	store *redisstore.Store
-	rules map[string][]core.StoreRule // of each policy
+	store   *redisstore.Store
+	limiter string
+	rules   []core.StoreRule
 }
 
-// Bind implements [core.Store]: it notes what the policies' rules are.
+// Bind implements [core.Store]: it notes what the limiter's rules are.
 func (s *stored) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	s.rules[limiter] = rules
+	s.limiter, s.rules = limiter, rules
 	return s.store.Bind(limiter, rules)
 }
 
@@ -58,7 +59,7 @@ func (s *stored) open(path string, use func(*policy.Set) error) (err error) {
 		return fmt.Errorf("%w: --store: %w", errUsage, err)
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	s.store, s.rules = redisstore.New(client, redisstore.Timeout(s.timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()), map[string][]core.StoreRule{}
+	s.store = redisstore.New(client, redisstore.Timeout(s.timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
 	set, err := load(path, s)
 	if err != nil {
 		return err
@@ -67,33 +68,37 @@ func (s *stored) open(path string, use func(*policy.Set) error) (err error) {
 }
 
 // hits returns the counters that the flags name.
-func (s *stored) hits(set *policy.Set) (l *core.Limiter, hits []core.Hit, err error) {
+func (s *stored) hits(set *policy.Set) ([]core.Hit, error) {
 	key, err := report.ParseKey(s.key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: --key: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: --key: %w", errUsage, err)
 	}
-	l, found := set.Limiter(s.policy)
-	if !found {
-		var names []string
-		for _, l := range set.Limiters() {
-			names = append(names, l.Name())
+	var policies, rules []string
+	for _, p := range set.Policies() {
+		policies = append(policies, p.Name)
+		if p.Name == s.policy {
+			for _, r := range p.Rules {
+				rules = append(rules, r.Name)
+			}
 		}
+	}
+	if rules == nil {
 		if s.policy == "" {
-			return nil, nil, fmt.Errorf("%w: --policy is missing: the file has %s", errUsage, strings.Join(names, ", "))
+			return nil, fmt.Errorf("%w: --policy is missing: the file has %s", errUsage, strings.Join(policies, ", "))
 		}
-		return nil, nil, fmt.Errorf("%w: --policy: %q: the file has %s", errUsage, s.policy, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w: --policy: %q: the file has %s", errUsage, s.policy, strings.Join(policies, ", "))
 	}
-	var names []string
-	for _, r := range s.rules[s.policy] {
-		names = append(names, r.Name)
-		if s.rule == "" || s.rule == r.Name {
-			hits = append(hits, core.Hit{Rule: r.Name, Key: key})
+	var hits []core.Hit
+	for _, name := range rules {
+		// The name of the policy may be left out of the rule's.
+		if s.rule == "" || s.rule == name || s.policy+"."+s.rule == name {
+			hits = append(hits, core.Hit{Rule: name, Key: key})
 		}
 	}
 	if len(hits) == 0 {
-		return nil, nil, fmt.Errorf("%w: --rule: %q: the policy has %s", errUsage, s.rule, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w: --rule: %q: the policy has %s", errUsage, s.rule, strings.Join(rules, ", "))
 	}
-	return l, hits, nil
+	return hits, nil
 }
 
 func inspectCommand() *cobra.Command {
@@ -110,10 +115,11 @@ func inspectCommand() *cobra.Command {
 }
 
 func (s *stored) inspect(ctx context.Context, set *policy.Set, out io.Writer) error {
-	l, hits, err := s.hits(set)
+	hits, err := s.hits(set)
 	if err != nil {
 		return err
 	}
+	l := set.Limiter()
 	var b strings.Builder
 	b.WriteString("rule\tlimit\tused\tleft\tall again in\n")
 	for _, hit := range hits {
@@ -152,16 +158,16 @@ func resetCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.open(args[0], func(set *policy.Set) error {
-				l, hits, err := s.hits(set)
+				hits, err := s.hits(set)
 				if err != nil {
 					return err
 				}
-				used, err := used(c.Context(), l, hits)
+				used, err := used(c.Context(), set.Limiter(), hits)
 				if err != nil {
 					return err
 				}
 				// Also if nothing was there: a request may come in between.
-				if err := l.Reset(c.Context(), hits...); err != nil {
+				if err := set.Limiter().Reset(c.Context(), hits...); err != nil {
 					return err
 				}
 				what := fmt.Sprintf("the key %s of policy %s", report.Key(hits[0].Key), s.policy)
@@ -209,7 +215,7 @@ func topCommand() *cobra.Command {
 		if s.top < 1 {
 			return fmt.Errorf("%w: --top: %d: want 1 or more", errUsage, s.top)
 		}
-		return s.open(args[0], func(*policy.Set) error { return s.nearest(c.Context(), known, c.OutOrStdout()) })
+		return s.open(args[0], func(set *policy.Set) error { return s.nearest(c.Context(), set, known, c.OutOrStdout()) })
 	}
 	return s.flags(c)
 }
@@ -222,40 +228,36 @@ type near struct {
 	used               float64 // share of the capacity
 }
 
-func (s *stored) nearest(ctx context.Context, known []string, out io.Writer) error {
+func (s *stored) nearest(ctx context.Context, set *policy.Set, known []string, out io.Writer) error {
 	var all []near
 	total := 0
-	for policyName, rules := range s.rules {
-		byName := map[string][]core.Limit{}
-		for _, r := range rules {
-			byName[r.Name] = r.Limits
-		}
-		err := s.store.Scan(ctx, policyName, rules, func(c redisstore.Stored) error {
-			total++
-			for i, l := range byName[c.Rule] {
-				if most := capacity(l); most > 0 && c.Results[i].Remaining < most {
-					all = append(all, near{policyName, c.Rule, c.Name, l, c.Results[i], 1 - float64(c.Results[i].Remaining)/float64(most)})
-				}
+	byName := map[string][]core.Limit{}
+	for _, r := range s.rules {
+		byName[r.Name] = r.Limits
+	}
+	err := s.store.Scan(ctx, s.limiter, s.rules, func(c redisstore.Stored) error {
+		total++
+		for i, l := range byName[c.Rule] {
+			if most := capacity(l); most > 0 && c.Results[i].Remaining < most {
+				all = append(all, near{set.PolicyOf(c.Rule), c.Rule, c.Name, l, c.Results[i], 1 - float64(c.Results[i].Remaining)/float64(most)})
 			}
-			if len(all) > 4*s.top+1000 {
-				all = keepNearest(all, s.top)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
+		if len(all) > 4*s.top+1000 {
+			all = keepNearest(all, s.top)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	names := map[string]string{}
-	for policyName, rules := range s.rules {
-		for _, r := range rules {
-			for _, text := range known {
-				key, err := report.ParseKey(text)
-				if err != nil {
-					return fmt.Errorf("%w: --key: %w", errUsage, err)
-				}
-				names[core.StoredKey(policyName, r.Name, []byte(key+"\x00"))] = key
+	for _, r := range s.rules {
+		for _, text := range known {
+			key, err := report.ParseKey(text)
+			if err != nil {
+				return fmt.Errorf("%w: --key: %w", errUsage, err)
 			}
+			names[core.StoredKey(s.limiter, r.Name, []byte(key+"\x00"))] = key
 		}
 	}
 	var b strings.Builder

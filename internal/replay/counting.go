@@ -25,7 +25,7 @@ func (s *countingStore) Bind(limiter string, rules []core.StoreRule) (core.Bound
 	}
 	counting := &countingBound{Bound: b, keys: s.keys}
 	for _, r := range rules {
-		counting.prefixes = append(counting.prefixes, limiter+separator+r.Name+separator)
+		counting.prefixes = append(counting.prefixes, r.Name+separator)
 	}
 	return counting, nil
 }

@@ -49,7 +49,7 @@ func newRun(f File, r *Replay) (*run, error) {
 	one.clients = newTally(r.config.MaxKeys, func(c *clientCount) int64 { return c.requests })
 	opts := r.options(func(d core.Decision) {
 		if d.Rehearsal {
-			one.shadows = append(one.shadows, d.Limiter)
+			one.shadows = append(one.shadows, one.exceeded(d)...)
 		}
 	})
 	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(&countingStore{memory, one.keys}))...)
@@ -59,8 +59,8 @@ func newRun(f File, r *Replay) (*run, error) {
 	if err != nil {
 		return nil, errors.Join(err, one.close())
 	}
-	for _, l := range one.set.Limiters() {
-		one.policies[l.Name()] = &PolicyReport{Policy: l.Name()}
+	for _, p := range one.set.Policies() {
+		one.policies[p.Name] = &PolicyReport{Policy: p.Name, Shadow: p.Shadow}
 	}
 	return one, nil
 }
@@ -106,7 +106,7 @@ func (r *run) decide(req *request, now time.Time) {
 		if d.Reason == core.BadRequest {
 			r.result.Bad++
 		}
-		if p := r.policies[d.Limiter]; p != nil {
+		if p := r.policies[r.set.PolicyOf(d.Rule)]; p != nil {
 			p.Refused++
 		}
 	}
@@ -118,19 +118,14 @@ func (r *run) decide(req *request, now time.Time) {
 func (r *run) report() FileReport {
 	rep := r.result
 	rep.File = r.file
-	shadow := map[string]bool{}
-	for _, p := range r.set.Explain(&request{missing: map[string]bool{}}) {
-		shadow[p.Policy] = p.Shadow
-	}
-	for _, l := range r.set.Limiters() {
-		p := *r.policies[l.Name()]
-		p.Shadow = shadow[p.Policy]
-		rep.Policies = append(rep.Policies, p)
+	for _, p := range r.set.Policies() {
+		rep.Policies = append(rep.Policies, *r.policies[p.Name])
 	}
 	refused := func(c *keyCount) int64 { return c.refused }
 	for _, e := range r.keys.top(r.replay.config.Top, refused) {
 		k := KeyReport{Requests: e.value.requests, Refused: e.value.refused}
-		k.Policy, k.Rule, k.Key = splitKey(e.key)
+		k.Rule, k.Key = splitKey(e.key)
+		k.Policy = r.set.PolicyOf(k.Rule)
 		rep.Keys = append(rep.Keys, k)
 	}
 	rep.KeysHeld, rep.KeysMissed = r.replay.config.MaxKeys, r.keys.dropped
@@ -141,18 +136,26 @@ func (r *run) report() FileReport {
 	rep.Clients = r.clientReport()
 	rep.KeyHistogram = r.histogram()
 	if r.sweep != nil {
-		for _, l := range r.sweep.store.limiters {
-			rep.Sweeps = append(rep.Sweeps, l.curve())
-		}
+		rep.Sweeps = r.sweep.curves()
 	}
 	return rep
 }
 
 // splitKey takes a counted key apart. The core ends a key with a zero byte.
-func splitKey(s string) (policy, rule, key string) {
-	policy, s, _ = strings.Cut(s, separator)
+func splitKey(s string) (rule, key string) {
 	rule, s, _ = strings.Cut(s, separator)
-	return policy, rule, strings.TrimSuffix(s, "\x00")
+	return rule, strings.TrimSuffix(s, "\x00")
+}
+
+// exceeded returns the policies whose limits deny a request.
+func (r *run) exceeded(d core.Decision) []string {
+	var names []string
+	for s := range d.Limits() {
+		if name := r.set.PolicyOf(s.Rule); s.Exceeded && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (r *run) clientReport() ClientReport {

@@ -17,7 +17,16 @@ var factors = []float64{0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10}
 type sweep struct {
 	set      *policy.Set
 	store    *sweepStore
+	policies []*swept
 	memories []*core.Memory
+}
+
+// swept is a policy with all of its quotas.
+type swept struct {
+	policy.Policy
+	only     core.Checker
+	requests int64
+	refused  []int64 // by each factor
 }
 
 func newSweep(file string, text []byte, clock func() time.Time, opts []policy.Option) (*sweep, error) {
@@ -35,12 +44,20 @@ func newSweep(file string, text []byte, clock func() time.Time, opts []policy.Op
 		return nil, errors.Join(err, s.close())
 	}
 	s.set = set
+	for _, p := range set.Policies() {
+		only, err := set.Only(p.Name)
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.policies = append(s.policies, &swept{Policy: p, only: only, refused: make([]int64, len(factors))})
+	}
 	return s, nil
 }
 
 func (s *sweep) check(r core.Request) {
-	for _, l := range s.set.Limiters() {
-		l.Check(r)
+	for _, p := range s.policies {
+		s.store.current = p
+		p.only.Check(r)
 	}
 }
 
@@ -55,15 +72,24 @@ func (s *sweep) close() error {
 	return errors.Join(errs...)
 }
 
-// sweepStore counts each limiter's hits once for each factor.
+// curves makes the report.
+func (s *sweep) curves() []Sweep {
+	all := make([]Sweep, len(s.policies))
+	for i, p := range s.policies {
+		all[i] = p.curve()
+	}
+	return all
+}
+
+// sweepStore counts the hits of the current policy once for each factor.
 type sweepStore struct {
 	memories []*core.Memory
-	limiters []*sweepBound
+	current  *swept
 }
 
 // Bind implements [core.Store].
 func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b := &sweepBound{name: limiter, rules: rules, refused: make([]int64, len(factors))}
+	b := &sweepBound{store: s}
 	for i, f := range factors {
 		scaled := make([]core.StoreRule, len(rules))
 		for j, r := range rules {
@@ -78,7 +104,6 @@ func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, e
 		}
 		b.bounds = append(b.bounds, bound)
 	}
-	s.limiters = append(s.limiters, b)
 	return b, nil
 }
 
@@ -97,19 +122,17 @@ func scale(l *core.Limit, f float64) {
 	l.Quota, l.Burst = times(l.Quota), times(l.Burst)
 }
 
-// sweepBound is a limiter with all of its quotas.
+// sweepBound is a limiter's counters, once for each factor.
 type sweepBound struct {
-	name     string
-	rules    []core.StoreRule
-	bounds   []core.Bound
-	requests int64
-	refused  []int64 // by each factor
+	store  *sweepStore
+	bounds []core.Bound
 }
 
 // Take implements [core.Bound]. What it answers is the file's own quota's.
 func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
 	own := slices.Index(factors, 1)
-	b.requests++
+	p := b.store.current
+	p.requests++
 	for i, bound := range b.bounds {
 		if i == own {
 			continue
@@ -118,14 +141,14 @@ func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
 			return err
 		}
 		if !batch.Allowed {
-			b.refused[i]++
+			p.refused[i]++
 		}
 	}
 	if err := b.bounds[own].Take(ctx, batch); err != nil {
 		return err
 	}
 	if !batch.Allowed {
-		b.refused[own]++
+		p.refused[own]++
 	}
 	return nil
 }
@@ -141,19 +164,19 @@ func (b *sweepBound) Rebind([]core.StoreRule) (core.Bound, error) { return nil, 
 
 var errUnused = errors.New("replay: a sweep only takes")
 
-// curve makes the report of a limiter.
-func (b *sweepBound) curve() Sweep {
-	s := Sweep{Policy: b.name, Requests: b.requests}
+// curve makes the report of a policy.
+func (p *swept) curve() Sweep {
+	s := Sweep{Policy: p.Name, Requests: p.requests}
 	for i, f := range factors {
-		p := SweepPoint{Factor: f, Refused: b.refused[i]}
-		for _, r := range b.rules {
+		point := SweepPoint{Factor: f, Refused: p.refused[i]}
+		for _, r := range p.Rules {
 			for _, l := range r.Limits {
 				scale(&l, f)
-				p.Limits = append(p.Limits, policy.Words(l))
-				p.Quotas = append(p.Quotas, l.Quota)
+				point.Limits = append(point.Limits, policy.Words(l))
+				point.Quotas = append(point.Quotas, l.Quota)
 			}
 		}
-		s.Points = append(s.Points, p)
+		s.Points = append(s.Points, point)
 	}
 	return s
 }

@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// places is a store of which some rules count in one store and some in another:
+// what a file says of a policy's counting. A batch that is for both is taken
+// from the local store first, and given back to it if the shared one denies.
+type places struct {
+	local, shared core.Store
+
+	// isLocal says where the rules of the next Bind or Rebind count.
+	isLocal func(rule string) bool
+}
+
+// Traits returns what both stores promise.
+func (p *places) Traits() core.Traits {
+	a, b := core.TraitsOf(p.local), core.TraitsOf(p.shared)
+	return core.Traits{
+		Exact:         a.Exact && b.Exact,
+		WhenGone:      min(a.WhenGone, b.WhenGone),
+		KeepsDeadline: a.KeepsDeadline && b.KeepsDeadline,
+		FailsFast:     a.FailsFast && b.FailsFast,
+		Private:       a.Private && b.Private,
+	}
+}
+
+// Bind implements [core.Store].
+func (p *places) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b := p.split(rules)
+	var err error
+	if b.local, err = p.local.Bind(limiter, b.localRules); err != nil {
+		return nil, err
+	}
+	b.shared, err = p.shared.Bind(limiter, b.sharedRules)
+	return b, err
+}
+
+// placesBound is a [core.Bound] over two others.
+type placesBound struct {
+	places                  *places
+	isLocal                 []bool // by rule
+	index                   []int  // of a rule in the store in which it counts
+	localRules, sharedRules []core.StoreRule
+	local, shared           core.Bound
+	parts                   sync.Pool // of *parts
+}
+
+func (p *places) split(rules []core.StoreRule) *placesBound {
+	b := &placesBound{places: p}
+	b.parts.New = func() any { return new(parts) }
+	for _, r := range rules {
+		local := p.isLocal(r.Name)
+		to := &b.sharedRules
+		if local {
+			to = &b.localRules
+		}
+		b.isLocal, b.index = append(b.isLocal, local), append(b.index, len(*to))
+		*to = append(*to, r)
+	}
+	return b
+}
+
+// Rebind implements [core.Bound].
+func (b *placesBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	next := b.places.split(rules)
+	var err error
+	if next.shared, err = b.shared.Rebind(next.sharedRules); err != nil {
+		return nil, err
+	}
+	if next.local, err = b.local.Rebind(next.localRules); err != nil {
+		_, back := b.shared.Rebind(b.sharedRules)
+		return nil, errors.Join(err, back)
+	}
+	return next, nil
+}
+
+// parts is a batch in two parts.
+type parts struct {
+	local, shared part
+}
+
+// part is the items of a batch that are for one store.
+type part struct {
+	batch core.Batch
+	from  []int // the index of each item in the whole batch
+}
+
+func (b *placesBound) split(whole *core.Batch) *parts {
+	p := b.parts.Get().(*parts)
+	for i := range whole.Items {
+		item := whole.Items[i]
+		to := &p.shared
+		if b.isLocal[item.Rule] {
+			to = &p.local
+		}
+		item.Rule = b.index[item.Rule]
+		to.batch.Items, to.from = append(to.batch.Items, item), append(to.from, i)
+	}
+	for _, part := range []*part{&p.local, &p.shared} {
+		part.batch.Peek, part.batch.Degraded = whole.Peek, whole.Degraded
+	}
+	return p
+}
+
+// release gives the parts back.
+func (b *placesBound) release(p *parts) {
+	for _, part := range []*part{&p.local, &p.shared} {
+		clear(part.batch.Items)
+		part.batch, part.from = core.Batch{Items: part.batch.Items[:0]}, part.from[:0]
+	}
+	b.parts.Put(p)
+}
+
+// Take implements [core.Bound].
+func (b *placesBound) Take(ctx context.Context, whole *core.Batch) error {
+	p := b.split(whole)
+	defer b.release(p)
+	whole.Allowed, whole.Degraded = true, false
+	if err := b.takeLocal(ctx, p, whole); err != nil {
+		return err
+	}
+	if len(p.shared.batch.Items) == 0 {
+		return nil
+	}
+	if !whole.Allowed {
+		// Nothing is charged any more; what the shared store would say is for
+		// the response, and not worth a round trip.
+		for _, i := range p.shared.from {
+			whole.Items[i].Unknown = true
+		}
+		return nil
+	}
+	err := b.shared.Take(ctx, &p.shared.batch)
+	if err == nil {
+		p.shared.tell(whole)
+	}
+	if (err != nil || !p.shared.batch.Allowed) && !whole.Peek && len(p.local.batch.Items) > 0 {
+		err = errors.Join(err, b.undo(ctx, p, whole))
+	}
+	return err
+}
+
+func (b *placesBound) takeLocal(ctx context.Context, p *parts, whole *core.Batch) error {
+	if len(p.local.batch.Items) == 0 {
+		return nil
+	}
+	err := b.local.Take(ctx, &p.local.batch)
+	p.local.tell(whole)
+	return err
+}
+
+// undo gives back what has been charged locally, and has the results say what is
+// left then.
+func (b *placesBound) undo(ctx context.Context, p *parts, whole *core.Batch) error {
+	err := b.local.Refund(context.WithoutCancel(ctx), &p.local.batch)
+	p.local.batch.Peek = true
+	if err == nil {
+		err = b.local.Take(ctx, &p.local.batch)
+		p.local.tell(whole)
+	}
+	return err
+}
+
+// tell writes into the whole batch what a store has said of a part.
+func (p *part) tell(whole *core.Batch) {
+	for i, at := range p.from {
+		whole.Items[at].At, whole.Items[at].Unknown = p.batch.Items[i].At, p.batch.Items[i].Unknown
+	}
+	whole.Allowed = whole.Allowed && p.batch.Allowed
+	whole.Degraded = whole.Degraded || p.batch.Degraded
+}
+
+// Refund implements [core.Bound].
+func (b *placesBound) Refund(ctx context.Context, whole *core.Batch) error {
+	return b.both(whole, func(bound core.Bound, part *core.Batch) error { return bound.Refund(ctx, part) })
+}
+
+// Reset implements [core.Bound].
+func (b *placesBound) Reset(ctx context.Context, whole *core.Batch) error {
+	return b.both(whole, func(bound core.Bound, part *core.Batch) error { return bound.Reset(ctx, part) })
+}
+
+func (b *placesBound) both(whole *core.Batch, do func(core.Bound, *core.Batch) error) error {
+	p := b.split(whole)
+	defer b.release(p)
+	var errs []error
+	if len(p.local.batch.Items) > 0 {
+		errs = append(errs, do(b.local, &p.local.batch))
+	}
+	if len(p.shared.batch.Items) > 0 {
+		errs = append(errs, do(b.shared, &p.shared.batch))
+	}
+	return errors.Join(errs...)
+}
