@@ -5,11 +5,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	"github.com/floodgate-go/floodgate/internal/postgrestest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -195,5 +199,53 @@ func TestADatabaseOfRedis(t *testing.T) {
 	s.expect(200, "GET", "/shared")
 	if got := redis.MustDo("INFO", "keyspace"); !strings.Contains(got, "db3:keys=1") || strings.Contains(got, "db0") {
 		t.Errorf("keys: %s", got)
+	}
+}
+
+// calls returns how often the server has run each command.
+func calls(redis *redistest.Server) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(redis.MustDo("INFO", "commandstats")) {
+		name, rest, found := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "cmdstat_")), ":calls=")
+		if found {
+			all[name], _, _ = strings.Cut(rest, ",")
+		}
+	}
+	return all
+}
+
+func TestPoliciesInRedisAreOneCommand(t *testing.T) {
+	redis := redistest.Start(t)
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 5s}, meanwhile: closed, remember-denials: false}"+`
+policies:
+  - {name: a, limits: 3000/h}
+  - {name: b, limits: 300/h}
+  - {name: c, limits: 2000/h}
+`)
+	if d := s.set.Check(&explained{}); !d.Allowed { // the script is loaded
+		t.Fatal(d)
+	}
+	redis.MustDo("CONFIG", "RESETSTAT")
+	const requests = 1000
+	var allowed atomic.Int64
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() {
+			if s.set.Check(&explained{}).Allowed {
+				allowed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if got := allowed.Load(); got != 299 {
+		t.Errorf("%d requests were allowed, want 299", got)
+	}
+	if got := calls(redis); got["evalsha"] != strconv.Itoa(requests) {
+		t.Errorf("the server has run %v, want %d evalsha", got, requests)
+	}
+	for rule, want := range map[string]int64{"a": 2700, "b": 0, "c": 1700} {
+		if d, err := s.set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: rule}); err != nil || d.Remaining != want {
+			t.Errorf("%s has %d left (%v), want %d", rule, d.Remaining, err, want)
+		}
 	}
 }

@@ -63,7 +63,7 @@ policies:
 
 	out, _ := expect(t, 0, "", "top", path, "--store", url, "--top", "3", "--key", "ann", "--key", "x\x1b")
 	lines = strings.Split(strings.TrimSpace(out), "\n")
-	if lines[0] != "4 counters" || len(lines) != 5 || !strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:api:api:") {
+	if lines[0] != "4 counters" || len(lines) != 5 || !strings.HasPrefix(column(lines[2]), "tiered tiered-paid ") || !strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:policies:api:") {
 		t.Errorf("the nearest:\n%s", out)
 	}
 

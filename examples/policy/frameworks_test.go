@@ -57,7 +57,7 @@ policies:
     limits: 2/h
     headers: draft-10
   - name: all
-    limits: 4/h
+    limits: 5/h # of which the bad request is one
     match: {paths: [/**]}
     on-denied: {status: 503, body: full, headers: {X-Full: "yes"}}
 `

@@ -111,8 +111,8 @@ func TestTheGateway(t *testing.T) {
 			}
 		}
 	}
-	log.wait(t, `policy=by-address method=GET path=/a shadow=true`)
-	log.wait(t, `policy=by-method method=GET path=/a shadow=false`)
+	log.wait(t, `rule=by-address method=GET path=/a shadow=true`)
+	log.wait(t, `rule=by-method method=GET path=/a shadow=false`)
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "maximumRequests: 3", "maximumRequests: 1000", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}

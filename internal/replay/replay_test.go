@@ -182,8 +182,8 @@ func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
 	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}]")
 	c.Sweep = true
 	f := run(t, c, strings.Repeat(line(0, "a", "GET /"), 10)).Files[0]
-	// The last six were refused by b before a was asked to charge.
-	if len(f.KeyHistogram) != 4 || f.KeyHistogram[2].Keys != 1 || f.KeyHistogram[2].Requests != 4 || f.KeyHistogram[3].Requests != 10 {
+	// The last six were denied by b, and charged to neither.
+	if len(f.KeyHistogram) != 4 || f.KeyHistogram[3].Keys != 2 || f.KeyHistogram[3].Requests != 20 || f.KeyHistogram[3].Refused != 6 {
 		t.Errorf("the keys: %+v", f.KeyHistogram)
 	}
 	for _, s := range f.Sweeps {
