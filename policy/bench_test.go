@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,7 +13,13 @@ import (
 // takes; by an expression that is one value, and by one that is worked out.
 func BenchmarkCheck(b *testing.B) {
 	const simple, worked = "{name: NAME, key: ip, limits: 1000000000/h}", "{name: NAME, key: 'method + \" \" + path', limits: 1000000000/h}"
+	var thousand strings.Builder
+	thousand.WriteString("policies: [" + strings.Replace(simple, "NAME", "first", 1))
+	for i := range 999 {
+		fmt.Fprintf(&thousand, ", {name: p%d, limits: 1/h, match: {paths: [/service-%d/**]}}", i, i)
+	}
 	for name, file := range map[string]string{
+		"thousand":   thousand.String() + "]",
 		"one":        "policies: [" + simple + "]",
 		"expression": "policies: [" + worked + "]",
 		"two":        "policies: [" + simple + ", " + strings.ReplaceAll(simple, "NAME", "b") + "]",

@@ -13,6 +13,7 @@
 //
 // It is YAML, of which JSON is a part. Whatever it does not know is an error.
 //
+//	name: api                       # without this: policies; names the counters in a store
 //	client-ip:                      # without this: the peer of the connection
 //	  trusted-proxies: [10.0.0.0/8]
 //	  header: X-Forwarded-For
@@ -126,11 +127,17 @@
 //
 // # Several policies
 //
-// All policies that are for a request must admit it, or it is charged to none.
-// Each is asked without charging first; where in a shared store another request
-// comes in between, what has been charged is given back. Limits that are to be
-// decided in one step with one exchange with the store are rules of one policy.
-// Shadow policies decide for themselves, with counters of their own.
+// All policies that are for a request must allow it, or it is charged to none:
+// they are rules of one limiter, [Set.Limiter], which decides on them in one step
+// with one exchange with the store. If some policies count in the store and some
+// in the process, a request is charged in the process first, and given back there
+// if the store denies it. A request that is refused with 400 counts for the other
+// policies. Shadow policies are decided on together too, by one more exchange.
+//
+// The names of counters are made of the file's name, the policy's name, the name of
+// one of its rules behind a dot, and the name of a tier behind a dash. Whoever
+// changes one of them begins to count anew. A policy that is removed and comes back
+// begins anew too if it counts in the process.
 //
 // # What is shared
 //

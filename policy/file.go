@@ -18,6 +18,7 @@ type fileSpec struct {
 	maxKeys  int        // of local counters; 0: the default
 	policies []*policySpec
 	byRule   map[string]*policySpec // by the names of the limiter's rules
+	index    *index
 	doubts   []*Error
 }
 

@@ -12,7 +12,7 @@ import (
 // config makes the limiter's configuration of what the file says. Each policy is
 // one rule of the limiter, or several.
 func (f *fileSpec) config(store core.Store, o *options) core.Config {
-	f.byRule = map[string]*policySpec{}
+	f.byRule, f.index = map[string]*policySpec{}, newIndex(f.policies)
 	h := &hooks{fileSpec: f, options: o}
 	c := core.Config{Name: f.name, Store: store, Hooks: h, Select: f.choose, Log: o.log}
 	for _, p := range f.policies {
@@ -30,15 +30,29 @@ func (f *fileSpec) config(store core.Store, o *options) core.Config {
 // for the request.
 func (f *fileSpec) choose(dst []int, r core.Request) ([]int, error) {
 	m := remembered(r)
-	for _, p := range f.policies {
-		if !m.asks(p.name) || p.verdict(r, f.sources) != matches {
-			continue
+	if f.index != nil {
+		var room [64]int
+		if found, every := f.index.candidates(room[:0], r); !every {
+			for _, i := range found {
+				dst = f.policies[i].choose(dst, r, m, f.sources)
+			}
+			return dst, nil
 		}
+	}
+	for _, p := range f.policies {
+		dst = p.choose(dst, r, m, f.sources)
+	}
+	return dst, nil
+}
+
+// choose appends the policy's rules if it is for the request.
+func (p *policySpec) choose(dst []int, r core.Request, m *memo, s *sources) []int {
+	if m.asks(p.name) && p.verdict(r, s) == matches {
 		for i := p.first; i < p.end; i++ {
 			dst = append(dst, i)
 		}
 	}
-	return dst, nil
+	return dst
 }
 
 // denyRule is the name of the rule that implements a policy's list deny, behind

@@ -13,6 +13,7 @@ import (
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/pathtest"
 	"github.com/floodgate-go/floodgate/policy"
 )
@@ -158,14 +159,14 @@ func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 			if statuses != "200 second,200 second,429 ," {
 				t.Errorf("the answers are %q, want 429 for the third, which is over the limit for its new path", statuses)
 			}
-			once := uint64(3)
+			once := int64(3)
 			if c.forgets {
 				once = 5 // the third was denied, and charged to nobody, the second time
 			}
-			for name, want := range map[string]uint64{"first": 3, "second": 2, "all": once, "planned": once + map[bool]uint64{true: 1}[c.forgets]} {
-				l, _ := set.Limiter(name)
-				if got := l.Stats().Allowed; got != want {
-					t.Errorf("the policy %s has counted %d requests, want %d", name, got, want)
+			for name, want := range map[string]int64{"first": 3, "second": 2, "all": once, "planned": once + map[bool]int64{true: 1}[c.forgets]} {
+				d, err := set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: name})
+				if got := d.Limit.Quota - d.Remaining; err != nil || got != want {
+					t.Errorf("the policy %s has counted %d requests (%v), want %d", name, got, err, want)
 				}
 			}
 		})
