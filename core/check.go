@@ -217,13 +217,13 @@ func (a *asking) askChoice(r Request) (err error) {
 		a.chosen, err = a.chosen[:0], nil
 	}
 	if a.lost = err != nil; a.lost {
-		return fmt.Errorf("Select: %w", err)
+		return fmt.Errorf("choosing the rules (Select): %w", err)
 	}
 	former := -1
 	for _, i := range a.chosen {
 		if i <= former || i >= len(a.snap.rules) {
 			a.lost = true
-			return fmt.Errorf("Select: %v: want indexes of the %d rules in ascending order", a.chosen, len(a.snap.rules))
+			return fmt.Errorf("choosing the rules (Select): %v: want indexes of the %d rules in ascending order", a.chosen, len(a.snap.rules))
 		}
 		former = i
 	}
