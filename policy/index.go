@@ -57,16 +57,17 @@ func (m *match) begins() (names []string, all bool) {
 // candidates appends the policies that may be for the request, in the order of
 // the file. every is true if any may be, as the path has several readings.
 func (x *index) candidates(dst []int, r core.Request) (found []int, every bool) {
-	p := pathsOf(r)
-	if p.every || p.forms[0].odd || p.two && p.forms[1].odd {
+	p, route := pathsOf(r), r.Route()
+	open := openedBy(route, r)
+	if p.odd() || open != nil && open.odd() {
 		return dst, true
 	}
 	dst = append(dst, x.any...)
-	dst = x.add(dst, &p.forms[0])
-	if p.two {
-		dst = x.add(dst, &p.forms[1])
+	dst = x.add(dst, p)
+	if open != nil {
+		dst = x.add(dst, open)
 	}
-	if _, route, found := strings.Cut(r.Route(), "/"); found {
+	if _, route, found := strings.Cut(route, "/"); found {
 		// A route that begins with a parameter is covered only by patterns that
 		// are in any: see covers.
 		first, _, _ := strings.Cut(route, "/")
@@ -77,9 +78,16 @@ func (x *index) candidates(dst []int, r core.Request) (found []int, every bool) 
 	return slices.Compact(dst), false
 }
 
-func (x *index) add(dst []int, f *form) []int {
-	if len(f.segments) == 0 {
-		return dst // only patterns without segments match it
+// odd says that the path has several readings.
+func (p *paths) odd() bool { return p.every || p.forms[0].odd || p.two && p.forms[1].odd }
+
+// add appends the policies for what the path's forms begin with. Only patterns
+// without segments match a path without any.
+func (x *index) add(dst []int, p *paths) []int {
+	for i, f := range p.forms {
+		if len(f.segments) > 0 && (i == 0 || p.two) {
+			dst = append(dst, x.begin[f.segments[0].text]...)
+		}
 	}
-	return append(dst, x.begin[f.segments[0].text]...)
+	return dst
 }
