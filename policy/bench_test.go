@@ -9,6 +9,25 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
+// The files that take the parser longest within its bounds.
+func BenchmarkWorstFiles(b *testing.B) {
+	for name, text := range map[string]string{
+		"a mapping in a mapping": strings.Repeat("a: ", 30_000),
+		"an anchor of an anchor": strings.Repeat("&a ", 9_000),
+		"lists":                  strings.Repeat("policies:\n"+strings.Repeat("  - a\n", 1000), 90),
+		"1000 fields":            strings.Repeat("a: 1\n", 1000),
+		"a long name":            strings.Repeat("a", 1<<20-2) + ":",
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := policy.Parse("f", []byte(text)); err == nil {
+					b.Fatal("the file is taken")
+				}
+			}
+		})
+	}
+}
+
 // A decision by one, two and ten policies, beside what a limiter of one rule
 // takes; by an expression that is one value, and by one that is worked out.
 func BenchmarkCheck(b *testing.B) {
