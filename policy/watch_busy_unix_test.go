@@ -162,6 +162,38 @@ func TestOneChangeIsOneReport(t *testing.T) {
 	})
 }
 
+// A file that is never the same twice is taken all the same, after it has been left
+// alone for a while.
+func TestAFileThatKeepsChangingIsTakenAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		put(t, path, 1)
+		var taken atomic.Int64 // nanoseconds from the first change
+		var first time.Time
+		s := watching(t, path, nil, OnReload(func(err error) {
+			if err == nil {
+				taken.CompareAndSwap(0, int64(time.Since(first)))
+			}
+		}))
+		time.Sleep(pollEvery/2 + time.Millisecond) // of the test's own time: no change is at the moment of a reading
+		first = time.Now()
+		for i := range 40 {
+			put(t, path, i+2)
+			time.Sleep(settle / 2)
+		}
+		synctest.Wait()
+		if after := time.Duration(taken.Load()); after < unsettled || after > 2*time.Second {
+			t.Errorf("the file was taken after %v, want %v to 2s", after, unsettled)
+		}
+		if got := quota(s); got < 5 {
+			t.Errorf("the quota is %d: the file was not taken again", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Close ends although OnReload never returns.
 func TestCloseEndsWhateverHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -103,10 +103,22 @@ policies:
 		t.Errorf("of bob after ann's reset: %q", lines)
 	}
 
-	for _, args := range [][]string{{"--policy", "no"}, {"--policy", "api", "--rule", "no"}} {
-		if _, errs := expect(t, exitUsage, "", append([]string{"inspect", path, "--store", url}, args...)...); !strings.Contains(errs, `"no"`) {
-			t.Errorf("%q: %s", args, errs)
+	for want, args := range map[string][]string{
+		`--policy: "no": the file has api, burst, tiered`:                       {"--policy", "no"},
+		`--policy: "ap": the file has api, burst, tiered`:                       {"--policy", "ap"},
+		`--rule: "no": the policy has api`:                                      {"--policy", "api", "--rule", "no"},
+		`--rule: "a": the policy has api`:                                       {"--policy", "api", "--rule", "a"},
+		`--rule: "tiered": the policy has tiered-default, tiered-paid`:          {"--policy", "tiered", "--rule", "tiered"},
+		`--rule: "tiered-paid-too": the policy has tiered-default, tiered-paid`: {"--policy", "tiered", "--rule", "tiered-paid-too"},
+	} {
+		for _, verb := range []string{"inspect", "reset"} {
+			if _, errs := expect(t, exitUsage, "", append([]string{verb, path, "--store", url}, args...)...); !strings.Contains(errs, want) {
+				t.Errorf("%s %q says %s, want %s", verb, args, errs, want)
+			}
 		}
+	}
+	if lines := inspect("--policy", "tiered", "--key", "x\x1b", "--rule", "tiered-paid"); len(lines) != 1 || !strings.HasPrefix(lines[0], "tiered-paid ") {
+		t.Errorf("of one tier: %q", lines)
 	}
 	for _, verb := range []string{"inspect", "reset"} {
 		_, errs := expect(t, 1, "", verb, path, "--store", "redis://:secret@127.0.0.1:1", "--policy", "api")
