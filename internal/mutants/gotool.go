@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ type plan struct {
 	Stages  []stage  // run in this order until one fails
 	Path    string   // PATH without this program
 	Limit   duration // time for all stages together
+	Schema  string   // a file with the numbers of the breaks, "" for none
 }
 
 type duration = time.Duration
@@ -36,6 +38,7 @@ type duration = time.Duration
 type stage struct {
 	Arguments []string // flags and packages
 	Limit     duration
+	Binaries  []binary // the tests of the packages, compiled with the schemas
 }
 
 const planVariable = "FLOODGATE_MUTANTS_PLAN"
@@ -54,7 +57,7 @@ const (
 )
 
 // Coefficient must be unleash.timeout-coefficient in .gremlins.yaml.
-const coefficient = 20
+const coefficient = 60
 
 // actAsGo runs a command of gremlins, and returns the exit status.
 func actAsGo(p plan, args []string) int {
@@ -94,14 +97,27 @@ func (p plan) test() int {
 	if err != nil {
 		return orFail(err)
 	}
+	ids, err := p.schema()
+	if err != nil {
+		return orFail(err)
+	}
+	id := ids[at]
 	root := strings.TrimSuffix(cwd, string(filepath.Separator)+filepath.FromSlash(p.Area))
 	status, output := statusLived, ""
+	if id == notViable {
+		status = statusNotViable
+	}
 	for _, s := range p.Stages {
-		if status, output = s.run(p.Go, root); status != statusLived {
+		if status != statusLived {
 			break
 		}
+		if id > 0 {
+			status, output = s.runBinaries(id)
+		} else {
+			status, output = s.runGo(p.Go, root)
+		}
 	}
-	if err := p.note(finding{at, status}); err != nil {
+	if err := p.note(finding{at.position, status}); err != nil {
 		return orFail(err)
 	}
 	fmt.Print(output)
@@ -115,13 +131,44 @@ func (p plan) test() int {
 	}
 }
 
-// run runs the stage's tests in the module at root.
-func (s stage) run(goTool, root string) (status, output string) {
+// schema returns the numbers of the breaks that the compiled tests can make.
+func (p plan) schema() (ids map[broken]int, err error) {
+	if p.Schema == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(p.Schema)
+	if err != nil {
+		return nil, err
+	}
+	return ids, json.Unmarshal(text, &ids)
+}
+
+// runBinaries runs the stage's compiled tests with a break of the schema.
+func (s stage) runBinaries(id int) (status, output string) {
+	flags := []string{"-test.count=1", "-test.failfast", "-test.paniconexit0", "-test.timeout", (s.Limit + time.Minute).String()}
+	env := []string{brokenVariable + "=" + strconv.Itoa(id)}
+	for _, b := range s.Binaries {
+		for _, half := range [][]string{{"-test.skip=" + b.Skip + "|" + b.Slow}, {"-test.skip=" + b.Skip, "-test.run=" + b.Slow}} {
+			if status, output = s.run(b.Dir, env, b.Path, append(half, flags...)...); status != statusLived {
+				return status, output
+			}
+		}
+	}
+	return statusLived, output
+}
+
+// runGo compiles and runs the stage's tests in the module at root.
+func (s stage) runGo(goTool, root string) (status, output string) {
+	args := append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout", (s.Limit + 2*time.Minute).String()}, s.Arguments...)
+	return s.run(root, nil, goTool, args...)
+}
+
+// run runs a command for as long as the stage may take.
+func (s stage) run(dir string, env []string, name string, args ...string) (status, output string) {
 	ctx, stop := context.WithTimeout(context.Background(), s.Limit)
 	defer stop()
-	args := append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout", (s.Limit + time.Minute).String()}, s.Arguments...)
-	cmd := exec.CommandContext(ctx, goTool, args...)
-	cmd.Dir = root
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	// Tests start servers and a break may keep a test from stopping them: all

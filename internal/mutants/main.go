@@ -30,6 +30,7 @@ func main() {
 	flag.StringVar(&r.results, "results", ".tools/mutants", "the `directory` for results")
 	flag.BoolVar(&r.again, "again", false, "break again only what survived the last run")
 	flag.BoolVar(&r.report, "report", false, "run nothing: report the last run's results")
+	flag.BoolVar(&r.work, "work", false, "keep the working directory")
 	files := flag.String("files", "", "break only files whose path below the area matches the regular `expression`")
 	flag.Parse()
 	var err error
@@ -45,6 +46,7 @@ func main() {
 type runner struct {
 	gremlins, results string
 	again, report     bool
+	work              bool
 	files             *regexp.Regexp
 	goTool            string
 	bin               string // holds this program under the name go
@@ -73,7 +75,11 @@ func (r *runner) run(ctx context.Context, dirs []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(r.bin)) }()
+	if r.work {
+		fmt.Fprintln(os.Stderr, "mutants: working in", r.bin)
+	} else {
+		defer func() { err = errors.Join(err, os.RemoveAll(r.bin)) }()
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -132,14 +138,16 @@ func (r *runner) area(ctx context.Context, a area, listed survivors) ([]mutant, 
 				left = append(left, m)
 			}
 		}
-		profile = points(a, left)
-	} else {
-		if profile, last.Stages, err = cover(ctx, a, r.goTool, r.results); err != nil {
-			return nil, err
-		}
-		last.Code, last.Profile = code, string(profile)
+		profile = points(a, left, r.files)
+	} else if profile, err = wholeFiles(a, r.files); err != nil {
+		return nil, err
 	}
-	found, err := r.unleash(ctx, a, only(a, profile, r.files), last.Stages)
+	last.Code = code
+	stages, err := stagesOf(ctx, a, r.goTool)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.unleash(ctx, a, profile, stages)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +164,31 @@ func (r *runner) chosen(ms []mutant) []mutant {
 	return slices.DeleteFunc(slices.Clone(ms), func(m mutant) bool { return !r.files.MatchString(m.File) })
 }
 
+// compile compiles the tests of all stages with all breaks in them. After an
+// error the stages are without.
+func (r *runner) compile(ctx context.Context, a area, stages []stage) ([]stage, string, error) {
+	dir, err := os.MkdirTemp(r.bin, "schema-")
+	if err != nil {
+		return stages, "", err
+	}
+	overlay, ids, err := writeSchemas(ctx, a, r.goTool, dir)
+	if err != nil {
+		return stages, "", err
+	}
+	compiled := slices.Clone(stages)
+	for i := range compiled {
+		if err := compiled[i].compile(ctx, r.goTool, overlay, dir); err != nil {
+			return stages, "", err
+		}
+	}
+	text, err := json.Marshal(ids)
+	if err != nil {
+		return stages, "", err
+	}
+	file := filepath.Join(dir, "ids")
+	return compiled, file, os.WriteFile(file, text, 0o600)
+}
+
 // unleash runs gremlins.
 func (r *runner) unleash(ctx context.Context, a area, profile []byte, stages []stage) ([]mutant, error) {
 	root, err := os.Getwd()
@@ -164,12 +197,15 @@ func (r *runner) unleash(ctx context.Context, a area, profile []byte, stages []s
 	}
 	p := plan{Go: r.goTool, Root: root, Area: a.dir, Stages: stages, Path: os.Getenv("PATH")}
 	p.Log, p.Profile = filepath.Join(r.bin, "log"), filepath.Join(r.bin, "profile")
-	p.Limit = time.Minute
+	p.Limit = 4 * time.Minute
 	for _, s := range stages {
 		p.Limit += s.Limit
 	}
 	if err := errors.Join(os.WriteFile(p.Log, nil, 0o600), os.WriteFile(p.Profile, profile, 0o600)); err != nil {
 		return nil, err
+	}
+	if p.Stages, p.Schema, err = r.compile(ctx, a, stages); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: each break is compiled by itself:", err)
 	}
 	text, err := json.Marshal(p)
 	if err != nil {

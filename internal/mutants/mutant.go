@@ -20,7 +20,7 @@ const (
 	statusKilled     = "KILLED"      // a test failed
 	statusLived      = "LIVED"       // no test failed
 	statusTimedOut   = "TIMED OUT"   // the tests did not end
-	statusNotCovered = "NOT COVERED" // no test runs the code
+	statusNotCovered = "NOT COVERED" // it was left alone
 	statusNotViable  = "NOT VIABLE"  // it does not compile
 )
 

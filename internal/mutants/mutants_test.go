@@ -37,13 +37,13 @@ func write(t *testing.T, dir, name, text string) {
 
 // gremlins prints a file anew, so that the layout differs too.
 func TestABreakIsFoundThoughTheLayoutDiffers(t *testing.T) {
-	original, broken := t.TempDir(), t.TempDir()
+	original, changed := t.TempDir(), t.TempDir()
 	write(t, original, "a.go", "package p\n")
-	write(t, broken, "a.go", "package p\n")
+	write(t, changed, "a.go", "package p\n")
 	write(t, original, "sub/b.go", code)
-	write(t, broken, "sub/b.go", strings.ReplaceAll(strings.Replace(code, "n <= most", "n < most", 1), "\t", "    "))
-	at, err := findBreak(original, broken)
-	if want := (position{"sub/b.go", 8, 23}); err != nil || at != want {
+	write(t, changed, "sub/b.go", strings.ReplaceAll(strings.Replace(code, "n <= most", "n < most", 1), "\t", "    "))
+	at, err := findBreak(original, changed)
+	if want := (broken{position{"sub/b.go", 8, 23}, "<"}); err != nil || at != want {
 		t.Errorf("found %v, %v, want %v", at, err, want)
 	}
 	if _, err := findBreak(original, original); err == nil {

@@ -23,8 +23,8 @@ var errNoBreak = errors.New("no file differs from the module's own")
 
 // findBreak returns the position of the operator that differs between two
 // copies of the area.
-func findBreak(original, broken string) (position, error) {
-	var at position
+func findBreak(original, changed string) (broken, error) {
+	var at broken
 	err := filepath.WalkDir(original, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !isCode(path) {
 			return err
@@ -37,12 +37,12 @@ func findBreak(original, broken string) (position, error) {
 		if err != nil {
 			return err
 		}
-		b, err := os.ReadFile(filepath.Join(broken, name))
+		b, err := os.ReadFile(filepath.Join(changed, name))
 		if err != nil || bytes.Equal(a, b) {
 			return err
 		}
-		at = position{File: filepath.ToSlash(name)}
-		at.Line, at.Column = firstDifference(a, b)
+		at.File = filepath.ToSlash(name)
+		at.Line, at.Column, at.Operator = firstDifference(a, b)
 		return filepath.SkipAll
 	})
 	if err == nil && at.File == "" {
@@ -55,15 +55,15 @@ func isCode(path string) bool {
 	return strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
 }
 
-// firstDifference returns where the tokens of two sources begin to differ.
-// Their layout may differ too, because gremlins does not print as gofmt does.
-func firstDifference(a, b []byte) (line, column int) {
+// firstDifference returns where the tokens of two sources begin to differ, and
+// the first one of b that does. Their layout may differ too, because gremlins does not print as gofmt does.
+func firstDifference(a, b []byte) (line, column int, token string) {
 	x, y := newTokens(a), newTokens(b)
 	for {
 		pos, tok := x.next()
 		if _, other := y.next(); other != tok || tok == endOfFile {
 			at := x.file.Position(pos)
-			return at.Line, at.Column
+			return at.Line, at.Column, strings.TrimSpace(other)
 		}
 	}
 }

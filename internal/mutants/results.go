@@ -15,8 +15,6 @@ import (
 // results are what is kept of an area for the next run.
 type results struct {
 	Code    string // hash of the area's code
-	Stages  []stage
-	Profile string
 	Mutants []mutant
 }
 
