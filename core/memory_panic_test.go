@@ -184,3 +184,46 @@ func TestANilSwapperIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A store around a Memory may hand it a batch without room for the results. That
+// is a panic of its own, which must not leave the shard of the key locked.
+func TestABatchWithoutResultsLeavesTheStoreUsable(t *testing.T) {
+	for name, limits := range map[string][]core.Limit{
+		"one limit":  {core.PerHour(5)},
+		"two limits": {core.PerHour(5), core.PerDay(9)},
+		"a log":      {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}},
+	} {
+		for _, known := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, known=%t", name, known), func(t *testing.T) {
+				m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100})) // one shard
+				bound := core.Must(m.Bind("l", []core.StoreRule{{Name: "r", Limits: limits}}))
+				take := func(key string, results int) error {
+					return bound.Take(t.Context(), &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: 1, Results: make([]core.Result, results)}}})
+				}
+				if known {
+					if err := take("k", len(limits)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				func() {
+					defer func() {
+						if recover() == nil {
+							t.Error("the panic is lost")
+						}
+					}()
+					_ = take("k", 0)
+				}()
+				done := make(chan error)
+				go func() { done <- take("another", len(limits)) }()
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatal("a lock is still held")
+				}
+			})
+		}
+	}
+}

@@ -179,22 +179,27 @@ func (t *memoryTable) drop() {
 func (t *memoryTable) resize(homes int) {
 	old := *t
 	t.allocate(homes)
-	t.fill(&old, func(to, from []uint64) { copy(to, from) })
+	t.fill(&old, nil)
 }
 
-// fill puts every slot of old, in order, into the empty table t.
+// fill puts every slot of old, in order, into the empty table t: by put, or, if
+// that is nil, as they are.
 func (t *memoryTable) fill(old *memoryTable, put func(to, from []uint64)) {
 	next := 0
 	for i := range old.slots {
-		if old.empty(i) {
+		from := old.slot(i)
+		if from[0] == 0 {
 			continue
 		}
-		from := old.slot(i)
 		next = max(next, t.home(from[0]))
 		if next >= t.slots {
 			t.extend()
 		}
-		put(t.slot(next), from)
+		if put != nil {
+			put(t.slot(next), from)
+		} else {
+			copy(t.slot(next), from)
+		}
 		if old.open.has(i) {
 			t.open.set(next)
 			t.opens++
