@@ -37,7 +37,7 @@ func TestTheTimeUntilALimitDeniesIsThatOfItsState(t *testing.T) {
 		var charged []*Batch
 		for step := range 40 {
 			var err error
-			did := ""
+			var did string
 			switch r.IntN(12) {
 			default:
 				did = "take"
