@@ -184,7 +184,7 @@ func TestFoldCaseTakesForTheSameWhatHandlersDo(t *testing.T) {
 		}
 		s := string(r)
 		for _, other := range []string{strings.ToLower(s), strings.ToUpper(s), strings.ToTitle(s), string(unicode.SimpleFold(r))} {
-			if fold(other) != fold(s) {
+			if other != s && fold(other) != fold(s) {
 				t.Errorf("%q (%U) has the key %q, and %q has %q", s, r, fold(s), other, fold(other))
 			}
 		}
