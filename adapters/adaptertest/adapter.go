@@ -26,8 +26,12 @@ type Adapter struct {
 	// the fields username, user[name], name (in JSON, the member name of the object
 	// user) and mail.
 	Readers map[string][]string
-	// Flushes says that a handler can send a part of a response.
+	// Flushes says that a handler can send a part of a response before the next
+	// one is made.
 	Flushes bool
+	// SendsAtOnce says that what a handler writes is sent before the handler has
+	// ended, and can no longer be replaced.
+	SendsAtOnce bool
 	// Hijacks says that a handler can take over the connection.
 	Hijacks bool
 	// Panics says that the server survives a handler's panic without the
@@ -90,6 +94,8 @@ const (
 	ReadsBody  Middleware = "reads the body"
 	ReadsPart  Middleware = "reads a part of the body"
 	ParsesForm Middleware = "parses the form"
+	// Headers sets StaleHeaders in the response before the next handler runs.
+	Headers Middleware = "headers"
 )
 
 // The deadlines of the middlewares: one that tests wait for, and one that they
@@ -98,6 +104,10 @@ const (
 	DeadlineAfter = 20 * time.Millisecond
 	PatientAfter  = time.Minute
 )
+
+// StaleHeaders are lines of a response that an application sets for every one of
+// its answers. They are wrong for a denied request.
+var StaleHeaders = map[string]string{"Retry-After": "99999", "Cache-Control": "public", "Etag": `"1"`, "Last-Modified": "Sat, 01 Jan 2000 00:00:00 GMT"}
 
 // AllowedOrigin is the origin that CORS lets in.
 const AllowedOrigin = "https://a.example"

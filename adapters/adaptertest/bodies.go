@@ -93,40 +93,41 @@ func bodies(t *testing.T, a Adapter) {
 		contentType string
 		body        func(i int) string
 		query       func(i int) string
-		passed      int // of 6, at 3 each
+		passed      int  // of 6, at 3 each
+		broken      bool // the body is malformed
 	}{
-		{"55: a form whose field is in the query too is refused", "application/x-www-form-urlencoded", text("username=alice"), numbered("?username=%d"), 0},
-		{"56: so is a multipart form", multipartType, text(multipartBody("username", "alice")), numbered("?username=%d"), 0},
-		{"55: another parameter of the query changes nothing", "application/x-www-form-urlencoded", text("username=alice"), numbered("?user=%d"), 3},
-		{"201: two spellings of a name are refused", "application/x-www-form-urlencoded", numbered("username=d%d&username[]=alice"), nil, 0},
-		{"fields tell users apart", "application/x-www-form-urlencoded", numbered("username=u%d"), nil, 6},
-		{"multipart fields tell users apart", multipartType, func(i int) string { return multipartBody("username", fmt.Sprint(i)) }, nil, 6},
-		{"JSON fields tell users apart", "application/json", numbered(`{"username":"u%d"}`), nil, 6},
+		{"55: a form whose field is in the query too is refused", "application/x-www-form-urlencoded", text("username=alice"), numbered("?username=%d"), 0, false},
+		{"56: so is a multipart form", multipartType, text(multipartBody("username", "alice")), numbered("?username=%d"), 0, false},
+		{"55: another parameter of the query changes nothing", "application/x-www-form-urlencoded", text("username=alice"), numbered("?user=%d"), 3, false},
+		{"201: two spellings of a name are refused", "application/x-www-form-urlencoded", numbered("username=d%d&username[]=alice"), nil, 0, false},
+		{"fields tell users apart", "application/x-www-form-urlencoded", numbered("username=u%d"), nil, 6, false},
+		{"multipart fields tell users apart", multipartType, func(i int) string { return multipartBody("username", fmt.Sprint(i)) }, nil, 6, false},
+		{"JSON fields tell users apart", "application/json", numbered(`{"username":"u%d"}`), nil, 6, false},
 		{"58: letter case of the name", "application/x-www-form-urlencoded", func(i int) string {
 			return []string{"username", "UserName", "USERNAME"}[i%3] + "=alice"
-		}, nil, 3},
-		{"59: a name twice in JSON is refused", "application/json", numbered(`{"username":"%d","USERNAME":"alice"}`), nil, 0},
-		{"a name twice in a form is refused", "application/x-www-form-urlencoded", numbered("username=%d&username=alice"), nil, 0},
+		}, nil, 3, false},
+		{"59: a name twice in JSON is refused", "application/json", numbered(`{"username":"%d","USERNAME":"alice"}`), nil, 0, false},
+		{"a name twice in a form is refused", "application/x-www-form-urlencoded", numbered("username=%d&username=alice"), nil, 0, false},
 		{"61: values that are no text share a quota", "application/json", func(i int) string {
 			return []string{`{"username":null}`, `{"username":["a"]}`, `{"username":{"a":1}}`, `{"username":"a"} x`, "\ufeff{}", strings.Repeat("[", 10_000)}[i]
-		}, nil, 3},
-		{"62: types that cannot be read share a quota", "text/plain", numbered("username=u%d"), nil, 3},
-		{"62: the type's letter case", "APPLICATION/JSON", numbered(`{"username":"u%d"}`), nil, 6},
-		{"62: other JSON types", "application/vnd.api+json", numbered(`{"username":"u%d"}`), nil, 6},
+		}, nil, 3, false},
+		{"62: types that cannot be read share a quota", "text/plain", numbered("username=u%d"), nil, 3, false},
+		{"62: the type's letter case", "APPLICATION/JSON", numbered(`{"username":"u%d"}`), nil, 6, false},
+		{"62: other JSON types", "application/vnd.api+json", numbered(`{"username":"u%d"}`), nil, 6, false},
 		{"64: too many fields are refused", "application/x-www-form-urlencoded", func(i int) string {
 			return strings.Repeat("a=b&", 10_000) + fmt.Sprintf("username=u%d", i)
-		}, nil, 0},
+		}, nil, 0, false},
 		{"65: what is too long shares a quota", "application/x-www-form-urlencoded", func(i int) string {
 			return fmt.Sprintf("username=u%d&pad=", i) + strings.Repeat("x", 64<<10)
-		}, nil, 3},
+		}, nil, 3, false},
 		{"71: a file is no value", multipartType, func(i int) string {
 			return "--XX\r\nContent-Disposition: form-data; name=\"username\"; filename=\"f\"\r\n\r\n" + fmt.Sprint(i) + "\r\n--XX--\r\n"
-		}, nil, 3},
-		{"72: a form without an end shares a quota", multipartType, numbered("--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nu%d"), nil, 3},
+		}, nil, 3, false},
+		{"72: a form without an end shares a quota", multipartType, numbered("--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nu%d"), nil, 3, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if a.ReadsFirst && strings.HasSuffix(row.name, "without an end shares a quota") {
-				return // the server itself refuses what it cannot read whole
+			if a.ReadsFirst && row.broken {
+				t.Skip("the server itself refuses a body that it cannot parse")
 			}
 			c := direct(t, a.Serve(t, byField(t, 3, ok)))
 			passed := count(6, func(i int) response {
@@ -176,7 +177,7 @@ func bodies(t *testing.T, a Adapter) {
 
 	t.Run("67: a refused client is not told to go on", func(t *testing.T) {
 		if a.ReadsFirst {
-			return
+			t.Skip("the server reads the body before any handler runs")
 		}
 		app := byField(t, 1000, ok)
 		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 0)}}

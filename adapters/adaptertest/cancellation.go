@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -12,9 +13,12 @@ import (
 // A request whose context ends before a response is begun did not succeed,
 // whatever the handler makes of it.
 func cancellation(t *testing.T, a Adapter) {
-	if a.SeesCancel {
+	t.Run("clients that go", func(t *testing.T) {
+		if !a.SeesCancel {
+			t.Skip("the server does not tell handlers that a client has gone")
+		}
 		clientsThatGo(t, a)
-	}
+	})
 	deadlines(t, a)
 }
 
@@ -47,11 +51,9 @@ func clientsThatGo(t *testing.T, a Adapter) {
 		{name: "writes nothing, behind http.TimeoutHandler outside", then: nothing, outside: []Middleware{PatientTimeout}},
 		{name: "writes nothing, behind http.TimeoutHandler inside", then: nothing, inside: []Middleware{PatientTimeout}},
 	} {
-		if len(row.outside) == 1 && !a.TimeoutOutside || len(row.inside) == 1 && !a.TimeoutInside {
-			continue
-		}
 		for _, protocol := range []string{"HTTP/1", "HTTP/2"} {
 			t.Run(fmt.Sprintf("%s: the client goes, and the handler %s", protocol, row.name), func(t *testing.T) {
+				mustFit(t, a, row.outside, row.inside)
 				w := newWatched(t)
 				h, entered := gone(row.then)
 				app := App{Limits: []Limit{{Checker: w}}, Outside: row.outside, Inside: row.inside, Routes: []Route{{Method: http.MethodPost, Pattern: "/", Handler: h}}}
@@ -84,6 +86,18 @@ func clientsThatGo(t *testing.T, a Adapter) {
 			}
 		}
 	})
+}
+
+// mustFit skips a test whose middlewares have no safe place in the framework.
+func mustFit(t *testing.T, a Adapter, outside, inside []Middleware) {
+	t.Helper()
+	handlers := []Middleware{Timeout, PatientTimeout}
+	has := func(ms []Middleware) bool {
+		return slices.ContainsFunc(ms, func(m Middleware) bool { return slices.Contains(handlers, m) })
+	}
+	if has(outside) && !a.TimeoutOutside || has(inside) && !a.TimeoutInside {
+		t.Skip("http.TimeoutHandler has no safe place there")
+	}
 }
 
 // leave sends a request to the application and goes as soon as the handler
@@ -125,42 +139,37 @@ func deadlines(t *testing.T, a Adapter) {
 		return c.get("/").status, w.next(t)
 	}
 	for _, m := range []Middleware{Deadline, Timeout} {
-		if m == Deadline || a.TimeoutOutside {
-			t.Run(fmt.Sprintf("a %s outside passes", m), func(t *testing.T) {
-				for name, then := range map[string]Handler{
-					"nothing": nothing, "a success": ok, "the context's error": func(c Context) error { return c.Context().Err() },
-				} {
-					h, _ := gone(then)
-					if _, o := send(t, h, []Middleware{m}, nil); !o.Canceled || o.Status != core.StatusCanceled {
-						t.Errorf("the handler writes %s: the limiter learnt %+v", name, o)
-					}
+		t.Run(fmt.Sprintf("a %s outside passes", m), func(t *testing.T) {
+			mustFit(t, a, []Middleware{m}, nil)
+			for name, then := range map[string]Handler{
+				"nothing": nothing, "a success": ok, "the context's error": func(c Context) error { return c.Context().Err() },
+			} {
+				h, _ := gone(then)
+				if _, o := send(t, h, []Middleware{m}, nil); !o.Canceled || o.Status != core.StatusCanceled {
+					t.Errorf("the handler writes %s: the limiter learnt %+v", name, o)
 				}
-			})
-		}
-		if m == Deadline || a.TimeoutInside {
-			t.Run(fmt.Sprintf("a %s inside passes", m), func(t *testing.T) {
-				h, _ := gone(nothing)
-				if _, o := send(t, h, nil, []Middleware{m}); o.Status < 400 || o.Canceled != (o.Status == core.StatusCanceled) {
-					t.Errorf("the limiter learnt %+v", o)
-				}
-			})
-		}
+			}
+		})
+		t.Run(fmt.Sprintf("a %s inside passes", m), func(t *testing.T) {
+			mustFit(t, a, nil, []Middleware{m})
+			h, _ := gone(nothing)
+			if _, o := send(t, h, nil, []Middleware{m}); o.Status < 400 || o.Canceled != (o.Status == core.StatusCanceled) {
+				t.Errorf("the limiter learnt %+v", o)
+			}
+		})
 	}
 	for name, h := range map[string]Handler{"nothing": nothing, "a success": ok} {
 		for _, row := range []struct {
 			where           string
-			there           bool
 			outside, inside []Middleware
 		}{
-			{"deadline outside", true, []Middleware{PatientDeadline}, nil},
-			{"deadline inside", true, nil, []Middleware{PatientDeadline}}, // it cancels its context when the handler returns
-			{"timeout outside", a.TimeoutOutside, []Middleware{PatientTimeout}, nil},
-			{"timeout inside", a.TimeoutInside, nil, []Middleware{PatientTimeout}},
+			{"deadline outside", []Middleware{PatientDeadline}, nil},
+			{"deadline inside", nil, []Middleware{PatientDeadline}}, // it cancels its context when the handler returns
+			{"timeout outside", []Middleware{PatientTimeout}, nil},
+			{"timeout inside", nil, []Middleware{PatientTimeout}},
 		} {
-			if !row.there {
-				continue
-			}
 			t.Run(fmt.Sprintf("a %s does not pass, and the handler writes %s", row.where, name), func(t *testing.T) {
+				mustFit(t, a, row.outside, row.inside)
 				if status, o := send(t, h, row.outside, row.inside); o.Canceled || o.Status != http.StatusOK || status != http.StatusOK {
 					t.Errorf("the client saw %d, the limiter learnt %+v", status, o)
 				}

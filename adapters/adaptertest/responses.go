@@ -147,6 +147,31 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("what an application sets for every response is not doubled in a denied one", func(t *testing.T) {
+		for _, by := range []Limit{{}, {Denied: "teapot"}} {
+			by.Checker = byKey(t, keyfuncs.Static(""), 1)
+			c := direct(t, a.Serve(t, App{Outside: []Middleware{Headers}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{by}, Handler: handler}}}))
+			c.get("/")
+			got := c.get("/")
+			for name, want := range map[string][]string{"Retry-After": {"61"}, "Cache-Control": {"no-store"}, "Etag": nil, "Last-Modified": nil} {
+				if lines := got.header.Values(name); !slices.Equal(lines, want) {
+					t.Errorf("status %d, %s: %q, want %q", got.status, name, lines, want)
+				}
+			}
+		}
+		// What a hook sets replaces the line of the limiter.
+		hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
+			den := core.DefaultDenial(r, d)
+			den.Header = append(den.Header, core.Header{Name: "retry-after", Value: "7"}, core.Header{Name: "CACHE-CONTROL", Value: "private"})
+			return den
+		}}.Hooks()
+		l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
+		got := serve(t, Limit{Checker: l}).get("/")
+		if retry, cache := got.header.Values("Retry-After"), got.header.Values("Cache-Control"); !slices.Equal(retry, []string{"7"}) || !slices.Equal(cache, []string{"private"}) {
+			t.Errorf("Retry-After %q, Cache-Control %q", retry, cache)
+		}
+	})
+
 	t.Run("a bad request", func(t *testing.T) {
 		key := keyfuncs.Func(func(core.Request) (string, error) { return "", core.ErrBadRequest })
 		check(t, serve(t, Limit{Checker: byKey(t, key, 1)}).get("/"), 400,

@@ -106,6 +106,33 @@ func routes(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("a request reads alike", func(t *testing.T) {
+		var mu sync.Mutex
+		seen := ""
+		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			text := func(v string, found bool) string { return fmt.Sprintf("%q %v", v, found) }
+			seen = strings.Join([]string{
+				text(r.Query("a")), text(r.Query("b")), text(r.Query("none")), r.RawQuery(), r.EscapedPath(), r.Path(),
+				fmt.Sprintf("%q %q %q %q", r.HeaderValues("Host"), r.HeaderValues("host"), r.HeaderValues("X-Two"), r.HeaderValues("X-None")),
+				text(r.Cookie("c")), text(r.Cookie("none")), r.RemoteAddr()[:10],
+			}, "\n")
+			return "", nil
+		}), 1000)
+		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/a/b", Limits: []Limit{{Checker: l}}, Handler: ok}}})
+		direct(t, addr).raw("GET /a/b?a=first&a=second&b=&A=x HTTP/1.1\r\nHost: host.example:8080\r\nX-Two: 1\r\nx-two: 2\r\nCookie: c=first; c=second\r\nConnection: close\r\n\r\n")
+		want := strings.Join([]string{
+			`"first" true`, `"" true`, `"" false`, "a=first&a=second&b=&A=x", "/a/b", "/a/b",
+			`["host.example:8080"] ["host.example:8080"] ["1" "2"] []`, `"first" true`, `"" false`, "127.0.0.1:",
+		}, "\n")
+		mu.Lock()
+		defer mu.Unlock()
+		if seen != want {
+			t.Errorf("the limiter reads\n%s\nwant\n%s", seen, want)
+		}
+	})
+
 	t.Run("the user of an earlier middleware", func(t *testing.T) {
 		app := limited(byKey(t, keyfuncs.UserValue(UserKey), 1))
 		app.User = "alice"

@@ -30,9 +30,10 @@ func TestAdapter(t *testing.T) {
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
 			return listen(t, perIP(quota, window, opts))
 		},
-		Flushes: true,
-		Hijacks: true,
-		Panics:  true,
+		Flushes:     true,
+		SendsAtOnce: true,
+		Hijacks:     true,
+		Panics:      true,
 
 		SeesCancel:     true,
 		TimeoutOutside: true,
@@ -110,6 +111,11 @@ func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
 			adaptertest.Deadline:        middleware.ContextTimeout(adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: middleware.ContextTimeout(adaptertest.PatientAfter),
 
+			adaptertest.Headers: first(func(c echo.Context) {
+				for name, value := range adaptertest.StaleHeaders {
+					c.Response().Header().Set(name, value)
+				}
+			}),
 			adaptertest.ReadsBody:  first(func(c echo.Context) { _, _ = io.ReadAll(c.Request().Body) }),
 			adaptertest.ReadsPart:  first(func(c echo.Context) { _, _ = io.ReadFull(c.Request().Body, make([]byte, 8)) }),
 			adaptertest.ParsesForm: first(func(c echo.Context) { _ = c.FormValue("x") }),

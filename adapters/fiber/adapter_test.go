@@ -1,6 +1,7 @@
 package fiberlimit_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ func adapter(streams bool) adaptertest.Adapter {
 		},
 		ReadsFirst: true,
 		KeepsBody:  true,
+		Flushes:    true,
+		Hijacks:    true,
 	}
 }
 
@@ -109,6 +112,11 @@ func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
 			adaptertest.Deadline:        timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.PatientAfter),
 
+			adaptertest.Headers: first(func(c *fiber.Ctx) {
+				for name, value := range adaptertest.StaleHeaders {
+					c.Set(name, value)
+				}
+			}),
 			adaptertest.ReadsBody:  first(func(c *fiber.Ctx) { _ = c.Body() }),
 			adaptertest.ReadsPart:  first(func(c *fiber.Ctx) { _ = c.Body()[:8] }),
 			adaptertest.ParsesForm: first(func(c *fiber.Ctx) { _ = c.FormValue("x") }),
@@ -178,5 +186,21 @@ func (x exchange) Respond(status int, body string) error {
 	return nil
 }
 
-func (x exchange) Stream(func() string) error { return errors.ErrUnsupported }
-func (x exchange) Hijack(string) error        { return errors.ErrUnsupported }
+// Stream writes parts after the handler has ended: Fiber knows no other way.
+func (x exchange) Stream(next func() string) error {
+	x.c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
+		for part := next(); part != ""; part = next() {
+			if _, err := w.WriteString(part); err != nil || w.Flush() != nil {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// Hijack takes over the connection after the handler has ended.
+func (x exchange) Hijack(raw string) error {
+	x.c.Context().HijackSetNoResponse(true)
+	x.c.Context().Hijack(func(c net.Conn) { _, _ = io.WriteString(c, raw) })
+	return nil
+}

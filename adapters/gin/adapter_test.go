@@ -28,9 +28,10 @@ func TestAdapter(t *testing.T) {
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
 			return listen(t, perIP(quota, window, opts))
 		},
-		Flushes: true,
-		Hijacks: true,
-		Panics:  true,
+		Flushes:     true,
+		SendsAtOnce: true,
+		Hijacks:     true,
+		Panics:      true,
 
 		SeesCancel:     true,
 		TimeoutOutside: true,
@@ -96,6 +97,11 @@ func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
 			adaptertest.Deadline:        deadline(adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
 
+			adaptertest.Headers: func(c *gin.Context) {
+				for name, value := range adaptertest.StaleHeaders {
+					c.Header(name, value)
+				}
+			},
 			adaptertest.ReadsBody:  func(c *gin.Context) { _, _ = c.GetRawData() },
 			adaptertest.ReadsPart:  func(c *gin.Context) { _, _ = io.ReadFull(c.Request.Body, make([]byte, 8)) },
 			adaptertest.ParsesForm: func(c *gin.Context) { _ = c.PostForm("x") },

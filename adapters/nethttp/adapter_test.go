@@ -28,9 +28,10 @@ func TestAdapter(t *testing.T) {
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
 			return listen(t, httplimit.PerIP(quota, window, opts...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 		},
-		Flushes: true,
-		Hijacks: true,
-		Panics:  true,
+		Flushes:     true,
+		SendsAtOnce: true,
+		Hijacks:     true,
+		Panics:      true,
 
 		SeesCancel:     true,
 		TimeoutOutside: true,
@@ -91,6 +92,14 @@ func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
 			adaptertest.Timeout:         timeout(adaptertest.DeadlineAfter),
 			adaptertest.PatientTimeout:  timeout(adaptertest.PatientAfter),
 
+			adaptertest.Headers: func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					for name, value := range adaptertest.StaleHeaders {
+						w.Header().Set(name, value)
+					}
+					next.ServeHTTP(w, r)
+				})
+			},
 			adaptertest.ReadsBody:  first(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }),
 			adaptertest.ReadsPart:  first(func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 8)) }),
 			adaptertest.ParsesForm: first(func(r *http.Request) { _ = r.FormValue("x") }),
