@@ -75,6 +75,7 @@ func TestAddressesBehindProxies(t *testing.T) {
 
 		{"24: for", "Forwarded", []string{"for=203.0.113.9"}, "203.0.113.9", false},
 		{"24: quotes, brackets, port", "Forwarded", []string{`For="[2001:db8::1]:443"`}, "2001:db8::/64", false},
+		{"a comma first", "Forwarded", []string{",for=203.0.113.9"}, "203.0.113.9", false},
 		{"24: other parameters", "Forwarded", []string{"proto=https;for=203.0.113.9;by=10.0.0.1"}, "203.0.113.9", false},
 		{"24: an obfuscated port", "Forwarded", []string{`for="203.0.113.9:_p"`}, "203.0.113.9", false},
 		{"24: escapes", "Forwarded", []string{`for="203\.0.113.9"`}, "203.0.113.9", false},
@@ -139,6 +140,7 @@ func TestTrustedPrefixes(t *testing.T) {
 		{"::ffff:127.0.0.2/128", "127.0.0.2:1", true},
 		{"127.0.0.2/32", "127.0.0.3:1", false},
 		{"10.1.2.3/8", "10.9.9.9:1", true},
+		{"::ffff:0.0.0.0/96", "9.9.9.9:1", true}, // all of IPv4
 		{"fd00::/8", "[fd00::1]:1", true},
 		{"fe80::/10", "[fe80::1%eth0]:1", true},
 		{"192.0.2.1", "[64:ff9b::192.0.2.1]:1", false}, // translated: whoever that is
@@ -174,6 +176,7 @@ func TestClientIPNamesWhatIsWrong(t *testing.T) {
 		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(-1)}, []string{"-1"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "10.0.0.0/33", "nonsense")}, []string{"Behind", `"10.0.0.0/33"`, `"nonsense"`}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "::ffff:0:0/64")}, []string{"::ffff:0:0/64"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "::ffff:0:0/95")}, []string{"::ffff:0:0/95"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP")}, []string{"X-Real-IP", "which proxies", "10.0.0.0/8"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("", "10.0.0.0/8")}, []string{"Behind", `""`, "header"}},
 		{[]keyfuncs.ClientIPOption{behind, keyfuncs.Behind("Forwarded", "10.0.0.0/8")}, []string{"exactly one", "Forwarded", "X-Forwarded-For"}},

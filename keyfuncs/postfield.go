@@ -69,11 +69,8 @@ func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 	f.names = spellingOf(name)
 	f.names.deep = f.strict
 	if f.path == nil {
-		f.path = f.names.parts
-		if len(f.path) > 1 || f.path[0] != name {
-			f.flat = name
-		}
-	} else if len(f.path) > 1 || f.path[0] != name {
+		f.path, f.flat = f.names.parts, name
+	} else {
 		inJSON := spellingOf(strings.Join(f.path, "."))
 		inJSON.deep = f.strict
 		f.names.other = &inJSON

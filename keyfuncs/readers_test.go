@@ -37,7 +37,7 @@ func TestPostFieldRefusesTheFieldInTheQuery(t *testing.T) {
 	f := keyfuncs.PostField("username")
 	for _, query := range []string{
 		"username=victim", "USERNAME=victim", "a=b&user%6eame=victim", "username", "username=", "username[]=victim", "[userna[]me]=victim",
-		"%zz&username=victim", "username=%zz", "username=victim;", ";username=victim", "a=b;username=victim", "u%C5%BFername=victim",
+		"%zz&username=victim", "%75sername=victim", "username=%zz", "username=victim;", ";username=victim", "a=b;username=victim", "u%C5%BFername=victim",
 		strings.Repeat("a=b&", 20_000) + "username=victim",
 	} {
 		check(t, "form?"+query, f, &request{rawQuery: query, header: headers("Content-Type", formType), body: form}, bad)
@@ -156,7 +156,7 @@ func TestPlainName(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"a\x00b", "alice\x00", "a\tb", "a\x7fb", "a\u0085b", "a\u00a0b", "a\u00adb", "a\u1680b", "a\u2003b", "a\u200bb", "a\u200db", "a\u2028b", "a\u2029b",
+		"a\x00b", "a\u0080b", "\u0080", "a\x1fb", "alice\x00", "a\tb", "a\x7fb", "a\u0085b", "a\u00a0b", "a\u00adb", "a\u1680b", "a\u2003b", "a\u200bb", "a\u200db", "a\u2028b", "a\u2029b",
 		"a\u202eb", "a\u2060b", "a\u3000b", "\ufeffalice", "alice\xff", "a\U000e0041b", strings.Repeat("a", keyfuncs.MaxName+1), strings.Repeat(" ", keyfuncs.MaxName) + "alice",
 	} {
 		if got, err := keyfuncs.PlainName(s); !errors.Is(err, core.ErrBadRequest) {

@@ -42,14 +42,15 @@ func (s *spelling) matches(key string) bool {
 		return len(s.parts) == 1 && sameName(key, s.parts[0])
 	}
 	parts := pathParts(key)
-	return samePath(parts, s.parts) || s.deep && len(parts) > len(s.parts) && samePath(parts[len(parts)-len(s.parts):], s.parts) || s.matchesMap(key)
+	before := len(parts) - len(s.parts)
+	return before >= 0 && (before == 0 || s.deep) && samePath(parts[before:], s.parts) || s.matchesMap(key)
 }
 
 // matchesMap reports whether key is the last part of the path in brackets,
 // behind the rest of the path, with anything after it.
 func (s *spelling) matchesMap(key string) bool {
 	last := len(s.parts) - 1
-	for i := 0; last > 0 && i < len(key); i++ {
+	for i := range len(key) {
 		if key[i] != '[' {
 			continue
 		}

@@ -38,17 +38,25 @@ func readBefore(t *testing.T, a Adapter) {
 				}}})
 				app := App{Outside: []Middleware{m}, Routes: []Route{{Method: http.MethodPost, Pattern: "/login", Limits: []Limit{{Checker: l}}, Handler: ok}}}
 				c := direct(t, a.Serve(t, app))
-				got := count(3, func(int) response {
+				var last response
+				send := func() response {
 					head := "POST /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: " + row.contentType + "\r\n"
 					if row.framing == chunked {
 						return c.exchange(fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n5\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", head, row.body[:5], len(row.body)-5, row.body[5:]))
 					}
 					return c.exchange(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(row.body), row.body))
+				}
+				got := count(3, func(int) response {
+					last = send()
+					return last
 				})
 				if a.KeepsBody && got[400] == 0 {
 					want(t, got, 200, 2, 429, 1)
 				} else {
 					want(t, got, 400, 3)
+				}
+				if !a.KeepsBody && !strings.Contains(last.body, "was read by a middleware before the limiter") {
+					t.Errorf("the client is told %s", last.body)
 				}
 				if s := l.Stats(); s.Failed != 0 {
 					t.Errorf("a failure is counted: %+v", s)

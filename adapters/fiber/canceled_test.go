@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,20 @@ func TestContextsThatEnd(t *testing.T) {
 			ended(c)
 			return c.SendStatus(http.StatusUnauthorized)
 		}, http.StatusUnauthorized},
+		{"a deadline behind the limiter, a failure without a body", nil, func(c *fiber.Ctx) error {
+			ended(c)
+			c.Status(http.StatusUnauthorized)
+			return nil
+		}, http.StatusUnauthorized},
+		{"a deadline behind the limiter, a stream", nil, func(c *fiber.Ctx) error {
+			ended(c)
+			return c.SendStream(strings.NewReader("welcome"))
+		}, http.StatusOK},
+		{"a deadline behind the limiter, a hijack", nil, func(c *fiber.Ctx) error {
+			ended(c)
+			c.Context().Hijack(func(net.Conn) {})
+			return nil
+		}, http.StatusSwitchingProtocols},
 		{"a deadline behind the limiter, a success", nil, func(c *fiber.Ctx) error {
 			ended(c)
 			return c.SendString("welcome")

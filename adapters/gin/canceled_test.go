@@ -1,8 +1,10 @@
 package ginlimit_test
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -68,5 +70,48 @@ func TestTheWatchedWriterIsUnwrapped(t *testing.T) {
 	_ = resp.Body.Close()
 	if err != nil {
 		t.Errorf("SetReadDeadline: %v", err)
+	}
+}
+
+// noHijack is a response writer whose connection cannot be taken over.
+type noHijack struct{ *httptest.ResponseRecorder }
+
+func (noHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, http.ErrNotSupported
+}
+
+// What handlers do one thing after the other, and what the limiter learns: what
+// the client has seen.
+func TestTheFirstAnswerIsLearnt(t *testing.T) {
+	hijack := func(c *gin.Context) { _, _, _ = c.Writer.Hijack() }
+	for name, row := range map[string]struct {
+		do     func(c *gin.Context, goes func())
+		status int
+	}{
+		"a hijack that fails":                      {func(c *gin.Context, _ func()) { hijack(c) }, 200},
+		"a hijack that fails, and a failure":       {func(c *gin.Context, _ func()) { hijack(c); c.String(401, "no") }, 200}, // Gin takes the response for begun
+		"a failure, and a success":                 {func(c *gin.Context, _ func()) { c.String(401, "no"); c.String(200, "yes") }, 401},
+		"a flush, and a failure":                   {func(c *gin.Context, _ func()) { c.Writer.Flush(); c.String(401, "no") }, 200},
+		"a failure, a client that goes, and more":  {func(c *gin.Context, goes func()) { c.String(401, "no"); goes(); c.String(200, "yes") }, 401},
+		"a success, a client that goes, and more":  {func(c *gin.Context, goes func()) { c.String(200, "yes"); goes(); _, _ = c.Writer.WriteString("x") }, 200},
+		"a flush, a client that goes, and a flush": {func(c *gin.Context, goes func()) { c.Writer.Flush(); goes(); c.Writer.Flush() }, 200},
+		"a client that goes, and a failure":        {func(c *gin.Context, goes func()) { goes(); c.String(401, "no") }, core.StatusCanceled},
+	} {
+		var learnt core.Outcome
+		l := core.Must(core.New(core.Config{Rules: []core.Rule{{
+			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
+			Counts: func(o core.Outcome) bool {
+				learnt = o
+				return true
+			},
+		}}}))
+		ctx, cancel := context.WithCancel(t.Context())
+		app := gin.New()
+		app.POST("/", ginlimit.Middleware(l), func(c *gin.Context) { row.do(c, cancel) })
+		app.ServeHTTP(noHijack{httptest.NewRecorder()}, httptest.NewRequest(http.MethodPost, "/", http.NoBody).WithContext(ctx))
+		cancel()
+		if learnt.Status != row.status || learnt.Canceled != (row.status == core.StatusCanceled) || learnt.Panicked {
+			t.Errorf("%s: the limiter learns %+v, want %d", name, learnt, row.status)
+		}
 	}
 }
