@@ -48,7 +48,7 @@ func list(ctx context.Context, goTool string, args ...string) (ps []goPackage, e
 
 // writeSchemas writes the schemas of the area's packages into a directory, and
 // returns an overlay for the go command and the numbers of the breaks.
-func writeSchemas(ctx context.Context, a area, goTool, dir string) (overlay string, ids map[broken]int, err error) {
+func writeSchemas(ctx context.Context, a area, goTool, dir string) (overlay string, ids map[string]int, err error) {
 	all, err := list(ctx, goTool, "-export", "-deps", "./"+a.dir+"/...")
 	if err != nil {
 		return "", nil, err
@@ -66,7 +66,7 @@ func writeSchemas(ctx context.Context, a area, goTool, dir string) (overlay stri
 		return "", nil, err
 	}
 	set, last := token.NewFileSet(), 0
-	ids = map[broken]int{}
+	ids = map[string]int{}
 	replace := map[string]string{}
 	put := func(path string, text []byte) error {
 		to := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))

@@ -101,7 +101,7 @@ func (p plan) test() int {
 	if err != nil {
 		return orFail(err)
 	}
-	id := ids[at]
+	id := ids[at.String()]
 	root := strings.TrimSuffix(cwd, string(filepath.Separator)+filepath.FromSlash(p.Area))
 	status, output := statusLived, ""
 	if id == notViable {
@@ -132,7 +132,7 @@ func (p plan) test() int {
 }
 
 // schema returns the numbers of the breaks that the compiled tests can make.
-func (p plan) schema() (ids map[broken]int, err error) {
+func (p plan) schema() (ids map[string]int, err error) {
 	if p.Schema == "" {
 		return nil, nil
 	}

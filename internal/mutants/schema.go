@@ -10,7 +10,6 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
 )
 
 // A schema is the code of a package with all breaks in it: each operator asks at
@@ -89,7 +88,7 @@ type rewriter struct {
 	info   *types.Info
 	set    *token.FileSet
 	name   string         // the file's path below the area
-	ids    map[broken]int // of the whole area; its length is the last number
+	ids    map[string]int // of the whole area; its length is the last number
 	last   *int
 	edits  []edit
 	visits int
@@ -144,7 +143,7 @@ func (r *rewriter) binary(n *ast.BinaryExpr) {
 		return
 	case token.ADD:
 		if b, ok := t.Type.Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
-			r.ids[r.broken(n.OpPos, token.SUB)] = notViable
+			r.ids[r.broken(n.OpPos, token.SUB).String()] = notViable
 			return
 		}
 	}
@@ -178,7 +177,7 @@ func (r *rewriter) broken(p token.Pos, op token.Token) broken {
 // number gives a break the next number.
 func (r *rewriter) number(p token.Pos, op token.Token) int {
 	*r.last++
-	r.ids[r.broken(p, op)] = *r.last
+	r.ids[r.broken(p, op).String()] = *r.last
 	return *r.last
 }
 
@@ -198,11 +197,6 @@ func hasShift(e ast.Expr) (found bool) {
 	return found
 }
 
-func (b broken) MarshalText() ([]byte, error) {
-	return fmt.Appendf(nil, "%s %d %d %s", b.File, b.Line, b.Column, b.Operator), nil
-}
-
-func (b *broken) UnmarshalText(text []byte) error {
-	_, err := fmt.Fscan(strings.NewReader(string(text)), &b.File, &b.Line, &b.Column, &b.Operator)
-	return err
+func (b broken) String() string {
+	return fmt.Sprintf("%s %d %d %s", b.File, b.Line, b.Column, b.Operator)
 }
