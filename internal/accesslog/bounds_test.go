@@ -3,6 +3,7 @@ package accesslog_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ func TestTheUnitsOfATime(t *testing.T) {
 		"99999999999999984":   time.UnixMicro(99999999999999984),
 		"100000000000000000":  time.Unix(100000000, 0),
 		"1795182936250000000": time.UnixMicro(1795182936250000),
+		"4611686018427387904": time.Unix(4611686018, 427387904), // the last one
 	} {
 		for _, text := range []string{number, `"` + number + `"`} {
 			e, err := accesslog.Parse(`{"ts":`+text+`,"method":"GET","path":"/"}`, nil)
@@ -138,6 +140,32 @@ func TestHeadersInJSON(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, want %s", line, got, want)
+		}
+	}
+}
+
+// failsOnce is a reader that returns an error once, and then the end.
+type failsOnce struct {
+	text io.Reader
+	err  error
+}
+
+func (f *failsOnce) Read(p []byte) (n int, err error) {
+	if n, err = f.text.Read(p); errors.Is(err, io.EOF) && f.err != nil {
+		err, f.err = f.err, nil
+	}
+	return n, err
+}
+
+// An error of the reader is not lost, wherever it comes, and what came before it is
+// read.
+func TestAReaderThatFails(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	for _, text := range []string{"", "a\n", "a\nb", strings.Repeat("a\n", 256), strings.Repeat("a\n", 500_000), string(gzipped(t, "a\nb\n"))[:20]} {
+		lines := 0
+		err := accesslog.Lines(&failsOnce{strings.NewReader(text), broken}, func(int, []byte) error { lines++; return nil })
+		if !errors.Is(err, broken) || lines != strings.Count(text, "\n") && text[0] == 'a' {
+			t.Errorf("%.10q: %d lines, %v", text, lines, err)
 		}
 	}
 }

@@ -69,10 +69,11 @@ func quoted(s string) (text, rest string, ok bool) {
 	return "", s, false
 }
 
+// unescape undoes the escapes. Each backslash in s has a character behind it.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
+		if s[i] != '\\' {
 			b.WriteByte(s[i])
 			continue
 		}

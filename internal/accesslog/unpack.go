@@ -36,12 +36,18 @@ func truncated(err error) error {
 	return err
 }
 
+// failing is a reader that fails.
+type failing struct{ err error }
+
+// Read implements [io.Reader].
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
 // unpacked returns the text of a log.
 func unpacked(r io.Reader) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(r, 256<<10)
 	head, err := b.Peek(512)
-	if err != nil && len(head) == 0 && err != io.EOF {
-		return nil, err
+	if err != nil && !errors.Is(err, io.EOF) { // Peek has taken the error, and r need not return it again
+		b = bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(head)), failing{err}))
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
