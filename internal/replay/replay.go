@@ -181,7 +181,7 @@ func (r *Replay) parse(ctx context.Context, log Log, batches chan<- []parsed) er
 		}
 		return send()
 	})
-	if err == nil || len(batch) > 0 && ctx.Err() == nil {
+	if len(batch) > 0 && ctx.Err() == nil {
 		err = errors.Join(err, send()) // what came before an error counts
 	}
 	return err

@@ -67,7 +67,7 @@ policies:
 `, "policies: [{name: other, limits: 100/h}]")
 	c.Sweep = true
 	r := run(t, c, log.String())
-	if r.Lines != 33 || r.Requests != 32 || r.Malformed != 1 || r.Samples[0].Line != 11 || r.OutOfOrder != 1 || r.LongestBack != 5*time.Second || !r.WholeSeconds {
+	if r.Lines != 33 || r.Requests != 32 || r.Malformed != 1 || r.Samples[0].Line != 11 || r.Samples[0].Text != "not a line" || r.OutOfOrder != 1 || r.LongestBack != 5*time.Second || !r.WholeSeconds {
 		t.Errorf("the log: %+v", r)
 	}
 	if !r.From.Equal(begin) || !r.To.Equal(begin.Add(90*time.Second)) || strings.Join(r.Missing, ",") != "header x-api-key" {
@@ -105,12 +105,17 @@ policies:
 			t.Errorf("× %g: %d refused, want %d", p.Factor, p.Refused, n)
 		}
 	}
+	for i, bar := range f.KeyHistogram {
+		if bar.From != 1<<i || bar.To != 2<<i-1 {
+			t.Errorf("bar %d is of %d to %d", i, bar.From, bar.To)
+		}
+	}
 	if bars := f.KeyHistogram; bars[0].Keys != 1 || bars[3].Keys != 1 || bars[4].Keys != 2 || bars[4].Refused != 37 {
 		t.Errorf("the histogram: %+v", bars)
 	}
 	// The same with an honest client.
 	c.HonestPerMinute = 10
-	if cl := run(t, c, log.String()).Files[0].Clients; cl.Honest != 1 || cl.HonestRefused != 4 || cl.Examples[0].Client != "192.0.2.1" || cl.Examples[0].Busiest != 10 {
+	if cl := run(t, c, log.String()).Files[0].Clients; cl.Honest != 1 || cl.HonestRefused != 4 || cl.Examples[0].Client != "192.0.2.1" || cl.Examples[0].Busiest != 10 || cl.Examples[0].Requests != 11 || cl.Examples[0].Refused != 4 {
 		t.Errorf("the clients: %+v", cl)
 	}
 }
@@ -253,6 +258,45 @@ func TestWhatEndsAReplay(t *testing.T) {
 	cancel()
 	if err := r.Run(ctx, replay.Log{Name: "log", Reader: strings.NewReader(strings.Repeat(line(0, "a", "GET /"), 10_000))}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a replay that is interrupted: %v", err)
+	}
+}
+
+// What is told on the way, and what is held back: the lines that are compared with
+// those that follow, and no more samples than are shown.
+func TestProgressAndSamples(t *testing.T) {
+	for lines, want := range map[int]string{0: "[]", 1: "[1]", 511: "[511]", 512: "[512]", 513: "[512 513]", 1024: "[512 1024]", 1100: "[512 1024 1100]"} {
+		var told []int64
+		c := config("policies: [{name: a, limits: 9/h}]")
+		c.Progress = func(n int64) { told = append(told, n) }
+		r := run(t, c, strings.Repeat(line(0, "a", "GET /"), lines))
+		if fmt.Sprint(told) != want || r.Lines != int64(lines) || r.Requests != int64(lines) || r.WholeSeconds != (lines > 0) {
+			t.Errorf("%d lines: told %v, want %s; %d lines, %d requests, whole seconds: %t", lines, told, want, r.Lines, r.Requests, r.WholeSeconds)
+		}
+	}
+	for wrong, want := range map[int]int{0: 0, 19: 19, 20: 20, 21: 20, 25: 20} {
+		if r := run(t, config("policies: [{name: a, limits: 9/h}]"), line(0, "a", "GET /")+strings.Repeat(strings.Repeat("x", 300)+"\n", wrong)); len(r.Samples) != want || r.Malformed != int64(wrong) || want > 0 && len(r.Samples[0].Text) != 200 {
+			t.Errorf("%d wrong lines: %d samples, want %d of 200 bytes", wrong, len(r.Samples), want)
+		}
+	}
+}
+
+// A log of which no line can be read is an error, wherever it is among the logs and
+// whatever is wrong with the others.
+func TestALogWithoutALine(t *testing.T) {
+	r, err := replay.New(config("policies: [{name: a, limits: 9/h}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // its counters are in memory
+	for _, c := range []struct{ text, want string }{
+		{line(0, "a", "GET /") + "wrong\nwrong\n", "<nil>"}, {"", "<nil>"}, {"\n\n", "<nil>"}, {line(0, "a", "GET /"), "<nil>"},
+		{"wrong\nwrong\nwrong\n", "log: none of its 3 lines can be read: the first is neither in the common or combined format nor JSON"},
+		{"wrong\n", "log: none of its 1 lines can be read: the first is neither in the common or combined format nor JSON"},
+		{"wrong\n" + line(0, "a", "GET /"), "<nil>"},
+	} {
+		if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: strings.NewReader(c.text)}); fmt.Sprint(err) != c.want {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
 	}
 }
 
