@@ -116,7 +116,7 @@ func overTime(s replay.Series) Plot {
 }
 
 func stacked(x, width float64, admitted, refused int64, top float64, title string) PlotBar {
-	b := PlotBar{X: x, Width: math.Max(width-0.5, width*0.8), Title: title}
+	b := PlotBar{X: x, Width: width - 0.5, Title: title} // there are at most maxBars
 	b.AdmittedH = plotHeight * float64(admitted) / top
 	b.AdmittedY = plotHeight - b.AdmittedH
 	b.RefusedH = plotHeight * float64(refused) / top
@@ -207,12 +207,18 @@ func niceTop(n int64) float64 {
 	}
 }
 
+// yTicks returns the marks of an axis that ends at top: so many that they stand at
+// round numbers.
 func yTicks(top float64, text func(float64) string) []Tick {
-	n := 4
-	if top < 4 {
-		n = int(math.Max(1, top))
+	first := top // its first digit, if the others are zeros
+	for first > 5 {
+		first /= 10
 	}
-	if top == 5 || top == 50 || top == 500 || math.Mod(math.Log10(top/5), 1) == 0 {
+	n := 4
+	switch {
+	case top <= 2:
+		n = int(top)
+	case first == 5:
 		n = 5
 	}
 	var ticks []Tick
