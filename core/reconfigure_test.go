@@ -3,6 +3,7 @@ package core_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,53 @@ func TestReconfigureUnderLoad(t *testing.T) {
 	changes.Wait()
 	if got := admitted.Load(); got != 500 {
 		t.Errorf("%d admitted, want 500", got)
+	}
+}
+
+// rebinding is a store that notices whether two Rebinds overlap.
+type rebinding struct {
+	core.Store
+	core.Bound
+	inside   atomic.Int32
+	overlaps atomic.Int32
+}
+
+func (s *rebinding) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
+	s.Bound, err = s.Store.Bind(limiter, rules)
+	return s, err
+}
+
+func (s *rebinding) Rebind([]core.StoreRule) (core.Bound, error) {
+	if s.inside.Add(1) > 1 {
+		s.overlaps.Add(1)
+	}
+	for range 10 {
+		runtime.Gosched()
+	}
+	s.inside.Add(-1)
+	return s, nil
+}
+
+// If two Reconfigures overlapped, the limiter could end with the rules of the
+// one and a store that has been prepared for those of the other.
+func TestReconfiguresDoNotOverlap(t *testing.T) {
+	s := &rebinding{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	c := oneRule(core.PerHour(5))
+	c.Name, c.Store = "l", s
+	l := newLimiter(t, c, nil)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				if err := l.Reconfigure(oneRule(core.PerHour(5))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.overlaps.Load(); n > 0 {
+		t.Errorf("%d times a Reconfigure began before another one had ended", n)
 	}
 }
 
