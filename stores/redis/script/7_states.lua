@@ -114,7 +114,7 @@ local function read(key, spec)
   local meters, denies = meters_of(spec)
   local item = { key = key, meters = meters, foreign = {}, stored = false, used_up = nil, at = now, cost = nil }
   local most = MOST_VALUE + MOST_STATE * #meters
-  local v = redis.pcall('GETRANGE', key, 0, most)
+  local v = redis.pcall('GETRANGE', key, '0', most)
   if type(v) == 'table' then
     if not string.find(v.err, 'WRONGTYPE', 1, true) then return nil, v end
     v = ''
