@@ -95,6 +95,10 @@ mutants: $(GREMLINS) ## break the code, see which breaks no test notices: PKG=./
 	$(GO) build -o $(TOOLS)/mutants-run ./internal/mutants
 	$(TOOLS)/mutants-run -gremlins $(GREMLINS) -results $(TOOLS)/mutants $(if $(AGAIN),-again) $(if $(FILES),-files '$(FILES)') $(PKG)
 
+.PHONY: mutants-lua
+mutants-lua: ## break the script of stores/redis, see which breaks no test notices: FILES=regexp for some of its files
+	$(GO) run ./internal/luamutants $(if $(FILES),-files '$(FILES)')
+
 $(GREMLINS):
 	GOBIN=$(TOOLS) $(GO) install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 	mv $(TOOLS)/gremlins $(GREMLINS)

@@ -147,4 +147,38 @@ func (s *suite) context(t *testing.T) {
 	if got := c.remaining("late"); got < 9 {
 		t.Errorf("one take after its deadline: %d left of 10", got)
 	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.hungUp(t, gone)
+}
+
+// hungUp tests that a refund and a reset are done although the caller has gone,
+// at once or a little later, whatever they return.
+func (s *suite) hungUp(t *testing.T, gone context.Context) { //nolint:revive // a context that has ended, beside the test's
+	c := bindRules(t, s.new(t, nil),
+		core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(10), core.PerDay(10)}},
+		core.StoreRule{Name: "b", Limits: []core.Limit{core.PerHour(10)}})
+	become := func(what string, want int64) {
+		t.Helper()
+		left := func() (n int64) {
+			for _, it := range c.batch(true, c.item(0, "k", 0), c.item(1, "k", 0)).Items {
+				for _, r := range it.Results {
+					n += r.Remaining
+				}
+			}
+			return n
+		}
+		for end := time.Now().Add(30 * time.Second); left() != want; <-time.After(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s of a caller that has gone: %d hits left of three limits, want %d", what, left(), want)
+			}
+		}
+	}
+	b := c.batch(false, c.item(0, "k", 3), c.item(1, "k", 3))
+	_ = c.bound.Refund(gone, b)
+	become("a refund", 30)
+	c.batch(false, c.item(0, "k", 2), c.item(1, "k", 2))
+	become("a take", 24)
+	_ = c.bound.Reset(gone, &core.Batch{Items: []core.Item{c.item(0, "k", 0), c.item(1, "k", 0)}})
+	become("a reset", 30)
 }

@@ -62,7 +62,7 @@ func newSwapStore(_ testing.TB, clock func() time.Time) core.Store {
 	return core.Must(core.NewSwapStore(newMapSwapper(), core.SwapConfig{Clock: clock, Attempts: 10_000}))
 }
 
-// CASES 105: a value that somebody else has written counts as none.
+// A value that somebody else has written counts as none.
 func TestForeignStoredValuesAreReplaced(t *testing.T) {
 	rule := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}}}}
 	for _, foreign := range []string{"", "abc", "5 ", "\x01", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x02rest"} {

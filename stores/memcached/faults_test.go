@@ -25,12 +25,7 @@ func TestLostReplies(t *testing.T) {
 			for skip := range 4 { // the reply to the first command, then to the second
 				before := left(t, direct, "k")
 				proxy.Fail(fault, 1)
-				start := time.Now()
-				_, err := take(l, "k")
-				if waited := time.Since(start); waited > 5*time.Second {
-					t.Errorf("waited %v", waited)
-				}
-				if err == nil {
+				if _, err := take(l, "k"); err == nil {
 					t.Error("no error")
 				}
 				proxy.Fail(faultproxy.None, 0)

@@ -100,7 +100,7 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 	return d.Remaining
 }
 
-// CASES 160: many callers of a new key, in several instances: the sum is exact.
+// Many callers of a new key, in several instances: the sum is exact.
 
 func TestAllCallersOfANewKeyAreCounted(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
@@ -124,7 +124,7 @@ func TestAllCallersOfANewKeyAreCounted(t *testing.T) {
 	}
 }
 
-// CASES 156: exactly the quota is admitted, by all instances together.
+// Exactly the quota is admitted, by all instances together.
 
 func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
@@ -156,7 +156,7 @@ func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 	}
 }
 
-// CASES 162: windows of a second for a minute: never open early.
+// Windows of a second for a minute: never open early.
 
 func TestWindowsOfASecond(t *testing.T) {
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
@@ -181,26 +181,26 @@ func TestWindowsOfASecond(t *testing.T) {
 	}
 }
 
-// CASES 162: an item outlives its window, in memcached's own time.
+// An item outlives its window, in memcached's own time.
 
-// CASES 103: what memcached would forget too early is refused at once.
+// What memcached would forget too early is refused at once.
 
-// CASES 35, 36: keys that memcached would refuse are counted like any other.
+// Keys that memcached would refuse are counted like any other.
 
-// CASES 105, 164: a value that is not as we wrote it counts as none, and is
+// A value that is not as we wrote it counts as none, and is
 
 // replaced by the next charge.
 
-// CASES 141, 142, 166: replies that are cut off or never come: no hit is
+// Replies that are cut off or never come: no hit is
 
 // charged twice, and nobody waits much longer than the deadline.
 
-// CASES 166: a server that is started again has forgotten, and counts anew.
+// A server that is started again has forgotten, and counts anew.
 
-// CASES 165: another list of servers moves keys: at most twice the quota.
+// Another list of servers moves keys: at most twice the quota.
 
-// CASES 169: a server without room forgets; nothing fails.
+// A server without room forgets; nothing fails.
 
-// CASES 168: connections are used again.
+// Connections are used again.
 
-// CASES 83: the client has hung up, and its hits count all the same.
+// The client has hung up, and its hits count all the same.

@@ -54,8 +54,9 @@ func charged(t testing.TB, b core.Bound, key string) int64 {
 	return 10 - batch.Items[0].Results[0].Remaining
 }
 
-// clients are the clients whose options could charge twice, or keep waiting:
-// each before a proxy.
+// clients are the clients whose options could charge twice, or keep waiting: each
+// before a proxy. None has a deadline of its own for an answer: a test in which
+// the store's does not hold never ends.
 func clients(t *testing.T, f func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server)) {
 	const retries = 3
 	for _, c := range []struct {
@@ -63,17 +64,17 @@ func clients(t *testing.T, f func(t *testing.T, client redisstore.Client, proxy 
 		make func(addr string) redis.UniversalClient
 	}{
 		{"Client", func(addr string) redis.UniversalClient {
-			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries})
+			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries, ReadTimeout: -1})
 		}},
 		{"ContextTimeoutEnabled", func(addr string) redis.UniversalClient {
-			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries, ContextTimeoutEnabled: true})
+			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries, ReadTimeout: -1, ContextTimeoutEnabled: true})
 		}},
 		{"Ring", func(addr string) redis.UniversalClient {
-			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}, MaxRetries: retries, HeartbeatFrequency: time.Hour})
+			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}, MaxRetries: retries, ReadTimeout: -1, HeartbeatFrequency: time.Hour})
 		}},
 		{"ClusterClient", func(addr string) redis.UniversalClient {
 			return redis.NewClusterClient(&redis.ClusterOptions{
-				MaxRedirects: 8, MaxRetries: retries,
+				MaxRedirects: 8, MaxRetries: retries, ReadTimeout: -1,
 				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 					return []redis.ClusterSlot{{Start: 0, End: redistest.Slots - 1, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
 				},
@@ -90,7 +91,7 @@ func clients(t *testing.T, f func(t *testing.T, client redisstore.Client, proxy 
 	}
 }
 
-// CASES 141, 159: the reply is lost, and the client would send it again.
+// The reply is lost, and the client would send it again.
 func TestALostReplyIsChargedOnce(t *testing.T) {
 	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
 		// That the fault is one: the client repeats a command of anybody else's.
@@ -120,7 +121,7 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 	})
 }
 
-// CASES 142, 159: no reply comes at all.
+// No reply comes at all.
 func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
 		const timeout = 200 * time.Millisecond
@@ -132,16 +133,10 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		}
 		take(t, b, "k")
 		proxy.Fail(faultproxy.Swallow, -1)
-		begin := time.Now()
 		err = b.Take(t.Context(), one("k", 1, 1))
 		var e *redisstore.Error
 		if !errors.As(err, &e) || e.Class != redisstore.TimedOut || !e.Unknown {
 			t.Errorf("error %v, want a timeout that says that it may have been charged", err)
-		}
-		// The client's own timeouts are seconds: a bound far above ours tells
-		// them apart on any machine.
-		if waited := time.Since(begin); waited > 2*time.Second {
-			t.Errorf("waited for %v, the deadline is %v", waited, timeout)
 		}
 		proxy.Fail(faultproxy.None, 0)
 		proxy.CutAll()
@@ -155,9 +150,10 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// CASES 144: no connection is free.
+// No connection is free.
 func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1})
+	// The client itself would wait for a connection for an hour.
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1, PoolTimeout: time.Hour})
 	t.Cleanup(func() { _ = client.Close() })
 	b := bind(t, client, hourly, redisstore.Timeout(200*time.Millisecond))
 	take(t, b, "k")
@@ -167,14 +163,10 @@ func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
 		client.BLPop(context.Background(), 3*time.Second, "never")
 	}()
 	redistest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
-	begin := time.Now()
 	err := b.Take(t.Context(), one("k", 1, 1))
 	var e *redisstore.Error
 	if !errors.As(err, &e) || e.Class != redisstore.TimedOut || e.Unknown {
 		t.Errorf("error %v, want a timeout of a command that was never sent", err)
-	}
-	if waited := time.Since(begin); waited > 2*time.Second {
-		t.Errorf("waited for %v", waited)
 	}
 	client.RPush(context.Background(), "never", 1) // in vain: no connection is free
 	<-blocked
@@ -184,7 +176,7 @@ func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// CASES 83: the client has hung up, and its attempt counts all the same.
+// The client has hung up, and its attempt counts all the same.
 func TestACanceledTakeIsCharged(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
@@ -196,7 +188,7 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 	redistest.WaitFor(t, "five charges", func() bool { return charged(t, b, "k") == 5 })
 }
 
-// CASES 145, 146: the server has forgotten the script.
+// The server has forgotten the script.
 func TestAForgottenScriptIsSentAgain(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
@@ -213,7 +205,7 @@ func TestAForgottenScriptIsSentAgain(t *testing.T) {
 	}
 }
 
-// CASES 147: the server has become a replica, then a primary again.
+// The server has become a replica, then a primary again.
 func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(300*time.Millisecond))
@@ -231,7 +223,7 @@ func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) {
 	}
 }
 
-// CASES 150: the server has no memory left.
+// The server has no memory left.
 func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
@@ -250,7 +242,7 @@ func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
 	take(t, b, "k")
 }
 
-// CASES 153: the server does not let us.
+// The server does not let us.
 func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
@@ -276,7 +268,7 @@ func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
 	}
 }
 
-// CASES 158: the number of keys does not multiply a slow server's delay.
+// The number of keys does not multiply a slow server's delay.
 func TestTwentyKeysAreOneCommand(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))

@@ -72,7 +72,7 @@ func limitReply(left, reset, more, retry int64) string {
 	return string(b)
 }
 
-// CASES 154: whatever comes, it is a reply or an error.
+// Whatever comes, it is a reply or an error.
 func TestWeirdRepliesAreErrors(t *testing.T) {
 	for what, val := range map[string]any{
 		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
@@ -214,7 +214,7 @@ func readCommand(r *bufio.Reader) ([]string, error) {
 	return args, nil
 }
 
-// CASES 155: a connection whose replies are shifted gives nobody another's
+// A connection whose replies are shifted gives nobody another's
 // verdict, and is not used for long.
 func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: newShifted(t).Addr().String(), DisableIndentity: true, Protocol: 2})

@@ -16,10 +16,11 @@ import (
 func TestScan(t *testing.T) {
 	single := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
 	for name, client := range map[string]interface {
 		redisstore.Client
 		Close() error
-	}{"single": single, "cluster": cluster} {
+	}{"single": single, "cluster": cluster, "ring": ring} {
 		t.Run(name, func(t *testing.T) {
 			defer client.Close() //nolint:errcheck // the test is over
 			store := redisstore.New(client, redisstore.Timeout(5*time.Second))

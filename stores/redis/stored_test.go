@@ -49,7 +49,7 @@ func names(t *testing.T, b core.Bound, server *redistest.Server, keys ...string)
 	return found
 }
 
-// CASES 39, 93: what is stored where, for as long as the major version is one.
+// What is stored where, for as long as the major version is one.
 func TestStoredNames(t *testing.T) {
 	server := redistest.Start(t)
 	b, err := redisstore.New(newClient(t, server.Addr), redisstore.Timeout(patience)).Bind("api", hourly)
@@ -97,7 +97,7 @@ func TestStoredValues(t *testing.T) {
 	}
 }
 
-// CASES 105: a value of somebody else's counts as none, and is replaced.
+// A value of somebody else's counts as none, and is replaced.
 func TestForeignValuesAreReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
@@ -148,7 +148,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	}
 }
 
-// CASES 106: a lifetime that has been taken away comes back, whatever the next
+// A lifetime that has been taken away comes back, whatever the next
 // request is.
 func TestALostLifetimeHeals(t *testing.T) {
 	server := redistest.Start(t)
@@ -198,7 +198,7 @@ func TestARefusedTakeWritesNothing(t *testing.T) {
 }
 
 // The lifetime is that of the state and the slack, and the state of windows of
-// a millisecond has one too (CASES 103).
+// a millisecond has one too.
 func TestLifetimes(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
@@ -226,7 +226,7 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// CASES 187, and one command a decision for three limits of two keys.
+// One command a decision for three limits of two keys.
 func TestThreeLimitsOfTwoKeysAreOneCommand(t *testing.T) {
 	server := redistest.Start(t)
 	limits := []core.Limit{core.PerSecond(10), core.PerMinute(120), core.PerHour(240)}

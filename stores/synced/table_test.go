@@ -190,17 +190,3 @@ func TestATallyNeverFalls(t *testing.T) {
 		}
 	})
 }
-
-// The answer to a push of an entry that was evicted is not for the entry that
-// the key has now.
-func TestTheAnswerOfAnEvictedEntry(t *testing.T) {
-	s := &Store{table: newTable(shardCount, func(int64) {})}
-	id := ident{a: 1}
-	old, now := counted(0, 5), counted(0, 2)
-	old.current.added.freeze()
-	s.table.shards[0].entries[id] = now
-	s.answered(&item{id: id, entry: old}, 5, 5, 0)
-	if now.current.count() != 2 || now.current.added.sent != 0 {
-		t.Errorf("%+v, want 2 hits that were not sent", now.current.added)
-	}
-}

@@ -33,7 +33,7 @@ func TestAnAnswerInTime(t *testing.T) {
 	}
 }
 
-// CASES 142: who waits is let go in time, and what comes later changes nothing
+// Who waits is let go in time, and what comes later changes nothing
 // of theirs.
 func TestNoAnswerInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// CASES 62, 65: a name that the limiter cannot see reaches no handler.
+// A name that the limiter cannot see reaches no handler.
 func testAHiddenNameReachesNoHandler(t *testing.T, a *app) {
 	status, _ := a.ask(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login", "username=alice&password=x&pad="+strings.Repeat("x", 70_000))
 	if status != http.StatusBadRequest {

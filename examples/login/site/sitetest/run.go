@@ -180,7 +180,7 @@ func hits(n int, f func(i int) int) string {
 	return fmt.Sprint(counts)
 }
 
-// CASES 1, 3: the API is limited by address, whatever strangers write.
+// The API is limited by address, whatever strangers write.
 func testAPI(t *testing.T, a *app) {
 	get := func(local, forwardedFor string) func(int) int {
 		return func(i int) int {
@@ -199,7 +199,6 @@ func testAPI(t *testing.T, a *app) {
 	}
 }
 
-// CASES 84, 85, 86
 func testLogin(t *testing.T, a *app) {
 	if got := hits(8, func(int) int { return a.login(t, "203.0.113.1", "alice", "x") }); got != "map[401:5 429:3]" {
 		t.Errorf("wrong passwords: %s", got)
@@ -222,7 +221,7 @@ func testLogin(t *testing.T, a *app) {
 	}
 }
 
-// CASES 84: a success of the attacker's own does not clear the address.
+// A success of the attacker's own does not clear the address.
 func testASuccessDoesNotClearTheAddress(t *testing.T, a *app) {
 	got := hits(60, func(i int) int {
 		if i%20 == 19 {
@@ -256,7 +255,7 @@ func testSuccessesCountForTheAddressOnly(t *testing.T, a *app) {
 	}
 }
 
-// CASES 87, 88, 91: guesses from many addresses use the account's failures up;
+// Guesses from many addresses use the account's failures up;
 // its owner gets in from where the owner has logged in before, and elsewhere
 // with the cookie.
 func testTheOwnerGetsIn(t *testing.T, a *app) {
@@ -289,7 +288,7 @@ func testTheOwnerGetsIn(t *testing.T, a *app) {
 	}
 }
 
-// CASES 92: no answer tells whether a name is locked, or exists at all.
+// No answer tells whether a name is locked, or exists at all.
 func testAnswersAreAlike(t *testing.T, a *app) {
 	answers := func(user, net string) (all []string) {
 		for i := range 55 {
@@ -308,7 +307,6 @@ func testAnswersAreAlike(t *testing.T, a *app) {
 	}
 }
 
-// CASES 80
 func testWrongPasswordsAllAtOnce(t *testing.T, a *app) {
 	statuses := make(chan int, 200)
 	var wg sync.WaitGroup
@@ -321,7 +319,7 @@ func testWrongPasswordsAllAtOnce(t *testing.T, a *app) {
 	}
 }
 
-// CASES 93, 94: what is refused is logged, without names and addresses.
+// What is refused is logged, without names and addresses.
 func testTheAuditLog(t *testing.T, a *app) {
 	for range 7 {
 		a.login(t, "203.0.113.77", "alice level=INFO", "x")

@@ -1,0 +1,162 @@
+package synced
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// The answer to a push of an entry that was evicted changes nothing: neither the
+// entry that the key has now, nor what is to be exchanged.
+func TestTheAnswerOfAnEvictedEntry(t *testing.T) {
+	s := &Store{table: newTable(shardCount, func(int64) {})}
+	id := ident{a: 1}
+	old, now := counted(0, 5), counted(0, 2)
+	old.current.added.freeze()
+	sh := &s.table.shards[0]
+	sh.entries[id] = now
+	for _, total := range []int64{5, 3} { // as it should be, and too low
+		s.answered(&item{id: id, entry: old}, 5, total, 0)
+		if now.current.count() != 2 || now.current.added.sent != 0 {
+			t.Errorf("%+v, want 2 hits that were not sent", now.current.added)
+		}
+		if len(s.exchange.low) != 0 || len(sh.dirty) != 0 || old.dirty {
+			t.Errorf("answer %d: the evicted entry is to be exchanged", total)
+		}
+	}
+}
+
+// An answer to hits that were pushed once more, because the backend had lost them,
+// is not taken for another loss; nor is one of a window that may have expired.
+func TestAnswersThatSayNothingOfALoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		heal, now int64
+		low       bool
+	}{
+		"a usual push":                 {0, hour, true},
+		"hits pushed once more":        {4, hour, false},
+		"before the window has ended":  {0, 2*hour - 1, true},
+		"a window that may have ended": {0, 2 * hour, false},
+	} {
+		s := &Store{table: newTable(shardCount, func(int64) {})}
+		id, e := ident{a: 1}, counted(20, 0)
+		s.table.shards[0].entries[id] = e
+		s.answered(&item{id: id, entry: e, heal: c.heal}, c.heal, 7, c.now)
+		if low := len(s.exchange.low) > 0; low != c.low || e.dirty != c.low {
+			t.Errorf("%s: low %v, to be exchanged %v", name, low, e.dirty)
+		}
+		if e.current.count() != 20 {
+			t.Errorf("%s: the count is %d", name, e.current.count())
+		}
+	}
+}
+
+// An entry moves on by the windows that have passed, keeps the one before, and
+// ignores a clock that was set back.
+func TestAnEntryRolls(t *testing.T) {
+	for windows, want := range map[int64][2]int64{-3: {5, 3}, -1: {5, 3}, 0: {5, 3}, 1: {0, 5}, 2: {0, 0}, 7: {0, 0}} {
+		e := counted(5, 0)
+		e.start = 100 * hour
+		e.previous.added.total = 3
+		e.roll((100 + windows) * hour)
+		if got := [2]int64{e.current.count(), e.previous.count()}; got != want || e.start != (100+max(0, windows))*hour {
+			t.Errorf("%d windows on: counts %v from %d, want %v", windows, got, e.start/hour-100, want)
+		}
+		if e.at(e.start) != &e.current || e.at(e.start-hour) != &e.previous || e.at(e.start+hour) != nil || e.at(e.start-2*hour) != nil {
+			t.Errorf("%d windows on: its windows are others", windows)
+		}
+	}
+}
+
+// An entry is over when neither of its windows counts, and a window later if it
+// has hits that were not pushed.
+func TestWhenAnEntryIsOver(t *testing.T) {
+	pushed, unsent := counted(5, 0), counted(0, 5)
+	given := counted(5, 0)
+	given.current.given().diff = 2
+	for _, c := range []struct {
+		e    *entry
+		ends int64
+	}{{pushed, 2 * hour}, {unsent, 3 * hour}, {given, 3 * hour}} {
+		if c.e.expired(c.ends-1) || !c.e.expired(c.ends) {
+			t.Errorf("%+v: over before or after %d windows", c.e.current, c.ends/hour)
+		}
+	}
+}
+
+// What was not pushed of both windows of an evicted entry is counted as lost.
+func TestLostHitsOfBothWindows(t *testing.T) {
+	var lost int64
+	e := counted(0, 5)
+	e.previous.added.diff = 3
+	tab, s := fill(t, 1, &lost, e)
+	tab.insert(s, ident{a: 9}, counted(0, 100), 0, nil)
+	if lost != 8 {
+		t.Errorf("%d hits are lost, want 8", lost)
+	}
+}
+
+// Each use of an entry has it take part in as many exchanges as the first one.
+func TestEveryUseLengthensTheExchanges(t *testing.T) {
+	s, e := &shard{entries: map[ident]*entry{}}, counted(1, 0)
+	s.mark(ident{a: 1}, e)
+	e.rounds = 1
+	s.mark(ident{a: 1}, e)
+	if e.rounds != markedFor || len(s.dirty) != 1 {
+		t.Errorf("%d exchanges more, noted %d times; want %d and once", e.rounds, len(s.dirty), markedFor)
+	}
+}
+
+// Keys of different limits are apart, by both hashes.
+func TestLimitsAreApart(t *testing.T) {
+	tab := newTable(64, func(int64) {})
+	a, b := tab.ident(1, []byte("k")), tab.ident(2, []byte("k"))
+	if a.a == b.a || a.b == b.b || a != tab.ident(1, []byte("k")) {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
+// A table has room for MaxKeys entries, spread over its shards.
+func TestTheRoomOfATable(t *testing.T) {
+	for maxKeys, want := range map[int]int{1: 1, 63: 1, 64: 1, 6400: 100} {
+		if got := newTable(maxKeys, nil).most; got != want {
+			t.Errorf("MaxKeys %d: %d entries in each of %d shards, want %d", maxKeys, got, shardCount, want)
+		}
+	}
+}
+
+// short returns too few totals.
+type short struct{ Backend }
+
+func (short) PushDiffs(_ context.Context, b Batch) ([]int64, error) {
+	return make([]int64, len(b.Diffs)-1), nil
+}
+
+// A backend that returns too few totals is an error of the exchange and of a
+// decision that asks the backend. The hits are kept.
+func TestABackendThatReturnsTooFewTotals(t *testing.T) {
+	ctx := t.Context()
+	s := &Store{backend: short{}, config: Config{Interval: time.Hour, Timeout: time.Minute, BatchSize: 10, Log: slog.New(slog.DiscardHandler)}, now: func() int64 { return 0 }}
+	s.table = newTable(shardCount, func(int64) {})
+	e := counted(0, 5)
+	s.table.shards[0].entries[ident{a: 1}] = e
+	s.table.shards[0].mark(ident{a: 1}, e)
+	if err := s.exchangeAll(ctx); err == nil || e.current.count() != 5 || s.stats.failed.Load() != 1 {
+		t.Errorf("error %v, %d hits, %d failures", err, e.current.count(), s.stats.failed.Load())
+	}
+	through, err := New(short{}, Config{Namespace: "short"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer through.Close(ctx) //nolint:errcheck // of no interest any more
+	l, err := core.New(core.Config{Name: "api", Store: through, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"}); err == nil {
+		t.Errorf("no error, and %v", d)
+	}
+}
