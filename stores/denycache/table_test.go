@@ -31,6 +31,15 @@ func TestATableHoldsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
+// The room of a table is rounded up to whole shards: a table is never without.
+func TestTheRoomOfATable(t *testing.T) {
+	for maxKeys, want := range map[int]int{1: 1, 64: 1, 65: 2, 100: 2, 640: 10} {
+		if got := newTable(maxKeys).most; got != want {
+			t.Errorf("MaxKeys %d: %d keys in each of %d shards, want %d", maxKeys, got, shards, want)
+		}
+	}
+}
+
 func TestRoomIsMadeByWhatIsOver(t *testing.T) {
 	for range 50 { // the order of a map is random
 		var s shard
@@ -73,5 +82,69 @@ func TestAKeyHasFewCosts(t *testing.T) {
 	}
 	if held != maxCosts {
 		t.Errorf("%d denials of one key are held, want %d", held, maxCosts)
+	}
+}
+
+// Of a denial that was a while ago, as much is left as the waits that are known
+// say. What is missing stays missing until the store says otherwise.
+func TestWhatIsLeftOfADenialLater(t *testing.T) {
+	const us = time.Microsecond
+	for _, c := range []struct{ was, want core.Result }{
+		{core.Result{RetryAfter: 10 * us, ResetAfter: 20 * us, MoreAfter: 7 * us}, core.Result{RetryAfter: 3 * us, ResetAfter: 13 * us, MoreAfter: us}},
+		{core.Result{RetryAfter: 10 * us, ResetAfter: 20 * us, MoreAfter: 3 * us}, core.Result{RetryAfter: 3 * us, ResetAfter: 13 * us, MoreAfter: us}},
+		{core.Result{RetryAfter: 10 * us, ResetAfter: 20 * us, MoreAfter: 9 * us}, core.Result{RetryAfter: 3 * us, ResetAfter: 13 * us, MoreAfter: 2 * us}},
+		{core.Result{RetryAfter: 5 * us, ResetAfter: 6 * us, MoreAfter: 6 * us}, core.Result{Allowed: true, MoreAfter: us}},
+		{core.Result{Allowed: true, Remaining: 4}, core.Result{Allowed: true, Remaining: 4}},
+		{core.Result{RetryAfter: core.Never, ResetAfter: 8 * us}, core.Result{RetryAfter: core.Never, ResetAfter: us}},
+	} {
+		if got := later(c.was, 7*us); got != c.want {
+			t.Errorf("%+v after 7 µs: %+v, want %+v", c.was, got, c.want)
+		}
+	}
+}
+
+// A full shard forgets the key that is denied for the shortest time, by the
+// longest of its denials.
+func TestRoomIsMadeByTheShortestWait(t *testing.T) {
+	s := shard{denied: map[key][]denial{
+		{1, 1}: {{until: 90}, {until: 20}},
+		{2, 2}: {{until: 50}, {until: 40}},
+		{3, 3}: {{until: 10}, {until: 80}},
+	}}
+	s.makeRoom(5)
+	if _, found := s.denied[key{2, 2}]; found || len(s.denied) != 2 {
+		t.Errorf("%v is left", s.denied)
+	}
+}
+
+// A key that is denied for more costs than are remembered forgets the denial that
+// is over first.
+func TestAKeyForgetsTheShortestDenial(t *testing.T) {
+	table := newTable(64)
+	b := func(cost int64) *core.Batch {
+		return &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: cost, Results: []core.Result{{RetryAfter: time.Hour}}}}}
+	}
+	for cost, until := range map[int64]int64{1: 700, 2: 600, 3: 800, 4: 900} {
+		batch := b(cost)
+		table.remember(batch, &batch.Items[0], 0, until, until, 0)
+	}
+	batch := b(5)
+	table.remember(batch, &batch.Items[0], 0, 1000, 1000, 0)
+	for cost, want := range map[int64]answer{1: denied, 2: unknown, 3: denied, 4: denied, 5: denied} {
+		if got := table.recall(&b(cost).Items[0], 100); got != want {
+			t.Errorf("cost %d: %v, want %v", cost, got, want)
+		}
+	}
+}
+
+// A denial is over at its end, and at a time before it was made.
+func TestADenialIsOverAtItsEnd(t *testing.T) {
+	for now, want := range map[int64]answer{99: unknown, 100: denied, 199: denied, 200: unknown} {
+		table := newTable(64)
+		b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: []core.Result{{RetryAfter: time.Hour}}}}}
+		table.remember(b, &b.Items[0], 100, 200, 200, 0)
+		if got := table.recall(&b.Items[0], now); got != want {
+			t.Errorf("at %d: %v, want %v", now, got, want)
+		}
 	}
 }
