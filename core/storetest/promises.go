@@ -105,6 +105,7 @@ func (s *suite) retry(t *testing.T) {
 			}
 		})
 	})
+	s.each(t, retryOfEachCost)
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 		c := one(t, store, l)
 		most := l.Quota
@@ -128,6 +129,36 @@ func (s *suite) retry(t *testing.T) {
 			t.Errorf("%v: %d left after ResetAfter, want %d", l, got, most)
 		}
 	})
+}
+
+// retryOfEachCost tests that RetryAfter is exact for each cost, with hits that were
+// made one after the other.
+func retryOfEachCost(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
+	most := l.Quota
+	if l.Burst > 0 {
+		most = l.Burst
+	}
+	for _, pause := range []time.Duration{l.Window / 10, l.Window / 4} {
+		c := one(t, store, l)
+		for range most {
+			c.take("k", 1)
+			clock.Advance(pause)
+		}
+		now := clock.Now()
+		for cost := int64(1); cost <= most; cost++ {
+			wait := c.peek("k", cost).Items[0].Results[0].RetryAfter
+			if wait == 0 {
+				continue
+			}
+			clock.Advance(wait - time.Microsecond)
+			early := c.peek("k", cost).Allowed
+			clock.Advance(time.Microsecond)
+			if early || !c.peek("k", cost).Allowed {
+				t.Errorf("%v, hits %v apart, cost %d: RetryAfter is %v; allowed a microsecond before %v", l, pause, cost, wait, early)
+			}
+			clock.Set(now)
+		}
+	}
 }
 
 // refunds tests that what is given back is there again, once, and in no other
@@ -155,6 +186,18 @@ func (s *suite) refunds(t *testing.T) {
 			t.Errorf("%v: %d left after a refund into a window that has gone, want %d", l, got, left)
 		}
 
+		// A window later the hits of a sliding window still count, and can be
+		// given back; those of the others are gone.
+		before = c.remaining("later")
+		first := c.take("later", 2)
+		clock.Advance(l.Window + l.Precision)
+		c.take("later", 1)
+		c.refund(first)
+		if got := c.remaining("later"); got != before-1 {
+			t.Errorf("%v: %d left after a take, and a refund of one in the window before, want %d", l, got, before-1)
+		}
+
+		before = c.remaining("never")
 		c.refund(c.batch(true, c.item(0, "never", 1)))
 		if got := c.remaining("never"); got != before {
 			t.Errorf("%v: %d left of a key that was only looked at, want %d", l, got, before)

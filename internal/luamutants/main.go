@@ -33,6 +33,7 @@ func main() {
 
 func mainError(ctx context.Context, out io.Writer) error {
 	files := flag.String("files", "", "break only the files whose names match this regular expression")
+	again := flag.String("again", "", "make only the breaks that are listed in this file, such as the output of an earlier run")
 	parallel := flag.Int("parallel", runtime.NumCPU(), "breaks that are tested at the same time")
 	flag.Parse()
 	only, err := regexp.Compile(*files)
@@ -48,9 +49,16 @@ func mainError(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listed, err := readSurvivors()
+	listed, err := readSurvivors("internal/luamutants/survivors.txt")
 	if err != nil {
 		return err
+	}
+	if *again != "" {
+		some, err := readSurvivors(*again)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(m mutant) bool { return some[m.key()] == "" })
 	}
 	if v, err := r.run(ctx, 0, mutant{}); err != nil || v != lived {
 		return errors.Join(errors.New("the tests fail with the script as it is"), err)
@@ -60,7 +68,7 @@ func mainError(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return report(out, all, verdicts, listed, only)
+	return report(out, all, verdicts, listed, *files == "" && *again == "")
 }
 
 // prepare compiles the tests and returns the breaks of the files.
@@ -97,8 +105,7 @@ func prepare(ctx context.Context, temp string, only *regexp.Regexp) (*runner, []
 	return r, all, nil
 }
 
-func readSurvivors() (map[key]string, error) {
-	const name = "internal/luamutants/survivors.txt"
+func readSurvivors(name string) (map[key]string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
@@ -154,8 +161,8 @@ func describe(m mutant, v verdict) string {
 }
 
 // report prints the figures. It returns an error if the tests notice too little,
-// or if survivors.txt lists what is not there, or was noticed.
-func report(out io.Writer, all []mutant, verdicts []verdict, listed map[key]string, only *regexp.Regexp) error {
+// or if survivors.txt lists what is not there, or was noticed. whole says that all breaks were made.
+func report(out io.Writer, all []mutant, verdicts []verdict, listed map[key]string, whole bool) error {
 	counts := map[verdict]int{}
 	silent := 0
 	seen := map[key]bool{}
@@ -174,7 +181,7 @@ func report(out io.Writer, all []mutant, verdicts []verdict, listed map[key]stri
 		}
 	}
 	for k := range listed {
-		if !seen[k] && (only == nil || only.MatchString(k.file)) {
+		if !seen[k] && whole {
 			wrong = append(wrong, fmt.Sprintf("%s: is listed, and is not in the file: %s %s", k.file, k.change, k.source))
 		}
 	}

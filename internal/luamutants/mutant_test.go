@@ -85,14 +85,14 @@ func TestTheReportCountsWhatIsListedApart(t *testing.T) {
 	var out strings.Builder
 	verdicts := []verdict{killed, killed, killed, lived, killed}
 	listed := map[key]string{all[3].key(): "why"}
-	if err := report(&out, all, verdicts, listed, nil); err != nil || !strings.Contains(out.String(), "4 noticed, 0 not, 0 timed out, 1 that nothing can observe: 100.0 %") {
+	if err := report(&out, all, verdicts, listed, true); err != nil || !strings.Contains(out.String(), "4 noticed, 0 not, 0 timed out, 1 that nothing can observe: 100.0 %") {
 		t.Errorf("%v: %s", err, out.String())
 	}
-	if err := report(&out, all, verdicts, nil, nil); err == nil {
+	if err := report(&out, all, verdicts, nil, true); err == nil {
 		t.Error("80 % are enough")
 	}
 	listed[key{"f.lua", "a→b", "«a»"}] = "gone"
-	if err := report(&out, all, verdicts, listed, nil); err == nil || !strings.Contains(out.String(), "is not in the file") {
+	if err := report(&out, all, verdicts, listed, true); err == nil || !strings.Contains(out.String(), "is not in the file") {
 		t.Errorf("an entry of a line that is gone: %v", err)
 	}
 }

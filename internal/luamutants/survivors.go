@@ -29,6 +29,9 @@ func parseSurvivors(text string) (map[key]string, error) {
 				return nil, err
 			}
 			file, change, ok := strings.Cut(trimmed, " ")
+			if strings.HasSuffix(trimmed, " breaks") || strings.HasSuffix(trimmed, " %") {
+				continue // of the output of a run
+			}
 			if !ok || !strings.Contains(change, "→") {
 				return nil, fmt.Errorf("line %d: %q: must be a file and a change", number, trimmed)
 			}

@@ -42,7 +42,7 @@ func deploy(t *testing.T, store string, v version) instance {
 		"-attempts", v.attempts, "-failures", "5/h fixed_window", "-account-failures", v.accountFailures, "-wait", "0", "-cookie-secret", strings.Repeat("s", 32))
 	i := instance{p, "http://" + addr}
 	redistest.WaitFor(t, "an instance to answer", func() bool {
-		res, err := http.Get(i.url + "/healthz") //nolint:noctx // of this machine
+		res, err := http.Get(i.url + "/healthz")
 		if err != nil {
 			return false
 		}
