@@ -124,3 +124,36 @@ func (c *charging) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	return err
 }
+
+// The wait that is remembered begins before the store was asked: however long the
+// answer takes, the key is admitted when the wait is over.
+func TestARememberedWaitIsNoLongerThanTheStores(t *testing.T) {
+	f := newFixture(t, denycache.Config{}, rule(core.Limit{Quota: 1, Window: 500 * time.Millisecond, Algorithm: core.FixedWindow}))
+	f.take(f.item(0, "k", 1))
+	late := &charging{Bound: f.bound, meanwhile: func() { f.clock.Advance(300 * time.Millisecond) }}
+	store := core.Must(denycache.New(fixed{late}, denycache.Config{Clock: f.clock.Now}))
+	b, err := store.Bind("x", f.rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := &core.Batch{Items: []core.Item{f.item(0, "k", 1)}}
+	if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+	}
+	f.clock.Advance(200 * time.Millisecond)
+	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+		t.Errorf("denied when the wait was over: %+v, %v", batch.Items[0].Results, err)
+	}
+}
+
+// What is remembered does not change with the caller's results.
+func TestRememberedResultsAreCopies(t *testing.T) {
+	f := newFixture(t, denycache.Config{}, rule(core.PerMinute(1)))
+	f.take(f.item(0, "k", 1))
+	denied := f.take(f.item(0, "k", 1))
+	want := denied.Items[0].Results[0]
+	denied.Items[0].Results[0] = core.Result{Allowed: true, Remaining: 77}
+	if got := f.take(f.item(0, "k", 1)).Items[0].Results[0]; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

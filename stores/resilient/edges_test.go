@@ -188,3 +188,41 @@ func TestAPanicOfOnChangeLosesNoLaterChange(t *testing.T) {
 		}
 	})
 }
+
+// A burst is shared by the instances as a quota is; and while everything is let
+// through, a decision says that the whole burst is left.
+func TestBurstsWhileTheStoreDoesNotAnswer(t *testing.T) {
+	bucket := core.Limit{Quota: 60, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 9}
+	for _, c := range []struct {
+		config resilient.Config
+		want   int64 // of 20 takes
+		left   int64 // after the first one
+	}{
+		{resilient.Config{Instances: 2}, 5, 4},
+		{resilient.Config{Instances: 4}, 3, 2},
+		{resilient.Config{Meanwhile: resilient.Open}, 20, 9},
+	} {
+		f := newFlaky(t, nil)
+		f.fail(errGone)
+		c.config.Clock = storetest.NewClock(time.Unix(1_764_000_000, 0)).Now
+		l := core.Must(core.New(core.Config{Name: "l", Store: newStore(t, f, c.config), Rules: []core.Rule{
+			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{bucket}},
+		}}))
+		admitted := int64(0)
+		for i := range 20 {
+			d, err := take(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 && d.Remaining != c.left {
+				t.Errorf("%v, %d instances: %d left after the first take, want %d", c.config.Meanwhile, c.config.Instances, d.Remaining, c.left)
+			}
+			if d.Allowed {
+				admitted++
+			}
+		}
+		if admitted != c.want {
+			t.Errorf("%v, %d instances: %d of 20 admitted, want %d", c.config.Meanwhile, c.config.Instances, admitted, c.want)
+		}
+	}
+}

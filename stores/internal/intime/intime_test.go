@@ -24,11 +24,11 @@ func TestAnAnswerInTime(t *testing.T) {
 		if own == b || &own.Items[0] == &b.Items[0] || string(own.Items[0].Key) != "a" || string(own.Items[1].Key) != "bc" || own.Items[1].Cost != 2 {
 			t.Errorf("the operation works on %+v", own)
 		}
-		own.Allowed, own.Items[1].At, own.Items[0].Unknown = true, 7, true
+		own.Allowed, own.Degraded, own.Items[1].At, own.Items[0].Unknown = true, true, 7, true
 		own.Items[0].Results[1].Remaining, own.Items[1].Results[0].Remaining = 5, 6
 		return nil
 	})
-	if err != nil || !b.Allowed || !b.Items[0].Unknown || b.Items[1].Unknown || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
+	if err != nil || !b.Allowed || !b.Degraded || !b.Items[0].Unknown || b.Items[1].Unknown || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -100,5 +100,23 @@ func TestTooManyUnderWay(t *testing.T) {
 		if err := r.Do(t.Context(), nil, batch(), hang); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// An answer means that the operation's room is free again: of two operations, one
+// after the other, the second one is never refused for the first one. Here the
+// room cannot be given back before the test lets it, and so there is no answer.
+func TestAnAnswerComesAfterTheRoomIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(time.Second)
+		err := r.Do(t.Context(), nil, batch(), func(core.Bound, context.Context, *core.Batch) error {
+			<-r.running // the operation's own
+			return nil
+		})
+		if !errors.Is(err, ErrTimeout) {
+			t.Errorf("the answer came before the room was free: %v", err)
+		}
+		r.running <- struct{}{}
+		synctest.Wait()
 	})
 }
