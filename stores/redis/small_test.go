@@ -1,0 +1,124 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// smallLimit returns a limit of so few hits and such short times that a few steps
+// reach every edge of its arithmetic, or of so many hits that one costs a small
+// part of a microsecond.
+func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
+	ms := time.Millisecond
+	l := core.Limit{Algorithm: a, Quota: 1 + r.Int64N(6), Window: time.Duration(1+r.IntN(4)) * ms}
+	switch a {
+	case core.TokenBucket:
+		l.Burst = r.Int64N(5)
+		switch r.IntN(4) {
+		case 0:
+			l.Quota = 1000 * l.Window.Milliseconds() // a hit costs a microsecond
+		case 1:
+			l.Quota, l.Burst = core.MaxQuota-r.Int64N(3), 0
+		}
+	case core.BucketedWindow:
+		l.Precision, l.Window = ms, l.Window*2
+	case core.FixedWindow, core.SlidingWindow:
+		l.Aligned = r.IntN(2) == 0
+		if a == core.FixedWindow && r.IntN(2) == 0 {
+			l.Aligned = false
+			l.Lockout = core.Lockout{First: time.Duration(1+r.IntN(3)) * ms, Factor: 1 + r.Int64N(3), Decay: time.Duration(1+r.IntN(6)) * ms}
+			l.Lockout.Max = l.Lockout.First + time.Duration(r.IntN(20))*ms
+		}
+	}
+	return l
+}
+
+// otherQuotas returns the rules with other quotas, which leave the counters.
+func otherQuotas(r *rand.Rand, rules []core.StoreRule) []core.StoreRule {
+	next := slices.Clone(rules)
+	for i := range next {
+		next[i].Limits = slices.Clone(next[i].Limits)
+		for j := range next[i].Limits {
+			if l := &next[i].Limits[j]; r.IntN(2) == 0 {
+				l.Quota = 1 + r.Int64N(6)
+			}
+		}
+	}
+	return next
+}
+
+// The script and the counters of the process agree on sequences that meet the
+// edges of all algorithms: of windows, buckets, waits and debts, to the
+// microsecond, with refunds and with quotas that change.
+func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for round := range 200 {
+		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+		a := core.Algorithm(round % 5)
+		rules := []core.StoreRule{{Name: "one", Limits: []core.Limit{smallLimit(r, a)}}, {Name: "two", Limits: []core.Limit{smallLimit(r, a)}}}
+		second := smallLimit(r, core.Algorithm(r.IntN(5)))
+		second.Window *= 8 // another limit, whatever its algorithm
+		rules[1].Limits = append(rules[1].Limits, second)
+		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
+		bounds := []core.Bound{
+			core.Must(memory.Bind("edges", rules)),
+			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Bind(fmt.Sprint("edges", round, "-", seed), rules)),
+		}
+		var charged [][2]*core.Batch
+		for step := range 50 {
+			var said [2]*core.Batch
+			rule, cost, peek := r.IntN(2), 1+r.Int64N(3), r.IntN(6) == 0
+			if l := rules[rule].Limits[0]; l.Quota > 1e9 {
+				cost = 1 + r.Int64N(l.Quota/3)
+			}
+			switch n := r.IntN(12); {
+			case n < 2 && len(charged) > 0:
+				i := r.IntN(len(charged))
+				said = charged[i]
+				charged = slices.Delete(charged, i, i+1)
+				for i, b := range bounds {
+					if err := b.Refund(t.Context(), said[i]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				continue
+			case n == 2 && round%2 == 0:
+				rules = otherQuotas(r, rules)
+				for i := range bounds {
+					bounds[i] = core.Must(bounds[i].Rebind(rules))
+				}
+				continue
+			}
+			for i, b := range bounds {
+				said[i] = &core.Batch{Peek: peek, Items: []core.Item{{Rule: rule, Key: []byte("k"), Cost: cost, Results: make([]core.Result, len(rules[rule].Limits))}}}
+				if err := b.Take(t.Context(), said[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !reflect.DeepEqual(said[0], said[1]) {
+				t.Fatalf("seed %d, round %d, step %d, rules %v, time %d, cost %d:\nmemory %+v\nredis  %+v", seed, round, step, rules, clock.Now().UnixMicro(), cost, said[0], said[1])
+			}
+			if said[0].Allowed && !peek {
+				charged = append(charged, said)
+			}
+			l, wait := rules[rule].Limits[0], said[0].Items[0].Results[0].RetryAfter
+			steps := []time.Duration{0, 0, 0, time.Microsecond, l.Window / 4, l.Window / 2, l.Window - time.Microsecond, l.Window, l.Window + time.Microsecond, l.Lockout.First, l.Lockout.Decay, l.Precision}
+			if wait > 0 && wait < time.Second {
+				steps = append(steps, wait, wait, wait-time.Microsecond)
+			}
+			clock.Advance(steps[r.IntN(len(steps))].Truncate(time.Microsecond))
+		}
+		_ = memory.Close()
+	}
+}
