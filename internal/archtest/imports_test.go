@@ -76,6 +76,7 @@ var arrows = []struct {
 	{"core/storetest", []string{"core"}},
 	{"core", nil},
 	{"keyfuncs", []string{"core"}},
+	{"floodgatetest", []string{"core"}},
 	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal"}},
 	{"stores", []string{"core", "stores"}},
@@ -86,6 +87,7 @@ var arrows = []struct {
 	{"cmd", []string{"core", "stores", "adapters", "policy", "internal"}},
 	{"internal/replay", []string{"core", "policy", "internal"}},
 	{"internal/report", []string{"internal"}},
+	{"internal/pathtest", []string{"core", "policy", "internal"}},
 	{"internal", []string{"core", "internal"}},
 }
 
