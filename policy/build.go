@@ -14,15 +14,15 @@ func (s *Set) build(r *reader, spec *fileSpec) {
 	if len(r.errs) > 0 || !s.open(r, spec) {
 		return
 	}
-	store := s.store(spec)
+	config := spec.config(s.store(), s.options)
 	if s.places != nil {
-		s.places.isLocal = spec.isLocal()
+		s.places.isLocal = spec.isLocal(s.options)
 	}
 	var err error
 	if s.limiter == nil {
-		s.limiter, err = core.New(spec.config(store, s.options))
+		s.limiter, err = core.New(config)
 	} else {
-		err = s.limiter.Reconfigure(spec.config(store, s.options))
+		err = s.limiter.Reconfigure(config)
 	}
 	if err != nil {
 		r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: reason(err)})
@@ -57,33 +57,29 @@ func (s *Set) rehearse(r *reader, spec *fileSpec) {
 }
 
 // store returns the store in which the limiter counts.
-func (s *Set) store(spec *fileSpec) core.Store {
-	switch {
-	case s.options.store != nil:
-		return s.options.store
-	case spec.store == nil:
+func (s *Set) store() core.Store {
+	shared := s.shared.store
+	if s.options.store != nil {
+		shared = s.options.store
+	}
+	if shared == nil {
 		return s.local
-	case s.places == nil:
-		s.places = &places{local: s.local, shared: s.shared.store}
+	}
+	if s.places == nil {
+		s.places = &places{local: s.local, shared: shared}
 	}
 	return s.places
 }
 
 // isLocal returns a function that says which of the limiter's rules count in
-// this process.
-func (f *fileSpec) isLocal() func(rule string) bool {
-	local := map[string]bool{}
-	for _, p := range f.policies {
-		local[p.denyRule()] = !p.shared
-		for i := range p.rules {
-			rule := &p.rules[i]
-			local[rule.counters] = !p.shared
-			for _, t := range rule.tiers {
-				local[rule.tierName(t.name)] = !p.shared
-			}
-		}
+// this process: those of local policies, unless the program has given a store for
+// all, and all lists of denied addresses, which need no counter and must deny
+// while a store is gone.
+func (f *fileSpec) isLocal(o *options) func(rule string) bool {
+	return func(rule string) bool {
+		p := f.byRule[rule]
+		return p != nil && (rule == p.denyRule() || !p.shared && o.store == nil)
 	}
-	return func(rule string) bool { return local[rule] }
 }
 
 // open opens the stores, or sees that a changed file keeps to them.
@@ -105,16 +101,13 @@ func (s *Set) open(r *reader, spec *fileSpec) bool {
 		}
 		return len(r.errs) == 0
 	}
-	if s.options.store != nil {
-		return true
-	}
 	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: spec.maxKeys})
 	if err != nil {
 		r.errs = append(r.errs, &Error{File: s.file, Field: "local.max-keys", Problem: reason(err)})
 		return false
 	}
 	s.local = memory
-	if spec.store != nil {
+	if spec.store != nil && s.options.store == nil {
 		s.shared, _ = r.openStore(spec.store, s.options)
 	}
 	return len(r.errs) == 0

@@ -36,7 +36,7 @@ type expression struct {
 	text     string
 	program  *vm.Program
 	prefixes [][]netip.Prefix // of its calls of cidr
-	fields   map[accessed]core.KeyFunc
+	fields   map[accessed]readers
 	single   core.KeyFunc // where the expression is nothing but one value of the request
 	sources  *sources
 	result   reflect.Type // interface{} where it is not known
@@ -90,7 +90,7 @@ func compile(text string, from *sources) (e *expression, bad *expressionError) {
 			e, bad = nil, &expressionError{problem: fmt.Sprintf("%q: cannot be read: %v", shorten(text), p)}
 		}
 	}()
-	e = &expression{text: text, sources: from, fields: map[accessed]core.KeyFunc{}}
+	e = &expression{text: text, sources: from, fields: map[accessed]readers{}}
 	rewriting := &rewriter{expression: e}
 	options := []expr.Option{expr.Env(&scope{}), expr.MaxNodes(maxNodesOf), expr.Patch(rewriting), expr.DisableAllBuiltins()}
 	for _, name := range builtins {
@@ -174,10 +174,14 @@ var evaluators = sync.Pool{New: func() any { return newScope() }}
 // value returns the expression's value for a request: a string, bool, int,
 // int64 or float64, or nil. Its error is core.ErrBadRequest, wrapped, where the
 // request has something in it that the expression cannot work with.
-func (e *expression) value(r core.Request) (any, error) {
+func (e *expression) value(r core.Request) (any, error) { return e.run(r, false) }
+
+// run works the expression out. certain says that it decides whether a policy is
+// for the request.
+func (e *expression) run(r core.Request, certain bool) (any, error) {
 	s := evaluators.Get().(*scope)
 	defer s.release()
-	s.request, s.expression = r, e
+	s.request, s.expression, s.certain = r, e, certain
 	v, err := s.machine.Run(e.program, s)
 	if s.err != nil {
 		return nil, s.err
@@ -226,7 +230,7 @@ func appendText(dst []byte, v any) ([]byte, error) {
 
 // holds returns the value of an expression that is true or false.
 func (e *expression) holds(r core.Request) (bool, error) {
-	v, err := e.value(r)
+	v, err := e.run(r, true)
 	if err != nil {
 		return false, err
 	}

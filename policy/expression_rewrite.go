@@ -144,7 +144,7 @@ func (w *rewriter) member(node *ast.Node, n *ast.MemberNode) {
 		w.fail(n, fmt.Sprintf("%s[%q]: %v", of.Value, name.Value, err), "")
 		return
 	}
-	w.expression.fields[accessed{of.Value, name.Value}] = f
+	w.expression.fields[accessed{of.Value, name.Value}] = readers{f, certain(of.Value, name.Value)}
 	w.reads(of.Value)
 	ast.Patch(node, call(of.Value, name))
 }
@@ -219,7 +219,7 @@ func (w *rewriter) alone(n ast.Node) core.KeyFunc {
 		return w.expression.sources.plain(name)
 	}
 	if argument, constant := c.Arguments[0].(*ast.StringNode); constant {
-		return w.expression.fields[accessed{name, argument.Value}]
+		return w.expression.fields[accessed{name, argument.Value}].usual
 	}
 	return nil
 }

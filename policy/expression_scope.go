@@ -38,6 +38,9 @@ func (s *sources) plain(name string) core.KeyFunc {
 	return nil
 }
 
+// readers read a named value of a request: for keys and costs, and for match.when.
+type readers struct{ usual, certain core.KeyFunc }
+
 // named returns the key function of one of the namedNames.
 func named(kind, name string) (core.KeyFunc, error) {
 	if name == "" {
@@ -54,7 +57,7 @@ func named(kind, name string) (core.KeyFunc, error) {
 	case "cookie":
 		return keyfuncs.Cookie(name), nil
 	case "form":
-		return byType(isForm, keyfuncs.PostField(name, keyfuncs.FormsOnly(), keyfuncs.Strict()), keyfuncs.PostField(name, keyfuncs.FormsOnly())), nil
+		return byType(mayBeForm, strict(name), keyfuncs.PostField(name, keyfuncs.FormsOnly())), nil
 	case "json":
 		path := strings.Split(name, ".")
 		for _, part := range path {
@@ -62,33 +65,78 @@ func named(kind, name string) (core.KeyFunc, error) {
 				return nil, errors.New(`want names with dots between, as in json["user.name"]`)
 			}
 		}
-		return byType(isJSON, keyfuncs.PostField(path[len(path)-1], keyfuncs.JSONPath(path...), keyfuncs.Strict()), nothing), nil
+		return byType(isJSON, strictJSON(path), notJSON(name)), nil
 	}
 	return nil, fmt.Errorf("%s is not known", kind)
 }
 
+// certain returns a key function for match.when, where an empty value may keep a
+// limit away: a body of another type than the value's is an error, because a
+// handler may read several types into one variable.
+func certain(kind, name string) core.KeyFunc {
+	switch kind {
+	case "form":
+		return strict(name)
+	case "json":
+		return byType(isJSON, strictJSON(strings.Split(name, ".")), strict(name))
+	}
+	f, _ := named(kind, name) // it has been made before
+	return f
+}
+
+func strict(name string) core.KeyFunc {
+	return keyfuncs.PostField(name, keyfuncs.FormsOnly(), keyfuncs.Strict())
+}
+
+func strictJSON(path []string) core.KeyFunc {
+	return keyfuncs.PostField(path[len(path)-1], keyfuncs.JSONPath(path...), keyfuncs.Strict())
+}
+
+// notJSON is for a body whose type is not JSON: there is no value. But a handler
+// that decodes JSON need not look at the type: a body that begins as an object
+// is refused.
+func notJSON(name string) core.KeyFunc {
+	const most = 64 // of white space
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		body, err := r.Body(most)
+		if errors.Is(err, core.ErrBodyRead) {
+			return dst, fmt.Errorf("json[%q]: %w", name, &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"})
+		}
+		if err != nil {
+			return dst, err
+		}
+		text := strings.TrimLeft(strings.TrimPrefix(string(body), "\ufeff"), " \t\r\n")
+		if strings.HasPrefix(text, "{") || text == "" && len(body) == most {
+			return dst, fmt.Errorf("json[%q]: %w", name, &core.BadRequestError{Detail: "the body is JSON, and its Content-Type says something else"})
+		}
+		return dst, nil
+	}
+}
+
 // byType keys by f if the body is of a type, else by other.
-func byType(is func(mediaType string) bool, f, other core.KeyFunc) core.KeyFunc {
+func byType(is func(contentType string) bool, f, other core.KeyFunc) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		types := r.HeaderValues("Content-Type")
 		if len(types) == 0 {
 			return other(dst, r)
 		}
-		if kind, _, err := mime.ParseMediaType(types[0]); err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || !is(kind) {
+		if !is(types[0]) {
 			return other(dst, r)
 		}
 		return f(dst, r)
 	}
 }
 
-func nothing(dst []byte, _ core.Request) ([]byte, error) { return dst, nil }
-
-func isForm(mediaType string) bool {
-	return mediaType == "application/x-www-form-urlencoded" || mediaType == "multipart/form-data"
+// mayBeForm reports whether a framework may take a body of this type for a form:
+// some look only at how the type begins.
+func mayBeForm(contentType string) bool {
+	text := strings.ToLower(strings.TrimSpace(contentType))
+	return strings.HasPrefix(text, "application/x-www-form-urlencoded") || strings.HasPrefix(text, "multipart/form-data")
 }
 
-func isJSON(mediaType string) bool {
-	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
 }
 
 // scope is what an expression sees while it is worked out. The names of its
@@ -110,6 +158,7 @@ type scope struct {
 	machine    vm.VM
 	request    core.Request
 	expression *expression
+	certain    bool // it decides whether a policy is for the request
 	input      int   // bytes that have been read
 	err        error // of the first value that could not be read
 }
@@ -120,7 +169,13 @@ func newScope() *scope {
 		return func() string { return s.text(name, "", s.expression.sources.plain(name)) }
 	}
 	named := func(kind string) func(string) string {
-		return func(name string) string { return s.text(kind, name, s.expression.fields[accessed{kind, name}]) }
+		return func(name string) string {
+			v := s.expression.fields[accessed{kind, name}]
+			if s.certain {
+				return s.text(kind, name, v.certain)
+			}
+			return s.text(kind, name, v.usual)
+		}
 	}
 	s.Method, s.Path, s.Route, s.IP, s.User = plain("method"), plain("path"), plain("route"), plain("ip"), plain("user")
 	s.Header, s.Query, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("cookie"), named("form"), named("json")
@@ -155,7 +210,7 @@ func (s *scope) text(kind, name string, f core.KeyFunc) string {
 }
 
 func (s *scope) release() {
-	s.request, s.expression, s.err, s.input = nil, nil, nil, 0
+	s.request, s.expression, s.certain, s.err, s.input = nil, nil, false, nil, 0
 	evaluators.Put(s)
 }
 

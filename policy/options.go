@@ -27,9 +27,9 @@ func newOptions(opts []Option) *options {
 	return o
 }
 
-// WithStore counts every policy in store, which stays its owner's to close. The
-// file's store section is checked as always, but neither opened nor are its
-// passwords looked for.
+// WithStore counts every policy in store, which stays its owner's to close. Lists
+// of denied addresses do not count, and do not need it. The file's store section is
+// checked as always, but neither opened nor are its passwords looked for.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }
 
 // WithUser says who the user of a request is, "" where there is none: the value
