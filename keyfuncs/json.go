@@ -8,13 +8,14 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // jsonValue reads the value at a path of a JSON object (RFC 8259), or that of the
 // object's member flat; "" is no member. It reads the objects on the path member
 // by member, so that it sees a name that is given twice, and skips all other
 // values. Names are compared by sameName. With faultUnreadable it returns the text
-// of a number that is too large.
+// of a number or a string that handlers may read in different ways.
 func jsonValue(body []byte, path []string, flat string) (string, error) {
 	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), flat: flat}
 	err := p.object(path)
@@ -43,7 +44,7 @@ type jsonReader struct {
 	*json.Decoder
 	flat       string
 	field      once
-	unreadable bool // the value is an array, an object, or a number that is too large
+	unreadable bool // handlers may read the value in different ways, or none
 }
 
 var errNoObject = errors.New("keyfuncs: no JSON object")
@@ -89,8 +90,9 @@ func (p *jsonReader) member(path []string) error {
 		return err
 	}
 	if len(path) == 1 {
-		p.unreadable = p.unreadable || raw[0] == '{' || raw[0] == '[' || isLargeNumber(raw)
-		return p.field.set(jsonScalar(raw))
+		value := jsonScalar(raw)
+		p.unreadable = p.unreadable || raw[0] == '{' || raw[0] == '[' || isOddNumber(raw) || strings.ContainsRune(value, utf8.RuneError)
+		return p.field.set(value)
 	}
 	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), field: p.field}
 	err := inner.object(path[1:])
@@ -126,14 +128,16 @@ func jsonScalar(raw []byte) string {
 	return ""
 }
 
-// isLargeNumber reports whether raw is a number of 2^53 or more, or of -2^53 or
-// less. A handler that reads such a number as a float64 takes it for others too.
-func isLargeNumber(raw []byte) bool {
+// isOddNumber reports whether raw is a number that handlers read in different
+// ways: one of 2^53 or more, or of -2^53 or less, which is another one as a
+// float64; one with a fraction, which an integer drops; and one with an exponent,
+// a zero behind the point or a minus before a zero, whose text is another.
+func isOddNumber(raw []byte) bool {
 	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
 		return false
 	}
-	v, err := strconv.ParseFloat(string(raw), 64)
-	return err != nil || math.Abs(v) >= 1<<53
+	v, err := strconv.ParseInt(string(raw), 10, 64)
+	return err != nil || v >= 1<<53 || v <= -1<<53 || v == 0 && raw[0] == '-'
 }
 
 // jsonNumber returns the same text for all spellings of a number (1, 1.0,

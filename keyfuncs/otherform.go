@@ -40,7 +40,9 @@ func mayBeNoForm(body []byte) bool {
 			return true
 		case c == '<' && bytes.IndexByte(body[i:], '>') > 0: // XML; what is before the first element does not count
 			return true
-		case c == ':' && separates(next), separates(c) && next == '{': // a mapping of YAML, in one line
+		case c == ':' && separates(next): // a mapping of YAML, in one line
+			return true
+		case c == '{' && bytes.IndexByte(body[i:], ':') > 0: // another one; some decoders begin it behind any character
 			return true
 		}
 	}

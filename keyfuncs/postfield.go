@@ -213,6 +213,8 @@ func (f *postField) body(r core.Request) bodyType {
 			return bodyType{} // Fiber would read other parts than net/http
 		}
 		return bodyType{multipartBody, boundary}
+	case strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
+		return bodyType{} // Fiber takes application/x-www-form-urlencoded+json for a form
 	case kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"):
 		return f.jsonType()
 	default:

@@ -35,10 +35,12 @@ func RequireValue() PostFieldOption {
 
 // Strict refuses a request whose body a handler may read and PostField cannot:
 // a body of another type (XML, YAML, a type that is missing), a body that is
-// compressed, malformed or longer than MaxBody, and a file, an array, an
-// object or a number outside of -2^53 to 2^53 in place of the value. It also
-// refuses a form that a decoder of XML, YAML, TOML or MessagePack could read,
-// such as one with a line break that is not escaped. A path that ends with the name counts as the
+// compressed, malformed or longer than MaxBody, and a file, an array or an
+// object in place of the value. Of the numbers of JSON it takes whole ones between
+// -2^53 and 2^53, without a point or an exponent, and of the strings those that
+// are valid UTF-8. It also refuses a form that a decoder of XML, YAML, TOML or
+// MessagePack could read, such as one with a line break or a brace that is not
+// escaped. A path that ends with the name counts as the
 // name, as Fiber's BodyParser reads credentials.username into a field of an
 // embedded struct. A body without the field is not refused: see [RequireValue].
 func Strict() PostFieldOption {

@@ -82,13 +82,14 @@
 //     end or with a boundary that frameworks read differently.
 //   - The body could be read as another type by a handler that does not look at
 //     the type: a form that begins as a JSON object; a form with a line break, a
-//     tag, a colon with a space behind or quotes around a value, which are not
-//     escaped; a multipart form with text before its first part or with a
+//     tag, a colon with a space behind, a brace with a colon behind or quotes
+//     around a value, which are not escaped; a type that only begins as a form's; a multipart form with text before its first part or with a
 //     boundary that means something in YAML or TOML; XML with text or attributes in
 //     a multipart form or in JSON. So a password such as <a>b</a> is refused there.
 //   - The field has no single value: it is a file, an array, an object, a number
-//     outside of -2^53 to 2^53, which many decoders round, or has a malformed
-//     escape or a semicolon, at which frameworks cut it differently.
+//     outside of -2^53 to 2^53 or with a fraction or an exponent, which decoders
+//     round, cut or write differently, a string of JSON that is not valid UTF-8, or
+//     has a malformed escape or a semicolon, at which frameworks cut it differently.
 //   - The username is missing or empty (see Config.AllowUnnamed), longer than 1
 //     KiB, not valid UTF-8, or has control characters, invisible characters or
 //     spaces other than the plain one inside. Handlers and databases drop some of

@@ -133,6 +133,7 @@
 // in the process, a request is charged in the process first, and given back there
 // if the store denies it. A request that is refused with 400 counts for the other
 // policies. Shadow policies are decided on together too, by one more exchange.
+// Lists of denied addresses need no store: they deny while it is gone.
 //
 // The names of counters are made of the file's name, the policy's name, the name of
 // one of its rules behind a dot, and the name of a tier behind a dash. Whoever

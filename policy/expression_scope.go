@@ -158,7 +158,7 @@ type scope struct {
 	machine    vm.VM
 	request    core.Request
 	expression *expression
-	certain    bool // it decides whether a policy is for the request
+	certain    bool  // it decides whether a policy is for the request
 	input      int   // bytes that have been read
 	err        error // of the first value that could not be read
 }
