@@ -100,6 +100,7 @@ func (s *storeModel) checkEvicted(items, gone, charged, inserted []modelKey) {
 	if len(items) != 1 || len(kept) == 0 || len(s.m.shards) > 1 {
 		return
 	}
+	s.checkBest(kept[0], items[0])
 	own, rule, before := inserted[0].ruleName(), kept[0].ruleName(), s.held()
 	if before[own]--; before[own] == 0 {
 		delete(before, own)
@@ -114,6 +115,41 @@ func (s *storeModel) checkEvicted(items, gone, charged, inserted []modelKey) {
 		s.tb.Fatalf("rule %v holds %d keys, its share is %d, and it took a key of %v", own, before[own], share, rule)
 	case before[own] < share && before[rule] <= share:
 		s.tb.Fatalf("rule %v lost a key to %v: it holds %d keys, its share is %d", rule, own, before[rule], share)
+	}
+}
+
+// weight returns the largest share that a key has used of a limit, in 1/2^20, and
+// of a denied key how long it takes until all of its limits have a hit left.
+func (s *storeModel) weight(k modelKey) (denied bool, weight int64) {
+	var wait int64
+	for _, l := range s.limits(k) {
+		m, w := s.state(k, l, 0)
+		used := m.capacity - min(m.remaining(w, s.now), m.capacity)
+		weight = max(weight, used<<20/m.capacity)
+		wait = max(wait, m.wait(w, s.now, 1))
+	}
+	if denied = s.denied(k); denied {
+		weight = wait
+	}
+	return denied, weight
+}
+
+// checkBest checks that a key that was evicted for another one was the best of
+// its rule, if the rule has so few keys that all of them were examined.
+func (s *storeModel) checkBest(gone, inserted modelKey) {
+	s.tb.Helper()
+	t := s.m.shards[0].table(s.m.rules[gone.ruleName()].id)
+	if s.held()[gone.ruleName()] > int64(t.layout.sample) {
+		return
+	}
+	denied, weight := s.weight(gone)
+	for o, state := range s.keys {
+		if o == gone || o == inserted || o.ruleName() != gone.ruleName() || s.expired(o) {
+			continue
+		}
+		if d, w := s.weight(o); d == denied && w < weight && (denied || !state.exhausted) {
+			s.tb.Fatalf("key %v was evicted, whose weight is %d, and that of %v is %d (denied: %v)", gone, weight, o, w, denied)
+		}
 	}
 }
 
