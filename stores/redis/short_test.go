@@ -149,13 +149,15 @@ func TestAStateLivesAMinuteLongerThanItCounts(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	const window = 300 * 24 * time.Hour
+	const day, window = 24 * time.Hour, 300 * 24 * time.Hour
 	limits := []core.Limit{
 		{Quota: 5, Window: window},
 		{Quota: 5, Window: window, Algorithm: core.FixedWindow},
 		{Quota: 5, Window: window, Algorithm: core.BucketedWindow, Precision: window / 10},
 		{Quota: 5, Window: window, Algorithm: core.SlidingLog},
 		{Quota: 5, Window: window, Algorithm: core.TokenBucket},
+		{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}},
+		{Quota: 6, Window: window, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}},
 	}
 	for i, l := range limits {
 		for _, more := range [][]core.Limit{nil, {core.PerSecond(9)}} { // the short way, if there is one, and the long one
@@ -172,6 +174,9 @@ func TestAStateLivesAMinuteLongerThanItCounts(t *testing.T) {
 				case core.BucketedWindow:
 					at := clock.Now().UnixMicro()
 					ends += time.Duration(l.Precision.Microseconds()-at%l.Precision.Microseconds()) * time.Microsecond
+				}
+				if l.Lockout.First > 0 && l.Quota == 5 { // the wait, and the time after which it is forgotten
+					ends = l.Lockout.First + l.Lockout.Decay
 				}
 				if got := lifetime(server, stored(t, "k")); got <= ends+30*time.Second || got > ends+time.Minute+time.Millisecond {
 					t.Errorf("lifetime %v, want %v and a minute", got, ends)

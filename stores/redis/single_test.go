@@ -72,6 +72,10 @@ func TestTimesLessThanOneWindowAheadAreBelieved(t *testing.T) {
 	const window = time.Hour
 	limits := all(10)
 	limits[4].Window = window // of the token bucket
+	limits = append(limits, core.Limit{
+		Name: "lockout", Quota: 4, Window: window, Algorithm: core.FixedWindow,
+		Lockout: core.Lockout{First: 10 * time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour},
+	})
 	for _, limit := range limits {
 		for _, more := range [][]core.Limit{nil, {core.PerDay(100)}} {
 			for _, back := range []time.Duration{window - time.Microsecond, window, window + time.Microsecond, window + time.Minute - time.Microsecond, window + time.Minute} {

@@ -14,6 +14,9 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
+// lockouts stands for fixed windows with a lockout beside the algorithms.
+const lockouts core.Algorithm = 5
+
 // smallLimit returns a limit of so few hits and such short times that a few steps
 // reach every edge of its arithmetic, or of so many hits that one costs a small
 // part of a microsecond.
@@ -21,6 +24,10 @@ func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
 	ms := time.Millisecond
 	l := core.Limit{Algorithm: a, Quota: 1 + r.Int64N(6), Window: time.Duration(1+r.IntN(4)) * ms}
 	switch a {
+	case lockouts:
+		l.Algorithm = core.FixedWindow
+		l.Lockout = core.Lockout{First: time.Duration(1+r.IntN(3)) * ms, Factor: 1 + r.Int64N(3), Decay: time.Duration(1+r.IntN(6)) * ms}
+		l.Lockout.Max = l.Lockout.First + time.Duration(r.IntN(20))*ms
 	case core.TokenBucket:
 		l.Burst = r.Int64N(5)
 		switch r.IntN(4) {
@@ -33,11 +40,6 @@ func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
 		l.Precision, l.Window = ms, l.Window*2
 	case core.FixedWindow, core.SlidingWindow:
 		l.Aligned = r.IntN(2) == 0
-		if a == core.FixedWindow && r.IntN(2) == 0 {
-			l.Aligned = false
-			l.Lockout = core.Lockout{First: time.Duration(1+r.IntN(3)) * ms, Factor: 1 + r.Int64N(3), Decay: time.Duration(1+r.IntN(6)) * ms}
-			l.Lockout.Max = l.Lockout.First + time.Duration(r.IntN(20))*ms
-		}
 	}
 	return l
 }
@@ -63,11 +65,11 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range 200 {
+	for round := range 240 {
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-		a := core.Algorithm(round % 5)
+		a := core.Algorithm(round % 6)
 		rules := []core.StoreRule{{Name: "one", Limits: []core.Limit{smallLimit(r, a)}}, {Name: "two", Limits: []core.Limit{smallLimit(r, a)}}}
-		second := smallLimit(r, core.Algorithm(r.IntN(5)))
+		second := smallLimit(r, core.Algorithm(r.IntN(6)))
 		second.Window *= 8 // another limit, whatever its algorithm
 		rules[1].Limits = append(rules[1].Limits, second)
 		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
@@ -93,7 +95,7 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 					}
 				}
 				continue
-			case n == 2 && round%2 == 0:
+			case n == 2 && round%4 < 2:
 				rules = otherQuotas(r, rules)
 				for i := range bounds {
 					bounds[i] = core.Must(bounds[i].Rebind(rules))
@@ -120,5 +122,32 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 			clock.Advance(steps[r.IntN(len(steps))].Truncate(time.Microsecond))
 		}
 		_ = memory.Close()
+	}
+}
+
+// A token bucket whose quota is 0 for a while admits nothing, and forgets nothing:
+// a write for the limit beside it keeps what is owed.
+func TestAQuotaOfZeroKeepsADebt(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 5}, core.PerDay(100))
+	rebind := func(bucket core.Limit) {
+		f.bound = core.Must(f.bound.Rebind([]core.StoreRule{{Name: "r", Limits: []core.Limit{bucket, core.PerDay(100)}, DenyUnreadable: true}}))
+	}
+	first := f.take()
+	f.take()
+	f.take()
+	rebind(core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.TokenBucket})
+	if f.take().Allowed {
+		t.Error("a quota of 0 admits")
+	}
+	if err := f.bound.Refund(t.Context(), first); err != nil { // of the other limit's hit
+		t.Fatal(err)
+	}
+	rebind(core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 5})
+	b := one("k", 0, 2)
+	if err := f.bound.Take(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.Items[0].Results; r[0].Remaining != 2 || r[1].Remaining != 98 || f.log.Len() > 0 {
+		t.Errorf("%+v, want 2 of the bucket and 98 of the day; the log:\n%s", r, &f.log)
 	}
 }

@@ -160,3 +160,78 @@ func TestABackendThatReturnsTooFewTotals(t *testing.T) {
 		t.Errorf("no error, and %v", d)
 	}
 }
+
+// even answers every push with what was pushed.
+type even struct{ Backend }
+
+func (even) PushDiffs(_ context.Context, b Batch) ([]int64, error) {
+	totals := make([]int64, len(b.Diffs))
+	for i := range totals {
+		totals[i] = b.Diffs[i].Diff
+	}
+	return totals, nil
+}
+
+// Each exchange sweeps another shard, and what was fetched: nothing that is over
+// stays for longer than as many exchanges as there are shards.
+func TestExchangesSweepEveryShard(t *testing.T) {
+	now := 100 * hour
+	s := &Store{backend: even{}, config: Config{Interval: time.Hour, Timeout: time.Minute, BatchSize: 10, Log: slog.New(slog.DiscardHandler)}, now: func() int64 { return now }}
+	s.table = newTable(100*shardCount, func(int64) {})
+	s.fetcher.counts.all = map[counterID]int64{}
+	for i := range s.table.shards {
+		for j := range uint64(3) {
+			e := counted(5, 0)
+			if j == 0 {
+				e.start = now
+			}
+			s.table.shards[i].entries[ident{a: j, b: uint64(i)}] = e
+		}
+	}
+	s.fetcher.counts.add(counterID{"over", hour, 0}, 5, 10)
+	s.fetcher.counts.add(counterID{"counts", hour, now}, 5, 10)
+	for range shardCount {
+		if err := s.exchangeAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.table.len(); n != shardCount {
+		t.Errorf("%d entries are left, want the %d that count", n, shardCount)
+	}
+	if n := s.fetcher.counts.size.Load(); n != 1 {
+		t.Errorf("%d fetched counters are left, want 1", n)
+	}
+}
+
+// A chunk has no more differences than BatchSize, the two counters of a window are
+// in one chunk, and nothing is added to a chunk that was pushed before.
+func TestChunks(t *testing.T) {
+	s := &Store{config: Config{Interval: time.Hour, BatchSize: 5}, now: func() int64 { return 0 }}
+	s.table = newTable(100*shardCount, func(int64) {})
+	s.exchange.pending = []chunk{{tries: 1}}
+	for i := range uint64(7) {
+		e, sh := counted(0, 1), &s.table.shards[0]
+		sh.entries[ident{a: i}] = e
+		sh.mark(ident{a: i}, e)
+	}
+	s.collect()
+	pending := s.exchange.pending
+	if len(pending[0].items) != 0 {
+		t.Errorf("%d differences were added to a chunk that was pushed", len(pending[0].items))
+	}
+	total := 0
+	for _, c := range pending[1:] {
+		if len(c.items) > 5 || len(c.items) != len(c.Diffs) || len(c.items) == 0 {
+			t.Errorf("a chunk of %d, at most 5", len(c.items))
+		}
+		for i, it := range c.items {
+			if !it.back && (i+1 == len(c.items) || !c.items[i+1].back || c.items[i+1].entry != it.entry) {
+				t.Error("the counters of a window are in two chunks")
+			}
+		}
+		total += len(c.items)
+	}
+	if total != 7*4 {
+		t.Errorf("%d differences, want those of two windows of 7 entries", total)
+	}
+}
