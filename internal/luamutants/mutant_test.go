@@ -96,3 +96,32 @@ func TestTheReportCountsWhatIsListedApart(t *testing.T) {
 		t.Errorf("an entry of a line that is gone: %v", err)
 	}
 }
+
+// Every entry of survivors.txt is a break of the script as it is.
+func TestTheListedSurvivorsAreBreaks(t *testing.T) {
+	text, err := os.ReadFile("survivors.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := parseSurvivors(string(text))
+	if err != nil || len(listed) == 0 {
+		t.Fatal(len(listed), err)
+	}
+	files, _ := filepath.Glob("../../stores/redis/script/*.lua")
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := mutants(filepath.Base(f), string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
+			delete(listed, m.key())
+		}
+	}
+	for k := range listed {
+		t.Errorf("%s %s: %s: is not in the script", k.file, k.change, k.source)
+	}
+}

@@ -249,6 +249,7 @@ func TestStatesThatNoProgramWrites(t *testing.T) {
 		"token, a part above its rate":     {token, put(25, u32(10)), false},
 		"token, the largest part":          {token, put(25, u32(9)), true},
 		"log, a length":                    {log, func(v []byte) []byte { v[18]++; return v }, false},
+		"sliding, a length":                {hour, func(v []byte) []byte { v[1]++; return v }, false},
 	} {
 		for _, more := range [][]core.Limit{nil, {core.PerSecond(100)}} {
 			t.Run(fmt.Sprint(name, len(more)), func(t *testing.T) {
