@@ -33,7 +33,7 @@ func main() {
 
 func mainError(ctx context.Context, out io.Writer) error {
 	files := flag.String("files", "", "break only the files whose names match this regular expression")
-	again := flag.String("again", "", "make only the breaks that are listed in this file, such as the output of an earlier run")
+	again := flag.String("again", "", "make only the breaks in this file, such as the output of an earlier run, that survivors.txt does not list")
 	parallel := flag.Int("parallel", runtime.NumCPU(), "breaks that are tested at the same time")
 	flag.Parse()
 	only, err := regexp.Compile(*files)
@@ -58,7 +58,7 @@ func mainError(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(m mutant) bool { return some[m.key()] == "" })
+		all = slices.DeleteFunc(all, func(m mutant) bool { return some[m.key()] == "" || listed[m.key()] != "" })
 	}
 	if v, err := r.run(ctx, 0, mutant{}); err != nil || v != lived {
 		return errors.Join(errors.New("the tests fail with the script as it is"), err)
