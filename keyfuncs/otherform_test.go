@@ -31,6 +31,8 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"TOML, a list", formType, "username=['victim']", bad},
 		{"quotes that are not the first value", formType, `username=d1&password="x"`, "d1"},
 		{"no value", formType, "password=&username=d1", "d1"},
+		{"an angle bracket that closes nothing", formType, "username=alice&password=a>b", "alice"},
+		{"nothing but a name and no value", formType, "username=", bad},
 		{"no value at all", formType, "password&username=d1", "d1"},
 		{"MessagePack, the first map", formType, "\x80&username=d1", bad},
 		{"YAML, a brace behind a character of several bytes", formType, "x\u2000{username:victim}&username=d1", bad},
