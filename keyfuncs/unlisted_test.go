@@ -110,3 +110,34 @@ func TestRouteSaysNothingOfRoutes(t *testing.T) {
 }
 
 var _ core.Request = (*looked)(nil)
+
+// Each of the first 64 requests is looked at, and of the later ones only some.
+func TestTheFirstRequestsAreLookedAt(t *testing.T) {
+	log := defaultLog(t, slog.LevelInfo)
+	const first = 64
+	passed := 0
+	for range 20 { // that each time the next request is looked at too has the probability 10^-36
+		f, asked := keyfuncs.ClientIP(), 0
+		r := &looked{request{remote: "10.0.0.1:1", header: headers()}, &asked}
+		for i := range first {
+			before := asked
+			keyOf(t, f, r)
+			if asked == before {
+				t.Fatalf("request %d is not looked at", i+1)
+			}
+		}
+		before := asked
+		keyOf(t, f, r)
+		if asked == before {
+			passed++
+		}
+	}
+	if passed == 0 {
+		t.Errorf("request %d is looked at each time", first+1)
+	}
+	f, asked := keyfuncs.ClientIP(), 0
+	keyOf(t, f, &looked{request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", "6.6.6.6")}, &asked})
+	if strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("the header of the first request is not told: %s", log)
+	}
+}
