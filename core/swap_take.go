@@ -39,6 +39,10 @@ func (b *swapBound) Rebind(rules []StoreRule) (Bound, error) {
 	return newSwapBound(b.SwapStore, b.limiter, rules), nil
 }
 
+// Beside returns a Bound for some of the limits of the same rules. Unlike after
+// a Rebind, both may be used: see resilient.Divisible.
+func (b *swapBound) Beside(rules []StoreRule) (Bound, error) { return b.Rebind(rules) }
+
 // swapItem is an item with its value as last loaded.
 type swapItem struct {
 	*Item

@@ -110,6 +110,17 @@ func (b *bound) ServerOf(rule int, key []byte) string {
 	return ""
 }
 
+// Beside passes on the other store's: see resilient.Divisible. What it returns
+// remembers no denials. It is nil, without an error, if the other store has none.
+func (b *bound) Beside(rules []core.StoreRule) (core.Bound, error) {
+	if d, ok := b.inner.(interface {
+		Beside([]core.StoreRule) (core.Bound, error)
+	}); ok {
+		return d.Beside(rules)
+	}
+	return nil, nil
+}
+
 func newBound(s *Store, inner core.Bound) *bound {
 	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys)}
 }

@@ -49,6 +49,10 @@ func (b timelyBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	return timelyBound{b.timely, b.limiter, rules, inner}, nil
 }
 
+// Beside returns a Bound for some of the limits of the same rules. Unlike after
+// a Rebind, both may be used: see resilient.Divisible.
+func (b timelyBound) Beside(rules []core.StoreRule) (core.Bound, error) { return b.Rebind(rules) }
+
 func (b timelyBound) Take(ctx context.Context, batch *core.Batch) error {
 	return b.do(ctx, batch, core.Bound.Take)
 }

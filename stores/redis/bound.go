@@ -34,6 +34,10 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	return newBound(b.store, b.limiter, rules), nil
 }
 
+// Beside returns a Bound for some of the limits of the same rules. Unlike after
+// a Rebind, both may be used: see resilient.Divisible.
+func (b *bound) Beside(rules []core.StoreRule) (core.Bound, error) { return b.Rebind(rules) }
+
 // namedItems is the working memory of an operation.
 type namedItems struct{ items []namedItem }
 

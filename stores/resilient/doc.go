@@ -38,13 +38,24 @@
 // a store that goes away, or does not answer a burst in time, gives nobody
 // another quota in this process.
 //
-// The store does not learn of hits that were admitted while it was gone. A key
-// that has such hits must therefore be admitted by the counters of this process
-// too when the store is back, until these hits are over: a store that was down at
-// the start, or comes back empty, gives it no fresh quota. With several Instances
-// the process counts with its share of the quota, and another instance does not
-// know of the hits. A denial for that reason is Degraded. Keys without such hits
-// are decided by the store alone.
+// When the store answers again, this process charges to it the hits that it
+// admitted meanwhile. It does so once for each key, with the first request for
+// the key, before the store decides on that request. From then on the store
+// decides alone, so that a Reset by any process counts for all. A store that was
+// down at the start, or comes back empty, gives a key no fresh quota. If the hits
+// do not fit, because other instances have charged theirs, the key's quota is used
+// up. While one request charges the hits, others for the key must be admitted by
+// the counters of this process too; a denial for that reason is Degraded. A
+// failure leaves the hits to the next request.
+//
+// What holds exactly: hits are charged to a limit as far as they still count in
+// it, and count from the moment of the charge, up to one lifetime longer than
+// they would have. A hit whose answer was lost may have been charged: it is
+// charged again only if the store's count is below that of this process. A Reset
+// that comes before an instance has seen a key again does not end the hits of
+// that instance: reset once more. Limits of one rule are charged one by one if the
+// store can do that ([Divisible]); otherwise by the same number of hits, which may
+// be too few for a long limit beside a short one.
 //
 // What was charged is given back where it was charged, in the store only while
 // that answers. A Reset forgets in both, and returns an error if the store could

@@ -166,7 +166,7 @@ func TestAProbeThatWasNotSentIsNotUsedUp(t *testing.T) {
 		if !take("A1", "B1") || s.asked["A"] != asked {
 			t.Errorf("an operation on a server that is down: A was asked %d times, want 0", s.asked["A"]-asked)
 		}
-		if take("A1") || s.asked["A"] != asked+1 {
+		if take("A2") || s.asked["A"] != asked+1 {
 			t.Errorf("A was asked %d times after that, want a probe", s.asked["A"]-asked)
 		}
 	})

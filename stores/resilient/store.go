@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -85,7 +86,8 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	local, err := s.local.Bind(limiter, share(rules, s.config.Instances))
+	shares := share(rules, s.config.Instances)
+	local, err := s.local.Bind(limiter, shares)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	return newBound(s, rules, inner, local, owed), nil
+	return newBound(s, rules, shares, inner, local, owed), nil
 }
 
 // share returns the rules with quotas divided by the number of instances,
@@ -116,15 +118,17 @@ func share(rules []core.StoreRule, instances int) []core.StoreRule {
 // bound is the Bound of a Store.
 type bound struct {
 	*Store
-	rules []core.StoreRule
-	inner core.Bound
-	where Locator // inner, if it is one
-	local core.Bound
-	owed  *owed
+	rules  []core.StoreRule
+	shares []core.StoreRule // the rules of local
+	inner  core.Bound
+	where  Locator // inner, if it is one
+	local  core.Bound
+	owed   *owed
+	payers payers
 }
 
-func newBound(s *Store, rules []core.StoreRule, inner, local core.Bound, owed *owed) *bound {
-	b := &bound{Store: s, rules: rules, inner: inner, local: local, owed: owed}
+func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, owed *owed) *bound {
+	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: owed}
 	b.where, _ = inner.(Locator)
 	return b
 }
@@ -135,7 +139,8 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := b.local.Rebind(share(rules, b.config.Instances))
+	shares := share(rules, b.config.Instances)
+	local, err := b.local.Rebind(shares)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +148,7 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBound(b.Store, rules, inner, local, owed), nil
+	return newBound(b.Store, rules, shares, inner, local, owed), nil
 }
 
 // Refund implements [core.Bound].
@@ -183,7 +188,7 @@ func at(batch *core.Batch) int64 {
 
 // Reset implements [core.Bound].
 func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
-	b.owed.forget(ctx, batch)
+	b.owed.forget(batch)
 	return errors.Join(b.local.Reset(ctx, batch), b.ask(ctx, batch, core.Bound.Reset))
 }
 
@@ -198,22 +203,33 @@ func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error 
 }
 
 func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, t *tickets) error {
+	err := b.call(ctx, b.inner, batch, op)
+	b.done(ctx, t, err)
+	return err
+}
+
+func (b *bound) done(ctx context.Context, t *tickets, err error) {
+	t.done(err, ctx.Err() == nil && trouble(err))
+}
+
+// call has inner do op within the deadline. inner is that of b, or bound to the
+// same limiter's counters.
+func (b *bound) call(ctx context.Context, inner core.Bound, batch *core.Batch, op intime.Op) error {
 	var err error
 	if b.runner != nil {
-		err = b.runner.Do(ctx, b.inner, batch, op)
+		err = b.runner.Do(ctx, inner, batch, op)
 	} else {
-		err = b.direct(ctx, batch, op)
+		err = b.direct(ctx, inner, batch, op)
 	}
 	if err != nil {
 		err = fmt.Errorf("resilient: %w", err)
 	}
-	t.done(err, ctx.Err() == nil && trouble(err))
 	return err
 }
 
 // direct asks a store that keeps a deadline by itself. A store lets its caller
 // go when the context ends: that is how a shorter Timeout is kept.
-func (b *bound) direct(ctx context.Context, batch *core.Batch, op intime.Op) (err error) {
+func (b *bound) direct(ctx context.Context, inner core.Bound, batch *core.Batch, op intime.Op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the store panicked: %v", v)
@@ -224,7 +240,7 @@ func (b *bound) direct(ctx context.Context, batch *core.Batch, op intime.Op) (er
 		ctx, cancel = context.WithTimeout(ctx, b.shorter)
 		defer cancel()
 	}
-	return op(b.inner, ctx, batch)
+	return op(inner, ctx, batch)
 }
 
 // noTrouble are the errors which say nothing against the store: something is
@@ -235,6 +251,13 @@ var noTrouble = []error{core.ErrConfig, core.ErrContended, core.ErrClosed, core.
 func trouble(err error) bool {
 	isOf := func(none error) bool { return errors.Is(err, none) }
 	return err != nil && !slices.ContainsFunc(noTrouble, isOf)
+}
+
+// neverSent reports whether an error proves that the store has not been asked:
+// there was no connection.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // answerable says that a request whose decision has failed with err is to be

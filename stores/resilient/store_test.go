@@ -174,6 +174,16 @@ func (panics) Reset(context.Context, *core.Batch) error { return nil }
 
 func (p panics) Rebind([]core.StoreRule) (core.Bound, error) { return p, nil }
 
+// Beside is that of the bound, through the same flakiness.
+func (b flakyBound) Beside(rules []core.StoreRule) (core.Bound, error) {
+	d, ok := b.Bound.(resilient.Divisible)
+	if !ok {
+		return nil, nil
+	}
+	payer, err := d.Beside(rules)
+	return flakyBound{payer, b.f}, err
+}
+
 // Each of the three ways, and what is reported of it.
 func TestMeanwhile(t *testing.T) {
 	for _, row := range []struct {

@@ -10,7 +10,7 @@ import (
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	t, err := b.circuits.allow(b.where, batch)
 	if err != nil {
-		return b.meanwhile(ctx, batch, nil, err)
+		return b.meanwhile(ctx, batch, nil, err, false)
 	}
 	// What this process would decide is found out, and charged, before: so that
 	// its counters know of all that it has let through, and of a burst that the
@@ -23,8 +23,17 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 			own = nil
 		}
 	}
-	if own != nil && !own.batch.Allowed && b.deniesOwed(ctx, own) {
-		return b.stricter(ctx, batch, own, &t)
+	if own != nil {
+		if err := b.settle(ctx, batch, own); err != nil {
+			b.done(ctx, &t, err)
+			if !answerable(ctx, err) {
+				return err
+			}
+			return b.meanwhile(ctx, batch, own, err, false)
+		}
+		if !own.batch.Allowed && b.deniesOwed(own) {
+			return b.stricter(ctx, batch, own, &t)
+		}
 	}
 	err = b.do(ctx, batch, core.Bound.Take, &t)
 	switch {
@@ -35,20 +44,20 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		}
 		return nil
 	case answerable(ctx, err):
-		return b.meanwhile(ctx, batch, own, err)
+		return b.meanwhile(ctx, batch, own, err, !neverSent(err))
 	default:
 		return err
 	}
 }
 
-// deniesOwed says that the process denies a key that it has admitted while the
-// store did not answer.
-func (b *bound) deniesOwed(ctx context.Context, own *mirror) bool {
+// deniesOwed reports whether the process denies a key whose hits of an outage the
+// store does not know yet, because another request is charging them.
+func (b *bound) deniesOwed(own *mirror) bool {
 	if b.owed.none() {
 		return false
 	}
 	for i := range own.items {
-		if denies(&own.items[i]) && b.owed.has(ctx, &own.items[i]) {
+		if denies(&own.items[i]) && b.owed.has(&own.items[i]) {
 			return true
 		}
 	}
@@ -83,6 +92,9 @@ func (b *bound) stricter(ctx context.Context, batch *core.Batch, own *mirror, t 
 	batch.Allowed, batch.Degraded = false, true
 	for i := range batch.Items {
 		it := &batch.Items[i]
+		if !it.Unknown && !b.owed.has(&own.items[i]) {
+			continue // the store knows all of this key's hits
+		}
 		for j, r := range own.items[i].Results {
 			if it.Unknown || r.RetryAfter > it.Results[j].RetryAfter || r.RetryAfter == it.Results[j].RetryAfter && r.Remaining < it.Results[j].Remaining {
 				it.Results[j] = r
@@ -94,8 +106,9 @@ func (b *bound) stricter(ctx context.Context, batch *core.Batch, own *mirror, t 
 }
 
 // meanwhile decides without the store. own is what this process has decided
-// already, nil if it has not been asked.
-func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, cause error) error {
+// already, nil if it has not been asked. asked says that the store was asked, and
+// may have charged the batch.
+func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, cause error, asked bool) error {
 	batch.Degraded = true
 	switch {
 	case b.config.Meanwhile == Open:
@@ -111,7 +124,7 @@ func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, c
 		}
 	}
 	if batch.Allowed && !batch.Peek {
-		b.owed.note(ctx, batch)
+		b.owed.note(batch, asked)
 	}
 	return nil
 }

@@ -82,3 +82,22 @@ func (b bound) ServerOf(rule int, key []byte) string {
 	}
 	return ""
 }
+
+// Beside passes on inner's: see resilient.Divisible. It returns nil, without an
+// error, if inner has none.
+func (b bound) Beside(rules []core.StoreRule) (core.Bound, error) {
+	if err := b.gate.Err(); err != nil {
+		return nil, err
+	}
+	d, ok := b.inner.(interface {
+		Beside([]core.StoreRule) (core.Bound, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	inner, err := d.Beside(rules)
+	if err != nil || inner == nil {
+		return nil, err
+	}
+	return bound{inner, b.gate}, nil
+}
