@@ -118,6 +118,14 @@ func (s *suite) rebind(t *testing.T) {
 				t.Errorf("%v: %d left after the quota was 0 for a while, want 0", l, got)
 			}
 		}
+		// Limits in another order keep their counters.
+		other := core.PerDay(9)
+		again(core.StoreRule{Name: "r", Limits: []core.Limit{other, l}}, core.StoreRule{Name: "s", Limits: []core.Limit{l}})
+		before := c.take("order", 2).Items[0].Results
+		again(core.StoreRule{Name: "r", Limits: []core.Limit{l, other}}, core.StoreRule{Name: "s", Limits: []core.Limit{l}})
+		if after := c.peek("order", 0).Items[0].Results; after[0].Remaining != before[1].Remaining || after[1].Remaining != 7 {
+			t.Errorf("%v: %+v when the limits have changed places, %+v before", l, after, before)
+		}
 		again(core.StoreRule{Name: "s", Limits: []core.Limit{l}})
 		if got := c.remaining("k"); got == 0 {
 			t.Errorf("%v: a rule has the counters of another one", l)
@@ -154,7 +162,7 @@ func (s *suite) context(t *testing.T) {
 
 // hungUp tests that a refund and a reset are done although the caller has gone,
 // at once or a little later, whatever they return.
-func (s *suite) hungUp(t *testing.T, gone context.Context) { //nolint:revive // a context that has ended, beside the test's
+func (s *suite) hungUp(t *testing.T, gone context.Context) {
 	c := bindRules(t, s.new(t, nil),
 		core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(10), core.PerDay(10)}},
 		core.StoreRule{Name: "b", Limits: []core.Limit{core.PerHour(10)}})

@@ -63,7 +63,7 @@ func mainError(ctx context.Context, out io.Writer) error {
 	if v, err := r.run(ctx, 0, mutant{}); err != nil || v != lived {
 		return errors.Join(errors.New("the tests fail with the script as it is"), err)
 	}
-	fmt.Fprintf(out, "%d breaks\n", len(all))
+	say(out, "%d breaks\n", len(all))
 	verdicts, err := test(ctx, out, r, all, *parallel)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func test(ctx context.Context, out io.Writer, r *runner, all []mutant, parallel 
 				verdicts[i] = v
 				if v != killed && err == nil {
 					mu.Lock()
-					fmt.Fprintf(out, "%s\n", describe(all[i], v))
+					say(out, "%s\n", describe(all[i], v))
 					mu.Unlock()
 				}
 			}
@@ -151,6 +151,9 @@ func test(ctx context.Context, out io.Writer, r *runner, all []mutant, parallel 
 	wg.Wait()
 	return verdicts, context.Cause(ctx)
 }
+
+// say writes to the output, of which nobody reads the errors.
+func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 func describe(m mutant, v verdict) string {
 	what := ""
@@ -187,11 +190,11 @@ func report(out io.Writer, all []mutant, verdicts []verdict, listed map[key]stri
 	}
 	slices.Sort(wrong)
 	for _, w := range wrong {
-		fmt.Fprintln(out, w)
+		say(out, "%s\n", w)
 	}
 	total := len(all) - silent
 	share := 100 * float64(counts[killed]) / float64(max(1, total))
-	fmt.Fprintf(out, "%d breaks: %d noticed, %d not, %d timed out, %d that nothing can observe: %.1f %%\n",
+	say(out, "%d breaks: %d noticed, %d not, %d timed out, %d that nothing can observe: %.1f %%\n",
 		len(all), counts[killed], counts[lived], counts[timedOut], silent, share)
 	if share < floor {
 		return fmt.Errorf("the tests notice %.1f %%, and have to notice %d %%", share, floor)

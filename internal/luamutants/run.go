@@ -68,8 +68,7 @@ func (r *runner) run(ctx context.Context, number int, m mutant) (verdict, error)
 	}
 	defer os.Remove(file) //nolint:errcheck // the folder goes too
 	for _, stage := range stages {
-		switch v, err := r.stage(ctx, file, stage); {
-		case err != nil || v != lived:
+		if v, err := r.stage(ctx, file, stage); err != nil || v != lived {
 			return v, err
 		}
 	}

@@ -92,9 +92,9 @@ func TestBothWaysAgreeWithMemoryAtTheEdgesOfWindows(t *testing.T) {
 	own := core.Must(memory.Bind("edges", rules))
 	shared := core.Must(redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.WithoutDenialCache()).Bind("edges", rules))
 	for before := range int64(6) {
-		for later := time.Duration(0); later < 1000; later += 37 {
-			for _, later := range []time.Duration{later, 999 - later} {
-				key := fmt.Sprint(before, later)
+		for micros := int64(0); micros < 1000; micros += 37 {
+			for _, later := range []int64{micros, 999 - micros} {
+				key := fmt.Sprint(before, " ", later)
 				step := func(cost int64) {
 					t.Helper()
 					for rule := range rules {
@@ -113,7 +113,7 @@ func TestBothWaysAgreeWithMemoryAtTheEdgesOfWindows(t *testing.T) {
 					}
 				}
 				step(before)
-				clock.Advance(ms + later*time.Microsecond)
+				clock.Advance(ms + time.Duration(later)*time.Microsecond)
 				step(1)
 				clock.Advance(300 * time.Microsecond)
 				step(2)

@@ -72,7 +72,7 @@ func TestTimesLessThanOneWindowAheadAreBelieved(t *testing.T) {
 	const window = time.Hour
 	limits := all(10)
 	limits[4].Window = window // of the token bucket
-	limits = append(limits, core.Limit{
+	limits = append(limits, core.Limit{Name: "full", Quota: 2, Window: window, Algorithm: core.TokenBucket}, core.Limit{
 		Name: "lockout", Quota: 4, Window: window, Algorithm: core.FixedWindow,
 		Lockout: core.Lockout{First: 10 * time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour},
 	})

@@ -82,7 +82,7 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 			var said [2]*core.Batch
 			rule, cost, peek := r.IntN(2), 1+r.Int64N(3), r.IntN(6) == 0
 			if l := rules[rule].Limits[0]; l.Quota > 1e9 {
-				cost = 1 + r.Int64N(l.Quota/3)
+				cost = 1 + r.Int64N(1<<r.IntN(30)) // of any size, from a part of a microsecond on
 			}
 			switch n := r.IntN(12); {
 			case n < 2 && len(charged) > 0:
