@@ -27,7 +27,7 @@ func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
 	case lockouts:
 		l.Algorithm = core.FixedWindow
 		l.Lockout = core.Lockout{First: time.Duration(1+r.IntN(3)) * ms, Factor: 1 + r.Int64N(3), Decay: time.Duration(1+r.IntN(6)) * ms}
-		l.Lockout.Max = l.Lockout.First + time.Duration(r.IntN(20))*ms
+		l.Lockout.Max = l.Lockout.First + time.Duration(r.IntN(20))*ms + time.Duration(r.IntN(3))*time.Microsecond
 	case core.TokenBucket:
 		l.Burst = r.Int64N(5)
 		switch r.IntN(4) {
