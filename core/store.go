@@ -76,6 +76,9 @@ type Batch struct {
 	// Degraded is set by a store that answered without the shared counters it
 	// stands for: with its own, or with none. An input of Refund.
 	Degraded bool
+	// Recalled is set by a store that has denied the batch from what it remembers
+	// of an earlier denial, without asking the counters.
+	Recalled bool
 }
 
 // Item is one key of one rule.

@@ -139,6 +139,7 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	known, again := b.recall(batch, now)
+	batch.Recalled = known
 	if known {
 		b.refused.Add(1)
 		return nil

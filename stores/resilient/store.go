@@ -203,7 +203,12 @@ func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error 
 }
 
 func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, t *tickets) error {
+	batch.Recalled = false
 	err := b.call(ctx, b.inner, batch, op)
+	if err == nil && batch.Recalled {
+		t.done(errRecalled, false)
+		return nil
+	}
 	b.done(ctx, t, err)
 	return err
 }
@@ -226,6 +231,10 @@ func (b *bound) call(ctx context.Context, inner core.Bound, batch *core.Batch, o
 	}
 	return err
 }
+
+// errRecalled tells the circuits that a denial which a cache remembered says
+// nothing about the store.
+var errRecalled = errors.New("a denial was remembered: the store was not asked")
 
 // direct asks a store that keeps a deadline by itself. A store lets its caller
 // go when the context ends: that is how a shorter Timeout is kept.

@@ -38,7 +38,9 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	err = b.do(ctx, batch, core.Bound.Take, &t)
 	switch {
 	case err == nil:
-		b.offset.Store(b.now() - at(batch))
+		if !batch.Recalled {
+			b.offset.Store(b.now() - at(batch))
+		}
 		if own != nil && own.charged() && !batch.Allowed {
 			return b.local.Refund(ctx, &own.batch)
 		}

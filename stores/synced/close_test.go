@@ -68,6 +68,40 @@ func TestCloseInTooLittleTime(t *testing.T) {
 	})
 }
 
+// Close during an exchange of many counters pushes the largest differences
+// first too: the exchange ends with the batch that is under way.
+func TestCloseDuringAnExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Minute, BatchSize: 100, Log: quiet})
+		l := newLimiter(t, s, aligned(1_000_000, day))
+		manyKeys(t, l, 50)
+		b.set(func(b *shared) { b.latency = 100 * time.Millisecond })
+		for i := range 5000 {
+			take(t, l, fmt.Sprint("small", i))
+		}
+		exchanged := make(chan error, 1)
+		go func() { exchanged <- s.Sync(context.Background()) }()
+		time.Sleep(50 * time.Millisecond) // in the middle of the first batch
+		before := b.total()
+		big := core.Hit{Rule: "r", Key: "big"}
+		if _, err := l.Take(context.Background(), 5000, big); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 350*time.Millisecond)
+		defer cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want that the time was too short", err)
+		}
+		if got := b.total() - before; got < 5000 {
+			t.Errorf("%d hits were written: the largest difference is not among them", got)
+		}
+		if err := <-exchanged; !errors.Is(err, core.ErrClosed) {
+			t.Errorf("the exchange: %v, want ErrClosed", err)
+		}
+	})
+}
+
 // What was on its way in an exchange that failed is written by Close, once,
 // together with what has changed since; an answer that is lost in Close too.
 func TestCloseAfterAFailure(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // exchange is the goroutine that exchanges, and its state. Only the goroutine
@@ -40,6 +42,16 @@ type item struct {
 	start int64
 	back  bool
 	heal  int64 // hits of the difference that were pushed before, and lost
+}
+
+// ending reports whether Close has been called.
+func (x *exchange) ending() bool {
+	select {
+	case <-x.end:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Store) start(first time.Duration) {
@@ -145,6 +157,9 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 		s.collectLow(low)
 		err = s.pushPending(ctx)
 	}
+	if x.ending() && errors.Is(err, core.ErrClosed) {
+		return err
+	}
 	x.failing = err != nil
 	s.report(&s.reports.pushing, err)
 	if err != nil {
@@ -157,9 +172,14 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 	return nil
 }
 
+// pushPending pushes the chunks one after the other. It stops with ErrClosed
+// between two of them if Close has been called: Close pushes the rest, sorted.
 func (s *Store) pushPending(ctx context.Context) error {
 	x := &s.exchange
 	for len(x.pending) > 0 {
+		if x.ending() {
+			return s.errClosed()
+		}
 		if err := s.pushChunk(ctx, &x.pending[0]); err != nil {
 			return err
 		}

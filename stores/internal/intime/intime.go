@@ -110,7 +110,7 @@ func (o *operation) copy(batch *core.Batch) {
 }
 
 func (o *operation) copyBack(batch *core.Batch) {
-	batch.Allowed, batch.Degraded = o.batch.Allowed, o.batch.Degraded
+	batch.Allowed, batch.Degraded, batch.Recalled = o.batch.Allowed, o.batch.Degraded, o.batch.Recalled
 	for i := range batch.Items {
 		batch.Items[i].At, batch.Items[i].Unknown = o.items[i].At, o.items[i].Unknown
 		copy(batch.Items[i].Results, o.items[i].Results)
