@@ -46,7 +46,7 @@
 //
 // A reply that is lost leaves open whether the charge was made: the answer is an
 // error, and the charge is never made twice. The keys of a batch are charged one
-after the other: if a process is killed between two of them, the first stays
-charged although the request was not admitted. Package
+// after the other: if a process is killed between two of them, the first stays
+// charged although the request was not admitted. Package
 // github.com/floodgate-go/floodgate/stores/resilient decides meanwhile.
 package memcachedstore
