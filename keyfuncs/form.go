@@ -50,6 +50,9 @@ func formValue(body []byte, name *spelling) (string, error) {
 		key, value, _ := strings.Cut(part, "=")
 		key, keyOK := decode(key)
 		if !name.matches(key) {
+			if value, _ := decode(value); name.deep && name.isMember(value) {
+				return "", faultUnreadable
+			}
 			continue
 		}
 		value, valueOK := decode(value)
@@ -83,6 +86,11 @@ func multipartValue(body []byte, boundary string, name *spelling) (string, error
 			return "", err
 		}
 		if !name.matches(part.FormName()) {
+			if name.deep && part.FileName() == "" {
+				if value, err := io.ReadAll(part); err != nil || name.isMember(string(value)) {
+					return "", faultUnreadable
+				}
+			}
 			continue
 		}
 		var value []byte

@@ -17,7 +17,7 @@ import (
 // values. Names are compared by sameName. With faultUnreadable it returns the text
 // of a number or a string that handlers may read in different ways.
 func jsonValue(body []byte, path []string, flat string) (string, error) {
-	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), flat: flat}
+	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), body: body, flat: flat}
 	err := p.object(path)
 	if err == nil {
 		if _, err = p.Token(); errors.Is(err, io.EOF) {
@@ -42,6 +42,7 @@ func startsAsJSON(body []byte) bool {
 
 type jsonReader struct {
 	*json.Decoder
+	body       []byte // all of it
 	flat       string
 	field      once
 	unreadable bool // handlers may read the value in different ways, or none
@@ -55,22 +56,25 @@ func (p *jsonReader) object(path []string) error {
 		return errors.Join(errNoObject, err)
 	}
 	found := false
+	hash, flatHash := nameHash(path[0]), nameHash(p.flat)
 	for p.More() {
+		from := p.InputOffset()
 		name, err := p.Token() // of an object that is well formed, a string
 		if err != nil {
 			return err
 		}
+		h := memberHash(p.body[from:p.InputOffset()])
 		if err := p.field.field(); err != nil {
 			return err
 		}
 		switch s, _ := name.(string); {
-		case sameName(s, path[0]):
+		case sameName(s, path[0]), h == hash:
 			if found {
 				return faultTwice
 			}
 			found = true
 			err = p.member(path)
-		case p.flat != "" && sameName(s, p.flat):
+		case p.flat != "" && (sameName(s, p.flat) || h == flatHash):
 			err = p.member([]string{s})
 		default:
 			err = p.Decode(new(skipped))
@@ -94,7 +98,7 @@ func (p *jsonReader) member(path []string) error {
 		p.unreadable = p.unreadable || raw[0] == '{' || raw[0] == '[' || isOddNumber(raw) || strings.ContainsRune(value, utf8.RuneError)
 		return p.field.set(value)
 	}
-	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), field: p.field}
+	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), body: raw, field: p.field}
 	err := inner.object(path[1:])
 	p.field, p.unreadable = inner.field, p.unreadable || inner.unreadable
 	if errors.Is(err, errNoObject) {

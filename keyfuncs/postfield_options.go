@@ -40,7 +40,8 @@ func RequireValue() PostFieldOption {
 // -2^53 and 2^53, without a point or an exponent, and of the strings those that
 // are valid UTF-8. It also refuses a form that a decoder of XML, YAML, TOML or
 // MessagePack could read, such as one with a line break or a brace that is not
-// escaped. A path that ends with the name counts as the
+// escaped, and one of which another field's value is a JSON object with a member
+// of the name, which Gin reads into a struct. A path that ends with the name counts as the
 // name, as Fiber's BodyParser reads credentials.username into a field of an
 // embedded struct. A body without the field is not refused: see [RequireValue].
 func Strict() PostFieldOption {

@@ -85,7 +85,8 @@
 //     tag, a colon with a space behind, a brace with a colon behind or quotes
 //     around a value, which are not escaped; a type that only begins as a form's; a multipart form with text before its first part or with a
 //     boundary that means something in YAML or TOML; XML with text or attributes in
-//     a multipart form or in JSON. So a password such as <a>b</a> is refused there.
+//     a multipart form or in JSON; another field of a form whose value is a JSON
+//     object with the username's name in it. So a password such as <a>b</a> is refused there.
 //   - The field has no single value: it is a file, an array, an object, a number
 //     outside of -2^53 to 2^53 or with a fraction or an exponent, which decoders
 //     round, cut or write differently, a string of JSON that is not valid UTF-8, or

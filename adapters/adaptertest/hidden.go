@@ -49,6 +49,8 @@ var hidden = []hiding{
 	{"an invisible character, another one each time", "POST", "", formType, "username=$v$hidden"},
 	{"an invisible character in JSON", "POST", "", jsonType, `{"username":"$v$escaped"}`},
 	{"JSON by the end of the type, a form by its beginning", "POST", "", formType + "+json", `{"username":"d$i","x":"&username=$v&password=p&"}`},
+	{"JSON in another field", "POST", "", formType, "username=d$i&Form=%7B%22username%22%3A%22$v%22%7D"},
+	{"JSON in another part", "POST", "", multipartType, twoParts("username", "d$i", "Form", `{"username":"$v"}`)},
 	{"YAML in braces behind dots", "POST", "", formType, `...{"username":"$v","password":"p","a":"&username=d$i&"}`},
 	{"two types, a form and a multipart form", "POST", "", formType + "; boundary=XX", "username=d$i&x=\r\n" + multipartBody("username", "$v")},
 	{"two types, a multipart form and a form", "POST", "", multipartType, "username=$v&x=d$i\r\n" + multipartBody("username", "d$i")},

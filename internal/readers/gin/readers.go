@@ -27,6 +27,21 @@ var All = map[string]func(*gin.Context) string{
 		_ = c.ShouldBind(&f)
 		return f.Username
 	},
+	"ShouldBind, inside a struct": func(c *gin.Context) string {
+		var f struct {
+			Form struct {
+				Username string `form:"username"`
+			}
+		}
+		_ = c.ShouldBind(&f)
+		return f.Form.Username
+	},
+	"ShouldBind, inside a map": func(c *gin.Context) string {
+		var f struct{ Form map[string]any }
+		_ = c.ShouldBind(&f)
+		name, _ := f.Form["username"].(string)
+		return name
+	},
 	"ShouldBindQuery": func(c *gin.Context) string {
 		var f readers.Form
 		_ = c.ShouldBindQuery(&f)
