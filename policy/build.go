@@ -78,7 +78,7 @@ func (s *Set) store() core.Store {
 func (f *fileSpec) isLocal(o *options) func(rule string) bool {
 	return func(rule string) bool {
 		p := f.byRule[rule]
-		return p != nil && (rule == p.denyRule() || !p.shared && o.store == nil)
+		return p != nil && (p.isDenyRule(rule) || !p.shared && o.store == nil)
 	}
 }
 

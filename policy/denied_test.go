@@ -47,3 +47,19 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 		}
 	}
 }
+
+// A tier may be named so that its rule looks like a list of denied addresses.
+func TestARuleThatLooksLikeADenyList(t *testing.T) {
+	redis := redistest.Start(t)
+	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, meanwhile: closed}\npolicies:\n  - {name: p, rules: [{name: deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}]}\n", redis.Addr)
+	codes := ""
+	for range 2 {
+		s := instance(t, file)
+		for range 2 {
+			codes += fmt.Sprint(s.send("GET", "/", header("X-Tier", "list")).Code, " ")
+		}
+	}
+	if codes != "200 200 200 429 " {
+		t.Errorf("two instances answer %s, want three times 200 and then 429", codes)
+	}
+}

@@ -71,6 +71,8 @@
 //     policies with Use, or write Static("/files/", dir).
 //   - chi: a parameter with a regular expression that matches a slash, such as
 //     {name:.+}, matches several segments. Write the part before it and /**.
+//     middleware.URLFormat routes by another path than the request's: mount the
+//     policies with With or on the routes, so that the route is compared.
 //   - Fiber: app.Use("/api", h) gives h every path that begins so, /apix too. Write
 //     the path of h's routes, or /**. Static("/files", dir) does so too: give it a
 //     Next that leaves paths out that do not begin with /files/.

@@ -61,6 +61,10 @@ const denyRule = "deny-list"
 
 func (p *policySpec) denyRule() string { return p.name + "." + denyRule }
 
+// isDenyRule says whether a rule of the policy is the one of its list deny. The name
+// alone does not tell: a rule deny with a tier list has it too.
+func (p *policySpec) isDenyRule(name string) bool { return len(p.deny) > 0 && name == p.denyRule() }
+
 // coreRules returns the policy's rules.
 func (p *policySpec) coreRules(s *sources, o *options) []core.Rule {
 	var rules []core.Rule
@@ -227,7 +231,7 @@ const statusForbidden = 403
 func (h *hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	denial := core.DefaultDenial(r, d)
 	if p := h.byRule[d.Rule]; p != nil && d.Reason == core.OverLimit {
-		if d.Rule == p.denyRule() {
+		if p.isDenyRule(d.Rule) {
 			denial.Status, denial.Body = statusForbidden, []byte(`{"type":"about:blank","title":"Forbidden","status":403}`)
 		} else {
 			denial = p.denied.apply(denial)

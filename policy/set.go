@@ -31,7 +31,7 @@ type Set struct {
 	limiter *core.Limiter            // of all policies; never replaced
 
 	change  sync.Mutex // one change at a time
-	tried   []byte     // the text that was last tried, in force or refused
+	tried   []byte     // the file's text that was last tried, in force or refused
 	shared  opened     // the zero value where the file has no store
 	local   *core.Memory
 	places  *places         // over shared and local; nil if there is one store
@@ -58,6 +58,7 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 
 func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	s := &Set{file: file, path: path, options: newOptions(opts), wanted: map[string]bool{}, warned: map[string]bool{}}
+	s.tried = text
 	if err := s.replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -118,10 +119,14 @@ func (s *Set) Reload() error {
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
-	return s.Replace(text)
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.tried = text
+	return s.replace(text)
 }
 
-// Replace does as Reload, with text that comes from elsewhere.
+// Replace does as Reload, with text that comes from elsewhere. It is in force until
+// the file changes.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -132,7 +137,6 @@ func (s *Set) replace(text []byte) error {
 	if s.closed {
 		return fmt.Errorf("policy: %s: %w", s.file, core.ErrClosed)
 	}
-	s.tried = text
 	r := &reader{file: s.file}
 	spec := r.read(text, s.options)
 	if spec != nil && len(r.errs) == 0 {

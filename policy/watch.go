@@ -193,6 +193,7 @@ func (w *watcher) take(now *reading) {
 		s.change.Lock()
 		closed := s.closed
 		if !closed {
+			s.tried = now.text
 			err = s.replace(now.text)
 		}
 		s.change.Unlock()

@@ -210,3 +210,21 @@ func TestCloseEndsWhateverHangs(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// What a program has put in force stays until the file changes.
+func TestReplaceStaysUntilTheFileChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		put(t, path, 5)
+		s := watching(t, path, nil)
+		if err := s.Replace(fmt.Appendf(nil, quotaFile, 7)); err != nil {
+			t.Fatal(err)
+		}
+		expectSoon(t, s, "the file is as it was", 7)
+		put(t, path, 6)
+		expectSoon(t, s, "the file has changed", 6)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

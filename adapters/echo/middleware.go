@@ -79,7 +79,7 @@ func serve(e echo.Context, c core.Checker, o *options, next echo.HandlerFunc) (e
 		httprequest.Refuse(e.Response(), e.Request(), c.Deny(r, d), handler)
 		return err
 	}
-	p.visit = mounting.Visit{Checker: c, Decision: d, Target: target, Before: before}
+	p.visit = mounting.Visit{Checker: c, Decision: d, Target: target, Route: r.Route(), Before: before}
 	e.Set(mounting.Key, &p.visit)
 	if d.NeedsOutcome() {
 		return nextAndSettle(r, &p.visit, next)

@@ -72,7 +72,7 @@ func serve(f *fiber.Ctx, c core.Checker, o *options) error {
 	if !d.Allowed {
 		return refuse(f, d, c.Deny(r, d), o)
 	}
-	f.Locals(visitKey{}, &mounting.Visit{Checker: c, Decision: d, Target: target, Before: before})
+	f.Locals(visitKey{}, &mounting.Visit{Checker: c, Decision: d, Target: target, Route: r.Route(), Before: before})
 	if d.NeedsOutcome() {
 		return nextAndSettle(f, c, d)
 	}

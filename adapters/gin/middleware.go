@@ -74,7 +74,7 @@ func serve(g *gin.Context, c core.Checker, o *options) {
 		httprequest.Refuse(g.Writer, g.Request, c.Deny(r, d), o.handler(g, d))
 		return
 	}
-	g.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Target: target, Before: before})
+	g.Set(mounting.Key, &mounting.Visit{Checker: c, Decision: d, Target: target, Route: r.Route(), Before: before})
 	if d.NeedsOutcome() {
 		nextAndSettle(g, c, d)
 	}

@@ -104,7 +104,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if mark || h.expose {
-		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &mounting.Visit{Checker: h.checker, Decision: d, Target: target, Before: before}))
+		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &mounting.Visit{Checker: h.checker, Decision: d, Target: target, Route: r.Pattern, Before: before}))
 	}
 	if !d.NeedsOutcome() {
 		h.next.ServeHTTP(w, r)

@@ -12,6 +12,7 @@ type Visit struct {
 	Checker  core.Checker
 	Decision core.Decision
 	Target   Target
+	Route    string // that the router had matched, "" if none
 	Before   *Visit // nil: the first
 }
 
@@ -40,20 +41,20 @@ func TargetOf(method, path, escaped string) Target {
 }
 
 // Check has c decide on a request whose last visit is v. asked is false if
-// there is nothing to decide: c has decided on this method and path, or it
-// counts a request once, whatever its path becomes.
+// there is nothing to decide: c has decided on this method, path and route, or it
+// counts a request once, whatever becomes of these.
 func (v *Visit) Check(c core.Checker, r core.Request, t Target) (d core.Decision, asked bool) {
 	seen := v.of(c)
-	switch {
-	case seen == nil:
+	if seen == nil {
 		return c.Check(r), true
-	case seen.Target == t:
-		return d, false
 	}
 	if again, ok := c.(core.Rechecker); ok {
+		if seen.Target == t && seen.Route == r.Route() {
+			return d, false
+		}
 		return again.Recheck(r, seen.Decision), true
 	}
-	if seen.chargedNothing() {
+	if seen.Target != t && seen.chargedNothing() {
 		return c.Check(r), true
 	}
 	return d, false

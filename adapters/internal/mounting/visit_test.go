@@ -26,6 +26,32 @@ func (r *rechecked) Recheck(_ core.Request, before core.Decision) core.Decision 
 	return core.Decision{Allowed: true, Reason: core.NoRule}
 }
 
+// route is a request that a router has matched to a route.
+type route struct {
+	core.Request
+	pattern string
+}
+
+func (r route) Route() string { return r.pattern }
+
+func routed(pattern string) core.Request { return route{pattern: pattern} }
+
+// A checker that compares routes is asked again once the router has matched one;
+// others are not.
+func TestACheckerIsAskedAgainAboutAnotherRoute(t *testing.T) {
+	c, other := &rechecked{}, &asked{decision: core.Decision{Allowed: true, Reason: core.NoRule}}
+	v := &Visit{Checker: c, Target: 1, Before: &Visit{Checker: other, Target: 1}}
+	if _, asked := v.Check(c, routed(""), 1); asked {
+		t.Error("asked again about the same route")
+	}
+	if _, asked := v.Check(c, routed("/items/{id}"), 1); !asked || len(c.before) != 1 {
+		t.Error("not asked about another route")
+	}
+	if _, asked := v.Check(other, routed("/items/{id}"), 1); asked {
+		t.Error("a checker that is no Rechecker is asked again about a route")
+	}
+}
+
 // Whether a checker is asked again depends on the target and on what it has charged.
 func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
 	const first, second = Target(1), Target(2)
@@ -33,7 +59,7 @@ func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
 		c, other := &asked{decision: core.Decision{Allowed: true, Reason: reason}}, &asked{}
 		var v *Visit
 		visit := func(c core.Checker, at Target) bool {
-			d, asked := v.Check(c, nil, at)
+			d, asked := v.Check(c, routed(""), at)
 			if asked {
 				v = &Visit{Checker: c, Decision: d, Target: at, Before: v}
 			}
@@ -56,7 +82,7 @@ func TestTheLastDecisionIsOneThatSaysSomething(t *testing.T) {
 	c := &rechecked{asked: asked{decision: core.Decision{Allowed: true, Reason: core.WithinLimits, Limiter: "a"}}}
 	var v *Visit
 	for _, at := range []Target{1, 2, 2, 1} {
-		if d, asked := v.Check(c, nil, at); asked {
+		if d, asked := v.Check(c, routed(""), at); asked {
 			v = &Visit{Checker: c, Decision: d, Target: at, Before: v}
 		}
 	}
