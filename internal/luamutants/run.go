@@ -79,7 +79,9 @@ func (r *runner) stage(ctx context.Context, script string, flags []string) (verd
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	args := append([]string{"-test.failfast", "-test.short", "-rapid.nofailfile", "-rapid.checks=50"}, flags...)
-	cmd := exec.CommandContext(ctx, r.binary, args...)
+	// A break can make the script fill the memory without end: the limit, in KiB,
+	// holds for the servers too.
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v 4194304; exec "$0" "$@"`, r.binary}, args...)...)
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), "FLOODGATE_REDIS_SCRIPT="+script, "FLOODGATE_REQUIRE_SERVERS=1")
 	// The servers that the tests start are in the group, and end with it.
