@@ -204,17 +204,29 @@ func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error 
 
 func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, t *tickets) error {
 	batch.Recalled = false
+	began := time.Now()
 	err := b.call(ctx, b.inner, batch, op)
 	if err == nil && batch.Recalled {
 		t.done(errRecalled, false)
 		return nil
 	}
-	b.done(ctx, t, err)
+	b.done(ctx, t, err, began)
 	return err
 }
 
-func (b *bound) done(ctx context.Context, t *tickets, err error) {
-	t.done(err, ctx.Err() == nil && trouble(err))
+// done tells the circuits how an operation that has begun then has ended.
+func (b *bound) done(ctx context.Context, t *tickets, err error, began time.Time) {
+	t.done(err, trouble(err) && (ctx.Err() == nil || b.tooSlow(ctx, began)))
+}
+
+// patience is how long a store may take although the caller's deadline is nearer.
+const patience = 20 * time.Millisecond
+
+// tooSlow reports whether the end of the caller's deadline says something against
+// the store: it has had its time, or it is known to be down and this was a try. A
+// caller that has gone away says nothing.
+func (b *bound) tooSlow(ctx context.Context, began time.Time) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) && (time.Since(began) >= patience || !b.circuits.up())
 }
 
 // call has inner do op within the deadline. inner is that of b, or bound to the
@@ -269,8 +281,9 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// answerable says that a request whose decision has failed with err is to be
-// decided meanwhile.
+// answerable reports whether a request whose decision has failed with err is to be
+// decided meanwhile. A caller whose deadline is over still gets a decision; one that
+// has gone away does not want any.
 func answerable(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrClosed)
+	return !errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrClosed)
 }

@@ -2,6 +2,7 @@ package resilient
 
 import (
 	"context"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -24,8 +25,9 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		}
 	}
 	if own != nil {
+		began := time.Now()
 		if err := b.settle(ctx, batch, own); err != nil {
-			b.done(ctx, &t, err)
+			b.done(ctx, &t, err, began)
 			if !answerable(ctx, err) {
 				return err
 			}
