@@ -99,7 +99,7 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 // one after the other.
 func foreign(n, size int) (records []foreignState) {
 	for i := range n {
-		expiry := int64(codecNow + 1e9 + i)
+		expiry := codecNow + 1e9 + int64(i)
 		length := size
 		record := appendRecord(nil, expiry, append([]byte{44}, make([]byte, length)...))
 		for ; len(record) > size; length-- {

@@ -102,7 +102,7 @@ func guess(t *testing.T, a Adapter, index int, scheme string, serve func(*testin
 	for _, row := range field.hidden {
 		for _, reader := range a.Readers[field.name] {
 			victim, statuses := attack(reader, row.method, row.query, row.contentType, row.body)
-			for _, name := range []string{victim, victim + "kåi\u2c65ß", fmt.Sprint(1 << 53)} {
+			for _, name := range []string{victim, victim + "kåi\u2c65ß", fmt.Sprint(int64(1) << 53)} {
 				if n := judged.of(name); n > quota {
 					t.Errorf("%s: %s judged %q %d times in %d guesses, want at most %d", row.name, reader, name, n, guesses, quota)
 				}
