@@ -92,7 +92,7 @@ func guess(t *testing.T, a Adapter, index int, scheme string, serve func(*testin
 			fill := strings.NewReplacer(
 				"$v", victim, "$i", fmt.Sprint(guesses*victims+i), // no decoy is used twice
 				"$case", []string{"kåi\u2c65ß", "\u212a\u212b\u0130\u023a\u1e9e"}[i%2],
-				"$number", fmt.Sprint(1<<53+i%2),
+				"$number", fmt.Sprint(int64(1)<<53+int64(i%2)),
 				"$hidden", neturl.QueryEscape(string(unseen)), "$escaped", fmt.Sprintf(`\u%04x`, unseen),
 			)
 			statuses[send(t, client, method, url+fill.Replace(query), fill.Replace(body), "Content-Type", fill.Replace(contentType), "X-Reader", reader)]++
