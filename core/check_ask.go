@@ -1,0 +1,100 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+)
+
+// askChoice asks which rules are for the request.
+func (a *asking) askChoice(r Request) (err error) {
+	a.chosen, err = a.snap.choose(a.chosen[:0], r)
+	if errors.Is(err, SkipRule) {
+		a.chosen, err = a.chosen[:0], nil
+	}
+	if a.lost = err != nil; a.lost {
+		return fmt.Errorf("choosing the rules (Select): %w", err)
+	}
+	former := -1
+	for _, i := range a.chosen {
+		if i <= former || i >= len(a.snap.rules) {
+			a.lost = true
+			return fmt.Errorf("choosing the rules (Select): %v: want indexes of the %d rules in ascending order", a.chosen, len(a.snap.rules))
+		}
+		former = i
+	}
+	return nil
+}
+
+// choose keeps to the rules that have been chosen.
+func (a *asking) choose() {
+	if a.snap.choose == nil {
+		return
+	}
+	for _, i := range a.chosen {
+		if a.snap.rules[i].Shadow == a.shadow {
+			a.mine = append(a.mine, i)
+		}
+	}
+	a.rules = a.mine
+}
+
+func (a *asking) askExtra(r Request) (err error) {
+	if a.extra, err = a.snap.hooks.KeyExtra(r); err != nil {
+		return fmt.Errorf("KeyExtra: %w", err)
+	}
+	return nil
+}
+
+func (a *asking) askCost(r Request) error {
+	cost, err := checkedCost(a.snap.hooks.Cost(r))
+	if err != nil {
+		return fmt.Errorf("Cost: %w", err)
+	}
+	a.cost = cost
+	return nil
+}
+
+// costOf returns what the request is worth to a rule: 1 after an error, as a
+// request that is at fault counts too.
+func (a *asking) costOf(r Request, rule int) (int64, error) {
+	f := a.snap.rules[rule].Cost
+	if f == nil {
+		return a.cost, nil
+	}
+	cost, err := checkedCost(f(r))
+	if err != nil {
+		return 1, fmt.Errorf("cost of rule %q: %w", a.snap.rules[rule].Name, err)
+	}
+	return cost, nil
+}
+
+func checkedCost(cost int64, err error) (int64, error) {
+	if err == nil && cost < 0 {
+		err = fmt.Errorf("%d: %w", cost, ErrNegativeCost)
+	}
+	return cost, err
+}
+
+func (a *asking) askKey(r Request, rule int) error {
+	from := len(a.keys)
+	// The key function gets an empty slice with room behind it: whatever it
+	// does with it, the keys of other rules stay.
+	a.probe.rule = rule
+	key, err := a.snap.rules[rule].Key(a.keys[from:from], r)
+	a.probe.rule = aHook
+	switch {
+	case err == nil:
+		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
+		cost, err := a.costOf(r, rule)
+		if err == nil || errors.Is(err, ErrBadRequest) {
+			a.addItem(rule, from, cost)
+		}
+		return err
+	case errors.Is(err, SkipRule):
+	case errors.Is(err, errBodyLater):
+		return err // nobody will read it
+	default:
+		return fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
+	}
+	return nil
+}
