@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -25,7 +26,11 @@ func (s *Set) build(r *reader, spec *fileSpec) {
 		err = s.limiter.Reconfigure(config)
 	}
 	if err != nil {
-		r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: reason(err)})
+		e := &Error{File: s.file, Field: "policies", Problem: reason(err)}
+		if strings.Contains(e.Problem, "Name: ") {
+			e.Field, e.Hint = "name", "two files that count in one store need different names: write the field name in one of them"
+		}
+		r.errs = append(r.errs, e)
 	}
 }
 

@@ -249,3 +249,23 @@ policies:
 		}
 	}
 }
+
+// Two files that count in one store under one name are refused with what to write.
+func TestTwoFilesOfOneName(t *testing.T) {
+	const file = "store: {memcached: {servers: [\"127.0.0.1:1\"]}}\npolicies: [{name: a, limits: 1/h}]\n"
+	first, err := policy.Parse("first.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close() //nolint:errcheck // the test is over
+	if _, err := policy.Parse("second.yaml", []byte(file)); err == nil || !strings.HasPrefix(err.Error(), "second.yaml: name: ") || !strings.Contains(err.Error(), "write the field name") {
+		t.Errorf("the second file: %v", err)
+	}
+	second, err := policy.Parse("second.yaml", []byte("name: second\n"+file))
+	if err != nil {
+		t.Fatalf("with a name: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
