@@ -19,11 +19,15 @@ help: ## list the targets
 LEFT_OUT := $(TOOLS)/left-out
 
 .PHONY: test
-test: format tidy vet lint ## everything that must pass: format, vet, linters, all tests with -race in random order
+test: format tidy vet lint allocations ## everything that must pass: format, vet, linters, all tests with -race in random order
 	@mkdir -p $(TOOLS); rm -f $(LEFT_OUT)
 	@set -e; for m in $(MODULES); do echo "== go test -race -shuffle=on ./... ($$m)"; \
 	  (cd $$m && FLOODGATE_LEFT_OUT=$(LEFT_OUT) $(GO) test -race -shuffle=on ./...); done
 	@if [ -s $(LEFT_OUT) ]; then echo "left out: $$(wc -l < $(LEFT_OUT)) tests"; sort -u $(LEFT_OUT); fi
+
+.PHONY: allocations
+allocations: ## the tests that count allocations, which cannot run with -race
+	$(GO) test -run Alloc ./core ./keyfuncs ./stores/denycache ./adapters/...
 
 # What is tested with the oldest Go; FLOOR=./... is everything.
 FLOOR ?= ./core/... ./keyfuncs/... ./login/...
@@ -76,7 +80,7 @@ bench-full: ## the whole of it, in a quarter of an hour; writes bench/report
 
 .PHONY: bench-code
 bench-code: ## the benchmarks beside the code
-	$(GO) test -run '^$$' -bench . ./core ./keyfuncs ./adapters/... ./policy ./internal/replay
+	$(GO) test -run '^$$' -bench . ./core ./keyfuncs ./adapters/... ./policy/... ./cmd/floodgate/internal/replay
 
 .PHONY: newest
 newest: ## the tests with the newest dependencies, go.mod untouched

@@ -1,60 +1,35 @@
 package core
 
-import "time"
+import (
+	"time"
 
-// The algorithms' names, as in limits text and in String.
-var algorithmNames = [...]string{
-	SlidingWindow:  "sliding_window",
-	FixedWindow:    "fixed_window",
-	BucketedWindow: "bucketed_window",
-	SlidingLog:     "sliding_log",
-	TokenBucket:    "token_bucket",
-}
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
 
 // String returns the algorithm's name as it is written in limits text:
 // sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket.
 func (a Algorithm) String() string {
-	if int(a) < len(algorithmNames) {
-		return algorithmNames[a]
+	if !a.known() {
+		return "unknown_algorithm"
 	}
-	return "unknown_algorithm"
+	return meterAlgorithms[a].String()
 }
 
-// Guarantees is what an algorithm promises, for one limit of quota L (and
-// burst B) in windows of length W.
-type Guarantees struct {
-	// Exact says that no window of length W, wherever it begins, ever holds
-	// more than L hits. This and WorstCase are for one clock: if the clocks of
-	// processes that share a store differ by d, less than W, they are for
-	// windows of length W − d.
-	Exact bool
-	// WorstCase is the most hits that some window of length W can hold:
-	// L, 2 × L, or B + L for a token bucket; with a Lockout, L for each time
-	// that the shortest waits let the quota be used up, and once more.
-	WorstCase int64
-	// Lifetime is the longest time after a hit in which it can still mean
-	// anything: a shared store keeps a state for so long.
-	Lifetime time.Duration
-	// StateWords is the number of 64-bit words that one key takes at most.
-	StateWords int
-}
-
-// Guarantees returns what the limit promises. The limit must be valid.
-func (l Limit) Guarantees() Guarantees {
+// WorstCase returns the most hits that some window of the limit's length can
+// hold, with quota L and burst B: L for BucketedWindow and SlidingLog, 2 × L for
+// SlidingWindow and FixedWindow, B + L for TokenBucket; with a Lockout, L for
+// each time that the shortest waits let the quota be used up, and once more. It
+// holds for one clock: if the clocks of processes that share a store differ by
+// d, less than the window, it holds for windows that are d shorter. The limit
+// must be valid.
+func (l Limit) WorstCase() int64 {
 	m := newMeter(l)
-	g := Guarantees{WorstCase: l.Quota, StateWords: m.fixedWords()}
-	switch m.algorithm {
-	case lockoutWindow:
-		g.WorstCase = l.Quota * (m.lockoutsWithin() + 1)
-	case SlidingWindow, FixedWindow:
-		g.WorstCase = 2 * l.Quota
-	case TokenBucket:
-		g.WorstCase = l.capacity() + l.Quota
-	case BucketedWindow:
-		g.Exact, g.StateWords = true, m.bucketsWords()
-	case SlidingLog:
-		g.Exact, g.StateWords = true, logHeader+int(l.Quota)
-	}
-	g.Lifetime = micros(m.lifetime())
-	return g
+	return m.WorstCase()
+}
+
+// Lifetime returns the longest time after a hit in which the hit can still mean
+// anything. A shared store keeps a counter for so long. The limit must be valid.
+func (l Limit) Lifetime() time.Duration {
+	m := newMeter(l)
+	return meter.Duration(m.Lifetime())
 }

@@ -4,15 +4,15 @@ import (
 	"errors"
 )
 
-// Check implements [Checker]. It asks, in this order: ShouldLimit; KeyExtra,
-// Cost and the rules' keys, of which those that read the body wait; where some
-// do, whether the keys known so far refuse the request already, in which case
-// the body is never read; the keys that wait. Then it takes from all counters
-// at once.
+// Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the
+// rules' key functions. Those that read the body are called again later: first
+// the store is asked, without a charge, whether the keys known so far deny the
+// request. If they do, the body is not read. In the end, one Take charges all
+// counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	if !s.hooks.ShouldLimit(r) {
-		d.Allowed, d.Reason, d.Limiter = true, Skipped, s.name
+		d.Allowed, d.Reason, d.Limiter = true, ReasonSkipped, s.name
 		d.detail.snap = s
 		l.release(l.session(s), &d)
 		return d
@@ -29,7 +29,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		d.Allowed = true
 	}
 	l.release(c, &d)
-	if !d.Allowed && d.Reason == BadRequest && d.NeedsOutcome() {
+	if !d.Allowed && d.Reason == ReasonBadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
 	return d
@@ -48,7 +48,7 @@ func (l *Limiter) checkShadows(chosen *session, r Request, d *Decision) {
 		d.Rehearsal, shadow.Rehearsal = d.Allowed, true
 		s.hooks.OnDisallowed(r, shadow)
 	}
-	if shadow.Reason != NoRule {
+	if shadow.Reason != ReasonNoRule {
 		d.detail.shadow = &shadow
 	}
 	l.release(c, nil)
@@ -107,7 +107,7 @@ func (a *asking) check(r Request, d *Decision) {
 	c.decide(d)
 	c.remember(d, false, nil)
 	if a.bad != nil && d.Allowed {
-		d.Allowed, d.Reason, d.Err = false, BadRequest, a.bad
+		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad
 	}
 }
 
@@ -174,8 +174,8 @@ func (a *asking) rest(p *bodyProbe) {
 	}
 }
 
-// wants calls f with a request without body and says whether it wanted one. An
-// answer that was given without is no answer.
+// wants calls f with a request whose body cannot be read, and returns whether f
+// tried to read it. If f did, its result does not count.
 func (a *asking) wants(p *bodyProbe, rule int, f func(Request) error) (waits bool) {
 	p.wanted = false
 	items, keys, cost, extra, chosen := len(a.items), len(a.keys), a.cost, a.extra, len(a.chosen)
@@ -189,11 +189,11 @@ func (a *asking) wants(p *bodyProbe, rule int, f func(Request) error) (waits boo
 	return false
 }
 
-// aHook stands for a rule where an error is that of a hook.
+// aHook is in place of a rule's index if an error is a hook's.
 const aHook = -1
 
-// note sorts an error, of a rule's key function or a hook, by what follows from
-// it.
+// note records the error of a rule's key function or of a hook: as the request's
+// fault, or as a failure.
 func (a *asking) note(rule int, err error) {
 	switch {
 	case err == nil:

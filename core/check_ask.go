@@ -92,7 +92,7 @@ func (a *asking) askKey(r Request, rule int) error {
 		return err
 	case errors.Is(err, SkipRule):
 	case errors.Is(err, errBodyLater):
-		return err // nobody will read it
+		return err // a.wants drops it
 	default:
 		return fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
 	}

@@ -11,11 +11,12 @@ import (
 
 // Rule is a key function and the limits that apply to each of its keys.
 type Rule struct {
-	// Name names the rule's counters in the store, and stands in decisions: 1
-	// to 64 of the characters A-Z a-z 0-9 _ . -, unique in the limiter. It may
-	// be empty, and is "default" then, where the limiter has only one rule.
+	// Name names the rule's counters in the store, and the rule in decisions: 1 to
+	// 64 of the characters A-Z a-z 0-9 _ . -, unique in the limiter. If the
+	// limiter has only one rule, it may be empty, which means "default".
 	Name string
-	// Key tells which counter a request belongs to; see package keyfuncs.
+	// Key returns the key of the counter that a request belongs to: see package
+	// keyfuncs.
 	// Required; [TakeOnly] for a rule that is only used by Take.
 	Key KeyFunc
 	// Limits apply to each key, all of them: 1 to MaxLimits, no two with the
@@ -35,13 +36,14 @@ type Rule struct {
 	// Headers chooses the rate limit headers of the rule's limits. 0:
 	// Config.Headers.
 	Headers Headers
-	// Counts decides after the handler whether the request's hits stay
-	// charged; false gives them back. nil: every request counts.
-	Counts func(Outcome) bool
-	// Clears decides after the handler whether the key is forgotten, as a
-	// login that succeeded ends a row of failures. It is asked for requests
-	// that were charged. nil: never.
-	Clears func(Outcome) bool
+	// Counts reports, after the handler, whether the hits of a request stay
+	// charged; false gives them back. It gets the request that was decided on,
+	// and what became of it. nil: all requests count.
+	Counts func(Request, Outcome) bool
+	// Clears reports, after the handler, whether the key is forgotten: a login
+	// that succeeded ends a row of failures. It is asked about requests that were
+	// charged. nil: no request clears the key.
+	Clears func(Request, Outcome) bool
 }
 
 // MaxLimits is the most limits that a rule can have, and MaxRules the most
@@ -57,17 +59,17 @@ func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, SkipRule }
 
 // Config is what a Limiter is made of.
 type Config struct {
-	// Name names the limiter's counters in the store, and stands in decisions:
+	// Name names the limiter's counters in the store, and the limiter in decisions:
 	// 1 to 64 of the characters A-Z a-z 0-9 _ . -. Limiters that share a store
 	// need different names. Required if the Store is shared with other
 	// processes; otherwise empty means "default".
 	Name string
-	// Rules are decided on together: a request is charged to all of them, or,
-	// where one refuses it, to none. 1 to MaxRules.
+	// Rules are decided on together: a request is charged to all of them, or to
+	// none if one of them denies it. 1 to MaxRules.
 	Rules []Rule
-	// Select appends to dst the indexes of the rules that are for a request, in
-	// ascending order, and returns the longer slice. The other rules are not
-	// asked: with many rules, a request pays for those that are for it. Its
+	// Select appends to dst the indexes of the rules that apply to a request, in
+	// ascending order, and returns the longer slice. The key functions of the
+	// other rules are not called, so that many rules cost a request nothing. Its
 	// errors mean what a KeyFunc's errors mean. It may be called twice for a
 	// request, and concurrently. nil: all rules, of which some may return
 	// SkipRule.
@@ -75,23 +77,23 @@ type Config struct {
 	// Store holds the counters. nil: a Memory of the limiter's own, with the
 	// default MemoryConfig.
 	Store Store
-	// DenyUnreadable demands of the Store that a stored value which cannot be
-	// read denies its key, whatever the store's own option is: see [Unreadable].
-	// A limiter that guards secrets wants it.
+	// DenyUnreadable makes the Store deny a key whose stored value it cannot read,
+	// whatever the store's own option is: see [StoreRule]. Set it if the limiter
+	// guards secrets.
 	DenyUnreadable bool
 	// Hooks change what the limiter does. nil: DefaultHooks.
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
 	Headers Headers
-	// Log is told of each store, key function and hook that fails, with the
-	// names of the limiter and the rules and the error: at most one line a
-	// second for each of the three kinds, with the number of failures that were
-	// left out since the line before. Keys are never logged; what an error's
-	// text says is. nil: slog.Default().
+	// Log gets a line if a store, key function or hook fails, with the names of
+	// the limiter and the rules and the error: at most one line a second for each
+	// of the three kinds, with the number of failures that were
+	// left out since the line before. Keys are not logged. The texts of errors
+	// are. nil: slog.Default().
 	Log *slog.Logger
-	// Rehearsal makes the limiter decide, count and report as always, and let
-	// every request pass: what would be refused has Decision.Rehearsal set, and
-	// is given to Hooks.OnDisallowed.
+	// Rehearsal makes the limiter decide, count and report as always, and allow
+	// every request. The decision on a request that would have been denied has
+	// Rehearsal set, and is given to Hooks.OnDisallowed.
 	Rehearsal bool
 }
 
@@ -109,10 +111,10 @@ func (c Config) compile() (*snapshot, error) {
 	}
 	s := &snapshot{name: c.Name, hooks: c.Hooks, choose: c.Select, log: c.Log, rehearsal: c.Rehearsal, denyUnreadable: c.DenyUnreadable}
 	if c.Store != nil {
-		if err := CheckStore(c.Store); err != nil {
+		if t, err := TraitsOf(c.Store); err != nil {
 			errs = append(errs, err)
-		} else if c.Name == "" && !TraitsOf(c.Store).Private {
-			bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T; a store that is not shared says so by its Traits)", c.Store)
+		} else if c.Name == "" && !t.Private {
+			bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T; the Traits of a store that is not shared have Private)", c.Store)
 		}
 	}
 	if s.name == "" {
@@ -135,6 +137,8 @@ func (c Config) compile() (*snapshot, error) {
 		bad("Rules", "%d of them: must be 1 to %d", n, MaxRules)
 	}
 	names, limitNames := map[string]bool{}, map[string]string{}
+	var twin Headers // the form of RateLimit that twinRule writes, 0 if none does yet
+	var twinRule string
 	if len(c.Rules) > indexedRules {
 		s.index = make(map[string]int, len(c.Rules))
 	}
@@ -162,6 +166,12 @@ func (c Config) compile() (*snapshot, error) {
 		if r.Headers == 0 {
 			r.Headers = c.Headers
 		}
+		if t := r.Headers.twin(); t != 0 && !r.Shadow {
+			if twin != 0 && twin != t {
+				bad(at+".Headers", "HeadersDraft07 and HeadersDraft10, the default, in one limiter (rule %q has the other one): both write RateLimit and RateLimit-Policy; choose one of them in Config.Headers", twinRule)
+			}
+			twin, twinRule = t, r.Name
+		}
 		s.add(r)
 		s.settles = s.settles || r.Counts != nil || r.Clears != nil
 	}
@@ -179,7 +189,7 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{r, !r.Shadow && len(r.Limits) == 1 && !(&meter{algorithm: r.Limits[0].Algorithm}).grows()})
+	s.rules = append(s.rules, compiledRule{r, !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
 	if r.Shadow {
 		s.shadows = append(s.shadows, i)
 	} else {
@@ -213,15 +223,15 @@ func (r Rule) check() error {
 	for j, l := range r.Limits {
 		at := "Limits[" + strconv.Itoa(j) + "]"
 		errs = append(errs, within(at, l.Validate()))
-		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.identity() == l.identity() }); k >= 0 {
+		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.meter().Identity() == l.meter().Identity() }); k >= 0 {
 			bad(at, "%v: counts the same as Limits[%d], %v: only their quotas differ", l, k, r.Limits[k])
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// nameLimits returns the rule's limits with their names, and what zero values
-// of a lockout stand for, filled in.
+// nameLimits returns the rule's limits with their names and the defaults of their
+// lockouts filled in.
 func nameLimits(r Rule) []Limit {
 	limits := slices.Clone(r.Limits)
 	for i := range limits {

@@ -21,7 +21,7 @@ func (e *fieldError) Unwrap() error { return ErrConfig }
 // of that part, names.
 func within(path string, err error) error {
 	return eachError(err, func(one error) error {
-		if e, ok := one.(*fieldError); ok { //nolint:errorlint // an error that wraps one has said where it belongs
+		if e, ok := one.(*fieldError); ok { //nolint:errorlint // an error that wraps one has the path already
 			return &fieldError{path + "." + e.field, e.problem}
 		}
 		return fmt.Errorf("%s: %w", path, one)

@@ -15,7 +15,6 @@ type nilHooks struct{ core.Hooks }
 
 type deepNilHooks struct{ nilHooks }
 
-// CASES 115, 192; S1-7, S4r-11
 func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 	rule := core.Rule{Name: "r", Key: static(""), Limits: []core.Limit{core.PerMinute(1)}}
 	with := func(f func(*core.Config)) core.Config {
@@ -78,7 +77,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 func TestLimitsGetNames(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
 		{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1), core.PerHour(2), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}, {Name: "own", Quota: 4, Window: time.Minute}}},
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerDay(5)}},
+		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour}}},
 	}}, nil)
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "ip"}, core.Hit{Rule: "user"})
 	if err != nil {
@@ -105,7 +104,7 @@ func TestMust(t *testing.T) {
 	core.Must(core.New(core.Config{}))
 }
 
-func TestEveryLineOfAnErrorSaysWhereItBelongs(t *testing.T) {
+func TestEveryLineOfAnErrorNamesItsField(t *testing.T) {
 	wrong := core.Limit{Name: "a b", Quota: -1, Window: -time.Second, Burst: 3, Aligned: true, Algorithm: core.SlidingLog, Lockout: core.Lockout{First: -1, Factor: -1}}
 	_, err := core.New(core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{
 		{Name: "ip", Key: static(""), Limits: []core.Limit{core.PerMinute(1), wrong}},
@@ -124,7 +123,7 @@ func TestEveryLineOfAnErrorSaysWhereItBelongs(t *testing.T) {
 	if want := 2 + strings.Count(wrong.Validate().Error(), "\n") + 1 + 2; len(lines) != want {
 		t.Errorf("%d lines, want %d:\n%v", len(lines), want, err)
 	}
-	_, err = core.Limits("1/m, -1/s fixed_window burst=5 precision=1s")
+	_, err = core.ParseLimits("1/m, -1/s fixed_window burst=5 precision=1s")
 	for i, line := range strings.Split(fmt.Sprint(err), "\n") {
 		if !strings.HasPrefix(line, `limits text "1/m, -1/s fixed_window burst=5 precision=1s", item 2: floodgate: configuration: `) {
 			t.Errorf("line %d of the text's error: %s", i+1, line)

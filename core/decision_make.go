@@ -1,11 +1,7 @@
 package core
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"fmt"
 	"iter"
-	"time"
 )
 
 // decide writes into d, which is zero, what the store has filled in.
@@ -14,12 +10,12 @@ func (c *session) decide(d *Decision) {
 	d.detail.snap = c.snap
 	switch {
 	case len(c.items) == 0:
-		d.Allowed, d.Reason = true, NoRule
+		d.Allowed, d.Reason = true, ReasonNoRule
 		return
 	case c.batch.Allowed:
-		d.Allowed, d.Reason = true, WithinLimits
+		d.Allowed, d.Reason = true, ReasonWithinLimits
 	default:
-		d.Reason = OverLimit
+		d.Reason = ReasonOverLimit
 	}
 	limit := 0
 	if c.decides = 0; len(c.results) > 1 {
@@ -44,8 +40,8 @@ func (c *session) deciding() (item, limit int) {
 	return item, limit
 }
 
-// before says that limit i of a decides rather than limit j of b. A limit that
-// the store has not looked at never decides.
+// before returns whether limit i of a decides rather than limit j of b. A limit
+// that the store has not looked at never decides.
 func (c *session) before(a *Item, i int, b *Item, j int) bool {
 	if a.Unknown || b.Unknown {
 		return !a.Unknown
@@ -58,7 +54,7 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 		return x.RetryAfter > y.RetryAfter
 	}
 	// x.Remaining / its capacity < y.Remaining / its capacity, in whole numbers.
-	return x.Remaining*c.snap.rules[b.Rule].Limits[j].capacity() < y.Remaining*c.snap.rules[a.Rule].Limits[i].capacity()
+	return x.Remaining*c.snap.rules[b.Rule].Limits[j].Capacity() < y.Remaining*c.snap.rules[a.Rule].Limits[i].Capacity()
 }
 
 func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result) {
@@ -70,11 +66,11 @@ func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result) {
 
 // fail writes into d that err came in between.
 func (c *session) fail(d *Decision, err error) {
-	*d = Decision{Reason: Failed, Limiter: c.snap.name, Cost: c.cost, Err: err}
+	*d = Decision{Reason: ReasonFailed, Limiter: c.snap.name, Cost: c.cost, Err: err}
 	d.detail.snap = c.snap
 }
 
-// Limits yields how things stand with every limit that applied, in the order
+// Limits yields the state of every limit that applied, in the order
 // of the rules and their limits.
 func (d Decision) Limits() iter.Seq[LimitStatus] {
 	return func(yield func(LimitStatus) bool) {
@@ -125,21 +121,6 @@ func (d *Decision) limitAt(i int) (rule *compiledRule, limit int) {
 	return rule, i
 }
 
-// StoredKey returns the name under which a shared store keeps the counters of
-// the deciding rule for this key; see the function of that name. It is "" where
-// no rule applied.
-func (d Decision) StoredKey() string {
-	if d.Rule == "" {
-		return ""
-	}
-	it := d.decidingItem()
-	key := []byte(it.key)
-	if it.hit {
-		key = closeKey(key, 0, "")
-	}
-	return StoredKey(d.Limiter, d.Rule, key)
-}
-
 // Key returns the key of the deciding limit, as the rule's key function made it
 // or a [Hit] brought it, without what Hooks.KeyExtra added. It is "" if no rule
 // applied. It may hold what a client sent, such as a username: String,
@@ -155,25 +136,6 @@ func (d Decision) Key() string {
 	return openKey(it.key)
 }
 
-// StoredKey returns the name under which stores outside the process keep the
-// state of a key of a rule: "fg1", the names of limiter and rule, and 128 bits
-// of the key's SHA-256 as base64url (RFC 4648, section 5), with ":" between.
-// No two different triples have the same name but by a collision of the hash.
-// It never shows what a client sent, has only the characters 0-9 A-Z a-z : _ .
-// - and at most 156 of them. Names change only with a major version.
-//
-// key is as in [Item]; an [Hit]'s Key stands there with a zero byte behind it.
-func StoredKey(limiter, rule string, key []byte) string {
-	sum := sha256.Sum256(key)
-	buf := make([]byte, 0, 160)
-	buf = append(buf, "fg1:"...)
-	buf = append(buf, limiter...)
-	buf = append(buf, ':')
-	buf = append(buf, rule...)
-	buf = append(buf, ':')
-	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
-}
-
 // Shadow returns the decision of the shadow rules beside this one, and whether
 // any of them applied to the request. Its Allowed is false if they would have
 // denied it.
@@ -182,51 +144,4 @@ func (d Decision) Shadow() (Decision, bool) {
 		return Decision{}, false
 	}
 	return *d.detail.shadow, true
-}
-
-// String explains the decision in one sentence, without any text that came
-// from the client.
-func (d Decision) String() string {
-	if d.detail.snap == nil {
-		return "no decision"
-	}
-	s := fmt.Sprintf("limiter %q ", d.Limiter)
-	verdict := "refuses"
-	if d.Rehearsal {
-		verdict = "rehearses refusing"
-	}
-	switch d.Reason {
-	case Skipped:
-		s += "does not limit this request"
-	case NoRule:
-		s += "has no rule for this request"
-	case BadRequest:
-		s += verdict + " a bad request"
-	case Failed:
-		s += verdict + ", as it could not decide"
-	case WithinLimits:
-		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), all again in %v",
-			hits(d.Cost), d.Remaining, d.Limit.capacity(), d.Rule, d.Limit.Name, d.Limit, d.ResetAfter.Round(time.Millisecond))
-	case OverLimit:
-		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
-			verdict, hits(d.Cost), d.Rule, d.Limit.Name, d.Limit, d.Remaining, d.retry())
-	}
-	if d.Degraded {
-		s += ", decided without the shared counters"
-	}
-	return s
-}
-
-func (d *Decision) retry() string {
-	if d.RetryAfter == Never {
-		return "and waiting will not help"
-	}
-	return fmt.Sprintf("and would allow it in %v", d.RetryAfter)
-}
-
-func hits(n int64) string {
-	if n == 1 {
-		return "1 hit"
-	}
-	return fmt.Sprintf("%d hits", n)
 }

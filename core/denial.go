@@ -10,28 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// Denial is what a refused client gets.
+// Denial is the response to a denied request.
 type Denial struct {
-	// Status is the HTTP status code, 200 to 599. What lies outside, such as
-	// 0, means DefaultDenial's.
+	// Status is the HTTP status code, 200 to 599. Any other, such as 0, means that
+	// of the standard denial.
 	Status int
-	// Header has header lines to set beside those of Decision.AppendHeaders; a
-	// line replaces those of the same name that are already there, so that a
-	// name stands once.
+	// Header has header lines to set beside those of Decision.AppendHeaders. A line
+	// replaces the lines of the same name that the response already has.
 	Header []Header
 	// Body is the response's body. If it is neither empty nor a JSON object, and
-	// the Content-Type is still that of DefaultDenial, it is sent as text/plain
+	// the Content-Type is still that of the standard denial, it is sent as text/plain
 	// in UTF-8; an empty one is sent without that Content-Type. A response to HEAD is sent without it.
 	Body []byte
 }
 
 const (
 	problemType = "application/problem+json"
-	problemHead = `{"type":"` // how every body of DefaultDenial begins
+	problemHead = `{"type":"` // how every standard body begins
 )
 
 // matchType corrects the Content-Type of a denial whose body a hook has
-// replaced, and whose Content-Type it has left as DefaultDenial has set it.
+// replaced, and whose Content-Type it has left as the standard denial has set it.
 func (d *Denial) matchType() {
 	stale := func(h Header) bool { return h.Value == problemType && strings.EqualFold(h.Name, "Content-Type") }
 	if !slices.ContainsFunc(d.Header, stale) || isObject(d.Body) {
@@ -67,22 +66,22 @@ const (
 // status is that of the default denial.
 func (d *Decision) status() int {
 	switch d.Reason {
-	case BadRequest:
+	case ReasonBadRequest:
 		return statusBadRequest
-	case Failed:
+	case ReasonFailed:
 		return statusServiceUnavailable
 	default:
 		return statusTooManyRequests
 	}
 }
 
-// DefaultDenial is what [DefaultHooks] refuses with: problem details (RFC 9457)
-// with status 429 and the names of the limits that refuse (the problem type
+// OnDisallowed returns the standard denial: problem details (RFC 9457) with
+// status 429 and the names of the limits that deny (the problem type
 // quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10), 400 for a bad
 // request, or 503 if the limiter could not decide. The detail of a bad request
 // is that of its [BadRequestError], if the decision's error has one. Nothing
 // else comes from an error, and nothing from the client.
-func DefaultDenial(_ Request, d Decision) Denial { return d.denial() }
+func (DefaultHooks) OnDisallowed(_ Request, d Decision) Denial { return d.denial() }
 
 func (d *Decision) denial() Denial {
 	return Denial{
@@ -97,12 +96,12 @@ func (d *Decision) problem() []byte {
 	var title, detail string
 	var wait int64 // in seconds, behind detail; 0: none
 	switch d.Reason {
-	case BadRequest:
+	case ReasonBadRequest:
 		title, detail = "Bad Request", "The request cannot be understood."
 		if e := (*BadRequestError)(nil); errors.As(d.Err, &e) {
 			detail = string(appendJSONText(nil, e.Detail))
 		}
-	case Failed:
+	case ReasonFailed:
 		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
 	default:
 		kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
@@ -126,7 +125,7 @@ func (d *Decision) problem() []byte {
 		b = append(strconv.AppendInt(b, wait, 10), " s."...)
 	}
 	b = append(b, '"')
-	if d.Reason == OverLimit {
+	if d.Reason == ReasonOverLimit {
 		b = append(b, `,"violated-policies":[`...)
 		n := len(b)
 		for i := range d.statuses() {

@@ -18,14 +18,14 @@
 //		},
 //	})
 //
-// A [Decision] is what it said, with all that a response header or an audit log
+// A [Decision] is its result, with all that a response header or an audit log
 // needs. Adapters call Check, Deny and Settle (see [Checker]); a program
 // without requests calls Take.
 //
 // # The algorithms
 //
-// Times are whole microseconds and counts whole numbers; nothing is rounded but
-// where the formula says so. A window is half open: a hit of age Window no
+// Times are whole microseconds and counts whole numbers. Only the floor of a
+// formula rounds. A window is half open: a hit of age Window no
 // longer counts. With L the quota, B the burst and W the window:
 //
 //	algorithm         state per key        most hits in any window of length W
@@ -42,16 +42,16 @@
 // made at the stored time. One further ahead can only be due to a step of a clock
 // and is moved back to now, so that no step denies a key for longer than W more.
 //
-// [Limit.Guarantees] gives the same as numbers. RetryAfter is exact for all of
-// them: refused a microsecond earlier, allowed then, when nobody else comes.
-// Refused requests change nothing.
+// [Limit.WorstCase] and [Limit.Lifetime] give the same as numbers. RetryAfter is exact for all of
+// them: a request is denied a microsecond earlier, and allowed then, if no other
+// hits come. Denied requests change nothing.
 //
 // # Stores
 //
 // [Memory] counts in the process. Another [Store] passes core/storetest;
-// [NewSwapStore] makes one of anything that can compare and swap.
+// package stores/swapstore makes one of anything that can compare and swap.
 //
-// A store's error is a decision too: not Allowed, with Reason [Failed], which
+// A store's error is a decision too: not Allowed, with [ReasonFailed], which
 // answers 503.
 //
 // # Several rates for several callers

@@ -3,15 +3,14 @@ package core
 import "errors"
 
 var (
-	// SkipRule is returned by a KeyFunc to say that its rule does not apply to
-	// the request, as fs.SkipDir says that a directory is left out. It may be
-	// wrapped.
+	// SkipRule is returned by a KeyFunc if its rule does not apply to the request,
+	// as fs.SkipDir is returned to leave out a directory. It may be wrapped.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
 	// ErrBadRequest is wrapped by an error of a KeyFunc or of a hook if the
 	// request itself is at fault. The answer is 400, or 429 if another key of
-	// the request is over a limit. A [BadRequestError] also tells the client
-	// what is wrong.
+	// the request is over a limit. A [BadRequestError] also has a
+	// text for the client.
 	ErrBadRequest = errors.New("floodgate: bad request")
 
 	// ErrConfig is wrapped by every error that New, Reconfigure and Limits
@@ -35,6 +34,10 @@ var (
 	// if the store had failed, and goes on asking the store.
 	ErrDamaged = errors.New("floodgate: a stored counter is damaged")
 
+	// ErrContended is wrapped by the error of an operation that others have
+	// overtaken too often. Nothing has been charged.
+	ErrContended = errors.New("floodgate: too many others changed the counter meanwhile")
+
 	// ErrClosed is wrapped by the error of a store that has been closed.
 	ErrClosed = errors.New("floodgate: store is closed")
 )
@@ -42,7 +45,7 @@ var (
 // BadRequestError is an [ErrBadRequest] with a text for the client. A KeyFunc or
 // a hook returns a pointer to it; the error may be wrapped.
 type BadRequestError struct {
-	// Detail says what is wrong with the request. [DefaultDenial] sends it to
+	// Detail is what is wrong with the request. [DefaultHooks] sends it to
 	// the client in place of a general sentence. It must be made of
 	// configuration only, such as the name of a field, and never of what the
 	// client has sent. It may contain any characters.

@@ -12,11 +12,11 @@ import (
 func ExampleOutcome() {
 	rule := core.Rule{
 		Name: "failures", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)},
-		Counts: func(o core.Outcome) bool { return o.Panicked || o.Status >= 400 && o.Status < 500 },
-		Clears: func(o core.Outcome) bool { return !o.Panicked && !o.Canceled && o.Status < 400 },
+		Counts: func(_ core.Request, o core.Outcome) bool { return o.Panicked || o.Status >= 400 && o.Status < 500 },
+		Clears: func(_ core.Request, o core.Outcome) bool { return !o.Panicked && !o.Canceled && o.Status < 400 },
 	}
 	for _, o := range []core.Outcome{{Status: 200}, {Status: 401}, {Status: core.StatusCanceled, Canceled: true}} {
-		fmt.Println(o.Status, rule.Counts(o), rule.Clears(o))
+		fmt.Println(o.Status, rule.Counts(nil, o), rule.Clears(nil, o))
 	}
 	// Output:
 	// 200 false true

@@ -12,7 +12,7 @@ import (
 // A limiter for package level: a mistake in it ends the program at its start.
 var signups = core.Must(core.New(core.Config{
 	Name:  "signups",
-	Rules: []core.Rule{{Name: "all", Key: core.TakeOnly, Limits: []core.Limit{core.PerDay(1000)}}},
+	Rules: []core.Rule{{Name: "all", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1000, Window: 24 * time.Hour}}}},
 }))
 
 func ExampleMust() {
@@ -42,7 +42,7 @@ func ExampleChecker() {
 	}
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
 		Name: "failures", Key: static("alice"), Limits: []core.Limit{core.PerMinute(2)},
-		Counts: func(o core.Outcome) bool { return o.Status == 401 },
+		Counts: func(_ core.Request, o core.Outcome) bool { return o.Status == 401 },
 	}}}))
 	for _, status := range []int{200, 200, 401, 401, 200} {
 		fmt.Print(handle(limiter, &request{}, func() int { return status }), " ")
@@ -103,14 +103,14 @@ func ExampleNever() {
 	// Output: true
 }
 
-func ExampleMemory_Stats() {
+func ExampleMemory_Evicted() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 2}))
 	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
 	for _, key := range []string{"a", "b", "c"} {
 		_, _ = limiter.Take(context.Background(), 1, core.Hit{Rule: "r", Key: key})
 	}
-	fmt.Printf("%+v\n", store.Stats())
-	// Output: {Keys:2 MaxKeys:2 Evicted:1}
+	fmt.Println(store.Len(), store.Evicted())
+	// Output: 2 1
 }
 
 func ExampleMemory_Close() {
@@ -120,43 +120,4 @@ func ExampleMemory_Close() {
 	_, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "r"})
 	fmt.Println(errors.Is(err, core.ErrClosed))
 	// Output: true
-}
-
-// file is a Swapper for one process.
-type file map[string]core.SwapValue
-
-func (f file) Load(_ context.Context, names []string) ([]core.SwapValue, error) {
-	values := make([]core.SwapValue, len(names))
-	for i, n := range names {
-		values[i] = f[n]
-	}
-	return values, nil
-}
-
-func (f file) Swap(_ context.Context, name string, old core.SwapValue, value []byte, _ time.Duration) (bool, error) {
-	if f[name].Version != old.Version {
-		return false, nil
-	}
-	n, _ := old.Version.(int)
-	f[name] = core.SwapValue{Value: value, Version: n + 1}
-	return true, nil
-}
-
-func (f file) Delete(_ context.Context, names []string) error {
-	for _, n := range names {
-		delete(f, n)
-	}
-	return nil
-}
-
-func ExampleNewSwapStore() {
-	store, err := core.NewSwapStore(file{}, core.SwapConfig{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
-	d, err := limiter.Take(context.Background(), 2, core.Hit{Rule: "r", Key: "k"})
-	fmt.Println(d.Remaining, err)
-	// Output: 3 <nil>
 }

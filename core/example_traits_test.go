@@ -6,18 +6,19 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// logged is a store around another. Embedding the interface gives it Bind; what
-// it promises it has to say itself.
-type logged struct{ core.Store }
-
-func newLogged(inner core.Store) (logged, error) {
-	if err := core.CheckStore(inner); err != nil {
-		return logged{}, err
-	}
-	return logged{inner}, nil
+// logged is a store around another. It gets Bind by embedding the interface, and
+// needs a method Traits of its own.
+type logged struct {
+	core.Store
+	traits core.Traits
 }
 
-func (l logged) Traits() core.Traits { return core.TraitsOf(l.Store) }
+func newLogged(inner core.Store) (logged, error) {
+	t, err := core.TraitsOf(inner)
+	return logged{inner, t}, err
+}
+
+func (l logged) Traits() core.Traits { return l.traits }
 
 func ExampleTraitsOf() {
 	store, err := newLogged(core.Must(core.NewMemory(core.MemoryConfig{})))
@@ -25,14 +26,26 @@ func ExampleTraitsOf() {
 		fmt.Println(err)
 		return
 	}
-	t := core.TraitsOf(store)
-	fmt.Println("exact:", t.Exact, "private:", t.Private, "without its server it", t.WhenGone)
-	// Output: exact: true private: true without its server it closes
+	t := store.Traits()
+	fmt.Println("exact:", t.Exact, "private:", t.Private, "opens without its server:", !t.NeverOpens)
+	// Output: exact: true private: true opens without its server: false
 }
 
-func ExampleCheckStore() {
+func ExampleTraitsOf_nil() {
 	var memory *core.Memory // forgotten
 	_, err := newLogged(memory)
 	fmt.Println(err)
 	// Output: floodgate: configuration: Store: *core.Memory: is nil: must be a store
+}
+
+// A program that is one of several processes refuses to start if its limiter
+// counts for this process alone.
+func ExampleLimiter_Traits() {
+	limiter := core.Must(core.New(core.Config{
+		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}},
+	}))
+	if limiter.Traits().Private {
+		fmt.Println("the limiter needs a shared store")
+	}
+	// Output: the limiter needs a shared store
 }

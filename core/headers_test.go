@@ -33,6 +33,8 @@ func TestHeaderForms(t *testing.T) {
 		{0, draft10},
 		{core.HeadersDraft10, draft10},
 		{core.HeadersOff, ""},
+		{core.HeadersDraft07, "Ratelimit-Policy: 10;w=864\nRatelimit: limit=2, remaining=1, reset=2\n"},
+		{core.HeadersDraft07 | core.HeadersXMillis, "Ratelimit-Policy: 10;w=864\nRatelimit: limit=2, remaining=1, reset=2\nX-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1500\n"},
 		{core.HeadersDraft03, "Ratelimit-Limit: 2\nRatelimit-Remaining: 1\nRatelimit-Reset: 2\n"},
 		{core.HeadersXSeconds, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 2\n"},
 		{core.HeadersXMillis, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1500\n"},
@@ -47,7 +49,7 @@ func TestHeaderForms(t *testing.T) {
 	}
 }
 
-// CASES 206: q for each w is the rate that the limit sustains.
+// Q for each w is the rate that the limit sustains.
 func TestThePolicyOfATokenBucket(t *testing.T) {
 	for _, row := range []struct {
 		quota, burst int64
@@ -88,7 +90,7 @@ func TestTheRateLimitFieldOfACostAboveTheQuota(t *testing.T) {
 	}
 }
 
-// CASES 111, 112, 120: what a refused client reads is true.
+// What a refused client reads is true.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, limit := range []core.Limit{
 		{Quota: 3, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow},
@@ -118,18 +120,18 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		}
 	}
 	never := newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})
-	if text := headerText(never); strings.Contains(text, "Retry-After") { // CASES 101
+	if text := headerText(never); strings.Contains(text, "Retry-After") {
 		t.Errorf("no waiting helps: %s", text)
 	}
 }
 
-// CASES 114: the fields are lists of strings with parameters (RFC 9651).
+// The fields are lists of strings with parameters (RFC 9651).
 func TestFieldsAreStructured(t *testing.T) {
 	item := `"[A-Za-z0-9_.-]+"(;[a-z]+=(0|[1-9][0-9]{0,14}))+`
 	list := regexp.MustCompile(`^` + item + `(, ` + item + `)*$`)
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
 		{Name: "a", Key: static(""), Limits: []core.Limit{core.PerSecond(core.MaxQuota), {Quota: 1, Window: core.MaxWindow, Algorithm: core.TokenBucket, Burst: 90}}},
-		{Name: "b", Key: static(""), Limits: []core.Limit{core.Per(5, 2*time.Millisecond)}},
+		{Name: "b", Key: static(""), Limits: []core.Limit{{Quota: 5, Window: 2 * time.Millisecond}}},
 		{Name: "c", Key: fails(core.SkipRule), Limits: []core.Limit{core.PerSecond(1)}},
 	}}, newClock())
 	for range 3 {
@@ -141,11 +143,10 @@ func TestFieldsAreStructured(t *testing.T) {
 	}
 }
 
-// CASES 122
-func TestDefaultDenial(t *testing.T) {
+func TestTheStandardDenial(t *testing.T) {
 	l := newLimiter(t, oneRule(core.Limit{Name: "a", Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow}, core.Limit{Name: "b", Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}, core.Limit{Name: "c", Quota: 9, Window: time.Minute}), newClock())
 	l.Check(&request{})
-	den := core.DefaultDenial(&request{}, l.Check(&request{}))
+	den := core.DefaultHooks{}.OnDisallowed(&request{}, l.Check(&request{}))
 	var body map[string]any
 	if err := json.Unmarshal(den.Body, &body); err != nil {
 		t.Fatal(err)
@@ -160,7 +161,7 @@ func TestDefaultDenial(t *testing.T) {
 	if den.Status != 429 || !reflect.DeepEqual(body, want) {
 		t.Errorf("%d %v, want %v", den.Status, body, want)
 	}
-	if den := core.DefaultDenial(&request{}, newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})); !json.Valid(den.Body) || !strings.Contains(string(den.Body), "cannot be allowed") {
+	if den := (core.DefaultHooks{}).OnDisallowed(&request{}, newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})); !json.Valid(den.Body) || !strings.Contains(string(den.Body), "cannot be allowed") {
 		t.Errorf("%s", den.Body)
 	}
 }
@@ -176,9 +177,9 @@ func ExampleDecision_AppendHeaders() {
 	// Ratelimit: "api";r=99;t=60
 }
 
-func ExampleDefaultDenial() {
+func ExampleDefaultHooks_OnDisallowed() {
 	limiter := core.Must(core.New(oneRule(core.Limit{Name: "api", Quota: 0, Window: time.Minute})))
-	den := core.DefaultDenial(&request{}, limiter.Check(&request{}))
+	den := core.DefaultHooks{}.OnDisallowed(&request{}, limiter.Check(&request{}))
 	fmt.Println(den.Status, string(den.Body))
 	// Output: 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"The request costs more than the quota and cannot be allowed.","violated-policies":["api"]}
 }

@@ -16,17 +16,18 @@ type Hooks interface {
 	// nothing. Its errors mean what a KeyFunc's errors mean.
 	KeyExtra(r Request) (string, error)
 	// Cost returns how many hits the request is worth, 0 or more. A request of
-	// cost 0 is let through and counts nothing. Its errors mean what a
+	// cost 0 is allowed and counts nothing. Its errors mean what a
 	// KeyFunc's errors mean; a negative cost is such an error.
 	Cost(r Request) (int64, error)
-	// OnDisallowed returns what a refused client gets. It runs once for each
-	// refused request, and in a rehearsal for each request that would have
-	// been refused: what it returns is dropped then.
+	// OnDisallowed returns the response to a denied request. It runs once for each
+	// denied request, and in a rehearsal for each request that would have been
+	// denied, when its result is not used.
 	OnDisallowed(r Request, d Decision) Denial
 }
 
 // DefaultHooks limits every request except CORS preflights, adds nothing to
-// keys, counts one hit, and refuses with [DefaultDenial].
+// keys, counts one hit, and denies with the standard denial: see
+// [DefaultHooks.OnDisallowed].
 type DefaultHooks struct{}
 
 // ShouldLimit returns false for a CORS preflight (OPTIONS with a header
@@ -42,48 +43,43 @@ func (DefaultHooks) KeyExtra(Request) (string, error) { return "", nil }
 // Cost returns 1.
 func (DefaultHooks) Cost(Request) (int64, error) { return 1, nil }
 
-// OnDisallowed returns DefaultDenial(r, d).
-func (DefaultHooks) OnDisallowed(r Request, d Decision) Denial { return DefaultDenial(r, d) }
-
-// HookFuncs is for who prefers functions to a type: its Hooks method makes
-// [Hooks] of them. A nil field does as [DefaultHooks] does.
+// HookFuncs makes [Hooks] of functions. A nil function does what [DefaultHooks]
+// does.
 type HookFuncs struct {
-	ShouldLimit  func(r Request) bool
-	KeyExtra     func(r Request) (string, error)
-	Cost         func(r Request) (int64, error)
-	OnDisallowed func(r Request, d Decision) Denial
+	ShouldLimitFunc  func(r Request) bool
+	KeyExtraFunc     func(r Request) (string, error)
+	CostFunc         func(r Request) (int64, error)
+	OnDisallowedFunc func(r Request, d Decision) Denial
 }
 
-// Hooks returns the functions as Hooks. (A struct cannot have a field and a
-// method of one name, which is why HookFuncs is not itself Hooks.)
-func (f HookFuncs) Hooks() Hooks { return hookFuncs{f} }
-
-type hookFuncs struct{ f HookFuncs }
-
-func (h hookFuncs) ShouldLimit(r Request) bool {
-	if h.f.ShouldLimit == nil {
+// ShouldLimit calls ShouldLimitFunc.
+func (f HookFuncs) ShouldLimit(r Request) bool {
+	if f.ShouldLimitFunc == nil {
 		return DefaultHooks{}.ShouldLimit(r)
 	}
-	return h.f.ShouldLimit(r)
+	return f.ShouldLimitFunc(r)
 }
 
-func (h hookFuncs) KeyExtra(r Request) (string, error) {
-	if h.f.KeyExtra == nil {
+// KeyExtra calls KeyExtraFunc.
+func (f HookFuncs) KeyExtra(r Request) (string, error) {
+	if f.KeyExtraFunc == nil {
 		return DefaultHooks{}.KeyExtra(r)
 	}
-	return h.f.KeyExtra(r)
+	return f.KeyExtraFunc(r)
 }
 
-func (h hookFuncs) Cost(r Request) (int64, error) {
-	if h.f.Cost == nil {
+// Cost calls CostFunc.
+func (f HookFuncs) Cost(r Request) (int64, error) {
+	if f.CostFunc == nil {
 		return DefaultHooks{}.Cost(r)
 	}
-	return h.f.Cost(r)
+	return f.CostFunc(r)
 }
 
-func (h hookFuncs) OnDisallowed(r Request, d Decision) Denial {
-	if h.f.OnDisallowed == nil {
+// OnDisallowed calls OnDisallowedFunc.
+func (f HookFuncs) OnDisallowed(r Request, d Decision) Denial {
+	if f.OnDisallowedFunc == nil {
 		return DefaultHooks{}.OnDisallowed(r, d)
 	}
-	return h.f.OnDisallowed(r, d)
+	return f.OnDisallowedFunc(r, d)
 }

@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// Algorithm says how the hits of a window are counted.
+// Algorithm is how the hits of a window are counted.
 type Algorithm uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	// bytes a key, all of them after one hit that costs the whole Quota. See
 	// MemoryConfig.MaxKeys for what that takes in this process.
 	SlidingLog
-	// TokenBucket lets hits through at an even rate, after a burst (GCRA). One
+	// TokenBucket allows hits at an even rate, after a burst (GCRA). One
 	// number a key.
 	TokenBucket
 )
@@ -41,20 +41,20 @@ const (
 // Limit is a quota of hits for a window. The zero Algorithm is SlidingWindow.
 // A Limit is a plain value; New checks it.
 type Limit struct {
-	// Name stands in response headers and audit logs, and must be unique among
-	// the limits of a Limiter: 1 to 64 of the characters A-Z a-z 0-9 _ . -
-	// Empty: the rule's name, followed by "-" and the window where the rule
-	// has several limits.
+	// Name names the limit in response headers and audit logs, and must be unique
+	// among the limits of a Limiter: 1 to 64 of the characters A-Z a-z 0-9 _ . -
+	// Empty means the rule's name, followed by "-" and the window if the rule has
+	// several limits.
 	Name string
 	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
 	// for SlidingLog to MaxLogQuota.
 	Quota int64
-	// Window is the time that the quota is for: MinWindow to MaxWindow, in
+	// Window is the length of time for which Quota is allowed: MinWindow to MaxWindow, in
 	// whole microseconds.
 	Window time.Duration
-	// Algorithm says how hits are counted.
+	// Algorithm is how hits are counted.
 	Algorithm Algorithm
-	// Burst is the most hits that a TokenBucket lets through at once, up to
+	// Burst is the most hits that a TokenBucket allows at once, up to
 	// MaxQuota. 0 means Quota. Other algorithms have none: must be 0.
 	Burst int64
 	// Precision is the length of a bucket of a BucketedWindow: MinWindow or
@@ -65,22 +65,16 @@ type Limit struct {
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
 	Aligned bool
-	// Lockout makes waits that grow of a FixedWindow: see [Lockout]. Other
+	// Lockout adds escalating waits to a FixedWindow limit: see [Lockout]. Other
 	// algorithms: must be the zero value.
 	Lockout Lockout
 }
 
-// Per returns a SlidingWindow limit of quota hits in any length of window.
-func Per(quota int64, window time.Duration) Limit { return Limit{Quota: quota, Window: window} }
-
 // PerSecond returns a SlidingWindow limit of quota hits per second.
-func PerSecond(quota int64) Limit { return Per(quota, time.Second) }
+func PerSecond(quota int64) Limit { return Limit{Quota: quota, Window: time.Second} }
 
 // PerMinute returns a SlidingWindow limit of quota hits per minute.
-func PerMinute(quota int64) Limit { return Per(quota, time.Minute) }
+func PerMinute(quota int64) Limit { return Limit{Quota: quota, Window: time.Minute} }
 
 // PerHour returns a SlidingWindow limit of quota hits per hour.
-func PerHour(quota int64) Limit { return Per(quota, time.Hour) }
-
-// PerDay returns a SlidingWindow limit of quota hits per 24 hours.
-func PerDay(quota int64) Limit { return Per(quota, 24*time.Hour) }
+func PerHour(quota int64) Limit { return Limit{Quota: quota, Window: time.Hour} }

@@ -6,30 +6,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// capacity is the most hits that can be taken at once.
-func (l Limit) capacity() int64 {
+// Capacity returns the most hits that can be taken at once: the Burst of a
+// TokenBucket that has one, else the Quota. Decision.Remaining of a key that has
+// not been used is the Capacity.
+func (l Limit) Capacity() int64 {
 	if l.Algorithm == TokenBucket && l.Burst > 0 {
 		return l.Burst
 	}
 	return l.Quota
-}
-
-// identity is what tells the counters of one rule and key apart. Quota,
-// burst and the lengths of a lockout are not part of it: changing them keeps the count.
-type identity struct {
-	algorithm         Algorithm
-	window, precision time.Duration
-	aligned           bool
-}
-
-func (l Limit) identity() identity {
-	id := identity{l.Algorithm, l.Window, l.Precision, l.Aligned}
-	if !l.Lockout.none() {
-		id.algorithm = lockoutWindow
-	}
-	return id
 }
 
 // Validate reports everything that is wrong with the limit, or nil. The error
@@ -42,7 +30,7 @@ func (l Limit) Validate() error {
 	if l.Name != "" && !validName(l.Name) {
 		bad("Name", strconv.Quote(l.Name), nameRule)
 	}
-	if int(l.Algorithm) >= len(algorithmNames) {
+	if !l.Algorithm.known() {
 		bad("Algorithm", uint8(l.Algorithm), "is not one of SlidingWindow, FixedWindow, BucketedWindow, SlidingLog, TokenBucket")
 	}
 	if most := l.maxQuota(); l.Quota < 0 || l.Quota > most {
@@ -95,7 +83,7 @@ func (l Limit) checkBurst(bad func(field string, value any, why string)) {
 		}
 	case l.Burst < 0 || l.Burst > MaxQuota:
 		bad("Burst", l.Burst, fmt.Sprintf("must be from 0 (the Quota) to %d", MaxQuota))
-	case l.Quota > 0 && l.Window > 0 && wideMul(l.Quota, MaxRefill.Microseconds()).less(wideMul(l.Window.Microseconds(), l.Burst)):
+	case l.Quota > 0 && l.Window > 0 && meter.Less(l.Quota, MaxRefill.Microseconds(), l.Window.Microseconds(), l.Burst):
 		bad("Burst", l.Burst, fmt.Sprintf("at %d in %v the bucket would take more than 100 years to fill", l.Quota, l.Window))
 	}
 }
@@ -105,7 +93,7 @@ const (
 	nameRule = "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -"
 )
 
-// validName keeps names to what can stand as it is in a structured field
+// validName returns whether a name needs no escaping in a structured field
 // (RFC 9651, section 3.3.3), in a log and in the key of any store.
 func validName(s string) bool {
 	if s == "" || len(s) > maxName {
@@ -121,7 +109,7 @@ func validName(s string) bool {
 	return true
 }
 
-// String says the limit in words, such as "10 per 1s" or
+// String describes the limit, such as "10 per 1s" or
 // "1000 per 1h (token_bucket, burst 50)".
 func (l Limit) String() string {
 	var b strings.Builder

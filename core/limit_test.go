@@ -14,11 +14,11 @@ import (
 func TestLimitsText(t *testing.T) {
 	for text, want := range map[string][]core.Limit{
 		"10/s, 120/m, 240/h": {core.PerSecond(10), core.PerMinute(120), core.PerHour(240)},
-		"3/6s":               {core.Per(3, 6*time.Second)},
-		"100/2h":             {core.Per(100, 2*time.Hour)},
-		"5/week":             {core.Per(5, 7*24*time.Hour)},
-		" 0/day ":            {core.PerDay(0)},
-		"7/1500ms":           {core.Per(7, 1500*time.Millisecond)},
+		"3/6s":               {{Quota: 3, Window: 6 * time.Second}},
+		"100/2h":             {{Quota: 100, Window: 2 * time.Hour}},
+		"5/week":             {{Quota: 5, Window: 7 * 24 * time.Hour}},
+		" 0/day ":            {{Quota: 0, Window: 24 * time.Hour}},
+		"7/1500ms":           {{Quota: 7, Window: 1500 * time.Millisecond}},
 		"2/2 weeks":          nil,
 		"1000/h token_bucket burst=50": {
 			{Quota: 1000, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 50},
@@ -33,7 +33,7 @@ func TestLimitsText(t *testing.T) {
 		"10/s token_bucket token_bucket": nil, "10/s name=a name=b": nil, "10/s name=": nil, "10/s name=é": nil, "10/s precision=1s": nil,
 		"99999999999/s": nil, "9/99999999999999999999s": nil, "9/367d": nil, "10001/s sliding_log": nil, "１/s": nil,
 	} {
-		got, err := core.Limits(text)
+		got, err := core.ParseLimits(text)
 		switch {
 		case want == nil && !errors.Is(err, core.ErrConfig):
 			t.Errorf("%q: limits %v, error %v, want an error", text, got, err)
@@ -50,7 +50,7 @@ func FuzzLimits(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		limits, err := core.Limits(text)
+		limits, err := core.ParseLimits(text)
 		if (err == nil) != (len(limits) > 0) {
 			t.Fatalf("%q: %v, %v", text, limits, err)
 		}
@@ -71,10 +71,10 @@ func TestValidateNamesTheField(t *testing.T) {
 	}{
 		{func(l *core.Limit) { l.Quota = -1 }, []string{"Quota", "-1"}},
 		{func(l *core.Limit) { l.Quota = 1 << 31 }, []string{"Quota", "2147483648"}},
-		{func(l *core.Limit) { l.Quota = 1e18 }, []string{"Quota"}}, // CASES 116
+		{func(l *core.Limit) { l.Quota = 1e18 }, []string{"Quota"}},
 		{func(l *core.Limit) { l.Window = 0 }, []string{"Window", "0s"}},
 		{func(l *core.Limit) { l.Window = -time.Second }, []string{"Window", "-1s"}},
-		{func(l *core.Limit) { l.Window = time.Microsecond }, []string{"Window", "1µs"}}, // CASES 103
+		{func(l *core.Limit) { l.Window = time.Microsecond }, []string{"Window", "1µs"}},
 		{func(l *core.Limit) { l.Window = 367 * 24 * time.Hour }, []string{"Window"}},
 		{func(l *core.Limit) { l.Window = time.Second + 1 }, []string{"Window", "microseconds"}},
 		{func(l *core.Limit) { l.Algorithm = 99 }, []string{"Algorithm", "99"}},
@@ -111,27 +111,28 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-func TestGuarantees(t *testing.T) {
+func TestWorstCaseAndLifetime(t *testing.T) {
 	for _, row := range []struct {
-		limit core.Limit
-		want  core.Guarantees
+		limit     core.Limit
+		worstCase int64
+		lifetime  time.Duration
 	}{
-		{core.PerMinute(10), core.Guarantees{WorstCase: 20, Lifetime: 2 * time.Minute, StateWords: 2}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow}, core.Guarantees{WorstCase: 20, Lifetime: time.Minute, StateWords: 2}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3}, core.Guarantees{WorstCase: 13, Lifetime: 18*time.Second + time.Microsecond, StateWords: 2}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, core.Guarantees{Exact: true, WorstCase: 10, Lifetime: time.Minute, StateWords: 11}},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, core.Guarantees{Exact: true, WorstCase: 10, Lifetime: 61 * time.Second, StateWords: 33}},
+		{core.PerMinute(10), 20, 2 * time.Minute},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow}, 20, time.Minute},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3}, 13, 18*time.Second + time.Microsecond},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, 10, time.Minute},
+		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, 10, 61 * time.Second},
 	} {
-		if got := row.limit.Guarantees(); got != row.want {
-			t.Errorf("%v: %+v, want %+v", row.limit, got, row.want)
+		if worst, life := row.limit.WorstCase(), row.limit.Lifetime(); worst != row.worstCase || life != row.lifetime {
+			t.Errorf("%v: at worst %d, want %d; for %v, want %v", row.limit, worst, row.worstCase, life, row.lifetime)
 		}
 	}
 }
 
-func ExampleLimits() {
-	limits, err := core.Limits("10/s, 1000/h token_bucket burst=50")
+func ExampleParseLimits() {
+	limits, err := core.ParseLimits("10/s, 1000/h token_bucket burst=50")
 	fmt.Println(limits, err)
-	_, err = core.Limits("5/fortnight")
+	_, err = core.ParseLimits("5/fortnight")
 	fmt.Println(err)
 	// Output:
 	// [10 per 1s 1000 per 1h (token_bucket, burst 50)] <nil>
@@ -151,15 +152,15 @@ func ExampleLimit_Validate() {
 	// Output: floodgate: configuration: Quota: -1: must be from 0 to 2147483647 for sliding_window
 }
 
-func ExampleLimit_Guarantees() {
-	fmt.Println(core.PerMinute(100).Guarantees().WorstCase)
-	fmt.Println(core.Limit{Quota: 100, Window: time.Minute, Algorithm: core.SlidingLog}.Guarantees().WorstCase)
+func ExampleLimit_WorstCase() {
+	fmt.Println(core.PerMinute(100).WorstCase())
+	fmt.Println(core.Limit{Quota: 100, Window: time.Minute, Algorithm: core.SlidingLog}.WorstCase())
 	// Output:
 	// 200
 	// 100
 }
 
-func ExamplePer() {
-	fmt.Println(core.Per(3, 6*time.Second), core.PerSecond(10), core.PerMinute(120), core.PerHour(240), core.PerDay(1000))
+func ExamplePerMinute() {
+	fmt.Println(core.Limit{Quota: 3, Window: 6 * time.Second}, core.PerSecond(10), core.PerMinute(120), core.PerHour(240), core.Limit{Quota: 1000, Window: 24 * time.Hour})
 	// Output: 3 per 6s 10 per 1s 120 per 1m 240 per 1h 1000 per 1d
 }

@@ -19,7 +19,7 @@ var units = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
 }
 
-// Limits reads limits from text: a list with commas between, each a quota, a
+// ParseLimits reads limits from text: a list with commas between, each a quota, a
 // slash and a window, as in
 //
 //	10/s, 120/m, 240/h
@@ -28,16 +28,15 @@ var units = map[string]time.Duration{
 //
 // A window is a unit, or a whole number and a unit: ms, s (sec, second), m
 // (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well.
-// After it may stand, with spaces between, the name of an algorithm
-// ([Algorithm.String]; sliding_window where none is given), "aligned",
+// It may be followed, with spaces between, by the name of an algorithm
+// ([Algorithm.String]; sliding_window if there is none), "aligned",
 // "burst=50", "precision=1s" and "name=api":
 //
 //	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
 //
-// Nothing is guessed: text of any other form is an error that wraps
-// [ErrConfig] and tells the place, and every limit is checked by
-// [Limit.Validate].
-func Limits(text string) ([]Limit, error) {
+// Text of any other form is an error that wraps [ErrConfig] and names the place
+// in the text. Every limit is checked by [Limit.Validate].
+func ParseLimits(text string) ([]Limit, error) {
 	var limits []Limit
 	var errs []error
 	for i, item := range strings.Split(text, ",") {
@@ -96,9 +95,9 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 		l.Aligned = true
 		return word, nil
 	}
-	for a, name := range algorithmNames {
-		if word == name {
-			l.Algorithm = Algorithm(a)
+	for a := range meterAlgorithms {
+		if a := Algorithm(a); word == a.String() {
+			l.Algorithm = a
 			return "algorithm", nil
 		}
 	}

@@ -13,7 +13,6 @@ import (
 // its methods may be called concurrently.
 type Limiter struct {
 	current  atomic.Pointer[snapshot]
-	mounts   atomic.Int32
 	sessions sync.Pool
 	counts   *counters
 
@@ -31,7 +30,7 @@ type snapshot struct {
 	shadows   []int          // those that cannot
 	choose    func([]int, Request) ([]int, error)
 	bound     Bound
-	memory    *memoryBound // bound, where it is one; nil else
+	memory    *memoryBound // bound if it is of this type, else nil
 	hooks     Hooks
 	plain     bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log       *slog.Logger // nil: slog.Default()
@@ -73,7 +72,7 @@ func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {
 	return l
 }
 
-// Must returns v, or panics where err is not nil: for package-level variables,
+// Must returns v, or panics if err is not nil: for package-level variables,
 // as template.Must is.
 func Must[T any](v T, err error) T {
 	if err != nil {
@@ -108,24 +107,24 @@ func (s *snapshot) rule(name string) (int, error) {
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.current.Load().name }
 
-// Mount implements [Checker].
-func (l *Limiter) Mount() { l.mounts.Add(1) }
-
-// Mounts implements [Checker].
-func (l *Limiter) Mounts() int { return int(l.mounts.Load()) }
+// Traits returns what the limiter's store promises, as [TraitsOf] does.
+func (l *Limiter) Traits() Traits {
+	t, _ := TraitsOf(l.store) // New has checked the store
+	return t
+}
 
 // Hit names a counter by its rule and key.
 type Hit struct{ Rule, Key string }
 
-// Take charges cost hits to every counter named, or, where one of their limits
-// refuses, to none. A cost of 0 looks without charging and is always allowed.
+// Take charges cost hits to every counter named, or to none if one of their
+// limits denies them. A cost of 0 looks without charging and is always allowed.
 // A counter named twice is charged once. Hits of shadow rules are decided on
-// apart and deny nothing; their limits are in the decision only if there are no
-// other hits. The error is nil where the store gave
+// separately and deny nothing; their limits are in the decision only if there are no
+// other hits. The error is nil if the store gave
 // an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or is the
 // store's, and then the decision has Reason Failed and is not Allowed.
 //
-// The charge stands even where ctx ends before the answer is there.
+// The hits stay charged if ctx ends before the store has answered.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	err = l.take(ctx, cost, false, hits, &d)
 	return d, err
@@ -154,11 +153,11 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 	if err == nil && len(shadows) > 0 {
 		l.takeShadows(ctx, s, cost, peek, shadows, d)
 	}
-	if rehearsal && d.Reason == OverLimit {
+	if rehearsal && d.Reason == ReasonOverLimit {
 		d.Allowed, d.Rehearsal = true, true
 	}
 	if peek {
-		l.release(c, nil) // nothing was let through or denied
+		l.release(c, nil) // no request was allowed or denied
 	} else {
 		l.release(c, d)
 	}

@@ -29,12 +29,12 @@ func TestTakeChargesAllOrNone(t *testing.T) {
 		}
 	}
 	if got := left(t, l, "ip", "a"); got != 2 {
-		t.Errorf("%d left of the address, want 2: refused requests drain it (CASES 187, 188)", got)
+		t.Errorf("%d left of the address, want 2: denied requests drain it", got)
 	}
 	if d, err := l.Take(ctx, 2, ip, ip, ip); err != nil || !d.Allowed || left(t, l, "ip", "a") != 0 {
 		t.Errorf("a counter named three times: %v, %v, %d left", d, err, left(t, l, "ip", "a"))
 	}
-	if d, err := l.Take(ctx, 1); err != nil || !d.Allowed || d.Reason != core.NoRule {
+	if d, err := l.Take(ctx, 1); err != nil || !d.Allowed || d.Reason != core.ReasonNoRule {
 		t.Errorf("a take of nothing: %v, %v", d, err)
 	}
 }
@@ -49,7 +49,7 @@ func TestOddCosts(t *testing.T) {
 		if err != nil || d.Allowed != row.allowed {
 			t.Errorf("cost %d: %v, %v", row.cost, d, err)
 		}
-		if row.cost > 5 && d.RetryAfter != core.Never { // CASES 101
+		if row.cost > 5 && d.RetryAfter != core.Never {
 			t.Errorf("cost %d: RetryAfter %v", row.cost, d.RetryAfter)
 		}
 	}
@@ -85,12 +85,12 @@ func TestRefundAndReset(t *testing.T) {
 	ip, user := core.Hit{Rule: "ip", Key: "k"}, core.Hit{Rule: "user", Key: strings.Repeat("long", 100)}
 	one, _ := l.Take(ctx, 2, ip)
 	both, _ := l.Take(ctx, 3, ip, user)
-	refused, _ := l.Take(ctx, 3, ip, user)
+	denied, _ := l.Take(ctx, 3, ip, user)
 	peeked, _ := l.Peek(ctx, 1, user)
 	for _, step := range []struct {
 		d        core.Decision
 		ip, user int64
-	}{{refused, 0, 0}, {peeked, 0, 0}, {core.Decision{}, 0, 0}, {both, 3, 3}, {both, 3, 3}, {one, 5, 3}} {
+	}{{denied, 0, 0}, {peeked, 0, 0}, {core.Decision{}, 0, 0}, {both, 3, 3}, {both, 3, 3}, {one, 5, 3}} {
 		if err := l.Refund(ctx, step.d); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestTheStoresErrorIsADecision(t *testing.T) {
 	s.fault = errFault
 	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
-	if !errors.Is(err, errFault) || d.Allowed || d.Reason != core.Failed || !errors.Is(d.Err, errFault) {
+	if !errors.Is(err, errFault) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, errFault) {
 		t.Errorf("%v, %v", d, err)
 	}
 	if d := l.Check(&request{}); d.Allowed || !errors.Is(d.Err, errFault) || strings.Contains(d.String(), "10.1.2.3") {
@@ -148,31 +148,31 @@ func TestTheStoresErrorIsADecision(t *testing.T) {
 	}
 }
 
-// CASES 39: these names must not change but with a major version.
+// These names must not change but with a major version.
 func TestStoredKeysStayWhatTheyAre(t *testing.T) {
 	for _, row := range []struct{ limiter, rule, key, want string }{
 		{"api", "ip", "192.0.2.1\x00", "fg1:api:ip:jMAsCXnmQY9oApfknKGStA"},
 		{"api", "ip", "\x00", "fg1:api:ip:bjQLnP-zepicpUTmu3gKLA"},
 	} {
-		if got := core.StoredKey(row.limiter, row.rule, []byte(row.key)); got != row.want {
+		if got := (core.StoreRule{Name: row.rule}).StoredKey(row.limiter, []byte(row.key)); got != row.want {
 			t.Errorf("%q: %q, want %q", row.key, got, row.want)
 		}
 	}
 	long := strings.Repeat("k", 10_000)
 	for _, key := range []string{"", "192.0.2.1", "a b\r\n", long} {
 		l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: static(key), Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
-		want := core.StoredKey("api", "ip", append([]byte(key), 0))
+		want := core.StoreRule{Name: "ip"}.StoredKey("api", append([]byte(key), 0))
 		taken, _ := l.Take(t.Context(), 1, core.Hit{Rule: "ip", Key: key})
 		if checked := l.Check(&request{}); checked.StoredKey() != want || taken.StoredKey() != want {
 			t.Errorf("%.20q: %q by Check, %q by Take, want %q", key, checked.StoredKey(), taken.StoredKey(), want)
 		}
 		if len(want) > 200 || strings.Trim(want, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:_.-") != "" {
-			t.Errorf("%q has characters that some store refuses", want)
+			t.Errorf("%q has characters that some store does not accept", want)
 		}
 	}
 }
 
-// Several keys of one rule: the decision is about the one that refuses, and
+// Several keys of one rule: the decision names the one that denies, and
 // the policy field names the rule's limit once.
 func TestSeveralKeysOfARule(t *testing.T) {
 	l := twoRules(t, newClock())
@@ -181,7 +181,7 @@ func TestSeveralKeysOfARule(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := l.Take(t.Context(), 1, one, two)
-	if want := core.StoredKey("two", "ip", []byte("2\x00")); err != nil || d.Allowed || d.StoredKey() != want {
+	if want := (core.StoreRule{Name: "ip"}).StoredKey("two", []byte("2\x00")); err != nil || d.Allowed || d.StoredKey() != want {
 		t.Errorf("%v, %v, of %s, want %s", d, err, d.StoredKey(), want)
 	}
 	if got, want := d.AppendHeaders(nil)[0].Value, `"ip";q=5;w=60`; got != want {
@@ -189,7 +189,7 @@ func TestSeveralKeysOfARule(t *testing.T) {
 	}
 }
 
-func TestARefundOfNothingAsksNoStore(t *testing.T) {
+func TestARefundOfNothingCallsNoStore(t *testing.T) {
 	s := newCounting()
 	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
 		{Name: "r", Key: func(dst []byte, r core.Request) ([]byte, error) {
@@ -207,7 +207,6 @@ func TestARefundOfNothingAsksNoStore(t *testing.T) {
 	}
 }
 
-// CASES 93, 94
 func TestDecisionsShowNothingOfTheClient(t *testing.T) {
 	key := "alice\r\nlevel=info fake"
 	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static(key), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
@@ -281,10 +280,10 @@ func ExampleDecision_String() {
 	fmt.Println(d)
 	// Output:
 	// limiter "api" allows 1 hit: 0 of 1 left for rule "ip", limit "ip" (1 per 1h (fixed_window)), all again in 1h0m0s
-	// limiter "api" refuses 2 hits: rule "ip", limit "ip" (1 per 1h (fixed_window)) has 0 left, and waiting will not help
+	// limiter "api" denies 2 hits: rule "ip", limit "ip" (1 per 1h (fixed_window)) has 0 left, and waiting does not help
 }
 
-func ExampleStoredKey() {
-	fmt.Println(core.StoredKey("api", "ip", []byte("192.0.2.1\x00")))
+func ExampleStoreRule_StoredKey() {
+	fmt.Println(core.StoreRule{Name: "ip"}.StoredKey("api", []byte("192.0.2.1\x00")))
 	// Output: fg1:api:ip:jMAsCXnmQY9oApfknKGStA
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Lockout makes a FixedWindow limit answer each use of its whole Quota with a
-// wait, and every further one with a longer wait: First, then First × Factor,
-// First × Factor², up to Max. It is what a login form wants of its failures.
+// Lockout adds escalating waits to a FixedWindow limit. Each time the whole Quota
+// has been used, a wait begins: First, then First × Factor, First × Factor², up to
+// Max. It is made for the failures of a login form.
 //
-// The hit that uses the Quota up is still admitted and begins the wait. During
-// it everything is refused, and nothing that is refused makes it longer. After
-// it the count starts anew. Where a refund makes room again before the wait is
-// over (the login succeeded), the wait ends and counts as never begun.
+// The hit that uses the Quota up is allowed and begins the wait. During the wait
+// all hits are denied, and denied hits do not make it longer. After the wait the
+// count starts anew. If a refund lowers the count during the wait (the login
+// succeeded), the wait ends, and counts as never begun.
 //
 // The zero value is no lockout.
 type Lockout struct {
@@ -22,10 +22,10 @@ type Lockout struct {
 	// the first) to MaxLockoutFactor. 0 means 2.
 	Factor int64
 	// Max is the longest wait, from First to MaxWindow, in whole microseconds.
-	// 0 means an hour, or First where that is longer.
+	// 0 means an hour, or First if that is longer.
 	Max time.Duration
-	// Decay is the time after a wait's end in which one of the waits is
-	// forgotten, so that the next is shorter again: MinWindow to MaxWindow, in
+	// Decay is the time after the end of a wait in which one wait is forgotten, so
+	// that the next wait is shorter: MinWindow to MaxWindow, in
 	// whole microseconds. 0 means Max.
 	Decay time.Duration
 }
@@ -35,7 +35,7 @@ const MaxLockoutFactor = 1000
 
 func (l Lockout) none() bool { return l == Lockout{} }
 
-// filled returns the lockout with what the zero values stand for.
+// filled returns the lockout with the defaults for its zero values.
 func (l Lockout) filled() Lockout {
 	if l.Factor == 0 {
 		l.Factor = 2
@@ -52,7 +52,7 @@ func (l Lockout) filled() Lockout {
 	return l
 }
 
-// check reports what is wrong with a limit's lockout.
+// checkLockout reports what is wrong with the limit's lockout.
 func (l Limit) checkLockout(bad func(field string, value any, why string)) {
 	k := l.Lockout
 	if k.none() {
@@ -84,7 +84,7 @@ func (l Limit) checkLockout(bad func(field string, value any, why string)) {
 	}
 }
 
-// String says the lockout in words, such as "waits of 30s × 2 up to 1h".
+// String describes the lockout, such as "waits of 30s × 2 up to 1h".
 func (l Lockout) String() string {
 	if l.none() {
 		return "none"

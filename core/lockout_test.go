@@ -41,32 +41,7 @@ func TestLockoutErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// The waits are First × Factorⁿ, cut to Max, and no number overflows.
-func TestLockoutWaits(t *testing.T) {
-	for _, c := range []struct {
-		Lockout
-		want []time.Duration
-	}{
-		{Lockout{First: 30 * time.Second}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour}},
-		{Lockout{First: time.Minute, Factor: 1}, []time.Duration{time.Minute, time.Minute}},
-		{Lockout{First: time.Second, Factor: 1000, Max: MaxWindow}, []time.Duration{time.Second, 1000 * time.Second, 1_000_000 * time.Second, MaxWindow, MaxWindow}},
-	} {
-		m := newMeter(lockoutLimit(c.Lockout))
-		for i, want := range c.want {
-			if got := micros(m.lockout.wait(uint32(i))); got != want {
-				t.Errorf("%v: wait %d is %v, want %v", c.Lockout, i, got, want)
-			}
-		}
-		if got := micros(m.lockout.wait(maxStrikes)); got != c.want[len(c.want)-1] {
-			t.Errorf("%v: after many strikes %v", c.Lockout, got)
-		}
-	}
-	if m := newMeter(lockoutLimit(Lockout{First: MinWindow, Max: MaxWindow})); m.lockout.levels > maxStrikes {
-		t.Errorf("%d strikes are above what a stored state may have", m.lockout.levels)
-	}
-}
-
-func TestLockoutGuarantees(t *testing.T) {
+func TestWorstCaseAndLifetimeOfALockout(t *testing.T) {
 	for want, k := range map[int64]Lockout{
 		// Waits of 30, 60, 120, 240 and 480 s: the quota five times in 15 minutes, and once before.
 		5 * 6:  {First: 30 * time.Second},
@@ -74,11 +49,11 @@ func TestLockoutGuarantees(t *testing.T) {
 		5 * 2:  {First: time.Hour},
 	} {
 		l := lockoutLimit(k)
-		if got := l.Guarantees().Lifetime; got < k.First+k.filled().Decay {
+		if got := l.Lifetime(); got < k.First+k.filled().Decay {
 			t.Errorf("%v: state for %v", l, got)
 		}
-		if got := l.Guarantees(); got.WorstCase != want || got.Exact || got.StateWords != 3 {
-			t.Errorf("%v: %+v, want at most %d", l, got, want)
+		if got := l.WorstCase(); got != want {
+			t.Errorf("%v: at worst %d, want %d", l, got, want)
 		}
 	}
 }

@@ -10,27 +10,16 @@ import (
 	"time"
 )
 
-// logKey is the key under which the request that a limiter passes on has the
-// limiter's log.
-type logKey struct{}
-
-// Logger returns the log of the limiter that asks a key function or a hook
-// about r, for what its operator should know: [Config].Log, with the limiter's
-// name as the attribute "limiter" and, in a key function, the rule's as "rule". If no limiter has passed r on, it is
-// slog.Default(). It may be called concurrently. Whoever logs sees to it that a
-// client cannot fill the log, and writes nothing that a client has sent.
-func Logger(r Request) *slog.Logger {
-	if p, ok := r.Value(logKey{}).(*bodyProbe); ok {
-		if p.rule == aHook {
-			return p.snap.logger()
-		}
-		return p.snap.logger().With("rule", p.snap.rules[p.rule].Name)
+// logger returns the log for a key function or a hook that gets p as its request.
+func (p *bodyProbe) logger() *slog.Logger {
+	if p.rule == aHook {
+		return p.snap.logger()
 	}
-	return slog.Default()
+	return p.snap.logger().With("rule", p.snap.rules[p.rule].Name)
 }
 
-// logger is only asked for when there is something to log: the default logger
-// may be set after the limiter has been made.
+// logger is called only if there is something to log: the program may set its
+// default logger after it has made the limiter.
 func (s *snapshot) logger() *slog.Logger {
 	base := s.log
 	if base == nil {
@@ -71,7 +60,7 @@ type failureLog [failureKinds]struct {
 	suppressed atomic.Uint64             // failures since then
 }
 
-// admit says whether a failure is to be logged now, and how many have not been
+// admit returns whether to log a failure now, and how many have not been logged
 // since the line before.
 func (f *failureLog) admit(kind failureKind, now time.Time) (suppressed uint64, ok bool) {
 	k := &f[kind]
@@ -83,8 +72,7 @@ func (f *failureLog) admit(kind failureKind, now time.Time) (suppressed uint64, 
 	return k.suppressed.Swap(0), true
 }
 
-// report logs a failure, unless the request's client has caused it by hanging
-// up. operation is what the limiter was doing, and rules the names of the rules
+// report logs a failure, unless the client caused it by closing the connection. operation is what the limiter was doing, and rules the names of the rules
 // that it concerns.
 func (f *failureLog) report(ctx context.Context, s *snapshot, kind failureKind, operation, rules string, err error) {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // lines is a log that a test reads.
@@ -58,7 +59,6 @@ func wantLines(t *testing.T, l *lines, want ...string) {
 
 const storeLine = `level=ERROR msg="floodgate: the store failed" limiter=api operation=check rule="ip, user" error="dial tcp 10.1.2.3:6379: connection refused"`
 
-// CASES 217
 func TestAFailingStoreIsLoggedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, s := &lines{}, newCounting()
@@ -118,16 +118,16 @@ func TestEachKindOfFailureHasItsOwnLine(t *testing.T) {
 		log, s := &lines{}, newCounting()
 		var keyErr, extraErr, costErr error
 		hooks := core.HookFuncs{
-			KeyExtra: func(core.Request) (string, error) { return "", extraErr },
-			Cost:     func(core.Request) (int64, error) { return 1, costErr },
-		}.Hooks()
+			KeyExtraFunc: func(core.Request) (string, error) { return "", extraErr },
+			CostFunc:     func(core.Request) (int64, error) { return 1, costErr },
+		}
 		l := newLimiter(t, core.Config{Name: "api", Store: s, Hooks: hooks, Log: log.logger(), Rules: []core.Rule{
 			{Name: "ip", Key: func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, "192.0.2.1"...), keyErr }, Limits: []core.Limit{core.PerMinute(100)}},
 			{Name: "user", Key: bodyKey, Limits: []core.Limit{core.PerMinute(100)}},
 		}}, nil)
 		fail := func(key, extra, cost, store error) {
 			keyErr, extraErr, costErr, s.fault = key, extra, cost, store
-			if d := l.Check(&request{body: "alice"}); d.Reason != core.Failed {
+			if d := l.Check(&request{body: "alice"}); d.Reason != core.ReasonFailed {
 				t.Error(d)
 			}
 		}
@@ -156,7 +156,7 @@ func TestEachKindOfFailureHasItsOwnLine(t *testing.T) {
 func TestWhichOperationsLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, s := &lines{}, newCounting()
-		never := func(core.Outcome) bool { return false }
+		never := func(core.Request, core.Outcome) bool { return false }
 		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rules: []core.Rule{
 			{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(100)}},
 			{Name: "user", Key: static("alice"), Counts: never, Limits: []core.Limit{core.PerMinute(100)}},
@@ -221,9 +221,9 @@ func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 	slog.SetDefault(another.logger())
 	broken.fault = nil
 	if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Key: func(dst []byte, r core.Request) ([]byte, error) {
-		core.Logger(r).Info("first")
+		requestlog.Of(r).Info("first")
 		slog.SetDefault(log.logger())
-		core.Logger(r).Info("second")
+		requestlog.Of(r).Info("second")
 		return dst, nil
 	}, Limits: []core.Limit{core.PerMinute(1)}}}}); err != nil {
 		t.Fatal(err)
@@ -236,20 +236,20 @@ func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 // wrapped is a request as a program's own key function hands it on.
 type wrapped struct{ core.Request }
 
-func TestLogger(t *testing.T) {
+func TestAKeyFunctionGetsTheLimitersLog(t *testing.T) {
 	log := &lines{}
 	note := func(text string) core.KeyFunc {
 		return func(dst []byte, r core.Request) ([]byte, error) {
 			if _, err := r.Body(1); err != nil {
 				return dst, err
 			}
-			core.Logger(wrapped{r}).Info(text)
+			requestlog.Of(wrapped{r}).Info(text)
 			return dst, nil
 		}
 	}
 	l := newLimiter(t, core.Config{Name: "api", Log: log.logger(), Rules: []core.Rule{
 		{Name: "a", Key: func(dst []byte, r core.Request) ([]byte, error) {
-			core.Logger(r).Info("without the body")
+			requestlog.Of(r).Info("without the body")
 			return dst, nil
 		}, Limits: []core.Limit{core.PerMinute(1)}},
 		{Name: "b", Key: note("with the body"), Limits: []core.Limit{core.PerMinute(1)}},
@@ -258,34 +258,7 @@ func TestLogger(t *testing.T) {
 		t.Error(d)
 	}
 	wantLines(t, log, `level=INFO msg="without the body" limiter=api rule=a`, `level=INFO msg="with the body" limiter=api rule=b`)
-	if core.Logger(&request{}) != slog.Default() {
+	if requestlog.Of(&request{}) != slog.Default() {
 		t.Error("a request that no limiter has passed on has a log of its own")
 	}
 }
-
-func ExampleLogger() {
-	log := slog.New(slog.NewTextHandler(&stdout{}, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-	var once sync.Once
-	tenant := func(dst []byte, r core.Request) ([]byte, error) {
-		lines := r.HeaderValues("X-Tenant")
-		if len(lines) == 0 {
-			once.Do(func() { core.Logger(r).Warn("a request has no X-Tenant: all that have none share one counter") })
-			return dst, nil
-		}
-		return append(dst, lines[0]...), nil
-	}
-	limiter := core.Must(core.New(core.Config{Name: "api", Log: log, Rules: []core.Rule{{Key: tenant, Limits: []core.Limit{core.PerMinute(100)}}}}))
-	limiter.Check(&request{})
-	limiter.Check(&request{})
-	// Output: level=WARN msg="a request has no X-Tenant: all that have none share one counter" limiter=api rule=default
-}
-
-// stdout writes to what an Example compares.
-type stdout struct{}
-
-func (*stdout) Write(p []byte) (int, error) { return fmt.Print(string(p)) }

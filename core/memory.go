@@ -2,10 +2,11 @@ package core
 
 import (
 	"fmt"
-	"math/bits"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/floodgate-go/floodgate/core/internal/memtable"
+	"github.com/floodgate-go/floodgate/internal/meter"
+	"github.com/floodgate-go/floodgate/internal/names"
 )
 
 // DefaultMaxKeys is the number of keys that a Memory holds at most if
@@ -71,38 +72,10 @@ type MemoryConfig struct {
 //
 // Counters are lost when the process ends.
 type Memory struct {
-	maxKeys int64
-	now     func() int64
-	hash    hasher
-	shards  []memoryShard
-	mask    uint64
-
-	keys    atomic.Int64
-	active  atomic.Int64 // rules that hold keys
-	evicted atomic.Uint64
-	closed  atomic.Bool
-
-	mu      sync.Mutex // guards what Bind changes
-	rules   map[ruleName]*memoryRule
-	names   map[string]bool
-	ids     int   // ids given so far
-	freeIDs []int // ids of retired rules
+	now    func() int64
+	tables *memtable.Tables
+	names  *names.Owner
 }
-
-type ruleName struct{ limiter, rule string }
-
-// memoryShard is a part of the keys, with a lock of its own. There are so many
-// that moving the table of a shard, the longest work under a lock, takes
-// microseconds.
-type memoryShard struct {
-	mu     sync.Mutex
-	tables []*memoryTable // by memoryRule.id
-	turn   int            // the table that sweep is at
-	cursor int            // the slot of it
-	_      [64 - 48]byte  // one shard a cache line
-}
-
-const keysPerShard = 2048
 
 // NewMemory returns an empty store. The error wraps [ErrConfig] and names the
 // field and its value.
@@ -113,65 +86,24 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultMaxKeys
 	}
-	n := 1 << bits.Len(uint((c.MaxKeys-1)/keysPerShard))
-	m := &Memory{
-		maxKeys: int64(c.MaxKeys),
-		now:     microClock(c.Clock),
-		hash:    newHasher(),
-		shards:  make([]memoryShard, n),
-		mask:    uint64(n - 1),
-		rules:   map[ruleName]*memoryRule{},
-		names:   map[string]bool{},
-	}
-	return m, nil
-}
-
-// microClock returns a clock of microseconds since the Unix epoch.
-func microClock(clock func() time.Time) func() int64 {
-	if clock != nil {
-		return func() int64 { return clock().UnixMicro() }
-	}
-	start := time.Now()
-	epoch := start.UnixMicro()
-	return func() int64 { return epoch + int64(time.Since(start)/time.Microsecond) }
+	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys), names: names.New("", true)}, nil
 }
 
 // Len returns how many keys are held now, including expired keys that have not
 // been removed yet.
-func (m *Memory) Len() int { return int(m.keys.Load()) }
+func (m *Memory) Len() int { return m.tables.Len() }
 
-// MemoryStats are figures about a Memory since it was made.
-type MemoryStats struct {
-	Keys    int    // held now, as Len
-	MaxKeys int    // the most that are ever held
-	Evicted uint64 // keys that had not expired and made room for others
-}
-
-// Stats returns the store's figures. If Evicted grows, MaxKeys is too small for
-// the keys in use, or a client makes keys up.
-func (m *Memory) Stats() MemoryStats {
-	return MemoryStats{Keys: m.Len(), MaxKeys: int(m.maxKeys), Evicted: m.evicted.Load()}
-}
+// Evicted returns how many keys that had not expired have made room for others.
+// If it grows, MaxKeys is too small for the keys in use, or a client makes keys
+// up.
+func (m *Memory) Evicted() uint64 { return m.tables.Evicted() }
 
 // Close forgets all counters and frees their memory. It may be called while the
 // store is in use: it waits for operations under way, and every operation after
 // it fails with an error that wraps [ErrClosed]. Closing again does nothing.
 // Close always returns nil.
 func (m *Memory) Close() error {
-	m.closed.Store(true)
-	for i := range m.shards {
-		m.shards[i].close(m)
-	}
+	m.tables.Close()
+	m.names.Release()
 	return nil
-}
-
-func (s *memoryShard) close(m *Memory) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tables {
-		if t != nil {
-			m.forget(t)
-		}
-	}
-	s.tables = nil
 }

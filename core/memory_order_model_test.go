@@ -106,7 +106,7 @@ func (e *evictions) find(rule, key string) *usedKey {
 func (e *evictions) take(rule core.Rule, key string) {
 	e.t.Helper()
 	e.expire()
-	k, held, evicted := e.find(rule.Name, key), e.m.Len(), e.m.Stats().Evicted
+	k, held, evicted := e.find(rule.Name, key), e.m.Len(), e.m.Evicted()
 	if held == len(e.keys) {
 		e.expired = nil
 	}
@@ -119,7 +119,7 @@ func (e *evictions) take(rule core.Rule, key string) {
 		e.fail("rule %s, key %s: allowed %v, want %v", rule.Name, key, d.Allowed, want)
 	}
 	if k == nil {
-		e.checkEvicted(rule.Name, held, int(e.m.Stats().Evicted-evicted))
+		e.checkEvicted(rule.Name, held, int(e.m.Evicted()-evicted))
 		k = &usedKey{rule: rule.Name, key: key, limit: rule.Limits[0], start: e.c.Now()}
 		e.expired = slices.DeleteFunc(e.expired, func(o *usedKey) bool {
 			again := o.rule == k.rule && o.key == k.key
@@ -127,7 +127,7 @@ func (e *evictions) take(rule core.Rule, key string) {
 			return again
 		})
 		e.keys = append(e.keys, k)
-	} else if e.m.Stats().Evicted != evicted || e.m.Len() != held {
+	} else if e.m.Evicted() != evicted || e.m.Len() != held {
 		e.fail("a take of a key that is held has changed which keys are held")
 	}
 	if d.Allowed {

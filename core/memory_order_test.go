@@ -10,15 +10,17 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
+var orderSeed = flag.Uint64("order.seed", 0, "seed of TestTheOrderOfEviction, 0: a random one")
+
 // What is evicted is what the documentation of Memory says: first the rule, then
 // expired keys, then the key with the smallest share of its limit used, and of
 // denied keys, if all of the rule's are, the one that recovers soonest.
 func TestTheOrderOfEviction(t *testing.T) {
-	seed := flag.Lookup("model.seed").Value.(flag.Getter).Get().(uint64)
+	seed := *orderSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("seed %d: repeat with -model.seed", seed)
+	t.Logf("seed %d: repeat with -order.seed", seed)
 	evicted := uint64(0)
 	for i := range uint64(60) {
 		for _, maxKeys := range []int{1, 2, 3, 5, 8} {
@@ -26,7 +28,7 @@ func TestTheOrderOfEviction(t *testing.T) {
 			for range 150 {
 				e.step()
 			}
-			evicted += e.m.Stats().Evicted
+			evicted += e.m.Evicted()
 		}
 	}
 	if evicted < 1000 {
@@ -75,8 +77,8 @@ func TestWhatIsEvicted(t *testing.T) {
 					t.Errorf("key %q: %d hits left, want %d", u.key, got, want)
 				}
 			}
-			if s := m.Stats(); (s.Evicted == 0) != (c.gone == "expired") || s.Keys != 3 {
-				t.Errorf("%+v", s)
+			if (m.Evicted() == 0) != (c.gone == "expired") || m.Len() != 3 {
+				t.Errorf("%d keys, %d evicted", m.Len(), m.Evicted())
 			}
 		})
 	}
@@ -113,8 +115,8 @@ func TestRoomThatIsGivenBackIsUsedAgain(t *testing.T) {
 			for i := range maxKeys {
 				takeOf(t, l, "b", fmt.Sprint(i))
 			}
-			if s := m.Stats(); s.Evicted != 0 || s.Keys != maxKeys {
-				t.Errorf("%+v, want %d keys and no eviction", s, maxKeys)
+			if m.Evicted() != 0 || m.Len() != maxKeys {
+				t.Errorf("%d keys, %d evicted, want %d keys and no eviction", m.Len(), m.Evicted(), maxKeys)
 			}
 		})
 	}

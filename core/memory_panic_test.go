@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -24,7 +23,7 @@ func TestAClockThatPanicsLeavesTheStoreUsable(t *testing.T) {
 	}}))
 	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{
 		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}},
-		{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5), core.PerDay(9)}},
+		{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5), {Quota: 9, Window: 24 * time.Hour}}},
 	}}, nil)
 	known, unknown, two := core.Hit{Rule: "r", Key: "known"}, core.Hit{Rule: "r", Key: "unknown"}, core.Hit{Rule: "two", Key: "k"}
 	charged, err := l.Take(t.Context(), 1, known)
@@ -100,7 +99,7 @@ func TestCloseWhileTheStoreIsInUse(t *testing.T) {
 		m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 5000}))
 		config := core.Config{Store: m, Rules: []core.Rule{
 			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
-			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3), core.PerDay(9)}},
+			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3), {Quota: 9, Window: 24 * time.Hour}}},
 		}}
 		l := newLimiter(t, config, nil)
 		closed := make(chan struct{})
@@ -164,33 +163,12 @@ func TestCloseWhileTheStoreIsInUse(t *testing.T) {
 	}
 }
 
-type swapperMap map[string][]byte
-
-func (swapperMap) Load(context.Context, []string) ([]core.SwapValue, error) { return nil, nil }
-func (swapperMap) Swap(context.Context, string, core.SwapValue, []byte, time.Duration) (bool, error) {
-	return true, nil
-}
-func (swapperMap) Delete(context.Context, []string) error { return nil }
-
-// A Swapper that is nil inside its interface is an error, too.
-func TestANilSwapperIsAnError(t *testing.T) {
-	var pointer *swapperMap
-	for _, s := range []core.Swapper{nil, swapperMap(nil), pointer} {
-		if _, err := core.NewSwapStore(s, core.SwapConfig{}); !errors.Is(err, core.ErrConfig) {
-			t.Errorf("%T: error %v", s, err)
-		}
-	}
-	if _, err := core.NewSwapStore(swapperMap{}, core.SwapConfig{}); err != nil {
-		t.Error(err)
-	}
-}
-
 // A store around a Memory may hand it a batch without room for the results. That
 // is a panic of its own, which must not leave the shard of the key locked.
 func TestABatchWithoutResultsLeavesTheStoreUsable(t *testing.T) {
 	for name, limits := range map[string][]core.Limit{
 		"one limit":  {core.PerHour(5)},
-		"two limits": {core.PerHour(5), core.PerDay(9)},
+		"two limits": {core.PerHour(5), core.Limit{Quota: 9, Window: 24 * time.Hour}},
 		"a log":      {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}},
 	} {
 		for _, known := range []bool{false, true} {

@@ -3,44 +3,48 @@ package core
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core/internal/memtable"
 )
+
+var errMemoryClosed = fmt.Errorf("in-process counters: %w", ErrClosed)
 
 // Take implements [Bound]. It waits for nothing but other callers.
 //
-// It reads the clock before it locks anything, because the clock may be
-// somebody else's code. So a take may find a state that a later time has
-// charged; the meters then decide at that time.
+// It reads the clock before it locks anything, because the clock may be the
+// user's code. So a take may find a state that was charged at a later time; the
+// limits then decide at that time.
 func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 	if len(batch.Items) == 1 {
 		return b.takeOne(batch)
 	}
 	now := b.m.now()
-	k, err := b.lock(batch.Items)
-	if err != nil {
-		return err
+	k := b.places(batch.Items)
+	defer k.Unlock()
+	if !k.Lock() {
+		return errMemoryClosed
 	}
-	defer b.unlock(k)
 	batch.Allowed = true
 	for i := range batch.Items {
-		p, item := &k.places[i], &batch.Items[i]
+		p, item := k.At(i), &batch.Items[i]
 		item.At = now
-		p.find()
-		if !p.judge(item, now) {
+		p.Find()
+		if !judge(p, item, now) {
 			batch.Allowed = false
 		}
 	}
 	moved := false // a key has been inserted, and slots have moved
 	for i := range batch.Items {
-		p, item := &k.places[i], &batch.Items[i]
+		p, item := k.At(i), &batch.Items[i]
 		if moved {
-			p.find()
+			p.Find()
 		}
 		if batch.Allowed && !batch.Peek && item.Cost > 0 {
-			moved = b.charge(p, item, k, now) || moved
+			moved = p.Insert(k, now) || moved
+			charge(p, item, now)
 		} else {
-			p.report(item, now)
+			report(p, item, now)
 		}
 	}
 	return nil
@@ -49,145 +53,94 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 // takeOne is Take for a single item.
 func (b *memoryBound) takeOne(batch *Batch) error {
 	item := &batch.Items[0]
-	p := b.place(item)
-	s := &b.m.shards[p.shard]
+	p := b.keys.Place(item.Rule, item.Key)
 	now := b.m.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b.m.closed.Load() {
+	p.LockShard()
+	defer p.UnlockShard()
+	if !p.Open() {
 		return errMemoryClosed
 	}
-	p.table = s.tableFor(p.layout)
-	p.find()
-	if p.slot != nil && p.layout.single && p.table.layout == p.layout {
+	if p.Single() {
 		r := &item.Results[0]
-		item.At = p.table.takeSingle(p.at, now, item.Cost, batch.Peek, r)
+		item.At = p.TakeSingle(now, item.Cost, batch.Peek, r.meter())
 		batch.Allowed = r.Allowed
 		return nil
 	}
 	item.At = now
-	batch.Allowed = p.judge(item, now)
+	batch.Allowed = judge(&p, item, now)
 	if batch.Allowed && !batch.Peek && item.Cost > 0 {
-		b.charge(&p, item, nil, now)
+		p.Insert(nil, now)
+		charge(&p, item, now)
 	} else {
-		p.report(item, now)
+		report(&p, item, now)
 	}
 	return nil
 }
 
-var errMemoryClosed = fmt.Errorf("in-process counters: %w", ErrClosed)
-
-func (b *memoryBound) place(item *Item) place {
-	h := b.m.hash.sum(item.Key)
-	return place{hash: h, shard: h.b & b.m.mask, layout: b.layouts[item.Rule]}
-}
-
-// charge charges an item of a batch, and returns true if slots have moved.
-func (b *memoryBound) charge(p *place, item *Item, batch *places, now int64) (moved bool) {
-	if p.slot == nil && p.table != nil {
-		b.m.insert(p, batch, now)
-		moved = true
-	}
-	p.charge(item, now)
-	return moved
-}
-
-// places is the working memory of an operation over several items.
-type places struct {
-	places []place
-	shards []uint64 // of the items, ascending, each once
-	locked int      // how many of the shards are locked
-}
-
-var placesPool = sync.Pool{New: func() any { return new(places) }}
-
-// holds returns whether a slot of the table is that of a key of the batch. A
-// batch does not evict its own keys.
-func (k *places) holds(t *memoryTable, i int) bool {
-	if k == nil {
-		return false
-	}
-	slot := t.slot(i)
-	for j := range k.places {
-		if p := &k.places[j]; p.table == t && p.hash.a == slot[0] && p.hash.b == slot[1] {
-			return true
-		}
-	}
-	return false
-}
-
-// lock finds the items' places and locks their shards, always in the same
-// order, so that no two operations wait for each other.
-func (b *memoryBound) lock(items []Item) (_ *places, err error) {
-	k := placesPool.Get().(*places)
-	k.places, k.shards, k.locked = k.places[:0], k.shards[:0], 0
+// places returns the places of the items, which are not locked yet.
+func (b *memoryBound) places(items []Item) *memtable.Places {
+	k := b.keys.Places()
 	for i := range items {
-		p := b.place(&items[i])
-		k.places = append(k.places, p)
-		k.shards = append(k.shards, p.shard)
+		k.Add(items[i].Rule, items[i].Key)
 	}
-	slices.Sort(k.shards)
-	k.shards = slices.Compact(k.shards)
-	done := false
-	defer func() {
-		if !done {
-			b.unlock(k)
-		}
-	}()
-	for _, s := range k.shards {
-		b.m.shards[s].mu.Lock()
-		k.locked++
-	}
-	if b.m.closed.Load() {
-		return nil, errMemoryClosed
-	}
-	for i := range k.places {
-		p := &k.places[i]
-		p.table = b.m.shards[p.shard].tableFor(p.layout)
-	}
-	done = true
-	return k, nil
+	return k
 }
 
-func (b *memoryBound) unlock(k *places) {
-	for _, s := range k.shards[:k.locked] {
-		b.m.shards[s].mu.Unlock()
+// judge returns whether all limits admit the item's cost, and sets Allowed of
+// each result.
+func judge(p *memtable.Place, item *Item, now int64) bool {
+	allowed := true
+	for i := range p.Limits() {
+		ok, at := p.Judge(i, now, item.Cost)
+		item.At = max(item.At, at)
+		item.Results[i].Allowed = ok
+		allowed = allowed && ok
 	}
-	clear(k.places)
-	placesPool.Put(k)
+	return allowed
+}
+
+// charge charges the item's cost to every limit and reports what is left.
+func charge(p *memtable.Place, item *Item, now int64) {
+	for i := range p.Limits() {
+		p.Charge(i, now, item.Cost, item.Results[i].meter())
+	}
+}
+
+// report fills in the results of an item that has been judged and not charged.
+func report(p *memtable.Place, item *Item, now int64) {
+	for i := range p.Limits() {
+		p.Report(i, now, item.Cost, item.Results[i].meter())
+	}
 }
 
 // Refund implements [Bound].
 func (b *memoryBound) Refund(_ context.Context, batch *Batch) error {
-	return b.each(batch, func(p *place, item *Item, now int64) {
-		if p.slot != nil {
-			p.refund(item, now)
+	return b.each(batch, func(p *memtable.Place, item *Item, now int64) {
+		if !p.Known() {
+			return
 		}
+		for i := range p.Limits() {
+			p.Refund(i, now, item.At, int64(item.Results[i].ResetAfter/time.Microsecond), item.Cost)
+		}
+		p.Refunded(now)
 	})
 }
 
 // Reset implements [Bound].
 func (b *memoryBound) Reset(_ context.Context, batch *Batch) error {
-	return b.each(batch, func(p *place, _ *Item, _ int64) {
-		if p.slot != nil {
-			p.table.remove(p.at)
-			p.table.shrink()
-			b.m.hold(p.table.layout.rule, -1)
-			b.m.keys.Add(-1)
-		}
-	})
+	return b.each(batch, func(p *memtable.Place, _ *Item, _ int64) { p.Remove() })
 }
 
-func (b *memoryBound) each(batch *Batch, f func(p *place, item *Item, now int64)) error {
+func (b *memoryBound) each(batch *Batch, f func(p *memtable.Place, item *Item, now int64)) error {
 	now := b.m.now()
-	k, err := b.lock(batch.Items)
-	if err != nil {
-		return err
+	k := b.places(batch.Items)
+	defer k.Unlock()
+	if !k.Lock() {
+		return errMemoryClosed
 	}
-	defer b.unlock(k)
 	for i := range batch.Items {
-		k.places[i].find()
-		f(&k.places[i], &batch.Items[i], now)
+		k.At(i).Find()
+		f(k.At(i), &batch.Items[i], now)
 	}
 	return nil
 }

@@ -49,25 +49,24 @@ func TestMaxKeysIsNeverExceeded(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s := m.Stats()
-		if s.Keys != maxKeys || s.MaxKeys != maxKeys || s.Evicted != uint64(3*maxKeys) {
-			t.Errorf("MaxKeys %d after four times as many: %+v", maxKeys, s)
+		if m.Len() != maxKeys || m.Evicted() != uint64(3*maxKeys) {
+			t.Errorf("MaxKeys %d after four times as many: %d keys, %d evicted", maxKeys, m.Len(), m.Evicted())
 		}
 	}
 }
 
 // A denied key stays denied during a flood of other keys.
-func TestAFloodReleasesNobodyWhoIsRefused(t *testing.T) {
+func TestAFloodEvictsNoDeniedKey(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"one hit in two": core.PerHour(2),
-		"one hit is all": core.PerHour(1), // every key of the flood is refused next time, too
+		"one hit is all": core.PerHour(1), // every key of the flood is denied next time, too
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClock()
 			m, l := memoryLimiter(t, 1000, c, limit)
-			const refused = 100
-			for i := range refused {
-				for take(t, l, fmt.Sprint("refused", i)) {
+			const denied = 100
+			for i := range denied {
+				for take(t, l, fmt.Sprint("denied", i)) {
 				}
 			}
 			for i := range 5_000 {
@@ -75,13 +74,13 @@ func TestAFloodReleasesNobodyWhoIsRefused(t *testing.T) {
 				take(t, l, fmt.Sprint("flood", i))
 			}
 			released := 0
-			for i := range refused {
-				if take(t, l, fmt.Sprint("refused", i)) {
+			for i := range denied {
+				if take(t, l, fmt.Sprint("denied", i)) {
 					released++
 				}
 			}
 			if limit.Quota > 1 && released > 0 {
-				t.Errorf("%d of %d were released", released, refused)
+				t.Errorf("%d of %d were released", released, denied)
 			}
 			if m.Len() != 1000 {
 				t.Errorf("%d keys", m.Len())
@@ -96,8 +95,8 @@ func TestKeysOfLargeQuotasAreEvictedAsAlive(t *testing.T) {
 	for i := range 30 {
 		take(t, l, fmt.Sprint(i))
 	}
-	if s := m.Stats(); s.Evicted != 20 || s.Keys != 10 {
-		t.Errorf("%+v", s)
+	if m.Evicted() != 20 || m.Len() != 10 {
+		t.Errorf("%d keys, %d evicted", m.Len(), m.Evicted())
 	}
 }
 
@@ -159,7 +158,7 @@ func TestClose(t *testing.T) {
 	if m.Len() != 0 {
 		t.Errorf("%d keys", m.Len())
 	}
-	if d := l.Check(&request{}); d.Reason != core.NoRule {
+	if d := l.Check(&request{}); d.Reason != core.ReasonNoRule {
 		t.Error(d)
 	}
 }
@@ -191,7 +190,7 @@ func TestTheStoresOwnClock(t *testing.T) {
 		}
 		time.Sleep(time.Microsecond)
 		if !take(t, l, "k") {
-			t.Error("refused when the time had come")
+			t.Error("denied at RetryAfter")
 		}
 	})
 }
@@ -220,6 +219,6 @@ func ExampleNewMemory() {
 		Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(5)}}},
 	}))
 	limiter.Check(&request{})
-	fmt.Println(store.Len(), store.Stats().Evicted)
+	fmt.Println(store.Len(), store.Evicted())
 	// Output: 1 0
 }

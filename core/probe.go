@@ -1,9 +1,13 @@
 package core
 
-import "errors"
+import (
+	"errors"
 
-// bodyProbe is a request as hooks and key functions get it. Until it is open
-// its body is not to be read: it notes that somebody wanted to.
+	"github.com/floodgate-go/floodgate/internal/requestlog"
+)
+
+// bodyProbe is the request that hooks and key functions get. Until it is open, its
+// body cannot be read: wanted is set if one of them tries.
 type bodyProbe struct {
 	Request
 	snap   *snapshot
@@ -23,8 +27,8 @@ func (p *bodyProbe) Body(most int) ([]byte, error) {
 }
 
 func (p *bodyProbe) Value(key any) any {
-	if key == (logKey{}) {
-		return p
+	if key == (requestlog.Key{}) {
+		return p.logger()
 	}
 	return p.Request.Value(key)
 }

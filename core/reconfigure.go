@@ -6,8 +6,8 @@ import (
 )
 
 // Reconfigure replaces the limiter's rules, limits, hooks, headers and
-// rehearsal, for all requests that come after; those under way end as they
-// began. Counters whose rule name, algorithm, window, precision and alignment
+// rehearsal, for all later requests. Requests under way are decided and settled by
+// the configuration with which they began. Counters whose rule name, algorithm, window, precision and alignment
 // stay keep their count, whatever their quota becomes. The name and the store
 // cannot change: leave them empty, or as they are. After an error nothing has
 // changed.
@@ -43,7 +43,8 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 	return s, err
 }
 
-// same says that a and b are one store. Values that cannot be compared are not.
+// same returns whether a and b are one store. Non-comparable stores are never
+// equal.
 func same(a, b Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

@@ -41,11 +41,11 @@ func TestReconfigure(t *testing.T) {
 		}
 	}
 	if d := l.Check(&request{}); !d.Allowed || d.Remaining != 1 {
-		t.Errorf("after refused changes: %v", d)
+		t.Errorf("after changes that were errors: %v", d)
 	}
 }
 
-// CASES 191: exactly as many are admitted as the highest quota allows, while
+// Exactly as many are admitted as the highest quota allows, while
 // the limits change all the time.
 func TestReconfigureUnderLoad(t *testing.T) {
 	l := newLimiter(t, oneRule(core.PerHour(500)), newClock())
@@ -61,7 +61,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 			}
 			limits := []core.Limit{core.PerHour(500)}
 			if i%2 == 0 {
-				limits = append(limits, core.PerDay(1000+i), core.Limit{Quota: 1000, Window: time.Hour, Algorithm: core.SlidingLog})
+				limits = append(limits, core.Limit{Quota: 1000 + i, Window: 24 * time.Hour}, core.Limit{Quota: 1000, Window: time.Hour, Algorithm: core.SlidingLog})
 			}
 			if err := l.Reconfigure(oneRule(limits...)); err != nil {
 				t.Error(err)

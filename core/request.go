@@ -22,10 +22,10 @@ type Request interface {
 	// cannot tell; Path is all that is known then.
 	EscapedPath() string
 	// Route returns the pattern of the matched route in the framework's own
-	// spelling, "" where none has been matched (yet).
+	// spelling, "" if none has been matched (yet).
 	Route() string
 	// RemoteAddr returns the address of the peer of the connection, as
-	// "host:port" where the connection has one. Headers never change it.
+	// "host:port" if it has a port. Headers never change it.
 	RemoteAddr() string
 	// HeaderValues returns every line of the named header in the order
 	// received. The name is matched without regard to letter case. The caller
@@ -53,7 +53,7 @@ type Request interface {
 // KeyFunc names the counter that a request belongs to: it appends the key to
 // dst, as strconv.AppendInt appends a number, and returns the longer slice. An
 // empty key is a key like any other: all requests without the identifier share
-// one quota. The error [SkipRule] says that the rule does not apply to this
+// one quota. The error [SkipRule] means that the rule does not apply to this
 // request; an error that wraps [ErrBadRequest] makes the limiter answer 400;
 // any other is treated as a failing store is.
 //
@@ -66,18 +66,18 @@ type KeyFunc func(dst []byte, r Request) ([]byte, error)
 // connection before there was an answer.
 const StatusCanceled = 499
 
-// Outcome is what became of a request that the limiter allowed.
+// Outcome is how a request ended that the limiter allowed.
 type Outcome struct {
 	// Status is the status code that the client saw. It is 101 after a protocol
 	// upgrade or a hijacked connection, and StatusCanceled if Canceled is set
 	// and the handler did not panic.
 	Status int
 	// Canceled reports that the request's context ended before the handler
-	// began a response: the client has gone, or the time for the request was
-	// over. What the handler wrote after that does not count, because nobody
-	// has seen it. Nobody knows whether such a request succeeded or failed;
-	// a rule that counts failures must keep it charged, or clients could try
-	// without being counted by closing the connection.
+	// began a response: the client closed the connection, or a timeout ended.
+	// What the handler wrote after that does not count, because the client has
+	// not seen it. Whether such a request succeeded is not known. A rule that
+	// counts failures must keep it charged, or clients could try without being
+	// counted by closing the connection.
 	Canceled bool
 	// Panicked reports that the handler panicked. Status is then what the client
 	// saw, or 500 if it is not known yet.
@@ -90,35 +90,28 @@ type Outcome struct {
 // Checker decides on requests; it is what every adapter's Middleware takes.
 // A [Limiter] is one. Its methods may be called concurrently. Its type is a
 // pointer, or its values can be compared: that is how an adapter knows one again.
+//
+// A request may come back to a checker with another method or path: a handler
+// routes it again, or a middleware rewrites the path between two places in which
+// the checker is mounted. A checker whose decision depends on them, such as a
+// policy.Set, has one method more:
+//
+//	Recheck(r Request, before Decision) Decision
+//
+// It decides on r, of which before is the last decision, and charges only for
+// what no decision on the request has been charged for. If there is nothing to
+// charge for, the decision is Allowed, for the Reason NoRule. An adapter calls
+// Check again of a checker without Recheck, if that has charged nothing before:
+// the Reason of its decision was Skipped or NoRule.
 type Checker interface {
-	// Check decides on r and charges for it. It always gives a decision: what
-	// goes wrong on the way is part of it.
+	// Check decides on r and charges for it. It always returns a decision: an
+	// error is part of it.
 	Check(r Request) Decision
-	// Deny tells what the client gets whose decision was not Allowed. An
-	// adapter calls it once for each refused request.
+	// Deny returns the response to a request whose decision was not Allowed. An
+	// adapter calls it once for each such request.
 	Deny(r Request, d Decision) Denial
 	// Settle ends what Check began, once the handler's outcome is known. An
 	// adapter calls it for each decision whose NeedsOutcome is true; a second
 	// call for the same decision does nothing.
 	Settle(r Request, d Decision, o Outcome)
-	// Mount is called by an adapter for each place in which it puts the
-	// checker.
-	Mount()
-	// Mounts returns in how many places the checker is mounted. While it is one,
-	// adapters need not mark requests.
-	Mounts() int
-}
-
-// Rechecker is a [Checker] whose decision depends on the method and the path of
-// a request, such as a policy.Set. A request may come back to it with others: a
-// handler routes it again, or a middleware rewrites the path between two places
-// in which the checker is mounted. An adapter then calls Recheck. It calls Check
-// again of a checker that is no Rechecker, if that has charged nothing before: the
-// Reason of its decision was Skipped or NoRule.
-type Rechecker interface {
-	Checker
-	// Recheck decides on r, of which before is the last decision, and charges only
-	// for what no decision on the request has been charged for. If there is
-	// nothing to charge for, the decision is Allowed, for the Reason NoRule.
-	Recheck(r Request, before Decision) Decision
 }

@@ -61,21 +61,21 @@ func TestSelect(t *testing.T) {
 		err    error
 		want   core.Reason
 	}{
-		{"one", []int{1}, nil, core.WithinLimits},
-		{"none", nil, nil, core.NoRule},
-		{"SkipRule", []int{1}, core.SkipRule, core.NoRule},
-		{"a bad request", nil, core.ErrBadRequest, core.BadRequest},
-		{"a fault", nil, fault, core.Failed},
-		{"out of range", []int{3}, nil, core.Failed},
-		{"negative", []int{-1}, nil, core.Failed},
-		{"descending", []int{2, 1}, nil, core.Failed},
-		{"twice", []int{1, 1}, nil, core.Failed},
+		{"one", []int{1}, nil, core.ReasonWithinLimits},
+		{"none", nil, nil, core.ReasonNoRule},
+		{"SkipRule", []int{1}, core.SkipRule, core.ReasonNoRule},
+		{"a bad request", nil, core.ErrBadRequest, core.ReasonBadRequest},
+		{"a fault", nil, fault, core.ReasonFailed},
+		{"out of range", []int{3}, nil, core.ReasonFailed},
+		{"negative", []int{-1}, nil, core.ReasonFailed},
+		{"descending", []int{2, 1}, nil, core.ReasonFailed},
+		{"twice", []int{1, 1}, nil, core.ReasonFailed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLimiter(t, core.Config{Log: (&lines{}).logger(), Rules: numbered(3), Select: func(dst []int, _ core.Request) ([]int, error) {
 				return append(dst, row.choice...), row.err
 			}}, newClock())
-			if d := l.Check(&request{}); d.Reason != row.want || d.Allowed != (row.want == core.WithinLimits || row.want == core.NoRule) {
+			if d := l.Check(&request{}); d.Reason != row.want || d.Allowed != (row.want == core.ReasonWithinLimits || row.want == core.ReasonNoRule) {
 				t.Errorf("%v, %v: want %v", d, d.Err, row.want)
 			}
 		})
@@ -96,7 +96,7 @@ func TestSelectMayReadTheBody(t *testing.T) {
 		return dst, nil
 	}}, newClock())
 	d := l.Check(&request{body: "023"})
-	if !d.Allowed || d.Reason != core.WithinLimits {
+	if !d.Allowed || d.Reason != core.ReasonWithinLimits {
 		t.Fatalf("%v, %v", d, d.Err)
 	}
 	for rule, want := range map[string]int64{"r0/k": 9, "r1/k": 10, "r2/023": 9, "r3/k": 9} {
@@ -143,10 +143,10 @@ func TestErrorsOfARulesCost(t *testing.T) {
 		want   core.Reason
 		others int64 // left of the other rule
 	}{
-		{0, nil, core.WithinLimits, 9},
-		{-1, nil, core.Failed, 10},
-		{0, fault, core.Failed, 10},
-		{0, core.ErrBadRequest, core.BadRequest, 9},
+		{0, nil, core.ReasonWithinLimits, 9},
+		{-1, nil, core.ReasonFailed, 10},
+		{0, fault, core.ReasonFailed, 10},
+		{0, core.ErrBadRequest, core.ReasonBadRequest, 9},
 	} {
 		l := newLimiter(t, core.Config{Log: (&lines{}).logger(), Rules: []core.Rule{
 			{Name: "plain", Key: static("k"), Limits: []core.Limit{core.PerMinute(10)}},
@@ -195,7 +195,7 @@ func TestTheKeyOfADecision(t *testing.T) {
 	long := fmt.Sprint(make([]int, 100))
 	for _, extra := range []string{"", "extra"} {
 		for _, key := range []string{"", "alice", "a\x00b\x01", long} {
-			l := newLimiter(t, core.Config{Hooks: core.HookFuncs{KeyExtra: func(core.Request) (string, error) { return extra, nil }}.Hooks(), Rules: []core.Rule{
+			l := newLimiter(t, core.Config{Hooks: core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return extra, nil }}, Rules: []core.Rule{
 				{Name: "other", Key: static("other"), Limits: []core.Limit{core.PerMinute(100)}},
 				{Name: "user", Key: static(key), Limits: []core.Limit{core.PerMinute(10)}},
 			}}, newClock())

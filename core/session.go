@@ -144,8 +144,8 @@ type record struct {
 	firstResults [8]Result
 }
 
-// recordedItem is an Item with its key as text: that of a Hit where it has
-// hit, else as the store has it.
+// recordedItem is an Item with its key as text: the Key of a Hit if hit
+// is set, else the key that the store gets.
 type recordedItem struct {
 	rule int32
 	hit  bool

@@ -2,15 +2,17 @@ package core
 
 import "context"
 
-// NeedsOutcome says that a rule wants to know what becomes of the request: an
-// adapter calls Settle once the handler is done.
+// NeedsOutcome returns whether a rule depends on the outcome of the request. If
+// so, an adapter calls Settle once the handler has returned.
 func (d Decision) NeedsOutcome() bool {
-	return d.detail.record != nil && d.detail.record.outcome || d.detail.shadow != nil && d.detail.shadow.NeedsOutcome()
+	return d.detail.record.wantsOutcome() || d.detail.shadow != nil && d.detail.shadow.detail.record.wantsOutcome()
 }
 
-// Settle implements [Checker]: it gives back what Rule.Counts says does not
-// count, and forgets the keys that Rule.Clears says are to be forgotten. A
-// client that has gone away changes nothing of it.
+func (r *record) wantsOutcome() bool { return r != nil && r.outcome }
+
+// Settle implements [Checker]. It refunds the hits of the rules whose Counts
+// returns false, and resets the keys of the rules whose Clears returns true, also
+// if the client has closed the connection.
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if d.detail.shadow != nil {
 		l.Settle(r, *d.detail.shadow, o)
@@ -25,9 +27,9 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		it := &record.items[i]
 		rule := &s.rules[it.rule]
 		switch {
-		case rule.Clears != nil && rule.Clears(o):
+		case rule.Clears != nil && rule.Clears(r, o):
 			it.fate, clears = cleared, true
-		case rule.Counts != nil && !rule.Counts(o):
+		case rule.Counts != nil && !rule.Counts(r, o):
 			it.fate, returns = returned, true
 		}
 	}
@@ -40,7 +42,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 }
 
-// fate is what becomes of a recorded item when its request is settled.
+// fate is what Settle does with a recorded item.
 type fate uint8
 
 const (

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	never  = func(core.Outcome) bool { return false }
-	always = func(core.Outcome) bool { return true }
+	never  = func(core.Request, core.Outcome) bool { return false }
+	always = func(core.Request, core.Outcome) bool { return true }
 )
 
 // A refund depends on what the Take has said of the same limit: of a token

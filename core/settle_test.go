@@ -33,8 +33,8 @@ func (s *contexts) Reset(ctx context.Context, b *core.Batch) error {
 func TestARequestIsSettledAfterItsClientHasGone(t *testing.T) {
 	s := &contexts{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
 	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
-		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(core.Outcome) bool { return false }},
-		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Clears: func(core.Outcome) bool { return true }},
+		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(core.Request, core.Outcome) bool { return false }},
+		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Clears: func(core.Request, core.Outcome) bool { return true }},
 	}}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &request{ctx: ctx}

@@ -45,7 +45,7 @@ func TestAShadowRuleDeniesNothing(t *testing.T) {
 		t.Fatalf("%d decisions were reported, want 3: %v", len(hooks.seen), hooks.seen)
 	}
 	for _, d := range hooks.seen {
-		if d.Rule != "shadow" || !d.Rehearsal || d.Reason != core.OverLimit {
+		if d.Rule != "shadow" || !d.Rehearsal || d.Reason != core.ReasonOverLimit {
 			t.Errorf("reported: %v", d)
 		}
 	}
@@ -102,7 +102,7 @@ func TestFailuresOfShadowRulesDenyNothing(t *testing.T) {
 }
 
 func TestShadowRulesAreSettledAndRefunded(t *testing.T) {
-	failed := func(o core.Outcome) bool { return o.Status >= 400 }
+	failed := func(_ core.Request, o core.Outcome) bool { return o.Status >= 400 }
 	config := core.Config{Rules: []core.Rule{
 		{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}},
 		{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Shadow: true, Counts: failed},

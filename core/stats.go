@@ -7,12 +7,12 @@ import (
 
 // Stats counts a limiter's decisions since it was made.
 type Stats struct {
-	Allowed     uint64 // let through within all limits, or with no rule that applied
-	Denied      uint64 // refused: over a limit
-	Rehearsed   uint64 // let through although over a limit: Config.Rehearsal, Rule.Shadow
+	Allowed     uint64 // allowed: within all limits, or no rule applied
+	Denied      uint64 // denied: over a limit
+	Rehearsed   uint64 // allowed although over a limit: Config.Rehearsal, Rule.Shadow
 	Skipped     uint64 // not limited: Hooks.ShouldLimit
-	BadRequests uint64 // refused: the request was at fault
-	Failed      uint64 // refused for an error, and charges that could not be given back
+	BadRequests uint64 // denied: the request was at fault
+	Failed      uint64 // denied because of an error, and refunds and resets that failed
 	Degraded    uint64 // of all these, decided without the shared counters
 }
 
@@ -67,11 +67,11 @@ func (s *stripe) count(d *Decision) {
 		s.degraded.Add(1)
 	}
 	switch {
-	case d.Reason == Failed:
+	case d.Reason == ReasonFailed:
 		s.failed.Add(1)
-	case d.Reason == BadRequest:
+	case d.Reason == ReasonBadRequest:
 		s.badRequests.Add(1)
-	case d.Reason == Skipped:
+	case d.Reason == ReasonSkipped:
 		s.skipped.Add(1)
 	case d.Rehearsal && d.Allowed:
 		s.rehearsed.Add(1)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a request that no waiting will let through: it
-// costs more than the whole quota.
+// Never is the RetryAfter of a request that will not be allowed however long the
+// client waits: it costs more than the whole quota.
 const Never time.Duration = math.MaxInt64
 
-// Store is where counters live. A store decides and consumes in one step, so
-// that no two callers can both take what is only left once.
+// Store keeps counters. A store decides and charges in one step, so that two
+// callers cannot both take the last hit.
 //
-// A store says what it promises beyond that by a method Traits; see [Traits]. A
-// store around another checks it with [CheckStore].
+// What a store promises beyond that, its method Traits returns: see [Traits]. A
+// store around another checks it with [TraitsOf].
 //
 // core/storetest tests everything that is written here.
 type Store interface {
@@ -22,20 +22,29 @@ type Store interface {
 	// by (limiter, rule, limit, key): the same tuple finds the same counter,
 	// in every process that shares the store. It is an error to bind a limiter
 	// name that this Store value has bound before: two limiters never share a
-	// counter by accident. A rule that the store cannot serve (a window that
-	// it cannot hold, say) is an error that wraps ErrConfig and names the
+	// counter by accident. A rule that the store cannot serve, such as one with
+	// a window that is too long for it, is an error that wraps ErrConfig and names the
 	// field and the value.
 	Bind(limiter string, rules []StoreRule) (Bound, error)
 }
 
 // StoreRule is a rule as a store sees it. The limits have been checked, and
 // their names and the zero values of their lockouts filled in. No two limits of a rule have the same algorithm,
-// window, precision and alignment: these are what tells its counters apart.
+// window, precision and alignment: these identify its counters.
 type StoreRule struct {
 	Name   string
 	Limits []Limit
-	// DenyUnreadable demands the behaviour of that name from the store,
-	// whatever its own option is: see [Unreadable].
+	// DenyUnreadable is what a store does about a stored value that it cannot
+	// read: one that is not of the store's format, because another program has
+	// written it under the name of a counter, or because it has been damaged. If
+	// it is true, the key is denied for the shortest window of the rule's limits,
+	// and begins anew after that. If it is false, the store's own option decides;
+	// by default the value counts as none, and the next charge replaces it.
+	//
+	// Operations do not fail because of such a value. A store logs it. Values
+	// have no checksum: a damaged value that is still of the format is read as it
+	// is. A value in a format of a later version of this module is never
+	// replaced: its key is denied until the value expires.
 	DenyUnreadable bool
 }
 
@@ -46,9 +55,9 @@ type Bound interface {
 	// It fills in the results of every item in either case. With b.Peek
 	// it decides in the same way and charges nothing.
 	//
-	// Take answers within the store's own deadline. The charge stands even
-	// where ctx ends first; ctx may only shorten the waiting. Take charges at
-	// most once, whatever fails. After an error the results mean nothing.
+	// Take returns within the store's own deadline, and earlier if ctx ends; the
+	// hits may be charged all the same. Take charges at most once, whatever
+	// fails. After an error the results mean nothing.
 	Take(ctx context.Context, b *Batch) error
 	// Refund gives back what an earlier Take of the same items charged: Cost
 	// hits, charged at Item.At, with the results of that Take. What has left
@@ -59,22 +68,22 @@ type Bound interface {
 	Reset(ctx context.Context, b *Batch) error
 	// Rebind returns a Bound for new rules of the same limiter. Counters whose
 	// rule name, algorithm, window, precision and alignment stay keep their
-	// count, whatever their quota and burst become. The old Bound works on
-	// until nobody uses it any more.
+	// count, whatever their quota and burst become. The old Bound goes on
+	// working.
 	Rebind(rules []StoreRule) (Bound, error)
 }
 
 // Batch is the items that are decided on together. The caller owns it and all
-// that it points to; a store keeps nothing of it after it has returned.
+// that it points to. A store keeps no reference to it after it has returned.
 type Batch struct {
 	// Items are the counters concerned. No two have the same Rule and Key.
 	Items []Item
 	// Peek asks for the decision without the charge.
 	Peek bool
-	// Allowed is set by the store: every limit of every item admits its cost.
+	// Allowed is set by the store: every limit of every item allows its cost.
 	Allowed bool
-	// Degraded is set by a store that answered without the shared counters it
-	// stands for: with its own, or with none. An input of Refund.
+	// Degraded is set by a store that answered without the shared counters: with
+	// its own, or with none. An input of Refund.
 	Degraded bool
 	// Recalled is set by a store that has denied the batch from what it remembers
 	// of an earlier denial, without asking the counters.
@@ -102,10 +111,10 @@ type Item struct {
 	Unknown bool
 }
 
-// Result is what one limit says of one key: before the charge, or after it
-// where there was one.
+// Result is the state of one limit for one key, after the charge if there was
+// one.
 type Result struct {
-	// Allowed says that this limit by itself admits the cost.
+	// Allowed reports whether this limit by itself allows the cost.
 	Allowed bool
 	// Remaining is the number of hits that could be taken now, 0 or more.
 	Remaining int64
@@ -117,8 +126,8 @@ type Result struct {
 	// grows: exact to the microsecond, unchanged one earlier. 0 if the whole
 	// quota is available, or the quota is 0.
 	MoreAfter time.Duration
-	// RetryAfter is 0 where the limit admits the cost, else how long it takes,
-	// without further hits, until it would: exact to the microsecond, denied
-	// one earlier. Never where it never would.
+	// RetryAfter is 0 if the limit allows the cost. Otherwise it is how long it
+	// takes, without further hits, until the limit allows it, exact to the
+	// microsecond: the cost is denied one earlier. Never if it never will.
 	RetryAfter time.Duration
 }

@@ -6,11 +6,9 @@ import (
 	"runtime"
 )
 
-// CheckStore returns an error that wraps [ErrConfig] if s cannot be used: it is
-// nil, it is an interface that holds a nil pointer, map, slice, channel or
-// function, or its Bind is that of an embedded store which is nil. A store
-// around others calls it when it is made; [New] does too.
-func CheckStore(s Store) error {
+// checkStore returns an error that wraps [ErrConfig] if s cannot be used: see
+// [TraitsOf].
+func checkStore(s Store) error {
 	if s == nil {
 		return fmt.Errorf("%w: Store: nil: must be a store", ErrConfig)
 	}
@@ -63,9 +61,9 @@ func nilStore(v reflect.Value, depth int) string {
 
 var storeType = reflect.TypeFor[Store]()
 
-// promotesBind says that a struct type has its Bind from an embedded field. A
-// struct that declares a Bind of its own may leave the embedded store nil: many
-// a test does. The compiler writes promoted methods, into no file.
+// promotesBind returns whether a struct type has its Bind from an embedded field.
+// A struct that declares a Bind of its own may leave the embedded store nil, as
+// many tests do. A promoted method is in no file: the compiler makes it.
 func promotesBind(t reflect.Type) bool {
 	m, found := t.MethodByName("Bind")
 	if !found {

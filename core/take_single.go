@@ -4,8 +4,8 @@ package core
 const shortHit = 63
 
 // takeSingle is take for the hit that most programs ask for: one short key that
-// the Memory knows, of a rule with one limit of fixed size. It says whether it
-// has decided; all others take the long way, with the same outcome.
+// the Memory knows, of a rule with one limit of fixed size. It returns
+// whether it has decided. All other hits take the long way, with the same outcome.
 func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *Decision) bool {
 	if s.memory == nil || cost <= 0 || len(hit.Key) > shortHit {
 		return false
@@ -17,13 +17,13 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 	var key [shortHit + 1]byte // with the zero byte that ends a key: see closeKey
 	n := copy(key[:shortHit], hit.Key)
 	var r Result
-	at, done := s.memory.takeKnown(rule, key[:n+1], cost, peek, &r)
+	at, done := s.memory.keys.TakeKnown(rule, key[:n+1], s.memory.m.now(), cost, peek, r.meter())
 	if !done {
 		return false
 	}
 	d.Limiter, d.Cost, d.Allowed = s.name, cost, r.Allowed
 	if !r.Allowed {
-		d.Reason = OverLimit
+		d.Reason = ReasonOverLimit
 		if s.rehearsal {
 			d.Allowed, d.Rehearsal = true, true
 		}
@@ -35,34 +35,4 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 		l.counts.count(d)
 	}
 	return true
-}
-
-// takeKnown decides on a key of a single rule. done is false if the key is not
-// in the table.
-func (b *memoryBound) takeKnown(rule int, key []byte, cost int64, peek bool, r *Result) (at int64, done bool) {
-	layout := b.layouts[rule]
-	h := b.m.hash.sum(key)
-	s := &b.m.shards[h.b&b.m.mask]
-	now := b.m.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.table(layout.rule.id) // nil once the store is closed
-	if t == nil || t.layout != layout {
-		return 0, false
-	}
-	i, found := t.find(h)
-	if !found {
-		return 0, false
-	}
-	return t.takeSingle(i, now, cost, peek, r), true
-}
-
-// takeSingle decides on the key of a slot of a table whose layout is single. It
-// returns the time at which the decision was made.
-func (t *memoryTable) takeSingle(i int, now, cost int64, peek bool, r *Result) (at int64) {
-	at = t.layout.meters[0].take(t.slot(i)[slotHeader:], now, cost, peek, r)
-	if r.Remaining == 0 {
-		t.deny(i)
-	}
-	return at
 }

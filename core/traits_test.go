@@ -29,24 +29,21 @@ func (f funcs) Bind(l string, r []core.StoreRule) (core.Bound, error) {
 	return f(l, r)
 }
 
-func TestAStoreThatSaysNothingPromisesNothing(t *testing.T) {
+func TestAStoreWithoutTraitsPromisesNothing(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	if got := core.TraitsOf(memory); !got.Exact || got.WhenGone != core.Closes || !got.KeepsDeadline || !got.FailsFast || !got.Private || !got.OneStep {
+	if got, err := core.TraitsOf(memory); err != nil || !got.Exact || !got.NeverOpens || !got.Closes || !got.KeepsDeadline || !got.FailsFast || !got.Private || !got.OneStep {
 		t.Errorf("Memory: %+v", got)
 	}
 	for name, s := range map[string]core.Store{
 		"nil": nil, "a nil Memory": (*core.Memory)(nil), "embeds the interface": embeds{memory}, "own Bind": ownBind{memory},
 		"embeds a nil Memory": concrete{},
 	} {
-		if got := core.TraitsOf(s); got != (core.Traits{}) {
+		if got, _ := core.TraitsOf(s); got != (core.Traits{}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if core.TraitsOf(concrete{memory}) != memory.Traits() {
+	if core.Must(core.TraitsOf(concrete{memory})) != memory.Traits() {
 		t.Error("a struct that embeds a Memory does not say what a Memory says")
-	}
-	if core.Opens != 0 {
-		t.Error("the zero WhenGone is not the weakest")
 	}
 }
 
@@ -59,14 +56,14 @@ func TestANilStoreIsAConfigurationError(t *testing.T) {
 		"the embedded Store is nil": &embeds{}, "core_test.embeds: the embedded Store": embeds{(*core.Memory)(nil)},
 		"core_test.embeds: the embedded Store.Store": embeds{embeds{}},
 	} {
-		if err := core.CheckStore(s); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
-			t.Errorf("CheckStore of %s: %v", name, err)
+		if _, err := core.TraitsOf(s); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("TraitsOf %s: %v", name, err)
 		}
 		if _, err := core.New(core.Config{Name: "l", Rules: rules, Store: s}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
 			t.Errorf("New with %s: %v", name, err)
 		}
 	}
-	if err := core.CheckStore(nil); !errors.Is(err, core.ErrConfig) {
+	if _, err := core.TraitsOf(nil); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("nil: %v", err)
 	}
 	for name, s := range map[string]core.Store{
@@ -74,7 +71,7 @@ func TestANilStoreIsAConfigurationError(t *testing.T) {
 		"own Bind": ownBind{}, "a pointer with own Bind": &ownBind{}, "own Bind of the pointer": &ownPtr{}, "map": mapStore{},
 		"function": funcs(func(string, []core.StoreRule) (core.Bound, error) { return nil, nil }), "around one with its own Bind": embeds{ownBind{}},
 	} {
-		if err := core.CheckStore(s); err != nil {
+		if _, err := core.TraitsOf(s); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -13,6 +13,10 @@
 //		floodgatetest.WantAllowed(t, limiter.Check(r))
 //	}
 //
+// The rules of this example have a limit with [core.FixedWindow]. With the default,
+// [core.SlidingWindow], a denied request waits one microsecond longer than the
+// window: advance the clock by the RetryAfter of the decision.
+//
 // A test of a whole handler needs none of this: in a testing/synctest bubble the
 // counters of a core.Memory follow the bubble's time, so that time.Sleep passes a
 // window at once. Do not use it for stores of your own: package

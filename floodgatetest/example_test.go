@@ -1,6 +1,7 @@
 package floodgatetest_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -19,6 +20,35 @@ func ExampleNewRequest() {
 	text, err := key(nil, r)
 	fmt.Printf("%s %v\n", text, err)
 	// Output: alice <nil>
+}
+
+// What a request has that the framework, another middleware and the client know.
+func ExampleNewRequest_options() {
+	type userKey struct{}
+	r := floodgatetest.NewRequest("POST", "https://api.example.com/items/7?lang=de",
+		floodgatetest.From("203.0.113.7:5000"),
+		floodgatetest.Route("POST /items/{id}"),
+		floodgatetest.Cookie("session", "s1"),
+		floodgatetest.Value(userKey{}, "ann"),
+		floodgatetest.Context(context.Background()),
+		floodgatetest.JSON(`{"name": "chair"}`)) // Body("application/json", …) is the same
+	for _, key := range []core.KeyFunc{
+		keyfuncs.ClientIP(), keyfuncs.Route(), keyfuncs.Query("lang"), keyfuncs.Cookie("session"), keyfuncs.UserValue(userKey{}), keyfuncs.PostField("name"),
+	} {
+		text, err := key(nil, r)
+		fmt.Printf("%q %v\n", text, err)
+	}
+	xml := floodgatetest.NewRequest("POST", "/", floodgatetest.Body("text/xml", "<name>chair</name>"))
+	body, err := xml.Body(100)
+	fmt.Printf("%q %v\n", body, err)
+	// Output:
+	// "203.0.113.7" <nil>
+	// "POST /items/{id}" <nil>
+	// "de" <nil>
+	// "s1" <nil>
+	// "ann" <nil>
+	// "chair" <nil>
+	// "<name>chair</name>" <nil>
 }
 
 func ExampleNewClock() {
@@ -45,7 +75,7 @@ func ExampleWantDenied() {
 	}}})
 	r := floodgatetest.NewRequest("POST", "/comments", floodgatetest.Header("X-User", "ann"))
 	floodgatetest.WantAllowed(t, limiter.Check(r))
-	floodgatetest.WantAllowed(t, limiter.Check(r))
+	floodgatetest.WantRemaining(t, limiter.Check(r), "user", 0)
 	floodgatetest.WantDenied(t, limiter.Check(r), time.Minute)
 	fmt.Println(t.(*recorder).errors)
 	// Output: []

@@ -53,7 +53,7 @@ func TestWantsReportTheDecision(t *testing.T) {
 	l := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(1)})
 	r := floodgatetest.NewRequest("GET", "/", floodgatetest.From("198.51.100.7:80"))
 	allowed, denied := l.Check(r), l.Check(r)
-	failed := core.Decision{Reason: core.Failed, Err: fmt.Errorf("the server is gone")}
+	failed := core.Decision{Reason: core.ReasonFailed, Err: fmt.Errorf("the server is gone")}
 	rehearsing := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(0), Rehearsal: true}).Check(r)
 	for _, row := range []struct {
 		name string

@@ -29,7 +29,7 @@ func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	switch {
 	case d.Allowed && !d.Rehearsal:
 		t.Errorf("allowed, want it denied: %s", describe(d))
-	case d.Reason != core.OverLimit:
+	case d.Reason != core.ReasonOverLimit:
 		t.Errorf("denied for another reason than a limit: %s", describe(d))
 	case d.RetryAfter != retryAfter:
 		t.Errorf("RetryAfter is %v, want %v: %s", d.RetryAfter, retryAfter, describe(d))

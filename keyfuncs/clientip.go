@@ -22,6 +22,7 @@ const DefaultIPv6Prefix = 64
 type clientIP struct {
 	trusted    []netip.Prefix
 	header     string // "": no proxies
+	hops       int    // of BehindHops; 0: trusted says which hops are proxies
 	prefix     int
 	trustUnix  bool
 	onFallback func(r core.Request, why error)
@@ -29,7 +30,7 @@ type clientIP struct {
 }
 
 // ClientIP is [NewClientIP] for options that are written in the program: it
-// panics where they are wrong, as template.Must does.
+// panics if an option is invalid, as template.Must does.
 func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 	return core.Must(NewClientIP(opts...))
 }
@@ -42,8 +43,10 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 //
 //	keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 //
+// [BehindHops] is for those who know only how many proxies there are.
+//
 // If a peer that is not listed sends a header in which proxies write addresses,
-// the header is ignored, and the log of the limiter (see [core.Logger]) says so
+// the header is ignored, and the log of the limiter (see [core.Config]) says so
 // once for each key function: either the peer is a proxy of yours, whose clients
 // then all share one limit, or a client has made the header up.
 //
@@ -128,6 +131,15 @@ func (c *clientIP) believes(a netip.Addr) bool {
 	return false
 }
 
+// vouches says whether an address, which so many hops of the header are
+// before, is a proxy's: it then vouches for the next hop.
+func (c *clientIP) vouches(a netip.Addr, hops int) bool {
+	if c.hops > 0 {
+		return hops < c.hops
+	}
+	return c.believes(a)
+}
+
 func (c *clientIP) fallBack(r core.Request, why error) {
 	if c.onFallback != nil {
 		c.onFallback(r, why)
@@ -138,6 +150,7 @@ var (
 	errNoAddress     = errors.New("keyfuncs: the peer has no address")
 	errHeaderMissing = errors.New("keyfuncs: the trusted proxy's header is missing")
 	errHeaderBad     = errors.New("keyfuncs: the trusted proxy's header has a part that is no address")
+	errHeaderShort   = errors.New("keyfuncs: the header has fewer addresses than there are proxies")
 	errHeaderLong    = errors.New("keyfuncs: the trusted proxy's header has more than 32 hops or 4 KiB")
 )
 

@@ -5,9 +5,9 @@
 //	core.Rule{Name: "ip", Key: keyfuncs.ClientIP(), Limits: ...}
 //	core.Rule{Name: "login", Key: keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.PostField("username")), Limits: ...}
 //
-// A request that lacks the identifier has the empty key: all such requests
-// share one quota, and none goes unlimited. OrSkip makes a rule apply only
-// where there is an identifier; User and UserValue do so by themselves.
+// A request without the value has the empty key: all such requests share one
+// quota, and none goes unlimited. OrSkip makes a rule apply only to requests that
+// have the value; User and UserValue do so by themselves.
 //
 // There is no key function for the URL's path. Routers serve one resource
 // under many paths (/login, /login/, /%6cogin), and a client that may choose

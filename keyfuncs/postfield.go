@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // DefaultMaxBody is how much of a body PostField reads, in bytes.
@@ -39,7 +40,7 @@ type postField struct {
 // The limiter must run before any middleware that reads the body or parses the
 // form: a request whose body has been read is refused with a
 // [core.BadRequestError], and the first one is an error in the log of the limiter
-// (see [core.Logger]). The handler still gets the whole body. PostField reads at most [MaxBody] bytes, decompresses nothing and writes
+// (see [core.Config]). The handler still gets the whole body. PostField reads at most [MaxBody] bytes, decompresses nothing and writes
 // no file.
 //
 // The key is empty if the body has no such field or the field has no value: the
@@ -143,7 +144,7 @@ func (f *postField) unread(r core.Request, err error) error {
 		return fmt.Errorf("reading the body: %w", withoutAddress(err))
 	}
 	if !f.said.Load() && f.said.CompareAndSwap(false, true) {
-		core.Logger(r).Error("keyfuncs: PostField cannot read the body, because a middleware before the limiter has read it or has parsed the form. "+
+		requestlog.Of(r).Error("keyfuncs: PostField cannot read the body, because a middleware before the limiter has read it or has parsed the form. "+
 			"Such requests are refused with 400. Mount the limiter before that middleware", "field", f.name)
 	}
 	return errBodyRead

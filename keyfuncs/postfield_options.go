@@ -48,7 +48,7 @@ func Strict() PostFieldOption {
 	return func(f *postField) { f.strict = true }
 }
 
-// FormsOnly makes a JSON body one that is not read.
+// FormsOnly makes PostField read forms only: a JSON body has no value.
 func FormsOnly() PostFieldOption {
 	return func(f *postField) { f.formsOnly = true }
 }

@@ -253,3 +253,38 @@ func FuzzCookie(f *testing.F) {
 		}
 	})
 }
+
+// reread is a request whose framework reads another cookie than the header has:
+// fasthttp puts the header together anew once a handler has read a cookie.
+type reread struct {
+	*request
+	value string
+	found bool
+}
+
+func (r reread) Cookie(string) (string, bool) { return r.value, r.found }
+
+func TestACookieThatTheFrameworkReadsDifferentlyIsRefused(t *testing.T) {
+	for _, row := range []struct {
+		header, value string
+		found, ok     bool
+	}{
+		{"sid=a", "a", true, true},
+		{"sid=%61", "%61", true, true},
+		{"sid=%61", "a", true, true},
+		{`sid="a"`, "a", true, true},
+		{`sid="a"`, `"a"`, true, true},
+		{"sid=a", "", false, false},
+		{"sid=a", "b", true, false},
+		{"sid=a", "%zz", true, false},
+		{"other=a", "a", true, false},
+		{"other=a", "", true, true},
+		{"other=a", "", false, true},
+		{"sid=", "", false, true},
+	} {
+		r := reread{&request{header: headers("Cookie", row.header)}, row.value, row.found}
+		if _, err := keyfuncs.Cookie("sid")(nil, r); (err == nil) != row.ok || err != nil && !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("the header has %s, the framework %q, %v: error %v", row.header, row.value, row.found, err)
+		}
+	}
+}

@@ -29,8 +29,14 @@ func (r *request) HeaderValues(name string) []string { return r.header.Values(na
 func (r *request) Value(key any) any                 { return r.values[key] }
 
 func (r *request) Cookie(name string) (string, bool) {
-	v, found := r.cookies[name]
-	return v, found
+	if v, found := r.cookies[name]; found {
+		return v, true
+	}
+	c, err := (&http.Request{Header: r.header}).Cookie(name) // as net/http reads the header
+	if err != nil {
+		return "", false
+	}
+	return c.Value, true
 }
 
 func (r *request) Query(name string) (string, bool) {

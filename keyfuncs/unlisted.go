@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // forwardedHeaders are the headers in which proxies write a client's address.
@@ -47,7 +48,7 @@ func (c *clientIP) ignore(r core.Request) {
 	if !c.unlisted.due() {
 		return
 	}
-	log := core.Logger(r)
+	log := requestlog.Of(r)
 	if !log.Enabled(r.Context(), slog.LevelWarn) {
 		return
 	}

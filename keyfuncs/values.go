@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // Func makes a key function of one that returns the key as a string.
@@ -106,7 +107,7 @@ func Method() core.KeyFunc {
 // quota. That is right for paths that no route is for. It is a mistake if the
 // limiter decides before the router: in a middleware around the whole
 // application, in chi's Use, in Echo's Pre, in Fiber's Use. The first such
-// request is an error in the log of the limiter (see [core.Logger]), once for
+// request is an error in the log of the limiter (see [core.Config]), once for
 // each key function. A pattern that only says where an application is mounted,
 // such as "/" of an http.ServeMux around another router, cannot be told from a
 // route.
@@ -115,7 +116,7 @@ func Route() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		route := r.Route()
 		if route == "" && !said.Load() && said.CompareAndSwap(false, true) {
-			core.Logger(r).Error("keyfuncs: Route finds no matched route: all such requests share one limit. " +
+			requestlog.Of(r).Error("keyfuncs: Route finds no matched route: all such requests share one limit. " +
 				"This is right if no route is for the request's path. " +
 				"If the application has a route for the path, the limiter decides before the router has matched: mount the limiter on the routes, " +
 				"with chi's With instead of Use, on Fiber's routes instead of Use, on Echo's Use instead of Pre, on handlers of the http.ServeMux instead of around it")
@@ -126,10 +127,10 @@ func Route() core.KeyFunc {
 
 // Join keys by several key functions together: only requests that agree in all
 // of them share a quota. The parts are joined with their lengths, so that no
-// two different tuples make the same key. Where one of the functions gives an
-// error, such as [core.SkipRule], that is Join's; an OrSkip belongs inside, as
-// Join's own key is never empty. It panics where it is given
-// none, or a nil one.
+// two different tuples make the same key. If one of the functions returns an
+// error, such as [core.SkipRule], Join returns it. Put an OrSkip inside of Join,
+// because the key of Join is never empty. Join panics without a function, and if
+// one is nil.
 func Join(fs ...core.KeyFunc) core.KeyFunc {
 	fs = slices.Clone(fs)
 	mustHave("Join", "key function", len(fs) > 0)
@@ -148,6 +149,42 @@ func Join(fs ...core.KeyFunc) core.KeyFunc {
 			dst = binary.BigEndian.AppendUint32(dst, uint32(len(dst)-from))
 		}
 		return dst, nil
+	}
+}
+
+// FirstOf keys by the first of several key functions that finds something: a
+// key that is not empty. Keys of different functions are kept apart: the user
+// "192.0.2.1" and the address 192.0.2.1 have separate counters.
+//
+//	keyfuncs.FirstOf(keyfuncs.User(currentUser), keyfuncs.ClientIP())
+//
+// If none finds anything, the key is empty; it is [core.SkipRule] if all of them
+// return SkipRule. Any other error of a function is FirstOf's, and the functions
+// after it are not asked. FirstOf panics if it is given no function or a nil one.
+func FirstOf(fs ...core.KeyFunc) core.KeyFunc {
+	fs = slices.Clone(fs)
+	mustHave("FirstOf", "key function", len(fs) > 0)
+	for _, f := range fs {
+		mustHave("FirstOf", "key function", f != nil)
+	}
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		start, skipped := len(dst), 0
+		for i, f := range fs {
+			dst = append(strconv.AppendInt(dst[:start], int64(i+1), 10), ':')
+			from := len(dst)
+			var err error
+			dst, err = f(dst, r)
+			switch {
+			case errors.Is(err, core.SkipRule):
+				skipped++
+			case err != nil || len(dst) > from:
+				return dst, err
+			}
+		}
+		if skipped == len(fs) {
+			return dst[:start], core.SkipRule
+		}
+		return dst[:start], nil
 	}
 }
 

@@ -79,6 +79,7 @@ func TestWhatCannotBeMadePanics(t *testing.T) {
 		"Cookie":    func() { keyfuncs.Cookie("") },
 		"Query":     func() { keyfuncs.Query("") },
 		"Join":      func() { keyfuncs.Join() },
+		"FirstOf":   func() { keyfuncs.FirstOf() },
 		"Join nil":  func() { keyfuncs.Join(keyfuncs.Method(), nil) },
 		"OrSkip":    func() { keyfuncs.OrSkip(nil) },
 		"PostField": func() { keyfuncs.PostField("") },
@@ -97,7 +98,7 @@ func TestWhatCannotBeMadePanics(t *testing.T) {
 	}
 }
 
-// FuzzJoin: different tuples are different keys (CASES 31, 32).
+// FuzzJoin: different tuples are different keys.
 func FuzzJoin(f *testing.F) {
 	f.Add("a", "b-c", "a-b", "c")
 	f.Add("2001:db8::1", "bob", "2001:db8:", "1:bob")

@@ -22,7 +22,8 @@ type hopReader func(line string) (rest string, a netip.Addr, ok, found bool)
 func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		a := c.peer(r)
-		if !c.believes(a) {
+		peer := a
+		if !c.vouches(a, 0) {
 			c.ignore(r)
 			return c.appendKey(dst, a), nil
 		}
@@ -60,7 +61,7 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 					c.fallBack(r, why)
 					return c.appendKey(dst, a), nil
 				}
-				if a = hop; !c.believes(a) {
+				if a = hop; !c.vouches(a, hops) {
 					return c.appendKey(dst, a), nil
 				}
 			}
@@ -69,8 +70,12 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 				return c.appendKey(dst, a), nil
 			}
 		}
-		if hops == 0 {
+		switch {
+		case hops == 0:
 			c.fallBack(r, errHeaderMissing)
+		case hops < c.hops:
+			c.fallBack(r, errHeaderShort)
+			a = peer
 		}
 		return c.appendKey(dst, a), nil
 	}

@@ -160,12 +160,12 @@ func (g *Guard) rules() []core.Rule {
 // succeeded reports that an attempt has succeeded. An attempt whose client went
 // away before an answer has not: an attacker could otherwise clear the failures
 // of an account by closing a connection.
-func (c *Config) succeeded(o core.Outcome) bool {
+func (c *Config) succeeded(_ core.Request, o core.Outcome) bool {
 	return !o.Panicked && !o.Canceled && o.Status < 500 && o.Status != 101 && c.Success(o)
 }
 
 // failed reports that an attempt stays charged as a failure. A 5xx response and
 // a protocol upgrade count as neither success nor failure.
-func (c *Config) failed(o core.Outcome) bool {
+func (c *Config) failed(_ core.Request, o core.Outcome) bool {
 	return o.Panicked || o.Canceled || o.Status < 500 && o.Status != 101 && !c.Success(o)
 }

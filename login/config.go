@@ -12,20 +12,20 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// What the zero values of a Config stand for.
+// The limits that a Config without them has.
 var (
-	// DefaultAttempts is for each address.
+	// DefaultAttempts is the limit of each address.
 	DefaultAttempts = core.PerMinute(20)
-	// DefaultFailures is for each address and account.
+	// DefaultFailures is the limit of each address and account.
 	DefaultFailures = core.Limit{
 		Quota: 5, Window: 15 * time.Minute, Algorithm: core.FixedWindow,
 		Lockout: core.Lockout{First: 30 * time.Second, Factor: 2, Max: time.Hour, Decay: time.Hour},
 	}
-	// DefaultAccountFailures is for each account.
+	// DefaultAccountFailures is the limit of each account.
 	DefaultAccountFailures = core.Limit{Quota: 100, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
-	// DefaultDeviceFailures is for each device cookie.
+	// DefaultDeviceFailures is the limit of each device cookie.
 	DefaultDeviceFailures = core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow}
-	// DefaultTrustedFailures is for all trusted clients of an account together.
+	// DefaultTrustedFailures is the limit of all trusted clients of an account together.
 	DefaultTrustedFailures = core.Limit{Quota: 50, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
 )
 
@@ -45,8 +45,8 @@ const (
 
 // Config configures [NewGuard]. Field or Sources is required.
 type Config struct {
-	// Name is part of the stored names; "" means DefaultName. Guards that
-	// share a store, and are to count separately, need different ones.
+	// Name is part of the names of counters; "" means DefaultName. Two guards that
+	// share a store need different names, unless they count together.
 	Name string
 	// Field is the name of the form field, or of the member of a JSON object,
 	// that has the username, such as "username" or "user[name]". The guard
@@ -78,11 +78,11 @@ type Config struct {
 	// Store is where counters live; nil: in this process. The guard reads its
 	// core.Traits. A shared store is put behind resilient.New(Store, Resilience),
 	// unless it keeps a deadline and fails fast by itself, as a resilient.Store
-	// does. A store that opens (core.Traits.WhenGone) while what it depends on
-	// does not answer is an error, whatever is around it.
+	// does. A store that may open while what it depends on does not
+	// answer (core.Traits.NeverOpens is false) is an error, whatever is around it.
 	Store core.Store
 	// Resilience says what happens while a shared Store does not answer.
-	// resilient.Open is an error.
+	// resilient.ModeOpen is an error.
 	Resilience resilient.Config
 	// AllowEventual accepts a store that is not exact (core.Traits.Exact):
 	// guesses through several instances then add up.
@@ -104,12 +104,12 @@ type Config struct {
 	// redirect to itself needs it: see [RedirectFails].
 	Success func(o core.Outcome) bool
 
-	// SuspiciousAfter is after how many failures of an account in
-	// AccountFailures' window it is suspicious; 0 means half of the quota.
+	// SuspiciousAfter is the number of failures in the window of AccountFailures
+	// from which on an account is suspicious; 0 means half of the quota.
 	SuspiciousAfter int64
-	// OnSuspicion is asked about each attempt on a suspicious account that the
-	// limits admit, before the handler; nil: nothing happens. It may take its
-	// time (Verdict.Delay) and refuse.
+	// OnSuspicion is called, before the handler, for each attempt on a suspicious
+	// account that the limits allow. Its Verdict can delay or refuse the attempt.
+	// nil: such attempts are treated as all others.
 	OnSuspicion func(r core.Request, s Suspicion) Verdict
 
 	// Secrets sign device cookies: the first signs, all are accepted, so that
@@ -133,7 +133,7 @@ type Config struct {
 	// subject to its AccountFailures: 1s to 350 days; 27 days at most if CookieFor
 	// is limited to that. 0 means DefaultKnownFor.
 	KnownFor time.Duration
-	// ForgetAddresses turns that off.
+	// ForgetAddresses turns KnownFor off: no address is remembered.
 	ForgetAddresses bool
 	// TrustedFailures is the limit of all trusted clients of an account together:
 	// of those with a device cookie, and of known addresses while the account
@@ -142,19 +142,20 @@ type Config struct {
 	// DefaultTrustedFailures.
 	TrustedFailures core.Limit
 
-	// OnDisallowed is what refused clients get; nil: 429 (or 400, 503) without
-	// a word on which limit it is.
+	// OnDisallowed returns the response to a denied request; nil: 429, 400 or 503
+	// without the name of the limit.
 	OnDisallowed func(r core.Request, d core.Decision) core.Denial
 	// Headers are the rate limit headers of responses; 0 means none: they tell
 	// strangers how an account is doing.
 	Headers core.Headers
-	// OnEvent is told what has become of attempts, for an audit log; nil: no
-	// one. It is called by the request's goroutine, under no lock.
+	// OnEvent is called with the result of each attempt, but for those that are
+	// answered with 400, for an audit log, by the
+	// goroutine of the request and without a lock. It may be nil.
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events.
 	Identify bool
-	// Log gets a line when an operation that no request waits for has failed;
-	// nil: slog.Default().
+	// Log gets a line for each failed operation that no request waits for; nil:
+	// slog.Default().
 	Log *slog.Logger
 	// Clock tells the time of the counters in this process and of cookies;
 	// nil: the real time.
@@ -205,7 +206,7 @@ func (c *Config) check() error {
 	if c.Methods != nil && len(c.Methods) == 0 {
 		bad("Methods", "none", "must be nil, or have one at least")
 	}
-	if c.Resilience.Meanwhile == resilient.Open {
+	if c.Resilience.Meanwhile == resilient.ModeOpen {
 		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "a login form is never open: choose InProcess or Closed")
 	}
 	if c.Store != nil {

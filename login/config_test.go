@@ -16,7 +16,7 @@ type broken struct{ core.Store }
 
 func (broken) Bind(string, []core.StoreRule) (core.Bound, error) { return brokenBound{}, nil }
 
-func (broken) Traits() core.Traits { return core.Traits{Exact: true, WhenGone: core.Closes} }
+func (broken) Traits() core.Traits { return core.Traits{Exact: true, NeverOpens: true, Closes: true} }
 
 type brokenBound struct{ core.Bound }
 
@@ -36,20 +36,20 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[429:1]")
 	s.want(many(1, func(int) int { return s.right("203.0.113.3", "alice") }), "map[429:1]")
-	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{Meanwhile: resilient.Closed}})
+	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{Meanwhile: resilient.ModeClosed}})
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
 }
 
 // eventual counts for itself while what it depends on is gone, and is not exact.
 type eventual struct{ core.Store }
 
-func (eventual) Traits() core.Traits { return core.Traits{WhenGone: core.Counts} }
+func (eventual) Traits() core.Traits { return core.Traits{NeverOpens: true} }
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
 		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,
-		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.Open}, CookieName: "a b", Store: eventual{memory},
+		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.ModeOpen}, CookieName: "a b", Store: eventual{memory},
 	})
 	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Traits.Exact)"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {

@@ -22,6 +22,8 @@
 // neither success nor failure. A panic is a failure. So is a request whose
 // client goes away, or whose context ends, before the handler has begun a
 // response ([core.Outcome.Canceled]), whatever the handler writes after that.
+// http.TimeoutHandler inside the guard answers 503 while the handler may still
+// judge the password, so that such guesses do not count: put it outside the guard.
 //
 // So many guesses of a day reach the handler, of an attacker who guesses every
 // second (TestADayOfGuessing):
@@ -83,10 +85,11 @@
 //   - The body could be read as another type by a handler that does not look at
 //     the type: a form that begins as a JSON object; a form with a line break, a
 //     tag, a colon with a space behind, a brace with a colon behind or quotes
-//     around a value, which are not escaped; a type that only begins as a form's; a multipart form with text before its first part or with a
-//     boundary that means something in YAML or TOML; XML with text or attributes in
-//     a multipart form or in JSON; another field of a form whose value is a JSON
-//     object with the username's name in it. So a password such as <a>b</a> is refused there.
+//     around a value, which are not escaped; a type that only begins as a form's; a
+//     multipart form with text before its first part or with a boundary that means
+//     something in YAML or TOML; XML with text or attributes in a multipart form or
+//     in JSON, such as the password <a>b</a>; another field of a form whose value
+//     is a JSON object with the username's name in it.
 //   - The field has no single value: it is a file, an array, an object, a number
 //     outside of -2^53 to 2^53 or with a fraction or an exponent, which decoders
 //     round, cut or write differently, a string of JSON that is not valid UTF-8, or
@@ -109,7 +112,7 @@
 // The response is a problem document (RFC 9457) that names the field and what is
 // wrong with it, and never its value.
 //
-// # Who is not locked out
+// # Trusted clients
 //
 // Somebody else's guesses do not keep the owner of an account out. A browser
 // with a device cookie (OWASP, "Slow Down Online Guessing Attacks with Device
@@ -126,10 +129,10 @@
 //
 // # What it gives away
 //
-// Nothing depends on whether an account exists: unknown, known and locked ones
-// are counted and answered alike. Refusals say how long to wait and not which
-// limit it is. Neither events nor stored names have usernames or addresses in
-// them, unless Config.Identify asks for it.
+// Nothing depends on whether an account exists: unknown, known and locked accounts
+// are counted and answered in the same way. A denied response has the time to wait,
+// and not the name of the limit. Events and the names of counters have no username
+// and no address; Config.Identify puts both into events.
 //
 // # When the store fails
 //

@@ -242,7 +242,7 @@ func TestHashesOfEvents(t *testing.T) {
 	if e.last.Account == e.last.Address {
 		t.Errorf("%+v", e.last)
 	}
-	for kind, want := range map[login.EventKind]string{login.Refused: "refused", login.Failed: "failed", login.Succeeded: "succeeded", login.Suspected: "suspected", login.Canceled: "canceled", 200: "unknown"} {
+	for kind, want := range map[login.EventKind]string{login.EventRefused: "refused", login.EventFailed: "failed", login.EventSucceeded: "succeeded", login.EventSuspected: "suspected", login.EventCanceled: "canceled", 200: "unknown"} {
 		if got := fmt.Sprint(kind); got != want {
 			t.Errorf("%d is %q", kind, got)
 		}

@@ -10,57 +10,58 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// EventKind is what has become of an attempt.
+// EventKind is what happened to an attempt: EventRefused, EventFailed,
+// EventSucceeded, EventSuspected or EventCanceled.
 type EventKind uint8
 
 const (
-	// Refused means that a limit has refused it.
-	Refused EventKind = iota
-	// Failed means that the handler has.
-	Failed
-	// Succeeded means that it has logged in.
-	Succeeded
-	// Suspected means that its account is suspicious: see Config.OnSuspicion.
-	// What becomes of the attempt is another event.
-	Suspected
-	// Canceled means that the client went away before it was answered. The
+	// EventRefused means that a limit or Config.OnSuspicion has denied the attempt.
+	EventRefused EventKind = iota
+	// EventFailed means that the handler has rejected the attempt's credentials.
+	EventFailed
+	// EventSucceeded means that the client has logged in.
+	EventSucceeded
+	// EventSuspected means that the account is suspicious: see Config.OnSuspicion.
+	// The result of the attempt is another event.
+	EventSuspected
+	// EventCanceled means that the client went away before it was answered. The
 	// attempt counts as a failure.
-	Canceled
+	EventCanceled
 )
 
 // String returns "refused", "failed", "succeeded", "suspected" or "canceled".
 func (k EventKind) String() string {
 	switch k {
-	case Refused:
+	case EventRefused:
 		return "refused"
-	case Failed:
+	case EventFailed:
 		return "failed"
-	case Succeeded:
+	case EventSucceeded:
 		return "succeeded"
-	case Suspected:
+	case EventSuspected:
 		return "suspected"
-	case Canceled:
+	case EventCanceled:
 		return "canceled"
 	}
 	return "unknown"
 }
 
-// Event is what an audit log wants to know of an attempt. Only the fields
-// Username and ClientIP have anything in them that a client has written, and
-// only with Config.Identify.
+// Event describes an attempt for an audit log. Only Username and ClientIP have
+// text that a client has written, and only with Config.Identify.
 type Event struct {
 	Kind EventKind
-	// Rule is the rule whose limit denied the attempt, for Refused: "address",
+	// Rule is the rule whose limit denied the attempt, for EventRefused: "address",
 	// "address-account", "account", "device" or "trusted". It is "" if
-	// Config.OnSuspicion refused it.
+	// Config.OnSuspicion denied the attempt.
 	Rule string
-	// RetryAfter is how long that limit denies it.
+	// RetryAfter is the time after which Rule would allow the attempt.
 	RetryAfter time.Duration
-	// Account and Address tell the same account or address from others: keyed
-	// hashes, with the first of Config.Secrets, or for as long as the process
-	// lives where there is none. "" where not known.
+	// Account and Address are keyed hashes: equal for the same account or address.
+	// The key is the first of Config.Secrets; without Secrets, it is a random key
+	// that another process does not have. They are "" if not known.
 	Account, Address string
-	// Trust says why the client is no stranger: "device", "address", or "".
+	// Trust is the reason why the client is trusted: "device", "address", or "" if
+	// it is not.
 	Trust string
 	// Username and ClientIP are "" without Config.Identify.
 	Username, ClientIP string
@@ -94,7 +95,7 @@ func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
 		return
 	}
 	e := Event{Kind: kind, Account: g.hasher.sum("account", a.account), Address: g.hasher.sum("address", a.address)}
-	if kind == Refused && a.refusal == nil {
+	if kind == EventRefused && a.refusal == nil {
 		e.Rule, e.RetryAfter = d.Rule, d.RetryAfter
 	}
 	switch {

@@ -166,6 +166,23 @@ func TestTrustOnMemcached(t *testing.T) {
 			t.Errorf("%v, want an error that names %s", err, field)
 		}
 	}
+	for name, c := range map[string]login.Config{
+		"the-longest-cookie":  {Secrets: [][]byte{secret}, CookieFor: 27 * day},
+		"the-longest-address": {KnownFor: 27 * day},
+		"no-cookies":          {CookieFor: 60 * day},
+		"a-pardon-of-14-days": {Failures: core.Limit{Quota: 5, Window: 14 * day, Algorithm: core.FixedWindow}},
+	} {
+		c.Field, c.Store, c.Name = "username", open(), name
+		if g, err := login.NewGuard(c); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	// An unblocking of 15 days needs numbers for longer than memcached keeps them.
+	if _, err := login.NewGuard(login.Config{Field: "username", Name: "a-pardon-of-15-days", Store: open(), Failures: core.Limit{Quota: 5, Window: 15 * day, Algorithm: core.FixedWindow}}); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("a pardon of 15 days: %v, want a configuration error", err)
+	}
 	var e trusts
 	s := newSiteAt(t, clock, login.Config{Store: open(), Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, OnEvent: e.event})
 	attempt := func(cookie, want string) {
@@ -188,4 +205,24 @@ func TestTrustOnMemcached(t *testing.T) {
 	attempt(s.cookieOf("alice"), "device")
 	clock.Advance(27*day - time.Second)
 	attempt(old, "")
+}
+
+// A Forget that is older than any cookie that has not expired ends the trust of
+// none.
+func TestAForgetIsForgotten(t *testing.T) {
+	const day = 24 * time.Hour
+	var e trusts
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, CookieFor: 350 * day, OnEvent: e.event})
+	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.Advance(348 * day)
+	cookie := s.cookieOf("alice")
+	for range 2 { // the Forget still counts, then it does not
+		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
+		if e.last.Trust != "device" {
+			t.Errorf("trusted by %q, want by the cookie", e.last.Trust)
+		}
+		s.clock.Advance(30 * day)
+	}
 }

@@ -47,7 +47,7 @@ func NewGuard(c Config) (*Guard, error) {
 		// Whoever could damage counters must not begin anew with them.
 		DenyUnreadable: true,
 		Log:            c.Log,
-		Hooks:          core.HookFuncs{ShouldLimit: g.shouldLimit, OnDisallowed: g.disallowed}.Hooks(),
+		Hooks:          core.HookFuncs{ShouldLimitFunc: g.shouldLimit, OnDisallowedFunc: g.disallowed},
 	})
 	if err == nil {
 		g.memory, err = openMemory(&g.config, store)
@@ -59,10 +59,13 @@ func NewGuard(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Close gives up what the guard has made for itself: the counters in this
-// process. A Store that was given is its owner's to close. Attempts after that
-// are refused with 503 where they need what is gone.
+// Close closes the counters that the guard has made in this process. It does not
+// close Config.Store. After Close, attempts that need these counters are denied
+// with 503.
 func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) }
+
+// Traits returns what the guard's store promises: see [core.Limiter.Traits].
+func (g *Guard) Traits() core.Traits { return g.limiter.Traits() }
 
 // shouldLimit returns false for a request that cannot be an attempt: it has
 // another method, no body, and no username where handlers could find one, such
@@ -95,10 +98,10 @@ func (g *Guard) Check(r core.Request) core.Decision {
 	d.Note = a
 	switch {
 	case !d.Allowed:
-		if d.Reason == core.OverLimit {
-			g.tell(a, Refused, d)
+		if d.Reason == core.ReasonOverLimit {
+			g.tell(a, EventRefused, d)
 		}
-	case d.Reason == core.WithinLimits:
+	case d.Reason == core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
 	if d.Allowed && d.NeedsOutcome() && a.named && g.config.trusts() {
@@ -131,7 +134,7 @@ func (g *Guard) checkKnown(a *attempt, stranger core.Decision) core.Decision {
 
 // exceeds says that a limit of the rule refuses the request.
 func exceeds(d core.Decision, rule string) bool {
-	if d.Allowed || d.Reason != core.OverLimit {
+	if d.Allowed || d.Reason != core.ReasonOverLimit {
 		return false
 	}
 	for s := range d.Limits() {
@@ -158,7 +161,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		return
 	}
 	a.suspicion.Suspicious, a.suspicion.Username = true, a.account
-	g.tell(a, Suspected, *d)
+	g.tell(a, EventSuspected, *d)
 	if g.config.OnSuspicion == nil {
 		return
 	}
@@ -169,27 +172,44 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		}
 	}()
 	v := g.config.OnSuspicion(a.Request, a.suspicion)
-	wait(a.Context(), v.Delay)
+	gone := wait(a.Context(), v.Delay)
 	returned = true
+	if gone != nil && v.Refuse == nil {
+		g.abandon(a, d, gone)
+		return
+	}
 	if v.Refuse != nil {
 		g.giveBack(a, *d)
 		a.refusal = v.Refuse
-		d.Allowed, d.Reason = false, core.OverLimit
+		d.Allowed, d.Reason = false, core.ReasonOverLimit
 		d.LimitStatus.RetryAfter = core.Never // no waiting helps: what is asked for does
 		g.tally.refused.Add(1)
-		g.tell(a, Refused, *d)
+		g.tell(a, EventRefused, *d)
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
+// abandon ends an attempt whose client has gone while it was delayed. The
+// handler does not judge it: a client that closes only its own half of the
+// connection would still read the answer, without the delay. The attempt counts as
+// a failure.
+func (g *Guard) abandon(a *attempt, d *core.Decision, gone error) {
+	g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
+	d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
+	g.tally.refused.Add(1)
+}
+
+// wait waits for d, and returns why the context has ended if it has.
+func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return
+		return nil
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -219,30 +239,24 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	}
 	g.judging.end(a)
 	switch {
-	case g.config.succeeded(o):
+	case g.config.succeeded(r, o):
 		// That the store does not answer has been said once, by package resilient.
 		if err := g.memory.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
 			g.config.Log.Warn("login: an address could not be remembered", "error", err)
 		}
-		g.tell(a, Succeeded, d)
+		g.tell(a, EventSucceeded, d)
 	case o.Canceled && !o.Panicked:
-		g.tell(a, Canceled, d)
-	case g.config.failed(o):
-		g.tell(a, Failed, d)
+		g.tell(a, EventCanceled, d)
+	case g.config.failed(r, o):
+		g.tell(a, EventFailed, d)
 	}
 }
 
-// Mount implements [core.Checker].
-func (g *Guard) Mount() { g.limiter.Mount() }
-
-// Mounts implements [core.Checker].
-func (g *Guard) Mounts() int { return g.limiter.Mounts() }
-
-// refuse is the standard OnDisallowed: core.DefaultDenial without the names of
+// refuse is the standard OnDisallowed: the standard denial without the names of
 // limits, which tell strangers more than they need.
 func refuse(r core.Request, d core.Decision) core.Denial {
-	denial := core.DefaultDenial(r, d)
-	if d.Reason == core.OverLimit {
+	denial := core.DefaultHooks{}.OnDisallowed(r, d)
+	if d.Reason == core.ReasonOverLimit {
 		denial.Body = []byte(`{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`)
 	}
 	return denial

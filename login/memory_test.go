@@ -3,6 +3,7 @@ package login_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func (s *looks) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	return b, err
 }
 
-func (s *looks) Traits() core.Traits { return core.TraitsOf(s.Store) }
+func (s *looks) Traits() core.Traits { return core.Must(core.TraitsOf(s.Store)) }
 
 type lookedAt struct {
 	core.Bound
@@ -94,17 +95,32 @@ func TestSettling(t *testing.T) {
 	}
 }
 
-// The longest delay of a hook ends with the request.
-func TestADelayEndsWithTheRequest(t *testing.T) {
-	s := newSite(t, login.Config{AccountFailures: core.PerHour(2), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-		return login.Verdict{Delay: time.Hour}
-	}})
+// A client that hangs up while it is delayed is not judged: it might have closed
+// only its own half of the connection, and read the answer without the delay.
+func TestADelayThatTheClientDoesNotWaitForEndsInAFailure(t *testing.T) {
+	var events []login.EventKind
+	s := newSite(t, login.Config{AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { events = append(events, e.Kind) },
+		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
+			if r.Context().Err() != nil {
+				return login.Verdict{Delay: time.Hour}
+			}
+			return login.Verdict{}
+		}})
 	s.wrong(ip(1), "alice")
 	r := form(ip(2), "alice")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r.ctx = ctx
-	if got := s.serve(r, http.StatusUnauthorized); got != http.StatusUnauthorized {
-		t.Errorf("status %d", got)
+	reached := s.reached.Load()
+	if got := s.serve(r, http.StatusOK); got != http.StatusServiceUnavailable || s.reached.Load() != reached {
+		t.Errorf("status %d, want %d without a judgement", got, http.StatusServiceUnavailable)
+	}
+	if want := []login.EventKind{login.EventFailed, login.EventSuspected, login.EventCanceled}; !slices.Equal(events, want) {
+		t.Errorf("events %v, want %v", events, want)
+	}
+	// It is one of the account's three failures.
+	s.want(many(3, func(i int) int { return s.wrong(ip(3+i), "alice") }), "map[401:1 429:2]")
+	if st := s.guard.Stats(); st.Allowed != 2 || st.Denied != 3 {
+		t.Errorf("%+v, want 2 allowed and 3 denied attempts", st)
 	}
 }

@@ -43,7 +43,16 @@ func TestRedirectFails(t *testing.T) {
 		}
 	}
 	success := login.RedirectFails("/login")
-	for status, want := range map[int]bool{200: true, 204: true, 302: true, 304: true, 401: false, 422: false} {
+	for status, want := range map[int]bool{299: true, 300: false, 399: false, 400: false, 401: false} {
+		for location, want := range map[string]bool{"/login": want, "/home": status < 400} {
+			o := found(location)
+			o.Status = status
+			if got := success(o); got != want {
+				t.Errorf("status %d with the Location %q: success %v, want %v", status, location, got, want)
+			}
+		}
+	}
+	for status, want := range map[int]bool{200: true, 204: true, 302: true, 304: true, 400: false, 401: false, 422: false} {
 		if got := success(core.Outcome{Status: status}); got != want {
 			t.Errorf("status %d, headers not known: success %v, want %v", status, got, want)
 		}

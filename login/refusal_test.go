@@ -15,7 +15,7 @@ func TestARefusalOfOnSuspicionHasTheTypeOfItsBody(t *testing.T) {
 	guard := core.Must(login.NewGuard(login.Config{
 		Field: "username", SuspiciousAfter: 1,
 		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
-			refusal := core.DefaultDenial(r, core.Decision{Reason: core.OverLimit})
+			refusal := core.DefaultHooks{}.OnDisallowed(r, core.Decision{Reason: core.ReasonOverLimit})
 			refusal.Status, refusal.Body = 0, []byte("solve the puzzle")
 			return login.Verdict{Refuse: &refusal}
 		},

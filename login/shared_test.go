@@ -30,7 +30,9 @@ func newShared(t *testing.T, c core.MemoryConfig) *shared {
 	return &shared{Memory: m, bound: map[string]core.Bound{}, asked: map[string]*atomic.Int64{}}
 }
 
-func (s *shared) Traits() core.Traits { return core.Traits{Exact: true, WhenGone: core.Closes} }
+func (s *shared) Traits() core.Traits {
+	return core.Traits{Exact: true, NeverOpens: true, Closes: true}
+}
 
 func (s *shared) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
 	s.mu.Lock()

@@ -11,14 +11,14 @@ import (
 // checkStore refuses a Store whose traits are too weak for a login form. What a
 // store does not promise it may not do.
 func (c *Config) checkStore() error {
-	if err := core.CheckStore(c.Store); err != nil {
+	t, err := core.TraitsOf(c.Store)
+	if err != nil {
 		return err
 	}
-	t := core.TraitsOf(c.Store)
 	var errs []error
-	if t.WhenGone == core.Opens {
-		errs = append(errs, fmt.Errorf("%w: Store: %T: opens while what it depends on does not answer (core.Traits.WhenGone): a login form is never open: "+
-			"use resilient.InProcess or resilient.Closed; a store of your own needs a method Traits", core.ErrConfig, c.Store))
+	if !t.NeverOpens {
+		errs = append(errs, fmt.Errorf("%w: Store: %T: may open while what it depends on does not answer (core.Traits.NeverOpens is false): a login form is never open: "+
+			"use resilient.ModeInProcess or resilient.ModeClosed; a store of your own needs a method Traits", core.ErrConfig, c.Store))
 	}
 	if !t.Exact && !c.AllowEventual {
 		errs = append(errs, fmt.Errorf("%w: Store: %T: is not exact (core.Traits.Exact): guesses through several instances would add up: "+
@@ -38,7 +38,7 @@ func (c *Config) openStore() (store core.Store, closeStore func() error, err err
 		}
 		return m, m.Close, nil
 	}
-	if t := core.TraitsOf(c.Store); t.Private || t.KeepsDeadline && t.FailsFast {
+	if t, _ := core.TraitsOf(c.Store); t.Private || t.KeepsDeadline && t.FailsFast {
 		return c.Store, func() error { return nil }, nil // its owner closes it
 	}
 	if c.Resilience.Clock == nil {

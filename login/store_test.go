@@ -25,29 +25,29 @@ type embeds struct{ core.Store }
 func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	cached := func(s core.Store) core.Store { return core.Must(denycache.New(s, denycache.Config{})) }
-	behind := func(s core.Store, m resilient.Meanwhile) core.Store {
+	behind := func(s core.Store, m resilient.Mode) core.Store {
 		return core.Must(resilient.New(s, resilient.Config{Meanwhile: m}))
 	}
-	closes := says{memory, core.Traits{Exact: true, WhenGone: core.Closes}}
-	opens := behind(closes, resilient.Open)
-	approximate := says{memory, core.Traits{WhenGone: core.Counts}}
-	const never, notExact = "WhenGone", "core.Traits.Exact"
+	closes := says{memory, core.Traits{Exact: true, NeverOpens: true, Closes: true}}
+	opens := behind(closes, resilient.ModeOpen)
+	approximate := says{memory, core.Traits{NeverOpens: true}}
+	const never, notExact = "core.Traits.NeverOpens", "core.Traits.Exact"
 	for name, row := range map[string]struct {
 		store core.Store
 		want  string
 	}{
 		"opens":                               {opens, never},
 		"opens, cached":                       {cached(opens), never},
-		"opens, behind one that counts":       {behind(opens, resilient.InProcess), never},
-		"opens, behind one that closes":       {behind(opens, resilient.Closed), never},
-		"opens, cached and behind":            {behind(cached(opens), resilient.InProcess), never},
+		"opens, behind one that counts":       {behind(opens, resilient.ModeInProcess), never},
+		"opens, behind one that closes":       {behind(opens, resilient.ModeClosed), never},
+		"opens, cached and behind":            {behind(cached(opens), resilient.ModeInProcess), never},
 		"says nothing":                        {embeds{closes}, never},
 		"says nothing, of one that opens":     {embeds{opens}, never},
 		"says nothing, cached":                {cached(embeds{closes}), never},
-		"says nothing, behind":                {behind(embeds{closes}, resilient.InProcess), never},
+		"says nothing, behind":                {behind(embeds{closes}, resilient.ModeInProcess), never},
 		"approximate":                         {approximate, notExact},
 		"approximate, cached":                 {cached(approximate), notExact},
-		"approximate, behind one that closes": {behind(approximate, resilient.Closed), notExact},
+		"approximate, behind one that closes": {behind(approximate, resilient.ModeClosed), notExact},
 	} {
 		_, err := login.NewGuard(login.Config{Field: "u", Store: row.store})
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.want) {
@@ -55,7 +55,7 @@ func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 		}
 	}
 	for name, store := range map[string]core.Store{
-		"Memory": memory, "closes": closes, "closes, cached": cached(closes), "closes, behind": behind(closes, resilient.InProcess), "approximate": approximate,
+		"Memory": memory, "closes": closes, "closes, cached": cached(closes), "closes, behind": behind(closes, resilient.ModeInProcess), "approximate": approximate,
 	} {
 		g, err := login.NewGuard(login.Config{Field: "u", Name: strings.ReplaceAll(strings.ReplaceAll(name, " ", ""), ",", "."), Store: store, AllowEventual: name == "approximate"})
 		if err != nil {
@@ -69,7 +69,7 @@ func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 // A shared store is put behind a resilient one unless it has a deadline and
 // fails fast already: what its owner has chosen for an outage stays.
 func TestASharedStoreIsPutBehindAResilientOne(t *testing.T) {
-	s := newSite(t, login.Config{Store: core.Must(denycache.New(core.Must(resilient.New(broken{}, resilient.Config{Meanwhile: resilient.Closed})), denycache.Config{}))})
+	s := newSite(t, login.Config{Store: core.Must(denycache.New(core.Must(resilient.New(broken{}, resilient.Config{Meanwhile: resilient.ModeClosed})), denycache.Config{}))})
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
 	s = newSite(t, login.Config{Store: core.Must(denycache.New(broken{}, denycache.Config{}))})
 	s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")

@@ -12,10 +12,12 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Unblock forgets the failures of an account: those of the account itself, those
-// of its trusted clients together, and those of each address for it when that address next tries. Other instances
-// that share the store notice within a second. It does not unblock the addresses
-// themselves. An error means that the store could not be told.
+// Unblock forgets the failures of an account: those of the account itself and
+// those of its trusted clients together at once, and those of an address for the
+// account once, when the address is next denied because of them in the following
+// hour (or for as long as Failures and its Lockout count, if that is longer).
+// Other instances that share the store notice within a second. Unblock does not
+// unblock the addresses themselves. An error means that the store could not be told.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
 	hits := []core.Hit{{Rule: ruleAccount, Key: account}}
@@ -30,25 +32,26 @@ func (g *Guard) Unblock(ctx context.Context, username string) error {
 
 // Status is how things stand with an account and an address.
 type Status struct {
-	// Address is the limit on the address's attempts.
+	// Address is the limit on the attempts of the address.
 	Address core.LimitStatus
 	// AddressAccount is the limit on its failures for the account. Failures that
-	// Unblock has forgotten, or will when the address next tries, are not in it.
+	// Unblock has forgotten, or will when the address is next denied, are not in it.
 	AddressAccount core.LimitStatus
 	// Account is the limit on the account's failures.
 	Account core.LimitStatus
 	// Trusted is the limit on the failures of the account's trusted clients
 	// together; the zero value if the guard trusts none.
 	Trusted core.LimitStatus
-	// KnownAddress says that the address has logged in to the account lately.
+	// KnownAddress is true if the address has logged in to the account lately: see
+	// Config.KnownFor.
 	KnownAddress bool
-	// RetryAfter is how long the next attempt of this address on this account
-	// has to wait, without a device cookie; 0: it does not.
+	// RetryAfter is the time until an attempt of this address on this account is
+	// allowed, without a device cookie; 0 if it is allowed now.
 	RetryAfter time.Duration
 }
 
-// Status looks how things stand with an account and a client's address, such
-// as "203.0.113.9", and changes nothing. What is no address is an error.
+// Status returns the limits of an account and of a client's address, such as
+// "203.0.113.9", and changes nothing. A text that is no address is an error.
 func (g *Guard) Status(ctx context.Context, username, address string) (Status, error) {
 	if _, err := netip.ParseAddr(address); err != nil {
 		return Status{}, fmt.Errorf("login: the address of Status: %w", err)

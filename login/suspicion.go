@@ -23,20 +23,19 @@ type Suspicion struct {
 
 // Verdict is what OnSuspicion decides. The zero value lets the attempt go on.
 type Verdict struct {
-	// Delay is how long to wait before it goes on; it ends early where the
-	// client hangs up.
+	// Delay is how long to wait before the attempt goes on. If the client hangs up
+	// meanwhile, the attempt does not reach the handler, and counts as a failure.
 	Delay time.Duration
-	// Refuse, where it is not nil, is what the client gets in place of the
-	// handler's answer, such as a page with a captcha; the attempt counts for
-	// its address alone. A status that is none becomes 429. OnSuspicion finds
-	// the captcha's answer in the request.
+	// Refuse is the response to the client in place of the handler's, such as a
+	// page with a captcha; nil: the handler runs. A refused attempt counts for its
+	// address only. An invalid status becomes 429. OnSuspicion finds the answer to
+	// the captcha in the request.
 	Refuse *core.Denial
 }
 
-// SuspicionOf returns how things stood with the account when the guard let a
-// request through; the zero value where it counts by a device cookie or known
-// address. A handler that asks for a second factor gets the decision by its
-// adapter's DecisionFrom.
+// SuspicionOf returns the state of the account at the time when the guard allowed
+// the request. It is the zero value if the client is trusted. A handler that asks
+// for a second factor gets the decision from DecisionFrom of its adapter.
 func SuspicionOf(d core.Decision) Suspicion {
 	if a, ok := d.Note.(*attempt); ok {
 		return a.suspicion

@@ -31,9 +31,7 @@ func (m *memory) trustIn(ctx context.Context, account string) trust {
 	t := trust{asked: true, err: err}
 	if err == nil {
 		t.sure = !d.Degraded && d.Remaining > 0
-		if d.ResetAfter > 0 {
-			t.generation = d.Limit.Quota - d.Remaining
-		}
+		t.generation = d.Limit.Quota - d.Remaining
 	}
 	return t
 }

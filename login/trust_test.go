@@ -102,7 +102,7 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 		if d.Allowed || got.Status != want.Status || string(got.Body) != string(want.Body) || len(d.AppendHeaders(nil)) != len(s.guard.Check(stranger).AppendHeaders(nil)) {
 			t.Errorf("%s: %+v, a stranger: %+v", name, got, want)
 		}
-		if e.last.Kind != login.Refused || e.last.Trust != "" {
+		if e.last.Kind != login.EventRefused || e.last.Trust != "" {
 			t.Errorf("%s: %+v", name, e.last)
 		}
 	}
@@ -156,9 +156,9 @@ func TestAnAttemptCountsOnce(t *testing.T) {
 		Secrets: [][]byte{secret}, Attempts: core.PerMinute(10_000),
 		OnEvent: func(e login.Event) {
 			switch e.Kind {
-			case login.Refused:
+			case login.EventRefused:
 				refused++
-			case login.Suspected:
+			case login.EventSuspected:
 			default:
 				others++
 			}

@@ -17,14 +17,14 @@ func TestACheckedFileIsTakenByTheService(t *testing.T) {
 		store, limits string
 		taken         bool
 	}{
-		{memcached, "1/29d", true},
-		{memcached, "1/719h", true},
-		{memcached, "1/2591997s", true}, // 30 days less three seconds
-		{memcached, "1/2591998s", false},
-		{memcached, "1/30d", false},
-		{memcached, "1/31d", false},
-		{memcached, "1/14d sliding_window", true},
-		{memcached, "1/15d sliding_window", false},
+		{memcached, "1/29d fixed_window", true},
+		{memcached, "1/719h fixed_window", true},
+		{memcached, "1/2591997s fixed_window", true}, // 30 days less three seconds
+		{memcached, "1/2591998s fixed_window", false},
+		{memcached, "1/30d fixed_window", false},
+		{memcached, "1/31d fixed_window", false},
+		{memcached, "1/14d", true},
+		{memcached, "1/15d", false},
 		{memcached, "1/29d sliding_log", true},
 		{memcached, "1/30d sliding_log", false},
 		{memcached, "1/29d bucketed_window precision=1d", false},
@@ -35,9 +35,9 @@ func TestACheckedFileIsTakenByTheService(t *testing.T) {
 		{redis, "1/0s", false},
 		{redis, "2147483647/d", true},
 		{redis, "2147483648/d", false},
-		{synced, "1/30d aligned", true},
-		{synced, "1/30d", false},
-		{synced, "1/m sliding_window aligned", true},
+		{synced, "1/30d fixed_window aligned", true},
+		{synced, "1/30d fixed_window", false},
+		{synced, "1/m aligned", true},
 		{synced, "1/m sliding_log", false},
 	} {
 		text := []byte("store: {" + c.store + "}\npolicies: [{name: a, limits: '" + c.limits + "'}]")

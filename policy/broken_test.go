@@ -167,13 +167,24 @@ func TestMappingsWithManyFields(t *testing.T) {
 			t.Errorf("%s: an error of %d bytes: %.200s", name, len(err.Error()), err)
 		}
 	}
-	text := "policies:\n"
-	for i := range 300 {
-		text += fmt.Sprintf("  - {name: p%d, limits: 1/h, cost: -1}\n", i)
-	}
-	_, err := policy.Parse("f", []byte(text))
-	if all := policy.Errors(err); len(all) != 101 || all[100].Error() != "f: and 200 more errors" {
-		t.Errorf("%d errors, the last of which is %v", len(all), all[len(all)-1])
+}
+
+// The first hundred errors of a file are reported, and how many there are more.
+func TestErrorsOfAFile(t *testing.T) {
+	for n, want := range map[int]string{1: "", 99: "", 100: "", 101: "f: and 1 more errors", 300: "f: and 200 more errors"} {
+		text := "policies:\n"
+		for i := range n {
+			text += fmt.Sprintf("  - {name: p%d, limits: 1/h, cost: -1}\n", i)
+		}
+		_, err := policy.Parse("f", []byte(text))
+		all := policy.Errors(err)
+		last := ""
+		if len(all) > 100 {
+			last = all[100].Error()
+		}
+		if len(all) != min(n, 101) || last != want {
+			t.Errorf("%d errors: %d are reported, the last of which is %v", n, len(all), all[len(all)-1])
+		}
 	}
 }
 

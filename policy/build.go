@@ -5,19 +5,21 @@ import (
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/file"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// build puts what a file says in force. What is wrong is in r.errs: whatever can
-// be found out is, before a store hears of it, as a store forgets the counters of
+// build puts a file in force, or adds to m what is wrong with it. All mistakes that
+// can be found without the store are found first: a store forgets the counters of
 // rules that a limiter no longer has.
-func (s *Set) build(r *reader, spec *fileSpec) {
-	s.rehearse(r, spec)
-	if len(r.errs) > 0 || !s.open(r, spec) {
+func (s *Set) build(m *mistakes, f *enforcedFile) {
+	s.rehearse(m, f)
+	if m.found() || !s.open(m, f) {
 		return
 	}
-	config := spec.config(s.store(), s.options)
+	config := f.config(s.store())
 	if s.places != nil {
-		s.places.isLocal = spec.isLocal(s.options)
+		s.places.isLocal = f.isLocal()
 	}
 	var err error
 	if s.limiter == nil {
@@ -26,38 +28,38 @@ func (s *Set) build(r *reader, spec *fileSpec) {
 		err = s.limiter.Reconfigure(config)
 	}
 	if err != nil {
-		e := &Error{File: s.file, Field: "policies", Problem: reason(err)}
-		if strings.Contains(e.Problem, "Name: ") {
-			e.Field, e.Hint = "name", "two files that count in one store need different names: write the field name in one of them"
+		field, hint := "policies", ""
+		if strings.Contains(words.Reason(err), "Name: ") {
+			field, hint = "name", "two files that count in one store need different names: write the field name in one of them"
 		}
-		r.errs = append(r.errs, e)
+		m.field(field, words.Reason(err), hint)
 	}
 }
 
-// rehearse finds out what is wrong with the policies, without the stores.
-func (s *Set) rehearse(r *reader, spec *fileSpec) {
+// rehearse finds what is wrong with the policies without asking a store.
+func (s *Set) rehearse(m *mistakes, f *enforcedFile) {
 	memory, err := core.NewMemory(core.MemoryConfig{})
 	if err != nil {
-		r.errs = append(r.errs, &Error{File: s.file, Problem: reason(err)})
+		m.field("", words.Reason(err), "")
 		return
 	}
 	defer memory.Close() //nolint:errcheck // never fails
-	for i, p := range spec.policies {
-		c := core.Config{Name: fmt.Sprint("policy-", i), Store: memory, Rules: p.coreRules(spec.sources, s.options)}
+	for i, p := range f.policies {
+		c := core.Config{Name: fmt.Sprint("policy-", i), Store: memory, Rules: p.coreRules()}
 		if _, err := core.New(c); err != nil {
-			r.bad(p.at, reason(err), "")
+			m.add(p.At(), words.Reason(err), "")
 		}
 	}
 	for name := range s.wanted {
-		if spec.policy(name) == nil {
-			r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: "the policy " + name + " is missing", Hint: "the program has mounted it by name"})
+		if f.policy(name) == nil {
+			m.field("policies", "the policy "+name+" is missing", "the program has mounted it by name")
 		}
 	}
-	if len(r.errs) > 0 {
+	if m.found() {
 		return
 	}
-	if _, err := core.New(spec.config(memory, s.options)); err != nil { // names that two policies have
-		r.errs = append(r.errs, &Error{File: s.file, Field: "policies", Problem: reason(err)})
+	if _, err := core.New(f.config(memory)); err != nil { // such as names that two policies have
+		m.field("policies", words.Reason(err), "")
 	}
 }
 
@@ -76,44 +78,45 @@ func (s *Set) store() core.Store {
 	return s.places
 }
 
-// isLocal returns a function that says which of the limiter's rules count in
-// this process: those of local policies, unless the program has given a store for
-// all, and all lists of denied addresses, which need no counter and must deny
-// while a store is gone.
-func (f *fileSpec) isLocal(o *options) func(rule string) bool {
+// isLocal returns a function that returns whether a rule of the limiter counts in
+// this process. Rules of local policies do, unless the program has given a store
+// for all policies. The lists only and deny always do: they need no counter, and
+// must deny while a store is gone.
+func (f *enforcedFile) isLocal() func(rule string) bool {
 	return func(rule string) bool {
 		p := f.byRule[rule]
-		return p != nil && (p.isDenyRule(rule) || !p.shared && o.store == nil)
+		return p != nil && (p.isDenyRule(rule) || !p.Shared && f.options.store == nil)
 	}
 }
 
-// open opens the stores, or sees that a changed file keeps to them.
-func (s *Set) open(r *reader, spec *fileSpec) bool {
+// open opens the stores. If they are open, it checks that a changed file does not
+// change them.
+func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 	if former := s.current.Load(); former != nil {
-		if former.name != spec.name {
-			r.errs = append(r.errs, &Error{File: s.file, Field: "name", Problem: "has changed", Hint: "another name needs a restart: it names the counters"})
+		if former.Name != f.Name {
+			m.field("name", "has changed", "another name needs a restart: it names the counters")
 		}
-		at := value{}
-		if spec.store != nil {
-			at = spec.store.at
+		if former.Store.Identity() != f.Store.Identity() {
+			at := file.Place{}
+			if f.Store != nil {
+				at = f.Store.At()
+			}
+			at.Field = "store"
+			m.add(at, "has changed", "another store needs a restart")
 		}
-		if former.store.identity() != spec.store.identity() {
-			at.path = "store"
-			r.bad(at, "has changed", "another store needs a restart")
+		if former.MaxKeys != f.MaxKeys {
+			m.field("local.max-keys", "has changed", "another number needs a restart")
 		}
-		if former.maxKeys != spec.maxKeys {
-			r.errs = append(r.errs, &Error{File: s.file, Field: "local.max-keys", Problem: "has changed", Hint: "another number needs a restart"})
-		}
-		return len(r.errs) == 0
+		return !m.found()
 	}
-	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: spec.maxKeys})
+	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: f.MaxKeys})
 	if err != nil {
-		r.errs = append(r.errs, &Error{File: s.file, Field: "local.max-keys", Problem: reason(err)})
+		m.field("local.max-keys", words.Reason(err), "")
 		return false
 	}
 	s.local = memory
-	if spec.store != nil && s.options.store == nil {
-		s.shared, _ = r.openStore(spec.store, s.options)
+	if f.Store != nil && s.options.store == nil {
+		s.shared, _ = openStore(m, f.Store, s.options)
 	}
-	return len(r.errs) == 0
+	return !m.found()
 }

@@ -3,14 +3,20 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
+// rechecker is what an adapter looks for in a checker that it is given: see
+// core.Checker.
+type rechecker interface {
+	core.Checker
+	Recheck(r core.Request, before core.Decision) core.Decision
+}
+
 var (
-	_ core.Rechecker = (*Set)(nil)
-	_ core.Rechecker = (*only)(nil)
+	_ rechecker = (*Set)(nil)
+	_ rechecker = (*only)(nil)
 )
 
 // Check implements [core.Checker].
@@ -18,8 +24,8 @@ func (s *Set) Check(r core.Request) core.Decision {
 	return s.limiter.Check(&request{Request: r})
 }
 
-// Recheck implements [core.Rechecker]: policies that have counted the request do
-// not count it again.
+// Recheck decides again on a request that comes back: see [core.Checker].
+// Policies that have counted the request do not count it again.
 func (s *Set) Recheck(r core.Request, before core.Decision) core.Decision {
 	return s.recheck(r, before, nil)
 }
@@ -31,18 +37,18 @@ func (s *Set) recheck(r core.Request, before core.Decision, only []string) core.
 	return d
 }
 
-// counted is the Note of a decision on a request that has come back: the
-// policies that had counted it before.
+// counted is the Note of a decision on a request that has come back: the policies
+// that counted it before.
 type counted struct{ policies []string }
 
-// countedBy returns the policies that have counted a request when d is the last
-// decision on it.
+// countedBy returns the policies that have counted a request; d is the last decision
+// on it.
 func (s *Set) countedBy(d core.Decision) *counted {
 	note := &counted{}
 	if former, ok := d.Note.(*counted); ok {
 		note.policies = slices.Clone(former.policies)
 	}
-	if d.Reason == core.WithinLimits {
+	if d.Reason == core.ReasonWithinLimits {
 		note.add(s, d)
 	}
 	if shadow, ok := d.Shadow(); ok { // reported, if not charged
@@ -66,15 +72,9 @@ func (s *Set) Deny(r core.Request, d core.Decision) core.Denial { return s.limit
 // Settle implements [core.Checker].
 func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) { s.limiter.Settle(r, d, o) }
 
-// Mount implements [core.Checker].
-func (s *Set) Mount() { s.limiter.Mount() }
-
-// Mounts implements [core.Checker].
-func (s *Set) Mounts() int { return s.limiter.Mounts() }
-
-// Only returns a checker that applies the named policies and no other: for a
-// program that mounts policies on routes of its own. It follows changes of the
-// file; one that lacks such a policy is refused from now on.
+// Only returns a checker that applies only the named policies, for a program
+// that mounts policies on some of its routes. It follows changes of the file.
+// From then on, a changed file that lacks one of these policies is rejected.
 func (s *Set) Only(names ...string) (core.Checker, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -95,8 +95,7 @@ func (s *Set) Only(names ...string) (core.Checker, error) {
 
 type only struct {
 	*Set
-	names  []string
-	mounts atomic.Int32
+	names []string
 }
 
 func (o *only) Check(r core.Request) core.Decision {
@@ -106,6 +105,3 @@ func (o *only) Check(r core.Request) core.Decision {
 func (o *only) Recheck(r core.Request, before core.Decision) core.Decision {
 	return o.recheck(r, before, o.names)
 }
-
-func (o *only) Mount()      { o.mounts.Add(1) }
-func (o *only) Mounts() int { return int(o.mounts.Load()) }

@@ -1,52 +1,54 @@
-// Package policy applies limits that stand in a file, so that who runs a
-// service changes them without a build.
+// Package policy applies limits that are written in a file, so that an operator
+// can change them without a build.
 //
-//	set, err := policy.Watch(ctx, "limits.yaml", policy.WithTier(planOfUser))
+//	set, err := policy.Watch(ctx, "limits.yaml", policy.WithUser(currentUser), policy.WithTier(planOfUser))
 //	http.ListenAndServe(addr, httplimit.Middleware(set)(app))
 //
-// A [Set] is a core.Checker: the Middleware of every adapter takes it, and one
-// of them applies the file to a whole application. [Watch] reads a file again
-// when it changes; one that has anything wrong with it is refused, with the
-// place of each mistake, and the last good one stays.
+// A [Set] is a core.Checker: the Middleware of every adapter takes it, and a single
+// one applies the file to a whole application. [Watch] reads the file again when it
+// changes. A file with a mistake is refused, with the place of each mistake, and the
+// former file stays in force. If the limits never change without a build, write them
+// in Go: see package core.
 //
 // # A file
 //
-// It is YAML, of which JSON is a part. Whatever it does not know is an error.
+// A file is YAML or JSON. Unknown fields are errors.
 //
-//	name: api                       # without this: policies; names the counters in a store
-//	client-ip:                      # without this: the peer of the connection
+//	name: api                       # of the counters in a store; the default is policies
+//	client-ip:                      # the default is the peer of the connection
 //	  trusted-proxies: [10.0.0.0/8]
 //	  header: X-Forwarded-For
-//	store:                          # without this: every process counts for itself
+//	store:                          # without it, every process counts for itself
 //	  redis: {address: redis:6379, password: {env: REDIS_PASSWORD}}
 //	  meanwhile: in-process         # how to decide while the store does not answer
 //	  remember-denials: true        # false: ask the store about each denied request too
 //	policies:
 //	  - name: by-method
 //	    match: {paths: [/api/**]}
-//	    key: method                 # which counter; without it, one for all
+//	    key: method                 # without it, all requests share a counter
 //	    limits: 3/6s                # or {maximumRequests: 3, timePeriodInMilliseconds: 6000}
-//	    headers: x-milliseconds     # none without this
+//	    headers: x-milliseconds     # the default is off
 //	  - name: by-client
-//	    key: header["x-api-key"]
-//	    fallback: ip                # where there is no such header
-//	    tiers: {default: 100/m, paid: [1000/m, 20000/d]} # by WithTier
+//	    key: user                   # WithUser says who that is
+//	    fallback: ip                # for requests without a user
+//	    tiers: {default: 100/m, paid: [1000/m, 20000/d]} # WithTier chooses
 //	    deny: [203.0.113.0/24]
 //	  - name: planned
 //	    key: ip
 //	    limits: 10/s token_bucket burst=20
-//	    shadow: true                # decide, count and report, refuse nothing
+//	    shadow: true                # decide, count and report, deny nothing
 //
-// [Schema] has a JSON Schema of it, with all fields and what they mean. Limits
-// are written as core.Limits reads them; the algorithm, where none is named, is
-// fixed_window.
+// [Reference] describes all fields, and [Schema] is a JSON Schema for editors. Limits
+// are written as core.ParseLimits reads them.
 //
 // # Which requests
 //
-// A policy is for a request if every part of its match is. GET among the
-// methods includes HEAD. The longest prefix that contains the client's address
-// decides among the address lists: allow exempts the request from the policy,
-// deny refuses it with 403.
+// A policy applies to a request that meets all conditions of its match. The
+// method GET includes HEAD. Three lists, exempt, deny and only, have addresses
+// of clients. The policy does not limit addresses in exempt. Addresses in deny
+// are denied with 403; if exempt and deny both have an address, the longest
+// prefix that contains it decides. If the policy has the list only, every
+// address outside that list is denied with 403 too, even one in exempt.
 //
 // In a path, * or {id} or :id matches one segment, and ** at the end matches any
 // number of segments. At the end of a path, {rest...} and *rest mean the same as
@@ -54,8 +56,8 @@
 // segment at the end too, although it matches any number in the routes of chi,
 // Echo and Fiber. Patterns with a plus, a regular expression or a colon inside a
 // segment are refused. Letter case is ignored. No spelling of a path gets around a
-// policy: routers read odd paths differently, so the policy is for the request
-// if its pattern matches any reading. Empty segments and "." are tried both as
+// policy: routers read odd paths differently, so the policy applies if its pattern
+// matches any reading. Empty segments and "." are tried both as
 // segments and left out; escapes are undone, once or several times; an escaped
 // slash is tried both as a slash and as a part of its segment. A path with a ".."
 // segment, escaped or not, matches every pattern. If the router has matched a
@@ -85,67 +87,69 @@
 //
 // A request may come back to the policies with another method or path, if they are
 // mounted in several places or a handler routes it again, as Fiber's
-// c.RestartRouting does. The policies that are for its new path then decide on it
-// too, and those that have counted it do not count it again. What they were
-// charged stays if a policy for the new path denies the request. Gin's
+// c.RestartRouting does. The policies that apply to its new path then decide on it
+// too, and those that have counted it do not count it again. Their charges stay if a
+// policy for the new path denies the request. Gin's
 // HandleContext, Echo's ServeHTTP called with the request by a handler, and a
 // net/http handler that calls itself through its only Middleware forget what has
 // counted a request: it is counted for the new path by all policies for it.
 //
 // A CORS preflight is limited only by policies that name methods, OPTIONS among
-// them. A list of denied addresses refuses it all the same.
+// them. The lists only and deny deny it nevertheless.
 //
 // # Expressions
 //
-// A tier is what authentication has found out about the client: the program says
-// it with [WithTier]. A tier read from a header is the client's own choice, unless
-// a proxy sets that header for every request. [Set.Warnings] has such mistakes.
+// A tier is what authentication knows about the client: the program gives it with
+// [WithTier]. A client can choose a tier or a key that is read from a header, unless a
+// proxy sets the header of every request: name such a header in trusted-headers.
+// [Set.Warnings] reports tiers and keys that a client can choose.
 //
 // Keys, fallbacks, tiers, costs and match.when are expressions in the language
 // of github.com/expr-lang/expr. They see method, path, route, ip, user,
 // header["x"], query["x"], cookie["x"], form["x"] and json["a.b"], and
 // cidr(ip, "10.0.0.0/8", ...) says whether an address is in one of the prefixes.
-// What MuleSoft writes, #[attributes.headers['x']], is read as well, and stands
-// in quotes, as # begins a comment. Values that are not text become text: true,
-// 12, 0.5. There are no loops, variables or functions that make long values of
-// short ones. An evaluation reads at most 64 KiB of a request; with matches, at
+// The form that MuleSoft writes, #[attributes.headers['x']], is read too. It needs
+// quotes, because # begins a comment. Values that are not text become text: true,
+// 12, 0.5. There are no loops, no variables, and no functions that make long values
+// of short ones. An evaluation reads at most 64 KiB of a request; with matches, at
 // most 500,000 bytes divided by the size of the compiled regular expressions,
 // which together have at most 500 instructions. A request with longer values is
-// refused with 400, or, if match.when reads them, counted. So the longest
+// denied with 400, or, if match.when reads them, counted. So the longest
 // evaluation takes some thirty milliseconds, and a usual one a microsecond.
 //
 // query, cookie, form and json see the value that every framework's handlers
-// read. A request in which they could read different values is refused with 400:
+// read. A request in which they could read different values is denied with 400:
 // a value given twice, a form's field that is in the query too, a form or a JSON
 // body that is malformed, compressed or longer than 64 KiB.
 //
-// path is what the client has written, and each spelling of it a key of its own:
-// what has to be counted together is better told by route, or by a policy of its
-// own.
+// path is the path as the client has written it, and each spelling is a key of its
+// own. To count spellings together, use route, or a policy for these paths.
 //
-// The empty key is a key like any other: requests without what the key names
-// share a counter. missing: skip has the policy's rule not apply to them, and
-// missing: reject refuses them with 400.
+// Requests for which the key is empty, such as those without the header that it reads,
+// are counted by the fallback. If it is empty too, missing says what happens:
+// own-bucket, the default, lets all of them share one counter, skip does not limit
+// them, and reject denies them with 400. Write one of the three if requests may lack
+// the key: [Set.Warnings] asks for it.
 //
 // # Several policies
 //
-// All policies that are for a request must allow it, or it is charged to none:
-// they are rules of one limiter, [Set.Limiter], which decides on them in one step
-// with one exchange with the store. If some policies count in the store and some
-// in the process, a request is charged in the process first, and given back there
-// if the store denies it. A request that is refused with 400 counts for the other
-// policies. Shadow policies are decided on together too, by one more exchange.
-// Lists of denied addresses need no store: they deny while it is gone.
+// All policies that apply to a request must allow it, or it is charged to none: they
+// are rules of one limiter, [Set.Limiter], which decides on them in one step and one
+// exchange with the store. If some policies count in the store and some in the
+// process, a request is charged in the process first, and refunded there if the
+// store denies it. A request that is denied with 400 counts for the other policies.
+// Shadow policies are decided on together, in one more exchange. Lists of denied
+// addresses need no store: they deny while it is gone.
 //
-// The names of counters are made of the file's name, the policy's name, the name of
-// one of its rules behind a dot, and the name of a tier behind a dash. Whoever
-// changes one of them begins to count anew. A policy that is removed and comes back
-// begins anew too if it counts in the process.
+// The name of a counter has the file's name, the policy's name, a dot and the rule's
+// name if the policy has rules, and a dash and the tier's name if the rule has tiers.
+// If one of these names changes, the counter starts at zero. A policy that counts in
+// the process also starts at zero if it is removed and comes back.
 //
 // # What is shared
 //
-// With counting: local, every process has counters of its own: n processes
-// together admit n times the limit. With a store, counting: shared is the
+// With counting: local, every process has its own counters: n processes together
+// allow n times the limit. With a store, counting: shared is the
 // default, and its limits hold for all processes; see packages stores/redis,
 // stores/memcached and stores/synced for what each promises.
 //

@@ -6,23 +6,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/floodgate-go/floodgate/policy/internal/file"
 )
 
-// Error is one thing that is wrong with a policy file. Load and Parse report
-// what is wrong at once, in the order of the file: errors.Join of an Error each.
-// Behind the first 100, one more says how many there are. Get at a single one with errors.As, at all with [Errors].
+// Error is one mistake in a policy file. Load and Parse report all mistakes at
+// once, in the order of the file: errors.Join of one Error for each. After the
+// first 100, one more Error reports the number of the others. errors.As returns
+// one of them, and [Errors] returns all.
 type Error struct {
 	// File is the file's name, as it was given.
 	File string
-	// Line and Column are the place, from 1; both 0 where the file as a whole is
-	// meant.
+	// Line and Column are the place, from 1. Both are 0 if the Error is about the
+	// whole file.
 	Line, Column int
-	// Field is the path of the field, such as policies[0].rules[1].limits; ""
-	// where none is meant.
+	// Field is the path of the field, such as policies[0].rules[1].limits. It is
+	// "" if the Error is about no field.
 	Field string
-	// Problem says what is wrong, with the value.
+	// Problem describes the mistake and quotes the value.
 	Problem string
-	// Hint says what would be right; it may be "".
+	// Hint is what to write instead; it may be "".
 	Hint string
 }
 
@@ -44,7 +47,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors returns the Errors that err, of Load or Parse, was made of.
+// Errors returns all Errors in an error of Load or Parse.
 func Errors(err error) []*Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error
@@ -60,10 +63,10 @@ func Errors(err error) []*Error {
 	return nil
 }
 
-// maxErrors is how many errors of a file are reported.
+// maxErrors is the number of errors that are reported for a file.
 const maxErrors = 100
 
-// join sorts the errors by their places, and reports the first ones.
+// join sorts errors by their places and joins the first ones.
 func join(errs []*Error) error {
 	slices.SortStableFunc(errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -76,4 +79,31 @@ func join(errs []*Error) error {
 		all[i] = e
 	}
 	return errors.Join(all...)
+}
+
+// mistakes collects the errors of a file.
+type mistakes struct {
+	file string
+	errs []*Error
+}
+
+// add adds a mistake at a place.
+func (m *mistakes) add(at file.Place, problem, hint string) {
+	m.errs = append(m.errs, &Error{File: m.file, Line: at.Line, Column: at.Column, Field: at.Field, Problem: problem, Hint: hint})
+}
+
+// field adds a mistake that is known by its field alone.
+func (m *mistakes) field(path, problem, hint string) {
+	m.add(file.Place{Field: path}, problem, hint)
+}
+
+func (m *mistakes) found() bool { return len(m.errs) > 0 }
+
+// secret returns the text of a secret.
+func (m *mistakes) secret(s file.Secret) string {
+	text, err := s.Text()
+	if err != nil {
+		m.add(s.At(), err.Error(), "")
+	}
+	return text
 }

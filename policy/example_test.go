@@ -2,11 +2,14 @@ package policy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
@@ -168,13 +171,13 @@ func ExampleSet_Only() {
 }
 
 func ExampleSet_Explain() {
-	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: api, key: 'method + \" \" + path', limits: 3/6s}, {name: admin, limits: 1/s, match: {paths: [/admin/**]}}]"))
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: api, key: 'method + \" \" + path', limits: 3/6s fixed_window}, {name: admin, limits: 1/s, match: {paths: [/admin/**]}}]"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer set.Close() //nolint:errcheck // the program ends
-	explain := core.HookFuncs{ShouldLimit: func(r core.Request) bool {
+	explain := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool {
 		for _, p := range set.Explain(r) {
 			fmt.Println(p.Policy, p.Applies, p.Why)
 			for _, rule := range p.Rules {
@@ -183,16 +186,16 @@ func ExampleSet_Explain() {
 		}
 		return true
 	}}
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain.Hooks()}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain}))
 	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/a", nil))
 	// Output:
-	// api true it is for all requests
+	// api true the policy has no match conditions
 	// "GET /a": at most 3 in 6s, from the first request of a key on
 	// admin false the path is none of /admin/**
 }
 
 func ExampleWords() {
-	limits, err := core.Limits("10/s token_bucket burst=20, 100/m, 1000/d fixed_window aligned")
+	limits, err := core.ParseLimits("10/s token_bucket burst=20, 100/m, 1000/d fixed_window aligned")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -206,7 +209,79 @@ func ExampleWords() {
 	// at most 1000 in 24h, each window from a multiple of its length on
 }
 
-// A test that is two instances of a service at once.
+// OnReload calls the program after each change of its file.
+func ExampleOnReload() {
+	path := filepath.Join(os.TempDir(), "floodgate-example-reload.yaml")
+	write := func(limits string) error { // at one moment, as a deploy should
+		if err := os.WriteFile(path+".new", []byte("policies: [{name: all, limits: "+limits+"}]"), 0o600); err != nil {
+			return err
+		}
+		return os.Rename(path+".new", path)
+	}
+	if err := write("100/m"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(path) //nolint:errcheck // a temporary file
+	inForce := make(chan bool, 10)
+	set, err := policy.Watch(context.Background(), path,
+		policy.OnReload(func(err error) { inForce <- err == nil }),
+		policy.Log(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	for _, limits := range []string{"200/m", "a lot"} {
+		if err := write(limits); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("in force:", <-inForce)
+	}
+	// Output:
+	// in force: true
+	// in force: false
+}
+
+// The store of the program takes the place of the one in the file, and the program
+// closes it.
+func ExampleWithStore() {
+	store := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 10_000}))
+	defer store.Close() //nolint:errcheck // never fails
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: all, key: ip, limits: 100/m}]"), policy.WithStore(store))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	httplimit.Middleware(set)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	fmt.Println(store.Len(), "key")
+	// Output: 1 key
+}
+
+// An editor checks policy files with the schema.
+func ExampleSchema() {
+	var schema struct {
+		Schema string `json:"$schema"`
+	}
+	err := json.Unmarshal(policy.Schema(), &schema)
+	fmt.Println(schema.Schema, err)
+	// Output: https://json-schema.org/draft/2020-12/schema <nil>
+}
+
+// The reference of all fields, as floodgate schema --format markdown prints it.
+func ExampleReference() {
+	for line := range strings.Lines(policy.Reference()) {
+		if strings.HasPrefix(line, "| `shadow` |") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// | `shadow` | `true` or `false` | `false` | `true` | If true, the policy decides, counts and reports, but denies nothing. |
+}
+
+// A test acts as two instances of a service at once.
 func ExampleAnotherInstance() {
 	file := []byte("store: {memcached: {servers: [\"127.0.0.1:11211\"]}}\npolicies: [{name: api, limits: 3/h}]\n")
 	for range 2 {

@@ -2,65 +2,67 @@ package policy
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// Explanation says what the policies of a file are for a request, one entry for
-// each policy, in the order of the file.
+// Explanation describes the effect of each policy of a file on a request, in
+// the order of the file.
 type Explanation []PolicyExplanation
 
-// PolicyExplanation says what one policy is for a request.
+// PolicyExplanation describes the effect of one policy on a request.
 type PolicyExplanation struct {
 	Policy string
-	// Applies says that the policy is for the request, and Why what makes it so
-	// or not.
+	// Applies reports whether the policy applies to the request; Why is the
+	// reason.
 	Applies bool
 	Why     string
-	// Shadow says that the policy only rehearses, and Shared that it counts in
-	// the file's store.
+	// Shadow reports whether the policy is a shadow policy, which denies
+	// nothing. Shared reports whether it counts in the file's store.
 	Shadow, Shared bool
-	// Denied says that the list deny has the client's address.
+	// Denied reports whether the client's address is denied: the list deny has
+	// it, or the list only does not.
 	Denied bool
-	// Cost is what the request is worth.
+	// Cost is the number of hits that the request costs.
 	Cost int64
-	// Err is what is wrong with the request; nil if nothing is.
+	// Err is the reason why the request is denied with 400; nil if it is not.
 	Err   error
 	Rules []RuleExplanation
 }
 
-// RuleExplanation says what one rule of a policy is for a request.
+// RuleExplanation describes the effect of one rule of a policy on a request.
 type RuleExplanation struct {
 	Rule string
-	// Tier is the tier of the request; "" where the rule has none.
+	// Tier is the tier of the request; "" if the rule has no tiers.
 	Tier string
-	// Applies says that the rule limits the request, and Why why it does not.
+	// Applies reports whether the rule limits the request; Why is the reason if
+	// it does not.
 	Applies bool
 	Why     string
-	// Key names the counter; "" is that of all requests without a key.
+	// Key is the key of the counter; all requests without a key share the key "".
 	Key string
-	// Limits are the limits that apply to the key, without any where the tier
-	// is unlimited.
+	// Limits are the limits that apply to the key. There are none if the tier is
+	// unlimited.
 	Limits []core.Limit
 }
 
-// Explain says what the policies are for a request. It asks no store, and
-// charges nothing.
+// Explain returns what the policies do with a request. It asks no store and charges
+// nothing.
 func (s *Set) Explain(r core.Request) Explanation {
 	spec := s.current.Load()
 	q := &request{Request: r}
 	var all Explanation
 	for _, p := range spec.policies {
-		e := PolicyExplanation{Policy: p.name, Shadow: p.shadow, Shared: p.shared, Cost: 1}
-		verdict := p.verdict(q, spec.sources)
-		e.Applies, e.Why = verdict == matches, p.match.why(verdict)
+		e := PolicyExplanation{Policy: p.Name, Shadow: p.Shadow, Shared: p.Shared, Cost: 1}
+		verdict := p.verdict(q)
+		e.Applies, e.Why = verdict == matches, verdict.why(&p.Match)
 		if e.Applies {
-			e.Denied = p.denies(q, spec.sources)
-			e.Cost, e.Err = p.costOf(q, spec.sources)
+			e.Denied = p.denies(q)
+			e.Cost, e.Err = p.costOf(q)
 			for i := range p.rules {
-				e.Rules = append(e.Rules, s.explainRule(&p.rules[i], q, &e))
+				e.Rules = append(e.Rules, p.rules[i].explain(q, &e))
 			}
 		}
 		all = append(all, e)
@@ -68,24 +70,24 @@ func (s *Set) Explain(r core.Request) Explanation {
 	return all
 }
 
-func (s *Set) explainRule(rule *ruleSpec, q *request, of *PolicyExplanation) RuleExplanation {
-	e := RuleExplanation{Rule: rule.name, Limits: rule.limits}
+func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanation {
+	e := RuleExplanation{Rule: rule.Name, Limits: rule.Limits}
 	fail := func(err error) RuleExplanation {
 		e.Why = err.Error()
 		if of.Err == nil {
-			of.Err = fmt.Errorf("rule %s: %w", rule.name, err)
+			of.Err = fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
 		return e
 	}
-	if len(rule.tiers) > 0 {
-		name, err := rule.tierOf(q, s.options)
+	if len(rule.Tiers) > 0 {
+		name, err := rule.tierOf(q)
 		if err != nil {
 			return fail(err)
 		}
 		e.Tier = name
-		for _, t := range rule.tiers {
-			if t.name == name {
-				e.Limits = t.limits
+		for _, t := range rule.Tiers {
+			if t.Name == name {
+				e.Limits = t.Limits
 			}
 		}
 		if len(e.Limits) == 0 {
@@ -96,7 +98,7 @@ func (s *Set) explainRule(rule *ruleSpec, q *request, of *PolicyExplanation) Rul
 	key, err := rule.identify(nil, q)
 	switch {
 	case err == core.SkipRule: //nolint:errorlint // identify returns it as it is
-		e.Why = "the request has no " + shorten(rule.key.text)
+		e.Why = "the request has no " + words.Shorten(rule.Key.String())
 	case err != nil:
 		return fail(err)
 	default:
@@ -105,10 +107,10 @@ func (s *Set) explainRule(rule *ruleSpec, q *request, of *PolicyExplanation) Rul
 	return e
 }
 
-// Words describes a limit in a sentence's words: "at most 3 in 6s, from the
-// first request of a key on".
+// Words describes a limit in words: "at most 3 in 6s, from the first request of a
+// key on".
 func Words(l core.Limit) string {
-	per := fmt.Sprintf("at most %d in %s, ", l.Quota, shortWindow(l.Window))
+	per := fmt.Sprintf("at most %d in %s, ", l.Quota, words.Duration(l.Window))
 	if l.Quota == 0 {
 		return "none at all"
 	}
@@ -120,7 +122,7 @@ func Words(l core.Limit) string {
 	case l.Algorithm == core.SlidingWindow:
 		return per + "at any time, the window before weighed by what is left of it"
 	case l.Algorithm == core.BucketedWindow:
-		return per + "at any time, forgotten in steps of " + shortWindow(l.Precision)
+		return per + "at any time, forgotten in steps of " + words.Duration(l.Precision)
 	case l.Algorithm == core.SlidingLog:
 		return per + "at any time, exactly"
 	}
@@ -128,17 +130,5 @@ func Words(l core.Limit) string {
 	if burst == 0 {
 		burst = l.Quota
 	}
-	return fmt.Sprintf("%d at once, and one more every %s", burst, shortWindow(l.Window/time.Duration(l.Quota)))
-}
-
-// shortWindow writes a length of time without its zeros: 1h30m, not 1h30m0s.
-func shortWindow(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return fmt.Sprintf("%d at once, and one more every %s", burst, words.Duration(l.Window/time.Duration(l.Quota)))
 }

@@ -27,7 +27,8 @@ policies:
     missing: skip
     limits: 1/m
     deny: [10.0.0.1]
-  - {name: kept-off, limits: 1/m, allow: [10.0.0.0/8]}
+  - {name: kept-out, limits: 1/m, only: [192.0.2.0/24]}
+  - {name: kept-off, limits: 1/m, exempt: [10.0.0.0/8]}
 `)
 	text := func(r *explained) string {
 		var b strings.Builder
@@ -41,19 +42,21 @@ policies:
 		return b.String()
 	}
 	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
-	want := `tiered true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
-keyed true "it is for all requests" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: there is no query["id"] [keyed tier="" false "floodgate: bad request: there is no query[\"id\"]" key="" 1]
-skips true "it is for all requests" shadow=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
-kept-off false "the address is in the list allow" shadow=false denied=false cost=1 err=<nil>
+	want := `tiered true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
+keyed true "the policy has no match conditions" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: there is no query["id"] [keyed tier="" false "floodgate: bad request: there is no query[\"id\"]" key="" 1]
+skips true "the policy has no match conditions" shadow=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
+kept-out true "the policy has no match conditions" shadow=false denied=true cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
+kept-off false "the address is in the list exempt" shadow=false denied=false cost=1 err=<nil>
 `
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)
 	}
 	got = text(&explained{address: "192.0.2.1:5", query: url.Values{"id": {"abc"}}})
-	want = `tiered true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
-keyed true "it is for all requests" shadow=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
-skips true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
-kept-off true "it is for all requests" shadow=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
+	want = `tiered true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
+keyed true "the policy has no match conditions" shadow=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
+skips true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
+kept-out true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
+kept-off true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
 `
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)

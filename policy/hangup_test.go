@@ -71,10 +71,10 @@ func TestAHangUpChargesAllPoliciesOrNone(t *testing.T) {
 		before bool
 		reason core.Reason
 	}{
-		"after the store has denied":     {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h}]", false, core.OverLimit},
-		"before the store has decided":   {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", true, core.Failed},
-		"after the store has allowed":    {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", false, core.WithinLimits},
-		"after a shadow would have, too": {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h, shadow: true}]", false, core.WithinLimits},
+		"after the store has denied":     {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h}]", false, core.ReasonOverLimit},
+		"before the store has decided":   {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", true, core.ReasonFailed},
+		"after the store has allowed":    {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", false, core.ReasonWithinLimits},
+		"after a shadow would have, too": {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h, shadow: true}]", false, core.ReasonWithinLimits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory := core.Must(core.NewMemory(core.MemoryConfig{}))
@@ -86,12 +86,12 @@ func TestAHangUpChargesAllPoliciesOrNone(t *testing.T) {
 			}
 			defer set.Close() //nolint:errcheck // nothing depends on it
 			d := set.Check(store.client)
-			if d.Reason != c.reason || c.reason == core.Failed && !errors.Is(d.Err, context.Canceled) || c.reason != core.Failed && d.Err != nil {
+			if d.Reason != c.reason || c.reason == core.ReasonFailed && !errors.Is(d.Err, context.Canceled) || c.reason != core.ReasonFailed && d.Err != nil {
 				t.Errorf("the decision is %v, error %v, want %v", d, d.Err, c.reason)
 			}
 			store.client = nil
 			want := int64(9)
-			if c.reason == core.WithinLimits {
+			if c.reason == core.ReasonWithinLimits {
 				want = 8 // a charge stays, whoever hangs up
 			}
 			for _, name := range []string{"a", "b"} {

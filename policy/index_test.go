@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/file"
 )
 
 // at is a request for a path as a client wrote it, matched to a route.
@@ -18,7 +20,7 @@ type at struct {
 }
 
 func (r at) Method() string               { return "GET" }
-func (r at) Path() string                 { return decode(r.path) }
+func (r at) Path() string                 { path, _ := url.QueryUnescape(r.path); return path }
 func (r at) EscapedPath() string          { return r.path }
 func (r at) Route() string                { return r.route }
 func (r at) Value(any) any                { return nil }
@@ -33,22 +35,22 @@ func TestTheIndexFindsWhatTheWholeFileFinds(t *testing.T) {
 	segments := []string{"a", "A", "b", "c", "ab", "%61", "%2561", "a%2fb", "", ".", "..", "%2e", "a.", "a+b", "*", "é", "a%5cb", "ax", "c"}
 	routes := []string{"", "/", "/a", "GET /a/{id}", "/:x/c", "/b/:id?", "/*", "example.org/A/{rest...}", "/{$}", "/%61/b", "POST example.org/", "/a*", "/b/c*"}
 	rapid.Check(t, func(t *rapid.T) {
-		var file strings.Builder
-		file.WriteString("policies:\n")
+		var text strings.Builder
+		text.WriteString("policies:\n")
 		for i := range 20 {
 			chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 0, 3, rapid.ID).Draw(t, "patterns")
-			fmt.Fprintf(&file, "  - {name: p%d, limits: 5/m", i)
+			fmt.Fprintf(&text, "  - {name: p%d, limits: 5/m", i)
 			if len(chosen) > 0 {
-				fmt.Fprintf(&file, ", match: {paths: [\"%s\"]}", strings.Join(chosen, `", "`))
+				fmt.Fprintf(&text, ", match: {paths: [\"%s\"]}", strings.Join(chosen, `", "`))
 			}
-			file.WriteString("}\n")
+			text.WriteString("}\n")
 		}
-		r := &reader{file: "f"}
-		spec := r.read([]byte(file.String()), newOptions(nil))
-		if len(r.errs) > 0 {
-			t.Fatal(join(r.errs))
+		read, problems := file.Read([]byte(text.String()), file.Options{})
+		if len(problems) > 0 {
+			t.Fatal(problems)
 		}
-		spec.config(nil, newOptions(nil))
+		spec := enforce(read, newOptions(nil))
+		spec.config(nil)
 		if spec.index == nil {
 			t.Fatal("there is no index")
 		}
@@ -63,7 +65,7 @@ func TestTheIndexFindsWhatTheWholeFileFinds(t *testing.T) {
 			want, _ := spec.choose(nil, request)
 			spec.index = index
 			if !slices.Equal(got, want) {
-				t.Fatalf("%s, route %q: the index finds the rules %v, the whole file %v\n%s", request.path, request.route, got, want, &file)
+				t.Fatalf("%s, route %q: the index finds the rules %v, the whole file %v\n%s", request.path, request.route, got, want, &text)
 			}
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Option is a choice of [Load], [Parse] and [Watch].
+// Option is an option of [Load], [Parse] and [Watch].
 type Option func(*options)
 
 type options struct {
@@ -27,46 +27,46 @@ func newOptions(opts []Option) *options {
 	return o
 }
 
-// WithStore counts every policy in store, which stays its owner's to close. Lists
-// of denied addresses do not count, and do not need it. The file's store section is
-// checked as always, but neither opened nor are its passwords looked for.
+// WithStore makes every policy count in store, which the caller closes. Lists of
+// denied addresses count nothing and do not need it. The file's store section is
+// checked but not opened, and its passwords are not read.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }
 
-// WithUser says who the user of a request is, "" where there is none: the value
-// of user in expressions, which without this option is an error of the file. f
-// may be called concurrently and more than once for a request.
+// WithUser makes f return the user of a request, "" if there is none: the value of
+// user in expressions. Without this option, a file that uses it has an error. f may
+// be called concurrently and more than once for a request.
 func WithUser(f func(r core.Request) string) Option { return func(o *options) { o.user = f } }
 
-// WithTier says which tier a request is of, for rules that have tiers and no
-// expression for them. A tier that a rule does not name, such as "", means
-// default. Its errors mean what those of a [core.KeyFunc] mean. f may be called
+// WithTier makes f return the tier of a request, for rules that have tiers and no
+// expression for them. A tier that a rule does not name, such as "", means default.
+// Errors of f mean the same as those of a [core.KeyFunc]. f may be called
 // concurrently.
 func WithTier(f func(r core.Request) (string, error)) Option {
 	return func(o *options) { o.tier = f }
 }
 
-// OnDisallowed is called once for each refused request, and for each that a
-// shadow policy would have refused (core.Decision.Rehearsal is set then, and
-// what f returns is dropped): to write an audit log, or to answer something
-// else. denial is what the file has the client get, and f returns what it gets.
-// f may be called concurrently.
+// OnDisallowed calls f once for each denied request: to write an audit log, or to
+// answer something else. denial is the answer that the file describes, and f returns
+// the answer that the client gets. f is also called for each request that a shadow
+// policy would have denied: core.Decision.Rehearsal is then true, and the result of
+// f is ignored. f may be called concurrently.
 func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) core.Denial) Option {
 	return func(o *options) { o.denied = f }
 }
 
-// OnReload is called after each attempt to take a changed file: err is nil where
-// it is in force now, else it says why the former one has stayed. The file is
-// not read again before f has returned; f must not call Set.Close, which waits
-// for it.
+// OnReload calls f after each attempt to put a changed file in force. err is nil if
+// the file is in force now; otherwise it says why the former file stays in force.
+// The file is not read again before f returns. f must not call Set.Close, which
+// waits for f.
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
 
-// AnotherInstance lets the store that the file describes count for policies of the
-// same names as that of another Set of this process does. Without it, that is an
-// error. It is for programs that are several instances at once, such as tests.
+// AnotherInstance lets several Sets of this process count for policies of the same
+// names in the store that their files describe. Without it, that is an error. It is
+// for programs that act as several instances, such as tests.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
-// Log is where reloads and a store that does not answer are written to; without
-// it, slog.Default().
+// Log makes the Set log reloads, warnings and outages of its store to log. Without
+// it, they are logged to slog.Default().
 func Log(log *slog.Logger) Option {
 	return func(o *options) {
 		if log != nil {

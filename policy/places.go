@@ -8,22 +8,24 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// places is a store of which some rules count in one store and some in another:
-// what a file says of a policy's counting. A batch that is for both is taken
-// from the local store first, and given back to it if the shared one denies.
+// places is a store in which some rules count in a local store and some in a shared
+// one, as the field counting says. A batch for both is charged to the local store
+// first, and refunded there if the shared store denies it.
 type places struct {
 	local, shared core.Store
 
-	// isLocal says where the rules of the next Bind or Rebind count.
+	// isLocal returns whether a rule of the next Bind or Rebind counts locally.
 	isLocal func(rule string) bool
 }
 
 // Traits returns what both stores promise.
 func (p *places) Traits() core.Traits {
-	a, b := core.TraitsOf(p.local), core.TraitsOf(p.shared)
+	a, _ := core.TraitsOf(p.local) // a store that cannot be used promises nothing
+	b, _ := core.TraitsOf(p.shared)
 	return core.Traits{
 		Exact:         a.Exact && b.Exact,
-		WhenGone:      min(a.WhenGone, b.WhenGone),
+		NeverOpens:    a.NeverOpens && b.NeverOpens,
+		Closes:        a.Closes && b.Closes,
 		KeepsDeadline: a.KeepsDeadline && b.KeepsDeadline,
 		FailsFast:     a.FailsFast && b.FailsFast,
 		Private:       a.Private && b.Private,
@@ -108,7 +110,7 @@ func (b *placesBound) split(whole *core.Batch) *parts {
 	return p
 }
 
-// release gives the parts back.
+// release returns the parts to their pool.
 func (b *placesBound) release(p *parts) {
 	for _, part := range []*part{&p.local, &p.shared} {
 		clear(part.batch.Items)
@@ -129,8 +131,8 @@ func (b *placesBound) Take(ctx context.Context, whole *core.Batch) error {
 		return nil
 	}
 	if !whole.Allowed {
-		// Nothing is charged any more; what the shared store would say is for
-		// the response, and not worth a round trip.
+		// Nothing will be charged. The shared store's results would only serve the
+		// response's headers, which is not worth a round trip.
 		for _, i := range p.shared.from {
 			whole.Items[i].Unknown = true
 		}
@@ -155,8 +157,7 @@ func (b *placesBound) takeLocal(ctx context.Context, p *parts, whole *core.Batch
 	return err
 }
 
-// undo gives back what has been charged locally, and has the results say what is
-// left then.
+// undo refunds the local charges and updates the results.
 func (b *placesBound) undo(ctx context.Context, p *parts, whole *core.Batch) error {
 	err := b.local.Refund(context.WithoutCancel(ctx), &p.local.batch)
 	p.local.batch.Peek = true
@@ -167,7 +168,7 @@ func (b *placesBound) undo(ctx context.Context, p *parts, whole *core.Batch) err
 	return err
 }
 
-// tell writes into the whole batch what a store has said of a part.
+// tell copies a store's results for a part into the whole batch.
 func (p *part) tell(whole *core.Batch) {
 	for i, at := range p.from {
 		whole.Items[at].At, whole.Items[at].Unknown = p.batch.Items[i].At, p.batch.Items[i].Unknown

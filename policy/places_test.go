@@ -143,12 +143,12 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 }
 
 func TestPlacesPromiseWhatBothPromise(t *testing.T) {
-	if got, want := core.TraitsOf(twoPlaces(t, time.Now)), (core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, FailsFast: true, Private: true}); got != want {
+	if got, want := core.Must(core.TraitsOf(twoPlaces(t, time.Now))), (core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, Private: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	p := twoPlaces(t, time.Now).(*places)
 	p.shared = &failing{Store: p.shared} // says nothing
-	if got := core.TraitsOf(p); got != (core.Traits{}) {
+	if got := core.Must(core.TraitsOf(p)); got != (core.Traits{}) {
 		t.Errorf("with a store that promises nothing: %+v", got)
 	}
 }

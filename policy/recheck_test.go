@@ -40,13 +40,13 @@ policies:
 		reason core.Reason
 		lines  int
 	}{
-		{"a", [4]int64{1, 0, 0, 1}, core.NoRule, 0},
-		{"none", [4]int64{1, 0, 0, 1}, core.NoRule, 0},
-		{"b", [4]int64{1, 1, 0, 1}, core.WithinLimits, 1},
-		{"a", [4]int64{1, 1, 0, 1}, core.NoRule, 0},
-		{"c", [4]int64{1, 1, 1, 1}, core.WithinLimits, 1},
-		{"b", [4]int64{1, 1, 1, 1}, core.NoRule, 0},
-		{"closed", [4]int64{1, 1, 1, 1}, core.OverLimit, 0},
+		{"a", [4]int64{1, 0, 0, 1}, core.ReasonNoRule, 0},
+		{"none", [4]int64{1, 0, 0, 1}, core.ReasonNoRule, 0},
+		{"b", [4]int64{1, 1, 0, 1}, core.ReasonWithinLimits, 1},
+		{"a", [4]int64{1, 1, 0, 1}, core.ReasonNoRule, 0},
+		{"c", [4]int64{1, 1, 1, 1}, core.ReasonWithinLimits, 1},
+		{"b", [4]int64{1, 1, 1, 1}, core.ReasonNoRule, 0},
+		{"closed", [4]int64{1, 1, 1, 1}, core.ReasonOverLimit, 0},
 	} {
 		d = s.set.Recheck(at(step.path), d)
 		lines := 0
@@ -55,7 +55,7 @@ policies:
 				lines++
 			}
 		}
-		if counts() != step.counts || d.Reason != step.reason || d.Allowed != (step.reason != core.OverLimit) || lines != step.lines {
+		if counts() != step.counts || d.Reason != step.reason || d.Allowed != (step.reason != core.ReasonOverLimit) || lines != step.lines {
 			t.Errorf("step %d, /%s: %v with %d header lines, counts %v, want %v, %d and %v", i, step.path, d, lines, counts(), step.reason, step.lines, step.counts)
 		}
 	}
@@ -81,7 +81,10 @@ func TestOnePolicyAndNamedPoliciesCountOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := c.(core.Rechecker)
+	named := c.(interface {
+		core.Checker
+		Recheck(r core.Request, before core.Decision) core.Decision
+	})
 	for i, want := range []bool{true, false} {
 		d := named.Check(&explained{path: "a"})
 		if !d.Allowed {

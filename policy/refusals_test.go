@@ -17,10 +17,10 @@ import (
 // RateLimit fields are those of all.
 func TestOfSeveralDenialsTheLongestWaitDecides(t *testing.T) {
 	policies := map[string]string{
-		"minute": "{name: minute, limits: 1/m, headers: draft-10, on-denied: {status: 503, body: minute, headers: {X-Why: minute}}}",
-		"hour":   "{name: hour, limits: 1/h, headers: draft-10, on-denied: {status: 500, body: hour, headers: {X-Which: hour}}}",
-		"second": "{name: second, limits: 1/s, headers: [draft-10, x-seconds], on-denied: {status: 418, body: second}}",
-		"open":   "{name: open, limits: 9/m, headers: draft-10}",
+		"minute": "{name: minute, limits: 1/m fixed_window, headers: draft-10, on-denied: {status: 503, body: minute, headers: {X-Why: minute}}}",
+		"hour":   "{name: hour, limits: 1/h fixed_window, headers: draft-10, on-denied: {status: 500, body: hour, headers: {X-Which: hour}}}",
+		"second": "{name: second, limits: 1/s fixed_window, headers: [draft-10, x-seconds], on-denied: {status: 418, body: second}}",
+		"open":   "{name: open, limits: 9/m fixed_window, headers: draft-10}",
 	}
 	names := []string{"minute", "hour", "second", "open"}
 	for _, order := range permutations(names) {
@@ -84,7 +84,7 @@ func TestWhichOfDifferentDenialsDecides(t *testing.T) {
 	const (
 		first  = "{name: first, limits: 0/m aligned, on-denied: {status: 501}}"
 		second = "{name: second, limits: 0/m aligned, on-denied: {status: 502}}"
-		over   = "{name: over, limits: 1/m, cost: '2', on-denied: {status: 503}}"
+		over   = "{name: over, limits: 1/m fixed_window, cost: '2', on-denied: {status: 503}}"
 		listed = "{name: listed, limits: 5/m, deny: [192.0.2.0/24]}"
 		used   = "{name: used, limits: 1/h, on-denied: {status: 504}}"
 		fault  = "{name: fault, key: 'query[\"k\"]', missing: reject, limits: 9/m}"

@@ -69,8 +69,8 @@ func TestCountingMayChangeWhereTheProgramGivesTheStore(t *testing.T) {
 	s.expect(429, "GET", "/")
 }
 
-// A refused change takes nothing from what is in force, whatever it would have
-// taken away: not the counters of a rule that it no longer has.
+// A rejected change leaves the policies in force unchanged, whatever it would
+// have removed: even the counters of a rule that it does not have.
 func TestARefusedChangeTakesNoCountersAway(t *testing.T) {
 	const two = "{name: a, rules: [{name: one, limits: 100/h}, {name: two, limits: 2/h}]}"
 	for name, text := range map[string]string{
@@ -121,7 +121,7 @@ func refuse(rules []core.StoreRule) error {
 	return nil
 }
 
-// A limit that only the store refuses: what was in force is limited on.
+// If only the store rejects a limit, the former policies stay in force.
 func TestAChangeThatTheStoreRefuses(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	defer memory.Close() //nolint:errcheck // nothing depends on it

@@ -1,64 +1,62 @@
 package policy
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/expression"
+	"github.com/floodgate-go/floodgate/policy/internal/paths"
 )
 
-// request is a request on its way through a file's policies. It remembers what
-// several of them ask for. Nothing of a body is remembered: a limiter asks for
-// it twice, see core.Hooks.
+// request is a request that the policies of a file decide on. It remembers what
+// several policies need. It remembers nothing of the body: see core.Hooks, which
+// says when a limiter reads a body twice.
 type request struct {
 	core.Request
 	memo memo
 }
 
 type memo struct {
-	only   []string // the policies that are asked; nil: all
-	except []string // those that are not
-	paths  *paths   // nil: not known
-	from   *sources // of the address; nil: not known
-	addr   netip.Addr
+	only   []string    // the policies that decide; nil: all
+	except []string    // the policies that do not
+	path   *paths.Path // nil: not known yet
+	client expression.AddressMemo
 }
 
-// asks says whether a policy is asked about the request.
+// asks reports whether a policy decides on the request.
 func (m *memo) asks(policy string) bool {
 	return m == nil || (m.only == nil || slices.Contains(m.only, policy)) && !slices.Contains(m.except, policy)
 }
 
 type memoKey struct{}
 
-// Value implements [core.Request]. What the limiter hands to hooks and key
-// functions wraps the request, and asks it for values.
+// Value implements [core.Request]. The limiter gives hooks and key functions a
+// request that wraps this one and asks it for values.
 func (r *request) Value(key any) any {
-	if key == (memoKey{}) {
+	switch key {
+	case memoKey{}:
 		return &r.memo
+	case expression.AddressMemoKey{}:
+		return &r.memo.client
 	}
 	return r.Request.Value(key)
 }
 
-// remembered returns the memory of a request that is on its way through a Set,
-// nil for any other.
+// remembered returns the memory of a request that a Set decides on, nil for any
+// other.
 func remembered(r core.Request) *memo {
 	m, _ := r.Value(memoKey{}).(*memo)
 	return m
 }
 
-// addressOf returns the client's whole address, not valid where there is none.
-func (s *sources) addressOf(r core.Request) netip.Addr {
+// pathOf returns the path of a request.
+func pathOf(r core.Request) *paths.Path {
 	m := remembered(r)
-	if m != nil && m.from == s {
-		return m.addr
+	if m == nil {
+		return paths.Of(r)
 	}
-	var buf [64]byte
-	a := netip.Addr{}
-	if text, err := s.address(buf[:0], r); err == nil {
-		a, _ = netip.ParseAddr(string(text))
+	if m.path == nil {
+		m.path = paths.Of(r)
 	}
-	if m != nil {
-		m.from, m.addr = s, a
-	}
-	return a
+	return m.path
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,8 @@ func validate(s *jsonschema.Schema, text []byte) error {
 // What the schema cannot tell: the insides of texts, and what depends on
 // another place of the file or on the program.
 var beyondTheSchema = []string{
+	"a word behind a limit that is no algorithm",
+	"another library's name for an algorithm", "one equals sign", "a method of text", "an address in a text", "one ampersand", "one bar", "and in capitals", "buckets without a precision", "buckets without a precision in a field", "a password that is a variable", "a method without quotes", "a key that is a bare word",
 	"a name twice", "a policy with the name of another one's rule", "names that are too long together", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing", "an option that is none",
 	"a burst for a window", "a precision that does not divide", "an aligned bucket", "a log too large", "two limits that count the same",
 	"a key of a name that is none", "a key with a name in no quotes", "a header alone", "a header's name with a space", "an expression that does not end",
@@ -58,7 +61,7 @@ var beyondTheSchema = []string{
 	"an attribute that is not known", "a MuleSoft expression without its end", "a user whom nobody knows", "a regular expression that is not constant",
 	"a regular expression that is none", "types that do not fit", "a star within a part", "two stars in the middle", "a regular expression in a path", "a plus in a path", "two parameters in one part of a path",
 	"a colon inside a part of a path", "a query in a path", "the rest of a path in the middle", "the end of a path in the middle", "an optional parameter in the middle", "a when that is text",
-	"counting shared without a store", "headers of two resets", "headers off beside others", "an address in both lists", "an address that is none", "an address twice",
+	"counting shared without a store", "headers of two resets", "headers of two drafts that write the same", "headers of two policies that write the same", "headers off beside others", "a trusted header that can be none", "a trusted header twice", "an address in both lists", "an address in only and in deny", "an address that is none", "an address twice",
 	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a rule with tiers twice", "a rule with the name of a tier", "a tier with the name of a rule", "a tier with the name of the deny list", "a database of a cluster",
 	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a window too long for memcached", "limits twice in two names",
 	// and what is no matter of schemas, as they see values only
@@ -92,7 +95,7 @@ var fieldValues = map[string][]any{
 	"match":    {map[string]any{"methods": []any{"GET"}, "paths": []any{"/a/*"}}, map[string]any{"when": "true"}, map[string]any{"methods": []any{"get"}}, map[string]any{"method": []any{"GET"}}, nil, map[string]any{"paths": []any{}}},
 	"rules":    {[]any{map[string]any{"name": "r", "limits": "1/s"}}, []any{map[string]any{"limits": "1/s"}}, []any{}, []any{map[string]any{"name": "r", "limits": "1/s", "missing": "skip"}}},
 	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "shadow": {true, false, "true"},
-	"allow": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "deny": {[]any{"10.1.0.0/16"}, []any{5}}, "cost": {1, 0, -1, "len(path)", 1.5, ""},
+	"exempt": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "only": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "deny": {[]any{"10.1.0.0/16"}, []any{5}}, "cost": {1, 0, -1, "len(path)", 1.5, ""},
 	"on-denied": {map[string]any{"status": 503, "body": "no"}, map[string]any{"status": 200}, map[string]any{"content-type": "text/plain"}, map[string]any{"headers": map[string]any{"X": "y"}}, map[string]any{}},
 	"nonsense":  {1},
 }
@@ -108,8 +111,8 @@ var storeValues = []any{
 	map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1", "user": "u", "database": ""}}}, map[string]any{"synced": map[string]any{"interval": "1s"}},
 }
 
-// Whatever the parser takes the schema takes, and what the schema refuses the
-// parser refuses.
+// The schema accepts every file that the parser accepts, and the parser rejects
+// every file that the schema rejects.
 func TestTheSchemaTakesWhatTheParserTakes(t *testing.T) {
 	s := compileSchema(t)
 	taken := 0
@@ -155,7 +158,7 @@ func TestTheSchemaTakesWhatTheParserTakes(t *testing.T) {
 func beyond(err error) bool {
 	for _, e := range policy.Errors(err) {
 		known := false
-		for _, text := range []string{"shared: the file has no store", "nothing says which tier", "aligned fixed_window", "stands twice", "cannot stand beside"} {
+		for _, text := range []string{"shared: the file has no store", "nothing says which tier", "aligned fixed_window", "stands twice", "cannot stand beside", "write the same headers"} {
 			known = known || strings.Contains(e.Problem, text)
 		}
 		if !known {
@@ -198,5 +201,17 @@ func TestEveryFieldHasItsPlaceInTheSchema(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("the parser has %v beside what the schema has", want)
+	}
+}
+
+// The schema and the reference are in the repository too, for editors and readers.
+func TestTheFilesOfTheSchemaAndTheReferenceAreCurrent(t *testing.T) {
+	for path, c := range map[string]struct{ want, command string }{
+		"schema.json":                 {string(policy.Schema()), "go run ./cmd/floodgate schema > policy/schema.json"},
+		"../docs/policy-reference.md": {policy.Reference(), "go run ./cmd/floodgate schema --format markdown > docs/policy-reference.md"},
+	} {
+		if text, err := os.ReadFile(path); err != nil || string(text) != c.want {
+			t.Errorf("%s is not current (%v): %s", path, err, c.command)
+		}
 	}
 }

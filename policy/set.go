@@ -11,28 +11,29 @@ import (
 	"syscall"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/file"
 )
 
-// Set is the policies of a file at work. It is made by [Load], [Parse] or
-// [Watch], and is a [core.Checker] that applies all of them: every adapter's
-// Middleware takes it. Its methods may be called concurrently.
+// Set is the policies of a file in force. [Load], [Parse] and [Watch] return one. It
+// is a [core.Checker] that applies all policies: every adapter's Middleware takes
+// it. Its methods may be called concurrently.
 //
-// All policies of a file are the rules of one limiter: of the policies that are
-// for a request, all have to allow it, or it is charged to none, in one step. If
-// some count in the file's store and some in this process, it is charged in the
-// process first, and given back if the store denies it. Shadow policies are
-// decided on apart from the others, are reported to [OnDisallowed], and change
-// nothing of what becomes of the request.
+// All policies of a file are rules of one limiter, which decides on a request in one
+// step: all policies that apply must allow it, or it is charged to none. If some
+// policies count in the file's store and some in this process, the request is
+// charged in the process first, and refunded there if the store denies it. Shadow
+// policies are decided on apart from the others. They are reported to
+// [OnDisallowed] and never change the decision.
 type Set struct {
 	file    string // as it was given
-	path    string // "" where there is none
+	path    string // "" if the policies are not from a file
 	options *options
-	current atomic.Pointer[fileSpec] // what is in force
-	limiter *core.Limiter            // of all policies; never replaced
+	current atomic.Pointer[enforcedFile] // what is in force
+	limiter *core.Limiter                // of all policies; never replaced
 
 	change  sync.Mutex // one change at a time
 	tried   []byte     // the file's text that was last tried, in force or refused
-	shared  opened     // the zero value where the file has no store
+	shared  opened     // the zero value if the file has no store
 	local   *core.Memory
 	places  *places         // over shared and local; nil if there is one store
 	wanted  map[string]bool // names that Only was asked for
@@ -41,8 +42,8 @@ type Set struct {
 	watcher *watcher // nil: none
 }
 
-// Load reads the policies of a file. The error is what the operating system
-// says, or has all that is wrong with the file: see [Errors].
+// Load reads the policies of a file. The error is the operating system's, or has all
+// mistakes of the file: see [Errors].
 func Load(path string, opts ...Option) (*Set, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -51,7 +52,7 @@ func Load(path string, opts ...Option) (*Set, error) {
 	return load(path, path, text, opts)
 }
 
-// Parse reads policies from text; name stands for the file in errors.
+// Parse reads policies from text; errors have name as the file's name.
 func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 	return load(name, "", text, opts)
 }
@@ -65,9 +66,8 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	return s, nil
 }
 
-// readFile reads no more of a file than shows that it is too long. It opens
-// nothing but regular files: a named pipe in the file's place would never end,
-// and a device may do anything.
+// readFile reads at most one byte more than a file may have. It opens regular files
+// only: reading a named pipe would never end, and a device may do anything.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -76,7 +76,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is there may have changed since: opening must not wait for anybody.
+	// The file may have been replaced since: opening must not block.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the caller has chosen the file
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func readFile(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, notRegular(path, info)
 	}
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	return io.ReadAll(io.LimitReader(f, file.MaxBytes+1))
 }
 
 func notRegular(path string, info os.FileInfo) error {
@@ -106,11 +106,11 @@ func notRegular(path string, info os.FileInfo) error {
 	return fmt.Errorf("%s is %s: want a regular file", path, what)
 }
 
-// Reload reads the file again and puts it in force, at one moment for all
-// requests that come after. Counters of policies that keep their name and
-// place, and of limits that keep their algorithm, window, precision and
-// alignment, keep their count. After an error nothing has changed. The section
-// store, and the place of local counters, cannot change while a program runs.
+// Reload reads the file again and puts it in force, at one moment for all later
+// requests. A counter keeps its count if its policy keeps its name and counting, and
+// its limit keeps its algorithm, window, precision and alignment. After an error
+// nothing has changed. The fields name, store and local cannot change while a
+// program runs.
 func (s *Set) Reload() error {
 	if s.path == "" {
 		return fmt.Errorf("policy: %s was not read from a file: use Replace", s.file)
@@ -125,8 +125,8 @@ func (s *Set) Reload() error {
 	return s.replace(text)
 }
 
-// Replace does as Reload, with text that comes from elsewhere. It is in force until
-// the file changes.
+// Replace is Reload with text in place of the file. The text is in force until the
+// file changes.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -137,19 +137,23 @@ func (s *Set) replace(text []byte) error {
 	if s.closed {
 		return fmt.Errorf("policy: %s: %w", s.file, core.ErrClosed)
 	}
-	r := &reader{file: s.file}
-	spec := r.read(text, s.options)
-	if spec != nil && len(r.errs) == 0 {
-		if s.build(r, spec); len(r.errs) == 0 {
-			s.current.Store(spec)
-			s.warn(spec.doubts)
+	m := &mistakes{file: s.file}
+	spec, problems := file.Read(text, file.Options{User: s.options.user, Tier: s.options.tier != nil})
+	for _, p := range problems {
+		m.add(p.Place, p.Text, p.Hint)
+	}
+	if !m.found() {
+		f := enforce(spec, s.options)
+		if s.build(m, f); !m.found() {
+			s.current.Store(f)
+			s.warn(f.warnings(s.file))
 			return nil
 		}
 	}
-	return join(r.errs)
+	return join(m.errs)
 }
 
-// Close ends watching the file, and closes the stores that the Set has opened.
+// Close stops watching the file and closes the stores that the Set has opened.
 // Decisions after that fail.
 func (s *Set) Close() error {
 	s.change.Lock()
@@ -177,14 +181,18 @@ func (s *Set) Close() error {
 // Take, Peek and Reset name a policy's counters whatever the policy's match is.
 func (s *Set) Limiter() *core.Limiter { return s.limiter }
 
+// Traits returns what the stores of the policies promise, all of them: see
+// [core.Limiter.Traits].
+func (s *Set) Traits() core.Traits { return s.limiter.Traits() }
+
 // Policy describes a policy that is in force.
 type Policy struct {
 	// Name is the policy's name.
 	Name string
-	// Shadow says that the policy denies nothing, and Shared that it counts in
-	// the file's store.
+	// Shadow reports whether the policy is a shadow policy, which denies
+	// nothing. Shared reports whether it counts in the file's store.
 	Shadow, Shared bool
-	// Rules are the policy's rules; of a rule with tiers, one for each tier that
+	// Rules are the policy's rules. A rule with tiers is one rule for each tier that
 	// is limited.
 	Rules []PolicyRule
 }
@@ -205,9 +213,9 @@ func (s *Set) Policies() []Policy {
 	spec := s.current.Load()
 	all := make([]Policy, len(spec.policies))
 	for i, p := range spec.policies {
-		all[i] = Policy{Name: p.name, Shadow: p.shadow, Shared: p.shared}
+		all[i] = Policy{Name: p.Name, Shadow: p.Shadow, Shared: p.Shared}
 		for j := range p.rules {
-			for _, r := range p.rules[j].coreRules(s.options) {
+			for _, r := range p.rules[j].coreRules() {
 				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})
 			}
 		}
@@ -219,14 +227,14 @@ func (s *Set) Policies() []Policy {
 // to, such as core.Decision.Rule in an audit log; "" if there is none in force.
 func (s *Set) PolicyOf(rule string) string {
 	if p := s.current.Load().byRule[rule]; p != nil {
-		return p.name
+		return p.Name
 	}
 	return ""
 }
 
-func (f *fileSpec) policy(name string) *policySpec {
+func (f *enforcedFile) policy(name string) *enforcedPolicy {
 	for _, p := range f.policies {
-		if p.name == name {
+		if p.Name == name {
 			return p
 		}
 	}

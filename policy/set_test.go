@@ -10,9 +10,9 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// What one of several policies refuses is charged to none.
-// A shadow policy refuses nothing, takes nothing from the others, and is told
-// apart in what is reported.
+// A request that one of several policies denies is charged to none. A shadow
+// policy denies nothing, charges nothing to the others, and is marked in the
+// reports.
 func TestAShadowPolicyIsOnlyReported(t *testing.T) {
 	var reports []string
 	report := func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
@@ -67,7 +67,7 @@ func TestOnDisallowedMayAnswerSomethingElse(t *testing.T) {
 }
 
 func TestCosts(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, limits: 10/m, cost: 'method == "POST" ? 5 : int(query["n"])'}]`)
+	s := newSite(t, `policies: [{name: a, limits: 10/m fixed_window, cost: 'method == "POST" ? 5 : int(query["n"])'}]`)
 	s.expect(200, "POST", "/?n=x")
 	s.expect(200, "GET", "/?n=3")
 	s.expect(429, "POST", "/")
@@ -114,7 +114,7 @@ policies:
     tier: header["x-plan"]
     tiers:
       default: 1/m
-      paid: [3/m, 4/h]
+      paid: [3/m fixed_window, 4/h fixed_window]
       staff: unlimited
 `
 

@@ -1,269 +1,123 @@
 package policy
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
-	"os"
-	"slices"
-	"strings"
+	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/file"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 	"github.com/floodgate-go/floodgate/stores/synced"
+	"github.com/floodgate-go/floodgate/stores/synced/redisbackend"
 )
 
-// storeSpec is what a file says of its shared store.
-type storeSpec struct {
-	at        value
-	kind      string // of storeKinds
-	redis     redisSpec
-	postgres  *postgresSpec // of synced; nil: redis
-	servers   []string      // of memcached
-	timeout   time.Duration
-	interval  time.Duration // of synced
-	meanwhile resilient.Meanwhile
-	instances int
-	askAlways bool // about denied keys too
+// opened is an open store.
+type opened struct {
+	store core.Store
+	close func() error
 }
 
-type redisSpec struct {
-	addresses      []string
-	user, password secret
-	db             int
-	tls, cluster   bool
-}
+// closeWithin bounds the last exchange of a synced store.
+const closeWithin = 5 * time.Second
 
-// secret is a text that may stand elsewhere: in a variable of the environment,
-// or in a file.
-type secret struct {
-	at              value
-	text, env, file string
-}
-
-var storeKinds = []string{"redis", "memcached", "synced"}
-
-const (
-	defaultTimeout  = 100 * time.Millisecond
-	defaultInterval = 100 * time.Millisecond
-	longestTimeout  = time.Minute
-)
-
-// identity is what makes two store sections the same.
-func (s *storeSpec) identity() string {
-	if s == nil {
-		return ""
-	}
-	return fmt.Sprintf("%q %q %q %q %q %d %t %t %q %d %d %d %d %t", s.kind, s.postgres.identity(), s.redis.addresses, s.redis.user.words(), s.redis.password.words(), s.redis.db,
-		s.redis.tls, s.redis.cluster, s.servers, s.timeout, s.interval, s.meanwhile, s.instances, s.askAlways)
-}
-
-var meanwhiles = map[string]resilient.Meanwhile{"in-process": resilient.InProcess, "open": resilient.Open, "closed": resilient.Closed}
-
-// store reads the store section.
-func (r *reader) store(v value) *storeSpec {
-	s := &storeSpec{at: v, timeout: defaultTimeout, interval: defaultInterval, instances: 1}
-	given := r.mapping(v, "a mapping with redis, memcached or synced",
-		field{"redis", func(v value) { r.redis(v, s) }},
-		field{"memcached", func(v value) { r.memcached(v, s) }},
-		field{"synced", func(v value) { r.synced(v, s) }},
-		field{"meanwhile", func(v value) {
-			word, _ := r.choice(v, "in-process", "open", "closed")
-			s.meanwhile = meanwhiles[word]
-		}},
-		field{"instances", func(v value) {
-			n, _ := r.integer(v, 1, resilient.MaxInstances)
-			s.instances = int(n)
-		}},
-		field{"remember-denials", func(v value) { s.askAlways = !r.boolean(v) }},
-	)
-	if given == nil {
-		return s // so that policies may be shared
-	}
-	for _, kind := range storeKinds {
-		if !has(given, kind) {
-			continue
-		}
-		if s.kind != "" {
-			r.bad(given[kind], s.kind+" and "+kind+" exclude each other", "a file has one store")
-		}
-		s.kind = kind
-	}
+// openStore opens the store that a store section describes. Only a synced store
+// connects before the first decision.
+func openStore(m *mistakes, s *file.Store, options *options) (o opened, ok bool) {
+	log := options.log
 	switch {
-	case s.kind == "":
-		r.bad(v, "names no store", "want redis, memcached or synced")
-	case s.meanwhile != resilient.InProcess && has(given, "instances"):
-		r.bad(given["instances"], "only meanwhile: in-process divides the limits by it", "leave it out")
-	case s.kind == "synced":
-		for _, name := range []string{"meanwhile", "instances", "remember-denials"} {
-			if has(given, name) {
-				r.bad(given[name], "a synced store counts in the process anyway", "leave it out")
-			}
+	case s.Memcached != nil:
+		opts := []memcachedstore.Option{memcachedstore.Timeout(s.Memcached.Timeout)}
+		if !s.RememberDenials {
+			opts = append(opts, memcachedstore.WithoutDenialCache())
 		}
-	}
-	return s
-}
-
-// redis reads where a Redis is.
-func (r *reader) redis(v value, s *storeSpec) {
-	to := &s.redis
-	given := r.mapping(v, "a mapping with address",
-		field{"address", func(v value) { to.addresses = r.addresses(v) }},
-		field{"user", func(v value) { to.user = r.secret(v) }},
-		field{"password", func(v value) { to.password = r.secret(v) }},
-		field{"db", func(v value) {
-			n, _ := r.integer(v, 0, 1<<20)
-			to.db = int(n)
-		}},
-		field{"tls", func(v value) { to.tls = r.boolean(v) }},
-		field{"cluster", func(v value) { to.cluster = r.boolean(v) }},
-		field{"timeout", func(v value) { s.timeout = r.timeout(v) }},
-	)
-	if given == nil {
-		return
-	}
-	if !has(given, "address") {
-		r.bad(v, "the field address is missing", "want host:port")
-	}
-	if to.cluster && to.db != 0 {
-		r.bad(given["db"], fmt.Sprintf("%d: a cluster has only database 0", to.db), "")
-	}
-	if !to.cluster && len(to.addresses) > 1 {
-		r.bad(given["address"], "several addresses are those of a cluster", "write cluster: true, or one address")
-	}
-}
-
-func (r *reader) memcached(v value, s *storeSpec) {
-	given := r.mapping(v, "a mapping with servers",
-		field{"servers", func(v value) { s.servers = r.addresses(v) }},
-		field{"timeout", func(v value) { s.timeout = r.timeout(v) }},
-	)
-	if given != nil && !has(given, "servers") {
-		r.bad(v, "the field servers is missing", "want a list of host:port")
-	}
-}
-
-func (r *reader) synced(v value, s *storeSpec) {
-	given := r.mapping(v, "a mapping with redis or postgres, and interval",
-		field{"redis", func(v value) { r.redis(v, s) }},
-		field{"postgres", func(v value) { r.postgres(v, s) }},
-		field{"interval", func(v value) {
-			d, ok := r.window(v, "a length of time such as 100ms")
-			if ok && (d < synced.MinInterval || d > time.Hour) {
-				r.bad(v, fmt.Sprintf("%v: want 1ms to 1h", d), "")
-			}
-			s.interval = d
-		}},
-	)
-	switch {
-	case given == nil:
-	case has(given, "redis") && has(given, "postgres"):
-		r.bad(given["postgres"], "redis and postgres exclude each other", "a synced store exchanges with one server")
-	case !has(given, "redis") && !has(given, "postgres"):
-		r.bad(v, "the field redis or postgres is missing", "it names the server that holds the shared counters")
-	}
-}
-
-func (r *reader) timeout(v value) time.Duration {
-	d, ok := r.window(v, "a length of time such as 100ms")
-	if ok && d > longestTimeout {
-		r.bad(v, fmt.Sprintf("%v: at most %v", d, longestTimeout), "a request waits for no answer longer than this")
-	}
-	return d
-}
-
-// addresses reads one host:port or a list of them.
-func (r *reader) addresses(v value) []string {
-	opened, ok := r.open(v)
-	if !ok {
-		return nil
-	}
-	items := []value{v}
-	if isList(opened) {
-		items = r.list(opened, 1000, "a list of host:port")
-	}
-	var all []string
-	for _, item := range items {
-		text, ok := r.text(item, "an address such as 10.0.0.1:6379")
-		if !ok {
-			continue
+		if options.apart {
+			opts = append(opts, memcachedstore.AnotherInstance())
 		}
-		host, port, err := net.SplitHostPort(text)
-		switch {
-		case strings.Contains(text, "://"):
-			r.bad(item, fmt.Sprintf("%q: is a URL: want host:port", shorten(text)), "")
-		case err != nil || host == "" || port == "":
-			r.bad(item, fmt.Sprintf("%q: want host:port", shorten(text)), "")
-		case slices.Contains(all, text):
-			r.bad(item, fmt.Sprintf("%q: stands twice", text), "")
-		default:
-			all = append(all, text)
-		}
-	}
-	return all
-}
-
-// secret reads a text, or where it is to be found: {env: NAME} or {file: PATH}.
-// No message has the text in it.
-func (r *reader) secret(v value) secret {
-	s := secret{at: v}
-	opened, ok := r.open(v)
-	if !ok {
-		return s
-	}
-	const want = "text, {env: NAME} or {file: PATH}"
-	if !isMapping(opened) {
-		if isList(opened) || isNull(opened.node) {
-			r.bad(v, kind(opened.node)+": want "+want, "")
-		} else if s.text = kindText(opened.node); s.text == "" {
-			r.bad(v, "is not text: want "+want, "text that looks like something else stands in quotes")
-		}
-		return s
-	}
-	given := r.mapping(opened, want,
-		field{"env", func(v value) { s.env, _ = r.text(v, "the name of a variable") }},
-		field{"file", func(v value) { s.file, _ = r.text(v, "the path of a file") }},
-	)
-	if given != nil && len(given) != 1 {
-		r.bad(v, "want either env or file", "")
-	}
-	return s
-}
-
-func (s secret) words() []string { return []string{s.text, s.env, s.file} }
-
-// value returns the secret's text.
-func (s secret) value() (string, error) {
-	switch {
-	case s.env != "":
-		text, found := os.LookupEnv(s.env)
-		if !found {
-			return "", fmt.Errorf("the variable %s is not in the environment", s.env)
-		}
-		return text, nil
-	case s.file != "":
-		text, err := os.ReadFile(s.file) //nolint:gosec // the operator has written which file
+		shared, err := memcachedstore.New(s.Memcached.Servers, opts...)
 		if err != nil {
-			return "", err
+			m.add(s.At(), words.Reason(err), "")
+			return opened{}, false
 		}
-		if len(text) > 64<<10 {
-			return "", errors.New("the file is longer than 64 KiB")
+		return withResilience(m, s, shared, shared.Close, log)
+	case s.Redis != nil:
+		client, ok := openRedis(m, s.Redis)
+		if !ok {
+			return opened{}, false
 		}
-		return strings.TrimRight(string(text), "\r\n"), nil
-	default:
-		return s.text, nil
+		opts := []redisstore.Option{redisstore.Timeout(s.Redis.Timeout)}
+		if !s.RememberDenials {
+			opts = append(opts, redisstore.WithoutDenialCache())
+		}
+		if options.apart {
+			opts = append(opts, redisstore.AnotherInstance())
+		}
+		shared := redisstore.New(client, opts...)
+		return withResilience(m, s, shared, func() error { return errors.Join(shared.Close(), client.Close()) }, log)
 	}
+	backend, closeBackend, timeout, ok := openBackend(m, s.Synced)
+	if !ok {
+		return opened{}, false
+	}
+	store, err := synced.New(backend, synced.Config{Namespace: "policy", Interval: s.Synced.Interval, Timeout: timeout, Log: log})
+	if err != nil {
+		m.add(s.At(), words.Reason(errors.Join(err, closeBackend())), "")
+		return opened{}, false
+	}
+	return opened{store, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+		defer cancel()
+		return errors.Join(store.Close(ctx), closeBackend())
+	}}, true
 }
 
-// serves returns why the store cannot count a limit, "" where it can.
-func (s *storeSpec) serves(l core.Limit) (problem, hint string) {
-	if s.kind == "synced" && (!l.Aligned || l.Algorithm != core.FixedWindow && l.Algorithm != core.SlidingWindow) {
-		return fmt.Sprintf("%v: a synced store counts aligned fixed_window and sliding_window limits only", l), "write aligned behind the limit"
+// openBackend opens the backend of a synced store; timeout bounds its answers.
+func openBackend(m *mistakes, s *file.Synced) (backend synced.Backend, closeBackend func() error, timeout time.Duration, ok bool) {
+	if s.Postgres != nil {
+		backend, closeBackend, ok = openPostgres(m, s.Postgres)
+		return backend, closeBackend, s.Postgres.Timeout, ok
 	}
-	if life, most := l.Guarantees().Lifetime, memcachedstore.LongestLifetime(); s.kind == "memcached" && life > most {
-		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, shortWindow(life), shortWindow(most)), ""
+	client, ok := openRedis(m, s.Redis)
+	if !ok {
+		return nil, nil, 0, false
 	}
-	return "", ""
+	return redisbackend.New(client), client.Close, s.Redis.Timeout, true
+}
+
+// withResilience wraps a store with the file's settings for outages.
+func withResilience(m *mistakes, s *file.Store, shared core.Store, closeShared func() error, log *slog.Logger) (opened, bool) {
+	store, err := resilient.New(shared, resilient.Config{
+		Meanwhile: s.Meanwhile, Instances: s.Instances, Log: log,
+	})
+	if err != nil {
+		m.add(s.At(), words.Reason(errors.Join(err, closeShared())), "")
+		return opened{}, false
+	}
+	return opened{store, func() error { return errors.Join(store.Close(), closeShared()) }}, true
+}
+
+// openRedis returns a client of a Redis server or cluster.
+func openRedis(m *mistakes, s *file.Redis) (redis.UniversalClient, bool) {
+	before := len(m.errs)
+	o := redis.UniversalOptions{
+		Addrs: s.Addresses, Username: m.secret(s.User), Password: m.secret(s.Password), DB: s.DB,
+		DialerRetries: 1, // more take longer than the timeout, which then hides the cause
+	}
+	if s.TLS {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if len(m.errs) > before {
+		return nil, false
+	}
+	if s.Cluster {
+		return redis.NewClusterClient(o.Cluster()), true
+	}
+	return redis.NewClient(o.Simple()), true
 }

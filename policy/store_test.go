@@ -16,6 +16,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	"github.com/floodgate-go/floodgate/internal/postgrestest"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
 )
@@ -101,7 +102,7 @@ func TestPoliciesInASyncedStore(t *testing.T) {
 	for range 3 {
 		a.expect(200, "GET", "/shared")
 	}
-	redistest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
+	processtest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
 }
 
 func TestPoliciesInASyncedStoreOnPostgreSQL(t *testing.T) {
@@ -120,7 +121,7 @@ func TestPoliciesInASyncedStoreOnPostgreSQL(t *testing.T) {
 	for range 3 {
 		a.expect(200, "GET", "/shared")
 	}
-	redistest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
+	processtest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
 }
 
 // A process starts while PostgreSQL is down, and counts for itself.

@@ -16,7 +16,7 @@ import (
 
 func TestPoliciesAreDecidedTogether(t *testing.T) {
 	for _, order := range []string{"ab", "ba"} {
-		a, b := "  - {name: wide, limits: 10/m, headers: draft-10}\n", "  - {name: narrow, key: path, limits: 2/m, headers: draft-10}\n"
+		a, b := "  - {name: wide, limits: 10/m fixed_window, headers: draft-10}\n", "  - {name: narrow, key: path, limits: 2/m fixed_window, headers: draft-10}\n"
 		if order == "ba" {
 			a, b = b, a
 		}

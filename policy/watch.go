@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// settle is the time between two readings of a file that has changed. It is
-	// taken once both are the same, so that no half of what an editor or a
-	// deployment writes in several steps is in force.
+	// settle is the time between two readings of a changed file. The file is put in
+	// force when both are equal, so that half-written files are not.
 	settle = 100 * time.Millisecond
-	// unsettled is how long a file that keeps changing is left alone.
+	// unsettled is how long a file that keeps changing is not put in force.
 	unsettled = 500 * time.Millisecond
-	// pollEvery is how often the file is read without any event.
+	// pollEvery is the time between two readings without an event.
 	pollEvery = time.Second
 )
 
-// watcher reads a file again when it changes. Events make it read soon; what it
-// compares is the content, so that an event that is lost costs a second.
+// watcher reads a file again when it changes. An event makes it read soon. It compares
+// the content, so that a lost event only costs up to a second.
 type watcher struct {
 	set     *Set
 	folders *folders // nil: only polling
@@ -38,7 +37,7 @@ type watcher struct {
 	blind   string // the error of watching folders that was reported last
 }
 
-// reading is what reading the file has given.
+// reading is the result of reading the file.
 type reading struct {
 	text []byte
 	err  error
@@ -48,22 +47,22 @@ func (r *reading) equal(to *reading) bool {
 	return to != nil && bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
 }
 
-// Watch does as Load, and reads the file again whenever it changes, until ctx
-// ends or the Set is closed. A changed file is in force within two seconds. A
-// file that cannot be read or has something wrong with it is refused: that is
-// logged as an error and given to [OnReload], and the former one stays in force.
+// Watch is Load, and reads the file again whenever it changes, until ctx ends
+// or the Set is closed. A changed file is in force within two seconds. A file
+// that cannot be read or has a mistake is rejected: the error is logged and
+// given to [OnReload], and the former file stays in force.
 //
-// Changes are found by events of the operating system and by reading the file
-// once a second. So a file is followed through symbolic links that are changed,
-// as Kubernetes does with its volumes, through folders that are moved or
-// replaced, and on network file systems. Write another file and rename it over
-// the watched one, so that no half of it can be read.
+// Watch finds changes by events of the operating system and by reading the file once
+// a second. This also works if a symbolic link is changed, as in a Kubernetes volume,
+// if a folder is moved or replaced, and on network file systems. To change the file,
+// write another file and rename it over the watched one: then no reader sees half of
+// it.
 func Watch(ctx context.Context, path string, opts ...Option) (*Set, error) {
 	w := &watcher{}
 	var unwatched error
 	if w.folders, unwatched = newFolders(); w.folders != nil {
 		w.events, w.errors = w.folders.watcher.Events, w.folders.watcher.Errors
-		// Watched before it is read: no change falls between the two.
+		// The folders are watched before the file is read, so that no change is missed.
 		unwatched = w.folders.follow(path)
 	}
 	s, err := Load(path, opts...)
@@ -81,8 +80,8 @@ func (w *watcher) start(ctx context.Context) {
 	w.done.Go(func() { w.run(ctx) })
 }
 
-// end stops watching. It waits for a reading that is under way, and for
-// OnReload, but not for ever: a file system may never answer.
+// end stops watching. It waits for a reading that is under way and for OnReload, at
+// most closeWithin: a file system may never answer.
 func (w *watcher) end() error {
 	w.stop()
 	ended := make(chan struct{})
@@ -108,7 +107,7 @@ func (w *watcher) run(ctx context.Context) {
 	timer.Stop()
 	defer timer.Stop()
 	armed := false
-	// Further events do not put the next look off.
+	// Further events do not delay the next look.
 	soon := func() {
 		if !armed {
 			timer.Reset(settle)
@@ -141,7 +140,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// sees logs what keeps events from coming, once until something else does.
+// sees logs an error of watching the folders, unless it is the same as before.
 func (w *watcher) sees(err error) {
 	switch {
 	case err == nil:
@@ -152,7 +151,7 @@ func (w *watcher) sees(err error) {
 	}
 }
 
-// look reads the file and takes it if it has changed and settled. It says
+// look reads the file and puts it in force if it has changed and settled. It returns
 // whether to look again soon.
 func (w *watcher) look() (again bool) {
 	s := w.set
@@ -183,7 +182,7 @@ func (w *watcher) look() (again bool) {
 	return false
 }
 
-// take puts what was read in force, or reports why not.
+// take puts the text of a reading in force, or reports why it cannot.
 func (w *watcher) take(now *reading) {
 	s, err := w.set, now.err
 	w.failed = ""

@@ -39,7 +39,7 @@ func watching(t *testing.T, path string, events <-chan fsnotify.Event, opts ...O
 	return s
 }
 
-func quota(s *Set) int64 { return s.current.Load().policies[0].rules[0].limits[0].Quota }
+func quota(s *Set) int64 { return s.current.Load().Policies[0].Rules[0].Limits[0].Quota }
 
 // expectSoon waits two seconds, the promise of Watch, and says what is to be in
 // force then.

@@ -10,9 +10,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// folders are the folders whose events say that a file may have changed: the
-// file's own, and the one that symbolic links lead to. A file that is replaced is
-// another file, so that watching the file itself would not do.
+// folders are the folders whose events may mean that the file has changed: the
+// file's own folder and the folder to which symbolic links lead. A watch of the
+// file itself would miss its replacement.
 type folders struct {
 	watcher *fsnotify.Watcher
 	known   map[string]os.FileInfo // what was watched under a name
@@ -33,8 +33,8 @@ func (f *folders) close() error {
 	return f.watcher.Close()
 }
 
-// follow watches the folders that the file is in now. A folder of the same name
-// may be another one than before.
+// follow watches the folders that the file is in now. A folder may have been replaced
+// by another one of the same name.
 func (f *folders) follow(path string) error {
 	names := []string{filepath.Dir(path)}
 	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != names[0] {

@@ -168,6 +168,8 @@ type Context interface {
 	Respond(status int, body string) error
 	// Decision returns the request's decision.
 	Decision() (core.Decision, bool)
+	// Decisions returns the decisions of all limiters that the request has met.
+	Decisions() []core.Decision
 	// Stream writes parts, flushing each. next is called before each part and
 	// ends the response where it returns "".
 	Stream(next func() string) error

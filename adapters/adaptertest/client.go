@@ -18,16 +18,17 @@ const timeout = 20 * time.Second
 
 // client speaks to a server from one local address.
 type client struct {
-	t    *testing.T
-	addr string
-	http *http.Client
+	t      *testing.T
+	addr   string
+	dialer *net.Dialer
+	http   *http.Client
 }
 
 func newClient(t *testing.T, addr, local string) *client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: timeout}
 	transport := &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 300}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{t, addr, &http.Client{
+	return &client{t, addr, dialer, &http.Client{
 		Transport:     transport,
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -98,7 +99,7 @@ func (c *client) raw(text string) int {
 // exchange is raw with the header and the body of the response.
 func (c *client) exchange(text string) response {
 	c.t.Helper()
-	conn, err := dial(c.addr)
+	conn, err := c.dialer.DialContext(context.Background(), "tcp", c.addr)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -26,7 +26,6 @@ func clientAddress(t *testing.T, a Adapter) {
 		want(t, count(1, func(int) response { return proxied(t, addr).get("/") }), 200, 1)
 	})
 
-	// CASES 1, 2, 30
 	for _, name := range []string{
 		"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "Fly-Client-IP", "Fastly-Client-IP",
 		"X-Client-IP", "X-Azure-ClientIP", "X-Appengine-Remote-Addr", "X-Cluster-Client-IP", "Forwarded",
@@ -45,55 +44,55 @@ func clientAddress(t *testing.T, a Adapter) {
 	}
 
 	for _, row := range []struct {
-		name   string // with the number in CASES
+		name   string
 		header string
 		lines  func(i int) []string // names and values
 		passed int                  // of 8, at 5 each
 	}{
-		{"3: what the client prepends", "X-Forwarded-For", func(i int) []string {
+		{"what the client prepends", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d, 203.0.113.9", i)}
 		}, 5},
-		{"4: two lines", "X-Forwarded-For", func(i int) []string {
+		{"two lines", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i), "X-Forwarded-For", "203.0.113.9"}
 		}, 5},
-		{"6: a malformed last hop, and another header", "X-Forwarded-For", func(i int) []string {
+		{"a malformed last hop, and another header", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", "nonsense", "X-Real-IP", fmt.Sprintf("6.6.6.%d", i)}
 		}, 5},
-		{"7: ports", "X-Forwarded-For", func(i int) []string {
+		{"ports", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("203.0.113.9:%d", 40000+i)}
 		}, 5},
-		{"9: empty parts", "X-Forwarded-For", func(i int) []string {
+		{"empty parts", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", strings.Repeat(",", i) + ", 203.0.113.9 ,\t,"}
 		}, 5},
-		{"10: no header", "X-Forwarded-For", func(int) []string { return nil }, 5},
-		{"11: spellings of a mapped address", "X-Forwarded-For", func(i int) []string {
+		{"no header", "X-Forwarded-For", func(int) []string { return nil }, 5},
+		{"spellings of a mapped address", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", []string{"::ffff:1.2.3.4", "::FFFF:102:304", "0:0:0:0:0:ffff:1.2.3.4", "1.2.3.4"}[i%4]}
 		}, 5},
-		{"12: different mapped addresses", "X-Forwarded-For", func(i int) []string {
+		{"different mapped addresses", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("::ffff:1.2.3.%d", i)}
 		}, 8},
-		{"13: one /64", "X-Forwarded-For", func(i int) []string {
+		{"one /64", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("2001:db8:1:2::%d", i)}
 		}, 5},
-		{"14: different /64s", "X-Forwarded-For", func(i int) []string {
+		{"different /64s", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("2001:db8:1:%d::1", i)}
 		}, 8},
-		{"21: spellings that readers differ on", "X-Forwarded-For", func(i int) []string {
+		{"spellings that readers differ on", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", []string{"010.0.0.1", "127.1", "0x7f.1", "1.2.3.4/32", "1.2.3.4."}[i%5]}
 		}, 5},
-		{"24: Forwarded", "Forwarded", func(i int) []string {
+		{"Forwarded", "Forwarded", func(i int) []string {
 			return []string{"Forwarded", []string{"for=203.0.113.9", `For="203.0.113.9:443"`, "for=203.0.113.9;proto=https;by=10.0.0.1", `for="203.0.113.9:_p"`}[i%4]}
 		}, 5},
-		{"24: Forwarded without an address", "Forwarded", func(i int) []string {
+		{"Forwarded without an address", "Forwarded", func(i int) []string {
 			return []string{"Forwarded", []string{"for=unknown", "for=_hidden", "by=1.2.3.4", "for=6.6.6.6;for=203.0.113.9"}[i%4]}
 		}, 5},
-		{"20: a mapped hop that is trusted", "X-Forwarded-For", func(i int) []string {
+		{"a mapped hop that is trusted", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d, 203.0.113.9, ::ffff:127.0.0.2", i)}
 		}, 5},
-		{"28: a very long header", "X-Forwarded-For", func(i int) []string {
+		{"a very long header", "X-Forwarded-For", func(i int) []string {
 			return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i) + strings.Repeat(",7.7.7.7", 10_000) + ", 203.0.113.9"}
 		}, 5},
-		{"27: the other header", "X-Forwarded-For", func(i int) []string {
+		{"the other header", "X-Forwarded-For", func(i int) []string {
 			return []string{"Forwarded", fmt.Sprintf("for=6.6.6.%d", i)}
 		}, 5},
 		{"two addresses where one belongs", "X-Real-IP", func(i int) []string {
@@ -106,6 +105,27 @@ func clientAddress(t *testing.T, a Adapter) {
 			passed := count(8, func(i int) response { return c.get("/", row.lines(i)...) })[http.StatusOK]
 			if passed != row.passed {
 				t.Errorf("%d of 8 passed, want %d", passed, row.passed)
+			}
+		})
+	}
+
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
+		t.Run("a trailer is not the proxy's: "+name, func(t *testing.T) {
+			addr := a.Serve(t, App{Routes: []Route{{
+				Method: http.MethodPost, Pattern: "/", Handler: ok, Limits: []Limit{{Checker: byKey(t, behindProxies(name), 3)}},
+			}}})
+			c := proxied(t, addr)
+			passed := count(6, func(i int) response {
+				value, forged := "203.0.113.9", fmt.Sprintf("6.6.6.%d", i)
+				if name == "Forwarded" {
+					value, forged = "for="+value, "for="+forged
+				}
+				return response{status: c.raw("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" + name + ": " + value + "\r\n\r\n" +
+					"3\r\na=b\r\n0\r\n" + name + ": " + forged + "\r\n\r\n")}
+			})
+			want(t, passed, 200, 3, 429, 3)
+			if got := c.do(http.MethodPost, "/", "", name, map[bool]string{true: "for=203.0.113.9", false: "203.0.113.9"}[name == "Forwarded"]); got.status != http.StatusTooManyRequests {
+				t.Errorf("%d for the address that the proxy writes, want %d: another address was counted", got.status, http.StatusTooManyRequests)
 			}
 		})
 	}

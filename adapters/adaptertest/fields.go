@@ -59,14 +59,14 @@ func fields(t *testing.T, a Adapter) {
 		"token bucket":              {Quota: 4, Window: time.Minute, Algorithm: core.TokenBucket},
 		"token bucket with burst":   {Quota: 7, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3},
 	} {
-		t.Run("206: t is the time until more quota is there: "+name, func(t *testing.T) {
+		t.Run("t is the time until more quota is there: "+name, func(t *testing.T) {
 			clock := &hands{now: start}
-			cost := core.HookFuncs{Cost: func(r core.Request) (int64, error) {
+			cost := core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
 				if len(r.HeaderValues("X-Peek")) > 0 {
 					return 0, nil
 				}
 				return 1, nil
-			}}.Hooks()
+			}}
 			l := limiter(t, core.Config{
 				Hooks: cost,
 				Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})),
@@ -117,8 +117,8 @@ func fields(t *testing.T, a Adapter) {
 		})
 	}
 
-	t.Run("206: t of a denied request is its own wait", func(t *testing.T) {
-		hooks := core.HookFuncs{Cost: func(core.Request) (int64, error) { return 3, nil }}.Hooks()
+	t.Run("t of a denied request is its own wait", func(t *testing.T) {
+		hooks := core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return 3, nil }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{
 			{Quota: 60, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 4},
 		}}}})

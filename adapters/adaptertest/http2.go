@@ -15,7 +15,7 @@ func http2(t *testing.T, a Adapter) {
 	if a.ServeHTTP2 == nil {
 		t.Skip("the framework has no HTTP/2")
 	}
-	t.Run("130: many streams of one connection", func(t *testing.T) {
+	t.Run("many streams of one connection", func(t *testing.T) {
 		addr := a.ServeHTTP2(t, limited(byKey(t, keyfuncs.ClientIP(), 100)))
 		client := newHTTP2Client(t)
 		get := func() (status, major int, err error) {

@@ -76,14 +76,14 @@ func logged(t *testing.T, a Adapter) {
 		return []string{"X-Forwarded-For", fmt.Sprintf("6.6.6.%d", i)}
 	}
 
-	t.Run("213: the one-liner behind a proxy that nobody has listed", func(t *testing.T) {
+	t.Run("the one-liner behind a proxy that nobody has listed", func(t *testing.T) {
 		j := defaultLog(t)
 		c := direct(t, a.PerIP(t, 5, time.Hour))
 		want(t, count(105, func(i int) response { return c.get("/", forwardedFor(i)...) }), 200, 5, 429, 100)
 		one(t, j, "level=WARN", "limiter=per-ip", "header=X-Forwarded-For", "not listed as a proxy", "keyfuncs.Behind")
 	})
 
-	t.Run("213: the one-liner behind a proxy that is listed", func(t *testing.T) {
+	t.Run("the one-liner behind a proxy that is listed", func(t *testing.T) {
 		j := defaultLog(t)
 		addr := a.PerIP(t, 5, time.Hour, keyfuncs.Behind("X-Forwarded-For", "127.0.0.2/32"))
 		want(t, count(105, func(i int) response { return proxied(t, addr).get("/", forwardedFor(i)...) }), 200, 105)
@@ -96,7 +96,7 @@ func logged(t *testing.T, a Adapter) {
 		one(t, j, "level=WARN", "header=X-Forwarded-For")
 	})
 
-	t.Run("213: nobody writes a forwarded header", func(t *testing.T) {
+	t.Run("nobody writes a forwarded header", func(t *testing.T) {
 		j := defaultLog(t)
 		c := direct(t, a.PerIP(t, 5, time.Hour))
 		want(t, count(105, func(int) response { return c.get("/", "X-Real-Name", "alice") }), 200, 5, 429, 100)
@@ -109,7 +109,7 @@ func logged(t *testing.T, a Adapter) {
 		"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "Fly-Client-IP", "Fastly-Client-IP",
 		"X-Client-IP", "X-Azure-ClientIP", "X-Appengine-Remote-Addr", "X-Cluster-Client-IP", "Forwarded",
 	} {
-		t.Run("213: "+name+" of a peer that is not listed", func(t *testing.T) {
+		t.Run(name+" of a peer that is not listed", func(t *testing.T) {
 			j := &journal{}
 			l := limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}})
 			c := direct(t, a.Serve(t, limited(l)))
@@ -132,7 +132,7 @@ func logged(t *testing.T, a Adapter) {
 		return limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.Route(), Limits: []core.Limit{core.PerMinute(2)}}}})
 	}
 
-	t.Run("214: keys by route before the router has matched", func(t *testing.T) {
+	t.Run("keys by route before the router has matched", func(t *testing.T) {
 		j := &journal{}
 		c := direct(t, a.Serve(t, twoRoutes(byRoute(t, j))))
 		paths := []string{"/a", "/b", "/a", "/b", "/a", "/b"}
@@ -150,7 +150,7 @@ func logged(t *testing.T, a Adapter) {
 		one(t, j, "level=ERROR", "no route is for the request's path")
 	})
 
-	t.Run("214: keys by route on the routes", func(t *testing.T) {
+	t.Run("keys by route on the routes", func(t *testing.T) {
 		j := &journal{}
 		l := byRoute(t, j)
 		app := twoRoutes(l)
@@ -166,7 +166,7 @@ func logged(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("217: a store that fails", func(t *testing.T) {
+	t.Run("a store that fails", func(t *testing.T) {
 		j := &journal{}
 		store := brokenStore{core.Must(core.NewMemory(core.MemoryConfig{}))}
 		l := limiter(t, core.Config{Name: "api", Log: j.logger(), Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(1)}}}})

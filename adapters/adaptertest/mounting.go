@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func mounting(t *testing.T, a Adapter) {
-	t.Run("41: a limiter that stands twice in a request's way counts once", func(t *testing.T) {
+	t.Run("a limiter that stands twice in a request's way counts once", func(t *testing.T) {
 		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 5)}
 		c := direct(t, a.Serve(t, App{
 			Limits: []Limit{l},
@@ -44,12 +45,44 @@ func mounting(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("176: a rehearsal refuses nobody", func(t *testing.T) {
+	t.Run("the handler reads the decisions of all limiters", func(t *testing.T) {
+		of := func(rule string, quota int64) Limit {
+			return Limit{Expose: true, Checker: limiter(t, core.Config{Name: rule, Rules: []core.Rule{{Name: rule, Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(quota)}}}})}
+		}
+		outer, inner := of("outer", 9), of("inner", 5)
+		read := func(c Context) error {
+			text := ""
+			for _, d := range c.Decisions() {
+				text += fmt.Sprint(d.Rule, " ", d.Remaining, ", ")
+			}
+			if last, found := c.Decision(); !found || last.Rule != "inner" {
+				text += "the last one is " + last.Rule
+			}
+			return c.Respond(http.StatusOK, text)
+		}
+		c := direct(t, a.Serve(t, App{
+			Limits: []Limit{outer},
+			Routes: []Route{
+				{Method: http.MethodGet, Pattern: "/", Limits: []Limit{inner, outer}, Handler: read},
+				{Method: http.MethodGet, Pattern: "/none", Handler: func(c Context) error { return c.Respond(http.StatusOK, fmt.Sprint(len(c.Decisions()))) }},
+			},
+		}))
+		for _, want := range []string{"outer 8, inner 4, ", "outer 7, inner 3, "} {
+			if got := c.get("/"); got.body != want {
+				t.Errorf("the handler reads %q, want %q", got.body, want)
+			}
+		}
+		if got := c.get("/none"); got.body != "1" {
+			t.Errorf("a route of one limiter has %s decisions", got.body)
+		}
+	})
+
+	t.Run("a rehearsal refuses nobody", func(t *testing.T) {
 		refused := 0
-		hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
+		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			refused++
-			return core.DefaultDenial(r, d)
-		}}.Hooks()
+			return core.DefaultHooks{}.OnDisallowed(r, d)
+		}}
 		l := limiter(t, core.Config{Rehearsal: true, Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, limited(l)))
 		want(t, count(5, func(int) response { return c.get("/") }), 200, 5)

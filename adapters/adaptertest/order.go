@@ -9,7 +9,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// CASES 132: the framework's own middlewares before and behind the limiter.
+// The framework's own middlewares before and behind the limiter.
 func order(t *testing.T, a Adapter) {
 	const origin = AllowedOrigin
 	for _, outside := range []bool{true, false} {
@@ -23,7 +23,7 @@ func order(t *testing.T, a Adapter) {
 		}
 		where := map[bool]string{true: "outside", false: "inside"}[outside]
 
-		t.Run(fmt.Sprintf("132: a login with recovery, CORS and logging %s", where), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a login with recovery, CORS and logging %s", where), func(t *testing.T) {
 			attempts := new(atomic.Int64)
 			app, _ := loginApp(t, attempts)
 			app.Limits, app.Routes[0].Limits = app.Routes[0].Limits, nil
@@ -37,7 +37,7 @@ func order(t *testing.T, a Adapter) {
 			}
 		})
 
-		t.Run("132: a panic with recovery "+where, func(t *testing.T) {
+		t.Run("a panic with recovery "+where, func(t *testing.T) {
 			w := newWatched(t)
 			app := App{Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { panic("ordinary") }},
@@ -52,7 +52,7 @@ func order(t *testing.T, a Adapter) {
 			}
 		})
 
-		t.Run("48, 49: CORS "+where, func(t *testing.T) {
+		t.Run("CORS "+where, func(t *testing.T) {
 			l := byKey(t, keyfuncs.ClientIP(), 2)
 			app := App{Limits: []Limit{{Checker: l}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: ok}}}
 			c := direct(t, a.Serve(t, place(app, CORS)))
@@ -81,7 +81,7 @@ func order(t *testing.T, a Adapter) {
 		want(t, count(6, func(i int) response { return c.get([]string{"/group/a", "/group/b"}[i%2]) }), 200, 3, 429, 3)
 	})
 
-	t.Run("41: a limiter on a group and on its route counts once", func(t *testing.T) {
+	t.Run("a limiter on a group and on its route counts once", func(t *testing.T) {
 		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 3)}
 		c := direct(t, a.Serve(t, App{
 			Group:  "/group",

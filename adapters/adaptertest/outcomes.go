@@ -22,7 +22,7 @@ func newWatched(t *testing.T) *watched {
 	w := &watched{done: make(chan core.Outcome, 100)}
 	w.Limiter = limiter(t, core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
-		Counts: func(o core.Outcome) bool {
+		Counts: func(_ core.Request, o core.Outcome) bool {
 			o.Header = nil // not to be used later
 			w.done <- o
 			return false
@@ -128,7 +128,7 @@ func outcomes(t *testing.T, a Adapter) {
 		})
 	}
 
-	t.Run("78: errors that the application's error handler answers", func(t *testing.T) {
+	t.Run("errors that the application's error handler answers", func(t *testing.T) {
 		for name, err := range map[string]error{"": ErrWrongPassword, ", wrapped": fmt.Errorf("login: %w", ErrWrongPassword)} {
 			w := newWatched(t)
 			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
@@ -147,7 +147,7 @@ func outcomes(t *testing.T, a Adapter) {
 		location := make(chan string, 1)
 		l := limiter(t, core.Config{Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
-			Counts: func(o core.Outcome) bool {
+			Counts: func(_ core.Request, o core.Outcome) bool {
 				location <- o.Header("Location")
 				return true
 			},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -64,7 +65,7 @@ func responses(t *testing.T, a Adapter) {
 		}}))
 	}
 
-	t.Run("111, 114, 120, 122: allowed and refused, to the byte", func(t *testing.T) {
+	t.Run("allowed and refused, to the byte", func(t *testing.T) {
 		c := serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 1)})
 		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain", `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`)
 		check(t, c.get("/", "Accept", "text/html"), 429,
@@ -74,7 +75,7 @@ func responses(t *testing.T, a Adapter) {
 			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 61")
 	})
 
-	t.Run("119: other headers", func(t *testing.T) {
+	t.Run("other headers", func(t *testing.T) {
 		l := limiter(t, core.Config{
 			Headers: core.HeadersDraft03 | core.HeadersXMillis,
 			Rules:   []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{{Quota: 1, Window: core.MinWindow * 1500, Algorithm: core.FixedWindow}}}},
@@ -89,12 +90,26 @@ func responses(t *testing.T, a Adapter) {
 		check(t, got, 429, got.body, append(append([]string{"Cache-Control: no-store", problem}, lines...), "Retry-After: 2")...)
 	})
 
+	t.Run("headers of draft 7", func(t *testing.T) {
+		l := limiter(t, core.Config{
+			Headers: core.HeadersDraft07,
+			Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{
+				{Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow}, {Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow},
+			}}},
+		})
+		c := serve(t, Limit{Checker: l})
+		lines := []string{"Ratelimit: limit=1, remaining=0, reset=60", "Ratelimit-Policy: 1;w=60, 5;w=3600"}
+		check(t, c.get("/"), 200, "ok", append([]string{"Content-Type: text/plain"}, lines...)...)
+		got := c.get("/")
+		check(t, got, 429, got.body, append(append([]string{"Cache-Control: no-store", problem}, lines...), "Retry-After: 60")...)
+	})
+
 	t.Run("no headers", func(t *testing.T) {
 		l := limiter(t, core.Config{Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		check(t, serve(t, Limit{Checker: l}).get("/"), 200, "ok", "Content-Type: text/plain")
 	})
 
-	t.Run("118: two limiters", func(t *testing.T) {
+	t.Run("two limiters", func(t *testing.T) {
 		first := limiter(t, core.Config{Rules: []core.Rule{{Name: "a", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(5)}}}})
 		second := limiter(t, core.Config{Rules: []core.Rule{{Name: "b", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := serve(t, Limit{Checker: first}, Limit{Checker: second})
@@ -106,7 +121,7 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("93: a refusal shows nothing of the client", func(t *testing.T) {
+	t.Run("a refusal shows nothing of the client", func(t *testing.T) {
 		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/?user=alice")
 		for name, values := range got.header {
@@ -117,7 +132,7 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("131: responses without a body", func(t *testing.T) {
+	t.Run("responses without a body", func(t *testing.T) {
 		l := byKey(t, keyfuncs.Static(""), 5)
 		for status, handler := range map[int]Handler{
 			http.StatusNoContent:   func(c Context) error { return c.Respond(http.StatusNoContent, "") },
@@ -130,8 +145,8 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("124: a hook that panics does no harm to the next request", func(t *testing.T) {
-		hooks := core.HookFuncs{OnDisallowed: func(core.Request, core.Decision) core.Denial { panic("hook") }}.Hooks()
+	t.Run("a hook that panics does no harm to the next request", func(t *testing.T) {
+		hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := direct(t, a.Serve(t, App{Outside: []Middleware{Recovery}, Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: handler},
@@ -160,11 +175,11 @@ func responses(t *testing.T, a Adapter) {
 			}
 		}
 		// What a hook sets replaces the line of the limiter.
-		hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
-			den := core.DefaultDenial(r, d)
+		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			den := core.DefaultHooks{}.OnDisallowed(r, d)
 			den.Header = append(den.Header, core.Header{Name: "retry-after", Value: "7"}, core.Header{Name: "CACHE-CONTROL", Value: "private"})
 			return den
-		}}.Hooks()
+		}}
 		l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/")
 		if retry, cache := got.header.Values("Retry-After"), got.header.Values("Cache-Control"); !slices.Equal(retry, []string{"7"}) || !slices.Equal(cache, []string{"private"}) {
@@ -179,7 +194,7 @@ func responses(t *testing.T, a Adapter) {
 			"Cache-Control: no-store", problem)
 	})
 
-	t.Run("123: a store that fails", func(t *testing.T) {
+	t.Run("a store that fails", func(t *testing.T) {
 		store := brokenStore{core.Must(core.NewMemory(core.MemoryConfig{}))}
 		l := limiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		check(t, serve(t, Limit{Checker: l}).get("/"), 503,
@@ -193,13 +208,13 @@ func responses(t *testing.T, a Adapter) {
 		status int
 	}{
 		{"another status", core.Denial{Status: 403, Body: []byte("no")}, 403},
-		{"124: a status that is none", core.Denial{Status: 7, Body: []byte("no")}, 429},
-		{"124: success", core.Denial{Status: 200, Body: []byte("no")}, 200},
-		{"124: nothing at all", core.Denial{}, 429},
+		{"a status that is none", core.Denial{Status: 7, Body: []byte("no")}, 429},
+		{"success", core.Denial{Status: 200, Body: []byte("no")}, 200},
+		{"nothing at all", core.Denial{}, 429},
 	} {
 		t.Run("a hook's denial: "+row.name, func(t *testing.T) {
 			row.denial.Header = []core.Header{{Name: "x-denied", Value: "yes"}, {Name: "Content-Type", Value: "text/x"}}
-			hooks := core.HookFuncs{OnDisallowed: func(core.Request, core.Decision) core.Denial { return row.denial }}.Hooks()
+			hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
 			l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 			check(t, serve(t, Limit{Checker: l}).get("/"), row.status, string(row.denial.Body), "Cache-Control: no-store", "Content-Type: text/x", "X-Denied: yes")
 		})
@@ -213,11 +228,11 @@ func responses(t *testing.T, a Adapter) {
 		"other problem":  {` {"title":"slow down"}`, "application/problem+json"},
 	} {
 		t.Run("a hook replaces the body and not its type: "+name, func(t *testing.T) {
-			hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
-				den := core.DefaultDenial(r, d)
+			hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+				den := core.DefaultHooks{}.OnDisallowed(r, d)
 				den.Body = []byte(row.body)
 				return den
-			}}.Hooks()
+			}}
 			l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 			check(t, serve(t, Limit{Checker: l}).get("/"), 429, row.body, "Cache-Control: no-store", "Content-Type: "+row.kind)
 		})
@@ -225,7 +240,7 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("a hook takes the body away and not its type", func(t *testing.T) {
 		shared := core.Denial{Header: []core.Header{{Name: "content-type", Value: "application/problem+json"}, {Name: "X-Denied", Value: "yes"}}}
-		hooks := core.HookFuncs{OnDisallowed: func(core.Request, core.Decision) core.Denial { return shared }}.Hooks()
+		hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return shared }}
 		l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/")
 		if kind := got.header.Get("Content-Type"); got.body != "" || strings.Contains(kind, "problem") || got.header.Get("X-Denied") != "yes" {
@@ -238,10 +253,10 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("the framework's own handler for refused requests", func(t *testing.T) {
 		calls := 0
-		hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
+		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			calls++
-			return core.DefaultDenial(r, d)
-		}}.Hooks()
+			return core.DefaultHooks{}.OnDisallowed(r, d)
+		}}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l, Denied: "teapot"}).get("/")
 		if got.status != http.StatusTeapot || got.body != "teapot" || got.header.Get("Ratelimit") == "" || calls != 1 {

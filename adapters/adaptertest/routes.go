@@ -12,7 +12,7 @@ import (
 )
 
 func routes(t *testing.T, a Adapter) {
-	t.Run("43: all paths of a route share a quota", func(t *testing.T) {
+	t.Run("all paths of a route share a quota", func(t *testing.T) {
 		app := App{Routes: []Route{{Method: http.MethodGet, Pattern: "/login", Limits: []Limit{{Checker: byKey(t, keyfuncs.Route(), 2)}}, Handler: ok}}}
 		c := direct(t, a.Serve(t, app))
 		passed := 0
@@ -28,14 +28,14 @@ func routes(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("44: unknown paths are limited where the limiter stands before the router", func(t *testing.T) {
+	t.Run("unknown paths are limited where the limiter stands before the router", func(t *testing.T) {
 		app := limited(byKey(t, keyfuncs.Static(""), 1000))
 		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 5)}}
 		c := direct(t, a.Serve(t, app))
 		want(t, count(8, func(i int) response { return c.get(fmt.Sprintf("/x%d", i)) }), 404, 5, 429, 3)
 	})
 
-	t.Run("47: every method is limited", func(t *testing.T) {
+	t.Run("every method is limited", func(t *testing.T) {
 		app := App{Limits: []Limit{{Checker: byKey(t, keyfuncs.Static(""), 1)}}}
 		c := direct(t, a.Serve(t, app))
 		c.do("PROPFIND", "/", "")
@@ -46,7 +46,7 @@ func routes(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("47: methods that are no methods are limited", func(t *testing.T) {
+	t.Run("methods that are no methods are limited", func(t *testing.T) {
 		l := byKey(t, keyfuncs.Static(""), 0)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l}}}))
 		for _, method := range []string{"post", "QUERY", "PROPFIND"} {
@@ -58,8 +58,8 @@ func routes(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("51: what is skipped is decided by the route that is matched", func(t *testing.T) {
-		hooks := core.HookFuncs{ShouldLimit: func(r core.Request) bool { return !strings.HasSuffix(r.Route(), "/health") }}.Hooks()
+	t.Run("what is skipped is decided by the route that is matched", func(t *testing.T) {
+		hooks := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { return !strings.HasSuffix(r.Route(), "/health") }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/health", Limits: []Limit{{Checker: l}}, Handler: ok},
@@ -76,7 +76,7 @@ func routes(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("48: preflights are not counted, plain OPTIONS is", func(t *testing.T) {
+	t.Run("preflights are not counted, plain OPTIONS is", func(t *testing.T) {
 		l := byKey(t, keyfuncs.ClientIP(), 2)
 		c := direct(t, a.Serve(t, App{
 			Limits: []Limit{{Checker: l}},
@@ -143,7 +143,7 @@ func routes(t *testing.T, a Adapter) {
 		want(t, count(3, func(int) response { return c.get("/") }), 200, 3)
 	})
 
-	// CASES 38: strings of a framework that uses its buffers again.
+	// Strings of a framework that uses its buffers again.
 	for name, key := range map[string]core.KeyFunc{
 		"form field": keyfuncs.PostField("v"),
 		"header":     keyfuncs.Header("X-V"),
@@ -151,15 +151,15 @@ func routes(t *testing.T, a Adapter) {
 		"cookie":     keyfuncs.Cookie("v"),
 		"address":    behindProxies("X-Forwarded-For"),
 	} {
-		t.Run("38: keys stay intact: "+name, func(t *testing.T) {
+		t.Run("keys stay intact: "+name, func(t *testing.T) {
 			var mu sync.Mutex
 			var kept []core.Decision
-			hooks := core.HookFuncs{OnDisallowed: func(r core.Request, d core.Decision) core.Denial {
+			hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 				mu.Lock()
 				defer mu.Unlock()
 				kept = append(kept, d)
-				return core.DefaultDenial(r, d)
-			}}.Hooks()
+				return core.DefaultHooks{}.OnDisallowed(r, d)
+			}}
 			l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(0)}}}})
 			c := proxied(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: ok}}}))
 			values := []string{"1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4", "5.5.5.5", "6.6.6.6"}
@@ -169,7 +169,7 @@ func routes(t *testing.T, a Adapter) {
 			mu.Lock()
 			defer mu.Unlock()
 			for i, d := range kept {
-				if want := core.StoredKey("default", "r", append([]byte(values[i]), 0)); d.StoredKey() != want {
+				if want := (core.StoreRule{Name: "r"}).StoredKey("default", append([]byte(values[i]), 0)); d.StoredKey() != want {
 					t.Errorf("request %d: the decision's key is another one afterwards: %s, want %s", i, d.StoredKey(), want)
 				}
 			}

@@ -178,6 +178,7 @@ func (x exchange) JSON(v any) error                 { return x.c.Bind(v) }
 func (x exchange) Header(name string) string        { return x.c.Request().Header.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return echolimit.DecisionFrom(x.c) }
+func (x exchange) Decisions() []core.Decision       { return echolimit.DecisionsFrom(x.c) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Response().WriteHeader(status)

@@ -31,7 +31,7 @@ func TestAnErrorHandlerThatWritesNothing(t *testing.T) {
 		var learnt core.Outcome
 		l := core.Must(core.New(core.Config{Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
-			Counts: func(o core.Outcome) bool {
+			Counts: func(_ core.Request, o core.Outcome) bool {
 				learnt = o
 				return true
 			},

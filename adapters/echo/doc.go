@@ -2,12 +2,17 @@
 //
 //	e.GET("/api", api, echolimit.PerIP(100, time.Minute))
 //
-// PerIP is the one line for a start; Middleware takes a limiter with any rules,
-// a login guard, or whatever else is a core.Checker. It stands before whatever
-// reads the request's body. A handler reads the decision with DecisionFrom.
+// PerIP is the shortest way to start. Middleware takes a limiter with any rules,
+// a login guard, a set of policies or any other core.Checker. A handler reads the
+// decision with DecisionFrom.
 //
-// Where a limiter wants to know the outcome, an error that a handler returns is
-// given to the application's HTTPErrorHandler by the middleware. Middleware that
-// changes the request's method in e.Use (MethodOverride) runs before a route's
-// limiter: a ShouldLimit hook then sees the changed method, not the client's.
+// Mount the middleware before every middleware that reads the request's body.
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards),
+// the middleware gives an error that the handler returns to the application's
+// HTTPErrorHandler, and does not return it.
+//
+// A middleware in e.Use that changes the request's method, such as MethodOverride,
+// runs before the limiter of a route. A ShouldLimit hook of that limiter gets the
+// changed method.
 package echolimit

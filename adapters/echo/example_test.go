@@ -64,3 +64,18 @@ func ExampleDecisionFrom() {
 	get(app)
 	// Output: 200 4 left
 }
+
+func ExampleDecisionsFrom() {
+	app := echo.New()
+	app.Use(echolimit.PerIP(100, time.Minute))
+	app.GET("/api", func(c echo.Context) error {
+		left := ""
+		for _, d := range echolimit.DecisionsFrom(c) {
+			left += fmt.Sprint(d.Remaining, " left; ")
+		}
+		return c.String(http.StatusOK, left)
+	}, echolimit.PerIP(5, time.Minute))
+
+	get(app)
+	// Output: 200 99 left; 4 left;
+}

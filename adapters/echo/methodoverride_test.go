@@ -14,7 +14,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// CASES 45: a request whose method is overridden reaches the handler of another
+// A request whose method is overridden reaches the handler of another
 // method. A limiter that stands on every route that does the work, or before
 // the router, is met whatever the method has become.
 func TestMethodOverride(t *testing.T) {

@@ -179,6 +179,7 @@ func (x exchange) JSON(v any) error                 { return x.c.BodyParser(v) }
 func (x exchange) Header(name string) string        { return x.c.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return fiberlimit.DecisionFrom(x.c) }
+func (x exchange) Decisions() []core.Decision       { return fiberlimit.DecisionsFrom(x.c) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

@@ -26,7 +26,7 @@ func outcomesOf(t *testing.T) (l *core.Limiter, next func() core.Outcome) {
 	learnt := make(chan core.Outcome, 1)
 	l, err := core.New(core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1000)},
-		Counts: func(o core.Outcome) bool {
+		Counts: func(_ core.Request, o core.Outcome) bool {
 			learnt <- o
 			return true
 		},

@@ -72,3 +72,18 @@ func ExampleDecisionFrom() {
 	get(app)
 	// Output: 200 4 left
 }
+
+func ExampleDecisionsFrom() {
+	app := fiber.New()
+	app.Use(fiberlimit.PerIP(100, time.Minute))
+	app.Get("/api", fiberlimit.PerIP(5, time.Minute), func(c *fiber.Ctx) error {
+		left := ""
+		for _, d := range fiberlimit.DecisionsFrom(c) {
+			left += fmt.Sprint(d.Remaining, " left; ")
+		}
+		return c.SendString(left)
+	})
+
+	get(app)
+	// Output: 200 99 left; 4 left;
+}

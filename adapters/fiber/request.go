@@ -1,6 +1,7 @@
 package fiberlimit
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/netip"
@@ -54,8 +55,17 @@ func (r request) RemoteAddr() string {
 	return addr.String()
 }
 
+// HeaderValues leaves out lines of trailers, which fasthttp appends to the header
+// of a chunked request: a proxy writes its line into the header, and a client can
+// write what it likes into the trailer.
 func (r request) HeaderValues(name string) []string {
-	lines := r.c.Request().Header.PeekAll(name)
+	header := &r.c.Request().Header
+	lines := header.PeekAll(name)
+	if len(lines) > 1 {
+		if n, chunked := receivedLines(header.RawHeaders(), name); chunked && n > 0 && n < len(lines) {
+			lines = lines[:n]
+		}
+	}
 	if len(lines) == 0 {
 		return nil
 	}
@@ -64,6 +74,22 @@ func (r request) HeaderValues(name string) []string {
 		values[i] = string(line)
 	}
 	return values
+}
+
+// receivedLines returns how many lines of a name a header had as it was received,
+// and whether it says that a trailer may follow the body.
+func receivedLines(raw []byte, name string) (n int, chunked bool) {
+	for line := range bytes.Lines(raw) {
+		key, _, found := bytes.Cut(line, []byte(":"))
+		switch {
+		case !found:
+		case strings.EqualFold(string(key), name):
+			n++
+		case strings.EqualFold(string(key), fiber.HeaderTransferEncoding):
+			chunked = true
+		}
+	}
+	return n, chunked
 }
 
 func (r request) Cookie(name string) (string, bool) {

@@ -176,6 +176,7 @@ func (x exchange) JSON(v any) error                 { return x.c.ShouldBindJSON(
 func (x exchange) Header(name string) string        { return x.c.GetHeader(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Header(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFrom(x.c) }
+func (x exchange) Decisions() []core.Decision       { return ginlimit.DecisionsFrom(x.c) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

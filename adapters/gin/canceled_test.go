@@ -34,7 +34,7 @@ func TestWhatHandlersDoWithoutAClient(t *testing.T) {
 			var learnt core.Outcome
 			l := core.Must(core.New(core.Config{Rules: []core.Rule{{
 				Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
-				Counts: func(o core.Outcome) bool {
+				Counts: func(_ core.Request, o core.Outcome) bool {
 					learnt = o
 					return true
 				},
@@ -54,7 +54,7 @@ func TestWhatHandlersDoWithoutAClient(t *testing.T) {
 func TestTheWatchedWriterIsUnwrapped(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
-		Counts: func(core.Outcome) bool { return true },
+		Counts: func(core.Request, core.Outcome) bool { return true },
 	}}}))
 	app := gin.New()
 	var err error
@@ -100,7 +100,7 @@ func TestTheFirstAnswerIsLearnt(t *testing.T) {
 		var learnt core.Outcome
 		l := core.Must(core.New(core.Config{Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
-			Counts: func(o core.Outcome) bool {
+			Counts: func(_ core.Request, o core.Outcome) bool {
 				learnt = o
 				return true
 			},

@@ -2,11 +2,14 @@
 //
 //	r.GET("/api", ginlimit.PerIP(100, time.Minute), api)
 //
-// PerIP is the one line for a start; Middleware takes a limiter with any rules,
-// a login guard, or whatever else is a core.Checker. It stands before whatever
-// reads the request's body. A handler reads the decision with DecisionFrom.
+// PerIP is the shortest way to start. Middleware takes a limiter with any rules,
+// a login guard, a set of policies or any other core.Checker. A handler reads the
+// decision with DecisionFrom.
 //
-// A limiter that wants to know the outcome learns what has been written by the
-// time the handlers behind it have returned. Middleware that answers later what
-// handlers have left in c.Errors belongs behind the limiter, not before it.
+// Mount the middleware before every middleware that reads the request's body.
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards),
+// the limiter looks at it when the handlers behind it have returned. A middleware
+// that writes the response after that, from c.Errors for instance, must be mounted
+// behind the limiter.
 package ginlimit

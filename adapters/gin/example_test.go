@@ -64,3 +64,16 @@ func ExampleDecisionFrom() {
 	get(app)
 	// Output: 200 4 left
 }
+
+func ExampleDecisionsFrom() {
+	app := gin.New()
+	app.Use(ginlimit.PerIP(100, time.Minute))
+	app.GET("/api", ginlimit.PerIP(5, time.Minute), func(c *gin.Context) {
+		for _, d := range ginlimit.DecisionsFrom(c) {
+			c.String(http.StatusOK, "%d left; ", d.Remaining)
+		}
+	})
+
+	get(app)
+	// Output: 200 99 left; 4 left;
+}

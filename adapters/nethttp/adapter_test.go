@@ -244,6 +244,7 @@ func (x exchange) Respond(status int, body string) error {
 }
 
 func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.r.Context()) }
+func (x exchange) Decisions() []core.Decision      { return httplimit.DecisionsFrom(x.r.Context()) }
 
 func (x exchange) Stream(next func() string) error {
 	for part := next(); part != ""; part = next() {

@@ -18,7 +18,7 @@ func outcomesOf(t *testing.T) (*core.Limiter, <-chan core.Outcome) {
 	learnt := make(chan core.Outcome, 1)
 	l, err := core.New(core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1_000_000)},
-		Counts: func(o core.Outcome) bool {
+		Counts: func(_ core.Request, o core.Outcome) bool {
 			learnt <- o
 			return true
 		},

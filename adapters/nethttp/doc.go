@@ -1,13 +1,15 @@
-// Package httplimit limits the requests of net/http handlers, and of every
-// router that is made of them (http.ServeMux, chi).
+// Package httplimit limits the requests of net/http handlers, and of routers that
+// are made of them, such as http.ServeMux and chi.
 //
 //	mux.Handle("/api/", httplimit.PerIP(100, time.Minute)(api))
 //
-// The middleware stands before whatever reads the request's body: a key
-// function that wants a field of it can only see what is still there. Keyed by
-// the route, it stands inside the router.
+// PerIP is the shortest way to start. Middleware takes a limiter with any rules,
+// a login guard, a set of policies or any other core.Checker. For Gin, Echo and
+// Fiber, use the packages for these frameworks.
 //
-// PerIP is the one line for a start; Middleware takes a limiter with any rules,
-// a login guard, or whatever else is a core.Checker. A handler can read the
-// decision with DecisionFrom.
+// Mount the middleware before every middleware that reads the request's body: a
+// key function cannot read what another middleware has read. If a key is the
+// route, mount it on the routes, because no route is known before the router.
+//
+// A handler reads the decision with DecisionFrom.
 package httplimit

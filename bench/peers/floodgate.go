@@ -53,7 +53,7 @@ var floodgatePlain = Peer{
 func ours(l Limit, h core.Headers, store core.Store) *core.Limiter {
 	return must(core.New(core.Config{
 		Name:  "bench",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.Per(int64(l.Quota), l.Window)}}},
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{{Quota: int64(l.Quota), Window: l.Window}}}},
 		Store: store, Headers: h,
 	}))
 }

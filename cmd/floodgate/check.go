@@ -3,18 +3,19 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// load reads a policy file without opening its store. What only the program
-// knows, users and tiers, is taken to be there.
+// load reads a policy file without opening its store. It takes users and tiers,
+// which only the program knows, to be available.
 func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the user has named it
 	if err != nil {
@@ -28,7 +29,8 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	}, opts...)...)
 }
 
-// withMemory loads a file over counters that end with use.
+// withMemory loads a file over counters in memory that are dropped when use
+// returns.
 func withMemory(path string, use func(*policy.Set) error, opts ...policy.Option) error {
 	memory, err := core.NewMemory(core.MemoryConfig{})
 	if err != nil {
@@ -45,10 +47,10 @@ func checkCommand() *cobra.Command {
 	strict := false
 	c := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Tell all that is wrong with policy files",
-		Long: "check reads policy files and tells all that is wrong with them, a line each: file:line:column: field: problem (what would be right).\n" +
-			"It opens no store, and needs no password. Warnings are of what is legal and probably a mistake. The exit status is 1 if a file has\n" +
-			"something wrong with it; warnings alone leave it 0, unless --strict is given.",
+		Short: "Report all mistakes in policy files",
+		Long: "check reads policy files and reports all mistakes, one on each line: file:line:column: field: problem (what to write instead).\n" +
+			"It opens no store and needs no password. A warning is about a setting that is legal and probably a mistake.\n" +
+			"The exit status is 1 if a file has a mistake. With --strict, it is also 1 if a file has warnings.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			var errs []error
@@ -61,13 +63,13 @@ func checkCommand() *cobra.Command {
 							return err
 						}
 					}
-					found := "nothing wrong"
+					found := "no errors"
 					if len(warnings) > 0 {
 						found = "no errors, " + plural(len(warnings), "warning", "warnings")
 					}
 					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", report.Plain(file), plural(len(set.Policies()), "policy", "policies"), found)
 					if strict && len(warnings) > 0 {
-						err = errors.Join(err, fmt.Errorf("%s: has warnings", file))
+						err = errors.Join(err, fmt.Errorf("%s: %s: --strict treats warnings as errors", file, plural(len(warnings), "warning", "warnings")))
 					}
 					return err
 				})
@@ -76,7 +78,7 @@ func checkCommand() *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
-	c.Flags().BoolVar(&strict, "strict", false, "take warnings for errors")
+	c.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return c
 }
 
@@ -89,13 +91,26 @@ func plural(n int, one, many string) string {
 }
 
 func schemaCommand() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	c := &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of policy files",
-		Args:  cobra.NoArgs,
+		Short: "Print the JSON Schema of policy files, or a reference of their fields",
+		Long: "schema prints the JSON Schema of policy files, for editors that complete and check them. With --format markdown, it prints a reference of all\n" +
+			"fields with type, default, example and meaning.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := c.OutOrStdout().Write(policy.Schema())
+			text := string(policy.Schema())
+			switch format {
+			case "json":
+			case "markdown":
+				text = policy.Reference()
+			default:
+				return fmt.Errorf("%w: --format: %q: want json or markdown", errUsage, format)
+			}
+			_, err := io.WriteString(c.OutOrStdout(), text)
 			return err
 		},
 	}
+	c.Flags().StringVar(&format, "format", "json", "json or markdown")
+	return c
 }

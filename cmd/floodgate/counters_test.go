@@ -19,9 +19,9 @@ func TestTheCountersOfAService(t *testing.T) {
 	url := "redis://" + server.Addr + "/2"
 	path := file(t, "limits.yaml", `
 policies:
-  - {name: api, key: 'query["k"]', limits: [10/h, 4/m]}
+  - {name: api, key: 'query["k"]', limits: [10/h fixed_window, 4/m fixed_window]}
   - {name: burst, limits: 10/h token_bucket burst=40, match: {methods: [PUT]}}
-  - {name: tiered, tier: 'query["t"]', tiers: {default: 100/h, paid: 1000/h}, key: 'query["k"]', match: {methods: [PUT]}}
+  - {name: tiered, tier: 'query["t"]', tiers: {default: 100/h, paid: 1000/h fixed_window}, key: 'query["k"]', match: {methods: [PUT]}}
 `)
 	// The service.
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, DB: 2})
@@ -68,11 +68,11 @@ policies:
 	}
 
 	out, _ = expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", "ann")
-	if out != "forgotten: what the key ann of policy api has used in rule api\n" {
+	if out != "reset: key ann of policy api, rule api\n" {
 		t.Errorf("reset says %q", out)
 	}
 	out, _ = expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", "ann")
-	if out != "nothing to forget: the key ann of policy api has used nothing\n" {
+	if out != "nothing to reset: key ann of policy api has used nothing\n" {
 		t.Errorf("another reset says %q", out)
 	}
 	// What explain prints of a key is what inspect, reset and top take.
@@ -81,7 +81,7 @@ policies:
 			t.Fatal(err)
 		}
 		out, _ := expect(t, 0, "", "explain", path, "--path", "/?"+neturl.Values{"k": {key}}.Encode())
-		_, printed, _ := strings.Cut(out, "the key ")
+		_, printed, _ := strings.Cut(out, ": key ")
 		printed, _, _ = strings.Cut(printed, "\n")
 		if lines := inspect("--policy", "api", "--key", printed); !strings.Contains(column(lines[0]), " 1 9 ") {
 			t.Errorf("inspect of %s: %q", printed, lines)
@@ -89,7 +89,7 @@ policies:
 		if out, _ := expect(t, 0, "", "top", path, "--store", url, "--key", printed); !strings.Contains(out, " "+printed+"\n") {
 			t.Errorf("top of %s:\n%s", printed, out)
 		}
-		if out, _ := expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", printed); out != "forgotten: what the key "+printed+" of policy api has used in rule api\n" {
+		if out, _ := expect(t, 0, "", "reset", path, "--store", url, "--policy", "api", "--key", printed); out != "reset: key "+printed+" of policy api, rule api\n" {
 			t.Errorf("reset of %s says %q", printed, out)
 		}
 		if lines := inspect("--policy", "api", "--key", printed); !strings.Contains(column(lines[0]), " 0 10 ") {

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// asked is the request that explain is asked about.
+// asked is the request that explain explains.
 type asked struct {
 	method, target, from, user, tier, data string
 	headers                                []string
@@ -28,8 +28,8 @@ func explainCommand() *cobra.Command {
 	var q asked
 	c := &cobra.Command{
 		Use:   "explain FILE",
-		Short: "Tell which policies are for a request, with which keys and limits",
-		Long:  "explain tells for every policy of a file whether it is for a request, and why; the key of each rule; and its limits in words.",
+		Short: "Show which policies apply to a request, with keys and limits",
+		Long:  "explain shows for each policy of a file whether it applies to a request, and why. If it applies, explain shows the key and the limits of each rule.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := q.request()
@@ -42,13 +42,13 @@ func explainCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&q.method, "method", http.MethodGet, "the request's method")
-	f.StringVar(&q.target, "path", "/", "its path, with its query")
-	f.StringArrayVar(&q.headers, "header", nil, `a header, such as "X-Api-Key: k"; may be given several times`)
-	f.StringVar(&q.data, "data", "", "its body; @FILE reads a file")
-	f.StringVar(&q.from, "from", "192.0.2.1", "the address of the connection's peer")
-	f.StringVar(&q.user, "user", "", "the user, for files that ask the program")
-	f.StringVar(&q.tier, "tier", "", "the tier, for files that ask the program")
+	f.StringVar(&q.method, "method", http.MethodGet, "the method of the request")
+	f.StringVar(&q.target, "path", "/", "the path of the request, with its query")
+	f.StringArrayVar(&q.headers, "header", nil, `a header, such as "X-Api-Key: k"; may be repeated`)
+	f.StringVar(&q.data, "data", "", "the body of the request; @FILE reads it from a file")
+	f.StringVar(&q.from, "from", "192.0.2.1", "the address of the connection's peer, with or without a port")
+	f.StringVar(&q.user, "user", "", "the user that the program would return, for files that use user")
+	f.StringVar(&q.tier, "tier", "", "the tier that the program would return, for rules with tiers and no tier expression")
 	return c
 }
 
@@ -69,7 +69,7 @@ func (q *asked) request() (*http.Request, error) {
 	}
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(q.method + " " + q.target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")))
 	if err != nil {
-		return nil, fmt.Errorf("--method and --path: a server would not read %q: %w", q.method+" "+q.target, err)
+		return nil, fmt.Errorf("--method and --path: a server cannot read %q: %w", q.method+" "+q.target, err)
 	}
 	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(q.data)), int64(len(q.data))
 	for _, h := range q.headers {
@@ -104,7 +104,7 @@ func peer(text string) (string, error) {
 func ask(r *http.Request, see func(core.Request) error) (err error) {
 	limiter, err := core.New(core.Config{
 		Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}},
-		Hooks: core.HookFuncs{ShouldLimit: func(r core.Request) bool { err = see(r); return false }}.Hooks(),
+		Hooks: core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { err = see(r); return false }},
 	})
 	if err != nil {
 		return err
@@ -118,27 +118,27 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 	for _, p := range all {
 		b.WriteString(p.Policy)
 		if p.Shadow {
-			b.WriteString(" (shadow: refuses nothing)")
+			b.WriteString(" (shadow: denies nothing)")
 		}
 		if !p.Applies {
-			fmt.Fprintf(&b, ": is not for this request: %s\n", report.Plain(p.Why))
+			fmt.Fprintf(&b, ": does not apply: %s\n", report.Plain(p.Why))
 			continue
 		}
-		fmt.Fprintf(&b, ": is for this request: %s\n", report.Plain(p.Why))
+		fmt.Fprintf(&b, ": applies: %s\n", report.Plain(p.Why))
 		if p.Denied {
-			b.WriteString("  refused with 403: the address is in the list deny\n")
+			b.WriteString("  denied with 403: the address is in the list deny, or not in the list only\n")
 		}
 		if p.Err != nil {
-			fmt.Fprintf(&b, "  refused: %s\n", report.Plain(p.Err.Error()))
+			fmt.Fprintf(&b, "  denied with 400: %s\n", report.Plain(p.Err.Error()))
 		}
 		if p.Denied || p.Err != nil {
 			continue // it is charged to no rule
 		}
-		counts := "in each process"
+		counts := "in each process by itself"
 		if p.Shared {
 			counts = "in the store, for all processes together"
 		}
-		fmt.Fprintf(&b, "  costs %d, counted %s\n", p.Cost, counts)
+		fmt.Fprintf(&b, "  cost %d, counted %s\n", p.Cost, counts)
 		for _, rule := range p.Rules {
 			fmt.Fprintf(&b, "  rule %s", rule.Rule)
 			if rule.Tier != "" {
@@ -148,7 +148,7 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 				fmt.Fprintf(&b, ": does not apply: %s\n", report.Plain(rule.Why))
 				continue
 			}
-			key := "the key " + report.Key(rule.Key)
+			key := "key " + report.Key(rule.Key)
 			if rule.Key == "" {
 				key = "one counter for all requests without a key"
 			}

@@ -9,16 +9,16 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/floodgate-go/floodgate/internal/accesslog"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
 )
 
-// flagError says what a flag's value has to be.
+// flagError returns an error that describes the valid values of a flag.
 func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	want := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a length of time such as 5m"}[invalid.GetFlag().Value.Type()]
+	want := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a duration such as 5m"}[invalid.GetFlag().Value.Type()]
 	if want == "" {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -34,7 +34,7 @@ func parseFields(values []string) (accesslog.Fields, error) {
 	for _, value := range values {
 		items, err := csv.NewReader(strings.NewReader(value)).Read()
 		if err != nil {
-			return nil, wrong(value, "is no list with commas")
+			return nil, wrong(value, "is not a comma-separated list")
 		}
 		for _, item := range items {
 			name, path, found := strings.Cut(item, "=")
@@ -43,7 +43,7 @@ func parseFields(values []string) (accesslog.Fields, error) {
 			case !found:
 				return nil, wrong(item, "has no equals sign")
 			case !slices.Contains(accesslog.FieldNames, name):
-				return nil, wrong(item, "there is no such name")
+				return nil, wrong(item, "unknown name")
 			case path == "":
 				return nil, wrong(item, "the field is missing")
 			case twice:

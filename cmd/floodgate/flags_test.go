@@ -10,16 +10,16 @@ func TestAWrongValueOfAFlag(t *testing.T) {
 	good := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]")
 	const names = ": want NAME=FIELD such as time=when, where NAME is one of time, addr, user, method, target, status, route\n"
 	for want, args := range map[string][]string{
-		`--fields: "a=b": there is no such name` + names:                       {"--fields", "a=b"},
-		`--fields: "Time=b": there is no such name` + names:                    {"--fields", "Time=b"},
+		`--fields: "a=b": unknown name` + names:                                {"--fields", "a=b"},
+		`--fields: "Time=b": unknown name` + names:                             {"--fields", "Time=b"},
 		`--fields: "time": has no equals sign` + names:                         {"--fields", "time"},
 		`--fields: "time=": the field is missing` + names:                      {"--fields", "addr=x,time="},
 		`--fields: "time=y": the name is given twice` + names:                  {"--fields", "time=x", "--fields", "addr=z,time=y"},
-		`--fields: "\"a": is no list with commas` + names:                      {"--fields", `"a`},
+		`--fields: "\"a": is not a comma-separated list` + names:               {"--fields", `"a`},
 		`--top: "x": want a whole number` + "\n":                               {"--top", "x"},
 		`--honest: "1.5": want a whole number` + "\n":                          {"--honest", "1.5"},
 		`--sweep: "perhaps": want true or false` + "\n":                        {"--sweep=perhaps"},
-		`--tolerance: "5": want a length of time such as 5m` + "\n":            {"--tolerance", "5"},
+		`--tolerance: "5": want a duration such as 5m` + "\n":                  {"--tolerance", "5"},
 		`--format: "pdf": want text, csv, json or html` + "\n":                 {"--format", "pdf"},
 		`--outliers: "drop": want leave-out or stop` + "\n":                    {"--outliers", "drop"},
 		`--max-keys: 0: want 1 or more` + "\n":                                 {"--max-keys", "0"},

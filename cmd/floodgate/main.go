@@ -1,13 +1,14 @@
 // Command floodgate works with policy files of package policy: it checks and
-// explains them, replays access logs through them, and looks into the counters
-// of a running service.
+// explains them, replays access logs through them, and shows the counters of a
+// running service.
 //
 //	floodgate check limits.yaml
 //	floodgate explain limits.yaml --method POST --path /login --header 'X-Api-Key: k'
 //	floodgate replay limits.yaml access.log --format html --output report.html
 //	floodgate inspect limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
 //	floodgate reset limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
-//	floodgate top limits.yaml --store redis://127.0.0.1:6379/0
+//	floodgate top limits.yaml --interval 2s
+//	floodgate import mulesoft.yaml
 package main
 
 import (
@@ -20,9 +21,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
-	"github.com/floodgate-go/floodgate/internal/report"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -31,24 +33,24 @@ func main() { os.Exit(interruptible(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 // The exit statuses.
 const (
 	exitFine        = 0
-	exitFailed      = 1 // what was asked for did not work, or a file has something wrong with it
+	exitFailed      = 1 // the command failed, or a file has a mistake
 	exitUsage       = 2
 	exitInterrupted = 130
 )
 
 const exitStatuses = `
 
-Exit status: 0 if everything is fine; 1 if a file has something wrong with it, or what was asked for did not work; 2 if the command line is wrong;
-130 if the command was interrupted.`
+Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 if the command line is wrong; 130 after an interrupt.`
 
 // grace is how long a command that is interrupted may take to remove what it has
 // begun to write.
 const grace = 300 * time.Millisecond
 
-// interruptible runs the program until it ends or is interrupted. What does not
-// look at its context, such as a pipe that nobody writes to, ends with the
-// process.
+// interruptible runs the program until it ends or is interrupted. Work that
+// does not look at its context, such as reading a pipe without a writer, ends
+// with the process.
 func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
+	logging.Disable() // go-redis logs each failed connection, beside the error of the command
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan int, 1)
@@ -65,7 +67,7 @@ func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
 	return exitInterrupted
 }
 
-// errUsage is for wrapping what is wrong with the command line.
+// errUsage is wrapped by errors of the command line.
 var errUsage = errors.New("usage")
 
 // run is the program.
@@ -73,7 +75,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root := &cobra.Command{
 		Use:           "floodgate",
 		Short:         "Work with rate limit policies",
-		Long:          "floodgate checks and explains policy files, replays access logs through them, and looks into the counters of a running service." + exitStatuses,
+		Long:          "floodgate checks and explains policy files, replays access logs through them, and shows the counters of a running service." + exitStatuses,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
@@ -87,7 +89,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 				hint = ": did you mean " + near[0] + "?"
 			}
-			return fmt.Errorf("%w: there is no command %q%s", errUsage, args[0], hint)
+			return fmt.Errorf("%w: unknown command %q%s", errUsage, args[0], hint)
 		},
 	}
 	root.SetArgs(args)
@@ -95,7 +97,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetOut(out)
 	root.SetErr(errs)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), topCommand())
+	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), topCommand(), importCommand())
 	for _, c := range root.Commands() {
 		args := c.Args
 		c.Args = func(c *cobra.Command, given []string) error {

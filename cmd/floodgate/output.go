@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// checkOutput finds out before a long replay what would keep its report from being
-// written.
+// checkOutput returns, before a long replay, an error that would keep its
+// report from being written.
 func checkOutput(name string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return fmt.Errorf("--output: %s is a folder: name a file in it", name)
@@ -26,9 +26,9 @@ func checkOutput(name string) error {
 	return nil
 }
 
-// writeOutput has write fill the file that --output names. A regular file is there
-// whole or not at all. Anything else, such as a device or a named pipe, is written
-// to as it is.
+// writeOutput calls write to fill the file that --output names. A regular file
+// is written whole or not at all. Anything else, such as a device or a named
+// pipe, is written to directly.
 func writeOutput(name string, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target // a link stays a link
@@ -53,8 +53,8 @@ func writeOutput(name string, write func(io.Writer) error) error {
 	return errors.Join(outputError(name, err), os.Remove(f.Name()))
 }
 
-// outputError says why nothing can be written, and what to do. It leaves the name
-// of the temporary file out.
+// outputError returns an error that tells why the file cannot be written, and
+// what to do. It omits the name of the temporary file.
 func outputError(name string, err error) error {
 	cause, dir := err, filepath.Dir(name)
 	var at *fs.PathError

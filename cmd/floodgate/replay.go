@@ -1,23 +1,22 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/floodgate-go/floodgate/internal/accesslog"
-	"github.com/floodgate-go/floodgate/internal/replay"
-	"github.com/floodgate-go/floodgate/internal/report"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 )
 
-// replaying is what the flags of replay say.
+// replaying has the values of replay's flags.
 type replaying struct {
 	against          []string
 	format, output   string
@@ -29,6 +28,7 @@ type replaying struct {
 	outliers         string
 	tolerance        time.Duration
 	sweepIsForHTML   bool
+	now              func() time.Time
 	in               io.Reader
 	out, diagnostics io.Writer
 }
@@ -39,33 +39,34 @@ func replayCommand() *cobra.Command {
 	var o replaying
 	c := &cobra.Command{
 		Use:   "replay FILE ACCESS.log...",
-		Short: "Tell what a policy file would have refused of what is in an access log",
-		Long: "replay decides on every request of an access log, in the log's own time, and reports what would have been refused.\n" +
-			"Logs are in the common or combined format or lines of JSON (nginx, Caddy, Traefik), compressed by gzip, zstd or bzip2 or not; - is the standard input.\n" +
-			"Give several in the order of their times, the oldest first.\n\n" +
-			"An honest client, as the report counts them, is an address that never sent more than --honest requests in a minute of the clock.",
+		Short: "Report what a policy file would have denied in an access log",
+		Long: "replay decides on each request of an access log at the time that the log has, and reports what would have been denied.\n" +
+			"A log has the common or combined format, or lines of JSON (nginx, Caddy, Traefik). It may be compressed with gzip, zstd or bzip2. - is the standard input.\n" +
+			"Give several logs in the order of their times, the oldest first.\n\n" +
+			"In the report, an honest client is an address that never sent more than --honest requests in a minute of the clock.",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
+			o.now = time.Now
 			o.in, o.out, o.diagnostics = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
 			o.sweepIsForHTML = !c.Flags().Changed("sweep")
 			if err := o.check(); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			return o.replay(c, append([]string{args[0]}, o.against...), args[1:])
+			return o.replay(c.Context(), append([]string{args[0]}, o.against...), args[1:])
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVar(&o.against, "against", nil, "another policy file, to be run side by side; may be given several times")
+	f.StringArrayVar(&o.against, "against", nil, "another policy file to run side by side; may be repeated")
 	f.StringVar(&o.format, "format", "text", "text, csv, json or html")
-	f.StringVarP(&o.output, "output", "o", "", "a file to write to; without it, the standard output")
-	f.StringArrayVar(&o.fieldFlags, "fields", nil, "fields of JSON lines, such as time=when,addr=client.ip; known are "+strings.Join(accesslog.FieldNames, ", "))
+	f.StringVarP(&o.output, "output", "o", "", "the file to write the report to (default: the standard output)")
+	f.StringArrayVar(&o.fieldFlags, "fields", nil, "the names of fields in JSON lines, such as time=when,addr=client.ip; known fields: "+strings.Join(accesslog.FieldNames, ", "))
 	f.Int64Var(&o.honest, "honest", 60, "the most requests that an honest client sends in a minute")
-	f.IntVar(&o.top, "top", 20, "how many keys, routes and clients to list")
-	f.IntVar(&o.maxKeys, "max-keys", 500_000, "how many keys are counted one by one: bounds the memory")
-	f.BoolVar(&o.sweep, "sweep", false, "try other quotas as well; a page of HTML always has it, unless --sweep=false")
-	f.StringVar(&o.outliers, "outliers", "leave-out", "leave-out or stop: what becomes of a line whose time is far from those of the lines around it")
-	f.DurationVar(&o.tolerance, "tolerance", replay.DefaultTolerance, "how far a line's time may be ahead of those around it; a day, if that is more, for one that is behind")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "tell no progress")
+	f.IntVar(&o.top, "top", 20, "how many keys, routes and clients to list, each")
+	f.IntVar(&o.maxKeys, "max-keys", 500_000, "how many keys are counted one by one; bounds the memory")
+	f.BoolVar(&o.sweep, "sweep", false, "try other quotas too; the default is true for --format html")
+	f.StringVar(&o.outliers, "outliers", "leave-out", "what to do with a line whose time is far from the times of the lines around it: leave-out or stop")
+	f.DurationVar(&o.tolerance, "tolerance", replay.DefaultTolerance, "how far the time of a line may be ahead of the lines around it; it may be behind by this or by a day, whichever is longer")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not report progress")
 	return c
 }
 
@@ -77,7 +78,7 @@ func (o *replaying) check() error {
 		return fmt.Errorf("--outliers: %q: want leave-out or stop", o.outliers)
 	}
 	if o.tolerance <= 0 {
-		return fmt.Errorf("--tolerance: %v: want a length of time such as 5m", o.tolerance)
+		return fmt.Errorf("--tolerance: %v: want a duration such as 5m", o.tolerance)
 	}
 	var err error
 	if o.fields, err = parseFields(o.fieldFlags); err != nil {
@@ -94,7 +95,7 @@ func (o *replaying) check() error {
 	return nil
 }
 
-func (o *replaying) replay(c *cobra.Command, files, logs []string) (err error) {
+func (o *replaying) replay(ctx context.Context, files, logs []string) (err error) {
 	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop"}
 	if o.output != "" {
 		if err := checkOutput(o.output); err != nil {
@@ -108,7 +109,7 @@ func (o *replaying) replay(c *cobra.Command, files, logs []string) (err error) {
 		}
 		config.Files = append(config.Files, replay.File{Name: name, Text: text})
 	}
-	progress := &progress{w: o.diagnostics, began: time.Now(), told: time.Now()}
+	progress := newProgress(o.diagnostics, o.now)
 	if !o.quiet {
 		config.Progress = progress.lines
 	}
@@ -118,15 +119,20 @@ func (o *replaying) replay(c *cobra.Command, files, logs []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for _, name := range logs {
-		if err := o.one(c, r, name, progress); err != nil {
+		if err := o.one(ctx, r, name, progress); err != nil {
 			return err
 		}
 	}
-	return o.write(r.Report())
+	found := r.Report()
+	if found.Lines == 0 {
+		return fmt.Errorf("%s: no lines (want a log in %s)", strings.Join(found.Logs, ", "), accesslog.Formats)
+	}
+	return o.write(found)
 }
 
 // one replays one log.
-func (o *replaying) one(c *cobra.Command, r *replay.Replay, name string, p *progress) error {
+func (o *replaying) one(ctx context.Context, r *replay.Replay, name string, p *progress) error {
+	p.size = 0
 	log := replay.Log{Name: "standard input", Reader: o.in}
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the user has named it
@@ -140,7 +146,7 @@ func (o *replaying) one(c *cobra.Command, r *replay.Replay, name string, p *prog
 		}
 	}
 	log.Reader = p.reading(log.Reader)
-	return r.Run(c.Context(), log)
+	return r.Run(ctx, log)
 }
 
 // write writes the report.
@@ -149,43 +155,4 @@ func (o *replaying) write(r *replay.Report) error {
 		return formats[o.format](o.out, r)
 	}
 	return writeOutput(o.output, func(w io.Writer) error { return formats[o.format](w, r) })
-}
-
-// progress tells from time to time how far a long log has been read.
-type progress struct {
-	w           io.Writer
-	began, told time.Time
-	size        int64 // of the log that is being read, in bytes as they are stored; 0: not known
-	read        atomic.Int64
-}
-
-const tellEvery = 2 * time.Second
-
-func (p *progress) lines(n int64) {
-	if time.Since(p.told) < tellEvery {
-		return
-	}
-	p.told = time.Now()
-	share := ""
-	if p.size > 0 {
-		share = fmt.Sprintf(", %d %% of the log", 100*p.read.Load()/p.size)
-	}
-	perSecond := float64(n) / cmp.Or(time.Since(p.began).Seconds(), 1)
-	_, _ = fmt.Fprintf(p.w, "%d lines%s, %.0f a second\n", n, share, perSecond)
-}
-
-type counted struct {
-	io.Reader
-	progress *progress
-}
-
-func (p *progress) reading(r io.Reader) io.Reader {
-	p.read.Store(0)
-	return counted{r, p}
-}
-
-func (c counted) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	c.progress.read.Add(int64(n))
-	return n, err
 }

@@ -16,7 +16,7 @@ const (
 	rounds     = 8
 )
 
-// concurrency tests that no two callers take what is left only once, and that
+// concurrency tests that a hit that is left is taken only once, and that
 // several keys are taken together or not at all.
 func (s *suite) concurrency(t *testing.T) {
 	for _, l := range variants() {
@@ -40,10 +40,11 @@ func (s *suite) concurrency(t *testing.T) {
 		})
 	}
 	t.Run("keys together", func(t *testing.T) {
-		// Everybody takes of one key for all and of one of eight others, three
-		// limits each. What is refused must have taken of neither.
+		// Each goroutine takes from one key for all and from one of eight
+		// others, with three limits each. A denied take must have charged
+		// neither.
 		limits := func(n int64) []core.Limit {
-			return []core.Limit{core.PerHour(n), core.PerDay(n + 1), {Quota: n + 2, Window: time.Hour, Algorithm: core.SlidingLog}}
+			return []core.Limit{core.PerHour(n), {Quota: n + 1, Window: 24 * time.Hour}, {Quota: n + 2, Window: time.Hour, Algorithm: core.SlidingLog}}
 		}
 		c := bindRules(t, s.new(t, nil),
 			core.StoreRule{Name: "all", Limits: limits(60)},
@@ -70,7 +71,8 @@ func (s *suite) concurrency(t *testing.T) {
 		}
 	})
 	t.Run("refused takes drain nothing", func(t *testing.T) {
-		// One key is over its limit; what it shares with others must stay.
+		// One key is over its limit; a denied take must not charge the key that
+		// others share.
 		c := bindRules(t, s.new(t, nil),
 			core.StoreRule{Name: "all", Limits: []core.Limit{core.PerHour(1000)}},
 			core.StoreRule{Name: "own", Limits: []core.Limit{core.PerHour(5)}})
@@ -104,7 +106,7 @@ func (s *suite) concurrency(t *testing.T) {
 				defer binding.Unlock()
 				limits := []core.Limit{core.PerHour(100)}
 				if round%2 == 0 {
-					limits = append(limits, core.PerDay(1000))
+					limits = append(limits, core.Limit{Quota: 1000, Window: 24 * time.Hour})
 				}
 				next := []core.StoreRule{{Name: "r", Limits: limits}}
 				bound, err := c.bound.Rebind(next)
@@ -123,8 +125,8 @@ func (s *suite) concurrency(t *testing.T) {
 	})
 }
 
-// admitted runs take in many goroutines, many times each, and counts the takes
-// that were allowed.
+// admitted runs take in many goroutines, many times each, and returns how many
+// takes were allowed.
 func admitted(t *testing.T, take func(goroutine, round int) *core.Batch) int64 {
 	t.Helper()
 	var n atomic.Int64

@@ -1,6 +1,6 @@
-// Package storetest is what every core.Store must pass: recorded decisions of
-// other software, a comparison with a plain model, and tests of what the
-// contract promises under concurrency and for odd input.
+// Package storetest tests that a core.Store keeps its contract. It replays
+// recorded decisions of other software, compares random operations with a plain
+// model, and tests the contract under concurrency and with odd input.
 //
 //	func TestVectors(t *testing.T)     { storetest.Vectors(t, newStore) }
 //	func TestConformance(t *testing.T) { storetest.Run(t, newStore) }

@@ -22,7 +22,7 @@ func Example() {
 	// Output: 2 tests
 }
 
-// A store that takes several keys one by one says so.
+// A store that takes several keys one by one passes GivesBack.
 func ExampleGivesBack() {
 	_ = func(t *testing.T, newStore storetest.Factory) {
 		storetest.Run(t, newStore, storetest.GivesBack(), storetest.KeepsTime())
@@ -37,10 +37,10 @@ func ExampleClock() {
 }
 
 // A store that is shared gives the suite two instances that count together, and
-// a way to cut them off.
+// a function that cuts off their backend.
 func ExampleTraits() {
 	_ = func(t *testing.T, connect func() core.Store, cut func()) {
-		promised := core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true}
+		promised := core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true}
 		storetest.Traits(t, promised, func(testing.TB) storetest.Instances {
 			return storetest.Instances{Stores: []core.Store{connect(), connect()}, Gone: cut}
 		})

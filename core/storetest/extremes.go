@@ -8,8 +8,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// longestBurst is a burst that takes 100 years to fill, or as long as the store
-// keeps anything, at a hit for each day or other 366th of the longest window.
+// longestBurst returns a burst that takes 100 years to fill, or as long as the
+// store keeps anything, at one hit for each 366th of the longest window.
 func (s *suite) longestBurst() int64 {
 	if s.keeps > 0 {
 		return 366
@@ -17,8 +17,8 @@ func (s *suite) longestBurst() int64 {
 	return 36_500
 }
 
-// extremes tests the ends of the ranges: nothing overflows, and nothing is
-// admitted for nothing.
+// extremes tests the ends of the ranges: nothing overflows, and no hit is
+// admitted beyond the limit.
 func (s *suite) extremes(t *testing.T) {
 	const most = core.MaxQuota
 	longest := s.longestWindow()

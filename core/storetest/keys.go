@@ -10,7 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// keys tests that any bytes are a key, and that different ones count apart.
+// keys tests that any bytes are a valid key, and that different keys count
+// apart.
 func (s *suite) keys(t *testing.T) {
 	store := s.new(t, nil)
 	c := one(t, store, core.PerHour(3))
@@ -49,7 +50,7 @@ func (s *suite) keys(t *testing.T) {
 	}
 }
 
-// taken returns what the test takes of a key.
+// taken returns how many hits the test takes of a key.
 func taken(odd []string, key string) int64 {
 	for i, k := range odd {
 		if k == key {
@@ -72,7 +73,7 @@ func (s *suite) bind(t *testing.T) {
 	}
 }
 
-// rebind tests that counters stay when their limits do.
+// rebind tests that a limit that stays keeps its counters.
 func (s *suite) rebind(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, _ *Clock) {
 		c := one(t, store, l)
@@ -85,8 +86,8 @@ func (s *suite) rebind(t *testing.T) {
 			}
 			c = &counter{t, bound, rules}
 		}
-		// A higher and a lower quota keep the two hits. Of a token bucket, as
-		// near as whole hits can say.
+		// A higher and a lower quota keep the two hits; a token bucket keeps
+		// them as near as whole hits allow.
 		higher, lower := l, l
 		higher.Quota, higher.Burst = 2*l.Quota, 2*l.Burst
 		again(core.StoreRule{Name: "r", Limits: []core.Limit{higher}})
@@ -96,7 +97,7 @@ func (s *suite) rebind(t *testing.T) {
 			t.Errorf("%v raised to %v: %d left, want %d", l, higher, got, higher.Burst-2)
 		}
 		lower.Quota, lower.Burst = 3, min(l.Burst, 3)
-		again(core.StoreRule{Name: "r", Limits: []core.Limit{core.PerDay(9), lower}})
+		again(core.StoreRule{Name: "r", Limits: []core.Limit{{Quota: 9, Window: 24 * time.Hour}, lower}})
 		b := c.peek("k", 0).Items[0].Results
 		if b[1].Remaining != 1 || b[0].Remaining != 9 {
 			t.Errorf("%v lowered to %v beside a new limit: %d and %d left, want 1 and 9", l, lower, b[1].Remaining, b[0].Remaining)
@@ -119,7 +120,7 @@ func (s *suite) rebind(t *testing.T) {
 			}
 		}
 		// Limits in another order keep their counters.
-		other := core.PerDay(9)
+		other := core.Limit{Quota: 9, Window: 24 * time.Hour}
 		again(core.StoreRule{Name: "r", Limits: []core.Limit{other, l}}, core.StoreRule{Name: "s", Limits: []core.Limit{l}})
 		before := c.take("order", 2).Items[0].Results
 		again(core.StoreRule{Name: "r", Limits: []core.Limit{l, other}}, core.StoreRule{Name: "s", Limits: []core.Limit{l}})
@@ -133,7 +134,7 @@ func (s *suite) rebind(t *testing.T) {
 	})
 }
 
-// context tests that a charge is not lost, nor made twice, when the caller has
+// context tests that a charge is neither lost nor made twice if the caller has
 // gone.
 func (s *suite) context(t *testing.T) {
 	c := one(t, s.new(t, nil), core.PerHour(10))
@@ -160,11 +161,11 @@ func (s *suite) context(t *testing.T) {
 	s.hungUp(t, gone)
 }
 
-// hungUp tests that a refund and a reset are done although the caller has gone,
+// hungUp tests that a refund and a reset are made even if the caller has gone,
 // at once or a little later, whatever they return.
 func (s *suite) hungUp(t *testing.T, gone context.Context) {
 	c := bindRules(t, s.new(t, nil),
-		core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(10), core.PerDay(10)}},
+		core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(10), {Quota: 10, Window: 24 * time.Hour}}},
 		core.StoreRule{Name: "b", Limits: []core.Limit{core.PerHour(10)}})
 	become := func(what string, want int64) {
 		t.Helper()

@@ -141,7 +141,7 @@ func (p *lockoutPlay) fill(want time.Duration) {
 	}
 }
 
-// locked checks that there is so long to wait.
+// locked checks the length of the wait that is left.
 func (p *lockoutPlay) locked(want time.Duration) {
 	p.t.Helper()
 	b := p.take("k", 1)

@@ -7,8 +7,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// modelLimit is one limit of one key as the contract describes it: it keeps every hit and works
-// everything out anew each time, in exact numbers. Slow, and plain.
+// modelLimit is one limit of one key as the contract describes it: it keeps
+// every hit and computes everything anew each time, in exact numbers. It is
+// slow and plain.
 type modelLimit struct {
 	core.Limit
 	charges []modelCharge
@@ -84,8 +85,8 @@ func (l *modelLimit) used(t int64) int64 {
 	return n
 }
 
-// windows replays the charges: each window begins at its anchor, and where
-// none has begun for so many lengths a charge begins a new one.
+// windows replays the charges. Each window begins at its anchor; a charge
+// begins a new one if none has begun for this many lengths.
 func (l *modelLimit) windows(t int64, lengths int64) (cur, prev, from int64) {
 	begun := false
 	move := func(t int64) {

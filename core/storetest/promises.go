@@ -38,7 +38,7 @@ func (s *suite) each(t *testing.T, f func(t *testing.T, l core.Limit, store core
 }
 
 // promises tests that no window of a limit's length, wherever it begins, holds
-// more hits than core.Limit.Guarantees says:
+// more hits than core.Limit.WorstCase says:
 //
 //	sliding_log, bucketed_window     quota
 //	sliding_window, fixed_window     2 × quota
@@ -58,7 +58,7 @@ func (s *suite) promises(t *testing.T) {
 					hits = append(hits, slices.Repeat([]int64{clock.Now().UnixMicro()}, int(cost))...)
 				}
 			}
-			most := l.Guarantees().WorstCase
+			most := l.WorstCase()
 			for i, from := range hits {
 				n := int64(0)
 				for _, at := range hits[i:] {
@@ -74,8 +74,8 @@ func (s *suite) promises(t *testing.T) {
 	})
 }
 
-// retry tests that RetryAfter is exact: refused one microsecond earlier,
-// allowed then; and that refused requests change nothing.
+// retry tests that RetryAfter is exact: a take is denied one microsecond
+// earlier and allowed then. It also tests that denied takes change nothing.
 func (s *suite) retry(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 		rapid.Check(t, func(r *rapid.T) {
@@ -131,8 +131,8 @@ func (s *suite) retry(t *testing.T) {
 	})
 }
 
-// retryOfEachCost tests that RetryAfter is exact for each cost, with hits that were
-// made one after the other.
+// retryOfEachCost tests that RetryAfter is exact for each cost, with hits that
+// were made one after another.
 func retryOfEachCost(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 	most := l.Quota
 	if l.Burst > 0 {
@@ -161,7 +161,7 @@ func retryOfEachCost(t *testing.T, l core.Limit, store core.Store, clock *Clock)
 	}
 }
 
-// refunds tests that what is given back is there again, once, and in no other
+// refunds tests that refunded hits are available again, once, and in no other
 // window.
 func (s *suite) refunds(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
@@ -187,7 +187,7 @@ func (s *suite) refunds(t *testing.T) {
 		}
 
 		// A window later the hits of a sliding window still count, and can be
-		// given back; those of the others are gone.
+		// refunded; those of the others are gone.
 		before = c.remaining("later")
 		first := c.take("later", 2)
 		clock.Advance(l.Window + l.Precision)
@@ -206,8 +206,8 @@ func (s *suite) refunds(t *testing.T) {
 }
 
 // clockSteps tests that no step of the clock denies a key for longer than the
-// limit itself can: counted from the stored time if that is less than one window
-// ahead of the clock, and else from the clock's.
+// limit itself can. The wait is counted from the stored time if that is less
+// than one window ahead of the clock, and otherwise from the clock's time.
 func (s *suite) clockSteps(t *testing.T) {
 	if s.keepsTime {
 		return

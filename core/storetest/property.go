@@ -181,7 +181,7 @@ func (p *play) refund() {
 	}
 }
 
-// forget resets a key; what was taken of it is not to be refunded any more.
+// forget resets a key; hits taken of it before must not be refunded after that.
 func (p *play) forget() {
 	items := p.drawItems()[:1]
 	if err := p.bound.Reset(context.Background(), &core.Batch{Items: items}); err != nil {

@@ -12,34 +12,35 @@ import (
 )
 
 // Factory returns an empty store that takes the time from clock, or from its
-// own clock where that is nil. It registers with t what cleans up after it, and
-// ends the test where it cannot make one.
+// own clock if clock is nil. It registers cleanup with t, and ends the test if
+// it cannot make a store.
 type Factory func(t testing.TB, clock func() time.Time) core.Store
 
-// Option says what a store does not promise, and is then not tested for.
+// Option excludes from the tests a guarantee that a store does not give.
 type Option func(*suite)
 
-// GivesBack is for a store that takes several keys one by one, and gives back
-// what it took when a later one refuses: others may be refused meanwhile.
+// GivesBack is for a store that takes several keys one by one, and refunds them
+// if a later one is denied: until then other takes may be denied.
 func GivesBack() Option { return func(s *suite) { s.givesBack = true } }
 
-// KeepsTime is for a store whose clock cannot be set back, because it belongs
-// to a server: what happens then is not tested.
+// KeepsTime is for a store whose clock cannot be set back, because it is a
+// server's: tests that set it back are left out.
 func KeepsTime() Option { return func(s *suite) { s.keepsTime = true } }
 
-// Keeps is for a store that keeps nothing for longer than d after a hit: it
-// must refuse limits whose hits count for longer (core.Guarantees.Lifetime), and
-// those at the end of the range are tested for what it can keep.
+// Keeps is for a store that keeps nothing for longer than d after a hit. It
+// must return an error for limits whose hits count for longer
+// (core.Limit.Lifetime). The longest limits are tested only up to d.
 func Keeps(d time.Duration) Option { return func(s *suite) { s.keeps = d } }
 
 type suite struct {
 	new       Factory
-	keeps     time.Duration // 0: for as long as it takes
+	keeps     time.Duration // 0: no bound
 	givesBack bool
 	keepsTime bool
 }
 
-// Run tests all that [Vectors] does not.
+// Run runs the tests of a store's contract, except those of [Vectors],
+// [Operations], [Shared] and [Traits].
 func Run(t *testing.T, newStore Factory, opts ...Option) {
 	s := &suite{new: newStore}
 	for _, opt := range opts {
@@ -87,7 +88,7 @@ func (s *suite) refusesWhatItCannotKeep(t *testing.T) {
 // Clock is a clock that a test sets. Its methods may be called concurrently.
 type Clock struct{ micros atomic.Int64 }
 
-// NewClock returns a clock that stands at t.
+// NewClock returns a clock that shows t until it is set.
 func NewClock(t time.Time) *Clock {
 	c := new(Clock)
 	c.Set(t)
@@ -97,10 +98,10 @@ func NewClock(t time.Time) *Clock {
 // Now returns the clock's time.
 func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()) }
 
-// Set sets the clock to t, cut to the microsecond.
+// Set sets the clock to t, truncated to the microsecond.
 func (c *Clock) Set(t time.Time) { c.micros.Store(t.UnixMicro()) }
 
-// Advance moves the clock by d, backwards where d is negative.
+// Advance moves the clock by d, backwards if d is negative.
 func (c *Clock) Advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
 // start is a time that is no multiple of any window.

@@ -12,14 +12,15 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// SharedFactory returns stores that share one set of counters, as instances of an
-// application do, and nothing else: one for each clock, from which it takes the
-// time. The counters are empty. It registers with t what cleans up after them.
+// SharedFactory returns stores that share one set of counters and nothing else,
+// as instances of an application do. There is one store for each clock, which
+// takes the time from it. The counters are empty. SharedFactory registers
+// cleanup with t.
 type SharedFactory func(t testing.TB, clocks ...func() time.Time) []core.Store
 
-// Shared tests what several instances on one set of counters promise: that
-// programs whose limits differ leave each other's counts alone, and what is
-// admitted if their clocks differ.
+// Shared tests several instances on one set of counters: programs with
+// different limits do not change each other's counts, and instances whose
+// clocks differ admit no more than is guaranteed.
 func Shared(t *testing.T, newStores SharedFactory) {
 	t.Run("Programs", func(t *testing.T) { programs(t, newStores) })
 	t.Run("TwoVersions", func(t *testing.T) { twoVersions(t, newStores) })
@@ -32,8 +33,8 @@ func Shared(t *testing.T, newStores SharedFactory) {
 func twoVersions(t *testing.T, newStores SharedFactory) {
 	minute, hour := core.PerMinute(5), core.PerHour(8)
 	for name, limits := range map[string][2][]core.Limit{
-		"none in common":   {{minute}, {core.Per(10, 2*time.Minute)}},
-		"one in common":    {{minute, hour}, {core.Per(10, 2*time.Minute), hour}},
+		"none in common":   {{minute}, {{Quota: 10, Window: 2 * time.Minute}}},
+		"one in common":    {{minute, hour}, {{Quota: 10, Window: 2 * time.Minute}, hour}},
 		"one limit more":   {{hour}, {hour, minute}},
 		"other algorithms": {{{Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket}}, {{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}}},
 	} {
@@ -139,7 +140,7 @@ func programs(t *testing.T, newStores SharedFactory) {
 	})
 }
 
-// identity is what tells the counters of one rule apart.
+// identity returns the text that tells the counters of one rule apart.
 func identity(l core.Limit) string {
 	return fmt.Sprint(l.Algorithm, l.Window, l.Precision, l.Aligned, l.Lockout == core.Lockout{}, " ")
 }

@@ -18,7 +18,7 @@ import (
 //	token_bucket                     burst + 2 × quota
 //	fixed_window with a lockout      twice what it is without
 func mostWithSkew(l core.Limit) int64 {
-	alone := l.Guarantees().WorstCase
+	alone := l.WorstCase()
 	switch {
 	case l.Lockout != core.Lockout{}, l.Algorithm == core.SlidingLog, l.Algorithm == core.BucketedWindow:
 		return 2 * alone
@@ -29,7 +29,7 @@ func mostWithSkew(l core.Limit) int64 {
 
 // skew takes as much as it can through two instances whose clocks differ, in
 // random turns. A window that is shorter by the difference of the clocks never
-// holds more than without one: core.Limit.Guarantees says how much. A whole
+// holds more than without one: core.Limit.WorstCase says how much. A whole
 // window never holds more than mostWithSkew.
 func skew(t *testing.T, newStores SharedFactory) {
 	for _, l := range variants() {
@@ -62,8 +62,8 @@ func skew(t *testing.T, newStores SharedFactory) {
 					}
 					now += r.Int64N(1 + window/int64(1+r.IntN(60)))
 				}
-				if n := mostWithin(hits, window-apart); n > l.Guarantees().WorstCase {
-					t.Errorf("seed %d, clocks %d µs apart: %d hits in a window that is shorter by that, want at most %d", seed, apart, n, l.Guarantees().WorstCase)
+				if n := mostWithin(hits, window-apart); n > l.WorstCase() {
+					t.Errorf("seed %d, clocks %d µs apart: %d hits in a window that is shorter by that, want at most %d", seed, apart, n, l.WorstCase())
 				}
 				if n := mostWithin(hits, window); n > mostWithSkew(l) {
 					t.Errorf("seed %d, clocks %d µs apart: %d hits in a window, want at most %d", seed, apart, n, mostWithSkew(l))
@@ -86,8 +86,8 @@ func mostWithin(hits []int64, window int64) int64 {
 	return int64(most)
 }
 
-// skewedWaits tests that a wait is exact by the clock of the instance that says
-// it, and that a denial changes nothing for the other one.
+// skewedWaits tests that a wait is exact by the clock of the instance that
+// returns it, and that a denial changes nothing for the other instance.
 func skewedWaits(t *testing.T, newStores SharedFactory) {
 	for _, l := range variants() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -146,7 +146,8 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 				if !b.Allowed {
 					t.Fatalf("seed %d: denied at RetryAfter, %v", seed, denied.Items[0].Results[0].RetryAfter)
 				}
-				// A refund finds the hit, whichever clock it was charged at.
+				// A refund finds the hit, whichever clock was used for its
+				// charge.
 				left := behind.remaining("k")
 				behind.refund(b)
 				if got := behind.remaining("k"); l.Lockout == (core.Lockout{}) && got != left+1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
-// The stores of package core are tested here, and not beside their code: what
+// The store of package core is tested here, and not beside their code: what
 // the tests of core import, everybody who imports core has in their go.sum.
 
 func newMemory(t testing.TB, clock func() time.Time) core.Store {
@@ -22,15 +22,12 @@ func newMemory(t testing.TB, clock func() time.Time) core.Store {
 
 func TestVectors(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) { storetest.Vectors(t, newMemory) })
-	t.Run("SwapStore", func(t *testing.T) { storetest.Vectors(t, newSwapStore) })
 }
 
 func TestOperations(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) { storetest.Operations(t, newMemory) })
-	t.Run("SwapStore", func(t *testing.T) { storetest.Operations(t, newSwapStore) })
 }
 
 func TestConformance(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) { storetest.Run(t, newMemory) })
-	t.Run("SwapStore", func(t *testing.T) { storetest.Run(t, newSwapStore, storetest.GivesBack()) })
 }

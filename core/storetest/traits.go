@@ -11,21 +11,21 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Instances are stores as several processes have them.
+// Instances are stores like those of several processes.
 type Instances struct {
-	// Stores has two stores or more, empty ones. Stores that are shared count in
-	// the same counters. A deadline of theirs is 200 ms or more.
+	// Stores has two or more empty stores. If they are shared, they count in
+	// the same counters. If they keep a deadline, it is 200 ms or more.
 	Stores []core.Store
-	// Gone makes what the stores depend on stop answering, without closing
-	// connections. nil: they depend on nothing.
+	// Gone makes the stores' backend stop answering, without closing
+	// connections. nil: they have no backend.
 	Gone func()
 }
 
 // goneAfter is how long an operation may take before it counts as hanging.
 const goneAfter = 10 * time.Second
 
-// Traits tests that a store says of itself what want says ([core.TraitsOf]), and
-// that this is true. What want does not promise is not tested.
+// Traits tests that a store's traits are want ([core.TraitsOf]), and that the
+// store keeps them. Traits that are false in want are not tested.
 func Traits(t *testing.T, want core.Traits, newInstances func(t testing.TB) Instances) {
 	s := &traits{want, newInstances}
 	t.Run("Said", s.said)
@@ -41,9 +41,12 @@ type traits struct {
 }
 
 func (s *traits) said(t *testing.T) {
+	if s.want.Closes && !s.want.NeverOpens {
+		t.Error("Traits promises Closes without NeverOpens: a store that closes never opens")
+	}
 	for i, store := range s.new(t).Stores {
-		if got := core.TraitsOf(store); got != s.want {
-			t.Errorf("store %d: %+v, want %+v", i, got, s.want)
+		if got, err := core.TraitsOf(store); err != nil || got != s.want {
+			t.Errorf("store %d: %+v, error %v, want %+v", i, got, err, s.want)
 		}
 	}
 }
@@ -70,7 +73,7 @@ func (s *traits) bound(t *testing.T, quota int64) ([]*counter, Instances) {
 }
 
 // shared tests that the hits of one store count in the others, or that they do
-// not. Stores that are not exact may notice later: they are not tested.
+// not. Stores that are not exact are not tested, because they may notice later.
 func (s *traits) shared(t *testing.T) {
 	if !s.want.Private && !s.want.Exact {
 		return
@@ -86,7 +89,7 @@ func (s *traits) shared(t *testing.T) {
 	}
 }
 
-// exact tests that all stores together admit just the quota.
+// exact tests that all stores together admit exactly the quota.
 func (s *traits) exact(t *testing.T) {
 	if !s.want.Exact {
 		return
@@ -105,8 +108,8 @@ func (s *traits) exact(t *testing.T) {
 	}
 }
 
-// oneStep tests that of several takes of the same keys, in any order, one is
-// admitted: no hits are given back that have denied another take meanwhile.
+// oneStep tests that one of several takes of the same keys, in any order, is
+// admitted: no take is denied because of hits that are then refunded.
 func (s *traits) oneStep(t *testing.T) {
 	if !s.want.OneStep {
 		return
@@ -139,7 +142,7 @@ func (s *traits) oneStep(t *testing.T) {
 	}
 }
 
-// gone tests what happens when the stores' backend does not answer any more.
+// gone tests what happens if the stores' backend stops answering.
 func (s *traits) gone(t *testing.T) {
 	const quota = 20
 	counters, in := s.bound(t, quota)
@@ -185,14 +188,14 @@ func (s *traits) gone(t *testing.T) {
 	switch {
 	case !fast:
 		t.Errorf("%d takes have not returned after %v, although the store fails fast: %v, or returns errors", takes, goneAfter, s.want.FailsFast)
-	case s.want.WhenGone == core.Closes && (admitted > 0 || failed == 0):
+	case s.want.Closes && (admitted > 0 || failed == 0):
 		t.Errorf("the store closes: %d takes were admitted, %d failed", admitted, failed)
-	case s.want.WhenGone == core.Counts && (admitted > quota || failed > 0):
+	case s.want.NeverOpens && !s.want.Closes && (admitted > quota || failed > 0):
 		t.Errorf("the store counts: %d of %d takes were admitted, at most %d, and %d failed", admitted, takes, quota, failed)
 	}
 }
 
-// inTime says whether f ends before it counts as hanging.
+// inTime reports whether f ends before it counts as hanging.
 func inTime(f func()) bool {
 	done := make(chan struct{})
 	go func() {

@@ -17,17 +17,10 @@ import (
 
 func TestTraits(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) {
-		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, FailsFast: true, Private: true, OneStep: true},
+		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, Private: true, OneStep: true},
 			func(t testing.TB) storetest.Instances {
 				return storetest.Instances{Stores: []core.Store{newMemory(t, nil), newMemory(t, nil)}}
 			})
-	})
-	t.Run("SwapStore", func(t *testing.T) {
-		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes}, func(testing.TB) storetest.Instances {
-			swapper := newMapSwapper()
-			store := func() core.Store { return core.Must(core.NewSwapStore(swapper, core.SwapConfig{Attempts: 100_000})) }
-			return storetest.Instances{Stores: []core.Store{store(), store()}}
-		})
 	})
 }
 
@@ -110,10 +103,12 @@ func (b liarBound) takeOneByOne(ctx context.Context, batch *core.Batch) error {
 
 // newLiars returns the traits that a store with this fault says it has.
 func newLiars(t testing.TB, fault string) (core.Traits, storetest.Instances) {
-	says := core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, FailsFast: true, OneStep: true}
+	says := core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, OneStep: true}
 	switch fault {
 	case "opens instead of counting":
-		says.WhenGone = core.Counts
+		says.Closes = false
+	case "closes and opens":
+		says.NeverOpens = false
 	case "shares what it calls private":
 		says.Private = true
 	}
@@ -150,7 +145,7 @@ func (s quotaStore) Bind(_ string, rules []core.StoreRule) (core.Bound, error) {
 	return liarBound{s.all.shared, s.liar}, nil
 }
 
-var lies = []string{"counts for itself", "shares what it calls private", "takes one by one", "opens", "opens instead of counting", "hangs", "waits each time", "says nothing"}
+var lies = []string{"counts for itself", "shares what it calls private", "takes one by one", "opens", "opens instead of counting", "closes and opens", "hangs", "waits each time", "says nothing"}
 
 // TestLiar is Traits over a store that says what is not true, for the test below.
 func TestLiar(t *testing.T) {

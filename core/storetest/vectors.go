@@ -40,8 +40,8 @@ type vectorLimit struct {
 	Aligned     bool   `json:"aligned"`
 }
 
-// vectorStep is one decision. All keys are charged together. What is recorded
-// besides holds after the step, rounded up to a millisecond.
+// vectorStep is one decision. All keys are charged together. The other recorded
+// values hold after the step, rounded up to a millisecond.
 type vectorStep struct {
 	TimeMS       int64    `json:"t_ms"`
 	Cost         int64    `json:"cost"`

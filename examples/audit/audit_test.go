@@ -100,7 +100,7 @@ func count(t *testing.T, j *Journal) int64 {
 	return n
 }
 
-// CASES 94: refused requests are listed, and what a client writes stays text.
+// Refused requests are listed, and what a client writes stays text.
 func TestRefusedRequestsAreListed(t *testing.T) {
 	j, _ := open(t, 100)
 	s := serve(t, j)
@@ -118,7 +118,7 @@ func TestRefusedRequestsAreListed(t *testing.T) {
 	}
 }
 
-// CASES 94: whichever field it comes through, hostile text stays text.
+// Whichever field it comes through, hostile text stays text.
 func TestHostileTextIsShownAsText(t *testing.T) {
 	j, _ := open(t, 100)
 	s := serve(t, j)

@@ -54,7 +54,7 @@ policies:
     match: {methods: [POST], paths: [/items/*]}
     key: header["x-user"]
     missing: reject
-    limits: 2/h
+    limits: 2/h fixed_window
     headers: draft-10
   - name: all
     limits: 5/h # of which the bad request is one

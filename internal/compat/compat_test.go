@@ -49,7 +49,7 @@ func want(t *testing.T, got []int, want ...int) {
 	}
 }
 
-// CASES 41, 44, 132: middleware of a chi router, of a group and of a route.
+// Middleware of a chi router, of a group and of a route.
 func TestChi(t *testing.T) {
 	l := httplimit.Middleware(limiter(t, core.Rule{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(3)}}))
 	r := chi.NewRouter()
@@ -110,12 +110,12 @@ func TestChisRoutes(t *testing.T) {
 	}
 }
 
-// CASES 82: chi's recovery middleware before the limiter.
+// Chi's recovery middleware before the limiter.
 func TestChisRecoverer(t *testing.T) {
 	var panicked atomic.Bool
 	l := httplimit.Middleware(limiter(t, core.Rule{
 		Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)},
-		Counts: func(o core.Outcome) bool { panicked.Store(o.Panicked); return true },
+		Counts: func(_ core.Request, o core.Outcome) bool { panicked.Store(o.Panicked); return true },
 	}))
 	r := chi.NewRouter()
 	r.Use(middleware.Recoverer, l)
@@ -133,7 +133,7 @@ func upgraded(t *testing.T, h http.HandlerFunc) (url string, outcomes chan core.
 	outcomes = make(chan core.Outcome, 10)
 	l := limiter(t, core.Rule{
 		Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)},
-		Counts: func(o core.Outcome) bool { outcomes <- o; return true },
+		Counts: func(_ core.Request, o core.Outcome) bool { outcomes <- o; return true },
 	})
 	s := httptest.NewServer(httplimit.Middleware(l)(h))
 	t.Cleanup(s.Close)
@@ -150,7 +150,6 @@ func check(t *testing.T, outcomes chan core.Outcome, refused *http.Response) {
 	}
 }
 
-// CASES 126
 func TestGorillaWebSocket(t *testing.T) {
 	url, outcomes := upgraded(t, func(w http.ResponseWriter, r *http.Request) {
 		c, err := (&gorilla.Upgrader{}).Upgrade(w, r, nil)
@@ -173,7 +172,6 @@ func TestGorillaWebSocket(t *testing.T) {
 	check(t, outcomes, refused)
 }
 
-// CASES 126
 func TestCoderWebSocket(t *testing.T) {
 	url, outcomes := upgraded(t, func(w http.ResponseWriter, r *http.Request) {
 		c, err := coder.Accept(w, r, nil)

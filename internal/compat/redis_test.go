@@ -71,7 +71,7 @@ func TestAutomaticPipeliningOfACluster(t *testing.T) {
 	}
 }
 
-// CASES 141: a reply to many commands at once is lost, and the client would
+// A reply to many commands at once is lost, and the client would
 // send them again.
 func TestALostReplyToAPipelineIsChargedOnce(t *testing.T) {
 	server := redistest.Start(t)

@@ -78,18 +78,17 @@ func prepare(ctx context.Context, temp string, only *regexp.Regexp) (*runner, []
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("go test -c: %w\n%s", err, text)
 	}
-	found, err := filepath.Glob(filepath.Join(r.dir, "script", "*.lua")) // sorted
-	if err != nil {
+	var err error
+	if r.names, err = scriptFiles(filepath.Join(r.dir, "script.go")); err != nil {
 		return nil, nil, err
 	}
 	var all []mutant
-	for _, path := range found {
-		text, err := os.ReadFile(path)
+	for _, name := range r.names {
+		text, err := os.ReadFile(filepath.Join(r.dir, "script", name))
 		if err != nil {
 			return nil, nil, err
 		}
-		name := filepath.Base(path)
-		r.names, r.files[name] = append(r.names, name), string(text)
+		r.files[name] = string(text)
 		if !only.MatchString(name) {
 			continue
 		}

@@ -38,7 +38,7 @@ const (
 type runner struct {
 	binary, dir string // of the tests
 	files       map[string]string
-	names       []string // of the files, sorted
+	names       []string // of the files, in the order of the script
 	temp        string
 }
 

@@ -79,7 +79,7 @@ func guarded(t testing.TB, change func(*login.Config)) func(*site) core.Checker 
 			Attempts: core.PerMinute(core.MaxQuota), Failures: core.PerMinute(core.MaxQuota), AccountFailures: core.PerMinute(core.MaxQuota),
 			SuspiciousAfter: core.MaxQuota - 1,
 			OnEvent: func(e login.Event) {
-				if e.Kind == login.Failed {
+				if e.Kind == login.EventFailed {
 					s.count(e.Username)
 				}
 			},

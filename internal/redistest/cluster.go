@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/floodgate-go/floodgate/internal/processtest"
 )
 
 // Slots is the number of hash slots of a cluster.
@@ -32,7 +34,7 @@ func StartCluster(t testing.TB, n int) *Cluster {
 		s.MustDo("CLUSTER", "MEET", "127.0.0.1", c.Nodes[0].Port())
 	}
 	for _, s := range c.Nodes {
-		WaitFor(t, "the cluster", func() bool {
+		processtest.WaitFor(t, "the cluster", func() bool {
 			info := s.MustDo("CLUSTER", "INFO")
 			nodes := s.MustDo("CLUSTER", "NODES")
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", Slots)) &&

@@ -2,6 +2,6 @@
 // three, or a primary with a replica and a Sentinel. Each has a port of its own
 // on the loopback interface, keeps nothing on disk, and ends with its test.
 //
-// Where redis-server is not installed the test is skipped, or fails where the
-// environment has FLOODGATE_REQUIRE_SERVERS=1.
+// If redis-server is not installed, the test is skipped; if the environment has
+// FLOODGATE_REQUIRE_SERVERS=1, it fails.
 package redistest

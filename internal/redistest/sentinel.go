@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/floodgate-go/floodgate/internal/processtest"
 )
 
 // Failover is a primary with a replica, and a Sentinel that makes the replica
@@ -21,12 +23,12 @@ func StartFailover(t testing.TB) *Failover {
 	f := &Failover{Name: "primary"}
 	f.Primary = Start(t)
 	f.Replica = Start(t, "--replicaof", "127.0.0.1 "+f.Primary.Port())
-	WaitFor(t, "replication", func() bool {
+	processtest.WaitFor(t, "replication", func() bool {
 		return strings.Contains(f.Replica.MustDo("INFO", "replication"), "master_link_status:up")
 	})
 	config := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]s 1\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 2000\n", f.Name, f.Primary.Port())
 	f.Sentinel = start(t, config, []string{"--sentinel"})
-	WaitFor(t, "the Sentinel to know the replica", func() bool {
+	processtest.WaitFor(t, "the Sentinel to know the replica", func() bool {
 		return strings.Contains(f.Sentinel.MustDo("INFO", "sentinel"), "slaves=1")
 	})
 	return f

@@ -23,7 +23,7 @@ type counting struct {
 }
 
 func (c *counting) Traits() core.Traits {
-	t := core.TraitsOf(c.Store)
+	t := core.Must(core.TraitsOf(c.Store))
 	t.OneStep = !c.slots
 	return t
 }

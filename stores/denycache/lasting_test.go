@@ -174,7 +174,7 @@ func TestADecisionSaysNothingOfWhatWasNotLookedAt(t *testing.T) {
 				t.Errorf("%s: %s", h.Name, h.Value)
 			}
 		}
-		if d.StoredKey() != core.StoredKey("l", "ip", []byte("192.0.2.1\x00")) {
+		if d.StoredKey() != (core.StoreRule{Name: "ip"}).StoredKey("l", []byte("192.0.2.1\x00")) {
 			t.Errorf("stored key %s", d.StoredKey())
 		}
 	}

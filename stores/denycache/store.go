@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// What the zero values of a Config stand for.
+// The defaults of a Config.
 const (
 	DefaultMaxKeys = 65_536
 	DefaultLongest = time.Second
@@ -18,26 +19,27 @@ const (
 
 // Config configures [New]. The zero value works.
 type Config struct {
-	// MaxKeys is the most denied keys that are remembered at a time, for each
-	// limiter; 0 means DefaultMaxKeys. A key takes about 200 bytes and 40 for
-	// each limit of its rule. The store is asked about keys that do not fit.
+	// MaxKeys is the highest number of denied keys that are remembered at a
+	// time, for each limiter; 0 means DefaultMaxKeys. A key takes about 200
+	// bytes and 40 for each limit of its rule. The store is asked about keys
+	// that do not fit.
 	MaxKeys int
-	// Longest is the longest that a denial is remembered: 1 ms or more; 0 means
-	// DefaultLongest. A Reset or Refund by another process takes effect here
-	// after that at the latest; the store is asked about each denied key once in
-	// that time.
+	// Longest is the longest time for which a denial is remembered: 1 ms or
+	// more; 0 means DefaultLongest. The store is asked about each denied key
+	// once in that time, so that a Reset or Refund by another process takes
+	// effect here after that time at the latest.
 	Longest time.Duration
-	// Clock tells the time; nil: the process's monotonic clock. It must run as
-	// the store's does, but need not agree with it.
+	// Clock returns the time; nil: the process's monotonic clock. It must run
+	// as fast as the store's clock, but need not show the same time.
 	Clock func() time.Time
 }
 
-// Store is a [core.Store] that remembers what another has denied. It is made
-// by [New]. Its methods, and those of what Bind returns, may be called
+// Store is a [core.Store] that remembers the denials of another. It is made by
+// [New]. Its methods, and those of the Bounds that Bind returns, may be called
 // concurrently.
 type Store struct {
 	store   core.Store
-	says    interface{ Traits() core.Traits } // store, if it says what it promises
+	says    interface{ Traits() core.Traits } // store, if it has traits
 	config  Config
 	now     func() int64
 	refused atomic.Uint64
@@ -49,7 +51,7 @@ var _ core.Store = (*Store)(nil)
 // wraps [core.ErrConfig] and names the fields.
 func New(store core.Store, c Config) (*Store, error) {
 	var errs []error
-	if err := core.CheckStore(store); err != nil {
+	if _, err := core.TraitsOf(store); err != nil {
 		errs = append(errs, err)
 	}
 	if c.MaxKeys < 0 {
@@ -67,22 +69,12 @@ func New(store core.Store, c Config) (*Store, error) {
 	if c.Longest == 0 {
 		c.Longest = DefaultLongest
 	}
-	s := &Store{store: store, config: c, now: microClock(c.Clock)}
+	s := &Store{store: store, config: c, now: meter.Clock(c.Clock)}
 	s.says, _ = store.(interface{ Traits() core.Traits })
 	return s, nil
 }
 
-// microClock returns a clock of microseconds since the Unix epoch.
-func microClock(clock func() time.Time) func() int64 {
-	if clock != nil {
-		return func() int64 { return clock().UnixMicro() }
-	}
-	start := time.Now()
-	epoch := start.UnixMicro()
-	return func() int64 { return epoch + time.Since(start).Microseconds() }
-}
-
-// Refused returns how many requests have been denied without asking the store.
+// Refused returns how many requests were denied without asking the store.
 func (s *Store) Refused() uint64 { return s.refused.Load() }
 
 // Bind implements [core.Store].
@@ -101,8 +93,8 @@ type bound struct {
 	table *table
 }
 
-// ServerOf passes on where the other store has a key, if that tells: see
-// resilient.Locator.
+// ServerOf returns the server of a key as the other store reports it, "" if it
+// does not: see resilient.Locator.
 func (b *bound) ServerOf(rule int, key []byte) string {
 	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
 		return l.ServerOf(rule, key)
@@ -110,8 +102,9 @@ func (b *bound) ServerOf(rule int, key []byte) string {
 	return ""
 }
 
-// Beside passes on the other store's: see resilient.Divisible. What it returns
-// remembers no denials. It is nil, without an error, if the other store has none.
+// Beside returns the Bound of the other store's Beside: see
+// resilient.Divisible. That Bound remembers no denials. Beside returns nil
+// without an error if the other store has no such method.
 func (b *bound) Beside(rules []core.StoreRule) (core.Bound, error) {
 	if d, ok := b.inner.(interface {
 		Beside([]core.StoreRule) (core.Bound, error)
@@ -125,8 +118,8 @@ func newBound(s *Store, inner core.Bound) *bound {
 	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys)}
 }
 
-// Rebind implements [core.Bound]. It forgets all denials: the limits may be
-// others.
+// Rebind implements [core.Bound]. It forgets all denials, because the limits
+// may have changed.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	inner, err := b.inner.Rebind(rules)
 	if err != nil {
@@ -151,28 +144,28 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	switch {
 	case batch.Allowed:
 		switch {
-		case again: // somebody else has reset the key
+		case again: // another process has reset the key
 			b.forget(batch)
 		case !batch.Peek:
 			b.charged(batch)
 		}
 	case b.lasts(batch):
-		// now is from before the store decided: a wait that begins then is over
-		// no later than the store's own.
+		// now was read before the store decided: a wait that begins at now ends
+		// no later than the store's wait.
 		b.remember(batch, now, before)
 	}
 	return nil
 }
 
-// lasts says that a denial will be the same in a moment: it is that of the
-// shared counters, and not due to hits that a store which takes the items one by
-// one is about to give back.
+// lasts reports whether a denial will be the same in a moment. It will not if
+// it is a fallback's, or if the store takes the items one by one: the denial
+// may then be due to hits that the store is about to refund.
 func (b *bound) lasts(batch *core.Batch) bool {
 	return !batch.Degraded && (len(batch.Items) == 1 || b.says != nil && b.says.Traits().OneStep)
 }
 
 // recall fills in the batch if one of its items is known to be denied. again
-// says that the store is to be asked whether one still is.
+// means that the store must be asked whether an item is still denied.
 func (b *bound) recall(batch *core.Batch, now int64) (known, again bool) {
 	for i := range batch.Items {
 		it := &batch.Items[i]
@@ -218,9 +211,9 @@ func (b *bound) remember(batch *core.Batch, now int64, generation uint64) {
 	}
 }
 
-// charged forgets what is remembered of the keys that have been charged: their
-// denials of higher costs are for longer now, or, as the charge may have begun a
-// lockout, for a shorter time.
+// charged forgets the remembered denials of the keys that were charged. Denials
+// of higher costs now last longer, or, if the charge has begun a lockout,
+// shorter.
 func (b *bound) charged(batch *core.Batch) {
 	for i := range batch.Items {
 		if it := &batch.Items[i]; it.Cost > 0 {

@@ -14,16 +14,17 @@ import (
 // the key.
 type table struct {
 	seeds  [2]maphash.Seed
-	most   int // keys of a shard
+	most   int // keys in a shard
 	shards [shards]shard
 }
 
 const shards = 64
 
 type shard struct {
-	// generation is raised by each Reset and Refund of a key of the shard, and by
-	// an admitted take of a key of which denials are remembered. A denial is remembered only if that has not happened since the store was
-	// asked: it might be older.
+	// generation is raised by each Reset and Refund of a key of the shard, and
+	// by an admitted take of a key with remembered denials. A denial is
+	// remembered only if generation has not changed since the store was asked:
+	// otherwise the denial might be out of date.
 	generation atomic.Uint64
 	mu         sync.Mutex
 	denied     map[key][]denial
@@ -31,17 +32,18 @@ type shard struct {
 
 type key struct{ a, b uint64 }
 
-// denial is what the store has said of a key and a cost.
+// denial is a denial by the store of a key and a cost.
 type denial struct {
-	at    int64 // before the store was asked
-	ask   int64 // from then on, one caller asks the store again
-	until int64 // until then, the others are denied
+	at    int64 // the time before the store was asked
+	ask   int64 // from this time on, one caller asks the store again
+	until int64 // until this time, the other callers are denied
 	cost  int64
 	// results are those of the rule's limits at the time at.
 	results []core.Result
 }
 
-// maxCosts is for how many costs a key's denials are remembered.
+// maxCosts is the highest number of costs for which a key's denials are
+// remembered.
 const maxCosts = 4
 
 func newTable(maxKeys int) *table {
@@ -53,8 +55,8 @@ func newTable(maxKeys int) *table {
 }
 
 func (t *table) key(it *core.Item) key {
-	// The rule is mixed in by an odd factor: for two rules to meet, both hashes
-	// would have to differ by just that.
+	// The rule is mixed in by an odd factor: two rules collide only if both
+	// hashes differ by just that.
 	rule := uint64(it.Rule) * 0x9e3779b97f4a7c15
 	return key{maphash.Bytes(t.seeds[0], it.Key) ^ rule, maphash.Bytes(t.seeds[1], it.Key) + rule}
 }
@@ -69,13 +71,13 @@ func (t *table) generation(items []core.Item) (sum uint64) {
 	return sum
 }
 
-// answer is what a table knows of an item.
+// answer is what the table knows of an item.
 type answer int
 
 const (
 	unknown answer = iota
 	denied         // the results are filled in
-	stale          // the item was denied a while ago: the caller is to ask the store again
+	stale          // the item was denied a while ago: the caller must ask the store again
 )
 
 // recall fills in the item's results if the item is known to be denied.
@@ -95,7 +97,7 @@ func (t *table) recall(it *core.Item, now int64) answer {
 		s.remove(k, i)
 		return unknown
 	case now >= d.ask:
-		d.ask = d.until // one is enough
+		d.ask = d.until // one caller is enough
 		return stale
 	}
 	passed := time.Duration(now-d.at) * time.Microsecond
@@ -105,8 +107,8 @@ func (t *table) recall(it *core.Item, now int64) answer {
 	return denied
 }
 
-// later returns what is left of a result after a while in which nothing was
-// charged. Remaining may have grown by more than is known.
+// later returns a result as it is after a time in which nothing was charged.
+// Remaining is left as it was: it may have grown.
 func later(r core.Result, passed time.Duration) core.Result {
 	if r.RetryAfter != core.Never {
 		r.RetryAfter = max(0, r.RetryAfter-passed)
@@ -151,8 +153,8 @@ func (t *table) remember(batch *core.Batch, it *core.Item, at, ask, until int64,
 	s.denied[k] = list
 }
 
-// makeRoom removes one key: of the first few that come, in the map's random
-// order, the one that is denied for the shortest time.
+// makeRoom evicts one key. It looks at a few keys, in the map's random order,
+// and evicts the one whose denial ends first.
 func (s *shard) makeRoom(now int64) {
 	var first key
 	var firstUntil int64
@@ -181,8 +183,8 @@ func (s *shard) remove(k key, i int) {
 	}
 }
 
-// forget forgets all denials of a key, and those that takes which are under way
-// may be about to report.
+// forget forgets all denials of a key, and keeps takes that are under way from
+// adding theirs.
 func (t *table) forget(it *core.Item) {
 	k := t.key(it)
 	s := t.shard(k)
@@ -192,9 +194,9 @@ func (t *table) forget(it *core.Item) {
 	delete(s.denied, k)
 }
 
-// forgetKnown is forget, but leaves the generation if nothing is remembered of
-// the key: so the many keys that are below their limits do not keep the denials
-// of others from being remembered.
+// forgetKnown is forget, but leaves the generation unchanged if no denial of
+// the key is remembered. So takes of the many keys below their limits do not
+// prevent denials of other keys from being remembered.
 func (t *table) forgetKnown(it *core.Item) {
 	k := t.key(it)
 	s := t.shard(k)

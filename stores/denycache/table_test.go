@@ -148,3 +148,32 @@ func TestADenialIsOverAtItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A denial that is over goes; those of other costs stay until they are over too,
+// and then the key goes.
+func TestAKeyGoesWithItsLastDenial(t *testing.T) {
+	table := newTable(64)
+	item := func(cost int64) *core.Batch {
+		return &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: cost, Results: []core.Result{{RetryAfter: time.Hour}}}}}
+	}
+	for cost, until := range map[int64]int64{1: 100, 2: 200} {
+		b := item(cost)
+		table.remember(b, &b.Items[0], 0, until, until, 0)
+	}
+	for _, step := range []struct {
+		cost, now int64
+		want      answer
+		keys      int
+	}{{1, 100, unknown, 1}, {2, 100, denied, 1}, {2, 200, unknown, 0}} {
+		if got := table.recall(&item(step.cost).Items[0], step.now); got != step.want {
+			t.Errorf("cost %d at %d: %v, want %v", step.cost, step.now, got, step.want)
+		}
+		keys := 0
+		for i := range table.shards {
+			keys += len(table.shards[i].denied)
+		}
+		if keys != step.keys {
+			t.Errorf("after cost %d at %d the table has %d keys, want %d", step.cost, step.now, keys, step.keys)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
@@ -37,7 +38,7 @@ func TestANameIsBoundOnceForTheServers(t *testing.T) {
 		}
 	}
 	_ = first.Close()
-	tooLong := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerDay(1), core.Per(1, core.MaxWindow)}}}
+	tooLong := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}, {Quota: 1, Window: core.MaxWindow}}}}
 	if _, err := other.Bind("names", tooLong); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a limit that memcached cannot hold: %v", err)
 	}

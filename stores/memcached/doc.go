@@ -6,47 +6,50 @@
 //
 // # What is stored
 //
-// All limits of one key of one rule are one item, whose name [core.StoredKey]
-// makes: never a byte that memcached refuses, never above 200 bytes, and nothing
-// of what a client sends legible in it. A charge reads the item and swaps it for
-// its successor, or adds it, unless somebody else has come in between; then it
-// tries again, at random intervals that grow, within the [Timeout]. Within a
-// process, those who want the same key take turns, so that only instances get in
-// each other's way. The keys of a decision are read together and swapped one by
-// one; if a later one turns out to be denied, the earlier ones are refunded.
+// All limits of one key of one rule are one item, whose name
+// [core.StoreRule.StoredKey] returns. The name has only bytes that memcached
+// accepts, at most 200 of them, and shows nothing that a client sent. A charge
+// reads the item and swaps it for its successor, or adds it. If another writer
+// has changed the item in between, the charge is tried again, at random
+// intervals that grow, within the [Timeout]. Within a process, callers that
+// want the same key take turns, so that only instances collide. The keys of a
+// decision are read together and swapped one by one; if a later one turns out
+// to be denied, the earlier ones are refunded.
 //
 // An item may also hold the states of limits that another program, or another
 // version of this one, has under the same limiter and rule. A write keeps those
-// until they expire, so that each program admits exactly its own quotas. It keeps
-// 32 of them and 256 KiB at most, and drops those first that expire first.
+// states until they expire, so that each program admits exactly its own quotas.
+// It keeps at most 32 of them and 256 KiB. If there are more, those that expire
+// first are dropped.
 //
-// A value that is not one of ours, or not as it was written, counts as none and is
-// replaced by the next charge, or denies its key for the shortest window of its
-// rule: see [Unreadable]. A value that a later version of this package has written
-// is never replaced: it denies its key until it expires.
+// A value that this package has not written, or that is damaged, counts as none
+// and is replaced by the next charge, or it denies its key for the shortest
+// window of its rule: see [DenyUnreadable]. A value written by a later version
+// of this package is never replaced: it denies its key until it expires.
 //
 // # Time
 //
-// memcached has no clock that could be asked: the application's decides. The
-// clocks of all instances should agree: README says what is promised if they
-// differ by less than one window. Items live some seconds longer than their
-// windows, rounded up, so that a window never ends early because its item has
-// gone. memcached keeps nothing for more than 30 days: limits whose hits can mean
-// something for longer (core.Guarantees.Lifetime: a sliding window of more than 15
-// days, say) are a configuration error.
+// memcached has no clock that can be asked, so the application's clock decides.
+// The clocks of all instances should agree: the README tells what is guaranteed
+// if they differ by less than one window. Items live some seconds longer than
+// their windows, rounded up, so that a window never ends early because its item
+// has expired. memcached keeps nothing for more than 30 days: a limit whose
+// hits count for longer (core.Limit.Lifetime), such as a sliding window of more
+// than 15 days, is a configuration error.
 //
 // # What it forgets
 //
-// A memcached that is restarted has forgotten everything, and so has one that
-// needs the room: give counters a server of their own, with enough memory (an
-// item takes about 150 bytes). Several servers share the keys by a hash of the
-// name modulo their number: when the list changes, most keys move to another
-// server, and their counters begin anew. What is admitted around that is at most
-// what two windows admit.
+// A memcached that is restarted forgets everything, and a full one evicts
+// items: give counters a server of their own, with enough memory (an item takes
+// about 150 bytes). Several servers share the keys by a hash of the name modulo
+// the number of servers: if the list changes, most keys move to another server,
+// and their counters start again at 0. Around such a change at most two
+// windows' worth is admitted.
 //
-// A reply that is lost leaves open whether the charge was made: the answer is an
-// error, and the charge is never made twice. The keys of a batch are charged one
-// after the other: if a process is killed between two of them, the first stays
-// charged although the request was not admitted. Package
-// github.com/floodgate-go/floodgate/stores/resilient decides meanwhile.
+// If a reply is lost, it is not known whether the charge was made: the
+// operation returns an error, and the charge is never made twice. The keys of a
+// batch are charged one after another: if a process is killed between two of
+// them, the first stays charged although the request was not admitted. If
+// memcached does not answer, package
+// github.com/floodgate-go/floodgate/stores/resilient can decide without it.
 package memcachedstore

@@ -27,13 +27,29 @@ func ExampleNew() {
 	// Output: api <nil>
 }
 
-// memcached keeps nothing for more than 30 days, and a sliding window weighs
-// the one before.
+// A test moves the clock, and makes the store ask memcached about every
+// request.
+func ExampleNew_options() {
+	now := time.Now()
+	store, err := memcachedstore.New([]string{"127.0.0.1:11211"},
+		memcachedstore.Clock(func() time.Time { return now }),
+		memcachedstore.WithoutDenialCache(),
+		memcachedstore.IdleConnections(64)) // as many as there are concurrent decisions
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(store.Close())
+	// Output: <nil>
+}
+
+// memcached keeps nothing for more than 30 days, and a sliding window needs its
+// hits for two windows.
 func ExampleStore_Bind() {
 	store := core.Must(memcachedstore.New([]string{"127.0.0.1:11211"}))
 	_, err := core.New(core.Config{
 		Name:  "monthly",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.Per(100, 30*24*time.Hour)}}},
+		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: 30 * 24 * time.Hour}}}},
 		Store: store,
 	})
 	fmt.Println(err)
@@ -44,15 +60,16 @@ func ExampleStore_Bind() {
 func ExampleLongestLifetime() {
 	for _, window := range []time.Duration{29 * 24 * time.Hour, 30 * 24 * time.Hour} {
 		l := core.Limit{Quota: 100, Window: window, Algorithm: core.FixedWindow}
-		fmt.Println(l, l.Guarantees().Lifetime <= memcachedstore.LongestLifetime())
+		fmt.Println(l, l.Lifetime() <= memcachedstore.LongestLifetime())
 	}
 	// Output:
 	// 100 per 29d (fixed_window) true
 	// 100 per 30d (fixed_window) false
 }
 
-// A program counts for a limiter's name once on the same servers, unless it is
-// several instances at once, as a test may be.
+// A program counts for a limiter's name once on the same servers. A second
+// store for the name is an error, unless the program is several instances at
+// once, as a test may be.
 func ExampleAnotherInstance() {
 	for _, opts := range [][]memcachedstore.Option{nil, nil, {memcachedstore.AnotherInstance()}} {
 		store := core.Must(memcachedstore.New([]string{"127.0.0.1:11213"}, opts...))
@@ -70,13 +87,14 @@ func ExampleAnotherInstance() {
 	// false
 }
 
-// Somebody who can write to memcached gets no fresh quota by it.
-func ExampleUnreadable() {
-	store, err := memcachedstore.New([]string{"127.0.0.1:11211"}, memcachedstore.Unreadable(core.DenyUnreadable), memcachedstore.Log(slog.Default()))
+// A foreign value written to memcached gives nobody a fresh quota: it denies
+// the key.
+func ExampleDenyUnreadable() {
+	store, err := memcachedstore.New([]string{"127.0.0.1:11211"}, memcachedstore.DenyUnreadable(), memcachedstore.Log(slog.Default()))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(core.DenyUnreadable, store.Close())
-	// Output: deny <nil>
+	fmt.Println(store.Close())
+	// Output: <nil>
 }

@@ -10,24 +10,24 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
-	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// items is memcached as a core.Swapper: items are read with gets, and changed
-// with add and cas alone.
+// items is memcached as a swapstore.Swapper: it reads items with gets, and
+// changes them only with add and cas.
 type items struct {
 	client *memcache.Client
 	slack  time.Duration
 }
 
-var _ core.Swapper = items{}
+var _ swapstore.Swapper = items{}
 
-// Load implements core.Swapper.
-func (s items) Load(ctx context.Context, names []string) ([]core.SwapValue, error) {
+// Load implements swapstore.Swapper.
+func (s items) Load(ctx context.Context, names []string) ([]swapstore.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	values := make([]core.SwapValue, len(names))
+	values := make([]swapstore.Value, len(names))
 	if len(names) == 1 {
 		item, err := s.client.Get(names[0])
 		if errors.Is(err, memcache.ErrCacheMiss) {
@@ -35,7 +35,7 @@ func (s items) Load(ctx context.Context, names []string) ([]core.SwapValue, erro
 		} else if err != nil {
 			return nil, failed(err)
 		}
-		values[0] = core.SwapValue{Value: open(item.Value), Version: item}
+		values[0] = swapstore.Value{Value: open(item.Value), Version: item}
 		return values, nil
 	}
 	found, err := s.client.GetMulti(names)
@@ -44,19 +44,19 @@ func (s items) Load(ctx context.Context, names []string) ([]core.SwapValue, erro
 	}
 	for i, name := range names {
 		if item := found[name]; item != nil {
-			values[i] = core.SwapValue{Value: open(item.Value), Version: item}
+			values[i] = swapstore.Value{Value: open(item.Value), Version: item}
 		}
 	}
 	return values, nil
 }
 
-// Swap implements core.Swapper.
-func (s items) Swap(ctx context.Context, name string, old core.SwapValue, value []byte, ttl time.Duration) (bool, error) {
+// Swap implements swapstore.Swapper.
+func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value []byte, ttl time.Duration) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	// What this store has bound fits (see check30Days). The item may also hold the
-	// states of others.
+	// The time of a limit that this store has bound fits (see check30Days). The
+	// item may also hold states of others, whose time may not.
 	seconds := int32((min(ttl+s.slack, longest-time.Second) + time.Second - 1) / time.Second)
 	var err error
 	if old.Version == nil {
@@ -75,7 +75,7 @@ func (s items) Swap(ctx context.Context, name string, old core.SwapValue, value 
 	return false, failed(err)
 }
 
-// Delete implements core.Swapper.
+// Delete implements swapstore.Swapper.
 func (s items) Delete(ctx context.Context, names []string) error {
 	var errs []error
 	for _, name := range names {
@@ -91,13 +91,13 @@ func (s items) Delete(ctx context.Context, names []string) error {
 
 func failed(err error) error { return fmt.Errorf("memcached: %w", err) }
 
-// seal appends a checksum to a value, so that one that has been cut, padded or
-// written by somebody else is noticed.
+// seal appends a checksum to a value, so that a value is noticed that has been
+// cut or padded, or that a foreign program wrote.
 func seal(value []byte) []byte {
 	return binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
 }
 
-// open returns the value that was sealed, nil where it was not.
+// open returns the value that was sealed, nil if it was not.
 func open(sealed []byte) []byte {
 	n := len(sealed) - 4
 	if n < 0 || crc32.Checksum(sealed[:n], castagnoli) != binary.BigEndian.Uint32(sealed[n:]) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,10 +25,15 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dead, alive := memcachedtest.Start(t), memcachedtest.Start(t)
 			proxy := faultproxy.Start(t, dead.Addr)
+			var mu sync.Mutex
 			var changes []resilient.Change
 			shared := newStore(t, []string{proxy.Addr, alive.Addr}, memcachedstore.Timeout(time.Second))
 			store, err := resilient.New(shared, resilient.Config{
-				Retry: time.Hour, Log: slog.New(slog.DiscardHandler), OnChange: func(c resilient.Change) { changes = append(changes, c) },
+				Retry: time.Hour, Log: slog.New(slog.DiscardHandler), OnChange: func(c resilient.Change) {
+					mu.Lock()
+					defer mu.Unlock()
+					changes = append(changes, c)
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -60,6 +66,8 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 			if n := len(onDead); n == 0 || n == 60 {
 				t.Fatalf("%d of 60 keys are on the dead server: nothing was tested", n)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if len(changes) != 1 || changes[0].Up || changes[0].Server != proxy.Addr {
 				t.Errorf("changes %+v, want that %s is down", changes, proxy.Addr)
 			}

@@ -12,19 +12,21 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/names"
 	"github.com/floodgate-go/floodgate/stores/denycache"
 	"github.com/floodgate-go/floodgate/stores/internal/closing"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
-	"github.com/floodgate-go/floodgate/stores/internal/names"
+	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
 // Store is a [core.Store] that counts in memcached. It is made by [New]. Its
-// methods, and those of what Bind returns, may be called concurrently.
+// methods, and those of the Bounds that Bind returns, may be called
+// concurrently.
 type Store struct {
 	items   items
 	options options
 	direct  core.Store // with a deadline, without the denial cache
-	cached  core.Store // what Bind binds
+	cached  core.Store // the store that Bind binds
 	names   *names.Owner
 	gate    *closing.Gate
 }
@@ -32,14 +34,14 @@ type Store struct {
 var _ core.Store = (*Store)(nil)
 
 // New returns a store that counts in the servers, each "host:port" or the path
-// of a Unix socket, and whose operations fail while the server of a key does not
-// answer: a limiter then answers 503, unless package
-// github.com/floodgate-go/floodgate/stores/resilient is around the store, which
-// then decides in the process, or lets all requests through, or none.
+// of a Unix socket. An operation fails if the server of its key does not
+// answer: a limiter then answers 503. To decide in the process instead, or to
+// allow all requests, put package
+// github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
-// The order of the servers must be the same in all instances. Names are looked up
-// once, now; nothing is connected yet. The error wraps [core.ErrConfig] and names
-// the fields.
+// The order of the servers must be the same in all instances. New looks host
+// names up, once, but does not connect. The error wraps [core.ErrConfig] and
+// names the fields.
 func New(servers []string, opts ...Option) (*Store, error) {
 	o := newOptions(opts)
 	errs := []error{o.check()}
@@ -58,7 +60,7 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	s := &Store{items: items{client, o.slack}, options: o, gate: closing.New("memcached")}
 	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
-	swaps, err := core.NewSwapStore(s.items, core.SwapConfig{Clock: o.clock, Attempts: maxAttempts, Unreadable: o.unreadable, Log: o.log})
+	swaps, err := swapstore.New(s.items, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, DenyUnreadable: o.denyUnreadable, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,8 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// maxAttempts is how often a swap is tried; the deadline comes first as a rule.
+// maxAttempts is how often a swap is tried. Usually the deadline ends it
+// earlier.
 const maxAttempts = 64
 
 // Bind implements [core.Store].
@@ -79,7 +82,7 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 		return nil, err
 	}
 	if err := s.names.Claim(limiter); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
 	b, err := s.cached.Bind(limiter, rules)
 	if err != nil {
@@ -89,9 +92,9 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	return s.gate.Bind(b), nil
 }
 
-// Ping asks every server whether it is there. A program that wants to know at
-// its start that the store works calls it then; nothing else does. It takes the
-// Timeout at most for each server that cannot be reached.
+// Ping asks every server whether it answers. A program that wants to know at
+// its start that the store works calls Ping; nothing else does. It takes at
+// most the Timeout for each server that cannot be reached.
 func (s *Store) Ping(context.Context) error {
 	if err := s.gate.Err(); err != nil {
 		return err
@@ -102,23 +105,24 @@ func (s *Store) Ping(context.Context) error {
 	return nil
 }
 
-// Close closes the connections, and gives up the names of the limiters that the
+// Close closes the connections, and releases the names of the limiters that the
 // store counts for, so that another Store of this process can count for them.
-// Every later call returns an error that wraps [core.ErrClosed]; operations under
-// way end as they would have. Closing again does nothing.
+// Every later call returns an error that wraps [core.ErrClosed]; operations
+// under way end normally. Closing again does nothing.
 func (s *Store) Close() error {
 	s.gate.Close()
 	s.names.Release()
 	return s.items.client.Close()
 }
 
-// longest is the longest that memcached keeps an item; a longer lifetime it
-// takes for a date (protocol.txt, "Expiration times").
+// longest is the longest time for which memcached keeps an item; it takes a
+// longer one for a date (protocol.txt, "Expiration times").
 const longest = 30 * 24 * time.Hour
 
-// LongestLifetime returns the longest [core.Guarantees].Lifetime of a limit that a
-// store with these options counts: 30 days without the slack that it keeps an item
-// longer. Bind refuses other limits. It may be called concurrently.
+// LongestLifetime returns the longest [core.Limit.Lifetime] that a store with
+// these options accepts: 30 days less the extra time for which it keeps an
+// item. Bind returns an error for a limit with a longer one. LongestLifetime
+// may be called concurrently.
 func LongestLifetime(opts ...Option) time.Duration {
 	o := newOptions(opts)
 	return o.longestLifetime()
@@ -126,12 +130,13 @@ func LongestLifetime(opts ...Option) time.Duration {
 
 func (o *options) longestLifetime() time.Duration { return longest - o.slack - time.Second }
 
-// check30Days refuses limits whose state memcached would drop while it still counts.
+// check30Days returns an error for limits whose state memcached would drop
+// while it still counts.
 func (o *options) check30Days(rules []core.StoreRule) error {
 	var errs []error
 	for _, r := range rules {
 		for _, l := range r.Limits {
-			if life := l.Guarantees().Lifetime; life > o.longestLifetime() {
+			if life := l.Lifetime(); life > o.longestLifetime() {
 				errs = append(errs, fmt.Errorf("%w: rule %q, limit %q: Window: %v: hits count for up to %v, and a store in memcached keeps them for at most %v",
 					core.ErrConfig, r.Name, l.Name, l.Window, life, o.longestLifetime()))
 			}

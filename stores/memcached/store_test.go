@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is for tests of what is decided, on machines that may be busy.
+// patience is a timeout that never passes, for tests of decisions on machines
+// that may be busy.
 
 const patience = 20 * time.Second
 

@@ -59,6 +59,24 @@ func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 	newLimiter(t, s, "short", core.Limit{Quota: 1, Window: 29 * day, Algorithm: core.FixedWindow}, core.Limit{Quota: 1, Window: 14 * day})
 }
 
+// A limiter is not reconfigured to a limit that memcached cannot hold.
+func TestAReconfigureToMoreThanThirtyDays(t *testing.T) {
+	const day = 24 * time.Hour
+	fixed := func(window time.Duration) core.Limit {
+		return core.Limit{Quota: 3, Window: window, Algorithm: core.FixedWindow}
+	}
+	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t).Addr}), "reconfigured", fixed(day))
+	for window, fits := range map[time.Duration]bool{29 * day: true, 30 * day: false, 366 * day: false} {
+		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{fixed(window)}}}})
+		if fits && err != nil || !fits && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Window: "+window.String())) {
+			t.Errorf("to %v: %v", window, err)
+		}
+	}
+	if d, err := take(l, "k"); err != nil || !d.Allowed || d.ResetAfter > 29*day {
+		t.Errorf("after it: %v, %v", d, err)
+	}
+}
+
 func TestKeysThatMemcachedRefuses(t *testing.T) {
 	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t).Addr}), "keys", core.PerHour(2))
 	for _, key := range []string{"", "a b", "a\r\nset x 0 0 1\r\n1", "\t", "\x00", "\x7f", strings.Repeat("x", 251), strings.Repeat("x", 10_000)} {
@@ -78,7 +96,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
 	client := memcache.New(addr)
 	defer client.Close() //nolint:errcheck // of no interest any more
-	l := newLimiter(t, newStore(t, []string{addr}, memcachedstore.WithoutDenialCache()), "foreign", core.PerHour(5), core.PerDay(50))
+	l := newLimiter(t, newStore(t, []string{addr}, memcachedstore.WithoutDenialCache()), "foreign", core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
 	d, err := take(l, "k")
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +140,8 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 	for name, value := range map[string][]byte{"text": []byte("abc"), "nothing": {}, "long": make([]byte, 100_000)} {
 		var log strings.Builder
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.Unreadable(core.DenyUnreadable), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
-		l := newLimiter(t, s, "denied-"+name, core.PerHour(5), core.PerDay(50))
+		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.DenyUnreadable(), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
+		l := newLimiter(t, s, "denied-"+name, core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
 		d, err := take(l, "k")
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)

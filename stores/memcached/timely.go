@@ -8,12 +8,13 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
+	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// timely is a SwapStore whose operations come back in time, and go on by
-// themselves: a charge is not lost because the client has hung up.
+// timely is a swapstore.Store whose operations return in time and then continue
+// in the background: a charge is not lost because the client has hung up.
 type timely struct {
-	swaps    *core.SwapStore
+	swaps    *swapstore.Store
 	runner   *intime.Runner
 	options  options
 	turns    *turns
@@ -50,7 +51,7 @@ func (b timelyBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 }
 
 // Beside returns a Bound for some of the limits of the same rules. Unlike after
-// a Rebind, both may be used: see resilient.Divisible.
+// a Rebind, both Bounds may be used: see resilient.Divisible.
 func (b timelyBound) Beside(rules []core.StoreRule) (core.Bound, error) { return b.Rebind(rules) }
 
 func (b timelyBound) Take(ctx context.Context, batch *core.Batch) error {
@@ -67,7 +68,8 @@ func (b timelyBound) Reset(ctx context.Context, batch *core.Batch) error {
 
 func (b timelyBound) do(ctx context.Context, batch *core.Batch, op intime.Op) error {
 	err := b.runner.Do(ctx, b.inner, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
-		// The caller waits as long as it likes; the operation has its own time.
+		// The caller's context ends only the waiting; the operation has a
+		// deadline of its own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.options.timeout)
 		defer cancel()
 		leave, err := b.turns.take(ctx, batch.Items)

@@ -13,7 +13,7 @@ import (
 
 func TestTraits(t *testing.T) {
 	server := memcachedtest.Start(t)
-	storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
+	storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
 		proxy := faultproxy.Start(t, server.Addr)
 		store := func() core.Store { return newStore(t, []string{proxy.Addr}, memcachedstore.Timeout(2*time.Second)) }
 		return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}

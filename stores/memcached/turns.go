@@ -8,12 +8,12 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// turns lets those who are about to swap the same item in one process do it one
-// after the other: of many that try at once, all but one would fail and try
-// again. Waiting ends with the context.
+// turns makes callers in one process swap the same item one after another: of
+// many that try at once, all but one would fail and try again. Waiting ends
+// with the context.
 type turns struct {
 	seed  maphash.Seed
-	turns [1024]chan struct{} // a key has one of them; each has room for one
+	turns [1024]chan struct{} // each key has one of them; each has room for one caller
 }
 
 func newTurns() *turns {
@@ -24,8 +24,9 @@ func newTurns() *turns {
 	return t
 }
 
-// take waits for the turn of all items' keys and returns what ends it. Turns
-// are taken in ascending order, so that no two wait for each other.
+// take waits for the turns of all items' keys and returns the function that
+// ends them. Turns are taken in ascending order, so that no two callers wait
+// for each other.
 func (t *turns) take(ctx context.Context, items []core.Item) (leave func(), err error) {
 	places := make([]int, 0, len(items))
 	for i := range items {

@@ -17,25 +17,27 @@ type bound struct {
 
 type boundRule struct {
 	name   string
-	limits any // a string, as the script reads it, boxed once
+	limits any  // a string, as the script reads it, boxed once
+	denies bool // deny a key whose value cannot be read
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
-		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, r.DenyUnreadable || s.options.unreadable == core.DenyUnreadable)})
+		deny := r.DenyUnreadable || s.options.denyUnreadable
+		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, deny), deny})
 	}
 	return b
 }
 
-// Rebind implements [core.Bound]. A state says which limit it is of: those that
-// stay are found again.
+// Rebind implements [core.Bound]. A state names the limit that it is of, so
+// that unchanged limits find their states again.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	return newBound(b.store, b.limiter, rules), nil
 }
 
 // Beside returns a Bound for some of the limits of the same rules. Unlike after
-// a Rebind, both may be used: see resilient.Divisible.
+// a Rebind, both Bounds may be used: see resilient.Divisible.
 func (b *bound) Beside(rules []core.StoreRule) (core.Bound, error) { return b.Rebind(rules) }
 
 // namedItems is the working memory of an operation.
@@ -48,7 +50,7 @@ func (b *bound) items(batch *core.Batch) *namedItems {
 	for i := range batch.Items {
 		it := &batch.Items[i]
 		rule := &b.rules[it.Rule]
-		n.items = append(n.items, namedItem{it, rule, core.StoredKey(b.limiter, rule.name, it.Key)})
+		n.items = append(n.items, namedItem{it, rule, core.StoreRule{Name: rule.name}.StoredKey(b.limiter, it.Key)})
 	}
 	return n
 }
@@ -108,8 +110,8 @@ func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
 	return b.each(ctx, verbReset, batch)
 }
 
-// each runs a verb that has no results. On a cluster, what fails for some keys
-// is done for the others.
+// each runs a verb that has no results. On a cluster, a failure for some keys
+// does not stop the others.
 func (b *bound) each(ctx context.Context, verb any, batch *core.Batch) error {
 	n := b.items(batch)
 	defer n.free()

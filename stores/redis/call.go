@@ -3,23 +3,21 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// call is one command, from its arguments to its reply. Calls are pooled: one
-// that has not ended by the deadline is left to the goroutine that waits for
-// the reply.
+// call is one command, from its arguments to its reply. Calls are pooled. A
+// call that has not ended by the deadline is left to the goroutine that waits
+// for the reply.
 type call struct {
 	store  *Store
 	args   []any
-	once   *once
-	cmd    *redis.Cmd
+	nonce  *nonce
+	cmd    exempt
 	ctx    context.Context // of the command
 	cancel context.CancelFunc
 	done   chan error
@@ -27,7 +25,7 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan error, 1)} }}
 
-// The places of the arguments: see script/1_arguments.lua.
+// The places of the arguments: see script/arguments.lua.
 const (
 	argCommand = iota
 	argScript
@@ -35,8 +33,8 @@ const (
 	argFirstKey
 )
 
-// call returns a call for the items, to which the caller adds what verbs other
-// than take and peek need.
+// call returns a call for the items. The caller adds the arguments that only
+// verbs other than take and peek need.
 func (s *Store) call(verb any, items []namedItem) *call {
 	c := calls.Get().(*call)
 	c.store = s
@@ -58,74 +56,80 @@ func (s *Store) call(verb any, items []namedItem) *call {
 	return c
 }
 
-// arm makes the command anew, for another attempt.
+// arm makes the command for the next attempt.
 func (c *call) arm(command, script any) {
 	c.args[argCommand], c.args[argScript] = command, script
 	keys := c.args[argKeys].(int)
-	c.args[argFirstKey+keys] = c.once
-	if c.store.unasked {
-		c.once.state.Store(written)
-		c.args[argFirstKey+keys] = c.once.encode()
-	}
-	c.cmd = redis.NewCmd(c.ctx, c.args...)
-	if keys > 0 {
-		c.cmd.SetFirstKeyPos(argFirstKey)
-	}
-	c.once.arm(c.cmd)
+	c.args[argFirstKey+keys] = c.nonce
+	c.cmd = newCommand(c.ctx, c.args)
 }
 
-// do runs the call and returns its reply, which has results for items. It comes
-// back within the operation's time, whatever the client does.
+// newCommand returns a command with these arguments. It tells the client the
+// place of the first key, which decides the server.
+func newCommand(ctx context.Context, args []any) exempt {
+	cmd := redis.NewCmd(ctx, args...)
+	if args[argKeys].(int) > 0 {
+		cmd.SetFirstKeyPos(argFirstKey)
+	}
+	return exempt{cmd}
+}
+
+// do runs the call and returns its reply, which has results for items. It
+// returns within the operation's time, whatever the client does.
 func (s *Store) do(op operation, c *call, items []namedItem) (reply, error) {
 	s.start(op, c)
 	return c.wait(op, items)
 }
 
-// start sends the command in a goroutine of its own: nothing that the client
-// does then, or fails to do, keeps the caller waiting.
+// start sends the command in a goroutine of its own, so that a client that
+// hangs does not keep the caller waiting.
 func (s *Store) start(op operation, c *call) {
-	// The charge of a client that has hung up counts: only the waiting ends
-	// with its context, and the command with the store's deadline.
+	// The charge of a client that has hung up counts: its context ends only the
+	// waiting, and the store's deadline ends the command.
 	ctx := op.ctx
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
 	c.ctx, c.cancel = context.WithDeadline(ctx, op.end)
-	c.once = &once{nonce: s.nonces.Add(1)}
+	c.nonce = &nonce{number: s.nonces.Add(1)}
+	if s.gathers {
+		c.nonce.state.Store(sent)
+	}
 	select {
 	case s.running <- struct{}{}:
 	case <-c.ctx.Done():
 		c.cancel()
-		c.done <- &Error{Class: TimedOut, Err: errBusy}
+		c.done <- &Error{Class: ClassTimedOut, Err: errBusy}
 		return
 	}
 	c.arm(evalsha, scriptSHA)
 	go s.run(c)
 }
 
-// wait returns the reply, and gives the call back, if it comes in time.
+// wait returns the reply, and returns the call to the pool, if the reply comes
+// in time.
 func (c *call) wait(op operation, items []namedItem) (reply, error) {
-	ctx, o := c.ctx, c.once // the goroutine may be changing the rest
+	ctx, n := c.ctx, c.nonce // the goroutine may be changing the rest
 	select {
 	case err := <-c.done:
 		return c.result(err, items)
 	case <-op.ctx.Done():
-		return reply{}, &Error{Class: Canceled, Unknown: true, Err: context.Cause(op.ctx)}
+		return reply{}, &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(op.ctx)}
 	case <-ctx.Done():
 	}
-	// Both may have happened: an answer that is there is one.
+	// Both may have happened: a reply that has come is used.
 	select {
 	case err := <-c.done:
 		return c.result(err, items)
 	default:
 	}
-	return reply{}, &Error{Class: TimedOut, Unknown: !o.withdraw(), Err: context.DeadlineExceeded}
+	return reply{}, &Error{Class: ClassTimedOut, Unknown: !n.withdraw(), Err: context.DeadlineExceeded}
 }
 
 func (c *call) result(err error, items []namedItem) (reply, error) {
 	var r reply
 	if err == nil {
-		r, err = parse(c.cmd, c.once.nonce, items)
+		r, err = parse(c.cmd.Cmd, c.nonce.number, items)
 		if err != nil && !errors.Is(err, core.ErrDamaged) {
 			c.store.dropConnection(c)
 		}
@@ -136,28 +140,27 @@ func (c *call) result(err error, items []namedItem) (reply, error) {
 
 func (c *call) free() {
 	clear(c.args)
-	c.cmd, c.once, c.store, c.ctx, c.cancel = nil, nil, nil, nil, nil
+	c.cmd, c.nonce, c.store, c.ctx, c.cancel = exempt{}, nil, nil, nil, nil
 	calls.Put(c)
 }
 
-// run sends the command until a server has run it, or may have.
+// run sends the command until a server has run it, or may have run it.
 func (s *Store) run(c *call) {
-	ctx, cancel := c.ctx, c.cancel // not the call's own any more once it is done
+	ctx, cancel := c.ctx, c.cancel // once it is done they are not the call's any more
 	err := s.process(ctx, c.cmd)
 	for attempt := 0; err != nil; attempt++ {
-		err = c.once.cause(err)
 		noScript := redis.HasErrorPrefix(err, "NOSCRIPT")
-		if noScript || ranNot(err) {
-			c.once.ranNot()
+		if (noScript || ranNot(err)) && !s.gathers {
+			c.nonce.ranNot()
 		}
 		if noScript && !c.hasScript() {
-			// A server that has just been started, or told to forget: EVAL
-			// tells it the script for everybody.
+			// The server has just been started, or its scripts have been
+			// flushed: EVAL loads the script for all clients.
 			c.arm(eval, scriptArg)
 		} else if ranNot(err) && attempt < maxAttempts && pause(ctx, attempt) {
 			c.arm(evalsha, scriptSHA)
 		} else {
-			err = classify(err, c.once)
+			err = classify(err, c.nonce)
 			break
 		}
 		err = s.process(ctx, c.cmd)
@@ -167,14 +170,11 @@ func (s *Store) run(c *call) {
 	<-s.running
 }
 
-// process runs a command and waits for its reply: clients that gather commands
-// of many callers may return before it has come.
-func (s *Store) process(ctx context.Context, cmd *redis.Cmd) error {
-	var command redis.Cmder = cmd
-	if s.exempts {
-		command = exempt{cmd}
-	}
-	if err := s.client.Process(ctx, command); err != nil {
+// process runs a command and waits for its reply. A client that gathers the
+// commands of several callers may return before the reply has come: Err waits
+// for it.
+func (s *Store) process(ctx context.Context, cmd exempt) error {
+	if err := s.client.Process(ctx, cmd); err != nil {
 		return err
 	}
 	return cmd.Err()
@@ -182,39 +182,16 @@ func (s *Store) process(ctx context.Context, cmd *redis.Cmd) error {
 
 func (c *call) hasScript() bool { return c.args[argCommand] == eval }
 
-const maxAttempts = 4
-
-// pause waits before another attempt, for a time that differs between callers.
-func pause(ctx context.Context, attempt int) bool {
-	d := time.Duration(2<<attempt) * time.Millisecond
-	d = d/2 + rand.N(d)
-	if end, _ := ctx.Deadline(); time.Until(end) <= d {
-		return false // to say now what the matter is helps more
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// dropConnection is called when a reply was not that of its command: all that
-// come later on the same connection would be shifted too. A client closes a
-// connection on which writing fails, and gives out first the one that it was
-// given back last.
+// dropConnection is called when a reply was not that of its command: all later
+// replies on the same connection would be shifted too. It relies on two habits
+// of a client: it closes a connection on which writing fails, and it uses first
+// the connection that was returned last.
 func (s *Store) dropConnection(c *call) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.timeout)
 	defer cancel()
 	args := append([]any(nil), c.args...)
 	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	cmd := redis.NewCmd(ctx, args...)
-	if args[argKeys].(int) > 0 {
-		cmd.SetFirstKeyPos(argFirstKey)
-	}
-	_ = s.client.Process(ctx, cmd)
+	_ = s.client.Process(ctx, newCommand(ctx, args))
 }
 
 type unwritable struct{}
@@ -223,7 +200,7 @@ var errUnwritable = errors.New("the connection is to be closed")
 
 func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }
 
-// namedItem is an item with what the store knows of it.
+// namedItem is an item with the store's data for it.
 type namedItem struct {
 	*core.Item
 	rule *boundRule

@@ -9,25 +9,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Close gives up the names of the limiters that the store counts for, so that
+// Close releases the names of the limiters that the store counts for, so that
 // another Store of this process can count for them. Every later call returns an
-// error that wraps [core.ErrClosed]; operations under way end as they would have.
-// The client stays open: it is the application's. Closing again does nothing.
-// Close never fails.
+// error that wraps [core.ErrClosed]; operations under way end normally. Close
+// does not close the client, which is the application's. Closing again does
+// nothing. Close never fails.
 //
-// A program that keeps its limiters for as long as it runs need not call it. A
-// Store that nothing refers to any more gives up its names at some time by
-// itself.
+// A program that keeps its limiters for as long as it runs need not call Close.
+// A Store that has become garbage releases its names by itself at some time.
 func (s *Store) Close() error {
 	s.gate.Close()
 	s.names.Release()
 	return nil
 }
 
-// serverOf names the server of a client, as far as the client tells: the address
-// and the database. A client that does not tell (one that asks sentinels, one
-// that finds its cluster by a function, or the application's own type) is its
-// own server.
+// serverOf names the server of a client by its address and database, if the
+// client reports them. A client that does not (one that asks Sentinels, one
+// that finds its cluster by a function, or one of the application's own type)
+// is its own server.
 func serverOf(client Client) string {
 	itself := fmt.Sprintf("the server of a %T (%[1]p)", client)
 	switch c := client.(type) {

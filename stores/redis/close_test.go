@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -103,7 +104,7 @@ func TestADroppedStoreGivesUpItsNames(t *testing.T) {
 	if err := bindAndDrop(); err != nil {
 		t.Fatal(err)
 	}
-	redistest.WaitFor(t, "the name to be given up", func() bool {
+	processtest.WaitFor(t, "the name to be given up", func() bool {
 		runtime.GC()
 		return bindAndDrop() == nil
 	})
@@ -120,7 +121,7 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 		for range 300 { // some are denied, and that is remembered
 			take(t, b, "k")
 		}
-		before := server.MustDo("GET", core.StoredKey("closed", "r", []byte("k")))
+		before := server.MustDo("GET", core.StoreRule{Name: "r"}.StoredKey("closed", []byte("k")))
 		for range 2 {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -138,7 +139,7 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if after := server.MustDo("GET", core.StoredKey("closed", "r", []byte("k"))); after != before {
+		if after := server.MustDo("GET", core.StoreRule{Name: "r"}.StoredKey("closed", []byte("k"))); after != before {
 			t.Error("a closed store has counted")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -81,7 +82,7 @@ func TestMovingSlotsLoseAndDoubleNothing(t *testing.T) {
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(quota)}}}
 	b := bind(t, client, rules, redisstore.Timeout(patience))
 	take(t, b, "k")
-	name := core.StoredKey(t.Name(), "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
 	slot := slotOf(cluster.Nodes[0], name)
 
 	var allowed atomic.Int64
@@ -108,14 +109,14 @@ func TestMovingSlotsLoseAndDoubleNothing(t *testing.T) {
 		before := allowed.Load()
 		to.MustDo("CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", from.ID())
 		from.MustDo("CLUSTER", "SETSLOT", fmt.Sprint(slot), "MIGRATING", to.ID())
-		redistest.WaitFor(t, "takes while the slot is about to move", func() bool { return allowed.Load() > before+50 || t.Failed() })
+		processtest.WaitFor(t, "takes while the slot is about to move", func() bool { return allowed.Load() > before+50 || t.Failed() })
 		from.MustDo("MIGRATE", "127.0.0.1", to.Port(), name, "0", "5000")
 		before = allowed.Load()
-		redistest.WaitFor(t, "takes while the key has moved and the slot has not", func() bool { return allowed.Load() > before+50 || t.Failed() })
+		processtest.WaitFor(t, "takes while the key has moved and the slot has not", func() bool { return allowed.Load() > before+50 || t.Failed() })
 		to.MustDo("CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", to.ID())
 		from.MustDo("CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", to.ID())
 		before = allowed.Load()
-		redistest.WaitFor(t, "takes after the slot has moved", func() bool { return allowed.Load() > before+50 || t.Failed() })
+		processtest.WaitFor(t, "takes after the slot has moved", func() bool { return allowed.Load() > before+50 || t.Failed() })
 	}
 	stop()
 	wg.Wait()
@@ -133,7 +134,7 @@ func keysOn(cluster *redistest.Cluster, limiter string) []string {
 	keys := make([]string, len(cluster.Nodes))
 	for i := range 1000 {
 		key := fmt.Sprint("k", i)
-		slot := slotOf(cluster.Nodes[0], core.StoredKey(limiter, "r", []byte(key)))
+		slot := slotOf(cluster.Nodes[0], core.StoreRule{Name: "r"}.StoredKey(limiter, []byte(key)))
 		keys[slot*len(keys)/redistest.Slots] = key
 	}
 	return keys
@@ -190,7 +191,7 @@ func TestALostNode(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, k := range keys[:2] {
-		redistest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 1 })
+		processtest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 1 })
 	}
 }
 
@@ -204,9 +205,9 @@ func TestAFailoverKeepsWhatWasReplicated(t *testing.T) {
 	for range 4 {
 		take(t, b, "k")
 	}
-	redistest.WaitFor(t, "the replica to have it", f.Replicated)
+	processtest.WaitFor(t, "the replica to have it", f.Replicated)
 	f.Primary.Stop()
-	redistest.WaitFor(t, "a take on the new primary", func() bool {
+	processtest.WaitFor(t, "a take on the new primary", func() bool {
 		return b.Take(context.Background(), one("k", 0, 1)) == nil
 	})
 	take(t, b, "k")
@@ -262,7 +263,7 @@ func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
-	client.AddHook(refusing{core.StoredKey(t.Name(), "r", []byte(keys[2]))})
+	client.AddHook(refusing{core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(keys[2]))})
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	batch := &core.Batch{}
 	for _, k := range keys {
@@ -274,6 +275,6 @@ func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
 		t.Errorf("error %v, want that of the hook, of a command that was not sent", err)
 	}
 	for _, k := range keys {
-		redistest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 0 })
+		processtest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 0 })
 	}
 }

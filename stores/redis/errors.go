@@ -10,31 +10,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Class is what kind of failure an [Error] is.
+// Class is the kind of failure of an [Error].
 type Class uint8
 
 const (
-	// Other is a failure of no class below.
-	Other Class = iota
-	// TimedOut means that the store's deadline has passed.
-	TimedOut
-	// Canceled means that the caller's context has ended before.
-	Canceled
-	// Unreachable means that the server could not be reached, or the
+	// ClassOther is a failure of no class below.
+	ClassOther Class = iota
+	// ClassTimedOut means that the store's deadline has passed.
+	ClassTimedOut
+	// ClassCanceled means that the caller's context has ended first.
+	ClassCanceled
+	// ClassUnreachable means that the server could not be reached, or the
 	// connection to it broke.
-	Unreachable
-	// NotReady means that the server did not run the command, and may later: it
-	// is loading its data, is a replica, or its cluster is being changed.
-	NotReady
-	// Forbidden means that the server does not let this user do this.
-	Forbidden
-	// Full means that the server has no memory left for writing.
-	Full
-	// BadReply means that the reply was not one to the command that was sent.
-	BadReply
-	// Damaged means that what is stored for one of the keys led to results that
-	// make no sense. The error wraps core.ErrDamaged.
-	Damaged
+	ClassUnreachable
+	// ClassNotReady means that the server did not run the command, and may run
+	// it later: it is loading its data, is a replica, or its cluster is being
+	// changed.
+	ClassNotReady
+	// ClassForbidden means that the server does not permit this user the
+	// command.
+	ClassForbidden
+	// ClassFull means that the server has no memory left for writing.
+	ClassFull
+	// ClassBadReply means that the reply was to another command.
+	ClassBadReply
+	// ClassDamaged means that the stored value of one of the keys led to
+	// results that make no sense. The error wraps core.ErrDamaged.
+	ClassDamaged
 )
 
 var classNames = [...]string{"failed", "timed out", "canceled", "unreachable", "not ready", "forbidden", "full", "bad reply", "damaged"}
@@ -50,8 +52,8 @@ func (c Class) String() string {
 // Error is the error of all operations of a store.
 type Error struct {
 	Class Class
-	// Unknown says that the command may have run: it was sent, and no reply
-	// told. It is never sent again.
+	// Unknown means that the command may have run: it was sent, and no reply
+	// told whether it ran. It is never sent again.
 	Unknown bool
 	// Err is the client's or the server's error.
 	Err error
@@ -70,17 +72,17 @@ func (e *Error) Unwrap() error { return e.Err }
 
 var errBusy = errors.New("too many commands wait for an answer")
 
-// What the server's errors begin with, by class.
+// The beginnings of the server's errors, by class.
 var replies = []struct {
 	prefix string
 	class  Class
 }{
-	{"OOM ", Full}, {"NOAUTH ", Forbidden}, {"WRONGPASS ", Forbidden}, {"NOPERM ", Forbidden},
-	{"NOSCRIPT ", NotReady}, {"ERR max number of clients reached", NotReady},
+	{"OOM ", ClassFull}, {"NOAUTH ", ClassForbidden}, {"WRONGPASS ", ClassForbidden}, {"NOPERM ", ClassForbidden},
+	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
 }
 
-// classify makes an Error of what the client returned for a command.
-func classify(err error, o *once) error {
+// classify makes an Error of the error that the client returned for a command.
+func classify(err error, n *nonce) error {
 	e := &Error{Err: err}
 	var reply redis.Error
 	if errors.As(err, &reply) {
@@ -91,17 +93,17 @@ func classify(err error, o *once) error {
 			}
 		}
 		if ranNot(err) {
-			e.Class = NotReady
+			e.Class = ClassNotReady
 		}
 		return e
 	}
-	e.Unknown = o.sent()
+	e.Unknown = n.sent()
 	var network net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout():
-		e.Class = TimedOut
+		e.Class = ClassTimedOut
 	default:
-		e.Class = Unreachable
+		e.Class = ClassUnreachable
 	}
 	return e
 }

@@ -35,8 +35,8 @@ func ExampleNewClient() {
 	// true
 }
 
-// Whoever decides what to do meanwhile wants to know what is the matter, and
-// whether the hit may have been charged. Package resilient does it for you.
+// An Error tells what is wrong, and whether the hit may have been charged.
+// Package resilient decides by this without code of your own.
 func ExampleError() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nobody listens there
 	defer client.Close()                                           //nolint:errcheck // nobody is left to tell
@@ -49,7 +49,7 @@ func ExampleError() {
 	// Output: unreachable false
 }
 
-// A program that would rather not start than start without its counters.
+// This program does not start without its counters.
 func ExampleStore_Ping() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
@@ -77,8 +77,9 @@ func ExampleClock() {
 	// Output: <nil>
 }
 
-// A program counts for a limiter's name once on a server: the second limiter is a
-// mistake, unless the program is two instances at once, as a test may be.
+// A program counts for a limiter's name once on a server. A second store for
+// the name is an error, unless the program is two instances at once, as a test
+// may be.
 func ExampleAnotherInstance() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6380"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
@@ -97,7 +98,8 @@ func ExampleAnotherInstance() {
 	// false
 }
 
-// A limiter is made anew in the same process: the first store gives its name up.
+// A limiter is made anew in the same process: Close of the first store releases
+// its name.
 func ExampleStore_Close() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6381"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
@@ -111,13 +113,14 @@ func ExampleStore_Close() {
 	// <nil> <nil>
 }
 
-// Somebody who can write to Redis gets no fresh quota by it.
-func ExampleUnreadable() {
+// A foreign value written to Redis gives nobody a fresh quota: it denies the
+// key.
+func ExampleDenyUnreadable() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6382"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
-	store := redisstore.New(client, redisstore.Unreadable(core.DenyUnreadable), redisstore.Log(slog.Default()))
+	store := redisstore.New(client, redisstore.DenyUnreadable(), redisstore.Log(slog.Default()))
 	defer store.Close() //nolint:errcheck // never fails
 	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
-	fmt.Println(core.DenyUnreadable, err)
-	// Output: deny <nil>
+	fmt.Println(err)
+	// Output: <nil>
 }

@@ -20,3 +20,9 @@ func init() {
 	sum := sha1.Sum(text) //nolint:gosec // as in script.go
 	script, scriptArg, scriptSHA = string(text), string(text), hex.EncodeToString(sum[:])
 }
+
+// ScriptText returns the script.
+func ScriptText() string { return script }
+
+// EncodeLimits is encodeLimits.
+var EncodeLimits = encodeLimits

@@ -12,6 +12,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -68,6 +69,9 @@ func clients(t *testing.T, f func(t *testing.T, client redisstore.Client, proxy 
 		}},
 		{"ContextTimeoutEnabled", func(addr string) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries, ReadTimeout: -1, ContextTimeoutEnabled: true})
+		}},
+		{"Wrapped", func(addr string) redis.UniversalClient {
+			return struct{ redis.UniversalClient }{redis.NewClient(&redis.Options{Addr: addr, MaxRetries: retries, ReadTimeout: -1})}
 		}},
 		{"Ring", func(addr string) redis.UniversalClient {
 			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}, MaxRetries: retries, ReadTimeout: -1, HeartbeatFrequency: time.Hour})
@@ -135,7 +139,7 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		proxy.Fail(faultproxy.Swallow, -1)
 		err = b.Take(t.Context(), one("k", 1, 1))
 		var e *redisstore.Error
-		if !errors.As(err, &e) || e.Class != redisstore.TimedOut || !e.Unknown {
+		if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || !e.Unknown {
 			t.Errorf("error %v, want a timeout that says that it may have been charged", err)
 		}
 		proxy.Fail(faultproxy.None, 0)
@@ -162,10 +166,10 @@ func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
 		defer close(blocked)
 		client.BLPop(context.Background(), 3*time.Second, "never")
 	}()
-	redistest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
+	processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
 	err := b.Take(t.Context(), one("k", 1, 1))
 	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.TimedOut || e.Unknown {
+	if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown {
 		t.Errorf("error %v, want a timeout of a command that was never sent", err)
 	}
 	client.RPush(context.Background(), "never", 1) // in vain: no connection is free
@@ -185,7 +189,7 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 	for range 5 {
 		_ = b.Take(ctx, one("k", 1, 1))
 	}
-	redistest.WaitFor(t, "five charges", func() bool { return charged(t, b, "k") == 5 })
+	processtest.WaitFor(t, "five charges", func() bool { return charged(t, b, "k") == 5 })
 }
 
 // The server has forgotten the script.
@@ -213,7 +217,7 @@ func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) {
 	server.MustDo("REPLICAOF", "127.0.0.1", "1")
 	err := b.Take(t.Context(), one("k", 1, 1))
 	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Unknown || e.Class != redisstore.NotReady && e.Class != redisstore.TimedOut {
+	if !errors.As(err, &e) || e.Unknown || e.Class != redisstore.ClassNotReady && e.Class != redisstore.ClassTimedOut {
 		t.Errorf("error %v, want one that says that nothing was charged", err)
 	}
 	server.MustDo("REPLICAOF", "NO", "ONE")
@@ -232,8 +236,8 @@ func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
 	server.MustDo("CONFIG", "RESETSTAT")
 	err := b.Take(t.Context(), one("k", 1, 1))
 	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.Full || e.Unknown {
-		t.Errorf("error %v, want class %v", err, redisstore.Full)
+	if !errors.As(err, &e) || e.Class != redisstore.ClassFull || e.Unknown {
+		t.Errorf("error %v, want class %v", err, redisstore.ClassFull)
 	}
 	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
 		t.Errorf("it was tried more than once:\n%s", stats)
@@ -262,8 +266,8 @@ func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
 			err = b.Take(t.Context(), one("k", 1, 1))
 		}
 		var e *redisstore.Error
-		if !errors.As(err, &e) || e.Class != redisstore.Forbidden {
-			t.Errorf("rights %v: error %v, want class %v", rights, err, redisstore.Forbidden)
+		if !errors.As(err, &e) || e.Class != redisstore.ClassForbidden {
+			t.Errorf("rights %v: error %v, want class %v", rights, err, redisstore.ClassForbidden)
 		}
 	}
 }

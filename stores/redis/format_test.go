@@ -56,7 +56,7 @@ var hour = core.PerHour(10)
 // A key that nobody has used is admitted, and nothing is logged of it.
 func TestANewKeyIsReadable(t *testing.T) {
 	server := redistest.Start(t)
-	for i, limits := range [][]core.Limit{{hour}, {hour, core.PerDay(10)}} {
+	for i, limits := range [][]core.Limit{{hour}, {hour, core.Limit{Quota: 10, Window: 24 * time.Hour}}} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			f := newFormatted(t, server, limits...)
 			if b := f.take(); !b.Allowed || f.log.Len() > 0 {
@@ -87,7 +87,7 @@ func TestForeignValuesDenyAKeyOfOneLimit(t *testing.T) {
 func TestWhichVersionsAreNewer(t *testing.T) {
 	server := redistest.Start(t)
 	for version, newer := range map[byte]bool{0: false, 1: false, 3: true, 4: true, 15: true, 16: false, 255: false} {
-		for _, limits := range [][]core.Limit{{hour}, {hour, core.PerDay(10)}} {
+		for _, limits := range [][]core.Limit{{hour}, {hour, core.Limit{Quota: 10, Window: 24 * time.Hour}}} {
 			t.Run(fmt.Sprint(version, len(limits)), func(t *testing.T) {
 				f := newFormatted(t, server, limits...)
 				f.take()

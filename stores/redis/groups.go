@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// group splits the items into those that can stand in one command, in the order
-// of the first of each.
+// group splits the items into groups that may be in one command, in the order
+// of the first item of each.
 func (s *Store) group(items []namedItem) [][]namedItem {
 	layout := s.layout.Load()
 	if layout == anyKeys || len(items) < 2 {
@@ -32,19 +32,20 @@ func (s *Store) group(items []namedItem) [][]namedItem {
 	return groups
 }
 
-// crossesSlots says that a server, or a proxy before several, has refused the
-// command because its keys are not in one place. Nothing has run.
+// crossesSlots reports whether a server, or a proxy before several, has
+// rejected the command because its keys are not in one place. Nothing has run.
 func crossesSlots(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
 }
 
-// takeGroups decides on groups that need a command each. All but the first are
-// looked at, at the same time, and where none of them refuses, all are taken, in
-// order: so a refused request changes nothing, as on a single server, unless
-// somebody else comes in between. Then those taken before are given back. Where
-// one fails they are too; what that one charged, if it did, stays: to give back
-// what may not have been charged would be a hit too many for others.
+// takeGroups decides on groups that need a command each. It first peeks at all
+// groups but the first, concurrently. If none of them denies, it takes all
+// groups in order. So a denied request changes nothing, as on a single server,
+// unless another caller comes in between: then the groups taken before are
+// refunded. They are refunded too if a group fails. A charge of the failed
+// group stays if it was made: refunding a charge that may not have been made
+// would admit a hit too many.
 func (s *Store) takeGroups(op operation, verb any, groups [][]namedItem) (bool, error) {
 	allowed, err := s.peekGroups(op, groups[1:])
 	if err != nil {
@@ -89,8 +90,8 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 	return allowed, first
 }
 
-// giveBack gives back what the groups were charged and fills in their results
-// anew, as they are without the charge.
+// giveBack refunds the groups and fills in their results as they are without
+// the charge.
 func (s *Store) giveBack(op operation, groups [][]namedItem) error {
 	for i, g := range groups {
 		if _, err := s.ask(op, verbBack, g); err != nil {
@@ -101,7 +102,7 @@ func (s *Store) giveBack(op operation, groups [][]namedItem) error {
 	return nil
 }
 
-// giveBackLater gives back in the background, with a deadline of its own: the
+// giveBackLater refunds in the background, with a deadline of its own: the
 // operation has used up its time, or its server does not answer.
 func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 	if len(groups) == 0 {
@@ -121,7 +122,8 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 const slots = 16384
 
 // slotOf returns the hash slot of a key (Redis Cluster specification, "Key
-// distribution model"). Our names have no braces, so that all of it is hashed.
+// distribution model"). The names of this store have no braces, so the whole
+// name is hashed.
 func slotOf(key string) uint16 {
 	var crc uint16
 	for i := range len(key) {

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
@@ -95,7 +95,7 @@ func TestWhatCannotBeGivenBackKeepsNoOther(t *testing.T) {
 	if err := b.Take(t.Context(), batch); !errors.Is(err, errRefused) {
 		t.Fatalf("error %v", err)
 	}
-	redistest.WaitFor(t, "the second key to be given back", func() bool { return charged(t, rival, keys[1]) == 0 })
+	processtest.WaitFor(t, "the second key to be given back", func() bool { return charged(t, rival, keys[1]) == 0 })
 	if got := charged(t, rival, keys[0]); got != 1 {
 		t.Errorf("the first key: %d charged, want 1", got)
 	}

@@ -11,8 +11,8 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// A sliding log of which one time is later than the one after it, wherever that
-// is, cannot be read: takes are decided as if the key was new, and none fails.
+// A sliding log in which one time is later than the next cannot be read,
+// wherever that is: takes are decided as if the key was new, and none fails.
 func TestALogThatIsNotInOrderIsUnreadable(t *testing.T) {
 	server := redistest.Start(t)
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
@@ -24,7 +24,7 @@ func TestALogThatIsNotInOrderIsUnreadable(t *testing.T) {
 			take(t, b, key)
 			clock.Advance(time.Millisecond)
 		}
-		name := core.StoredKey(t.Name(), "r", []byte(key))
+		name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(key))
 		whole := server.MustDo("GET", name)
 		if got := take(t, b, key).Items[0].Results[0].Remaining; got != int64(40-n-1) {
 			t.Fatalf("%d hits in order, and one more: %d remain of 40", n, got)

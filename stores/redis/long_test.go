@@ -39,7 +39,7 @@ func TestALongForeignValueIsNotRead(t *testing.T) {
 	quiet := redisstore.Log(slog.New(slog.DiscardHandler))
 	for what, rules := range map[string][]core.StoreRule{
 		"one limit":  {{Name: "r", Limits: []core.Limit{core.PerHour(10)}}},
-		"two limits": {{Name: "r", Limits: []core.Limit{core.PerHour(10), core.PerDay(10)}}},
+		"two limits": {{Name: "r", Limits: []core.Limit{core.PerHour(10), {Quota: 10, Window: 24 * time.Hour}}}},
 		"denying":    {{Name: "r", Limits: []core.Limit{core.PerHour(10)}, DenyUnreadable: true}},
 	} {
 		for _, first := range []string{"x", "\x02", "\x03"} {

@@ -13,8 +13,8 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// The suite's deadline is no deadline: it tests what is decided, on machines
-// that may be busy.
+// patience is the suite's timeout, which never passes: the suite tests
+// decisions, on machines that may be busy.
 const patience = 20 * time.Second
 
 func newClient(t testing.TB, addr string) *redis.Client {
@@ -81,5 +81,5 @@ func bindName(t testing.TB) string {
 
 // stored returns the name under which the test's rule "r" has a key.
 func stored(t testing.TB, key string) string {
-	return core.StoredKey(bindName(t), "r", []byte(key))
+	return core.StoreRule{Name: "r"}.StoredKey(bindName(t), []byte(key))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// reply is what the script says, checked for its shape.
+// reply is the script's reply, checked for its shape.
 type reply struct {
 	rest       string // for each item replyItem bytes, and replyLimit for each limit
 	unreadable bool   // a stored value could not be read
@@ -27,9 +27,10 @@ const (
 var errShape = errors.New("not the reply of the script")
 
 // parse checks that the reply is that of the command with this nonce, and has
-// results for these items. A server, a proxy or a connection whose replies have
-// got out of step may send anything. If the reply is to another command, the
-// class of the error is BadReply; if only its numbers make no sense, Damaged.
+// results for these items. A server, a proxy or a connection whose replies are
+// out of step may send anything. If the reply is to another command, the class
+// of the error is ClassBadReply; if only its numbers make no sense,
+// ClassDamaged.
 func parse(cmd *redis.Cmd, nonce uint64, items []namedItem) (reply, error) {
 	text, ok := cmd.Val().(string)
 	if !ok {
@@ -67,12 +68,12 @@ func parseText(text string, nonce uint64, items []namedItem) (reply, error) {
 	return r, nil
 }
 
-func badReply(err error) error { return &Error{Class: BadReply, Unknown: true, Err: err} }
+func badReply(err error) error { return &Error{Class: ClassBadReply, Unknown: true, Err: err} }
 
 // damaged is the error of a reply to the right command with numbers that no
 // readable value leads to.
 func damaged(err error) error {
-	return &Error{Class: Damaged, Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
+	return &Error{Class: ClassDamaged, Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
 }
 
 func number(s string) int64 {
@@ -83,7 +84,7 @@ func numbers(s string) (left, reset, more, retry int64) {
 	return number(s), number(s[8:]), number(s[16:]), number(s[24:])
 }
 
-// fill writes the results into the items, in order, and tells whether all
+// fill writes the results into the items, in order, and reports whether all
 // limits admit.
 func (r reply) fill(items []namedItem) bool {
 	allowed, rest := true, r.rest

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// reports logs that stored values cannot be read.
+// reports logs stored values that cannot be read.
 type reports struct {
 	mu   sync.Mutex
-	next time.Time // not before
-	more int       // have been left out since the last line
+	next time.Time // no line before this time
+	more int       // reports left out since the last line
 }
 
 // reportEvery is the shortest time between two lines.
@@ -32,12 +32,16 @@ func (s *Store) report(items []namedItem) {
 		return
 	}
 	names := make([]string, len(items))
+	action := "replace"
 	for i := range items {
 		names[i] = items[i].name
+		if items[i].rule.denies {
+			action = "deny"
+		}
 	}
 	log := s.options.log
 	if log == nil {
 		log = slog.Default()
 	}
-	log.Warn("redis: one of these stored values cannot be read", "names", names, "action", s.options.unreadable.String(), "more", more)
+	log.Warn("redis: one of these stored values cannot be read", "names", names, "action", action, "more", more)
 }

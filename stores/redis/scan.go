@@ -13,24 +13,25 @@ import (
 
 // Stored is a counter that Scan has found.
 type Stored struct {
-	// Rule is the name of its rule, and Name what core.StoredKey makes of its
-	// key: the key itself is not stored.
+	// Rule is the name of its rule. Name is the name that core.StoreRule.StoredKey
+	// returns for its key: the key itself is not stored.
 	Rule, Name string
-	// Results has what each limit of the rule says of it.
+	// Results has the result of each limit of the rule.
 	Results []core.Result
 }
 
 // scanCount is how many keys the server is asked to look at for one answer.
 const scanCount = 512
 
-// Scan calls each for every counter that the server has of a limiter with these
-// rules, until that returns an error. It charges nothing and is meant for tools:
-// it goes through all of the server's keys, in small steps (SCAN), while others
-// are served. A counter that comes or goes meanwhile may be missing, and one may
-// be reported twice. The user needs SCAN beside what the store needs.
+// Scan calls each for every counter of a limiter with these rules on the
+// server, until each returns an error. It charges nothing and is meant for
+// tools: it goes through all of the server's keys, in small steps (SCAN), and
+// other clients are served in between. A counter that is created or deleted
+// during the scan may be missing, and a counter may be reported twice. The user
+// needs SCAN in addition to the store's commands.
 //
-// Each step has to end within the store's Timeout. Scan may be called while the
-// store is used for the same limiter.
+// Each step must end within the store's Timeout. Scan may be called
+// concurrently, and while the store is used for the same limiter.
 func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule, each func(Stored) error) error {
 	if err := s.check(); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
 }
 
 func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *boundRule, limits int, each func(Stored) error) error {
-	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has nothing that a pattern gives a meaning
+	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has no character with a meaning in a pattern
 	for cursor := uint64(0); ; {
 		names, next, err := s.scanStep(ctx, node, prefix+"*", cursor)
 		if err != nil {

@@ -41,9 +41,9 @@ func TestScan(t *testing.T) {
 			}
 			want := map[string]int64{}
 			for i := range keys {
-				want[core.StoredKey("scanned", "a", []byte(fmt.Sprint(i)+"\x00"))] = int64(1 + i%40)
+				want[core.StoreRule{Name: "a"}.StoredKey("scanned", []byte(fmt.Sprint(i)+"\x00"))] = int64(1 + i%40)
 			}
-			want[core.StoredKey("scanned", "b", []byte("k\x00"))] = 7
+			want[core.StoreRule{Name: "b"}.StoredKey("scanned", []byte("k\x00"))] = 7
 			stored := []core.StoreRule{{Name: "a", Limits: limits}, {Name: "b", Limits: limits[:1]}}
 			for range 2 { // the first changes nothing
 				found := map[string]int64{}

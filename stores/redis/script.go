@@ -5,35 +5,47 @@ import (
 	"embed"
 	"encoding/binary"
 	"encoding/hex"
-	"io/fs"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// The script is one text of several files, in the order of their names.
-//
 //go:embed script/*.lua
 var files embed.FS
 
+// scriptFiles are the files that make up the script, in this order: each uses
+// what those before it define. internal/luamutants reads this list, too.
+var scriptFiles = []string{
+	"arguments.lua",
+	"single.lua",
+	"meter.lua",
+	"cell.lua",
+	"fixed_window.lua",
+	"sliding_window.lua",
+	"bucketed_window.lua",
+	"sliding_log.lua",
+	"token_bucket.lua",
+	"lockout.lua",
+	"states.lua",
+	"take.lua",
+}
+
 var script = func() string {
 	var b strings.Builder
-	names, err := fs.Glob(files, "script/*.lua") // sorted
-	for _, name := range names {
-		var text []byte
-		if text, err = files.ReadFile(name); err != nil {
-			break
+	for _, name := range scriptFiles {
+		text, err := files.ReadFile("script/" + name)
+		if err != nil {
+			panic(err) // a test reads every file
 		}
 		b.Write(text)
 		b.WriteByte('\n')
 	}
-	if err != nil {
-		panic(err) // what is embedded can be read
-	}
 	return b.String()
 }()
 
-// What the script is asked with, boxed once: see script/1_arguments.lua for the meaning.
+// The script's arguments, boxed once: script/arguments.lua explains them.
 var (
 	evalsha   any = "evalsha"
 	eval      any = "eval"
@@ -52,31 +64,26 @@ var (
 	serverTime any = ""
 )
 
-// kindLockout is what the script calls a fixed window with a lockout.
-const kindLockout = 5
-
-// encodeLimits writes a rule's limits as the script reads them. deny says that a
-// value that cannot be read denies its key.
-func encodeLimits(limits []core.Limit, deny bool) string {
-	b := make([]byte, 0, 21*len(limits)+1)
-	for _, l := range limits {
-		lockout := l.Lockout != core.Lockout{}
-		kind, precision := byte(l.Algorithm)<<1, l.Precision
-		switch {
-		case lockout:
-			kind, precision = kindLockout<<1, l.Lockout.First
-		case l.Aligned:
-			kind |= 1
+// encodeLimits writes a rule's limits as the script reads them. deny means that
+// a value that cannot be read denies its key.
+func encodeLimits(rule []core.Limit, deny bool) string {
+	b := make([]byte, 0, 21*len(rule)+1)
+	for _, limit := range rule {
+		l := limits.Of(limit)
+		id := l.Identity()
+		precision := id.Precision
+		if id.Algorithm == meter.Lockout {
+			precision = l.Waits.First
 		}
-		b = append(b, kind)
-		b = appendUint48(b, l.Window.Microseconds())
-		b = appendUint48(b, precision.Microseconds())
+		b = append(b, id.Kind())
+		b = appendUint48(b, id.Window)
+		b = appendUint48(b, precision)
 		b = binary.LittleEndian.AppendUint32(b, uint32(l.Quota))
-		b = binary.LittleEndian.AppendUint32(b, uint32(capacity(l)))
-		if lockout {
-			b = binary.LittleEndian.AppendUint32(b, uint32(l.Lockout.Factor))
-			b = appendUint48(b, l.Lockout.Max.Microseconds())
-			b = appendUint48(b, l.Lockout.Decay.Microseconds())
+		b = binary.LittleEndian.AppendUint32(b, uint32(l.Capacity))
+		if id.Algorithm == meter.Lockout {
+			b = binary.LittleEndian.AppendUint32(b, uint32(l.Waits.Factor))
+			b = appendUint48(b, l.Waits.Longest)
+			b = appendUint48(b, l.Waits.Decay)
 		}
 	}
 	if deny {
@@ -87,12 +94,4 @@ func encodeLimits(limits []core.Limit, deny bool) string {
 
 func appendUint48(b []byte, n int64) []byte {
 	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40))
-}
-
-// capacity is the most hits that can be taken at once.
-func capacity(l core.Limit) int64 {
-	if l.Algorithm == core.TokenBucket && l.Burst > 0 {
-		return l.Burst
-	}
-	return l.Quota
 }

@@ -20,7 +20,7 @@ func lifetime(server *redistest.Server, name string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// The script has a short way for one key with one sliding or fixed window. It
+// The script has a short way for one key with sliding or fixed windows. It
 // reads, decides and writes as the long way does, which a second key in the same
 // take leads to, whichever bit of the stored value is changed.
 func TestTheShortWayDoesAsTheLongWay(t *testing.T) {

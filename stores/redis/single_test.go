@@ -77,7 +77,7 @@ func TestTimesLessThanOneWindowAheadAreBelieved(t *testing.T) {
 		Lockout: core.Lockout{First: 10 * time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour},
 	})
 	for _, limit := range limits {
-		for _, more := range [][]core.Limit{nil, {core.PerDay(100)}} {
+		for _, more := range [][]core.Limit{nil, {core.Limit{Quota: 100, Window: 24 * time.Hour}}} {
 			for _, back := range []time.Duration{window - time.Microsecond, window, window + time.Microsecond, window + time.Minute - time.Microsecond, window + time.Minute} {
 				name := fmt.Sprint(limit.Name, len(more), back.Microseconds())
 				clock := storetest.NewClock(time.UnixMicro(1_764_000_120_000_000))

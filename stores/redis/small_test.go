@@ -128,9 +128,9 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 // A token bucket whose quota is 0 for a while admits nothing, and forgets nothing:
 // a write for the limit beside it keeps what is owed.
 func TestAQuotaOfZeroKeepsADebt(t *testing.T) {
-	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 5}, core.PerDay(100))
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 5}, core.Limit{Quota: 100, Window: 24 * time.Hour})
 	rebind := func(bucket core.Limit) {
-		f.bound = core.Must(f.bound.Rebind([]core.StoreRule{{Name: "r", Limits: []core.Limit{bucket, core.PerDay(100)}, DenyUnreadable: true}}))
+		f.bound = core.Must(f.bound.Rebind([]core.StoreRule{{Name: "r", Limits: []core.Limit{bucket, {Quota: 100, Window: 24 * time.Hour}}, DenyUnreadable: true}}))
 	}
 	first := f.take()
 	f.take()

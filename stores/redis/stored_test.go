@@ -78,7 +78,7 @@ func TestStoredValues(t *testing.T) {
 	if err := b.Take(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	name := core.StoredKey("TestStoredValues", "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey("TestStoredValues", []byte("k"))
 	const golden = "Ah0AABVV5fVaRAYAAKST1gAAFQ2+SFlEBgIAAAAAAAAAHQAAFbFRH1pEBgIApJPWAAAVDb5IWUQGAgAAAAAAAAAlAAAAebAiWkQGBACkk9YAAACHkwMAAMKbwAEAAAACAAAAAQACAAAAHgAAFbFRH1pEBgYApJPWAAACABUNvkhZRAYVDb5IWUQGHQAAFq3Pz3pEBggAEKzRUwAVrc/PekQGAAAAAAUAAAA="
 	value := server.MustDo("GET", name)
 	if got := base64.StdEncoding.EncodeToString([]byte(value)); got != golden {
@@ -103,7 +103,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	client := newClient(t, server.Addr)
 	rules := []core.StoreRule{{Name: "r", Limits: all(3)}}
 	b := bind(t, client, rules, redisstore.Timeout(patience))
-	name := core.StoredKey(t.Name(), "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
 	if err := b.Take(t.Context(), one("k", 1, 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 func TestALostLifetimeHeals(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	name := core.StoredKey(t.Name(), "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
 	take(t, b, "k")
 	for what, batch := range map[string]*core.Batch{
 		"a take":         one("k", 1, 1),
@@ -170,14 +170,14 @@ func TestALostLifetimeHeals(t *testing.T) {
 	}
 }
 
-// What is refused does not keep a key alive, nor write at all.
+// A denied take does not keep a key alive, and writes nothing.
 func TestARefusedTakeWritesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "r", Limits: all(3)}}, redisstore.Timeout(patience))
 	if err := b.Take(t.Context(), one("k", 3, 5)); err != nil {
 		t.Fatal(err)
 	}
-	name := core.StoredKey(t.Name(), "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
 	server.MustDo("PEXPIRE", name, "50000000")
 	server.MustDo("CONFIG", "RESETSTAT")
 	for range 3 {
@@ -206,7 +206,7 @@ func TestLifetimes(t *testing.T) {
 		limit core.Limit
 		most  time.Duration
 	}{
-		{core.Per(5, time.Millisecond), 2 * time.Millisecond},
+		{core.Limit{Quota: 5, Window: time.Millisecond}, 2 * time.Millisecond},
 		{core.Limit{Quota: 5, Window: core.MaxWindow, Algorithm: core.FixedWindow}, core.MaxWindow},
 		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket}, 12*time.Minute + time.Millisecond},
 		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}, time.Hour},
@@ -218,7 +218,7 @@ func TestLifetimes(t *testing.T) {
 				t.Fatal(err)
 			}
 			take(t, b, t.Name())
-			ttl, _ := strconv.ParseInt(strings.TrimPrefix(server.MustDo("PTTL", core.StoredKey("ttl", "r", []byte(t.Name()))), ":"), 10, 64)
+			ttl, _ := strconv.ParseInt(strings.TrimPrefix(server.MustDo("PTTL", core.StoreRule{Name: "r"}.StoredKey("ttl", []byte(t.Name()))), ":"), 10, 64)
 			if got := time.Duration(ttl) * time.Millisecond; got <= 0 || got > c.most+time.Second {
 				t.Errorf("lifetime %v, want at most %v and a second", got, c.most)
 			}

@@ -16,7 +16,7 @@ import (
 func TestTraits(t *testing.T) {
 	t.Run("Single", func(t *testing.T) {
 		server := redistest.Start(t)
-		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {
+		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {
 			proxy := faultproxy.Start(t, server.Addr)
 			store := func() core.Store {
 				return redisstore.New(newClient(t, proxy.Addr), redisstore.Timeout(2*time.Second), redisstore.AnotherInstance())
@@ -26,7 +26,7 @@ func TestTraits(t *testing.T) {
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		cluster, _ := newCluster(t)
-		storetest.Traits(t, core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
+		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
 			store := func() core.Store {
 				c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 				t.Cleanup(func() { _ = c.Close() })

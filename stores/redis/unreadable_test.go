@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -22,15 +21,15 @@ func denying(t *testing.T, client redisstore.Client, byStore bool) (b core.Bound
 	log, clock = new(strings.Builder), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.Log(slog.New(slog.NewTextHandler(log, nil))), redisstore.WithoutDenialCache()}
 	if byStore {
-		opts = append(opts, redisstore.Unreadable(core.DenyUnreadable))
+		opts = append(opts, redisstore.DenyUnreadable())
 	}
 	limiter := strings.NewReplacer("/", ".", "#", ".").Replace(t.Name())
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerDay(50), core.PerHour(5)}, DenyUnreadable: !byStore}}
+	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(5)}, DenyUnreadable: !byStore}}
 	b, err := redisstore.New(client, opts...).Bind(limiter, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, core.StoredKey(limiter, "r", []byte("k")), clock, log
+	return b, core.StoreRule{Name: "r"}.StoredKey(limiter, []byte("k")), clock, log
 }
 
 func takeTwo(t *testing.T, b core.Bound) *core.Batch {
@@ -68,7 +67,7 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 					}
 					clock.Advance(time.Minute)
 				}
-				if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, name) {
+				if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
 					t.Errorf("logged %q", got)
 				}
 				if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > 3_700_000 {
@@ -125,7 +124,7 @@ func TestARefundLeavesAForeignValueAsItIs(t *testing.T) {
 func TestTheValueOfANewerVersionIsKept(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	name := core.StoredKey(t.Name(), "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
 	server.MustDo("SET", name, "\x03of a newer version", "PX", "50000")
 	for range 3 {
 		batch := take(t, b, "k")
@@ -151,7 +150,7 @@ func TestRecordsOfUnknownKindsAreKept(t *testing.T) {
 	client := newClient(t, server.Addr)
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	b := bind(t, client, hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
-	name := core.StoredKey(t.Name(), "r", []byte("k"))
+	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
 	expiry := clock.Now().Add(30 * time.Hour).UnixMicro()
 	record := "\x0f\x00\x00"
 	for i := range 7 {
@@ -215,7 +214,9 @@ func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	size := func(key string) int { return len(server.MustDo("GET", core.StoredKey("bounded", "r", []byte(key)))) }
+	size := func(key string) int {
+		return len(server.MustDo("GET", core.StoreRule{Name: "r"}.StoredKey("bounded", []byte(key))))
+	}
 	if n := size("few"); n < 30*26 || n > 34*30 {
 		t.Errorf("%d bytes of 60 limits", n)
 	}
@@ -230,11 +231,5 @@ func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
 		if used := core.MaxLogQuota - batch.Items[0].Results[0].Remaining; used != want {
 			t.Errorf("limit %d has %d hits, want %d", i, used, want)
 		}
-	}
-}
-
-func TestUnreadableMustBeKnown(t *testing.T) {
-	if _, err := redisstore.New(newClient(t, "127.0.0.1:1"), redisstore.Unreadable(7)).Bind("l", hourly); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Unreadable") {
-		t.Error(err)
 	}
 }

@@ -21,10 +21,12 @@ import (
 //	redis+cluster://10.0.0.1:6379?addr=10.0.0.2:6379     also rediss+cluster
 //	redis+sentinel://10.0.0.1:26379/0?master=mymaster&addr=10.0.0.2:26379
 //
-// The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL]; with
-// Sentinel, the primary's name, further Sentinels (addr), sentinel_username and
-// sentinel_password. The caller closes the client. Nothing is connected yet. The
-// error wraps [core.ErrConfig], and has no password in it.
+// The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL].
+// With Sentinel they are the primary's name (master), further Sentinels (addr),
+// sentinel_username and sentinel_password. A server that cannot be reached is
+// dialed once for each command, unless dialer_retries asks for more. NewClient
+// does not connect. The caller closes the client. The error wraps
+// [core.ErrConfig], and does not contain a password.
 func NewClient(text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -40,6 +42,7 @@ func NewClient(text string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, badURL(err)
 		}
+		o.DialerRetries = max(o.DialerRetries, dials)
 		return redis.NewClient(o), nil
 	case "redis+cluster", "rediss+cluster":
 		u.Scheme = strings.TrimSuffix(u.Scheme, "+cluster")
@@ -47,16 +50,24 @@ func NewClient(text string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, badURL(err)
 		}
+		o.DialerRetries = max(o.DialerRetries, dials)
 		return redis.NewClusterClient(o), nil
 	case "redis+sentinel":
 		o, err := sentinelOptions(u)
 		if err != nil {
 			return nil, badURL(err)
 		}
+		o.DialerRetries = max(o.DialerRetries, dials)
 		return redis.NewFailoverClient(o), nil
 	}
 	return nil, badURL(fmt.Errorf("scheme %q: want redis, rediss, unix, redis+cluster, rediss+cluster or redis+sentinel", u.Scheme))
 }
+
+// dials is how often a client of NewClient dials a server for one command, if
+// the URL does not ask for more. The default of go-redis is five times, in 400
+// ms: longer than [DefaultTimeout], so that the error would not tell that
+// nothing listens.
+const dials = 1
 
 func badURL(err error) error { return fmt.Errorf("%w: Redis URL: %w", core.ErrConfig, err) }
 
@@ -94,7 +105,7 @@ func sentinelOptions(u *url.URL) (*redis.FailoverOptions, error) {
 	return o, nil
 }
 
-// withPort adds the port that is usual where there is none.
+// withPort adds the default port if there is none.
 func withPort(host, port string) string {
 	if u := (&url.URL{Host: host}); u.Port() == "" {
 		return strings.TrimSuffix(host, ":") + ":" + port

@@ -84,3 +84,32 @@ func TestURLsOfServers(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// A client of a URL dials once, so that the error tells that nobody listens, and
+// not that the time is up.
+func TestAClientOfAURLDialsOnce(t *testing.T) {
+	for text, dials := range map[string]func(redis.UniversalClient) int{
+		"redis://127.0.0.1:1":                      func(c redis.UniversalClient) int { return c.(*redis.Client).Options().DialerRetries },
+		"unix:///nowhere.sock":                     func(c redis.UniversalClient) int { return c.(*redis.Client).Options().DialerRetries },
+		"redis+sentinel://127.0.0.1:1/0?master=m":  func(c redis.UniversalClient) int { return c.(*redis.Client).Options().DialerRetries },
+		"redis+cluster://127.0.0.1:1?addr=[::1]:1": func(c redis.UniversalClient) int { return c.(*redis.ClusterClient).Options().DialerRetries },
+	} {
+		client, err := redisstore.NewClient(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close() //nolint:errcheck // nothing was sent
+		if n := dials(client); n != 1 {
+			t.Errorf("%s: dialed %d times", text, n)
+		}
+	}
+	client, err := redisstore.NewClient("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close() //nolint:errcheck // nothing was sent
+	var failed *redisstore.Error
+	if err := redisstore.New(client).Ping(t.Context()); !errors.As(err, &failed) || failed.Class != redisstore.ClassUnreachable {
+		t.Errorf("%v, want %v", err, redisstore.ClassUnreachable)
+	}
+}

@@ -12,7 +12,7 @@ import (
 
 // circuit is the circuit breaker of one server, and reports its changes.
 type circuit struct {
-	server  string // "": of the store as a whole
+	server  string // "" means the store as a whole
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	config  *Config
 
@@ -21,19 +21,20 @@ type circuit struct {
 	down    bool
 	cause   error     // of the failure that the breaker was last told of
 	logged  time.Time // when a failure was last logged
-	told    bool      // the failures that go on now have been logged
+	told    bool      // the present failures have been logged
 	notes   []note    // not yet reported
-	telling bool      // somebody is reporting
+	telling bool      // a caller is reporting
 }
 
-// note is what is to be reported: a failure, if it is the first of several, or a
-// change, or both.
+// note is a report to make: a failure, if it is the first of several, a change,
+// or both.
 type note struct {
 	failure error
 	change  *Change
 }
 
-// logAgain is how long a failure after a success is not logged if another was.
+// logAgain is the shortest time between two logged failures that each follow a
+// success.
 const logAgain = time.Minute
 
 // errNoTrouble wraps errors that say nothing about the store.
@@ -52,8 +53,8 @@ func newCircuit(server string, c *Config) *circuit {
 	return k
 }
 
-// changed is called by the breaker, which is locked meanwhile: it only notes.
-// That a probe has failed again is no change.
+// changed notes a change of state; the breaker calls it under its lock. It
+// notes nothing if a probe has failed again.
 func (k *circuit) changed(_ string, _, to gobreaker.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,18 +84,18 @@ type ticket struct {
 	tell    func(error)
 }
 
-// allow asks whether the server is to be asked. The ticket's done is to be
-// called with the result.
+// allow returns the permission to ask the server, or ErrDown. The caller must
+// call the ticket's done with the result.
 func (k *circuit) allow() (ticket, error) {
 	tell, err := k.breaker.Allow()
 	if err != nil {
-		return ticket{}, ErrDown // one value: this way is to cost next to nothing
+		return ticket{}, ErrDown // one value, because this path must cost next to nothing
 	}
 	return ticket{k, tell}, nil
 }
 
-// done tells the circuit how the operation has ended, and whether the error
-// shows the server to be out of order.
+// done tells the circuit how the operation has ended. trouble means that the
+// error shows the server to be out of order.
 func (t ticket) done(err error, trouble bool) {
 	k := t.circuit
 	switch {
@@ -135,7 +136,7 @@ func (k *circuit) report() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.telling {
-		return // whoever is at it reports this too
+		return // the caller that is reporting reports this note too
 	}
 	k.telling = true
 	defer func() { k.telling = false }() // also if OnChange panics

@@ -21,7 +21,8 @@ func TestAHungStore(t *testing.T) {
 		var changes []resilient.Change
 		f := newFlaky(t, nil)
 		l := newLimiter(t, newStore(t, f, resilient.Config{
-			Timeout: 100 * time.Millisecond, Failures: 3, Retry: time.Second,
+			Meanwhile: resilient.ModeOpen, // owes nothing, so that requests try the store
+			Timeout:   100 * time.Millisecond, Failures: 3, Retry: time.Second,
 			OnChange: func(c resilient.Change) { changes = append(changes, c) },
 		}), 1_000_000)
 		f.hang.Store(true)

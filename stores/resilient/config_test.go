@@ -21,7 +21,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		}
 	}
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	if _, err := resilient.New(memory, resilient.Config{Meanwhile: resilient.Open, Instances: 2}); err == nil {
+	if _, err := resilient.New(memory, resilient.Config{Meanwhile: resilient.ModeOpen, Instances: 2}); err == nil {
 		t.Error("instances without counters: no error")
 	}
 	if _, err := resilient.New(memory, resilient.Config{MaxKeys: -1}); err == nil || !strings.Contains(err.Error(), "MaxKeys: -1") {

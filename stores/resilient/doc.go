@@ -1,63 +1,82 @@
 // Package resilient keeps an application deciding while its shared store does
-// not answer. It puts a circuit breaker around a store, a deadline around one that
-// keeps none by itself (core.Traits.KeepsDeadline), and decides meanwhile as the
-// application's owner has chosen.
+// not answer. It puts a circuit breaker around the store, and a deadline if the
+// store keeps none by itself (core.Traits.KeepsDeadline). Requests that the
+// store does not answer are decided by [Mode].
 //
 //	store, err := resilient.New(redisstore.New(client), resilient.Config{Instances: 4})
 //
-// Do not use it around counters in the process: they are always there.
+// Do not use it around counters in the process: they always answer.
 //
-// While the store works, every decision is the store's. If it fails or does not
-// answer in time, that request is decided meanwhile, in one of three ways:
+// If the store works, it makes every decision. If it fails or does not answer
+// in time, the request is decided without it, in one of three modes:
 //
-//   - InProcess (the default) counts in this process. Each instance counts for
-//     itself, so that Config.Instances of them together admit what the limits
-//     say; of a quota that cannot be divided, each gets a part rounded up.
-//   - Open lets everything through, uncounted.
-//   - Closed refuses: the limiter answers 503.
+//   - ModeInProcess (the default) counts in this process. Each instance counts
+//     for itself, with its part of every quota and burst: the quota divided by
+//     Config.Instances, rounded up. Together the instances admit the quota, or
+//     less than one hit each more if it does not divide.
+//   - ModeOpen allows every request and counts none.
+//   - ModeClosed denies every request: the limiter answers 503.
 //
-// The first failure is logged at once, with its cause. After some failures in a
-// row the store is not asked any more but for one request at a time, now and then,
-// which finds out whether it is back. The change is logged and reported to
-// Config.OnChange.
+// The first failure is logged at once, with its cause. After Config.Failures
+// failures in a row the circuit opens: one request at a time asks the store,
+// about every Config.Retry, until the store answers again. Each opening and
+// closing of the circuit is logged and reported to Config.OnChange.
 //
 // # Several servers
 //
-// If the store tells which server has a key ([Locator]), each server has a circuit
-// breaker: with memcachedstore, the keys of the other servers are still decided by
-// them while one is down. A decision on several keys, of which one is on a server
-// that is down, is made in the process as a whole. redisstore does not tell: with
-// one dead node of a cluster or a Ring, a decision on its keys fails and is made
-// meanwhile, after the store's deadline; and when enough of them fail in a row,
-// all decisions are, until a probe finds a node that answers.
+// If the store reports which server has a key ([Locator]), each server has a
+// circuit breaker of its own. With memcachedstore, for example, the keys on
+// healthy servers are still decided there while another server is down. A
+// decision on several keys is made without the store if one of the keys is on a
+// server that is down. redisstore reports no servers. If one node of a cluster
+// or a Ring is dead, a decision on its keys fails after the store's deadline
+// and is then made without the store. If Config.Failures of them fail in a row,
+// all decisions are made without the store until a probe finds a node that
+// answers.
 //
 // # What carries over
 //
-// With InProcess, every decision is made in the process too, before the store
-// is asked: its counters know of all that the process has let through, so that
-// a store that goes away, or does not answer a burst in time, gives nobody
-// another quota in this process.
+// With ModeInProcess, the process makes every decision too, before it asks the
+// store. So its counters have all hits that the process has admitted: if the
+// store goes away, or does not answer a burst in time, no key gets another
+// quota in this process.
 //
-// When the store answers again, this process charges to it the hits that it
-// admitted meanwhile. It does so once for each key, with the first request for
-// the key, before the store decides on that request. From then on the store
-// decides alone, so that a Reset by any process counts for all. A store that was
-// down at the start, or comes back empty, gives a key no fresh quota. If the hits
-// do not fit, because other instances have charged theirs, the key's quota is used
-// up. While one request charges the hits, others for the key must be admitted by
-// the counters of this process too; a denial for that reason is Degraded. A
-// failure leaves the hits to the next request.
+// When the store answers again, this process charges to it the hits that the
+// process admitted during the outage. It charges each key once: with the next
+// request for the key or in the background, whichever comes first. From then on
+// the store decides alone, so that a Reset by any process counts for all. A key
+// gets no fresh quota if the store was down at the start or comes back empty.
+// If the hits do not fit, because other instances have charged theirs, the
+// key's quota is used up. While the hits are being charged, the counters of
+// this process must admit the requests for the key too; a denial by them is
+// Degraded. If the charge fails, the hits are charged later.
 //
-// What holds exactly: hits are charged to a limit as far as they still count in
-// it, and count from the moment of the charge, up to one lifetime longer than
-// they would have. A hit whose answer was lost may have been charged: it is
-// charged again only if the store's count is below that of this process. A Reset
-// that comes before an instance has seen a key again does not end the hits of
-// that instance: reset once more. Limits of one rule are charged one by one if the
-// store can do that ([Divisible]); otherwise by the same number of hits, which may
-// be too few for a long limit beside a short one.
+// One goroutine charges in the background, 32 keys at a time, with one
+// operation under way. It runs while there are hits to charge, until Close. It
+// asks the store at most one and a half times Config.Retry after the store
+// answers again, even if there are no requests; an attempt that is still
+// waiting for its deadline delays it by that deadline.
 //
-// What was charged is given back where it was charged, in the store only while
-// that answers. A Reset forgets in both, and returns an error if the store could
-// not be told.
+// Each limit is charged with the hits that this process still counts in it. The
+// hits count from the moment of the charge, so a hit of an outage may count for
+// up to one lifetime (core.Limit.Lifetime) longer than others do. A hit whose
+// answer was lost may have been charged: it is charged again only if the store
+// counts fewer hits than this process. The hits of keys longer than 256 bytes
+// are charged with the next request for the key. If the store is [Divisible],
+// the limits of a rule are charged one by one. Otherwise they are all charged
+// with the same number of hits, which may be too few for a long limit beside a
+// short one.
+//
+// A Reset ends only hits that have been charged. With the default Retry and
+// some thousand keys for each instance, every instance that reaches the store
+// has charged its hits two seconds after the store answers again. Two kinds of
+// instances charge hits after a Reset: an instance that could not reach the
+// store when the Reset was made, and an instance that admits hits of the key in
+// an outage after a Reset by another instance, because its counters did not see
+// that Reset. Reset the key again then.
+//
+// A refund is made where the hit was charged: in the process, and in the store
+// if the store answers. A hit of an outage is refunded only in the process,
+// even if it has been charged to the store since. A Reset forgets the key in
+// both, and returns an error if the store could not be told.
 package resilient

@@ -12,8 +12,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// An error that says nothing against the store says nothing for it either: a
-// store that is down stays so until it has done what it was asked.
+// An error that is no failure of the store is no success either: a store that
+// is down stays down until it has completed an operation.
 func TestAnErrorThatIsNotTheStoresDoesNotCloseTheCircuit(t *testing.T) {
 	for name, err := range map[string]error{"contended": core.ErrContended, "damaged": core.ErrDamaged, "closed": core.ErrClosed, "configuration": core.ErrConfig} {
 		t.Run(name, func(t *testing.T) {
@@ -63,12 +63,12 @@ func TestAnErrorThatIsNotTheStoresEndsNoRowOfFailures(t *testing.T) {
 	}
 }
 
-// What was let through while the store did not answer was charged nowhere if
-// nothing counts meanwhile: its refund gives nothing back.
+// With ModeOpen, hits admitted during an outage were charged nowhere: their
+// refund gives nothing back.
 func TestARefundOfWhatWasNeverChargedGivesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky(t, nil)
-		l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1, Meanwhile: resilient.Open}), 5)
+		l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1, Meanwhile: resilient.ModeOpen}), 5)
 		for range 3 {
 			_, _ = take(l)
 		}
@@ -161,7 +161,8 @@ func TestAPanicOfOnChangeLosesNoLaterChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ups []bool
 		f := newFlaky(t, nil)
-		s := newStore(t, f, resilient.Config{Failures: 1, OnChange: func(c resilient.Change) {
+		// Open owes nothing, so that requests try the store.
+		s := newStore(t, f, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 1, OnChange: func(c resilient.Change) {
 			ups = append(ups, c.Up)
 			panic("fault of the application")
 		}})
@@ -189,8 +190,8 @@ func TestAPanicOfOnChangeLosesNoLaterChange(t *testing.T) {
 	})
 }
 
-// A burst is shared by the instances as a quota is; and while everything is let
-// through, a decision says that the whole burst is left.
+// A burst is divided among the instances as a quota is. With ModeOpen, a
+// decision reports that the whole burst is left.
 func TestBurstsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	bucket := core.Limit{Quota: 60, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 9}
 	for _, c := range []struct {
@@ -200,7 +201,7 @@ func TestBurstsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	}{
 		{resilient.Config{Instances: 2}, 5, 4},
 		{resilient.Config{Instances: 4}, 3, 2},
-		{resilient.Config{Meanwhile: resilient.Open}, 20, 9},
+		{resilient.Config{Meanwhile: resilient.ModeOpen}, 20, 9},
 	} {
 		f := newFlaky(t, nil)
 		f.fail(errGone)

@@ -16,7 +16,8 @@ func hang(t *testing.T, test func(t *testing.T, s *resilient.Store, takeWithin f
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky(t, nil)
 		f.hang.Store(true)
-		s := newStore(t, f, resilient.Config{Failures: 5, Retry: time.Second, Timeout: 100 * time.Millisecond})
+		// Open owes nothing, so that requests try the store.
+		s := newStore(t, f, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 5, Retry: time.Second, Timeout: 100 * time.Millisecond})
 		l := newLimiter(t, s, 1000)
 		test(t, s, func(ctx context.Context) (core.Decision, error) {
 			return l.Take(ctx, 1, core.Hit{Rule: "user", Key: "alice"})

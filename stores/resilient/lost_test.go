@@ -56,8 +56,8 @@ func TestLostAnswersAdmitNoMore(t *testing.T) {
 	}
 }
 
-// What the store refuses, because others have used it up, is not counted in the
-// process either.
+// Hits that the store denies, because others have used up the quota, are not
+// counted in the process either.
 func TestWhatTheStoreRefusesIsNotCounted(t *testing.T) {
 	f := newFlaky(t, nil)
 	l := newLimiter(t, newStore(t, f, resilient.Config{Timeout: patience}), 5)

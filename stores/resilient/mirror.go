@@ -6,17 +6,19 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// mirror is a batch for the counters of this process, beside the one that the
-// store works on.
+// mirror is a copy of a batch for the counters of this process; the store works
+// on the batch itself.
 type mirror struct {
 	batch   core.Batch
 	items   []core.Item
 	results []core.Result
+	asks    asks // what the ledger has noted of it
+	known   bool // the store has charged it
 }
 
 var mirrors = sync.Pool{New: func() any { return new(mirror) }}
 
-// newMirror copies a batch but for the keys, which nobody changes meanwhile.
+// newMirror copies a batch, but not its keys, which do not change.
 func newMirror(batch *core.Batch) *mirror {
 	m := mirrors.Get().(*mirror)
 	m.items, m.results = append(m.items[:0], batch.Items...), m.results[:0]
@@ -29,27 +31,15 @@ func newMirror(batch *core.Batch) *mirror {
 		m.items[i].Results = m.results[from:to:to]
 		from = to
 	}
-	m.batch = *batch
+	m.batch, m.known = *batch, false
 	m.batch.Items = m.items
 	return m
 }
 
-// single makes the mirror one of a hit for rules of one limit each.
-func (m *mirror) single() {
-	for i := range m.items {
-		it := &m.items[i]
-		it.Cost = min(it.Cost, 1)
-		if len(it.Results) == 0 { // of a Reset
-			it.Results = make([]core.Result, 1)
-		}
-		it.Results = it.Results[:1]
-	}
-}
-
-// charged says that the process has charged the batch.
+// charged reports whether the process has charged the batch.
 func (m *mirror) charged() bool { return m.batch.Allowed && !m.batch.Peek }
 
-// copyTo makes what the process has said the answer to the batch.
+// copyTo copies the decision of the process to the batch.
 func (m *mirror) copyTo(batch *core.Batch) {
 	batch.Allowed = m.batch.Allowed
 	for i := range batch.Items {
@@ -58,7 +48,7 @@ func (m *mirror) copyTo(batch *core.Batch) {
 	}
 }
 
-// free gives the mirror back.
+// free returns the mirror to its pool.
 func (m *mirror) free() {
 	clear(m.items)
 	m.batch.Items = nil

@@ -58,8 +58,8 @@ func TestTheFirstFailureIsLogged(t *testing.T) {
 	})
 }
 
-// What was admitted in the process while the store was gone counts when it is
-// back, until its window ends.
+// Hits admitted in the process during an outage count after it, until their
+// window ends.
 func TestAnOutageGivesNoFreshQuota(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"sliding":  core.PerHour(10),
@@ -111,39 +111,6 @@ func TestAnOutageGivesNoFreshQuota(t *testing.T) {
 	}
 }
 
-// How long a key is remembered depends on its own rule.
-func TestALongOutageOfARuleBesideAShorterOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFlaky(t, nil)
-		f.fail(errGone)
-		l := core.Must(core.New(core.Config{
-			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
-			Rules: []core.Rule{
-				{Name: "burst", Key: core.TakeOnly, Limits: []core.Limit{core.Per(100, time.Second)}},
-				{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}},
-			},
-		}))
-		admitted := func(n int) (count int) {
-			for range n {
-				if d, err := take(l); err != nil {
-					t.Fatal(err)
-				} else if d.Allowed {
-					count++
-				}
-			}
-			return count
-		}
-		admitted(5)
-		time.Sleep(72 * time.Minute) // the key is remembered for three more minutes, if not longer
-		admitted(5)
-		f.fail(nil)
-		time.Sleep(5 * time.Minute)
-		if n := admitted(20); n != 5 {
-			t.Errorf("%d admitted after the outage, want 5", n)
-		}
-	})
-}
-
 // A Peek neither remembers a key nor forgets one that is remembered.
 func TestAPeekInAnOutageForgetsNoKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -175,37 +142,7 @@ func TestAPeekInAnOutageForgetsNoKey(t *testing.T) {
 	})
 }
 
-// In a long outage, the hits that still count are the last ones.
-func TestALongOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFlaky(t, nil)
-		f.fail(errGone)
-		l := core.Must(core.New(core.Config{
-			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
-			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}}},
-		}))
-		admitted := func(n int) (count int) {
-			for range n {
-				if d, err := take(l); err != nil {
-					t.Fatal(err)
-				} else if d.Allowed {
-					count++
-				}
-			}
-			return count
-		}
-		admitted(5)
-		time.Sleep(72 * time.Minute)
-		admitted(5)
-		f.fail(nil)
-		time.Sleep(5 * time.Minute)
-		if n := admitted(20); n != 5 {
-			t.Errorf("%d admitted after the outage, want 5", n)
-		}
-	})
-}
-
-// A Reset forgets also what was admitted while the store was gone.
+// A Reset also forgets hits admitted during an outage.
 func TestAResetForgetsTheOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky(t, nil)

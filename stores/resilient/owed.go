@@ -1,7 +1,7 @@
 package resilient
 
 import (
-	"context"
+	"crypto/sha256"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,141 +11,134 @@ import (
 
 // owed keeps how many hits of which keys were admitted in the process while the
 // store did not answer, for as long as these hits count. They are charged to the
-// store when it answers again: see bound.settle.
+// store when it answers again: by the next request for the key (see bound.settle)
+// or in the background (see payer), whichever comes first.
 type owed struct {
 	*ledger
-	// Hits that the store was not asked for, and hits that it may have charged
-	// although no answer came.
-	sure, unsure core.Bound
-	now          func() int64
-	names        []string        // of the rules
-	lives        []time.Duration // of each rule's hits
+	now   func() int64
+	names []string        // of the rules
+	ids   []uint64        // of the rules, for asking
+	lives []time.Duration // of each rule's hits
 }
 
 // ledger is what the versions of a limiter's rules have in common.
 type ledger struct {
+	asking *asking // which hits requests are asking the store for
+
 	until atomic.Int64 // when the last hits are over, in microseconds; 0: there are none
-	mu    sync.Mutex   // makes a step of several operations on the marks one
-	// paying has the keys whose hits are being charged. The value is true if the
-	// key has been reset meanwhile.
-	paying map[string]bool
+	most  int          // keys
+
+	mu     sync.Mutex
+	bound  *bound // the latest version
+	debts  map[owedKey]debt
+	due    map[string]dueKeys   // by server: the keys that the payer is to pay
+	paying map[owedKey]*payment // the keys whose hits are being charged
+}
+
+// owedKey is a key of a rule. The rule is kept by name, because a Rebind changes
+// the rules' places.
+type owedKey struct {
+	rule, key string
+	hashed    bool // key is a hash
+}
+
+// maxOwedKey is the length of the longest key that is kept as it is, in bytes. Of
+// a longer one the hash is kept, which bounds the memory; the payer cannot charge
+// its hits, but the next request for the key can.
+const maxOwedKey = 256
+
+func (o *owed) key(it *core.Item) owedKey {
+	k := owedKey{rule: o.names[it.Rule]}
+	if k.hashed = len(it.Key) > maxOwedKey; k.hashed {
+		sum := sha256.Sum256(it.Key)
+		k.key = string(sum[:])
+	} else {
+		k.key = string(it.Key)
+	}
+	return k
 }
 
 // debt is how many hits of a key the store may not know of.
-type debt struct{ sure, unsure int64 }
+type debt struct {
+	// Hits that the store was not asked for, and hits that it may have charged
+	// although no answer came.
+	sure, unsure int64
+	// Later hits, which the process and the store have both charged: while the debt
+	// was being paid, other requests went on.
+	known int64
+	until int64   // when they count no more
+	due   dueKeys // the set that has the key; nil: none
+}
 
-// owedRules are the rules under which keys are remembered: a key that has such hits
-// has a mark with their number. A mark lasts a quarter longer than the hits, so
-// that it has to be made anew only now and then.
-func owedRules(rules []core.StoreRule) (marks []core.StoreRule, lives []time.Duration) {
+type dueKeys map[owedKey]struct{}
+
+// payment is a charge of a key's hits that is under way.
+type payment struct {
+	reset bool          // the key has been reset since the payment began
+	known int64         // see debt
+	later int64         // hits that this process has charged meanwhile, and that are owed
+	done  chan struct{} // closed at its end
+}
+
+// claim is a debt that one caller charges to the store.
+type claim struct {
+	owedKey
+	debt
+	name    []byte  // the key
+	index   int     // of the rule
+	used    []int64 // how many hits this process counts in each limit: see bound.count
+	asked   bool    // the store was asked for a charge, and may have made it
+	payment *payment
+}
+
+// newOwed returns the debts of a ledger as the versions of a limiter's rules see them.
+func newOwed(l *ledger, now func() int64, rules []core.StoreRule) *owed {
+	o := &owed{ledger: l, now: now}
 	for _, r := range rules {
 		life := time.Millisecond
 		for _, l := range r.Limits {
-			life = max(life, l.Guarantees().Lifetime)
+			life = max(life, l.Lifetime())
 		}
-		window := min(life+life/4, core.MaxWindow).Truncate(time.Microsecond)
-		marks = append(marks, core.StoreRule{Name: r.Name, Limits: []core.Limit{
-			{Name: r.Name, Quota: core.MaxQuota, Window: window, Algorithm: core.FixedWindow},
-		}})
-		lives = append(lives, min(life, window))
+		o.names, o.ids, o.lives = append(o.names, r.Name), append(o.ids, l.asking.rule(r.Name)), append(o.lives, life)
 	}
-	return marks, lives
+	return o
 }
 
-func (s *Store) bindOwed(limiter string, rules []core.StoreRule) (*owed, error) {
-	marks, lives := owedRules(rules)
-	sure, err := s.marks.Bind(limiter, marks)
-	if err != nil {
-		return nil, err
-	}
-	unsure, err := s.marks.Bind(limiter+"\x00unsure", marks) // no limiter has such a name
-	if err != nil {
-		return nil, err
-	}
-	return &owed{&ledger{paying: map[string]bool{}}, sure, unsure, s.now, names(rules), lives}, nil
-}
-
-func (o *owed) rebind(rules []core.StoreRule) (*owed, error) {
-	marks, lives := owedRules(rules)
-	sure, err := o.sure.Rebind(marks)
-	if err != nil {
-		return nil, err
-	}
-	unsure, err := o.unsure.Rebind(marks)
-	if err != nil {
-		return nil, err
-	}
-	return &owed{o.ledger, sure, unsure, o.now, names(rules), lives}, nil
-}
-
-func names(rules []core.StoreRule) (names []string) {
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	return names
-}
-
-// note adds the hits of a batch that was admitted in the process. asked says that
-// the store was asked for them and may have charged them.
-func (o *owed) note(batch *core.Batch, asked bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// note adds the hits of a batch that was admitted in the process. asked means
+// that the store was asked for them and may have charged them. note ends what
+// ask has begun.
+func (o *owed) note(where Locator, batch *core.Batch, asked bool, own *mirror) {
 	for i := range batch.Items {
 		it := &batch.Items[i]
-		if asked {
-			o.add(o.unsure, it, it.Cost)
-		} else {
-			o.add(o.sure, it, it.Cost)
+		if it.Cost == 0 {
+			continue
 		}
+		server := ""
+		if where != nil {
+			server = where.ServerOf(it.Rule, it.Key)
+		}
+		d := debt{sure: it.Cost, until: it.At + o.lives[it.Rule].Microseconds()}
+		if asked {
+			d.sure, d.unsure = 0, it.Cost
+		}
+		k := o.key(it)
+		o.asking.change(o.ids[it.Rule], it.Key, own.asks.ended(it.Cost), func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.add(k, d, server, true, it.At)
+			if p := o.paying[k]; p != nil {
+				p.later += it.Cost
+			}
+		})
 	}
+	own.asks = asksNothing
 }
 
-// add adds hits of an item's key. The ledger is locked.
-func (o *owed) add(marks core.Bound, item *core.Item, hits int64) {
-	if hits == 0 {
-		return
-	}
-	m := markOf(item)
-	defer m.free()
-	it := &m.items[0]
-	take := func(hits int64) {
-		it.Cost = min(hits, core.MaxQuota)
-		_ = marks.Take(context.Background(), &m.batch) // fails if closed: nothing counts here any more
-	}
-	take(hits)
-	if r := it.Results[0]; r.ResetAfter < o.lives[it.Rule] {
-		// The mark would end before the hits do: it is made anew.
-		all := core.MaxQuota - r.Remaining
-		_ = marks.Reset(context.Background(), &m.batch)
-		take(all)
-	}
-	end := it.At + it.Results[0].ResetAfter.Microseconds()
-	for was := o.until.Load(); end > was && !o.until.CompareAndSwap(was, end); was = o.until.Load() {
-	}
-}
-
-// markOf returns a batch with the mark of an item's key.
-func markOf(item *core.Item) *mirror {
-	m := newMirror(&core.Batch{Items: []core.Item{*item}})
-	m.single()
-	return m
-}
-
-// none reports that no key has such hits, which is the rule, without a lock.
+// none reports whether no key has such hits. It takes no lock, because nearly every
+// request asks it.
 func (o *owed) none() bool {
 	until := o.until.Load()
 	return until == 0 || o.now() > until
-}
-
-// count returns the hits of an item's key. The ledger is locked.
-func (o *owed) count(marks core.Bound, item *core.Item) int64 {
-	m := markOf(item)
-	defer m.free()
-	m.items[0].Cost, m.batch.Peek = 0, true
-	if marks.Take(context.Background(), &m.batch) != nil {
-		return 0
-	}
-	return core.MaxQuota - m.items[0].Results[0].Remaining
 }
 
 // has reports whether an item's key has such hits, or they are being charged.
@@ -155,71 +148,91 @@ func (o *owed) has(item *core.Item) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, paying := o.paying[o.name(item)]; paying {
-		return true
-	}
-	return o.count(o.sure, item) > 0 || o.count(o.unsure, item) > 0
+	k := o.key(item)
+	return o.paying[k] != nil || o.debts[k].until > o.now()
 }
 
-func (o *owed) name(item *core.Item) string { return o.names[item.Rule] + "\x00" + string(item.Key) }
-
-// claim hands the hits of an item's key to one caller, who is to charge them to
-// the store and to call paid then. ok is false if there are none, or if somebody
-// else is at it.
-func (o *owed) claim(item *core.Item) (d debt, ok bool) {
+// claim gives the hits of an item's key to one caller. That caller charges them
+// to the store and then calls paid. claim returns nil if there are no hits, or
+// if another caller has claimed them.
+func (o *owed) claim(item *core.Item) *claim {
 	if item.Cost == 0 || o.none() {
-		return d, false
+		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name := o.name(item)
-	if _, paying := o.paying[name]; paying {
-		return d, false
-	}
-	d = debt{o.count(o.sure, item), o.count(o.unsure, item)}
-	if d == (debt{}) {
-		return d, false
-	}
-	o.drop(item)
-	o.paying[name] = false
-	return d, true
+	return o.claimKey(o.key(item), item.Key, item.Rule, o.now())
 }
 
-// paid ends what claim has begun. If the store failed, it may have charged the
-// hits: they are owed on, as hits that it may know of.
-func (o *owed) paid(item *core.Item, d debt, failed bool) {
+// claimKey is claim for a key of the rule with this index. The ledger is locked.
+func (l *ledger) claimKey(k owedKey, name []byte, index int, now int64) *claim {
+	if _, found := l.debts[k]; !found || l.paying[k] != nil {
+		return nil
+	}
+	d := l.remove(k)
+	if d.until <= now {
+		return nil
+	}
+	c := &claim{owedKey: k, debt: d, name: name, index: index, payment: &payment{known: d.known, done: make(chan struct{})}}
+	l.paying[k] = c.payment
+	return c
+}
+
+// paid ends a claim. After a failure the key still owes the hits; if the store
+// was asked to charge them, they are noted as hits that it may know of. due
+// means that the payer tries again.
+func (o *owed) paid(c *claim, server string, failed, due bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name := o.name(item)
-	reset := o.paying[name]
-	delete(o.paying, name)
-	if failed && !reset {
-		o.add(o.unsure, item, d.sure+d.unsure)
-	}
-}
-
-// drop forgets the hits of an item's key. The ledger is locked.
-func (o *owed) drop(item *core.Item) {
-	m := markOf(item)
-	defer m.free()
-	_ = o.sure.Reset(context.Background(), &m.batch)
-	_ = o.unsure.Reset(context.Background(), &m.batch)
-}
-
-// forget forgets the hits of a batch's keys.
-func (o *owed) forget(batch *core.Batch) {
-	if o.none() {
+	delete(o.paying, c.owedKey)
+	close(c.payment.done)
+	if !failed || c.payment.reset {
 		return
+	}
+	d := debt{sure: c.sure, unsure: c.unsure, known: c.payment.known, until: c.until}
+	if c.asked {
+		d.sure, d.unsure = 0, c.sure+c.unsure
+	}
+	o.add(c.owedKey, d, server, due, o.now())
+}
+
+// isReset reports whether a claim's key has been reset since it was claimed.
+func (o *owed) isReset(c *claim) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return c.payment.reset
+}
+
+// know adds to the hits of an item's key that the process and the store have both
+// charged while the key owed others.
+func (o *owed) know(it *core.Item) {
+	k := o.key(it)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p := o.paying[k]; p != nil {
+		p.known += it.Cost
+	} else if d, found := o.debts[k]; found {
+		d.known += it.Cost
+		o.debts[k] = d
+	}
+}
+
+// forget forgets the hits of a batch's keys. It returns the payments of these
+// keys that are under way: a charge that has been sent may still be made.
+func (o *owed) forget(batch *core.Batch) (underway []*payment) {
+	if o.none() {
+		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range batch.Items {
 		it := &batch.Items[i]
-		o.drop(it)
-		if name := o.name(it); len(o.paying) > 0 {
-			if _, paying := o.paying[name]; paying {
-				o.paying[name] = true
-			}
+		k := o.key(it)
+		o.remove(k)
+		if p := o.paying[k]; p != nil {
+			p.reset = true
+			underway = append(underway, p)
 		}
 	}
+	return underway
 }

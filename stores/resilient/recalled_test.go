@@ -17,7 +17,8 @@ func TestARememberedDenialSaysNothingAboutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky(t, nil)
 		cache := core.Must(denycache.New(f, denycache.Config{Longest: time.Minute}))
-		s := newStore(t, cache, resilient.Config{Failures: 3, Retry: time.Second})
+		// Open owes nothing, so that requests try the store.
+		s := newStore(t, cache, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 3, Retry: time.Second})
 		l := newLimiter(t, s, 2)
 		other := func(key string) {
 			t.Helper()

@@ -8,9 +8,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Locator is a core.Bound that knows on which server it keeps a counter, such as
-// that of memcachedstore. Each server then has a circuit breaker of its own: the
-// keys of the others are still decided by the store while one is down.
+// Locator is a core.Bound that reports on which server it keeps a counter, as
+// that of memcachedstore does. Each server then has a circuit breaker of its
+// own: if one server is down, the store still decides the keys of the others.
 type Locator interface {
 	// ServerOf returns the name of the server that has the counters of a key of
 	// the rule with this index, such as "10.0.0.1:11211"; "" if it is not known.
@@ -25,7 +25,7 @@ const maxServers = 256
 // circuits are the circuit breakers of a store, by server.
 type circuits struct {
 	config *Config
-	whole  *circuit // of a store that does not tell servers
+	whole  *circuit // of a store that does not report its servers
 
 	mu       sync.RWMutex
 	byServer map[string]*circuit
@@ -57,7 +57,7 @@ func (c *circuits) of(server string) *circuit {
 	return k
 }
 
-// up says that no server is down.
+// up reports whether no server is down.
 func (c *circuits) up() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -76,8 +76,8 @@ type tickets struct {
 	more  []ticket
 }
 
-// allow asks for the tickets of a batch. A batch with an item on a server that is
-// down is not to be asked about.
+// allow returns the tickets of a batch. It returns an error if one of the items
+// is on a server that is down.
 func (c *circuits) allow(where Locator, batch *core.Batch) (t tickets, err error) {
 	if where == nil || len(batch.Items) == 0 {
 		t.first, err = c.whole.allow()
@@ -132,9 +132,10 @@ func (t *tickets) done(err error, trouble bool) {
 	}
 }
 
-// culprits returns which of several servers a failure is put down to: the one
-// that the error names; else those that were down before, of which it is a probe;
-// else all.
+// culprits returns a function that reports whether a failure counts against a
+// ticket's server. The failure counts against the server that the error names;
+// else against the servers that were down before, because this was their probe;
+// else against all.
 func (t *tickets) culprits(err error) func(ticket) bool {
 	var op *net.OpError
 	named := ""

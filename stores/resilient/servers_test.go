@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,10 +21,17 @@ type spread struct {
 	core.Store
 	down  atomic.Pointer[string] // the server that fails
 	named bool                   // its error names it
+	mu    sync.Mutex
 	asked map[string]int
 }
 
-func (s *spread) Traits() core.Traits { return core.TraitsOf(s.Store) }
+func (s *spread) askedOf(server string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[server]
+}
+
+func (s *spread) Traits() core.Traits { return core.Must(core.TraitsOf(s.Store)) }
 
 func (s *spread) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
 	b, err := s.Store.Bind(limiter, rules)
@@ -43,7 +49,9 @@ func (b spreadBound) Take(ctx context.Context, batch *core.Batch) error {
 	down := b.s.down.Load()
 	for i := range batch.Items {
 		server := string(batch.Items[i].Key[:1])
+		b.s.mu.Lock()
 		b.s.asked[server]++
+		b.s.mu.Unlock()
 		if down == nil || server != *down {
 			continue
 		}
@@ -95,8 +103,8 @@ func TestEachServerHasACircuit(t *testing.T) {
 						t.Errorf("take %d of the other server: decided in the process", i)
 					}
 				}
-				if s.asked["A"] != 3 {
-					t.Errorf("the server that is down was asked %d times, want 3", s.asked["A"])
+				if s.askedOf("A") != 3 {
+					t.Errorf("the server that is down was asked %d times, want 3", s.askedOf("A"))
 				}
 				for range 20 { // keys of both, probes among them
 					if !degraded("A1", "B1") || degraded("B1") {
@@ -154,7 +162,7 @@ func TestAFailureThatNamesNoServer(t *testing.T) {
 func TestAProbeThatWasNotSentIsNotUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), asked: map[string]int{}}
-		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Second}))
+		take := spreadTake(t, newStore(t, s, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 1, Retry: time.Second})) // owes nothing
 		a, b := "A", "B"
 		s.down.Store(&a)
 		take("A1")
@@ -162,12 +170,12 @@ func TestAProbeThatWasNotSentIsNotUsedUp(t *testing.T) {
 		s.down.Store(&b)
 		take("B1")
 		time.Sleep(500 * time.Millisecond) // A may be probed now, and B not yet
-		asked := s.asked["A"]
-		if !take("A1", "B1") || s.asked["A"] != asked {
-			t.Errorf("an operation on a server that is down: A was asked %d times, want 0", s.asked["A"]-asked)
+		asked := s.askedOf("A")
+		if !take("A1", "B1") || s.askedOf("A") != asked {
+			t.Errorf("an operation on a server that is down: A was asked %d times, want 0", s.askedOf("A")-asked)
 		}
-		if take("A2") || s.asked["A"] != asked+1 {
-			t.Errorf("A was asked %d times after that, want a probe", s.asked["A"]-asked)
+		if take("A2") || s.askedOf("A") != asked+1 {
+			t.Errorf("A was asked %d times after that, want a probe", s.askedOf("A")-asked)
 		}
 	})
 }
@@ -177,7 +185,7 @@ func TestAProbeThatWasNotSentIsNotUsedUp(t *testing.T) {
 func TestAProbeIsNotBlamedForAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: true, asked: map[string]int{}}
-		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Second}))
+		take := spreadTake(t, newStore(t, s, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 1, Retry: time.Second})) // owes nothing
 		a, b := "A", "B"
 		s.down.Store(&a)
 		take("A1")
@@ -232,75 +240,4 @@ func TestAFailureThatNamesAServer(t *testing.T) {
 			t.Errorf("%s: %v, %v", key, d, err)
 		}
 	}
-}
-
-// stacked is a store with a deadline of its own that notes who calls it.
-type stacked struct {
-	core.Store
-	traits core.Traits
-	stack  string
-	wait   time.Duration
-	fault  bool
-}
-
-func (s *stacked) Traits() core.Traits { return s.traits }
-
-func (s *stacked) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return stackedBound{b, s}, err
-}
-
-type stackedBound struct {
-	core.Bound
-	s *stacked
-}
-
-func (b stackedBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.s.stack = string(debug.Stack())
-	if b.s.fault {
-		panic("fault")
-	}
-	if b.s.wait > 0 {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(b.s.wait):
-		}
-	}
-	return b.Bound.Take(ctx, batch)
-}
-
-// A store that keeps a deadline is asked by the caller's goroutine; another one
-// by a goroutine that may be left behind.
-func TestAStoreWithADeadlineNeedsNoGoroutine(t *testing.T) {
-	for _, keeps := range []bool{true, false} {
-		s := &stacked{Store: core.Must(core.NewMemory(core.MemoryConfig{})), traits: core.Traits{KeepsDeadline: keeps}}
-		l := newLimiter(t, newStore(t, s, resilient.Config{Timeout: patience}), 100)
-		if d, err := take(l); err != nil || d.Degraded {
-			t.Fatalf("%v, %v", d, err)
-		}
-		if direct := strings.Contains(s.stack, t.Name()); direct != keeps {
-			t.Errorf("keeps a deadline %v: asked by the caller %v", keeps, direct)
-		}
-		s.fault = true
-		if d, err := take(l); err != nil || !d.Degraded || !d.Allowed {
-			t.Errorf("keeps a deadline %v: after a panic: %v, %v", keeps, d, err)
-		}
-	}
-}
-
-// A Timeout that is shorter than the store's own deadline holds.
-func TestAShorterTimeoutHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for timeout, want := range map[time.Duration]time.Duration{0: time.Second, 50 * time.Millisecond: 50 * time.Millisecond} {
-			s := &stacked{Store: core.Must(core.NewMemory(core.MemoryConfig{})), traits: core.Traits{KeepsDeadline: true}, wait: time.Second}
-			store := newStore(t, s, resilient.Config{Timeout: timeout, Failures: 1})
-			l := newLimiter(t, store, 100)
-			start := time.Now()
-			d, err := take(l)
-			if waited := time.Since(start); err != nil || !d.Allowed || d.Degraded != (timeout > 0) || waited != want || store.Up() != (timeout == 0) {
-				t.Errorf("Timeout %v: %v, %v after %v, want %v", timeout, d, err, waited, want)
-			}
-		}
-	})
 }

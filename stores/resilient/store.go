@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
 )
 
-// ErrDown is wrapped by the error of an operation that the store was not asked
-// for, because it does not answer.
+// ErrDown is wrapped by the error of an operation for which the store was not
+// asked, because its circuit is open.
 var ErrDown = errors.New("resilient: the store does not answer")
 
 // Store is a [core.Store] around another. It is made by [New]. Its methods,
@@ -23,18 +24,18 @@ type Store struct {
 	store    core.Store
 	config   Config
 	circuits *circuits
-	local    *core.Memory   // counts for InProcess
-	marks    *core.Memory   // of the keys that it has admitted: see owed
+	local    *core.Memory   // counts for ModeInProcess
+	payer    *payer         // charges to the store the hits that these counters have admitted
 	now      func() int64   // the clock of both, in microseconds
-	offset   atomic.Int64   // by how much that is ahead of the store's
+	offset   atomic.Int64   // by how much that clock is ahead of the store's
 	runner   *intime.Runner // nil: the store keeps a deadline by itself
-	shorter  time.Duration  // than the store's own deadline; 0: that one holds
+	shorter  time.Duration  // than the store's own deadline; 0: the store's own holds
 }
 
 var _ core.Store = (*Store)(nil)
 
-// New returns a store that asks store, and decides by itself while that does
-// not answer. The error wraps [core.ErrConfig] and names the fields.
+// New returns a store that asks store, and decides by Config.Meanwhile if store
+// does not answer. The error wraps [core.ErrConfig] and names the fields.
 func New(store core.Store, c Config) (*Store, error) {
 	if err := c.check(store); err != nil {
 		return nil, err
@@ -45,40 +46,31 @@ func New(store core.Store, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	marks, err := core.NewMemory(core.MemoryConfig{MaxKeys: c.MaxKeys, Clock: c.Clock})
-	if err != nil {
-		return nil, err
-	}
-	now := microClock(c.Clock)
-	s := &Store{store: store, config: c, circuits: newCircuits(&c), local: local, marks: marks, now: now, shorter: shorter}
-	if !core.TraitsOf(store).KeepsDeadline {
+	s := &Store{store: store, config: c, circuits: newCircuits(&c), local: local, payer: newPayer(&c), now: meter.Clock(c.Clock), shorter: shorter}
+	if t, _ := core.TraitsOf(store); !t.KeepsDeadline {
 		s.runner = intime.New(c.Timeout)
 	}
 	return s, nil
 }
 
-// microClock returns a clock of microseconds since the Unix epoch, as that of a
-// core.Memory is.
-func microClock(clock func() time.Time) func() int64 {
-	if clock != nil {
-		return func() int64 { return clock().UnixMicro() }
-	}
-	start := time.Now()
-	epoch := start.UnixMicro()
-	return func() int64 { return epoch + time.Since(start).Microseconds() }
-}
+// Meanwhile returns how requests are decided if the other store does not
+// answer.
+func (s *Store) Meanwhile() Mode { return s.config.Meanwhile }
 
-// Meanwhile returns what the store does while the other one does not answer.
-func (s *Store) Meanwhile() Meanwhile { return s.config.Meanwhile }
-
-// Up says whether the store is being asked: false while requests are decided
-// meanwhile, and only now and then one tries the store. If the store tells its
-// servers apart (see [Locator]), Up is false while one of them is down.
+// Up reports whether the circuit of the store is closed. If it is open,
+// requests are decided without the store, except for a try about every
+// Config.Retry. If the store reports its servers (see [Locator]), Up is false
+// while one of them is down.
 func (s *Store) Up() bool { return s.circuits.up() }
 
-// Close gives up the counters of this process. The store itself is its
-// owner's to close. Operations after that fail where they need these counters.
-func (s *Store) Close() error { return errors.Join(s.local.Close(), s.marks.Close()) }
+// Close drops the counters of this process, and the hits of an outage that have
+// not been charged to the store yet. It waits for a charge that is under way,
+// which ends within the store's deadline. It does not close the other store.
+// Later operations that need the counters of this process fail.
+func (s *Store) Close() error {
+	s.payer.close()
+	return s.local.Close()
+}
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
@@ -91,16 +83,14 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	owed, err := s.bindOwed(limiter, rules)
-	if err != nil {
-		return nil, err
-	}
-	return newBound(s, rules, shares, inner, local, owed), nil
+	debts := newLedger(s.config.MaxKeys)
+	s.payer.add(debts)
+	return newBound(s, rules, shares, inner, local, debts), nil
 }
 
 // share returns the rules with quotas divided by the number of instances,
-// rounded up: what some instances admit too much is less than one hit each, and
-// no limit becomes none.
+// rounded up. Together the instances admit less than one hit each too many, and
+// no quota becomes 0.
 func share(rules []core.StoreRule, instances int) []core.StoreRule {
 	n := int64(instances)
 	part := func(quota int64) int64 { return (quota + n - 1) / n }
@@ -127,9 +117,10 @@ type bound struct {
 	payers payers
 }
 
-func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, owed *owed) *bound {
-	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: owed}
+func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, debts *ledger) *bound {
+	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules)}
 	b.where, _ = inner.(Locator)
+	debts.serve(b)
 	return b
 }
 
@@ -144,23 +135,19 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	owed, err := b.owed.rebind(rules)
-	if err != nil {
-		return nil, err
-	}
-	return newBound(b.Store, rules, shares, inner, local, owed), nil
+	return newBound(b.Store, rules, shares, inner, local, b.owed.ledger), nil
 }
 
 // Refund implements [core.Bound].
 func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 	if batch.Degraded {
-		if b.config.Meanwhile == InProcess {
+		if b.config.Meanwhile == ModeInProcess {
 			return b.local.Refund(ctx, batch)
 		}
-		return nil // was never charged
+		return nil // it was never charged
 	}
 	err := b.ask(ctx, batch, core.Bound.Refund)
-	if b.config.Meanwhile == InProcess {
+	if b.config.Meanwhile == ModeInProcess {
 		own := newMirror(batch)
 		defer own.free()
 		now, offset := b.now(), b.offset.Load()
@@ -173,12 +160,12 @@ func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 	return err
 }
 
-// clockSlack is added to the estimate of when a hit of the store's was charged
-// in this process. Too early an estimate might lie before the window that the
-// hit has opened; too late a one only leaves a hit counted here.
+// clockSlack is added to the estimate of when this process charged a hit of the
+// store's. An estimate that is too early might lie before the window that the
+// hit has opened. One that is too late only leaves the hit counted here.
 const clockSlack = 200 * time.Millisecond
 
-// at is the time of a decision by the store's clock.
+// at returns the time of a decision by the store's clock.
 func at(batch *core.Batch) int64 {
 	if len(batch.Items) == 0 {
 		return 0
@@ -188,12 +175,18 @@ func at(batch *core.Batch) int64 {
 
 // Reset implements [core.Bound].
 func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
-	b.owed.forget(batch)
+	for _, p := range b.owed.forget(batch) {
+		// A charge of the key that has been sent may arrive after the Reset.
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+		}
+	}
 	return errors.Join(b.local.Reset(ctx, batch), b.ask(ctx, batch, core.Bound.Reset))
 }
 
-// ask has the store do op, if it is to be asked at all, and learns from how
-// that ends.
+// ask runs op on the store if the circuits allow it, and tells them how it
+// ended.
 func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error {
 	t, err := b.circuits.allow(b.where, batch)
 	if err != nil {
@@ -214,23 +207,23 @@ func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, t *tick
 	return err
 }
 
-// done tells the circuits how an operation that has begun then has ended.
+// done tells the circuits how an operation that began at began has ended.
 func (b *bound) done(ctx context.Context, t *tickets, err error, began time.Time) {
 	t.done(err, trouble(err) && (ctx.Err() == nil || b.tooSlow(ctx, began)))
 }
 
-// patience is how long a store may take although the caller's deadline is nearer.
+// patience is how long a store may take if the caller's deadline is sooner.
 const patience = 20 * time.Millisecond
 
-// tooSlow reports whether the end of the caller's deadline says something against
-// the store: it has had its time, or it is known to be down and this was a try. A
-// caller that has gone away says nothing.
+// tooSlow reports whether the end of the caller's deadline is a failure of the
+// store: the store has had its time, or it is known to be down and this was a
+// try. A cancelled caller is no failure of the store.
 func (b *bound) tooSlow(ctx context.Context, began time.Time) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) && (time.Since(began) >= patience || !b.circuits.up())
 }
 
-// call has inner do op within the deadline. inner is that of b, or bound to the
-// same limiter's counters.
+// call runs op on inner within the deadline. inner is that of b, or is bound to
+// the same limiter's counters.
 func (b *bound) call(ctx context.Context, inner core.Bound, batch *core.Batch, op intime.Op) error {
 	var err error
 	if b.runner != nil {
@@ -244,12 +237,12 @@ func (b *bound) call(ctx context.Context, inner core.Bound, batch *core.Batch, o
 	return err
 }
 
-// errRecalled tells the circuits that a denial which a cache remembered says
+// errRecalled tells the circuits that a cache remembered the denial: it tells
 // nothing about the store.
 var errRecalled = errors.New("a denial was remembered: the store was not asked")
 
-// direct asks a store that keeps a deadline by itself. A store lets its caller
-// go when the context ends: that is how a shorter Timeout is kept.
+// direct asks a store that keeps a deadline by itself. A store returns when the
+// context ends, so the context keeps a shorter Timeout.
 func (b *bound) direct(ctx context.Context, inner core.Bound, batch *core.Batch, op intime.Op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -264,11 +257,11 @@ func (b *bound) direct(ctx context.Context, inner core.Bound, batch *core.Batch,
 	return op(inner, ctx, batch)
 }
 
-// noTrouble are the errors which say nothing against the store: something is
-// wrong with what it was asked, or with one key.
+// noTrouble has the errors that are no failure of the store: the fault is in
+// the request or in one key.
 var noTrouble = []error{core.ErrConfig, core.ErrContended, core.ErrClosed, core.ErrDamaged}
 
-// trouble says that an error shows the store to be out of order.
+// trouble reports whether an error shows the store to be out of order.
 func trouble(err error) bool {
 	isOf := func(none error) bool { return errors.Is(err, none) }
 	return err != nil && !slices.ContainsFunc(noTrouble, isOf)
@@ -281,9 +274,9 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// answerable reports whether a request whose decision has failed with err is to be
-// decided meanwhile. A caller whose deadline is over still gets a decision; one that
-// has gone away does not want any.
+// answerable reports whether a request is decided without the store after its
+// decision has failed with err. A caller whose deadline is over still gets a
+// decision; a caller that has cancelled does not want one.
 func answerable(ctx context.Context, err error) bool {
 	return !errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrClosed)
 }

@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is for tests of what is decided, on machines that may be busy.
+// patience is a timeout that never passes, for tests of decisions on machines
+// that may be busy.
 
 const patience = 20 * time.Second
 
@@ -36,6 +37,8 @@ type flaky struct {
 	end     chan struct{}
 	asked   atomic.Int64
 	forgets bool         // resets do not fail
+	between atomic.Value // a func() that is called after a Peek
+	slow    atomic.Value // a func() that is called before each operation
 	most    atomic.Int64 // most at a time
 	now     atomic.Int64
 }
@@ -67,6 +70,9 @@ func (b flakyBound) do(op func() error) error {
 	if b.f.hang.Load() {
 		<-b.f.end
 	}
+	if f := b.f.slow.Load(); f != nil {
+		f.(func())()
+	}
 	if err := b.f.err.Load(); err != nil {
 		return *err
 	}
@@ -82,7 +88,11 @@ func (b flakyBound) Take(ctx context.Context, batch *core.Batch) error {
 		batch = &core.Batch{Items: batch.Items, Peek: true}
 		return b.do(func() error { return b.Bound.Take(ctx, batch) }) // and not allowed
 	}
-	return b.do(func() error { return b.Bound.Take(ctx, batch) })
+	err := b.do(func() error { return b.Bound.Take(ctx, batch) })
+	if f := b.f.between.Load(); f != nil && batch.Peek {
+		f.(func())()
+	}
+	return err
 }
 
 func (b flakyBound) Refund(ctx context.Context, batch *core.Batch) error {
@@ -187,12 +197,12 @@ func (b flakyBound) Beside(rules []core.StoreRule) (core.Bound, error) {
 // Each of the three ways, and what is reported of it.
 func TestMeanwhile(t *testing.T) {
 	for _, row := range []struct {
-		meanwhile resilient.Meanwhile
+		meanwhile resilient.Mode
 		want      string // of six requests at a limit of three
 	}{
-		{resilient.InProcess, "[within limits within limits within limits over limit over limit over limit]"},
-		{resilient.Open, "[within limits within limits within limits within limits within limits within limits]"},
-		{resilient.Closed, "[failed failed failed failed failed failed]"},
+		{resilient.ModeInProcess, "[within limits within limits within limits over limit over limit over limit]"},
+		{resilient.ModeOpen, "[within limits within limits within limits within limits within limits within limits]"},
+		{resilient.ModeClosed, "[failed failed failed failed failed failed]"},
 	} {
 		t.Run(row.meanwhile.String(), func(t *testing.T) {
 			f := newFlaky(t, nil)
@@ -202,10 +212,10 @@ func TestMeanwhile(t *testing.T) {
 			for i := range 6 {
 				d, err := take(l)
 				got = append(got, d.Reason)
-				if !d.Degraded && row.meanwhile != resilient.Closed {
+				if !d.Degraded && row.meanwhile != resilient.ModeClosed {
 					t.Errorf("decision %d is not marked", i)
 				}
-				if (err != nil) != (row.meanwhile == resilient.Closed) {
+				if (err != nil) != (row.meanwhile == resilient.ModeClosed) {
 					t.Errorf("decision %d: %v", i, err)
 				}
 				if err != nil && i >= resilient.DefaultFailures && !errors.Is(err, resilient.ErrDown) {

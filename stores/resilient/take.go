@@ -13,20 +13,20 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	if err != nil {
 		return b.meanwhile(ctx, batch, nil, err, false)
 	}
-	// What this process would decide is found out, and charged, before: so that
-	// its counters know of all that it has let through, and of a burst that the
-	// store does not answer in time no more passes than of any other.
+	// The process decides and charges first. So its counters have all hits that
+	// it admits, and no more of a burst passes if the store does not answer it
+	// in time.
 	var own *mirror
-	if b.config.Meanwhile == InProcess {
-		own = newMirror(batch)
-		defer own.free()
-		if err := b.local.Take(ctx, &own.batch); err != nil {
-			own = nil
+	if b.config.Meanwhile == ModeInProcess {
+		m := newMirror(batch)
+		defer b.freeMirror(m)
+		if b.takeOwn(ctx, m) == nil {
+			own = m
 		}
 	}
 	if own != nil {
 		began := time.Now()
-		if err := b.settle(ctx, batch, own); err != nil {
+		if err := b.settle(ctx, batch); err != nil {
 			b.done(ctx, &t, err, began)
 			if !answerable(ctx, err) {
 				return err
@@ -43,10 +43,13 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		if !batch.Recalled {
 			b.offset.Store(b.now() - at(batch))
 		}
-		if own != nil && own.charged() && !batch.Allowed {
-			return b.local.Refund(ctx, &own.batch)
+		if own == nil || !own.charged() {
+			return nil
 		}
-		return nil
+		if own.known = batch.Allowed; own.known {
+			return nil
+		}
+		return b.local.Refund(ctx, &own.batch)
 	case answerable(ctx, err):
 		return b.meanwhile(ctx, batch, own, err, !neverSent(err))
 	default:
@@ -54,8 +57,25 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 }
 
-// deniesOwed reports whether the process denies a key whose hits of an outage the
-// store does not know yet, because another request is charging them.
+// takeOwn decides in this process.
+func (b *bound) takeOwn(ctx context.Context, own *mirror) error {
+	b.owed.ask(own)
+	if err := b.local.Take(ctx, &own.batch); err != nil {
+		return err
+	}
+	b.owed.decided(own)
+	return nil
+}
+
+// freeMirror gives back a mirror for which takeOwn has been called.
+func (b *bound) freeMirror(own *mirror) {
+	b.owed.answered(own)
+	own.free()
+}
+
+// deniesOwed reports whether the process denies a key that owes hits of an
+// outage: the store does not know these hits yet, because another request is
+// charging them.
 func (b *bound) deniesOwed(own *mirror) bool {
 	if b.owed.none() {
 		return false
@@ -77,9 +97,9 @@ func denies(it *core.Item) bool {
 	return false
 }
 
-// stricter denies a batch of which a key has used up its quota while the store
-// did not answer. The store is asked all the same, without a charge: for its
-// results, and to find out whether it answers.
+// stricter denies a batch with a key that has used up its quota during an
+// outage. It still asks the store, without a charge, for its results and to
+// find out whether it answers.
 func (b *bound) stricter(ctx context.Context, batch *core.Batch, own *mirror, t *tickets) error {
 	peek := batch.Peek
 	batch.Peek = true
@@ -109,26 +129,28 @@ func (b *bound) stricter(ctx context.Context, batch *core.Batch, own *mirror, t 
 	return nil
 }
 
-// meanwhile decides without the store. own is what this process has decided
-// already, nil if it has not been asked. asked says that the store was asked, and
-// may have charged the batch.
+// meanwhile decides without the store. own is the decision of this process, nil
+// if it has not decided. asked means that the store was asked and may have
+// charged the batch.
 func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, cause error, asked bool) error {
 	batch.Degraded = true
 	switch {
-	case b.config.Meanwhile == Open:
+	case b.config.Meanwhile == ModeOpen:
 		b.admit(batch)
 		return nil
-	case b.config.Meanwhile == Closed:
+	case b.config.Meanwhile == ModeClosed:
 		return cause
-	case own != nil:
-		own.copyTo(batch)
-	default:
-		if err := b.local.Take(ctx, batch); err != nil {
+	case own == nil:
+		own = newMirror(batch)
+		defer b.freeMirror(own)
+		if err := b.takeOwn(ctx, own); err != nil {
 			return err
 		}
 	}
+	own.copyTo(batch)
 	if batch.Allowed && !batch.Peek {
-		b.owed.note(batch, asked)
+		b.owed.note(b.where, batch, asked, own)
+		b.payer.wake()
 	}
 	return nil
 }
@@ -141,10 +163,7 @@ func (b *bound) admit(batch *core.Batch) {
 		it := &batch.Items[i]
 		it.At = now
 		for j, l := range b.rules[it.Rule].Limits {
-			it.Results[j] = core.Result{Allowed: true, Remaining: max(l.Quota, l.Burst)}
-			if l.Algorithm == core.TokenBucket && l.Burst > 0 {
-				it.Results[j].Remaining = l.Burst
-			}
+			it.Results[j] = core.Result{Allowed: true, Remaining: l.Capacity()}
 		}
 	}
 }

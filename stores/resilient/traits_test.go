@@ -27,9 +27,9 @@ func (h hides) Traits() core.Traits { return h.traits }
 // by the caller's goroutine or, because it is said to keep no deadline, by another.
 func TestTraits(t *testing.T) {
 	server := redistest.Start(t)
-	inner := core.Traits{Exact: true, WhenGone: core.Closes, KeepsDeadline: true, OneStep: true}
-	for meanwhile, gone := range map[resilient.Meanwhile]core.WhenGone{
-		resilient.InProcess: core.Counts, resilient.Open: core.Opens, resilient.Closed: core.Closes,
+	inner := core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, OneStep: true}
+	for meanwhile, gone := range map[resilient.Mode]core.Traits{
+		resilient.ModeInProcess: {NeverOpens: true}, resilient.ModeOpen: {}, resilient.ModeClosed: {NeverOpens: true, Closes: true},
 	} {
 		for _, keeps := range []bool{true, false} {
 			name := meanwhile.String()
@@ -37,7 +37,7 @@ func TestTraits(t *testing.T) {
 				name += " without a deadline"
 			}
 			t.Run(name, func(t *testing.T) {
-				want := core.Traits{Exact: true, WhenGone: gone, KeepsDeadline: true, FailsFast: true, OneStep: true}
+				want := core.Traits{Exact: true, NeverOpens: gone.NeverOpens, Closes: gone.Closes, KeepsDeadline: true, FailsFast: true, OneStep: true}
 				says := inner
 				says.KeepsDeadline = keeps
 				storetest.Traits(t, want, func(t testing.TB) storetest.Instances {
@@ -54,13 +54,13 @@ func TestTraits(t *testing.T) {
 		}
 	}
 	opens := hides{core.Must(core.NewMemory(core.MemoryConfig{})), core.Traits{Exact: true}}
-	for _, m := range []resilient.Meanwhile{resilient.InProcess, resilient.Open, resilient.Closed} {
-		if got := newStore(t, opens, resilient.Config{Meanwhile: m}).Traits().WhenGone; got != core.Opens {
-			t.Errorf("%v, around a store that opens: it %v", m, got)
+	for _, m := range []resilient.Mode{resilient.ModeInProcess, resilient.ModeOpen, resilient.ModeClosed} {
+		if got := newStore(t, opens, resilient.Config{Meanwhile: m}).Traits(); got.NeverOpens || got.Closes {
+			t.Errorf("%v, around a store that opens: %+v", m, got)
 		}
 	}
-	counts := hides{opens.Store, core.Traits{WhenGone: core.Counts}}
-	if got := newStore(t, counts, resilient.Config{Meanwhile: resilient.Closed}).Traits(); got.WhenGone != core.Counts || got.Exact {
+	counts := hides{opens.Store, core.Traits{NeverOpens: true}}
+	if got := newStore(t, counts, resilient.Config{Meanwhile: resilient.ModeClosed}).Traits(); !got.NeverOpens || got.Closes || got.Exact {
 		t.Errorf("around a store that counts and is not exact: %+v", got)
 	}
 }

@@ -51,9 +51,9 @@ type Batch struct {
 // Diff is what is added to one counter. A batch has at most one for a counter.
 type Diff struct {
 	// Key has the characters A-Z a-z 0-9 _ : . - and at most 200 of them. A
-	// counter of hits only gets positive differences. What is given back has a
-	// counter of its own, which only gets negative ones: its key has "-" behind
-	// that of the hits.
+	// counter of hits gets only positive differences. Refunds have a counter of
+	// their own, which gets only negative ones: its key is that of the hits
+	// with "-" appended.
 	Key    string
 	Window time.Duration
 	Start  time.Time // of the window

@@ -9,15 +9,22 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // limit is a limit as the store counts for it.
 type limit struct {
-	number uint64 // of its counters: what tells them apart in the table
-	suffix string // and in the backend
-	meter  core.WindowMeter
-	quota  int64
-	near   int64 // hits from which an exchange is forced; 0: none
+	number  uint64 // of its counters in the table
+	suffix  string // of its counters in the backend
+	windows meter.Windows
+	quota   int64
+	near    int64 // hits from which an exchange is forced; 0: none
+}
+
+// judge returns the limit's result for cost more hits.
+func (l *limit) judge(now, current, previous, cost int64) core.Result {
+	return core.Result(l.windows.Judge(now, current, previous, cost))
 }
 
 // bound is the Bound of a Store.
@@ -57,14 +64,14 @@ func (s *Store) bindNew(limiter string, rules []core.StoreRule) (*bound, error) 
 	if s.closed.Load() {
 		return nil, s.errClosed()
 	}
-	if s.names[limiter] {
-		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
+	if err := s.names.Claim(limiter); err != nil {
+		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
 	b, err := s.bind(limiter, rules)
 	if err != nil {
+		s.names.Unclaim(limiter)
 		return nil, err
 	}
-	s.names[limiter] = true
 	return b, nil
 }
 
@@ -75,7 +82,7 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 	for _, r := range rules {
 		rule := boundRule{name: r.Name}
 		for _, l := range r.Limits {
-			m, err := core.NewWindowMeter(l)
+			m, err := windowsOf(l)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("rule %q, limit %q: %w (stores/synced counts in windows that begin at the same time everywhere: set Aligned)", r.Name, l.Name, err))
 				continue
@@ -98,6 +105,18 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 		b.rules = append(b.rules, rule)
 	}
 	return b, errors.Join(errs...)
+}
+
+// windowsOf returns the meter that judges the counts of a limit's windows.
+func windowsOf(l core.Limit) (meter.Windows, error) {
+	if err := l.Validate(); err != nil {
+		return meter.Windows{}, err
+	}
+	w, ok := meter.NewWindows(limits.Of(l))
+	if !ok {
+		return meter.Windows{}, fmt.Errorf("%w: Aligned: false: only aligned windows can be counted apart, not %v", core.ErrConfig, l)
+	}
+	return w, nil
 }
 
 // Rebind implements [core.Bound]. The counters of windows that are new are
@@ -160,7 +179,7 @@ func (b *bound) lock(items []core.Item, now int64) *places {
 	}
 	for i := range k.places {
 		p := &k.places[i]
-		p.start = p.limit.meter.Start(now)
+		p.start = p.limit.windows.Start(now)
 		p.entry = b.table.shards[p.id.shard()].entries[p.id]
 		if p.entry != nil {
 			p.entry.roll(p.start)

@@ -3,7 +3,9 @@ package synced
 import "sync"
 
 // claims has the namespaces that stores of this process use, by backend, so that
-// two limiters of one name do not share counters by accident.
+// two limiters of one name do not share counters by accident. Package names is
+// for the names of one store: another store may bind the same name in another
+// namespace, or through another backend.
 var claims sync.Map // of claim
 
 type claim struct {
@@ -30,17 +32,21 @@ func (s *Store) binding(limiter string) (b binding, ok bool) {
 	return binding{n.Server(), s.config.Namespace, limiter}, true
 }
 
-// claimName notes that the store has bound a limiter's name, and logs if another
-// store of this process has bound it on the same server: that is legal, as of two
-// processes, and probably a mistake.
+// claimName notes that the store has bound a limiter's name. It logs if another
+// store of this process has bound the name on the same server: that works, as it
+// does for stores of two processes, but is probably a mistake.
 func (s *Store) claimName(limiter string) {
 	b, ok := s.binding(limiter)
 	if !ok {
 		return
 	}
 	bindings.Lock()
-	bindings.stores[b]++
-	n := bindings.stores[b]
+	n := 0
+	if !s.closed.Load() { // else release has been called, or waits
+		bindings.stores[b]++
+		n = bindings.stores[b]
+		s.bindings = append(s.bindings, b)
+	}
 	bindings.Unlock()
 	if n > 1 {
 		s.config.Log.Warn("two stores of this process count for limiters of one name on the same server: their limiters share counters; use one store, or another name or namespace",
@@ -48,20 +54,17 @@ func (s *Store) claimName(limiter string) {
 	}
 }
 
-// release gives the namespace and the names of the store free.
+// release gives up the namespace and the names of the store, which is closed.
 func (s *Store) release() {
 	if s.backend != nil {
 		claims.Delete(claim{s.backend, s.config.Namespace})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	bindings.Lock()
 	defer bindings.Unlock()
-	for limiter := range s.names {
-		if b, ok := s.binding(limiter); ok {
-			if bindings.stores[b]--; bindings.stores[b] == 0 {
-				delete(bindings.stores, b)
-			}
+	for _, b := range s.bindings {
+		if bindings.stores[b]--; bindings.stores[b] == 0 {
+			delete(bindings.stores, b)
 		}
 	}
+	s.bindings = nil
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Close stops exchanging, pushes what is left, for as long as ctx lets it, and
-// gives the namespace free. It pushes the largest differences first. If there
-// are more than one batch of them, it logs how many there are before it begins,
-// and how many it expects to push before ctx's deadline, by the speed so far.
+// Close stops exchanging, pushes the remaining differences until ctx ends, and
+// releases the namespace. It pushes the largest differences first. If there is
+// more than one batch of them, Close first logs how many there are, and how
+// many it expects to push before ctx's deadline at the speed so far.
 //
-// The deadline decides how much is saved: measured on two busy cores, Close
+// The deadline decides how many are saved: measured on two busy cores, Close
 // wrote 12,500 counters a second to Redis and 6,100 to PostgreSQL, so that a
 // million took 80 s and 164 s.
 //
-// An error says how many hits, of how many counters, could not be pushed;
-// Stats.Lost counts these hits. Operations after that return core.ErrClosed;
-// closing again does nothing. The backend belongs to whoever made it.
+// The error tells how many hits, of how many counters, could not be pushed;
+// Stats.Lost counts these hits. Operations after Close return core.ErrClosed;
+// closing again does nothing. Close does not close the backend.
 func (s *Store) Close(ctx context.Context) error {
 	if !s.closed.CompareAndSwap(false, true) {
 		return nil
@@ -32,7 +32,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
-// stop ends the goroutines and pushes what is left.
+// stop ends the goroutines and pushes the remaining differences.
 func (s *Store) stop(ctx context.Context) error {
 	x := &s.exchange
 	defer x.cancel()
@@ -41,11 +41,11 @@ func (s *Store) stop(ctx context.Context) error {
 	select {
 	case <-x.ended:
 	case <-ctx.Done():
-		x.cancel() // what is under way
+		x.cancel() // the operation under way
 		<-x.ended
 	}
 	err := s.flush(ctx)
-	if err == nil && len(x.low) > 0 { // hits that were given back twice
+	if err == nil && len(x.low) > 0 { // hits that were refunded twice
 		err = s.flush(ctx)
 	}
 	counters, hits := s.left()
@@ -82,8 +82,8 @@ func (s *Store) flush(ctx context.Context) error {
 	return nil
 }
 
-// closeTries is how often Close pushes a batch, and closePause how long it
-// waits in between: an answer that is lost once shall not lose the rest.
+// closeTries is how often Close pushes a batch, and closePause is how long it
+// waits in between: one lost answer must not lose the remaining batches.
 const (
 	closeTries = 3
 	closePause = 50 * time.Millisecond
@@ -157,7 +157,8 @@ func (s *Store) gather() (all []waiting) {
 }
 
 // thaw puts a difference that was never pushed back into its entry, or calls
-// orphan if that has been evicted. What was to heal is for other processes.
+// orphan if the entry has been evicted. Lost hits are left for other processes
+// to heal.
 func (s *Store) thaw(it *item, d Diff, orphan func(Diff, item)) {
 	n := d.Diff
 	if it.back {
@@ -180,7 +181,8 @@ func (s *Store) thaw(it *item, d Diff, orphan func(Diff, item)) {
 	orphan(d, *it)
 }
 
-// announce logs what is to be written, and how much of it can be.
+// announce logs how many differences are to be written, and how many of them
+// can be.
 func (s *Store) announce(ctx context.Context, all []waiting) {
 	hits := int64(0)
 	for _, w := range all {

@@ -34,8 +34,8 @@ func (s *Store) collect() {
 	}
 }
 
-// collectLow freezes the counters of which the backend has lost a part, or of
-// which too much was given back.
+// collectLow freezes counters with lost hits in the backend, and counters with
+// too many refunds.
 func (s *Store) collectLow(low []item) {
 	now := s.now()
 	for _, it := range low {

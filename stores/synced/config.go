@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// What the zero values of a Config stand for.
+// The defaults of a Config.
 const (
 	DefaultNamespace = "default"
 	DefaultTimeout   = time.Second
@@ -31,12 +31,12 @@ type Config struct {
 	// Interval is how often the process exchanges: MinInterval or more. The
 	// first exchange comes after a random part of it, so that processes that
 	// start together do not exchange together. 0: every decision asks the
-	// backend. Negative: the process never exchanges and counts for itself.
-	// All processes of a namespace should have the same.
+	// backend. Negative: the process never exchanges and counts for itself. All
+	// processes of a namespace should have the same Interval.
 	Interval time.Duration
 	// Windows are lengths of windows whose counters are fetched as soon as the
-	// store starts. Those of limiters are fetched when these are bound, so that
-	// Windows is needed only to fetch earlier.
+	// store starts. Binding a limiter fetches the counters of its windows too,
+	// so Windows is needed only to fetch earlier.
 	Windows []time.Duration
 	// Near forces an exchange when a key has used this percentage of a limit:
 	// 1 to 100; 0: no exchange is forced.

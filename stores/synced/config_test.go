@@ -43,11 +43,11 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		t.Errorf("a negative value: %v", err)
 	}
 	for want, c := range map[core.Traits]synced.Config{
-		{WhenGone: core.Counts, KeepsDeadline: true, FailsFast: true, OneStep: true, Private: true}: {Interval: -1, Namespace: "private"},
-		{WhenGone: core.Counts, KeepsDeadline: true, FailsFast: true, OneStep: true}:                {Interval: time.Hour},
-		{WhenGone: core.Closes, Exact: true}:                                                        {},
+		{NeverOpens: true, KeepsDeadline: true, FailsFast: true, OneStep: true, Private: true}: {Interval: -1, Namespace: "private"},
+		{NeverOpens: true, KeepsDeadline: true, FailsFast: true, OneStep: true}:                {Interval: time.Hour},
+		{NeverOpens: true, Closes: true, Exact: true}:                                          {},
 	} {
-		if got := core.TraitsOf(newStore(t, newShared(), c)); got != want {
+		if got := core.Must(core.TraitsOf(newStore(t, newShared(), c))); got != want {
 			t.Errorf("Interval %v: %+v, want %+v", c.Interval, got, want)
 		}
 	}

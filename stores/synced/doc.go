@@ -3,8 +3,8 @@
 //
 // Use it if a decision must not wait for a server, and if a limit may be
 // exceeded a little. Do not use it for a limit that must hold exactly, such as
-// that of a login form: use stores/redis for that. Package login refuses a
-// store that is not exact.
+// that of a login form: use stores/redis for that. Package login returns an
+// error for a store that is not exact.
 //
 //	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 //	store, err := synced.New(redisbackend.New(client), synced.Config{Interval: 100 * time.Millisecond})
@@ -31,7 +31,7 @@
 //
 // Windows begin at multiples of their length since the Unix epoch, in every
 // process. So limits must be fixed_window or sliding_window limits with Aligned
-// set; Bind refuses others.
+// set; Bind returns an error for others.
 //
 // # What a process knows
 //
@@ -73,16 +73,17 @@
 // Interval. Close pushes them.
 //
 // A backend can lose hits: a replica takes over that had not received them all,
-// or somebody deletes a counter. The total that a process knows never falls in a
-// window. A process that misses hits pushes again its own part of them; what was
-// counted by processes that have ended is pushed by whoever still misses it. If
-// no exchange fails meanwhile, n processes together push at most n − 1 hits too
-// many. If one fails, its process can add its part a second time; and of the
-// processes that miss hits which nobody owns, two can push them at the same
-// moment. So a window never gets more than n times the hits that were lost. Hits
-// that are counted between the loss and the repair can be missing in the end.
+// or somebody deletes a counter. The total that a process knows never falls in
+// a window. A process that misses hits pushes its own part of them again. Hits
+// counted by processes that have ended are pushed by a process that still
+// misses them. If no exchange fails in that time, n processes together push at
+// most n − 1 hits too many. If one fails, its process can add its part a second
+// time. Two processes can also push the hits of an ended process at the same
+// moment. So a window never gets more than n times the hits that were lost.
+// Hits that are counted between the loss and the repair can be missing in the
+// end.
 //
 // Refunds and resets are not losses: they are pushed to counters of their own.
-// To forget a key, use the limiter's Reset. To delete its counter in the backend
+// To forget a key, use the limiter's Reset. Deleting its counter in the backend
 // has no effect while a process knows it.
 package synced

@@ -55,7 +55,7 @@ func ExampleStore_Increment() {
 	// 35 <nil>
 }
 
-// Two processes exchange when they are told to, and not before.
+// Two processes exchange when Sync is called, and not before.
 func ExampleStore_Sync() {
 	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(ctx, pool)
 	ctx := context.Background()

@@ -138,22 +138,24 @@ func (s *Store) Sync(ctx context.Context) error {
 	return nil
 }
 
-// exchangeAll pushes what is pending, then what has changed, and then what the
-// answers call for: hits that the backend has lost, and hits that were given back
-// twice. After a failure the rest waits for the next time.
+// exchangeAll pushes pending differences, then changed ones, and then those
+// that the answers call for: hits that the backend has lost, and hits that were
+// refunded twice. After a failure the remaining ones wait for the next
+// exchange.
 func (s *Store) exchangeAll(ctx context.Context) error {
 	x := &s.exchange
 	err := s.pushPending(ctx) // of an exchange that failed
 	if err == nil {
-		// The answer to a second try may be older than what the first one did.
-		// What is low in truth is low in the answer to what is pushed now.
+		// The answer to a second try may be older than the effect of the first.
+		// A counter that is really low is low in the answer to the next push
+		// too.
 		x.low = x.low[:0]
 		s.collect()
 		err = s.pushPending(ctx)
 	}
 	if err == nil && len(x.low) > 0 {
 		low := x.low
-		x.low = nil // what is found after this is for the next exchange
+		x.low = nil // counters found low after this are for the next exchange
 		s.collectLow(low)
 		err = s.pushPending(ctx)
 	}

@@ -213,20 +213,21 @@ func TestExpiryIsNoLoss(t *testing.T) {
 	}
 }
 
-// staleOnce applies the first push that comes, loses its answer, and answers the
-// next try with the totals of before: as a server may that still works on the
-// first.
+// staleOnce applies the first push that comes, loses its answer and those of some
+// more tries, and answers the next try with the totals of before: as a server may
+// that still works on the first.
 type staleOnce struct {
 	*shared
 	tries int
+	lost  int // tries whose answer is lost, beside the first
 }
 
 func (b *staleOnce) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
 	totals, err := b.shared.PushDiffs(ctx, batch)
 	switch b.tries++; {
-	case b.tries == 1:
+	case b.tries <= 1+b.lost:
 		return nil, errDown
-	case b.tries == 2 && err == nil:
+	case b.tries == 2+b.lost && err == nil:
 		clear(totals)
 	}
 	return totals, err
@@ -245,6 +246,26 @@ func TestATotalOfBeforeIsNoLoss(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if got := b.total(); got != 7 {
 			t.Errorf("the backend has %d hits, want 7", got)
+		}
+		_ = s.Close(context.Background())
+	})
+}
+
+// The same of a window that has ended so long ago that it is not pushed any more.
+func TestATotalOfAnEndedWindowIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &staleOnce{shared: newShared(), lost: 9}
+		s := newStore(t, b, synced.Config{Interval: time.Second, Log: quiet})
+		l := newLimiter(t, s, aligned(100, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(2*time.Minute - 100*time.Millisecond)))
+		for range 7 {
+			take(t, l, "k")
+		}
+		time.Sleep(3 * time.Second)
+		take(t, l, "k") // in the next window
+		time.Sleep(20 * time.Second)
+		if got := b.total(); got != 8 {
+			t.Errorf("the backend has %d hits, want 8", got)
 		}
 		_ = s.Close(context.Background())
 	})

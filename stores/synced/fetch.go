@@ -139,8 +139,8 @@ func (s *Store) refetch(ctx context.Context) error {
 }
 
 // await waits for a fetch until it has run for Config.Timeout, or until ctx
-// ends: several that wait one after the other wait no longer than one. The store
-// is not locked.
+// ends: several waits one after another take no longer than one. The store is
+// not locked.
 func (s *Store) await(ctx context.Context, fetch <-chan struct{}) {
 	s.fetcher.mu.Lock()
 	patience := s.config.Timeout - time.Since(s.fetcher.began)
@@ -197,7 +197,8 @@ func (f *fetched) add(id counterID, count int64, most int) bool {
 	return true
 }
 
-// tell gives an entry what was fetched of it. The entry's shard is locked.
+// tell gives an entry the count that was fetched for it. The entry's shard is
+// locked.
 func (f *fetched) tell(e *entry) (known bool) {
 	if f.size.Load() == 0 {
 		return false
@@ -209,7 +210,7 @@ func (f *fetched) tell(e *entry) (known bool) {
 		for _, back := range [2]bool{false, true} {
 			id := counterID{e.name(back), e.window, start}
 			count, ok := f.all[id]
-			// What is on its way may be in the count already.
+			// Hits that are being pushed may be in the count already.
 			if ok && e.at(start).heard(back, count) {
 				found[n] = id
 				n++

@@ -15,12 +15,12 @@ const (
 )
 
 // Increment adds value hits to a key's current window and returns the sliding
-// rate after that: the hits of the window, plus the hits of the window before
-// multiplied by the part of it that a window ending now still covers. value is 0
-// or more. window is a length in whole microseconds from 1 ms to 366 days;
+// rate after that: the hits of the window, plus the hits of the previous window
+// multiplied by the part of it that a window ending now still covers. value is
+// 0 or more. window is a length in whole microseconds from 1 ms to 366 days;
 // windows begin at multiples of it since the Unix epoch. The first call with a
-// length waits, as Bind does, for a fetch. Keys of Increment are apart from those
-// of limiters.
+// length waits for a fetch, as Bind does. Keys of Increment are separate from
+// those of limiters.
 //
 // The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig]
 // if window is not valid, and [core.ErrClosed] after Close. With Interval 0 it
@@ -57,8 +57,8 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 }
 
 // Rate returns the rate that Increment would return after diff more hits, and
-// adds none. diff may be negative. As Increment does, it has the key take part
-// in the next exchanges, so that the next call knows what others have counted.
+// adds none. diff may be negative. As with Increment, the key takes part in the
+// next exchanges, so that the next call knows the hits of other processes.
 func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff int64) (float64, error) {
 	b, items, err := s.counter(ctx, key, window)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *place) rate(now, diff int64) float64 {
 }
 
 func rate(p *place, now, current, previous int64) float64 {
-	return float64(max(0, current)) + float64(max(0, previous))*p.limit.meter.Weight(now)
+	return float64(max(0, current)) + float64(max(0, previous))*p.limit.windows.Weight(now)
 }
 
 // counting is what Increment and Rate use for windows of a length.

@@ -8,12 +8,13 @@ import (
 )
 
 // Reset implements [core.Bound]. It reads the totals of the keys from the
-// backend, which this process need not have used, and forgets all hits that it
-// knows of then. Processes that reset a key at the same moment give its hits back
-// once: what is too much is counted as hits again at once, unless the process
-// ends before that. Other processes learn of it with their next exchange; hits that
-// they have not pushed by then stay. If the totals cannot be read, Reset returns
-// the backend's error, and only what this process knew before is forgotten.
+// backend, even if this process has not used the keys, and forgets all hits
+// known then. If processes reset a key at the same moment, its hits are given
+// back once: refunds beyond that are turned into hits again at once, unless the
+// process ends before. Other processes learn of the Reset with their next
+// exchange; hits that they have not pushed by then stay. If the totals cannot
+// be read, Reset returns the backend's error, and forgets only the hits that
+// this process knew before.
 func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
 	if b.config.Interval == 0 {
 		return b.resetThrough(ctx, batch)

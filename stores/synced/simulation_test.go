@@ -148,7 +148,7 @@ func (s *simulation) settle(rounds int) {
 // stored returns what the backend has of a key's current window.
 func (s *simulation) stored(at simKey) (n int64) {
 	s.b.set(func(b *shared) {
-		name := fmt.Sprint("ns", at.namespace, "/", core.StoredKey("api", "r", append([]byte(fmt.Sprint("key", at.key)), 0)), ":f")
+		name := fmt.Sprint("ns", at.namespace, "/", core.StoreRule{Name: "r"}.StoredKey("api", append([]byte(fmt.Sprint("key", at.key)), 0)), ":f")
 		for _, suffix := range []string{"", "-"} {
 			n += b.counts[synced.Counter{Key: name + suffix, Window: simWindow, Start: time.UnixMicro(at.window * simWindow.Microseconds())}]
 		}

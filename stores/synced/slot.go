@@ -41,8 +41,8 @@ func (t *tally) thaw(diff int64) {
 // before a process sends all that is missing.
 const healAlone = 3
 
-// answered takes in the backend's answer to a push of diff hits: the counter's
-// value after it. sure says that a low value can be told from an old one.
+// answered processes the backend's answer to a push of diff hits: the counter's
+// value after it. sure means that a low value can be told from an old one.
 //
 // A value below what must be there means that the backend has lost hits: a
 // counter was deleted, or a replica took over that had not heard of all. Every
@@ -50,13 +50,13 @@ const healAlone = 3
 //
 //	missing × own / total, rounded up.
 //
-// If all notice at the same moment, their parts add up to what is missing and
-// less than a hit for each process, as no process knows more than the true
-// total. If one notices after another, the later ones find less missing. What
-// was counted by processes that have ended nobody owns: if what is missing does
-// not become a quarter less from one answer to the next, several times in a row,
-// a process sends all of it, after a random number of further answers, so that
-// not all do so at once.
+// If all notice at the same moment, their parts add up to the missing hits and
+// less than one hit for each process, because no process knows more than the
+// true total. If one notices after another, the later ones find fewer missing.
+// Nobody owns the hits of processes that have ended. If the missing hits do not
+// become a quarter fewer from one answer to the next, several times in a row, a
+// process sends all of them, after a random number of further answers, so that
+// not all processes do so at once.
 func (t *tally) answered(diff, value int64, sure bool) (low bool) {
 	t.sent -= diff
 	t.own += diff
@@ -114,8 +114,8 @@ func (s *slot) count() int64 {
 	return pushed + s.added.diff - s.back.diff
 }
 
-// heard takes in the value of a counter that was read apart from a push, unless
-// a push is under way, whose hits may be in the value already.
+// heard processes the value of a counter that was read apart from a push. It
+// does nothing during a push, whose hits may be in the value already.
 func (s *slot) heard(back bool, value int64) bool {
 	t := &s.added
 	if back {
@@ -147,12 +147,12 @@ func (s *slot) take(hits int64) {
 	}
 }
 
-// tooMuch is called after a push that gave hits back has been answered. Two
-// processes that reset a key at the same moment, or one that resets and one that
-// refunds, give the same hits back. The backend then has more refunds than hits.
-// Of what is too much, a process counts the part that its own push has given
-// back as hits again: the backend applies one push after the other, so that each
-// part is that of one process. It reports whether there is such a part.
+// tooMuch is called after a push of refunds has been answered. Two processes
+// that reset a key at the same moment, or one that resets and one that refunds,
+// refund the same hits. The backend then has more refunds than hits. A process
+// turns the part of the surplus that its own push has refunded into hits again.
+// The backend applies one push after another, so that each part belongs to one
+// process. tooMuch reports whether there is such a part.
 func (s *slot) tooMuch(hits int64) bool {
 	n := min(hits, s.given().total-s.added.total)
 	if n <= 0 {

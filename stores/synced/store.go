@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
+	"github.com/floodgate-go/floodgate/internal/names"
 )
 
 // Store is a [core.Store] that counts in the process and exchanges differences
 // with a backend. It is made by [New] and ended by Close. Its methods, and
-// those of what Bind returns, may be called concurrently.
+// those of the Bounds that Bind returns, may be called concurrently.
 type Store struct {
 	backend Backend
 	config  Config
@@ -23,8 +25,10 @@ type Store struct {
 	table   *table
 	stats   counters
 
+	names    *names.Owner // of the limiters that this store has bound
+	bindings []binding    // guarded by the package's bindings
+
 	mu     sync.Mutex
-	names  map[string]bool   // limiters bound
 	limits map[string]uint64 // numbers of limits, by what tells their counters apart
 
 	meters sync.Map // of Increment: time.Duration → *counting
@@ -39,9 +43,9 @@ var _ core.Store = (*Store)(nil)
 
 // New returns a store that exchanges with the backend. With a positive Interval
 // it starts a goroutine for that, which Close ends. The error wraps
-// [core.ErrConfig] and names each field that is wrong. It is also an error to use
-// a namespace that another store of this process uses with the same Backend
-// value: Close gives it free.
+// [core.ErrConfig] and names each field that is wrong. New also returns an
+// error if another store of this process uses the namespace with the same
+// Backend value and has not been closed.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
@@ -58,8 +62,8 @@ func New(backend Backend, c Config) (*Store, error) {
 		backend: backend,
 		config:  c,
 		node:    hex.EncodeToString(node[:]),
-		now:     microClock(c.Clock),
-		names:   map[string]bool{},
+		now:     meter.Clock(c.Clock),
+		names:   names.New("", true), // other stores may have the names: see claimName
 		limits:  map[string]uint64{},
 	}
 	s.fetcher.windows = map[time.Duration]bool{}
@@ -74,17 +78,7 @@ func New(backend Backend, c Config) (*Store, error) {
 	return s, nil
 }
 
-// microClock returns a clock of microseconds since the Unix epoch.
-func microClock(clock func() time.Time) func() int64 {
-	if clock != nil {
-		return func() int64 { return clock().UnixMicro() }
-	}
-	start := time.Now()
-	epoch := start.UnixMicro()
-	return func() int64 { return epoch + time.Since(start).Microseconds() }
-}
-
-// Stats is what a Store has counted since it was made.
+// Stats are the counts of a Store since it was made.
 type Stats struct {
 	Keys      int    // counters in the process now
 	Exchanges uint64 // batches that the backend has answered, and fetches
@@ -95,7 +89,7 @@ type Stats struct {
 
 type counters struct{ exchanges, failed, pushed, lost atomic.Uint64 }
 
-// Stats returns what the store has counted.
+// Stats returns the counts since the store was made.
 func (s *Store) Stats() Stats {
 	return Stats{s.table.len(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
 }

@@ -17,8 +17,8 @@ type entry struct {
 	rounds       int  // so many exchanges more
 }
 
-// backSuffix is what the name of the counter of refunds has behind the name of
-// the counter of hits. No name of hits ends in it.
+// backSuffix follows the name of the counter of hits in the name of the counter
+// of refunds. No name of a counter of hits ends in it.
 const backSuffix = "-"
 
 // name returns the backend's name of the entry's hits or refunds.
@@ -29,8 +29,8 @@ func (e *entry) name(back bool) string {
 	return e.names[:len(e.names)-len(backSuffix)]
 }
 
-// roll brings the entry to the window that begins at start. A start that lies
-// before its own is that of a clock that was set back: the entry stays.
+// roll brings the entry to the window that begins at start. If start is before
+// the entry's own, a clock was set back: the entry stays.
 func (e *entry) roll(start int64) {
 	switch {
 	case start <= e.start:
@@ -117,9 +117,10 @@ func (t *table) insert(s *shard, id ident, e *entry, now int64, inUse []place) {
 // look is how many entries are compared to evict one.
 const look = 32
 
-// evict deletes an expired entry, or of some entries the one with the fewest
-// hits that the backend has not heard of; of several such the one with the
-// lowest count, as the others are nearer to being denied.
+// evict deletes an expired entry. If it finds none, it deletes, of some
+// entries, the one with the fewest hits that the backend does not know; of
+// several such, the one with the lowest count, because the others are nearer to
+// being denied.
 func (t *table) evict(s *shard, now int64, inUse []place) {
 	var worst ident
 	var least *entry

@@ -110,11 +110,11 @@ func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
 func TestReadingEvictsNothing(t *testing.T) {
 	s := &Store{config: Config{Interval: time.Second}, table: newTable(shardCount, func(int64) {})}
 	b := &bound{Store: s, limiter: "api", rules: []boundRule{{name: "r"}}}
-	m, err := core.NewWindowMeter(core.Limit{Quota: 10, Window: time.Hour, Aligned: true})
+	m, err := windowsOf(core.Limit{Quota: 10, Window: time.Hour, Aligned: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := limit{number: 1, suffix: ":s", meter: m, quota: 10}
+	l := limit{number: 1, suffix: ":s", windows: m, quota: 10}
 	sh := &s.table.shards[0]
 	kept := counted(3, 0)
 	sh.entries[ident{a: 1}] = kept

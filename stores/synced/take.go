@@ -6,18 +6,18 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// judge fills in what the place's limit says of cost hits. now is not before
-// the place's window.
+// judge returns the limit's result for cost hits at the place. now is not
+// before the place's window.
 func (p *place) judge(now, cost int64) core.Result {
 	var current, previous int64
 	if p.entry != nil {
 		current, previous = p.entry.current.count(), p.entry.previous.count()
 	}
-	return p.limit.meter.Judge(max(now, p.start), current, previous, cost)
+	return p.limit.judge(max(now, p.start), current, previous, cost)
 }
 
-// Take implements [core.Bound]. With an Interval that is not 0 it waits for
-// nothing but other callers.
+// Take implements [core.Bound]. Unless Interval is 0, it waits only for other
+// callers.
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	if b.config.Interval == 0 {
 		return b.takeThrough(ctx, batch)
@@ -56,9 +56,9 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	return nil
 }
 
-// join has the places take part in the next exchanges, as what others have
-// counted matters to their keys. A key that is only read gets an entry if there
-// is room: reading evicts no counter.
+// join makes the places take part in the next exchanges, because the hits of
+// other processes matter to their keys. A key that is only read gets an entry
+// if there is room: reading evicts no counter.
 func (b *bound) join(k *places, now int64, charge bool) {
 	if b.config.Interval < 0 {
 		return // there are none
@@ -79,8 +79,8 @@ func (b *bound) join(k *places, now int64, charge bool) {
 }
 
 func (b *bound) newEntry(p *place) *entry {
-	name := core.StoredKey(b.limiter, b.rules[p.item.Rule].name, p.item.Key)
-	return &entry{names: name + p.limit.suffix + backSuffix, window: p.limit.meter.Window(), start: p.start, fresh: true}
+	name := core.StoreRule{Name: b.rules[p.item.Rule].name}.StoredKey(b.limiter, p.item.Key)
+	return &entry{names: name + p.limit.suffix + backSuffix, window: p.limit.windows.Window(), start: p.start, fresh: true}
 }
 
 // charge adds the item's cost to the place's counter.
@@ -108,7 +108,7 @@ func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 		if p.entry == nil {
 			continue
 		}
-		if s := p.entry.at(p.limit.meter.Start(p.item.At)); s != nil {
+		if s := p.entry.at(p.limit.windows.Start(p.item.At)); s != nil {
 			s.take(p.item.Cost)
 			b.table.shards[p.id.shard()].mark(p.id, p.entry)
 		}

@@ -9,9 +9,9 @@ import (
 )
 
 // With Interval 0 there is nothing between a decision and the backend: hits are
-// added, and given back if the totals then turn out to be too many. So no more
-// are ever admitted than a limit allows; of several decisions at the same
-// moment, around the limit, all may be denied.
+// added, and refunded if the totals then turn out to be too high. So no more
+// hits are ever admitted than a limit allows. Of several decisions at the same
+// moment, near the limit, all may be denied.
 
 // through is the places of a batch without the table.
 func (b *bound) through(items []core.Item, now int64) []place {
@@ -19,7 +19,7 @@ func (b *bound) through(items []core.Item, now int64) []place {
 	for i := range items {
 		limits := b.rules[items[i].Rule].limits
 		for j := range limits {
-			all = append(all, place{limit: &limits[j], item: &items[i], index: j, start: limits[j].meter.Start(now)})
+			all = append(all, place{limit: &limits[j], item: &items[i], index: j, start: limits[j].windows.Start(now)})
 		}
 	}
 	return all
@@ -28,8 +28,8 @@ func (b *bound) through(items []core.Item, now int64) []place {
 // counts is the hits of a window and of the one before.
 type counts struct{ current, previous int64 }
 
-// diffsOf returns the differences that change a place's counters by n: of each
-// window the hits, then what is given back.
+// diffsOf returns the differences that change a place's counters by n: for each
+// window the hits, then the refunds.
 func (b *bound) diffsOf(p *place, n counts) [4]Diff {
 	names := b.newEntry(p)
 	length := time.Duration(names.window) * time.Microsecond
@@ -42,7 +42,7 @@ func (b *bound) diffsOf(p *place, n counts) [4]Diff {
 	}
 }
 
-// push changes the counters of each place and returns what they then are.
+// push changes the counters of each place and returns their counts after that.
 func (b *bound) push(ctx context.Context, places []place, now int64, change func(i int) counts) ([]counts, error) {
 	if b.closed.Load() {
 		return nil, b.errClosed()
@@ -81,7 +81,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	for i := range places { // what costs more than the whole quota need not be asked for
 		p := &places[i]
 		p.item.At = now
-		r := p.limit.meter.Judge(now, 0, 0, p.item.Cost)
+		r := p.limit.judge(now, 0, 0, p.item.Cost)
 		p.item.Results[p.index] = r
 		batch.Allowed = batch.Allowed && r.Allowed
 	}
@@ -98,7 +98,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	}
 	for i := range places {
 		p := &places[i]
-		r := p.limit.meter.Judge(now, found[i].current-own(i), found[i].previous, p.item.Cost)
+		r := p.limit.judge(now, found[i].current-own(i), found[i].previous, p.item.Cost)
 		p.item.Results[p.index] = r
 		batch.Allowed = batch.Allowed && r.Allowed
 	}
@@ -111,7 +111,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	}
 	for i := range places {
 		p := &places[i]
-		p.item.Results[p.index] = p.limit.meter.Judge(now, found[i].current, found[i].previous, 0)
+		p.item.Results[p.index] = p.limit.judge(now, found[i].current, found[i].previous, 0)
 	}
 	return nil
 }
@@ -125,10 +125,10 @@ func (b *bound) refundThrough(ctx context.Context, batch *core.Batch) error {
 	}
 	return b.giveBack(ctx, places, now, func(i int) counts {
 		p := &places[i]
-		switch p.limit.meter.Start(p.item.At) {
+		switch p.limit.windows.Start(p.item.At) {
 		case p.start:
 			return counts{min(p.item.Cost, max(0, found[i].current)), 0}
-		case p.start - p.limit.meter.Window():
+		case p.start - p.limit.windows.Window():
 			return counts{0, min(p.item.Cost, max(0, found[i].previous))}
 		}
 		return counts{}
@@ -147,10 +147,11 @@ func (b *bound) resetThrough(ctx context.Context, batch *core.Batch) error {
 	})
 }
 
-// giveBack gives hits of each place back. Between the look at the counters and the
-// push another process may have given back the same hits, as of two that reset a
-// key at the same moment. What is too much then is counted as hits again: see
-// slot.tooMuch. Until that is pushed, too many may be admitted.
+// giveBack refunds hits of each place. Between the read of the counters and the
+// push another process may have refunded the same hits, for example if both
+// reset a key at the same moment. Refunds beyond the hits are then turned into
+// hits again: see slot.tooMuch. Until that is pushed, too many hits may be
+// admitted.
 func (b *bound) giveBack(ctx context.Context, places []place, now int64, hits func(i int) counts) error {
 	found, err := b.push(ctx, places, now, func(i int) counts {
 		n := hits(i)

@@ -2,16 +2,17 @@ package synced
 
 import "github.com/floodgate-go/floodgate/core"
 
-// Traits returns what the store promises, which depends on Config.Interval:
+// Traits returns the promises of the store, which depend on Config.Interval:
 //
-//   - Positive: not exact. Several processes may admit more together than a limit
-//     says. While the backend does not answer, each process counts for itself.
-//   - 0: exact. Take returns an error while the backend does not answer; it waits
+//   - Positive: not exact. Several processes together may admit more than a
+//     limit allows. If the backend does not answer, each process counts for
+//     itself.
+//   - 0: exact. Take returns an error if the backend does not answer. It waits
 //     for the backend, whose deadline is the only one.
 //   - Negative: not exact, because each process counts for itself.
 func (s *Store) Traits() core.Traits {
 	if s.config.Interval == 0 {
-		return core.Traits{Exact: true, WhenGone: core.Closes}
+		return core.Traits{Exact: true, NeverOpens: true, Closes: true}
 	}
-	return core.Traits{WhenGone: core.Counts, KeepsDeadline: true, FailsFast: true, Private: s.config.Interval < 0, OneStep: true}
+	return core.Traits{NeverOpens: true, KeepsDeadline: true, FailsFast: true, Private: s.config.Interval < 0, OneStep: true}
 }

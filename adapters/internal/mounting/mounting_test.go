@@ -12,7 +12,7 @@ type many struct {
 	rules []string
 }
 
-func TestMustWork(t *testing.T) {
+func TestAPlaceIsForACheckerThatCanBeCompared(t *testing.T) {
 	var none *core.Limiter
 	for name, row := range map[string]struct {
 		c     core.Checker
@@ -30,7 +30,7 @@ func TestMustWork(t *testing.T) {
 					t.Errorf("%s: works is not %v", name, row.works)
 				}
 			}()
-			MustWork("test", row.c)
+			NewPlace("test", row.c)
 		}()
 	}
 }

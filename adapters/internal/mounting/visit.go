@@ -2,23 +2,45 @@ package mounting
 
 import (
 	"hash/maphash"
+	"slices"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
 // Visit notes, in what a framework keeps for a request, that a checker has seen
-// it, and what it decided.
+// it, and what it decided. Every allowed request allocates one, so it is no larger
+// than it must be.
 type Visit struct {
-	Checker  core.Checker
+	Place    *Place
 	Decision core.Decision
-	Target   Target
-	Route    string // that the router had matched, "" if none
-	Before   *Visit // nil: the first
+	Origin   *Origin // nil if Place.Compares is false
+	Before   *Visit  // nil: the first
+}
+
+// Origin is what a request came as: what a visit is compared by if the request
+// comes back.
+type Origin struct {
+	Target Target
+	Route  string // that the router had matched, "" if none
+}
+
+// NewVisit returns a visit of a request that p's checker has decided on. If its
+// Origin is not nil, it is empty and the adapter must fill it in.
+func (p *Place) NewVisit(d *core.Decision, before *Visit) *Visit {
+	if !p.Compares(d) {
+		return &Visit{Place: p, Decision: *d, Before: before}
+	}
+	v := &struct { // one allocation
+		visit  Visit
+		origin Origin
+	}{visit: Visit{Place: p, Decision: *d, Before: before}}
+	v.visit.Origin = &v.origin
+	return &v.visit
 }
 
 // Key is the name under which frameworks whose keys are strings keep the last
-// Visit.
-const Key = "github.com/floodgate-go/floodgate.visit"
+// Visit. They hash it with each request: it is short.
+const Key = "floodgate.visit"
 
 // Target stands for a request's method and path. Two that are equal are of the
 // same method and path, but for one pair in 2^64, which no client can find: the
@@ -40,42 +62,19 @@ func TargetOf(method, path, escaped string) Target {
 	return Target(sum)
 }
 
-// Check has c decide on a request whose last visit is v. asked is false if
-// there is nothing to decide: c has decided on this method, path and route, or it
-// counts a request once, whatever becomes of these.
-func (v *Visit) Check(c core.Checker, r core.Request, t Target) (d core.Decision, asked bool) {
-	seen := v.of(c)
-	if seen == nil {
-		return c.Check(r), true
-	}
-	if again, ok := c.(core.Rechecker); ok {
-		if seen.Target == t && seen.Route == r.Route() {
-			return d, false
-		}
-		return again.Recheck(r, seen.Decision), true
-	}
-	if seen.Target != t && seen.chargedNothing() {
-		return c.Check(r), true
-	}
-	return d, false
-}
-
-// of returns the last visit of c, nil if there is none.
-func (v *Visit) of(c core.Checker) *Visit {
-	for v != nil && v.Checker != c {
+// Of returns the last visit of p's checker among v and those before it, nil if
+// there is none.
+func (v *Visit) Of(p *Place) *Visit {
+	for v != nil && v.Place != p && v.Place.Checker != p.Checker {
 		v = v.Before
 	}
 	return v
 }
 
-func (v *Visit) chargedNothing() bool {
-	return v.Decision.Reason == core.Skipped || v.Decision.Reason == core.NoRule
-}
-
 // Last returns the decision that a handler reads: the last one, without those of
 // checkers that had nothing to add when the request came back to them.
 func (v *Visit) Last() (core.Decision, bool) {
-	for v != nil && v.chargedNothing() && v.Before.of(v.Checker) != nil {
+	for v != nil && v.addsNothing() {
 		v = v.Before
 	}
 	if v == nil {
@@ -83,3 +82,20 @@ func (v *Visit) Last() (core.Decision, bool) {
 	}
 	return v.Decision, true
 }
+
+// All returns the decisions on a request, the first one first, without those of
+// checkers that had nothing to add when the request came back to them.
+func (v *Visit) All() []core.Decision {
+	var all []core.Decision
+	for ; v != nil; v = v.Before {
+		if !v.addsNothing() {
+			all = append(all, v.Decision)
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// addsNothing reports whether the checker has charged nothing, and has decided on
+// the request before.
+func (v *Visit) addsNothing() bool { return chargedNothing(&v.Decision) && v.Before.Of(v.Place) != nil }

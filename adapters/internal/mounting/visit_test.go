@@ -23,7 +23,7 @@ type rechecked struct {
 
 func (r *rechecked) Recheck(_ core.Request, before core.Decision) core.Decision {
 	r.before = append(r.before, before)
-	return core.Decision{Allowed: true, Reason: core.NoRule}
+	return core.Decision{Allowed: true, Reason: core.ReasonNoRule}
 }
 
 // route is a request that a router has matched to a route.
@@ -36,33 +36,54 @@ func (r route) Route() string { return r.pattern }
 
 func routed(pattern string) core.Request { return route{pattern: pattern} }
 
+// meet has a checker decide on a request whose last visit is v, as an adapter does,
+// and returns the last visit now.
+func meet(v *Visit, c core.Checker, r core.Request, t Target) (last *Visit, asked bool) {
+	p, now := NewPlace("test", c), Origin{Target: t, Route: r.Route()}
+	var d core.Decision
+	if seen := v.Of(&p); seen == nil {
+		d = c.Check(r)
+	} else if d, asked = p.Check(seen, r, now); !asked {
+		return v, false
+	}
+	last = p.NewVisit(&d, v)
+	if last.Origin != nil {
+		*last.Origin = now
+	}
+	return last, true
+}
+
 // A checker that compares routes is asked again once the router has matched one;
 // others are not.
 func TestACheckerIsAskedAgainAboutAnotherRoute(t *testing.T) {
-	c, other := &rechecked{}, &asked{decision: core.Decision{Allowed: true, Reason: core.NoRule}}
-	v := &Visit{Checker: c, Target: 1, Before: &Visit{Checker: other, Target: 1}}
-	if _, asked := v.Check(c, routed(""), 1); asked {
-		t.Error("asked again about the same route")
+	c, other := &rechecked{}, &asked{decision: core.Decision{Allowed: true, Reason: core.ReasonNoRule}}
+	var v *Visit
+	for _, step := range []struct {
+		c       core.Checker
+		pattern string
+		want    bool
+	}{
+		{other, "", true}, {c, "", true}, {c, "", false},
+		{c, "/items/{id}", true}, {c, "/items/{id}", false}, {other, "/items/{id}", false},
+	} {
+		var asked bool
+		if v, asked = meet(v, step.c, routed(step.pattern), 1); asked != step.want {
+			t.Errorf("%T at route %q: asked: %t, want %t", step.c, step.pattern, asked, step.want)
+		}
 	}
-	if _, asked := v.Check(c, routed("/items/{id}"), 1); !asked || len(c.before) != 1 {
-		t.Error("not asked about another route")
-	}
-	if _, asked := v.Check(other, routed("/items/{id}"), 1); asked {
-		t.Error("a checker that is no Rechecker is asked again about a route")
+	if c.checks != 1 || len(c.before) != 1 || other.checks != 1 {
+		t.Errorf("%d checks, %d rechecks, %d checks of the other", c.checks, len(c.before), other.checks)
 	}
 }
 
 // Whether a checker is asked again depends on the target and on what it has charged.
 func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
 	const first, second = Target(1), Target(2)
-	for reason, again := range map[core.Reason]bool{core.WithinLimits: false, core.OverLimit: false, core.Failed: false, core.Skipped: true, core.NoRule: true} {
+	for reason, again := range map[core.Reason]bool{core.ReasonWithinLimits: false, core.ReasonOverLimit: false, core.ReasonFailed: false, core.ReasonSkipped: true, core.ReasonNoRule: true} {
 		c, other := &asked{decision: core.Decision{Allowed: true, Reason: reason}}, &asked{}
 		var v *Visit
-		visit := func(c core.Checker, at Target) bool {
-			d, asked := v.Check(c, routed(""), at)
-			if asked {
-				v = &Visit{Checker: c, Decision: d, Target: at, Before: v}
-			}
+		visit := func(c core.Checker, at Target) (asked bool) {
+			v, asked = meet(v, c, routed(""), at)
 			return asked
 		}
 		if !visit(c, first) || !visit(other, second) || visit(c, first) || visit(other, second) {
@@ -79,14 +100,12 @@ func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
 
 // A checker that had nothing to add does not hide what it decided before.
 func TestTheLastDecisionIsOneThatSaysSomething(t *testing.T) {
-	c := &rechecked{asked: asked{decision: core.Decision{Allowed: true, Reason: core.WithinLimits, Limiter: "a"}}}
+	c := &rechecked{asked: asked{decision: core.Decision{Allowed: true, Reason: core.ReasonWithinLimits, Limiter: "a"}}}
 	var v *Visit
 	for _, at := range []Target{1, 2, 2, 1} {
-		if d, asked := v.Check(c, routed(""), at); asked {
-			v = &Visit{Checker: c, Decision: d, Target: at, Before: v}
-		}
+		v, _ = meet(v, c, routed(""), at)
 	}
-	if len(c.before) != 2 || c.before[0].Limiter != "a" || c.before[1].Reason != core.NoRule || c.checks != 1 {
+	if len(c.before) != 2 || c.before[0].Limiter != "a" || c.before[1].Reason != core.ReasonNoRule || c.checks != 1 {
 		t.Errorf("%d checks, rechecks after %v", c.checks, c.before)
 	}
 	if d, found := v.Last(); !found || d.Limiter != "a" {
@@ -95,8 +114,9 @@ func TestTheLastDecisionIsOneThatSaysSomething(t *testing.T) {
 	if _, found := (*Visit)(nil).Last(); found {
 		t.Error("a decision is found before the first visit")
 	}
-	none := &asked{decision: core.Decision{Reason: core.NoRule}}
-	if d, found := (&Visit{Checker: none, Decision: none.decision, Before: v}).Last(); !found || d.Reason != core.NoRule {
+	none := &asked{decision: core.Decision{Reason: core.ReasonNoRule}}
+	v, _ = meet(v, none, routed(""), 1)
+	if d, found := v.Last(); !found || d.Reason != core.ReasonNoRule {
 		t.Errorf("the only decision of a checker is hidden: %v", d)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/freeport"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -37,11 +36,11 @@ type instance struct {
 
 func deploy(t *testing.T, store string, v version) instance {
 	t.Helper()
-	addr := freeport.Addr(t, 1<<16)
+	addr := processtest.FreeAddr(t, 0)
 	p := processtest.StartProgram(t, "-addr", addr, "-store", store, "-store-timeout", "20s", "-trusted-proxies", "127.0.0.1/32",
 		"-attempts", v.attempts, "-failures", "5/h fixed_window", "-account-failures", v.accountFailures, "-wait", "0", "-cookie-secret", strings.Repeat("s", 32))
 	i := instance{p, "http://" + addr}
-	redistest.WaitFor(t, "an instance to answer", func() bool {
+	processtest.WaitFor(t, "an instance to answer", func() bool {
 		res, err := http.Get(i.url + "/healthz")
 		if err != nil {
 			return false
@@ -159,7 +158,7 @@ func TestARollingDeployUnderAttack(t *testing.T) {
 				forgotten := time.After(denycache.DefaultLongest + 100*time.Millisecond)
 				for _, a := range []*attack{oneAddress, oneAccount} {
 					before := a.denied.Load()
-					redistest.WaitFor(t, "guesses", func() bool { return a.denied.Load() > before+20 || t.Failed() })
+					processtest.WaitFor(t, "guesses", func() bool { return a.denied.Load() > before+20 || t.Failed() })
 				}
 				<-forgotten
 			}
@@ -179,7 +178,7 @@ func TestARollingDeployUnderAttack(t *testing.T) {
 				{"for one account", oneAccount, older.accountFailures, newer.accountFailures},
 			} {
 				first, second := limit(t, c.older), limit(t, c.newer)
-				got, promise := c.attack.judged.Load(), max(first.Guarantees().WorstCase, second.Guarantees().WorstCase)
+				got, promise := c.attack.judged.Load(), max(first.WorstCase(), second.WorstCase())
 				if got > promise {
 					t.Errorf("%d guesses %s were judged, at most %d are promised", got, c.what, promise)
 				}
@@ -196,7 +195,7 @@ func TestARollingDeployUnderAttack(t *testing.T) {
 
 func limit(t *testing.T, text string) core.Limit {
 	t.Helper()
-	limits, err := core.Limits(text)
+	limits, err := core.ParseLimits(text)
 	if err != nil {
 		t.Fatal(err)
 	}

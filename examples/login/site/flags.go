@@ -18,7 +18,7 @@ type Options struct {
 	StoreTimeout   time.Duration
 	TrustedProxies string // addresses and prefixes, with commas between
 
-	Attempts        string // limit of each address, as core.Limits reads it
+	Attempts        string // limit of each address, as core.ParseLimits reads it
 	Failures        string // limit of each address and username
 	AccountFailures string // limit of each username
 	Wait            time.Duration
@@ -73,7 +73,7 @@ func (o *Options) loginConfig() (c login.Config, err error) {
 		flag, text string
 		to         *core.Limit
 	}{{"attempts", o.Attempts, &c.Attempts}, {"failures", o.Failures, &c.Failures}, {"account-failures", o.AccountFailures, &c.AccountFailures}} {
-		limits, err := core.Limits(f.text)
+		limits, err := core.ParseLimits(f.text)
 		if err == nil && len(limits) != 1 {
 			err = fmt.Errorf("%q: want one limit", f.text)
 		}

@@ -100,7 +100,7 @@ type audit struct {
 
 // OnDisallowed implements core.Hooks.
 func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
-	a.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "request refused",
+	a.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "request denied",
 		slog.String("route", r.Route()),
 		slog.String("decision", d.String()),
 		slog.String("counter", d.StoredKey()),
@@ -115,8 +115,8 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 // account and the address stand in it as keyed hashes.
 func auditLogin(log *slog.Logger) func(login.Event) {
 	return func(e login.Event) {
-		if e.Kind == login.Refused {
-			log.Warn("login refused", "rule", e.Rule, "retry_after", e.RetryAfter, "account", e.Account, "address", e.Address)
+		if e.Kind == login.EventRefused {
+			log.Warn("login denied", "rule", e.Rule, "retry_after", e.RetryAfter, "account", e.Account, "address", e.Address)
 		}
 	}
 }

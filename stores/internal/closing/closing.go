@@ -34,7 +34,8 @@ func (g *Gate) Err() error {
 }
 
 // Bind returns a Bound that passes everything on to inner while the gate is
-// open. Then every call returns Err, also if inner could answer from memory.
+// open. After that every call returns Err, even if inner could answer from
+// memory.
 func (g *Gate) Bind(inner core.Bound) core.Bound { return bound{inner, g} }
 
 type bound struct {
@@ -74,7 +75,7 @@ func (b bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	return bound{inner, b.gate}, nil
 }
 
-// ServerOf returns the server of a key, "" if inner does not tell. Package
+// ServerOf returns the server of a key, "" if inner does not report it. Package
 // resilient finds this method by its signature: see resilient.Locator.
 func (b bound) ServerOf(rule int, key []byte) string {
 	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
@@ -83,8 +84,8 @@ func (b bound) ServerOf(rule int, key []byte) string {
 	return ""
 }
 
-// Beside passes on inner's: see resilient.Divisible. It returns nil, without an
-// error, if inner has none.
+// Beside returns the result of inner's Beside: see resilient.Divisible. It
+// returns nil, without an error, if inner has no such method.
 func (b bound) Beside(rules []core.StoreRule) (core.Bound, error) {
 	if err := b.gate.Err(); err != nil {
 		return nil, err

@@ -71,3 +71,50 @@ func TestABoundTellsTheServerIfItsStoreDoes(t *testing.T) {
 		t.Errorf("%q, of a store that does not tell", got)
 	}
 }
+
+// divided is a store whose limits can be asked apart.
+type divided struct {
+	counting
+	err  error
+	none bool
+}
+
+func (d divided) Beside([]core.StoreRule) (core.Bound, error) {
+	if d.none {
+		return nil, d.err
+	}
+	return located{d.counting}, d.err
+}
+
+// A bound that stands beside another one ends with its gate too, and there is none
+// if the store makes none.
+func TestABoundBesideAnotherEndsWithItsGate(t *testing.T) {
+	calls, failed := 0, errors.New("failed")
+	beside := func(g *closing.Gate, b core.Bound) (core.Bound, error) {
+		return g.Bind(b).(interface {
+			Beside([]core.StoreRule) (core.Bound, error)
+		}).Beside(nil)
+	}
+	g := closing.New("s")
+	for name, c := range map[string]struct {
+		inner core.Bound
+		want  error
+	}{
+		"cannot be divided": {counting{&calls}, nil}, "makes none": {divided{none: true}, nil}, "fails": {divided{counting: counting{&calls}, err: failed}, failed},
+	} {
+		if b, err := beside(g, c.inner); b != nil || !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, %v", name, b, err)
+		}
+	}
+	b, err := beside(g, divided{counting: counting{&calls}})
+	if err != nil || b == nil || b.Take(t.Context(), nil) != nil || calls != 1 {
+		t.Fatalf("%v, %v, %d calls", b, err, calls)
+	}
+	g.Close()
+	if err := b.Take(t.Context(), nil); !errors.Is(err, core.ErrClosed) || calls != 1 {
+		t.Errorf("after Close: %v, %d calls", err, calls)
+	}
+	if b, err := beside(g, divided{counting: counting{&calls}}); b != nil || !errors.Is(err, core.ErrClosed) {
+		t.Errorf("after Close: %v, %v", b, err)
+	}
+}

@@ -1,5 +1,5 @@
 // Package intime runs a store's operations within a deadline, whatever the
-// store does: an operation that nobody waits for any more goes on with a copy.
+// store does: after a timeout the operation continues with a copy.
 package intime
 
 import (
@@ -18,16 +18,16 @@ type Runner struct {
 	running chan struct{} // one element for each operation under way
 }
 
-// maxRunning is the most operations under way at a time, those included that
-// nobody waits for any more. It bounds what a store that hangs can make pile up.
+// maxRunning is the highest number of operations under way at a time, including
+// those whose caller has left. It bounds how many pile up if a store hangs.
 const maxRunning = 4096
 
-// New returns a runner that waits so long.
+// New returns a runner whose operations have this timeout.
 func New(timeout time.Duration) *Runner {
 	return &Runner{timeout, make(chan struct{}, maxRunning)}
 }
 
-// What ends an operation besides the store.
+// The errors of operations that something other than the store has ended.
 var (
 	ErrTimeout = errors.New("no answer in time")
 	ErrBusy    = errors.New("too many operations wait for an answer")
@@ -36,7 +36,7 @@ var (
 // Op is a method of a core.Bound, such as core.Bound.Take.
 type Op func(core.Bound, context.Context, *core.Batch) error
 
-// operation is one call of the store with all that it works on.
+// operation is one call of the store, with all its memory.
 type operation struct {
 	batch   core.Batch
 	items   []core.Item
@@ -44,14 +44,14 @@ type operation struct {
 	results []core.Result
 }
 
-// Channels and timers are not kept with it: used again, they would tie a test
-// in a synctest bubble to what has run outside.
+// Channels and timers are not pooled: a pooled one would tie a test in a
+// synctest bubble to operations outside it.
 var operations = sync.Pool{New: func() any { return new(operation) }}
 
-// Do has inner do op. It comes back with ErrTimeout when the time is up, and
-// with the context's cause when that ends: the store then goes on by itself. A
-// panic of the store is an error: it is in no request's goroutine, where
-// somebody could recover from it.
+// Do runs op on inner. It returns ErrTimeout if the time is over, and the
+// context's cause if the context ends: op then continues without a caller. A
+// panic of the store is returned as an error, because no request's goroutine
+// could recover from it.
 func (r *Runner) Do(ctx context.Context, inner core.Bound, batch *core.Batch, op Op) error {
 	select {
 	case r.running <- struct{}{}:

@@ -1,4 +1,5 @@
-// Package backendtest tests backends of package synced, ours and other people's.
+// Package backendtest tests backends of package synced, in this module and
+// outside it.
 package backendtest
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// Run tests a backend with real stores on it. open returns an empty one each
-// time, of values that differ; they may share their counters.
+// Run tests a backend with real stores on it. Each call of open returns an
+// empty backend, as a distinct value; backends may share their counters.
 func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	const minute = time.Minute
 	now := time.Now()

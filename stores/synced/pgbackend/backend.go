@@ -132,8 +132,8 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 	return totals, nil
 }
 
-// sweep deletes some expired rows, now and then. If it fails, the exchange has
-// not: a later sweep tries again.
+// sweep deletes some expired rows, now and then. A failure does not fail the
+// exchange: a later sweep tries again.
 func (b *Backend) sweep(ctx context.Context, now time.Time) {
 	last := b.swept.Load()
 	if now.UnixMicro()-last < sweepEvery.Microseconds() || !b.swept.CompareAndSwap(last, now.UnixMicro()) {

@@ -1,0 +1,299 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// File is a policy file.
+type File struct {
+	Name string
+	Text []byte
+}
+
+// Log is an access log.
+type Log struct {
+	Name string
+	io.Reader
+}
+
+// Config configures a replay.
+type Config struct {
+	// Files are run side by side.
+	Files []File
+	// Fields are the fields of JSON lines; nil: the usual ones.
+	Fields accesslog.Fields
+	// HonestPerMinute is the most requests of an honest client a minute; 1 or more.
+	HonestPerMinute int64
+	// Top is how many keys, routes and clients are reported, MaxKeys how many
+	// are held at a time; 1 or more.
+	Top, MaxKeys int
+	// Sweep means that other quotas are tried as well, which takes several
+	// times as long.
+	Sweep bool
+	// Tolerance is how far a line's time may be ahead of those of the lines
+	// around it before the line counts as an outlier; 0: DefaultTolerance. An
+	// outlier is left out and counted.
+	Tolerance time.Duration
+	// StopAtOutlier makes an outlier an error.
+	StopAtOutlier bool
+	// Progress is called now and then with the number of lines read; may be nil.
+	Progress func(lines int64)
+}
+
+// DefaultTolerance is longer than the usual time between the lines of requests
+// that ended at the same moment.
+const DefaultTolerance = 5 * time.Minute
+
+// Replay is a replay under way. Its methods may not be called concurrently.
+type Replay struct {
+	config  Config
+	now     time.Time // the newest so far
+	report  Report
+	window  window
+	request request
+	runs    []*run
+}
+
+// New makes a replay. The errors are those of the files.
+func New(c Config) (*Replay, error) {
+	if c.Tolerance == 0 {
+		c.Tolerance = DefaultTolerance
+	}
+	r := &Replay{config: c, request: request{missing: map[string]bool{}}}
+	r.report.WholeSeconds = true
+	var errs []error
+	for _, f := range c.Files {
+		one, err := newRun(f, r)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.runs = append(r.runs, one)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Close closes everything that New opened.
+func (r *Replay) Close() error {
+	var errs []error
+	for _, one := range r.runs {
+		errs = append(errs, one.close())
+	}
+	return errors.Join(errs...)
+}
+
+// maxSamples is how many lines that could not be read are shown.
+const maxSamples = 20
+
+// parsed is a line after parsing.
+type parsed struct {
+	entry  accesslog.Entry
+	err    error
+	number int
+	text   string
+}
+
+const batchSize = 512
+
+// Run replays a log. Logs must be run in the order of their times, the oldest
+// first. A line that cannot be read is counted, and so is an outlier. Run
+// returns the error of reading the log, or ctx's. A log with lines of which
+// none can be read is an error. A log without lines is no error, because it may
+// have just been rotated.
+func (r *Replay) Run(ctx context.Context, log Log) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.window.held = nil // of a log that has failed
+	batches := make(chan []parsed, 4)
+	failed := make(chan error, 1)
+	go func() { // one core parses while the other decides
+		defer close(batches)
+		failed <- r.parse(ctx, log, batches)
+	}()
+	r.report.Logs = append(r.report.Logs, log.Name)
+	lines, malformed := r.report.Lines, r.report.Malformed
+	var first *parsed // the first line that cannot be read
+	for batch := range batches {
+		for i := range batch {
+			if first == nil && batch[i].err != nil {
+				first = &batch[i]
+			}
+			if err := r.line(log.Name, &batch[i]); err != nil {
+				cancel()
+				for range batches { // until nobody reads the log any more
+				}
+				<-failed
+				return fmt.Errorf("%s: %w", log.Name, err)
+			}
+		}
+		if r.config.Progress != nil {
+			r.config.Progress(r.report.Lines)
+		}
+	}
+	err := <-failed
+	for err == nil && len(r.window.held) > 0 {
+		err = r.oldest(log.Name)
+	}
+	switch n := r.report.Lines - lines; {
+	case errors.Is(err, accesslog.ErrTruncated):
+		err = fmt.Errorf("%w (lines read: %d)", err, n)
+	case err == nil && n > 0 && r.report.Malformed-malformed == n:
+		err = unreadable(n, first)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", log.Name, err)
+	}
+	return nil
+}
+
+// unreadable returns the error for a log of n lines of which none can be read.
+func unreadable(n int64, first *parsed) error {
+	text, hint := []rune(strings.ToValidUTF8(first.text, "\ufffd")), "want "+accesslog.Formats
+	if len(text) > maxShown {
+		text = append(text[:maxShown:maxShown], []rune("...")...)
+	}
+	if strings.HasPrefix(strings.TrimSpace(first.text), "{") {
+		hint += "; --fields names the fields of other JSON"
+	}
+	return fmt.Errorf("none of its lines (%d) is a line of an access log: line %d, %q, %w (%s)", n, first.number, string(text), first.err, hint)
+}
+
+// maxShown is the number of characters of a line that an error shows.
+const maxShown = 100
+
+func (r *Replay) parse(ctx context.Context, log Log, batches chan<- []parsed) error {
+	batch := make([]parsed, 0, batchSize)
+	send := func() error {
+		select {
+		case batches <- batch:
+			batch = make([]parsed, 0, batchSize)
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := accesslog.Lines(log, func(number int, line []byte) error {
+		p := parsed{number: number, text: string(line)}
+		p.entry, p.err = accesslog.Parse(p.text, r.config.Fields)
+		if p.err == nil {
+			p.text = ""
+		}
+		if batch = append(batch, p); len(batch) < batchSize {
+			return nil
+		}
+		return send()
+	})
+	if len(batch) > 0 && ctx.Err() == nil {
+		err = errors.Join(err, send()) // what came before an error counts
+	}
+	return err
+}
+
+// line takes a line. It is decided once the lines after it are known.
+func (r *Replay) line(log string, p *parsed) error {
+	r.report.Lines++
+	if p.err != nil {
+		r.report.Malformed++
+		r.sample(log, p, p.err.Error())
+		return nil //nolint:nilerr // it is counted
+	}
+	if r.window.held = append(r.window.held, *p); len(r.window.held) <= neighbours {
+		return nil
+	}
+	return r.oldest(log)
+}
+
+func (r *Replay) sample(log string, p *parsed, problem string) {
+	if len(r.report.Samples) < maxSamples {
+		r.report.Samples = append(r.report.Samples, Sample{log, p.number, p.text[:min(len(p.text), 200)], problem})
+	}
+}
+
+// oldest decides the oldest line that is held, or leaves it out.
+func (r *Replay) oldest(log string) error {
+	w := &r.window
+	p := &w.held[0]
+	wrong := w.wrong(r.config.Tolerance)
+	switch {
+	case wrong && r.config.StopAtOutlier:
+		return fmt.Errorf("line %d: its time, %s, is far from the times of the lines around it", p.number, p.entry.Time.Format(time.RFC3339))
+	case wrong:
+		r.report.Outliers++
+		p.text = p.entry.Method + " " + p.entry.Target
+		r.sample(log, p, "its time, "+p.entry.Time.Format(time.RFC3339)+", is far from the times of the lines around it")
+	default:
+		r.decide(&p.entry)
+		w.taken(p.entry.Time)
+	}
+	w.held = w.held[1:]
+	return nil
+}
+
+// decide has the policies decide on a request.
+func (r *Replay) decide(e *accesslog.Entry) {
+	rep := &r.report
+	rep.Requests++
+	at := e.Time
+	rep.WholeSeconds = rep.WholeSeconds && at.Nanosecond() == 0
+	switch {
+	case rep.Requests == 1:
+		rep.From, r.now = at, at
+	case at.Before(r.now):
+		rep.OutOfOrder++
+		rep.LongestBack = max(rep.LongestBack, r.now.Sub(at))
+		if at.Before(rep.From) {
+			rep.From = at
+		}
+	default:
+		r.now = at
+	}
+	r.request.set(*e)
+	for _, one := range r.runs {
+		one.decide(&r.request, r.now)
+	}
+}
+
+// Report returns the results so far.
+func (r *Replay) Report() *Report {
+	rep := r.report
+	rep.To = r.now
+	rep.WholeSeconds = rep.WholeSeconds && rep.Requests > 0
+	rep.Missing = slices.Sorted(maps.Keys(r.request.missing))
+	rep.Files = nil
+	for _, one := range r.runs {
+		rep.Files = append(rep.Files, one.report())
+	}
+	return &rep
+}
+
+// options are those of every Set: what the program would say of users comes from
+// the log, and of tiers nothing is known.
+func (r *Replay) options(shadowDenied func(core.Decision)) []policy.Option {
+	return []policy.Option{
+		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
+		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
+		policy.WithTier(func(core.Request) (string, error) {
+			r.request.lacks("tier")
+			return "", nil
+		}),
+		policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+			shadowDenied(d)
+			return denial
+		}),
+	}
+}

@@ -1,0 +1,161 @@
+package replay
+
+import "time"
+
+// Report is the result of a replay.
+type Report struct {
+	// Logs are the names of the logs, in the order they were read.
+	Logs []string `json:"logs"`
+	// Lines counts the lines that are not empty, Requests those that could be
+	// read.
+	Lines     int64 `json:"lines"`
+	Requests  int64 `json:"requests"`
+	Malformed int64 `json:"malformed"`
+	// Outliers are lines whose time is far from those of the lines around them:
+	// they are left out.
+	Outliers int64 `json:"outliers"`
+	// Samples are the first lines that could not be read or were left out.
+	Samples []Sample `json:"malformed_samples,omitempty"`
+	// From and To are the first and the last time of a request.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// OutOfOrder counts requests that are older than one before them, by
+	// LongestBack at most. They are decided at the time of the newest request
+	// before them.
+	OutOfOrder  int64         `json:"out_of_order"`
+	LongestBack time.Duration `json:"longest_back_ns"`
+	// WholeSeconds reports that the log's times have no fractions: the effect
+	// of limits of less than a second cannot be told from it.
+	WholeSeconds bool `json:"whole_seconds"`
+	// Missing names the values that the policies ask for and the logs do not
+	// have.
+	Missing []string `json:"missing,omitempty"`
+	// Files has an entry for each policy file.
+	Files []FileReport `json:"files"`
+}
+
+// Sample is a line that could not be read.
+type Sample struct {
+	Log     string `json:"log"`
+	Line    int    `json:"line"`
+	Text    string `json:"text"` // at most its first 200 bytes
+	Problem string `json:"problem"`
+}
+
+// FileReport is the effect of one policy file.
+type FileReport struct {
+	File string `json:"file"`
+	// Allowed and Denied make up all requests; of the denied, Bad were
+	// answered with 400. ShadowDenied would have been denied by a shadow policy.
+	Allowed      int64 `json:"allowed"`
+	Denied       int64 `json:"denied"`
+	Bad          int64 `json:"bad"`
+	ShadowDenied int64 `json:"shadow_denied"`
+	// Policies are in the order of the file.
+	Policies []PolicyReport `json:"policies"`
+	// Keys are those that were denied most. If there are more than KeysHeld
+	// keys, the rarest are forgotten, and their counts may be too small by
+	// KeysMissed.
+	Keys       []KeyReport `json:"keys,omitempty"`
+	KeysHeld   int         `json:"keys_held"`
+	KeysMissed int64       `json:"keys_missed"`
+	// Routes are the paths that were denied most, with identifiers replaced.
+	Routes []RouteReport `json:"routes,omitempty"`
+	// Series has the counts over time.
+	Series Series `json:"series"`
+	// Clients is about the addresses of clients.
+	Clients ClientReport `json:"clients"`
+	// KeyHistogram has how many keys had how many requests.
+	KeyHistogram []Bar `json:"key_histogram,omitempty"`
+	// Sweeps are the effects of other quotas.
+	Sweeps []Sweep `json:"sweeps,omitempty"`
+}
+
+// PolicyReport is about one policy. Several policies may deny one request; it
+// is counted for the policy that decided.
+type PolicyReport struct {
+	Policy       string `json:"policy"`
+	Shadow       bool   `json:"shadow"`
+	Denied       int64  `json:"denied"`
+	ShadowDenied int64  `json:"shadow_denied"`
+}
+
+// KeyReport is about one key of one rule.
+type KeyReport struct {
+	Policy   string `json:"policy"`
+	Rule     string `json:"rule"`
+	Key      string `json:"key"`
+	Requests int64  `json:"requests"`
+	Denied   int64  `json:"denied"`
+}
+
+// RouteReport is about one route.
+type RouteReport struct {
+	Route    string `json:"route"`
+	Requests int64  `json:"requests"`
+	Denied   int64  `json:"denied"`
+}
+
+// Series is counts over time, each point Width long.
+type Series struct {
+	Start  time.Time     `json:"start"`
+	Width  time.Duration `json:"width_ns"`
+	Points []Point       `json:"points"`
+}
+
+// Point is of one width of time.
+type Point struct {
+	Allowed      int64 `json:"allowed"`
+	Denied       int64 `json:"denied"`
+	ShadowDenied int64 `json:"shadow_denied,omitempty"`
+}
+
+// ClientReport is about the addresses that requests came from.
+type ClientReport struct {
+	Clients int `json:"clients"`
+	Denied  int `json:"denied"`
+	// HonestPerMinute is the highest number of requests of an honest client in
+	// any minute of the clock. Honest counts the honest clients that were
+	// denied, and HonestDenied their denied requests.
+	HonestPerMinute int64 `json:"honest_per_minute"`
+	Honest          int   `json:"honest_hit"`
+	HonestDenied    int64 `json:"honest_denied"`
+	// Examples are the honest clients that were denied most.
+	Examples []ClientExample `json:"honest_examples,omitempty"`
+	// Missed is by how much counts may be too small; see FileReport.Keys.
+	Missed int64 `json:"missed"`
+}
+
+// ClientExample is one client.
+type ClientExample struct {
+	Client   string `json:"client"`
+	Requests int64  `json:"requests"`
+	Denied   int64  `json:"denied"`
+	Busiest  int64  `json:"busiest_minute"`
+}
+
+// Bar is how many keys had From to To requests, and how many of those were
+// denied.
+type Bar struct {
+	From     int64 `json:"from"`
+	To       int64 `json:"to"`
+	Keys     int64 `json:"keys"`
+	Requests int64 `json:"requests"`
+	Denied   int64 `json:"denied"`
+}
+
+// Sweep has the denials of one policy by itself with other quotas.
+type Sweep struct {
+	Policy   string       `json:"policy"`
+	Requests int64        `json:"requests"`
+	Points   []SweepPoint `json:"points"`
+}
+
+// SweepPoint has the denials with all of the policy's quotas multiplied by
+// Factor.
+type SweepPoint struct {
+	Factor float64  `json:"factor"`
+	Quotas []int64  `json:"quotas"`
+	Limits []string `json:"limits"`
+	Denied int64    `json:"denied"`
+}

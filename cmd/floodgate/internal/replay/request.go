@@ -1,0 +1,99 @@
+package replay
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
+)
+
+// request is a line of a log as the policies see it.
+type request struct {
+	entry   accesslog.Entry
+	path    string
+	rawPath string // with what is escaped
+	query   url.Values
+	text    string // of the query, parsed when it is first asked for
+	missing map[string]bool
+}
+
+// set makes e the request's log entry.
+func (r *request) set(e accesslog.Entry) {
+	r.entry, r.query = e, nil
+	target := e.Target
+	if !strings.HasPrefix(target, "/") { // a proxy's request line, or a star
+		if u, err := url.Parse(target); err == nil && u.Host != "" {
+			target = u.RequestURI()
+		}
+	}
+	r.rawPath, r.text, _ = strings.Cut(target, "?")
+	r.path = r.rawPath
+	if strings.Contains(r.path, "%") {
+		if p, err := url.PathUnescape(r.path); err == nil {
+			r.path = p
+		}
+	}
+}
+
+// lacks notes a value that the policies ask for and the log does not have.
+func (r *request) lacks(what string) {
+	if len(r.missing) < 100 {
+		r.missing[what] = true
+	}
+}
+
+func (r *request) Context() context.Context { return context.Background() }
+func (r *request) Method() string           { return r.entry.Method }
+func (r *request) Path() string             { return r.path }
+func (r *request) EscapedPath() string      { return r.rawPath }
+func (r *request) Route() string            { return r.entry.Route }
+
+func (r *request) RemoteAddr() string {
+	if a, err := netip.ParseAddr(r.entry.Addr); err == nil {
+		return net.JoinHostPort(a.String(), "0")
+	}
+	return r.entry.Addr
+}
+
+// client names the client for the report.
+func (r *request) client() string {
+	if host, _, err := net.SplitHostPort(r.entry.Addr); err == nil {
+		return host
+	}
+	return r.entry.Addr
+}
+
+func (r *request) HeaderValues(name string) []string {
+	value, known := r.entry.Header(name)
+	if !known && !strings.EqualFold(name, "Access-Control-Request-Method") {
+		r.lacks("header " + name)
+	}
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+func (r *request) Cookie(name string) (string, bool) {
+	r.lacks("cookie " + name)
+	return "", false
+}
+
+func (r *request) Query(name string) (string, bool) {
+	if r.query == nil {
+		r.query, _ = url.ParseQuery(r.text) // what can be read of it
+	}
+	return r.query.Get(name), r.query.Has(name)
+}
+
+func (r *request) RawQuery() string { return r.text }
+
+func (r *request) Value(any) any { return nil }
+
+func (r *request) Body(int) ([]byte, error) {
+	r.lacks("body")
+	return nil, nil
+}

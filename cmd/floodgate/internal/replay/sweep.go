@@ -1,0 +1,183 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+)
+
+// factors are what quotas are multiplied by in a sweep.
+var factors = []float64{0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10}
+
+// sweep tries each policy of a file by itself with other quotas.
+type sweep struct {
+	set      *policy.Set
+	store    *sweepStore
+	policies []*swept
+	memories []*core.Memory
+}
+
+// swept is a policy with all of its quotas.
+type swept struct {
+	policy.Policy
+	only     core.Checker
+	requests int64
+	denied   []int64 // by each factor
+}
+
+func newSweep(file string, text []byte, clock func() time.Time, opts []policy.Option) (*sweep, error) {
+	s := &sweep{store: &sweepStore{}}
+	for range factors {
+		m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.memories = append(s.memories, m)
+	}
+	s.store.memories = s.memories
+	set, err := policy.Parse(file, text, append(slices.Clone(opts), policy.WithStore(s.store))...)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.set = set
+	for _, p := range set.Policies() {
+		only, err := set.Only(p.Name)
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.policies = append(s.policies, &swept{Policy: p, only: only, denied: make([]int64, len(factors))})
+	}
+	return s, nil
+}
+
+func (s *sweep) check(r core.Request) {
+	for _, p := range s.policies {
+		s.store.current = p
+		p.only.Check(r)
+	}
+}
+
+func (s *sweep) close() error {
+	var errs []error
+	if s.set != nil {
+		errs = append(errs, s.set.Close())
+	}
+	for _, m := range s.memories {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// curves makes the report.
+func (s *sweep) curves() []Sweep {
+	all := make([]Sweep, len(s.policies))
+	for i, p := range s.policies {
+		all[i] = p.curve()
+	}
+	return all
+}
+
+// sweepStore counts the hits of the current policy once for each factor.
+type sweepStore struct {
+	memories []*core.Memory
+	current  *swept
+}
+
+// Bind implements [core.Store].
+func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b := &sweepBound{store: s}
+	for i, f := range factors {
+		scaled := make([]core.StoreRule, len(rules))
+		for j, r := range rules {
+			scaled[j] = core.StoreRule{Name: r.Name, Limits: slices.Clone(r.Limits)}
+			for k := range scaled[j].Limits {
+				scale(&scaled[j].Limits[k], f)
+			}
+		}
+		bound, err := s.memories[i].Bind(limiter, scaled)
+		if err != nil {
+			return nil, err
+		}
+		b.bounds = append(b.bounds, bound)
+	}
+	return b, nil
+}
+
+// scale multiplies a limit's quota, as far as its algorithm can have it.
+func scale(l *core.Limit, f float64) {
+	most := int64(core.MaxQuota)
+	if l.Algorithm == core.SlidingLog {
+		most = core.MaxLogQuota
+	}
+	times := func(n int64) int64 {
+		if n == 0 {
+			return 0
+		}
+		return min(most, max(1, int64(float64(n)*f+0.5)))
+	}
+	l.Quota, l.Burst = times(l.Quota), times(l.Burst)
+}
+
+// sweepBound is a limiter's counters, once for each factor.
+type sweepBound struct {
+	store  *sweepStore
+	bounds []core.Bound
+}
+
+// Take implements [core.Bound]. It returns the result with the file's own
+// quota.
+func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
+	own := slices.Index(factors, 1)
+	p := b.store.current
+	p.requests++
+	for i, bound := range b.bounds {
+		if i == own {
+			continue
+		}
+		if err := bound.Take(ctx, batch); err != nil {
+			return err
+		}
+		if !batch.Allowed {
+			p.denied[i]++
+		}
+	}
+	if err := b.bounds[own].Take(ctx, batch); err != nil {
+		return err
+	}
+	if !batch.Allowed {
+		p.denied[own]++
+	}
+	return nil
+}
+
+// Refund implements [core.Bound]; a replay never refunds.
+func (b *sweepBound) Refund(context.Context, *core.Batch) error { return errUnused }
+
+// Reset implements [core.Bound].
+func (b *sweepBound) Reset(context.Context, *core.Batch) error { return errUnused }
+
+// Rebind implements [core.Bound]; a replay never changes its policies.
+func (b *sweepBound) Rebind([]core.StoreRule) (core.Bound, error) { return nil, errUnused }
+
+var errUnused = errors.New("replay: a sweep only takes")
+
+// curve makes the report of a policy.
+func (p *swept) curve() Sweep {
+	s := Sweep{Policy: p.Name, Requests: p.requests}
+	for i, f := range factors {
+		point := SweepPoint{Factor: f, Denied: p.denied[i]}
+		for _, r := range p.Rules {
+			for _, l := range r.Limits {
+				scale(&l, f)
+				point.Limits = append(point.Limits, policy.Words(l))
+				point.Quotas = append(point.Quotas, l.Quota)
+			}
+		}
+		s.Points = append(s.Points, point)
+	}
+	return s
+}

@@ -1,0 +1,194 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
+)
+
+// hostile is what clients write into logs.
+const hostile = "\x1b[2J</code><script>alert(1)</script>\"'`=cmd|' /C calc'!A0\r\n\u202e\x00"
+
+func sample(text string) *replay.Report {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	f := replay.FileReport{
+		File: "limits.yaml", Allowed: 900, Denied: 100, ShadowDenied: 7,
+		Policies:     []replay.PolicyReport{{Policy: "api", Denied: 100}, {Policy: "planned", Shadow: true, ShadowDenied: 7}},
+		Keys:         []replay.KeyReport{{Policy: "api", Rule: "api", Key: text, Requests: 200, Denied: 100}, {Policy: "api", Rule: "api", Key: "=1+1", Requests: 2, Denied: 1}},
+		Routes:       []replay.RouteReport{{Route: "GET /" + text, Requests: 200, Denied: 100}},
+		Series:       replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, ShadowDenied: 7}}},
+		Clients:      replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Examples: []replay.ClientExample{{Client: text, Requests: 9, Denied: 3, Busiest: 5}}},
+		KeyHistogram: []replay.Bar{{From: 1, To: 1, Keys: 50, Requests: 50}, {From: 2, To: 3, Keys: 2, Requests: 5, Denied: 2}},
+		Sweeps:       []replay.Sweep{{Policy: "api", Requests: 1000, Points: []replay.SweepPoint{{Factor: 0.5, Quotas: []int64{5}, Limits: []string{"at most 5"}, Denied: 300}, {Factor: 1, Quotas: []int64{10}, Limits: []string{"at most 10"}, Denied: 100}}}},
+	}
+	return &replay.Report{
+		Logs: []string{"access.log" + text}, Lines: 1001, Requests: 1000, Malformed: 1, Samples: []replay.Sample{{Log: "access.log", Line: 5, Text: text, Problem: "has no time"}},
+		From: start, To: start.Add(time.Hour), Missing: []string{"header " + text}, Files: []replay.FileReport{f},
+	}
+}
+
+func write(t *testing.T, to func(io.Writer, *replay.Report) error, r *replay.Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := to(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestText(t *testing.T) {
+	got := write(t, report.Text, sample("k"))
+	for _, want := range []string{
+		"access.logk: 1001 lines, 1000 requests from 2026-11-20T12:00:00Z to 2026-11-20T13:00:00Z", "note: left out: 1 line that cannot be read", "access.log:5: has no time: k",
+		"limits.yaml: 900 allowed, 100 denied (10.00 %); shadow policies would have denied 7 (0.70 %)", "planned (shadow)  7       0.70 %", "2026-11-20 12:00  450      90",
+		"  clients: 5, denied at least once: 2\n  honest clients (at most 60 requests in each minute) that were denied: 1, with 3 denied requests\n", "× 0.5 (5)                      300     30.00 %",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+}
+
+func TestTextHasTheWorstMinutes(t *testing.T) {
+	r := sample("k")
+	r.Files[0].Series.Points = nil
+	for _, n := range []int64{5, 90, 3, 80, 70, 60, 50, 4, 0} {
+		r.Files[0].Series.Points = append(r.Files[0].Series.Points, replay.Point{Allowed: 1000 + n, Denied: n})
+	}
+	got := write(t, report.Text, r)
+	for _, n := range []string{"1090", "1080", "1070", "1060", "1050"} {
+		if !strings.Contains(got, n) {
+			t.Errorf("lacks %s:\n%s", n, got)
+		}
+	}
+	if strings.Contains(got, "1005") || strings.Contains(got, "1000  ") {
+		t.Errorf("has others:\n%s", got)
+	}
+}
+
+// No byte of a log gets to a terminal but what can be printed.
+func TestTextIsHarmlessInATerminal(t *testing.T) {
+	for _, c := range write(t, report.Text, sample(hostile)) {
+		if c != '\n' && !unicode.IsPrint(c) {
+			t.Errorf("%U is written", c)
+		}
+	}
+	if got := report.Plain(strings.Repeat("é", 1000)); len([]rune(got)) != 120 {
+		t.Errorf("%d characters of a long text", len([]rune(got)))
+	}
+	if got := report.Lines("a\"b\\\n\x1b[0m"); got != "a\"b\\\n"+`\x1b[0m` {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	rows, err := csv.NewReader(strings.NewReader(write(t, report.CSV, sample(hostile)))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, row := range rows {
+		for _, cell := range row {
+			if cell != "" && strings.ContainsAny(cell[:1], "=+-@\t\r\n") {
+				t.Errorf("a spreadsheet takes %q for a formula", cell)
+			}
+			if cell == "'=1+1" {
+				found++
+			}
+		}
+	}
+	long := strings.Repeat("k", 5000)
+	if got := write(t, report.CSV, sample(long)); strings.Count(got, ","+long+",") != 2 || !strings.Contains(got, ",GET /"+long+",") {
+		t.Error("the table cuts what is long")
+	}
+	if found != 1 || len(rows) != 12 || strings.Join(rows[1], ",") != "limits.yaml,total,,,,1000,100,7" {
+		t.Errorf("%d rows, such as %q", len(rows), rows[1])
+	}
+}
+
+func TestJSON(t *testing.T) {
+	want := sample(hostile)
+	var got replay.Report
+	if err := json.Unmarshal([]byte(write(t, report.JSON, want)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Files[0].Keys[0].Key != hostile || got.Files[0].Series.Width != time.Minute || got.Requests != 1000 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestHTMLIsByItselfAndHarmless(t *testing.T) {
+	got := write(t, report.HTML, sample(hostile))
+	if strings.Contains(got, "<script") || strings.Contains(got, "\x1b") || strings.Contains(got, "\u202e") {
+		t.Error("what stands in the log gets into the page")
+	}
+	if outside := regexp.MustCompile(`(src|href|url|@import|ping|action)\s*[=(]`).FindString(got); outside != "" {
+		t.Errorf("the page loads something: %s", outside)
+	}
+	d := xml.NewDecoder(strings.NewReader(got))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	shapes := map[string]int{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			shapes[e.Name.Local]++
+			for _, a := range e.Attr {
+				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
+					t.Errorf("%s: %s is %s", e.Name.Local, a.Name.Local, a.Value)
+				}
+			}
+		}
+	}
+	if shapes["svg"] != 3 || shapes["rect"] != 9 || shapes["circle"] != 2 || shapes["polyline"] != 1 {
+		t.Errorf("the plots: %v", shapes)
+	}
+}
+
+// A report of nothing is one too.
+func TestReportsOfNothing(t *testing.T) {
+	empty := replay.FileReport{
+		File: "f", KeyHistogram: []replay.Bar{{From: 1, To: 1}}, Series: replay.Series{Width: time.Minute, Points: []replay.Point{{}}},
+		Sweeps: []replay.Sweep{{Policy: "a", Points: []replay.SweepPoint{{Factor: 1}, {Factor: 2}}}, {Policy: "b", Requests: 1, Points: []replay.SweepPoint{{Factor: 1}}}},
+	}
+	for _, r := range []*replay.Report{{}, {Files: []replay.FileReport{{File: "f"}}}, {Files: []replay.FileReport{empty}}} {
+		for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "csv": report.CSV, "json": report.JSON, "html": report.HTML} {
+			if got := write(t, to, r); strings.Contains(got, "NaN") || got == "" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+}
+
+// A key that is printed is read again as it was, and is one word for a shell.
+func TestKeysAreReadAsTheyArePrinted(t *testing.T) {
+	for key, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "?:2001:db8::/64": "?:2001:db8::/64", "": `""`, `a\b`: `"a\\b"`, "a\nb": `"a\nb"`, "\xff": `"\xff"`, "a b": `"a b"`, `"a"`: `"\"a\""`, strings.Repeat("x", 1000): strings.Repeat("x", 1000),
+	} {
+		if got := report.Key(key); got != want {
+			t.Errorf("Key(%q) is %s, want %s", key, got, want)
+		}
+		if back, err := report.ParseKey(want); err != nil || back != key {
+			t.Errorf("ParseKey(%s) is %q, %v, want %q", want, back, err, key)
+		}
+	}
+	if _, err := report.ParseKey(`"a`); err == nil {
+		t.Error("half of a quoted key is taken")
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// leastInterval keeps top from reading all keys of a server without a pause.
+const leastInterval = 100 * time.Millisecond
+
+// topping is the command top.
+type topping struct {
+	stored
+	top      int
+	known    []string      // keys that are listed by name
+	interval time.Duration // 0: once
+
+	out      io.Writer
+	terminal bool // whether out is one
+	now      func() time.Time
+	after    func(time.Duration) <-chan time.Time
+}
+
+func topCommand() *cobra.Command {
+	t := topping{now: time.Now, after: time.After}
+	c := &cobra.Command{
+		Use:   "top FILE",
+		Short: "List the keys that are nearest to their limits",
+		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
+			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n\n" +
+			"With --interval 2s, top lists them every two seconds until it is interrupted. On a terminal, each list replaces the one before.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if t.top < 1 {
+				return fmt.Errorf("%w: --top: %d: want 1 or more", errUsage, t.top)
+			}
+			if c.Flags().Changed("interval") && t.interval < leastInterval {
+				return fmt.Errorf("%w: --interval: %v: want %v or more", errUsage, t.interval, leastInterval)
+			}
+			t.out = c.OutOrStdout()
+			t.terminal = isTerminal(t.out)
+			return t.open(args[0], c.ErrOrStderr(), func(set *policy.Set) error { return t.run(c.Context(), set) })
+		},
+	}
+	c.Flags().IntVar(&t.top, "top", 20, "how many limits to list")
+	c.Flags().StringArrayVar(&t.known, "key", nil, "a key that is listed by its name instead of its hash; may be repeated")
+	c.Flags().DurationVar(&t.interval, "interval", 0, "the time between two lists, such as 2s (default: one list)")
+	return t.flags(c)
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// clearScreen moves the cursor of a terminal to the first line and deletes all text
+// below it.
+const clearScreen = "\x1b[H\x1b[J"
+
+// run lists the nearest keys, once or until ctx is done. An error ends it only if
+// nothing has been listed: a server may come back.
+func (t *topping) run(ctx context.Context, set *policy.Set) error {
+	names, err := t.names()
+	if err != nil {
+		return err
+	}
+	for listed := false; ; {
+		list, err := t.list(ctx, set, names)
+		switch {
+		case t.interval == 0 && err == nil:
+			_, err = io.WriteString(t.out, list)
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !listed:
+			return err
+		case err != nil:
+			list = report.Lines(err.Error()) + "\n"
+		}
+		listed = true
+		head, foot := "", "\n"
+		if t.terminal {
+			head, foot = clearScreen, ""
+		}
+		if _, err := fmt.Fprintf(t.out, "%s%s\n%s%s", head, t.now().Format(time.RFC3339), list, foot); err != nil {
+			return err
+		}
+		select {
+		case <-t.after(t.interval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// names returns the known keys by the names of their counters.
+func (t *topping) names() (map[string]string, error) {
+	names := map[string]string{}
+	for _, r := range t.rules {
+		for _, text := range t.known {
+			key, err := report.ParseKey(text)
+			if err != nil {
+				return nil, fmt.Errorf("%w: --key: %w", errUsage, err)
+			}
+			names[r.StoredKey(t.limiter, []byte(key+"\x00"))] = key
+		}
+	}
+	return names, nil
+}
+
+// list returns one list.
+func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]string) (string, error) {
+	found, total := nearest{top: t.top}, 0
+	byName := map[string][]core.Limit{}
+	for _, r := range t.rules {
+		byName[r.Name] = r.Limits
+	}
+	err := t.store.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
+		total++
+		for i, l := range byName[c.Rule] {
+			if most := l.Capacity(); most > 0 && c.Results[i].Remaining < most {
+				found.add(near{set.PolicyOf(c.Rule), c.Rule, c.Name, l, c.Results[i], 1 - float64(c.Results[i].Remaining)/float64(most)})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(plural(total, "counter", "counters") + "\n")
+	lines := "policy\trule\tlimit\tused\tremaining\treset in\tkey\n"
+	for _, n := range found.list() {
+		key := n.name
+		if text, known := names[n.name]; known {
+			key = report.Key(text)
+		}
+		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
+	}
+	err = align(&b, lines)
+	return b.String(), err
+}
+
+// near is a counter and how much of a limit it has used.
+type near struct {
+	policy, rule, name string
+	limit              core.Limit
+	result             core.Result
+	used               float64 // share of the capacity
+}
+
+// nearest keeps the counters with the largest shares of their limits, in
+// bounded memory.
+type nearest struct {
+	top  int
+	held []near
+}
+
+// slack is how many counters are held beside four times the wanted number, so
+// that they are not sorted often.
+const slack = 1000
+
+func (n *nearest) add(one near) {
+	if n.held = append(n.held, one); len(n.held) > 4*n.top+slack {
+		n.held = n.list()
+	}
+}
+
+// list returns the nearest counters, the largest share first. SCAN may return a
+// counter more than once, even after it has changed: list returns it once.
+func (n *nearest) list() []near {
+	slices.SortFunc(n.held, func(a, b near) int {
+		return cmp.Or(-cmp.Compare(a.used, b.used), strings.Compare(a.name, b.name), strings.Compare(a.limit.Name, b.limit.Name))
+	})
+	seen := map[[2]string]bool{}
+	n.held = slices.DeleteFunc(n.held, func(one near) bool {
+		id := [2]string{one.name, one.limit.Name}
+		twice := seen[id]
+		seen[id] = true
+		return twice
+	})
+	return n.held[:min(n.top, len(n.held))]
+}

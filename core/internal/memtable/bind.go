@@ -1,0 +1,191 @@
+package memtable
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
+
+// rule is one rule of one limiter. It outlives Rebind: its id names the same
+// table in every shard. Once the rule is retired, another rule may get the id.
+type rule struct {
+	id      int
+	version int          // of the newest layout
+	retired atomic.Bool  // the limiter has no such rule any more
+	held    atomic.Int64 // keys
+}
+
+// layout describes a slot: where the states of a rule's limits are, and
+// how they are counted. Each shard replaces the layout of a rule by one of a
+// higher version when it next uses it.
+type layout struct {
+	rule      *rule
+	version   int
+	ids       []meter.Identity
+	meters    []meter.Meter
+	offsets   []int // where in a slot each limit's state begins
+	stride    int   // words of a slot
+	single    bool  // there is one limit, and its state does not grow
+	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
+	sample    int   // how many keys are weighed to evict one
+}
+
+// sampledToEvict is how many keys are weighed to evict one, if weighing is
+// cheap: it is the cheaper, the fewer limits and buckets the rule has.
+const sampledToEvict = 8
+
+func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
+	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes}
+	for i, limit := range limits {
+		l.meters = append(l.meters, meter.New(limit))
+		l.ids = append(l.ids, limit.Identity())
+		l.offsets = append(l.offsets, l.stride)
+		l.stride += l.meters[i].FixedWords()
+	}
+	l.single = len(limits) == 1 && !l.meters[0].Grows()
+	work := len(limits)
+	for i := range l.meters {
+		work += int(l.meters[i].Buckets() / 64)
+	}
+	l.sample = min(max(3*sampledToEvict/max(work, 1), 1), sampledToEvict)
+	return l
+}
+
+func (l *layout) offset(limit int) int { return l.offsets[limit] }
+
+// Rule is a rule whose keys are held. No two limits of a rule have the same
+// identity.
+type Rule struct {
+	Name   string
+	Limits []meter.Limit
+}
+
+// Binding is the rules of one limiter. Its methods may be called concurrently.
+type Binding struct {
+	ts      *Tables
+	limiter string
+	layouts []*layout // by rule index
+}
+
+// Bind prepares the tables for the rules of a limiter, whose names must differ.
+// A limiter is bound once. The error is ErrClosed.
+func (ts *Tables) Bind(limiter string, rules []Rule) (*Binding, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed.Load() {
+		return nil, ErrClosed
+	}
+	return ts.bind(limiter, rules), nil
+}
+
+func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
+	b := &Binding{ts: ts, limiter: limiter}
+	for _, r := range rules {
+		name := ruleName{limiter, r.Name}
+		known := ts.rules[name]
+		if known == nil {
+			known = &rule{id: ts.newID()}
+			ts.rules[name] = known
+		}
+		known.version++
+		fullHomes := int(ts.maxKeys / int64(len(ts.shards)) * 1167 / 1000)
+		b.layouts = append(b.layouts, newLayout(known, r.Limits, fullHomes))
+	}
+	return b
+}
+
+// Rebind returns a Binding for new rules of the same limiter. Keys of rules that
+// stay keep the states of the limits whose identity stays. The error is
+// ErrClosed.
+func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
+	ts := b.ts
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed.Load() {
+		return nil, ErrClosed
+	}
+	next := ts.bind(b.limiter, rules)
+	for name, rule := range ts.rules {
+		if name.limiter == b.limiter && !slices.ContainsFunc(rules, func(r Rule) bool { return r.Name == name.rule }) {
+			ts.retire(name, rule)
+		}
+	}
+	return next, nil
+}
+
+// newID returns the id of a retired rule, or a new one.
+func (ts *Tables) newID() int {
+	if last := len(ts.freeIDs) - 1; last >= 0 {
+		id := ts.freeIDs[last]
+		ts.freeIDs = ts.freeIDs[:last]
+		return id
+	}
+	ts.ids++
+	return ts.ids - 1
+}
+
+// retire drops the counters of a rule that the limiter has no more. Old Bounds
+// that still use the rule find no key of it.
+func (ts *Tables) retire(name ruleName, rule *rule) {
+	rule.retired.Store(true)
+	delete(ts.rules, name)
+	for i := range ts.shards {
+		ts.shards[i].drop(ts, rule)
+	}
+	ts.freeIDs = append(ts.freeIDs, rule.id)
+}
+
+// drop removes the table of a rule.
+func (s *shard) drop(ts *Tables, rule *rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.table(rule.id); t != nil {
+		s.tables[rule.id] = nil
+		ts.forget(t)
+	}
+	for len(s.tables) > 0 && s.tables[len(s.tables)-1] == nil {
+		s.tables = s.tables[:len(s.tables)-1]
+	}
+}
+
+// forget takes the keys of a table that has been dropped out of the counts.
+func (ts *Tables) forget(t *table) {
+	ts.keys.Add(-int64(t.used))
+	ts.hold(t.layout.rule, -int64(t.used))
+}
+
+func (s *shard) table(id int) *table {
+	if id >= len(s.tables) {
+		return nil
+	}
+	return s.tables[id]
+}
+
+// tableFor returns the shard's table for a layout and updates it to that
+// layout. If a Rebind has come in between, the table has a newer layout, which
+// stays. It returns nil if the rule is retired.
+func (s *shard) tableFor(l *layout) *table {
+	t := s.table(l.rule.id)
+	switch {
+	case t == nil:
+		return s.newTable(l)
+	case t.layout.rule != l.rule: // another rule has got the id
+		return nil
+	case t.layout.version < l.version:
+		t.adopt(l)
+	}
+	return t
+}
+
+func (s *shard) newTable(l *layout) *table {
+	if l.rule.retired.Load() {
+		return nil
+	}
+	for len(s.tables) <= l.rule.id {
+		s.tables = append(s.tables, nil)
+	}
+	t := newTable(l)
+	s.tables[l.rule.id] = t
+	return t
+}

@@ -1,0 +1,241 @@
+package memtable
+
+// sweptPerInsert is how many slots of a shard are examined for expired keys
+// when a key is inserted. It must be 2 or more: as many expired keys must be
+// removed as new ones arrive.
+const sweptPerInsert = 8
+
+// insert makes a slot for the place's key. It returns false if there is no room
+// for it: all keys that could be evicted belong to the same operation.
+func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
+	s, t := &ts.shards[p.shard], p.table
+	s.sweep(ts, t, now)
+	if !ts.makeRoom(s, t, others, now) {
+		return false
+	}
+	ts.hold(t.layout.rule, 1)
+	p.at = t.insert(p.hash)
+	p.slot = t.slot(p.at)
+	return true
+}
+
+// makeRoom counts one more key, or evicts one if the store is full.
+func (ts *Tables) makeRoom(s *shard, own *table, others *Places, now int64) bool {
+	for {
+		n := ts.keys.Load()
+		if n >= ts.maxKeys {
+			return ts.evict(s, own, others, now)
+		}
+		if ts.keys.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// hold counts keys that a rule has got or lost, and the rules that hold keys.
+func (ts *Tables) hold(rule *rule, n int64) {
+	if n == 0 {
+		return
+	}
+	switch rule.held.Add(n) {
+	case 0:
+		ts.active.Add(-1)
+	case n:
+		ts.active.Add(1)
+	}
+}
+
+// sweep removes the expired among the shard's next slots. It goes through all
+// tables of the shard in turn, and gives back the memory of those that have
+// become empty; own is about to get a key and keeps its slots.
+func (s *shard) sweep(ts *Tables, own *table, now int64) {
+	removed, rechecks := int64(0), own.layout.sample
+	for range sweptPerInsert {
+		if s.turn >= len(s.tables) {
+			s.turn, s.cursor = 0, 0
+		}
+		t := s.tables[s.turn]
+		if t == nil || s.cursor >= t.slots {
+			if t != nil {
+				t.shrink()
+				if t.used == 0 && t != own {
+					t.drop()
+				}
+			}
+			s.turn++
+			s.cursor = 0
+			continue
+		}
+		i := s.cursor
+		s.cursor++
+		if t.empty(i) {
+			continue
+		}
+		slot := t.slot(i)
+		if t.expired(slot, now) {
+			t.remove(i)
+			s.cursor = i // the slots behind have moved up
+			ts.hold(t.layout.rule, -1)
+			removed++
+			continue
+		}
+		t.trim(slot, now)
+		if rechecks > 0 && !t.open.has(i) {
+			t.reopen(i, now)
+			rechecks--
+		}
+	}
+	if removed > 0 {
+		ts.keys.Add(-removed)
+	}
+}
+
+// evict removes one key of the shard, so that a key of the table own can take
+// its place. It returns false if it has found none that it may remove.
+func (ts *Tables) evict(s *shard, own *table, others *Places, now int64) bool {
+	v := ts.victim(s, own, others, now)
+	if v.table == nil {
+		return false
+	}
+	v.table.remove(v.slot)
+	ts.hold(v.table.layout.rule, -1)
+	if v.weight != expiredWeight {
+		ts.evicted.Add(1)
+	}
+	return true
+}
+
+// victim finds the key to evict: of the rule of the new key if that has its
+// share of MaxKeys already, else of the largest rule that has more than its
+// share. If the store is full and a rule has less than its share, another has
+// more. Only the new key's shard is locked, so the victim must be in it: if the
+// shard has no key of such a rule, a key of any rule is evicted.
+func (ts *Tables) victim(s *shard, own *table, others *Places, now int64) victim {
+	rules, held := ts.active.Load(), own.layout.rule.held.Load()
+	if held == 0 {
+		rules++
+	}
+	share := ts.maxKeys / max(rules, 1)
+	if held >= share {
+		if v := own.search(others, now); v.table != nil {
+			return v
+		}
+	}
+	for _, t := range s.aboveShare(share) {
+		if t != nil {
+			if v := t.search(others, now); v.table != nil {
+				return v
+			}
+		}
+	}
+	for _, t := range s.tables {
+		if t != nil {
+			if v := t.search(others, now); v.table != nil {
+				return v
+			}
+		}
+	}
+	return victim{}
+}
+
+// aboveShare returns the table of the largest rule that holds more keys than
+// share: first among those that have a key here that is not denied, then among
+// all that have a key here.
+func (s *shard) aboveShare(share int64) (tables [2]*table) {
+	most := [2]int64{share, share}
+	for _, t := range s.tables {
+		if t == nil || t.used == 0 {
+			continue
+		}
+		held := t.layout.rule.held.Load()
+		if t.opens > 0 && held > most[0] {
+			tables[0], most[0] = t, held
+		}
+		if held > most[1] {
+			tables[1], most[1] = t, held
+		}
+	}
+	return tables
+}
+
+// victim is the best key to evict among those examined.
+type victim struct {
+	table  *table // nil: none
+	slot   int
+	denied bool
+	weight int64 // see weigh
+}
+
+func (v *victim) better(o victim) bool {
+	if v.denied != o.denied {
+		return !v.denied
+	}
+	return v.weight < o.weight
+}
+
+// search examines some keys of the table, from where the last search ended, and
+// returns the best of them to evict: an expired one, else the one that has used
+// the least share of its limits. Only if the table has no open slot is it a
+// denied key: the one that recovers soonest.
+func (t *table) search(others *Places, now int64) (best victim) {
+	if t.used == 0 {
+		return victim{}
+	}
+	t.searchOpen(others, now, &best)
+	if best.table != nil && !best.denied {
+		return best
+	}
+	for i, left := 0, t.layout.sample; i < t.slots && left > 0; i++ {
+		if t.hand >= t.slots {
+			t.hand = 0
+		}
+		at := t.hand
+		t.hand++
+		if !t.empty(at) && !others.holds(t, at) {
+			t.examine(at, now, &best)
+			left--
+		}
+	}
+	return best
+}
+
+// searchOpen examines open slots. A key whose slot is open may be denied all
+// the same if its quota was lowered: then its slot is closed, and more slots
+// are examined than otherwise.
+func (t *table) searchOpen(others *Places, now int64, best *victim) {
+	left, from, begin, turned := t.layout.sample, t.hand, t.hand, false
+	for denied := 0; left > 0 && denied < 4*t.layout.sample; {
+		i := t.open.next(from)
+		if i < 0 && !turned {
+			turned, from = true, 0
+			continue
+		}
+		if i < 0 || turned && i >= begin {
+			return
+		}
+		from = i + 1
+		t.hand = from
+		if others.holds(t, i) {
+			continue
+		}
+		switch v := t.examine(i, now, best); {
+		case v.denied:
+			t.deny(i)
+			denied++
+		case v.weight == expiredWeight:
+			return
+		default:
+			left--
+		}
+	}
+}
+
+// examine weighs a key and keeps it as the best if it is.
+func (t *table) examine(i int, now int64, best *victim) victim {
+	v := victim{table: t, slot: i}
+	v.denied, v.weight = t.weigh(t.slot(i), now)
+	if best.table == nil || v.better(*best) {
+		*best = v
+	}
+	return v
+}

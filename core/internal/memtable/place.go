@@ -1,0 +1,182 @@
+package memtable
+
+import (
+	"slices"
+	"time"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
+
+// Place is where one key of a rule belongs, and its slot while its shard is
+// locked. Limits of the rule are named by their index.
+type Place struct {
+	ts     *Tables
+	hash   hash128
+	shard  uint64
+	table  *table // nil: the limiter has no such rule any more
+	layout *layout
+	at     int      // the number of the slot
+	slot   []uint64 // nil: the key is not in the table
+	none   [meter.MostFixedWords]uint64
+}
+
+// Place returns the place of a key. It is not locked yet, and not looked up.
+func (b *Binding) Place(rule int, key []byte) Place {
+	h := b.ts.hash.sum(key)
+	return Place{ts: b.ts, hash: h, shard: h.b & b.ts.mask, layout: b.layouts[rule]}
+}
+
+// LockShard locks the place's shard. Open follows.
+func (p *Place) LockShard() { p.ts.shards[p.shard].mu.Lock() }
+
+// Open looks the key up in the locked shard. ok is false if the tables are
+// closed: nothing but UnlockShard may be called then.
+func (p *Place) Open() (ok bool) {
+	if p.ts.closed.Load() {
+		return false
+	}
+	p.table = p.ts.shards[p.shard].tableFor(p.layout)
+	p.Find()
+	return true
+}
+
+// UnlockShard unlocks the place's shard.
+func (p *Place) UnlockShard() { p.ts.shards[p.shard].mu.Unlock() }
+
+// Find looks the key up. Every insertion and removal of a key moves slots: Find
+// must be called again after it.
+func (p *Place) Find() {
+	p.slot = nil
+	if p.table == nil {
+		return
+	}
+	if i, found := p.table.find(p.hash); found {
+		p.at, p.slot = i, p.table.slot(i)
+	}
+}
+
+// limit returns which limit of the table is the i-th of the layout. The two
+// differ, and the result may be -1 for none, if the table has a newer layout.
+func (p *Place) limit(i int) int {
+	if p.table.layout.version == p.layout.version {
+		return i
+	}
+	return slices.Index(p.table.layout.ids, p.layout.ids[i])
+}
+
+// state returns the state of the layout's i-th limit, or the state of a key
+// never seen if there is none.
+func (p *Place) state(i int) []uint64 {
+	if p.slot != nil {
+		if j := p.limit(i); j >= 0 {
+			return p.table.state(p.slot, j)
+		}
+	}
+	return p.absent(i)
+}
+
+func (p *Place) absent(i int) []uint64 {
+	if p.layout.meters[i].Grows() {
+		return nil
+	}
+	clear(p.none[:])
+	return p.none[:]
+}
+
+// Known reports whether the key is in the table.
+func (p *Place) Known() bool { return p.slot != nil }
+
+// Limits returns the number of limits of the rule.
+func (p *Place) Limits() int { return len(p.layout.meters) }
+
+// Judge reports whether a limit admits cost, and returns the time of that
+// decision.
+func (p *Place) Judge(limit int, now, cost int64) (ok bool, at int64) {
+	m, w := &p.layout.meters[limit], p.state(limit)
+	m.Advance(w, now)
+	return m.Admits(w, now, cost), m.At(w, now)
+}
+
+// Charge charges cost to a limit and fills in r. If the key is not in the table,
+// it is charged to a state that nobody keeps.
+func (p *Place) Charge(limit int, now, cost int64, r *meter.Result) {
+	m, w := &p.layout.meters[limit], p.room(limit, cost)
+	m.Charge(w, now, cost)
+	m.Report(r, w, now, cost, true)
+	p.note(limit, r, now)
+}
+
+// Report fills in r for a limit that has been judged and not charged. It reads
+// r.Allowed.
+func (p *Place) Report(limit int, now, cost int64, r *meter.Result) {
+	p.layout.meters[limit].Report(r, p.state(limit), now, cost, r.Allowed)
+	p.note(limit, r, now)
+}
+
+// note records in the table whether a limit has a hit left.
+func (p *Place) note(limit int, r *meter.Result, now int64) {
+	if p.slot == nil {
+		return
+	}
+	until := int64(0)
+	if r.Remaining == 0 {
+		p.table.deny(p.at)
+		until = now + int64(r.MoreAfter/time.Microsecond)
+	}
+	if p.table.layout == p.layout {
+		p.table.noteDenied(p.slot, limit, until)
+	}
+}
+
+// room is state with room for a charge.
+func (p *Place) room(i int, cost int64) []uint64 {
+	if p.slot != nil {
+		if j := p.limit(i); j >= 0 {
+			return p.table.room(p.slot, j, cost)
+		}
+	}
+	if m := &p.layout.meters[i]; m.Grows() {
+		return make([]uint64, m.Words(nil, cost))
+	}
+	return p.absent(i)
+}
+
+// Refund refunds cost hits to a limit. They were charged at the time at, and the
+// result of that charge had reset as its ResetAfter. Refunded must follow.
+func (p *Place) Refund(limit int, now, at, reset, cost int64) {
+	m, w := &p.layout.meters[limit], p.state(limit)
+	m.Advance(w, now)
+	m.Refund(w, now, at, reset, cost)
+}
+
+// Refunded notes that hits of the key have been refunded, which may have ended
+// a denial.
+func (p *Place) Refunded(now int64) {
+	if p.slot != nil {
+		p.table.forgetDenied(p.slot)
+		p.table.reopen(p.at, now)
+	}
+}
+
+// Remove forgets the key, if it is in the table.
+func (p *Place) Remove() {
+	if p.slot == nil {
+		return
+	}
+	p.table.remove(p.at)
+	p.table.shrink()
+	p.ts.hold(p.table.layout.rule, -1)
+	p.ts.keys.Add(-1)
+}
+
+// Insert gives the key a slot, if it has none and its rule is not gone. It
+// returns true if slots have moved. The key has no slot afterwards if the only
+// keys that could make room are those of the same operation, others; nil is for
+// a place alone.
+func (p *Place) Insert(others *Places, now int64) (moved bool) {
+	if p.slot != nil || p.table == nil {
+		return false
+	}
+	p.ts.insert(p, others, now)
+	return true
+}

@@ -1,0 +1,87 @@
+package memtable
+
+import (
+	"errors"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrClosed is returned once the tables are closed.
+var ErrClosed = errors.New("memtable: closed")
+
+// Tables holds the keys of the rules of all limiters. Its methods may be called
+// concurrently.
+type Tables struct {
+	maxKeys int64
+	hash    hasher
+	shards  []shard
+	mask    uint64
+
+	keys    atomic.Int64
+	active  atomic.Int64 // rules that hold keys
+	evicted atomic.Uint64
+	closed  atomic.Bool
+
+	mu      sync.Mutex // guards what Bind changes
+	rules   map[ruleName]*rule
+	ids     int   // ids given so far
+	freeIDs []int // ids of retired rules
+}
+
+type ruleName struct{ limiter, rule string }
+
+// shard is a part of the keys, with a lock of its own. There are so many that
+// moving the table of a shard, the longest work under a lock, takes
+// microseconds.
+type shard struct {
+	mu     sync.Mutex
+	tables []*table      // by rule.id
+	turn   int           // the table that sweep is at
+	cursor int           // the slot of it
+	_      [64 - 48]byte // one shard a cache line
+}
+
+const keysPerShard = 2048
+
+// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules.
+func New(maxKeys int) *Tables {
+	n := 1 << bits.Len(uint((maxKeys-1)/keysPerShard))
+	return &Tables{
+		maxKeys: int64(maxKeys),
+		hash:    newHasher(),
+		shards:  make([]shard, n),
+		mask:    uint64(n - 1),
+		rules:   map[ruleName]*rule{},
+	}
+}
+
+// Len returns how many keys are held now, including expired keys that have not
+// been removed yet.
+func (ts *Tables) Len() int { return int(ts.keys.Load()) }
+
+// MaxKeys returns the highest number of keys that are held.
+func (ts *Tables) MaxKeys() int { return int(ts.maxKeys) }
+
+// Evicted returns how many keys that had not expired made room for others.
+func (ts *Tables) Evicted() uint64 { return ts.evicted.Load() }
+
+// Close forgets all keys and frees their memory. It waits for operations under
+// way. Closing again does nothing.
+func (ts *Tables) Close() {
+	ts.closed.Store(true)
+	for i := range ts.shards {
+		ts.shards[i].close(ts)
+	}
+}
+
+func (s *shard) close(ts *Tables) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tables {
+		if t != nil {
+			ts.forget(t)
+		}
+	}
+	s.tables = nil
+}

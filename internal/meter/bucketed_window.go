@@ -1,0 +1,191 @@
+package meter
+
+// A bucketed window counts the hits of each precision P, a divisor of the
+// window's length W: with n = W/P and k = floor(now/P),
+//
+//	allowed ⇔ hits of the buckets k−n … k, + cost ≤ quota
+//
+// These are the n full buckets of a window and the running one, so that no
+// window of length W ever holds more than the quota: a window that ends in the
+// running bucket begins in the oldest. With one bucket fewer, a window could
+// hold nearly twice the quota. Buckets of a precision are described in "Sliding
+// windows" of Josiah Carlson, Introduction to rate limiting with Redis, part 2
+// (https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with_26.html).
+//
+// The state is the newest bucket's k, then its place in the ring and the total
+// of all buckets in one word, then the ring: the counts of n + 1 buckets, two
+// in a word.
+const (
+	bucketsNewest = iota
+	bucketsPlace
+	bucketsRing
+)
+
+func (m *Meter) bucketsWords() int { return bucketsRing + int(m.buckets+2)/2 }
+
+func bucketsTotal(w []uint64) int64 {
+	if len(w) == 0 {
+		return 0
+	}
+	return int64(w[bucketsPlace] >> 32)
+}
+
+func (m *Meter) bucket(w []uint64, age int64) (word *uint64, shift uint) {
+	i := int64(uint32(w[bucketsPlace])) - age
+	if i < 0 {
+		i += m.buckets + 1
+	}
+	return &w[bucketsRing+i/2], uint(i%2) * 32
+}
+
+func (m *Meter) bucketCount(w []uint64, age int64) int64 {
+	word, shift := m.bucket(w, age)
+	return int64(uint32(*word >> shift))
+}
+
+func (m *Meter) addToBucket(w []uint64, age, n int64) {
+	word, shift := m.bucket(w, age)
+	*word += uint64(n) << shift
+	w[bucketsPlace] += uint64(n) << 32
+}
+
+// appendBuckets writes the newest bucket's k, then how many buckets follow and
+// their counts, newest first.
+func (m *Meter) appendBuckets(dst []byte, w []uint64) []byte {
+	if bucketsTotal(w) == 0 {
+		return append(dst, 0, 0)
+	}
+	oldest := m.buckets
+	for m.bucketCount(w, oldest) == 0 {
+		oldest--
+	}
+	dst = appendTime(dst, int64(w[bucketsNewest]))
+	dst = appendCount(dst, uint64(oldest+1))
+	for age := range oldest + 1 {
+		dst = appendCount(dst, uint64(m.bucketCount(w, age)))
+	}
+	return dst
+}
+
+func (r *Reader) buckets(m *Meter) []uint64 {
+	newest, n := r.Time(), int64(r.Uvarint(uint64(m.buckets)+1))
+	if n == 0 || r.Bad {
+		return nil
+	}
+	w := make([]uint64, m.bucketsWords())
+	w[bucketsNewest], w[bucketsPlace] = uint64(newest), uint64(m.buckets)
+	for age := range n {
+		count := int64(r.Uvarint(MaxCount))
+		if r.Bad || bucketsTotal(w)+count > MaxCount {
+			r.Bad = true
+			return nil
+		}
+		m.addToBucket(w, age, count)
+	}
+	return w
+}
+
+func (m *Meter) advanceBuckets(w []uint64, now int64) {
+	if len(w) == 0 {
+		return
+	}
+	newest, k := int64(w[bucketsNewest]), floorDiv(now, m.precision)
+	if k < newest && bucketsTotal(w) > 0 && newest*m.precision-now < m.window {
+		return // the newest bucket is the running one
+	}
+	// If the newest is further ahead, the buckets keep their distances, and the
+	// newest becomes the bucket of now.
+	w[bucketsNewest] = uint64(k)
+	for steps := min(k-newest, m.buckets+1); steps > 0; steps-- {
+		place := uint64(uint32(w[bucketsPlace])) + 1
+		if place > uint64(m.buckets) {
+			place = 0
+		}
+		w[bucketsPlace] = w[bucketsPlace]>>32<<32 | place
+		m.addToBucket(w, 0, -m.bucketCount(w, 0))
+	}
+}
+
+func (m *Meter) chargeBuckets(w []uint64, now, cost int64) {
+	if w[bucketsPlace] == 0 && bucketsTotal(w) == 0 {
+		w[bucketsNewest] = uint64(floorDiv(now, m.precision))
+	}
+	m.addToBucket(w, 0, cost)
+}
+
+func (m *Meter) waitBuckets(w []uint64, now, cost int64) int64 {
+	excess := bucketsTotal(w) + cost - m.quota
+	if excess <= 0 {
+		return 0
+	}
+	age := m.oldestBucket(w)
+	for ; age > 0; age-- {
+		if excess -= m.bucketCount(w, age); excess <= 0 {
+			break
+		}
+	}
+	return m.bucketEnd(w, age) - now
+}
+
+// oldestBucket returns the age of the oldest bucket that has hits, 0 if none
+// has.
+func (m *Meter) oldestBucket(w []uint64) int64 {
+	place := int64(uint32(w[bucketsPlace]))
+	if i := filledBucket(w, place+1, m.buckets); i >= 0 {
+		return place + m.buckets + 1 - i
+	}
+	return place - max(0, filledBucket(w, 0, place))
+}
+
+// filledBucket returns the first place of the ring between two, both included,
+// whose bucket has hits, or -1.
+func filledBucket(w []uint64, from, to int64) int64 {
+	ring := w[bucketsRing:]
+	for i := from; i <= to; i = i&^1 + 2 { // the rest of a word has none
+		switch rest := ring[i/2] >> (uint(i%2) * 32); {
+		case uint32(rest) != 0:
+			return i
+		case rest != 0 && i < to:
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// bucketEnd returns when the bucket of this age stops counting.
+func (m *Meter) bucketEnd(w []uint64, age int64) int64 {
+	return (int64(w[bucketsNewest]) - age + m.buckets + 1) * m.precision
+}
+
+func (m *Meter) outlookBuckets(w []uint64, now int64) (left, reset, more int64) {
+	total := bucketsTotal(w)
+	if total == 0 {
+		return m.quota, 0, 0
+	}
+	newest := int64(0)
+	for newest < m.buckets && m.bucketCount(w, newest) == 0 {
+		newest++
+	}
+	left, reset = max(0, m.quota-total), m.bucketEnd(w, newest)-now
+	if left+1 == m.quota {
+		return left, reset, reset
+	}
+	return left, reset, m.waitBuckets(w, now, left+1)
+}
+
+func (m *Meter) refundBuckets(w []uint64, at, cost int64) {
+	if len(w) == 0 {
+		return
+	}
+	age := int64(w[bucketsNewest]) - floorDiv(at, m.precision)
+	if age >= 0 && age <= m.buckets {
+		m.addToBucket(w, age, -min(cost, m.bucketCount(w, age)))
+	}
+}
+
+func (m *Meter) expiryBuckets(w []uint64) int64 {
+	if len(w) == 0 {
+		return 0
+	}
+	return m.bucketEnd(w, 0)
+}

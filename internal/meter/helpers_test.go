@@ -1,0 +1,29 @@
+package meter
+
+// Times in microseconds.
+const (
+	second    = int64(1_000_000)
+	minute    = 60 * second
+	hour      = 60 * minute
+	minWindow = int64(1000)
+	maxWindow = 366 * 24 * hour
+	maxRefill = 36_500 * 24 * hour // of a token bucket
+
+	now0 = 1_764_000_123_456_789
+)
+
+// everyAlgorithm returns a meter of a limit of each algorithm.
+func everyAlgorithm(window int64) (meters []Meter) {
+	for _, l := range []Limit{
+		{Quota: 5, Window: window},
+		{Quota: 5, Window: window, Algorithm: FixedWindow, Aligned: true},
+		{Quota: 5, Window: window, Algorithm: TokenBucket, Capacity: 9},
+		{Quota: 5, Window: window, Algorithm: BucketedWindow, Precision: window / 60},
+		{Quota: 5, Window: window, Algorithm: SlidingLog},
+		{Quota: 5, Window: window, Algorithm: Lockout, Waits: Waits{First: minute, Factor: 2, Longest: hour, Decay: hour}},
+	} {
+		l.Capacity = max(l.Capacity, l.Quota)
+		meters = append(meters, New(l))
+	}
+	return meters
+}

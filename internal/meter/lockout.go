@@ -1,0 +1,212 @@
+package meter
+
+// A lockout is a fixed window that answers each use of its whole quota with a
+// wait, and every further one with a longer wait:
+//
+//	wait after n others = min(first × factorⁿ, longest)
+//
+// During a wait everything is denied, and nothing makes the wait longer. A time
+// of decay after the end of a wait, one of the waits is forgotten. Such a
+// lockout for failed logins is what
+// https://cheatsheetseries.owasp.org/cheatsheets/Authentication_Cheat_Sheet.html
+// describes as "exponential lockout".
+//
+// lockoutCell is the state. The window is open from start, if it has hits. A
+// wait that ended after start has closed it.
+type lockoutCell struct {
+	start   int64 // of the window
+	count   uint32
+	strikes uint32 // waits not forgotten when the last one began, that one included
+	until   int64  // the end of the last wait, from which strikes decay
+}
+
+const lockoutWords = 3
+
+// Waits is what a lockout adds to a fixed window. Times are microseconds.
+type Waits struct {
+	First, Longest int64
+	Factor         int64
+	Decay          int64
+}
+
+// maxStrikes is above the strikes that any lockout counts: a wait of a
+// millisecond that doubles is as long as 366 days after 35.
+const maxStrikes = 64
+
+// lockoutTerms are a meter's precomputed terms of a lockout.
+type lockoutTerms struct {
+	Waits
+	levels uint32 // strikes from which the wait is the longest
+}
+
+func newLockoutTerms(w Waits) *lockoutTerms {
+	k := &lockoutTerms{Waits: w}
+	for k.levels = 1; k.Factor > 1 && k.length(k.levels-1) < k.Longest; {
+		k.levels++
+	}
+	return k
+}
+
+// length returns the length of the wait after this many others.
+func (k *lockoutTerms) length(strikes uint32) int64 {
+	d := k.First
+	for range strikes {
+		if d > k.Longest/k.Factor {
+			return k.Longest
+		}
+		if d *= k.Factor; k.Factor == 1 {
+			break
+		}
+	}
+	return min(d, k.Longest)
+}
+
+func loadLockout(w []uint64) lockoutCell {
+	_ = w[2]
+	return lockoutCell{int64(w[0]), uint32(w[1]), uint32(w[1] >> 32), int64(w[2])}
+}
+
+func (c lockoutCell) store(w []uint64) {
+	_ = w[2]
+	w[0], w[1], w[2] = uint64(c.start), uint64(c.count)|uint64(c.strikes)<<32, uint64(c.until)
+}
+
+// append writes the start, the hits, the strikes and the end of the last wait.
+func (c lockoutCell) append(dst []byte) []byte {
+	dst = appendTime(dst, c.start)
+	dst = appendCount(dst, uint64(c.count))
+	dst = appendCount(dst, uint64(c.strikes))
+	return appendTime(dst, c.until)
+}
+
+func (r *Reader) lockout() []uint64 {
+	c := lockoutCell{
+		start:   r.Time(),
+		count:   uint32(r.Uvarint(MaxCount)),
+		strikes: uint32(r.Uvarint(maxStrikes)),
+		until:   r.Time(),
+	}
+	w := make([]uint64, lockoutWords)
+	c.store(w)
+	return w
+}
+
+func (c lockoutCell) advance(m *Meter, now int64) lockoutCell {
+	if c.far(m, now) { // only a step of the clock explains it
+		c.start = min(c.start, now)
+		c.until = min(c.until, now+c.last(m))
+	}
+	if c.locked(now) {
+		return c
+	}
+	now = max(now, c.start)
+	if c.start < c.until || now >= c.start+m.window {
+		c.start, c.count = 0, 0
+	}
+	if c.left(m, now) == 0 {
+		c.strikes, c.until = 0, 0
+	}
+	return c
+}
+
+// far reports whether the window, or the last wait, began a window or more
+// ahead of now.
+func (c lockoutCell) far(m *Meter, now int64) bool {
+	return c.start-now >= m.window || c.until-now >= c.last(m)+m.window
+}
+
+// last returns the length of the last wait.
+func (c lockoutCell) last(m *Meter) int64 { return m.lockout.length(max(c.strikes, 1) - 1) }
+
+// locked reports whether a wait is under way. If a window has begun since, none
+// is.
+func (c lockoutCell) locked(now int64) bool { return max(now, c.start) < c.until }
+
+// left returns the strikes that are not forgotten at now.
+func (c lockoutCell) left(m *Meter, now int64) uint32 {
+	if now <= c.until {
+		return c.strikes
+	}
+	return c.strikes - uint32(min(int64(c.strikes), (now-c.until)/m.lockout.Decay))
+}
+
+func (c lockoutCell) used(m *Meter, now int64) int64 {
+	if c.locked(now) {
+		return m.quota
+	}
+	return int64(c.count)
+}
+
+// charge counts hits. Those that use the quota up begin a wait.
+func (c lockoutCell) charge(m *Meter, now, cost int64) lockoutCell {
+	now = max(now, c.start)
+	if c.start == 0 && c.count == 0 {
+		c.start = now
+	}
+	c.count += uint32(cost)
+	if int64(c.count) >= m.quota {
+		before := c.left(m, now)
+		c.until = now + m.lockout.length(before)
+		c.strikes = min(before+1, m.lockout.levels)
+	}
+	return c
+}
+
+func (c lockoutCell) wait(m *Meter, now, cost int64) int64 {
+	switch {
+	case c.locked(now):
+		return c.until - now
+	case int64(c.count)+cost <= m.quota:
+		return 0
+	}
+	return c.start + m.window - now
+}
+
+func (c lockoutCell) outlook(m *Meter, now int64) (left, reset, more int64) {
+	left = max(0, m.quota-c.used(m, now))
+	if left >= m.quota {
+		return left, 0, 0
+	}
+	reset = c.wait(m, now, m.quota) // all hits come back at once
+	return left, reset, reset
+}
+
+// refund takes hits of the time at out of the window that is open or has been
+// filled. If that makes room again, the wait ends and its strike is taken back.
+// The other strikes then decay from the window's start, because the end of the
+// wait before is not known any more.
+func (c lockoutCell) refund(m *Meter, now, at, cost int64) lockoutCell {
+	if at < c.start || at >= c.start+m.window || c.count == 0 {
+		return c
+	}
+	c.count -= uint32(min(cost, int64(c.count)))
+	if c.locked(now) && int64(c.count) < m.quota {
+		c.strikes -= min(1, c.strikes)
+		c.until = 0
+		if c.strikes > 0 {
+			c.until = c.start
+		}
+	}
+	return c
+}
+
+func (c lockoutCell) expiry(m *Meter) int64 {
+	end := c.until + int64(c.strikes)*m.lockout.Decay
+	if c.start != 0 || c.count != 0 {
+		end = max(end, c.start+m.window)
+	}
+	return end
+}
+
+// lockoutsWithin returns how often the quota can be used up at most in a window
+// of the limit's length, wherever it begins.
+func (m *Meter) lockoutsWithin() int64 {
+	k, n, passed := m.lockout, int64(1), int64(0)
+	for strikes := range k.levels {
+		if passed += k.length(strikes); passed >= m.window {
+			return n
+		}
+		n++
+	}
+	return n + (m.window-1-passed)/k.Longest
+}

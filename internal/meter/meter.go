@@ -1,0 +1,234 @@
+package meter
+
+// Meter is a Limit prepared for counting: the arithmetic of one algorithm over a
+// state of a few words. A Meter is a value and never changes; its methods may be
+// called concurrently, each with a state of its own.
+//
+// The algorithms that keep a cell have a state of two words, a Lockout has three.
+// All zero is the state of a key never seen. The state of a BucketedWindow and
+// of a SlidingLog is nil for a key never seen, and grows (see Words).
+//
+// The order of calls is: Advance, then any of Admits, Remaining, Wait and
+// Outlook, then at most one of Charge and Refund, after which Remaining, Wait
+// and Outlook hold again.
+type Meter struct {
+	algorithm Algorithm
+	aligned   bool
+	quota     int64
+	capacity  int64 // most hits at once: the burst of a token bucket, else the quota
+	window    int64
+	precision int64
+	buckets   int64 // full buckets in a window
+	narrow    bool  // twice window × capacity, and window × quota, fit in 62 bits
+	ahead     int64 // of a narrow token bucket: a debt that takes less time to pay off is not far
+	lockout   *lockoutTerms
+}
+
+// MostFixedWords is the size of the largest state that does not grow.
+const MostFixedWords = lockoutWords
+
+// New returns the meter of a limit.
+func New(l Limit) Meter {
+	m := Meter{
+		algorithm: l.Algorithm,
+		aligned:   l.Aligned,
+		quota:     l.Quota,
+		capacity:  l.Capacity,
+		window:    l.Window,
+	}
+	if l.Algorithm == BucketedWindow {
+		m.precision = l.Precision
+		m.buckets = m.window / m.precision
+	}
+	if l.Algorithm == Lockout {
+		m.lockout = newLockoutTerms(l.Waits)
+	}
+	m.narrow = m.capacity == 0 || m.window <= (1<<61)/max(m.capacity, m.quota)
+	if m.narrow && m.quota > 0 {
+		m.ahead = m.window*m.capacity/m.quota + m.window
+	}
+	return m
+}
+
+// Capacity returns the most hits that can be taken at once.
+func (m *Meter) Capacity() int64 { return m.capacity }
+
+// Window returns the window's length.
+func (m *Meter) Window() int64 { return m.window }
+
+// Precision returns the length of a bucket, 0 if the algorithm has none.
+func (m *Meter) Precision() int64 { return m.precision }
+
+// Buckets returns the number of buckets in a window, 0 if the algorithm has none.
+func (m *Meter) Buckets() int64 { return m.buckets }
+
+// Grows reports whether the state has no fixed size.
+func (m *Meter) Grows() bool { return m.algorithm.Grows() }
+
+// Grows reports whether the states of the algorithm have no fixed size.
+func (a Algorithm) Grows() bool { return a == BucketedWindow || a == SlidingLog }
+
+// FixedWords returns the size of a state that does not grow. If it grows, it is
+// the room for a reference to it and for one number more.
+func (m *Meter) FixedWords() int {
+	if m.algorithm == Lockout {
+		return lockoutWords
+	}
+	return cellWords
+}
+
+// Words returns how many words the state needs to take a charge of cost.
+func (m *Meter) Words(w []uint64, cost int64) int {
+	switch m.algorithm {
+	case BucketedWindow:
+		return m.bucketsWords()
+	case SlidingLog:
+		return logHeader + int(logLen(w)+cost)
+	default:
+		return m.FixedWords()
+	}
+}
+
+// Grow copies the state from one slice to a longer, zeroed one.
+func (m *Meter) Grow(to, from []uint64) {
+	if m.algorithm == SlidingLog {
+		growLog(to, from)
+		return
+	}
+	copy(to, from)
+}
+
+// Advance brings the state to the time now: hits that have left the window are
+// dropped. Processes whose clocks differ share a state, so that its time may be
+// ahead of now. If it is less than one window ahead, it is believed: the
+// decision is made at the stored time (see At), and waits are counted from now.
+// If it is one window ahead or more (see Far), only a step of the clock explains
+// it. The time is then moved back to now, so that no step denies a key for
+// longer than the limit itself can.
+func (m *Meter) Advance(w []uint64, now int64) {
+	switch m.algorithm {
+	case SlidingWindow:
+		loadCell(w).advanceSliding(m, now).store(w)
+	case FixedWindow:
+		loadCell(w).advanceFixed(m, now).store(w)
+	case TokenBucket:
+		loadCell(w).advanceBucket(m, now).store(w)
+	case BucketedWindow:
+		m.advanceBuckets(w, now)
+	case SlidingLog:
+		m.advanceLog(w, now)
+	case Lockout:
+		loadLockout(w).advance(m, now).store(w)
+	}
+}
+
+// Far reports whether the state's time is so far ahead of now that Advance
+// moves it back.
+func (m *Meter) Far(w []uint64, now int64) bool {
+	switch m.algorithm {
+	case TokenBucket:
+		c := loadCell(w)
+		return m.quota > 0 && c.t > now && c.farBucket(m, now)
+	case Lockout:
+		return loadLockout(w).far(m, now)
+	default:
+		return m.At(w, now)-now >= m.window
+	}
+}
+
+// At returns the time at which a decision is made at now: the state's own time
+// if that is later, so that the time of a key never moves back. The state of a
+// token bucket has no time of its own.
+func (m *Meter) At(w []uint64, now int64) int64 {
+	switch m.algorithm {
+	case SlidingWindow, FixedWindow:
+		return max(now, loadCell(w).t)
+	case BucketedWindow:
+		if bucketsTotal(w) > 0 {
+			return max(now, int64(w[bucketsNewest])*m.precision)
+		}
+	case SlidingLog:
+		if n := logLen(w); n > 0 {
+			return max(now, int64(*logHit(w, n-1)))
+		}
+	case Lockout:
+		return max(now, loadLockout(w).start)
+	}
+	return now
+}
+
+// anchor returns the start of the window that a first hit at now opens.
+func (m *Meter) anchor(now int64) int64 {
+	if m.aligned {
+		return floorTo(now, m.window)
+	}
+	return now
+}
+
+// Charge adds cost hits at now. The state must have room: see Words.
+func (m *Meter) Charge(w []uint64, now, cost int64) {
+	if cost <= 0 {
+		return
+	}
+	switch m.algorithm {
+	case SlidingWindow:
+		loadCell(w).chargeSliding(m, now, cost).store(w)
+	case FixedWindow:
+		loadCell(w).chargeFixed(m, now, cost).store(w)
+	case TokenBucket:
+		loadCell(w).chargeBucket(m, now, cost).store(w)
+	case BucketedWindow:
+		m.chargeBuckets(w, now, cost)
+	case SlidingLog:
+		m.chargeLog(w, now, cost)
+	case Lockout:
+		loadLockout(w).charge(m, now, cost).store(w)
+	}
+}
+
+// Refund takes back cost hits that were charged at the time at, when reset was
+// what Outlook returned after the charge.
+func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
+	if cost <= 0 {
+		return
+	}
+	switch m.algorithm {
+	case SlidingWindow:
+		loadCell(w).refundSliding(m, at, cost).store(w)
+	case FixedWindow:
+		loadCell(w).refundFixed(m, at, cost).store(w)
+	case TokenBucket:
+		loadCell(w).refundBucket(m, now, at, reset, cost).store(w)
+	case BucketedWindow:
+		m.refundBuckets(w, at, cost)
+	case SlidingLog:
+		refundLog(w, at, cost)
+	case Lockout:
+		loadLockout(w).refund(m, now, at, cost).store(w)
+	}
+}
+
+// Expiry returns a time from which the state means the same as none.
+func (m *Meter) Expiry(w []uint64) int64 {
+	switch m.algorithm {
+	case FixedWindow:
+		return loadCell(w).expiryFixed(m)
+	case TokenBucket:
+		return loadCell(w).expiryBucket()
+	case BucketedWindow:
+		return m.expiryBuckets(w)
+	case SlidingLog:
+		return m.expiryLog(w)
+	case Lockout:
+		return loadLockout(w).expiry(m)
+	default:
+		return loadCell(w).expirySliding(m)
+	}
+}
+
+// Blank reports whether a state means the same as none at now. Buckets that have
+// been advanced since the last hit are blank before they expire, once they are
+// empty.
+func (m *Meter) Blank(w []uint64, now int64) bool {
+	return m.Expiry(w) <= now || m.algorithm == BucketedWindow && bucketsTotal(w) == 0
+}

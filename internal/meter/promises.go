@@ -1,0 +1,36 @@
+package meter
+
+// WorstCase returns the most hits that some window of the limit's length can
+// hold.
+func (m *Meter) WorstCase() int64 {
+	switch m.algorithm {
+	case SlidingWindow, FixedWindow:
+		return 2 * m.quota
+	case TokenBucket:
+		return m.capacity + m.quota
+	case Lockout:
+		return m.quota * (m.lockoutsWithin() + 1)
+	default:
+		return m.quota
+	}
+}
+
+// Lifetime returns the longest time from a charge to the expiry of the state
+// that the charge leaves.
+func (m *Meter) Lifetime() int64 {
+	switch m.algorithm {
+	case SlidingWindow:
+		return 2 * m.window
+	case BucketedWindow:
+		return m.window + m.precision
+	case TokenBucket:
+		if m.quota == 0 {
+			return 0
+		}
+		return wideMul(m.window, m.capacity).divUp(m.quota) + 1
+	case Lockout:
+		return max(m.window, m.lockout.Longest+int64(m.lockout.levels)*m.lockout.Decay)
+	default:
+		return m.window
+	}
+}

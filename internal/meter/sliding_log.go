@@ -1,0 +1,161 @@
+package meter
+
+// A sliding log keeps the time of every hit. With W the window's length,
+//
+//	allowed ⇔ hits with now − time < W, + cost ≤ quota
+//
+// It is the "moving window" of
+// https://limits.readthedocs.io/en/stable/strategies.html, exact at the cost of
+// one word for each hit.
+//
+// The state is a word with the place of the oldest hit in the ring and the
+// number of hits, then the ring of times, oldest first. A hit of cost c is c
+// times in it.
+const logHeader = 1
+
+func logLen(w []uint64) int64 {
+	if len(w) == 0 {
+		return 0
+	}
+	return int64(w[0] >> 32)
+}
+
+func logHead(w []uint64) int64 { return int64(uint32(w[0])) }
+
+func setLog(w []uint64, head, n int64) { w[0] = uint64(n)<<32 | uint64(head) }
+
+// logHit returns the i-th oldest hit.
+func logHit(w []uint64, i int64) *uint64 {
+	ring := w[logHeader:]
+	i += logHead(w)
+	if i >= int64(len(ring)) {
+		i -= int64(len(ring))
+	}
+	return &ring[i]
+}
+
+func growLog(to, from []uint64) {
+	n := logLen(from)
+	for i := range n {
+		to[logHeader+i] = *logHit(from, i)
+	}
+	setLog(to, 0, n)
+}
+
+// appendLog writes the number of hits, the oldest one's time, and how much
+// later each of the others is than the one before.
+func appendLog(dst []byte, w []uint64) []byte {
+	n := logLen(w)
+	dst = appendCount(dst, uint64(n))
+	last := int64(0)
+	for i := range n {
+		at := int64(*logHit(w, i))
+		if i == 0 {
+			dst = appendTime(dst, at)
+		} else {
+			dst = appendCount(dst, uint64(at-last))
+		}
+		last = at
+	}
+	return dst
+}
+
+func (r *Reader) log() []uint64 {
+	n := r.Uvarint(MaxLogCount)
+	if n == 0 || r.Bad || int(n) > len(r.Rest) { // a hit takes a byte or more
+		r.Bad = r.Bad || n != 0
+		return nil
+	}
+	w := make([]uint64, logHeader+n)
+	at := r.Time()
+	for i := range n {
+		if i > 0 {
+			at += int64(r.Uvarint(maxTime))
+		}
+		if r.Bad || at > maxTime {
+			r.Bad = true
+			return nil
+		}
+		w[logHeader+i] = uint64(at)
+	}
+	setLog(w, 0, int64(n))
+	return w
+}
+
+func (m *Meter) advanceLog(w []uint64, now int64) {
+	n := logLen(w)
+	if n == 0 {
+		return
+	}
+	newest := int64(*logHit(w, n-1))
+	if newest-now >= m.window { // only a step of the clock explains it
+		for i := n - 1; i >= 0 && int64(*logHit(w, i)) > now; i-- {
+			*logHit(w, i) = uint64(now)
+		}
+		newest = now
+	}
+	now = max(now, newest)
+	for n > 0 && int64(*logHit(w, 0)) <= now-m.window {
+		n--
+		head := logHead(w) + 1
+		if head == int64(len(w)-logHeader) {
+			head = 0
+		}
+		setLog(w, head, n)
+	}
+}
+
+func (m *Meter) chargeLog(w []uint64, now, cost int64) {
+	n := logLen(w)
+	now = m.At(w, now) // the log stays in order
+	for i := range cost {
+		*logHit(w, n+i) = uint64(now)
+	}
+	setLog(w, logHead(w), n+cost)
+}
+
+func (m *Meter) waitLog(w []uint64, now, cost int64) int64 {
+	excess := logLen(w) + cost - m.quota
+	if excess <= 0 {
+		return 0
+	}
+	return int64(*logHit(w, excess-1)) + m.window - now
+}
+
+func (m *Meter) outlookLog(w []uint64, now int64) (left, reset, more int64) {
+	n := logLen(w)
+	if n == 0 {
+		return m.quota, 0, 0
+	}
+	left, reset = max(0, m.quota-n), int64(*logHit(w, n-1))+m.window-now
+	if left+1 == m.quota {
+		return left, reset, reset
+	}
+	return left, reset, int64(*logHit(w, n+left-m.quota)) + m.window - now
+}
+
+// refundLog takes up to cost hits of the time at out of the log.
+func refundLog(w []uint64, at, cost int64) {
+	n := logLen(w)
+	kept := int64(0)
+	for i := range n {
+		hit := *logHit(w, i)
+		if int64(hit) == at && cost > 0 {
+			cost--
+			continue
+		}
+		*logHit(w, kept) = hit
+		kept++
+	}
+	if n > 0 {
+		setLog(w, logHead(w), kept)
+	}
+}
+
+func (m *Meter) expiryLog(w []uint64) int64 {
+	n := logLen(w)
+	if n == 0 {
+		return 0
+	}
+	return int64(*logHit(w, n-1)) + m.window
+}

@@ -1,0 +1,43 @@
+package meter
+
+// Windows judges counts that a store keeps in its own way: one number for each
+// window of an aligned FixedWindow or SlidingWindow. Its methods may be called
+// concurrently.
+type Windows struct{ m Meter }
+
+// NewWindows returns the Windows of a limit. ok is false if the limit's windows
+// are not aligned.
+func NewWindows(l Limit) (w Windows, ok bool) {
+	return Windows{New(l)}, l.Aligned
+}
+
+// Start returns the beginning of the window that a time is in.
+func (w Windows) Start(now int64) int64 { return floorTo(now, w.m.window) }
+
+// Window returns the length of a window.
+func (w Windows) Window() int64 { return w.m.window }
+
+// Judge returns the limit's result for cost more hits at now, if current hits
+// have been counted in its window and previous hits in the one before. Negative
+// counts mean 0.
+func (w Windows) Judge(now, current, previous, cost int64) (r Result) {
+	c := cell{t: w.Start(now), a: count32(current), b: count32(previous)}
+	if w.m.algorithm == FixedWindow {
+		c.b = 0
+	}
+	if c.a == 0 && c.b == 0 {
+		c = cell{}
+	}
+	var words [cellWords]uint64
+	c.store(words[:])
+	w.m.Report(&r, words[:], now, cost, w.m.Admits(words[:], now, cost))
+	return r
+}
+
+// Weight returns the part of the previous window that a window ending now
+// still covers, from 0 to 1.
+func (w Windows) Weight(now int64) float64 {
+	return float64(w.m.window-(now-w.Start(now))) / float64(w.m.window)
+}
+
+func count32(n int64) uint32 { return uint32(min(max(n, 0), 1<<32-1)) }

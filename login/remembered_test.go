@@ -1,0 +1,79 @@
+package login_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// The account's limit denies a stranger again and again. The store is asked once
+// whether the address is known.
+func TestAStrangersAddressIsNotLookedUpEachTime(t *testing.T) {
+	store := &looks{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	s := newSite(t, login.Config{Store: store, Attempts: core.PerMinute(1000)})
+	many(100, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:1]")
+	before := store.n.Load()
+	s.want(many(100, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:100]")
+	if n := store.n.Load() - before; n != 0 {
+		t.Errorf("the store was asked %d times for 100 denied attempts of one address, want 0", n)
+	}
+}
+
+func TestAnAccountCanBeUnblockedAThousandTimes(t *testing.T) {
+	s := newSite(t, login.Config{})
+	for range 1000 {
+		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.guard.Unblock(t.Context(), "alice"); err == nil || !strings.Contains(err.Error(), "1000 times in 1h0m0s") {
+		t.Errorf("error %v, want one that says how often the account has been unblocked", err)
+	}
+	if err := s.guard.Unblock(t.Context(), "bob"); err != nil {
+		t.Errorf("another account: %v", err)
+	}
+}
+
+// A success is logged only if the address could not be remembered.
+func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	store := newShared(t, core.MemoryConfig{})
+	store.only = "login-memory"
+	private := says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}} // the guard puts nothing around it
+	s := newSite(t, login.Config{Store: private, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
+	if log.Len() > 0 {
+		t.Errorf("a success is logged: %s", &log)
+	}
+	store.gone.Store(true)
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
+	if !strings.Contains(log.String(), "could not be remembered") || strings.Contains(log.String(), "203.0.113.1") {
+		t.Errorf("logged: %s", &log)
+	}
+}
+
+func TestAVerdictsDelayIsWaitedFor(t *testing.T) {
+	for delay, want := range map[time.Duration]time.Duration{-time.Second: 0, 0: 0, 3 * time.Second: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t, login.Config{SuspiciousAfter: 1, OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+				return login.Verdict{Delay: delay}
+			}})
+			s.wrong("203.0.113.1", "alice")
+			begun := time.Now()
+			if got := s.wrong("203.0.113.2", "alice"); got != http.StatusUnauthorized {
+				t.Errorf("status %d", got)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("a delay of %v took %v, want %v", delay, took, want)
+			}
+		})
+	}
+}

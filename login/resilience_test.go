@@ -1,0 +1,37 @@
+package login_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// The store that the guard puts around a shared one takes what Resilience leaves
+// empty from the guard's configuration.
+func TestTheGuardsClockAndLogAreItsStoresToo(t *testing.T) {
+	var log, other bytes.Buffer
+	logger := func(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+	s := newSite(t, login.Config{
+		Store: broken{}, Log: logger(&log),
+		Failures: core.Limit{Quota: 2, Window: 15 * time.Minute, Algorithm: core.FixedWindow},
+	})
+	s.want(many(4, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:2 429:2]")
+	s.clock.Advance(15 * time.Minute)
+	s.want(many(4, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:2 429:2]")
+	if !strings.Contains(log.String(), errGone.Error()) {
+		t.Errorf("the guard's log does not say why the store fails: %s", &log)
+	}
+
+	log.Reset()
+	s = newSite(t, login.Config{Store: broken{}, Log: logger(&log), Resilience: resilient.Config{Log: logger(&other)}})
+	s.wrong("203.0.113.1", "alice")
+	if !strings.Contains(other.String(), errGone.Error()) || log.Len() > 0 {
+		t.Errorf("Resilience.Log has %q, Log has %q", &other, &log)
+	}
+}

@@ -1,0 +1,47 @@
+package expression
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// bareWord is text that is the name of a header or of a parameter rather than an
+// expression.
+var bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)
+
+// mistakes are messages of the compiler, and what to write in place of what they are
+// about. The first one that is found counts.
+var mistakes = []struct {
+	message *regexp.Regexp
+	hint    string
+}{
+	{regexp.MustCompile(`unexpected token Operator\("="\)`), `to compare, write ==, as in method == "POST"`},
+	{regexp.MustCompile(`unexpected token Operator\("&"\)`), `write &&, or and`},
+	{regexp.MustCompile(`unexpected token Operator\("!"\)`), `to negate, write != or not, as in not (method == "POST")`},
+	{regexp.MustCompile(`unknown name (GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)\b`), `text is written in quotes, as in method == "POST"`},
+	{regexp.MustCompile(`has no method (startsWith|endsWith|contains|matches)`), `it is an operator: write path startsWith "/api", path endsWith ".js", path contains "x" or path matches "^/a+$"`},
+	{regexp.MustCompile(`has no method`), `values have no methods: write lower(path), len(path) or path startsWith "/api"`},
+	{regexp.MustCompile(`invalid operation: in \(`), `in looks in a list, as in method in ["GET", "HEAD"]; for addresses write cidr(ip, "10.0.0.0/8")`},
+	{regexp.MustCompile(`Identifier\("(AND|And)"\)`), `write and, or &&`},
+	{regexp.MustCompile(`Identifier\("(OR|Or)"\)`), `write or, or ||`},
+}
+
+var singleBar = regexp.MustCompile(`[^|]\|[^|]`)
+
+// commonMistake returns what to write in place of a common mistake, "" if the
+// compiler's message is about another one.
+func commonMistake(text, problem string) string {
+	if bareWord.MatchString(text) {
+		return fmt.Sprintf("to read a value that a request has under this name, write header[%q] or query[%q]", text, text)
+	}
+	for _, m := range mistakes {
+		if m.message.MatchString(problem) {
+			return m.hint
+		}
+	}
+	if strings.Contains(problem, "unexpected token") && singleBar.MatchString(text) {
+		return `write ||, or the word or`
+	}
+	return ""
+}

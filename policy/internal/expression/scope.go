@@ -1,0 +1,86 @@
+package expression
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
+)
+
+// scope has the functions that an expression calls during its evaluation. Their names
+// end with a space, so that only the rewriter can write them.
+type scope struct {
+	Method func() string          `expr:"method "`
+	Path   func() string          `expr:"path "`
+	Route  func() string          `expr:"route "`
+	IP     func() string          `expr:"ip "`
+	User   func() string          `expr:"user "`
+	Header func(string) string    `expr:"header "`
+	Query  func(string) string    `expr:"query "`
+	Cookie func(string) string    `expr:"cookie "`
+	Form   func(string) string    `expr:"form "`
+	JSON   func(string) string    `expr:"json "`
+	Inside func(int) bool         `expr:"inside "`
+	CIDR   func(string, int) bool `expr:"cidr "`
+
+	machine    vm.VM
+	request    core.Request
+	expression *Expression
+	certain    bool  // it decides whether a policy is for the request
+	input      int   // bytes that have been read
+	err        error // of the first value that could not be read
+}
+
+func newScope() *scope {
+	s := new(scope)
+	plain := func(name string) func() string {
+		return func() string { return s.text(name, "", s.expression.sources.plain(name)) }
+	}
+	named := func(kind string) func(string) string {
+		return func(name string) string {
+			v := s.expression.fields[accessed{kind, name}]
+			if s.certain {
+				return s.text(kind, name, v.certain)
+			}
+			return s.text(kind, name, v.usual)
+		}
+	}
+	s.Method, s.Path, s.Route, s.IP, s.User = plain("method"), plain("path"), plain("route"), plain("ip"), plain("user")
+	s.Header, s.Query, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("cookie"), named("form"), named("json")
+	s.Inside = func(prefixes int) bool {
+		return contain(s.expression.prefixes[prefixes], s.expression.sources.AddressOf(s.request))
+	}
+	s.CIDR = func(address string, prefixes int) bool {
+		a, err := netip.ParseAddr(address)
+		return err == nil && contain(s.expression.prefixes[prefixes], a.Unmap().WithZone(""))
+	}
+	return s
+}
+
+// text reads a value of the request and counts its bytes against the bound.
+func (s *scope) text(kind, name string, f core.KeyFunc) string {
+	if s.err != nil {
+		return ""
+	}
+	var buf [64]byte
+	text, err := f(buf[:0], s.request)
+	if s.input += len(text); err == nil && s.input > s.expression.mostInput() {
+		if name != "" {
+			kind = fmt.Sprintf("%s[%q]", kind, name)
+		}
+		err = fmt.Errorf("%w: %s has %d bytes: the expression %q reads at most %d of a request", core.ErrBadRequest, kind, len(text), words.Shorten(s.expression.text), s.expression.mostInput())
+	}
+	if err != nil {
+		s.err = err
+		return ""
+	}
+	return string(text)
+}
+
+func (s *scope) release() {
+	s.request, s.expression, s.certain, s.err, s.input = nil, nil, false, nil, 0
+	evaluators.Put(s)
+}

@@ -1,0 +1,111 @@
+package file
+
+import (
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
+)
+
+// The two spellings of a limit.
+var (
+	ownSpelling      = [2]string{"quota", "window"}
+	mulesoftSpelling = [2]string{"maximumRequests", "timePeriodInMilliseconds"}
+)
+
+// limitMapping returns the table of a limit that is written with its fields.
+func limitMapping() *mapping[core.Limit] {
+	var algorithm []word[core.Algorithm]
+	for _, a := range algorithms {
+		algorithm = append(algorithm, word[core.Algorithm]{a.String(), a})
+	}
+	quota := func(l *core.Limit) *int64 { return &l.Quota }
+	milliseconds := whole[int64](1, int64(core.MaxWindow/time.Millisecond))
+	return &mapping[core.Limit]{
+		name: "limit", want: limitWant, about: "A limit that is written with its fields. Text such as `10/s token_bucket burst=20` says the same.",
+		fields: []field[core.Limit]{
+			{
+				name: "quota", example: "100",
+				about: "The number of hits that are allowed in a window.",
+				value: set(whole[int64](0, core.MaxQuota), quota),
+			}, {
+				name: "window", example: "1h",
+				about: "The length of the window.",
+				value: set(duration("a window such as 6s, 500ms or 2h"), func(l *core.Limit) *time.Duration { return &l.Window }),
+			}, {
+				name: "maximumRequests", example: "3",
+				about: "The quota, as MuleSoft writes it.",
+				value: set(whole[int64](0, core.MaxQuota), quota),
+			}, {
+				name: "timePeriodInMilliseconds", example: "6000",
+				about: "The length of the window in milliseconds, as MuleSoft writes it.",
+				value: then(milliseconds, func(_ *reader, _ value, l *core.Limit, ms int64) { l.Window = time.Duration(ms) * time.Millisecond }),
+			}, {
+				name: "algorithm", initial: algorithms[0].String(), example: "fixed_window",
+				about: "The algorithm that counts.",
+				value: set(choice(algorithm...), func(l *core.Limit) *core.Algorithm { return &l.Algorithm }),
+			}, {
+				name: "burst", without: "the quota", example: "20",
+				about: "The largest number of hits at once; for `token_bucket` only.",
+				value: set(whole[int64](1, core.MaxQuota), func(l *core.Limit) *int64 { return &l.Burst }),
+			}, {
+				name: "precision", example: "1s",
+				about: "The length of a bucket, which divides the window; `bucketed_window` needs it, and no other algorithm has it.",
+				value: set(duration("a length of time such as 1s"), func(l *core.Limit) *time.Duration { return &l.Precision }),
+			}, {
+				name: "aligned", initial: "false", example: "true",
+				about: "If true, windows begin at multiples of their length; for `fixed_window` and `sliding_window` only.",
+				value: set(boolean(), func(l *core.Limit) *bool { return &l.Aligned }),
+			}, {
+				name: "name", without: "the rule's name, followed by the window if the rule has several limits", example: "burst",
+				about: "The limit's name in headers.",
+				value: set(name(), func(l *core.Limit) *string { return &l.Name }),
+			},
+		},
+		rules: spellings{ownSpelling, mulesoftSpelling},
+		check: func(r *reader, m filled, l *core.Limit) {
+			if !m.fine {
+				return
+			}
+			if err := l.Validate(); err != nil {
+				hint := ""
+				if l.Algorithm == core.BucketedWindow && l.Precision == 0 {
+					hint = precisionHint
+				}
+				r.bad(m.value, words.Reason(err), hint)
+			}
+			for _, name := range []string{"quota", "maximumRequests"} {
+				if has(m.given, name) && l.Quota == 0 {
+					r.doubt(m.given[name], "0: denies all requests", "write 1 or more; to try a policy that denies nothing, write shadow: true")
+				}
+			}
+		},
+	}
+}
+
+// spellings says that both fields of one of two spellings are there.
+type spellings [2][2]string
+
+func (s spellings) holds(r *reader, v value, given map[string]value) bool {
+	own, ownWindow := has(given, s[0][0]), has(given, s[0][1])
+	other, otherWindow := has(given, s[1][0]), has(given, s[1][1])
+	switch {
+	case (own || ownWindow) && (other || otherWindow):
+		r.bad(v, "has both spellings of a limit", "write "+s[0][0]+" and "+s[0][1]+", or "+s[1][0]+" and "+s[1][1])
+	case other != otherWindow:
+		r.bad(v, s[1][0]+" and "+s[1][1]+" are both needed", "")
+	case !other && (!own || !ownWindow):
+		r.bad(v, s[0][0]+" and "+s[0][1]+" are both needed", "")
+	default:
+		return true
+	}
+	return false
+}
+
+func (s spellings) schema() object {
+	return object{{"oneOf", []object{{{"required", s[0]}}, {{"required", s[1]}}}}}
+}
+
+func (s spellings) words() string {
+	return "Either `" + s[0][0] + "` and `" + s[0][1] + "` are given, or `" + s[1][0] + "` and `" + s[1][1] + "`."
+}

@@ -1,0 +1,272 @@
+package file
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/floodgate-go/floodgate/policy/internal/words"
+)
+
+// value is a value of the file and the path of its field.
+type value struct {
+	node ast.Node
+	path string
+}
+
+// place returns where the value begins.
+func (v value) place() Place {
+	p := Place{Field: v.path}
+	if tk := begin(v.node); tk != nil && tk.Position != nil {
+		p.Line, p.Column = tk.Position.Line, max(1, tk.Position.Column)
+	}
+	return p
+}
+
+// reader reads the values of a file and notes the problems.
+type reader struct {
+	errs    []Problem
+	doubts  []Problem // what is legal and probably a mistake
+	anchors map[string]ast.Node
+	nodes   int
+	spec    *Spec // what has been read so far
+	options Options
+}
+
+// bad notes a problem of a value.
+func (r *reader) bad(v value, problem, hint string) {
+	r.badAt(v, 0, 0, problem, hint)
+}
+
+// doubt notes that a value is legal and probably a mistake.
+func (r *reader) doubt(v value, problem, hint string) {
+	errs := r.errs
+	r.bad(v, problem, hint)
+	r.doubts, r.errs = append(r.doubts, r.errs[len(r.errs)-1]), errs
+}
+
+// badAt notes a problem at a place so many lines and columns after the beginning of
+// a value.
+func (r *reader) badAt(v value, lines, columns int, problem, hint string) {
+	at := v.place()
+	at.Line, at.Column = at.Line+lines, at.Column+columns
+	r.errs = append(r.errs, Problem{at, problem, hint})
+}
+
+// open returns the value behind an alias or an anchor. It returns false if it has
+// noted a problem.
+func (r *reader) open(v value) (value, bool) {
+	for range maxDepth {
+		switch n := v.node.(type) {
+		case *ast.AnchorNode:
+			if r.anchors == nil {
+				r.anchors = map[string]ast.Node{}
+			}
+			r.anchors[n.Name.String()] = n.Value
+			v.node = n.Value
+		case *ast.AliasNode:
+			to, known := r.anchors[n.Value.String()]
+			if !known {
+				r.bad(v, fmt.Sprintf("*%s: there is no anchor of this name before it", n.Value), "")
+				return v, false
+			}
+			v.node = to
+		case *ast.TagNode:
+			r.bad(v, n.Start.Value+": tags are not used in policy files", "leave it out")
+			return v, false
+		default:
+			if r.nodes++; r.nodes > maxNodes {
+				if r.nodes == maxNodes+1 {
+					r.bad(v, fmt.Sprintf("more than %d values", maxNodes), "")
+				}
+				return v, false
+			}
+			return v, true
+		}
+	}
+	r.bad(v, "an alias that leads to itself", "")
+	return v, false
+}
+
+// describe describes a value for messages.
+func describe(n ast.Node) string {
+	switch n := n.(type) {
+	case nil, *ast.NullNode:
+		return "nothing"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.StringNode:
+		return strconv.Quote(words.Shorten(n.Value))
+	case *ast.LiteralNode:
+		return strconv.Quote(words.Shorten(n.Value.Value))
+	default:
+		return words.Shorten(n.String())
+	}
+}
+
+const emptyHint = "a value that begins with # is a comment in YAML: put it in quotes"
+
+// text reads a text that is not empty.
+func (r *reader) text(v value, want string) (string, bool) {
+	v, ok := r.open(v)
+	if !ok {
+		return "", false
+	}
+	var s string
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		s = n.Value
+	case *ast.LiteralNode:
+		s = strings.TrimSuffix(n.Value.Value, "\n")
+	case nil, *ast.NullNode:
+		r.bad(v, "is empty", "want "+want+"; "+emptyHint)
+		return "", false
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
+		r.bad(v, describe(v.node)+": want "+want, "")
+		return "", false
+	default:
+		r.bad(v, describe(v.node)+": is not text: want "+want, "text that looks like something else stands in quotes")
+		return "", false
+	}
+	if s == "" {
+		r.bad(v, "is empty", "want "+want)
+		return "", false
+	}
+	return s, true
+}
+
+// choice reads one of some words.
+func (r *reader) choice(v value, allowed ...string) (string, bool) {
+	v, ok := r.open(v)
+	if !ok {
+		return "", false
+	}
+	want := "want " + strings.Join(allowed[:len(allowed)-1], ", ") + " or " + allowed[len(allowed)-1]
+	n, ok := v.node.(*ast.StringNode)
+	if ok {
+		for _, w := range allowed {
+			if n.Value == w {
+				return w, true
+			}
+		}
+	}
+	hint := words.Nearest(kindText(v.node), allowed)
+	if slices.Contains(allowed, algorithms[0].String()) && algorithmHint(kindText(v.node)) != "" {
+		hint = algorithmHint(kindText(v.node))
+	}
+	r.bad(v, describe(v.node)+": "+want, hint)
+	return "", false
+}
+
+func kindText(n ast.Node) string {
+	if s, ok := n.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// integer reads a whole number of decimal digits.
+func (r *reader) integer(v value, least, most int64) (int64, bool) {
+	v, ok := r.open(v)
+	if !ok {
+		return 0, false
+	}
+	want := fmt.Sprintf("want a whole number from %d to %d", least, most)
+	n, ok := v.node.(*ast.IntegerNode)
+	if !ok {
+		r.bad(v, describe(v.node)+": "+want, "")
+		return 0, false
+	}
+	i, err := strconv.ParseInt(n.Token.Value, 10, 64)
+	if err != nil || i < least || i > most {
+		r.bad(v, n.Token.Value+": "+want, "")
+		return 0, false
+	}
+	return i, true
+}
+
+func (r *reader) boolean(v value) (is, ok bool) {
+	v, ok = r.open(v)
+	if !ok {
+		return false, false
+	}
+	n, ok := v.node.(*ast.BoolNode)
+	if !ok {
+		r.bad(v, describe(v.node)+": want true or false", "")
+		return false, false
+	}
+	return n.Value, true
+}
+
+// list reads a list of at least one and at most so many values.
+func (r *reader) list(v value, most int, want string) []value {
+	v, ok := r.open(v)
+	if !ok {
+		return nil
+	}
+	n, ok := v.node.(*ast.SequenceNode)
+	if !ok {
+		r.bad(v, describe(v.node)+": want "+want, "")
+		return nil
+	}
+	if len(n.Values) == 0 {
+		if what, plain := strings.CutPrefix(want, "a list of "); plain {
+			want = fmt.Sprintf("1 to %d %s", most, what)
+		}
+		r.bad(v, "the list is empty: want "+want, "")
+		return nil
+	}
+	if len(n.Values) > most {
+		r.bad(v, fmt.Sprintf("a list of %d: want %s, 1 to %d", len(n.Values), want, most), "")
+		return nil
+	}
+	values := make([]value, len(n.Values))
+	for i, e := range n.Values {
+		values[i] = value{e, fmt.Sprintf("%s[%d]", v.path, i)}
+	}
+	return values
+}
+
+// items returns the values of a list; of any other value, the value itself.
+func (r *reader) items(v value, most int, want string) []value {
+	opened, ok := r.open(v)
+	if !ok {
+		return nil
+	}
+	if isList(opened) {
+		return r.list(opened, most, want)
+	}
+	return []value{v}
+}
+
+func isList(v value) bool {
+	_, is := v.node.(*ast.SequenceNode)
+	return is
+}
+
+func isMapping(v value) bool {
+	switch v.node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return true
+	}
+	return false
+}
+
+// quoted returns how many characters a value has before its text.
+func quoted(v value) int {
+	if tk := begin(v.node); tk != nil && (tk.Type == token.SingleQuoteType || tk.Type == token.DoubleQuoteType) {
+		return 1
+	}
+	return 0
+}
+
+func isInteger(v value) bool {
+	_, is := v.node.(*ast.IntegerNode)
+	return is
+}

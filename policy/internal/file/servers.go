@@ -1,0 +1,201 @@
+package file
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/policy/internal/words"
+)
+
+// Redis is a Redis server or a cluster.
+type Redis struct {
+	Addresses      []string
+	User, Password Secret
+	DB             int
+	TLS, Cluster   bool
+	Timeout        time.Duration
+}
+
+func newRedis(value) *Redis { return &Redis{Timeout: defaultTimeout} }
+
+func (s *Redis) identity() string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("redis %q %q %q %d %t %t %d", s.Addresses, s.User.words(), s.Password.words(), s.DB, s.TLS, s.Cluster, s.Timeout)
+}
+
+// redisMapping returns the table of redis.
+func redisMapping() *mapping[*Redis] {
+	return &mapping[*Redis]{
+		name: "redis", want: "a mapping with address", about: "A Redis server or cluster.",
+		fields: []field[*Redis]{
+			{
+				name: "address", required: true, hint: "want host:port", example: "redis:6379",
+				about: "The server, or some servers of a cluster.",
+				value: set(addresses(), func(s **Redis) *[]string { return &(*s).Addresses }),
+			}, {
+				name: "user", example: "floodgate", without: "the Redis user `default`",
+				about: "The user.",
+				value: set(secret(), func(s **Redis) *Secret { return &(*s).User }),
+			}, {
+				name: "password", example: "{env: REDIS_PASSWORD}",
+				about: "The password.",
+				value: set(secret(), func(s **Redis) *Secret { return &(*s).Password }),
+			}, {
+				name: "db", initial: "0", example: "2",
+				about: "The number of the database; a cluster has only 0.",
+				value: set(whole[int](0, 1<<20), func(s **Redis) *int { return &(*s).DB }),
+			}, {
+				name: "tls", initial: "false", example: "true",
+				about: "If true, connections use TLS.",
+				value: set(boolean(), func(s **Redis) *bool { return &(*s).TLS }),
+			}, {
+				name: "cluster", initial: "false", example: "true",
+				about: "If true, the servers are those of a Redis cluster.",
+				value: set(boolean(), func(s **Redis) *bool { return &(*s).Cluster }),
+			},
+			timeoutField(func(s **Redis) *time.Duration { return &(*s).Timeout }),
+		},
+		check: func(r *reader, m filled, p **Redis) {
+			s := *p
+			if s.Cluster && s.DB != 0 {
+				r.bad(m.given["db"], fmt.Sprintf("%d: a cluster has only database 0", s.DB), "")
+			}
+			if !s.Cluster && len(s.Addresses) > 1 {
+				r.bad(m.given["address"], "several addresses are those of a cluster", "write cluster: true, or one address")
+			}
+		},
+	}
+}
+
+// Memcached is memcached servers.
+type Memcached struct {
+	Servers []string
+	Timeout time.Duration
+}
+
+func newMemcached(value) *Memcached { return &Memcached{Timeout: defaultTimeout} }
+
+func (s *Memcached) identity() string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("memcached %q %d", s.Servers, s.Timeout)
+}
+
+// memcachedMapping returns the table of memcached.
+func memcachedMapping() *mapping[*Memcached] {
+	return &mapping[*Memcached]{
+		name: "memcached", want: "a mapping with servers", about: "Memcached servers.",
+		fields: []field[*Memcached]{
+			{
+				name: "servers", required: true, hint: "want a list of host:port", example: "['a:11211', 'b:11211']",
+				about: "The servers; each holds a part of the counters.",
+				value: set(addresses(), func(s **Memcached) *[]string { return &(*s).Servers }),
+			},
+			timeoutField(func(s **Memcached) *time.Duration { return &(*s).Timeout }),
+		},
+	}
+}
+
+// Postgres is the PostgreSQL server of a synced store.
+type Postgres struct {
+	at             value
+	Address        string
+	User, Password Secret
+	Database       string
+	TLS            bool
+	Timeout        time.Duration
+}
+
+func newPostgres(v value) *Postgres { return &Postgres{at: v, Timeout: defaultTimeout} }
+
+func (s *Postgres) identity() string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("postgres %q %q %q %q %t %d", s.Address, s.User.words(), s.Password.words(), s.Database, s.TLS, s.Timeout)
+}
+
+// postgresMapping returns the table of postgres.
+func postgresMapping() *mapping[*Postgres] {
+	const missing = "want address, user and database"
+	return &mapping[*Postgres]{
+		name: "postgres", want: "a mapping with address, user and database", about: "A PostgreSQL server.",
+		fields: []field[*Postgres]{
+			{
+				name: "address", required: true, hint: missing, example: "db:5432",
+				about: "The server.",
+				value: then(addresses(), func(r *reader, v value, s **Postgres, all []string) {
+					if (*s).Address = all[0]; len(all) > 1 {
+						r.bad(v, fmt.Sprintf("%d addresses: want one host:port", len(all)), "name the primary, or a proxy that leads to it")
+					}
+				}),
+			}, {
+				name: "user", required: true, hint: missing, example: "limits",
+				about: "The user.",
+				value: set(secret(), func(s **Postgres) *Secret { return &(*s).User }),
+			}, {
+				name: "password", example: "{file: /run/secrets/postgres}",
+				about: "The password.",
+				value: set(secret(), func(s **Postgres) *Secret { return &(*s).Password }),
+			}, {
+				name: "database", required: true, hint: missing, example: "app",
+				about: "The name of the database.",
+				value: set(text("the name of a database"), func(s **Postgres) *string { return &(*s).Database }),
+			}, {
+				name: "tls", initial: "false", example: "true",
+				about: "If true, connections use TLS and verify the server's name.",
+				value: set(boolean(), func(s **Postgres) *bool { return &(*s).TLS }),
+			},
+			timeoutField(func(s **Postgres) *time.Duration { return &(*s).Timeout }),
+		},
+	}
+}
+
+// timeoutField is the field timeout of each server.
+func timeoutField[T any](to func(*T) *time.Duration) field[T] {
+	return field[T]{
+		name: "timeout", initial: words.Duration(defaultTimeout), example: "50ms",
+		about: "How long a request waits for the server's answer, at most `1m`.",
+		value: then(duration("a length of time such as 100ms"), func(r *reader, v value, t *T, d time.Duration) {
+			if *to(t) = d; d > longestTimeout {
+				r.bad(v, fmt.Sprintf("%v: at most %v", d, longestTimeout), "a request waits for no answer longer than this")
+			}
+		}),
+	}
+}
+
+// addresses is one host:port or a list of them.
+func addresses() kind[[]string] {
+	const most = 1000
+	one := shape{"host:port", func(d *definitions) object {
+		return d.ref("address", func() object { return object{{"type", "string"}, {"pattern", "^[^/]+:[^:/]+$"}} })
+	}, nil}
+	look := oneOf("host:port, or a list of these", one, listOf(one, most, true))
+	return kind[[]string]{look, func(r *reader, v value) (all []string, ok bool) {
+		before := len(r.errs)
+		for _, item := range r.items(v, most, "a list of host:port") {
+			text, ok := r.text(item, "an address such as 10.0.0.1:6379")
+			if !ok {
+				continue
+			}
+			host, port, err := net.SplitHostPort(text)
+			switch {
+			case strings.Contains(text, "://"):
+				r.bad(item, fmt.Sprintf("%q: is a URL: want host:port", words.Shorten(text)), "write the host and the port alone; user, password, db and tls are fields beside it")
+			case err != nil || host == "" || port == "":
+				r.bad(item, fmt.Sprintf("%q: want host:port", words.Shorten(text)), "write the port too, as in redis:6379, memcached:11211 or db:5432")
+			case slices.Contains(all, text):
+				r.bad(item, fmt.Sprintf("%q: stands twice", text), "")
+			default:
+				all = append(all, text)
+			}
+		}
+		return all, len(r.errs) == before
+	}}
+}

@@ -1,0 +1,138 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// MaxBytes is the size of the largest file, in bytes.
+const MaxBytes = 1 << 20
+
+const (
+	maxDepth = 20      // nesting of a file's values
+	maxNodes = 100_000 // values of a file, each alias's counted again
+	maxNames = 10_000  // anchors and aliases of a file
+)
+
+// parse returns the file's only document.
+func (r *reader) parse(text []byte) (value, bool) {
+	if len(text) > MaxBytes {
+		r.errs = append(r.errs, Problem{Place{}, fmt.Sprintf("%d bytes", len(text)), fmt.Sprintf("a policy file has at most %d", MaxBytes)})
+		return value{}, false
+	}
+	switch {
+	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")): // some editors write a byte order mark
+		text = text[3:]
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+		r.errs = append(r.errs, Problem{Place{Line: 1, Column: 1}, "is text in UTF-16", "save the file as UTF-8"})
+		return value{}, false
+	}
+	if line := invalidLine(text); line > 0 {
+		r.errs = append(r.errs, Problem{Place{Line: line, Column: 1}, "is not text in UTF-8", ""})
+		return value{}, false
+	}
+	file, err := parseYAML(text)
+	if err != nil {
+		r.errs = append(r.errs, syntax(text, err))
+		return value{}, false
+	}
+	var docs []*ast.DocumentNode
+	for _, d := range file.Docs {
+		if d.Body != nil && d.Body.Type() != ast.DirectiveType {
+			docs = append(docs, d)
+		}
+	}
+	switch len(docs) {
+	case 0:
+		r.errs = append(r.errs, Problem{Place{}, "the file is empty", "want a field policies"})
+		return value{}, false
+	case 1:
+	default:
+		r.bad(value{node: docs[1].Body}, "a second document", "a policy file has one")
+		return value{}, false
+	}
+	return value{node: docs[0].Body}, true
+}
+
+// invalidLine returns the first line that is not UTF-8 or has a character that YAML
+// does not allow; 0 if there is none.
+func invalidLine(text []byte) int {
+	line := 1
+	for len(text) > 0 {
+		c, size := utf8.DecodeRune(text)
+		switch {
+		case c == '\n':
+			line++
+		case c == utf8.RuneError && size == 1, c < ' ' && c != '\t' && c != '\r', c == 0x7f:
+			return line
+		}
+		text = text[size:]
+	}
+	return 0
+}
+
+// parseYAML parses text. It bounds the parser's time and recovers its panics.
+func parseYAML(text []byte) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("is no YAML: the parser fails: %v", p)
+		}
+	}()
+	if err := bounded(text); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(string(text))
+	if err := boundedTokens(tokens); err != nil {
+		return nil, err
+	}
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+}
+
+// syntax returns a Problem for the parser's error.
+func syntax(text []byte, err error) Problem {
+	var e Problem
+	var at yaml.Error
+	if !errors.As(err, &at) {
+		e.Text = err.Error()
+	} else { // whose Error would print all of the file, in a time that grows with its square
+		e.Text = "is no YAML: " + at.GetMessage()
+		if tk := at.GetToken(); tk != nil && tk.Position != nil {
+			e.Line, e.Column = tk.Position.Line, max(1, tk.Position.Column)
+		}
+	}
+	if e.Text = strings.Join(strings.Fields(e.Text), " "); len(e.Text) > 300 {
+		e.Text = strings.ToValidUTF8(e.Text[:300], "") + "..."
+	}
+	lines := strings.Split(string(text), "\n")
+	if e.Line > 0 && e.Line <= len(lines) && strings.Contains(lines[e.Line-1][:indentation(lines[e.Line-1])], "\t") {
+		e.Text, e.Hint = "is indented with a tab", "YAML wants spaces"
+	}
+	return e
+}
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+
+// begin returns the first token of a value. For a mapping, it is that of the first
+// key and not the colon behind it.
+func begin(n ast.Node) *token.Token {
+	switch n := n.(type) {
+	case nil:
+		return nil
+	case *ast.MappingNode:
+		if len(n.Values) > 0 && !n.IsFlowStyle {
+			return begin(n.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return begin(n.Key)
+	}
+	return n.GetToken()
+}

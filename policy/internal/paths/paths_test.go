@@ -1,0 +1,150 @@
+package paths
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/requesttest"
+)
+
+// routed is a request that a router has given to a route.
+type routed struct {
+	core.Request
+	route string
+}
+
+func (r routed) Route() string { return r.route }
+
+func TestReadingsOfAPath(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"/items/*", []string{"/items/7", "/items/7/", "/ITEMS/7", "/items//", "/items//7", "/items/.", "/items/./7", "/items/%2e", "/items/7%2f8", "/items/7%252f8", "/items%2f7", "/items%252f7", "/items.%252f7", "/items./7", "/items%2e/7", "/%69tems/7", "/%2569tems/7", "/x/../y", "/items/a+b", "/items/a\\b", "/ITEMS%2F7", "/Items%2f7", "/iTEMS%252F7", "/items/7%2F8", "/%49TEMS%2f7", "/items%2F.%2F7", "/items/%2E%2e%2F", "/x%2F..%2Fy", "/x%2f%2E%2E", "/x%5C..%5Cy", "/..%2Fx"},
+			[]string{"/items", "/items/", "/item/7", "/items/7/8", "/items/7//8", "/itemz/7%2f8", "/items/7/8%20", "/other/a%2fb", "/ITEM%2F7", "/x%2f...%2f7", "/x%2F.%2Fy"}},
+		{"/a/*/b", []string{"/a/1/b", "/a//b", "/a//1/b", "/a/./b", "/a/%2f/b", "/a/x%2fy/b", "/a/x/./b/", "/a%2fx%2fb", "/a%252fx%252fb"}, []string{"/a/b", "/a/1/2/b", "/a/1//c", "/a/1/b%2fc"}},
+		{"/api/**", []string{"/api", "/api/", "/api//", "/api/x/y", "//api/x", "/api%2fx"}, []string{"/", "/apix", "/ap/i", "//ap"}},
+		{"/", []string{"/", "//", "/.", "", "/%2e"}, []string{"/x", "*"}},
+		{"/**", []string{"/", "/x/y", "//", "*"}, nil},
+		{"/my file", []string{"/my%20file", "/my+file", "/My%2520file"}, []string{"/myfile"}},
+		{"/a%2fb", []string{"/a%2Fb", "/a%252fb", "/%61%2fb", "/A%2FB", "/A%2fb", "/a%252FB"}, []string{"/ab", "/a/b/c"}},
+		{"/f/{rest...}", []string{"/f", "/f/", "/f/a", "/f/a/b"}, []string{"/g/a"}},
+		{"/f/*rest", []string{"/f/a", "/f/a/b"}, []string{"/g/a"}},
+		{"/e/{$}", []string{"/e/"}, []string{"/e/x", "/"}},
+		{"/{$}", []string{"/"}, []string{"/x"}},
+		{"/o/:id?", []string{"/o", "/o/", "/o/7", "/o//", "/o/.", "/O/./7"}, []string{"/o/7/8", "/", "/p", "/o/7//8"}},
+		{"/v/a%3Ab%2B", []string{"/v/a:b+", "/v/a%3ab%2b"}, []string{"/v/ab"}},
+		{"/x", []string{"/%25" + strings.Repeat("25", 20) + "41", "/" + strings.Repeat("./", 300) + "y", "/" + strings.Repeat("%2f", 20) + "y", "/y/%2e%2e%2fz", "/y/z%2f%2e.", "/y/z%2f..%2f"}, []string{"/" + strings.Repeat("y/", 300)}},
+	} {
+		p, problem, _ := Parse(c.pattern)
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		patterns := []Pattern{p}
+		for want, targets := range map[bool][]string{true: c.yes, false: c.no} {
+			for _, target := range targets {
+				r := httptest.NewRequest(http.MethodGet, "/", nil)
+				if target == "" { // of http://h, which is no request line
+					r.URL.Path = ""
+				} else if u, err := url.ParseRequestURI(target); err != nil {
+					t.Fatal(err)
+				} else {
+					r.URL = u
+				}
+				requesttest.See(t, r, func(r core.Request) {
+					if got := Of(r).Matches(patterns); got != want {
+						t.Errorf("%s: %s matches: %t, want %t", c.pattern, target, got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestARouteThatAPatternCovers(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"/items/*", []string{"/items/:id", "GET /items/{id}", "GET example.com/Items/{id}", "/items/{id:[0-9]*}", "/items/{x}/{$}", "/items/7"}, []string{"", "/", "/items/", "/items/*", "/items/{rest...}", "/items/:id/x", "/items/:id?", "/items/{id}/", "/:a", "/x/:id", "*"}},
+		{"/items/**", []string{"/items/:id", "/items/*", "/items/*rest", "/items/{rest...}", "/items/{id}/", "/items/:id?", "/items/+", "/items/:id/x"}, []string{"/*", "/:any", "/{x...}"}},
+		{"/items/7", []string{"/items/7", "GET /Items/7", "/items/7/{$}"}, []string{"/items/:id", "/items/7/", "/items", "/items/8"}},
+		{"/items/:id?", []string{"/items/:id?", "/items/:id", "/items", "/items/{$}"}, []string{"/", "/items/:id/x", "/items/", "/items/*", "/items/:id?/x"}},
+		{"/a/*/b", []string{"/a/:x/b", "/a/:x/:y/../b"}[:1], []string{"/a/:x", "/a/:x/c", "/a/:x/b/c", "/a/*/b"}},
+	} {
+		p, problem, _ := Parse(c.pattern)
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		for want, routes := range map[bool][]string{true: c.yes, false: c.no} {
+			for _, route := range routes {
+				if got := p.covers(route); got != want {
+					t.Errorf("%s covers %s: %t, want %t", c.pattern, route, got, want)
+				}
+			}
+		}
+	}
+	// The part of a route before a star in the same segment need not end at a slash of
+	// the path.
+	for _, c := range []struct {
+		pattern, route, path string
+		want                 bool
+	}{
+		{"/files/**", "/files*", "/filesbig.bin", true}, {"/files/big.bin", "/files*", "/filesbig.bin", true}, {"/files/*", "/files*", "/files", false},
+		{"/files/**", "/files*", "/files", true}, {"/files/**", "/files*", "/files/a/b", true}, {"/files/big.bin", "GET /files*", "/files%62ig.bin", true},
+		{"/files/small.bin", "/files*", "/filesbig.bin", false}, {"/a/files/**", "/a/files*", "/a/filesx/y", true}, {"/files/**", "/x/files*", "/x/filesx", false},
+		{"/files/big.bin", "/files/*", "/filesbig.bin", false}, {"/files/**", "", "/filesbig.bin", false}, {"/files/big.bin", "/files", "/filesbig.bin", false},
+		{"/files/**", "/:x/files*", "/filesbig.bin", false}, {"/", "/files*", "/other", false}, {"/files/..", "/files*", "/files..", true},
+	} {
+		p, problem, _ := Parse(c.pattern)
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		patterns := []Pattern{p}
+		requesttest.See(t, httptest.NewRequest(http.MethodGet, c.path, nil), func(r core.Request) {
+			if got := Of(routed{r, c.route}).Matches(patterns); got != c.want {
+				t.Errorf("%s by the route %s: %s matches: %t, want %t", c.path, c.route, c.pattern, got, c.want)
+			}
+		})
+	}
+	// A request is for a policy by its route alone.
+	p, _, _ := Parse("/items/*")
+	patterns := []Pattern{p}
+	requesttest.See(t, httptest.NewRequest(http.MethodGet, "/items/7/x", nil), func(r core.Request) {
+		if Of(r).Matches(patterns) || !Of(routed{r, "/items/:id"}).Matches(patterns) {
+			t.Error("the route is not compared")
+		}
+	})
+}
+
+// A segment that is escaped more than twice is still read: only one that is
+// escaped as often as maxDecodings matches every pattern.
+func TestASegmentIsDecodedUntilNothingChanges(t *testing.T) {
+	for times, every := range map[int]bool{1: false, 2: false, 3: false, maxDecodings - 1: false, maxDecodings: true} {
+		text := "%" + strings.Repeat("25", times-1) + "61"
+		var p readings
+		if got := p.fold(text); p.every != every || !every && got != "a" {
+			t.Errorf("%s: %q, matches every pattern: %v, want %v", text, got, p.every, every)
+		}
+	}
+	if maxDecodings < 4 {
+		t.Errorf("%d rounds of decoding, want more than a chain of proxies and servers has", maxDecodings)
+	}
+}
+
+// What a request's path costs is bounded by its length, whatever is in it.
+func TestPathsThatWouldTakeMuch(t *testing.T) {
+	p, _, _ := Parse("/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/x")
+	for _, text := range []string{strings.Repeat("/", 1<<20), strings.Repeat("%25", 1<<18), strings.Repeat("%2f", 1<<18), strings.Repeat("a%2f/", 1<<18), strings.Repeat("/a", 1<<19)} {
+		var all readings
+		all.forms[0] = all.read(text, nil)
+		if n := len(all.forms[0].segments); !all.every && all.forms[0].odd && n > maxOddSegments {
+			t.Errorf("%.20q: %d segments are compared", text, n)
+		}
+		p.matches(&all)
+	}
+}

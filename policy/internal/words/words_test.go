@@ -1,0 +1,101 @@
+package words
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestShorten(t *testing.T) {
+	sixty := strings.Repeat("a", 60)
+	for text, want := range map[string]string{
+		"":                              "",
+		sixty:                           sixty,
+		sixty + "b":                     sixty[:57] + "...",
+		strings.Repeat("a", 56) + "ööö": strings.Repeat("a", 56) + "...", // no half of a character
+	} {
+		if got := Shorten(text); got != want || !utf8.ValidString(got) {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	limits := fmt.Errorf("%w: limits: item 1: want a quota", core.ErrConfig)
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("%w: Quota: -1: must be 0 or more", core.ErrConfig), "Quota: -1: must be 0 or more"},
+		{errors.Join(fmt.Errorf("%w: a", core.ErrConfig), fmt.Errorf("%w: b", core.ErrConfig)), "a; b"},
+		{fmt.Errorf("\"x\", item 1: %w", limits), "limits: item 1: want a quota"},
+		{errors.New("other"), "other"},
+	} {
+		if got := Reason(row.err); got != row.want {
+			t.Errorf("%q becomes %q, want %q", row.err, got, row.want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Hour: "1h", 90 * time.Minute: "1h30m", time.Minute: "1m", 61 * time.Second: "1m1s", 10 * time.Minute: "10m",
+		20 * time.Hour: "20h", time.Hour + time.Second: "1h0m1s", 1500 * time.Millisecond: "1.5s", 0: "0s",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%v becomes %q, want %q", d, got, want)
+		}
+	}
+}
+
+// What Duration writes means the same length of time.
+func TestADurationIsReadAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64Range(1, int64(1000*time.Hour)).Draw(t, "d")).Truncate(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}).Draw(t, "unit"))
+		if got, err := time.ParseDuration(Duration(d)); err != nil || got != d {
+			t.Errorf("%v is read as %v, %v", d, got, err)
+		}
+	})
+}
+
+func TestNearest(t *testing.T) {
+	words := []string{"limits", "match", "key", "id"}
+	for text, want := range map[string]string{
+		"limit": "did you mean limits?", "LIMITS": "did you mean limits?", "mtach": "did you mean match?",
+		"kye": "", "zzzzzz": "", "": "", "i": "", strings.Repeat("limits", 7): "",
+	} {
+		if got := Nearest(text, words); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A word of which no letter would stay is not suggested.
+func TestAWordThatHasNothingInCommonIsNotSuggested(t *testing.T) {
+	for _, c := range []struct{ text, word, want string }{{"yz", "y", ""}, {"xy", "ab", ""}, {"yzx", "yz", "did you mean yz?"}} {
+		if got := Nearest(c.text, []string{c.word}); got != c.want {
+			t.Errorf("%q and %q: %q, want %q", c.text, c.word, got, c.want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, row := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0},
+		{strings.Repeat("a", 41), "a", 40}, {strings.Repeat("a", 40), strings.Repeat("a", 40), 0},
+	} {
+		if got := distance(row.a, row.b); got != row.want {
+			t.Errorf("%q and %q: %d, want %d", row.a, row.b, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/floodgate-go/floodgate/policy/internal/file"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
+	"github.com/floodgate-go/floodgate/stores/synced"
+	"github.com/floodgate-go/floodgate/stores/synced/pgbackend"
+)
+
+// openPostgres returns a backend over a pool of connections. It does not connect
+// yet. closeBackend closes the pool.
+func openPostgres(m *mistakes, s *file.Postgres) (backend synced.Backend, closeBackend func() error, ok bool) {
+	before := len(m.errs)
+	user, password := m.secret(s.User), m.secret(s.Password)
+	if len(m.errs) > before {
+		return nil, nil, false
+	}
+	host, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		m.add(s.At(), err.Error(), "")
+		return nil, nil, false
+	}
+	mode := "disable"
+	if s.TLS {
+		mode = "verify-full"
+	}
+	var text strings.Builder
+	for _, field := range [][2]string{{"host", host}, {"port", port}, {"user", user}, {"password", password}, {"dbname", s.Database}, {"sslmode", mode}} {
+		// https://www.postgresql.org/docs/current/libpq-connect.html, "Keyword/Value Connection Strings"
+		fmt.Fprintf(&text, "%s='%s' ", field[0], strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(field[1]))
+	}
+	config, err := pgxpool.ParseConfig(strings.TrimSpace(text.String()))
+	if err != nil {
+		// The error quotes the settings, and with them perhaps the password.
+		err = errors.New("address, user, password or database cannot be used: want host:port with a port from 1 to 65535, and no zero bytes")
+	} else {
+		config.ConnConfig.ConnectTimeout = s.Timeout
+		var pool *pgxpool.Pool
+		if pool, err = pgxpool.NewWithConfig(context.Background(), config); err == nil {
+			var b *pgbackend.Backend
+			if b, err = pgbackend.NewLazy(pool); err == nil {
+				return b, func() error { pool.Close(); return nil }, true
+			}
+			pool.Close()
+		}
+	}
+	m.add(s.At(), words.Reason(err), "")
+	return nil, nil, false
+}

@@ -1,0 +1,197 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// head is a reply without results to the command with the nonce.
+func head(nonce uint64) string {
+	b := binary.LittleEndian.AppendUint64(nil, nonce)
+	return string(binary.LittleEndian.AppendUint64(b, 1_764_000_123_456_789))
+}
+
+func limitReply(left, reset, more, retry int64) string {
+	var b []byte
+	for _, n := range []int64{left, reset, more, retry} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return string(b)
+}
+
+// Whatever comes, it is a reply or an error.
+func TestWeirdRepliesAreErrors(t *testing.T) {
+	for what, val := range map[string]any{
+		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
+		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x", "another's": head(8) + limitReply(1, 2, 1, 0),
+	} {
+		cmd := redis.NewCmd(t.Context())
+		cmd.SetVal(val)
+		var e *Error
+		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != ClassBadReply {
+			t.Errorf("%s: error %v, want class %v", what, err, ClassBadReply)
+		}
+	}
+	for what, val := range map[string]string{
+		"negative remaining": head(7) + limitReply(-1, 2, 1, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 1, 0),
+		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<62, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
+		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
+		"impossible time": head(7)[:8] + limitReply(1<<60, 1, 2, 1)[:8] + limitReply(1, 2, 1, 0),
+	} {
+		cmd := redis.NewCmd(t.Context())
+		cmd.SetVal(val)
+		var e *Error
+		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
+			t.Errorf("%s: error %v, want class %v", what, err, ClassDamaged)
+		}
+	}
+	cmd := redis.NewCmd(t.Context())
+	cmd.SetVal(head(7) + limitReply(1, 2, 1, -1))
+	items := oneItem(1)
+	r, err := parse(cmd, 7, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := items[0]
+	if allowed := r.fill(items); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
+		t.Errorf("allowed %v, item %+v", allowed, item)
+	}
+}
+
+// oneItem is an item with so many limits.
+func oneItem(limits int) []namedItem {
+	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}}}
+}
+
+func FuzzRedisReply(f *testing.F) {
+	f.Add(head(7)+limitReply(1, 2, 1, 0), 1)
+	f.Add(head(7), 0)
+	f.Add("", 2)
+	f.Fuzz(func(t *testing.T, text string, limits int) {
+		limits = min(max(limits, 0), 8)
+		items := oneItem(limits)
+		r, err := parseText(text, 7, items)
+		if err != nil {
+			return
+		}
+		r.fill(items)
+		for _, res := range items[0].Results {
+			if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
+				t.Errorf("result %+v", res)
+			}
+		}
+	})
+}
+
+// shifted is a server that answers each command on a connection with the reply
+// to the one before it, from the second on.
+type shifted struct {
+	net.Listener
+	mu    sync.Mutex
+	conns int
+}
+
+func newShifted(t *testing.T) *shifted {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shifted{Listener: l}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns++
+			shift := s.conns == 1
+			s.mu.Unlock()
+			go serveShifted(c, shift)
+		}
+	}()
+	return s
+}
+
+func serveShifted(c net.Conn, shift bool) {
+	defer func() { _ = c.Close() }()
+	r := bufio.NewReader(c)
+	before := ""
+	for {
+		args, err := readCommand(r)
+		if err != nil {
+			return
+		}
+		reply := "-ERR unknown command\r\n"
+		if strings.EqualFold(args[0], "evalsha") {
+			text := args[4][:8] + head(0)[8:] + limitReply(5, 1, 1, 0)
+			reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+			if shift {
+				reply, before = before, reply
+			}
+			if reply == "" {
+				text := head(0) + limitReply(5, 1, 1, 0)
+				reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+			}
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+	}
+}
+
+func readCommand(r *bufio.Reader) ([]string, error) {
+	var n int
+	if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {
+		return nil, err
+	}
+	args := make([]string, n)
+	for i := range args {
+		var size int
+		if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
+			return nil, err
+		}
+		buf := make([]byte, size+2)
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return nil, err
+		}
+		args[i] = string(buf[:size])
+	}
+	return args, nil
+}
+
+// A connection whose replies are shifted gives nobody another's
+// verdict, and is not used for long.
+func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: newShifted(t).Addr().String(), DisableIndentity: true, Protocol: 2})
+	t.Cleanup(func() { _ = client.Close() })
+	b, err := New(client, Timeout(20*time.Second)).Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []error
+	for range 3 {
+		got = append(got, b.Take(context.Background(), &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}))
+	}
+	var e *Error
+	if !errors.As(got[0], &e) || e.Class != ClassBadReply {
+		t.Errorf("error %v, want class %v", got[0], ClassBadReply)
+	}
+	if got[1] != nil || got[2] != nil {
+		t.Errorf("the connection was used again: %v, %v", got[1], got[2])
+	}
+}

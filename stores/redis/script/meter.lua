@@ -1,0 +1,52 @@
+local floor, max, sub, byte, rep = math.floor, math.max, string.sub, string.byte, string.rep
+
+-- muldiv returns floor(a × b / c) and the remainder, exactly, for whole numbers
+-- from 0: a < 2^53, b < 2^31, c < 2^45, and a quotient below 2^53.
+local function muldiv(a, b, c)
+  local p = a * b
+  if p < 9007199254740992 then
+    local r = p % c
+    return (p - r) / c, r
+  end
+  -- a = q × c + r, so that what is left is r × b / c with r < c: by long
+  -- division, in digits of b so small that two products fit into 2^53.
+  local r = a % c
+  local q = (a - r) / c * b
+  local base, digit = 128, 268435456
+  if c < 2147483648 then base, digit = 1048576, 1048576 end
+  local quotient, left = 0, 0
+  while digit >= 1 do
+    local d = floor(b / digit)
+    b = b - d * digit
+    local x = left * base + r * d
+    left = x % c
+    quotient = quotient * base + (x - left) / c
+    digit = digit / base
+  end
+  return q + quotient, left
+end
+
+-- anchor returns where the window begins that a first hit now opens.
+local function anchor(m)
+  if m.aligned then return now - now % m.window end
+  return now
+end
+
+-- Each algorithm has a file of its own, the twin of the file of that name in
+-- internal/meter, with its functions in the same order. It is a table of
+-- functions on a meter m, which is one limit of one item:
+--   load(m, v, at)   reads its state in v from at on and brings it to now, as
+--                    ReadState and Advance; false if it is no state of it.
+--                    m.mended: its time was so far ahead of now that it has been
+--                    moved back.
+--   dump(m)          the state as load reads it, nil if there is none, as
+--                    AppendState
+--   time(m)          its time, nil if it has none, as At
+--   left(m)          the largest cost admitted now, or below 0 for none, as
+--                    Remaining
+--   charge(m, cost)
+--   wait(m, cost)    how long until cost is admitted, 0 now
+--   refund(m, cost, at, reset)
+--   expiry(m)        the time from which the state means the same as none
+-- They are made when first needed: most calls need one of them.
+local make = {}

@@ -1,0 +1,83 @@
+-- Token bucket: the twin of internal/meter/token_bucket.go. With TAT the time at
+-- which the bucket is full again, and E = window / quota microseconds for a hit,
+--   allowed ⇔ max(TAT, now) + E × cost − E × burst ≤ now
+-- Source: the generic cell rate algorithm of ITU-T I.371, annex A
+-- (https://www.itu.int/rec/T-REC-I.371). E is rarely a whole number.
+-- The debt is kept as q whole microseconds and r parts of 1 / rate microsecond:
+-- (q, r) with r < rate. The rate is the quota at the last charge, which pays the
+-- debt off. So programs with different quotas agree on how many hits are owed.
+-- State: the time now + q, r, and the rate.
+make[TOKEN] = function()
+  -- costs returns what n hits cost, as (q, r).
+  local function costs(m, n) return muldiv(m.window, n, m.rate) end
+  local function above(q, r, q2, r2) return q > q2 or q == q2 and r > r2 end
+  -- over returns by how much what is owed is above (q, r), rounded up to whole
+  -- microseconds; 0 if it is not.
+  local function over(m, q, r)
+    q = m.q - q
+    if m.r > r then q = q + 1 end
+    return max(0, q)
+  end
+  return {
+    load = function(m, v, at)
+      local t, r, rate = unpack('<i7I4I4', v, at)
+      if rate < 1 or rate > MOST or r >= rate then return false end
+      if m.quota == 0 then -- admits nothing, and forgets nothing
+        m.kept, m.kept_until = sub(v, at, at + 14), t + 1
+        return true
+      end
+      local q = t - now
+      if q < 0 then return true end
+      m.q, m.r, m.rate = q, r, rate
+      -- More than the burst, and what a window pays off, can only be owed to a
+      -- clock that has been set back.
+      local most_q, most_r = costs(m, m.capacity)
+      if not above(most_q + m.window, most_r, q, r) then
+        m.q, m.r, m.mended = most_q, most_r, true
+      end
+      return true
+    end,
+    dump = function(m)
+      if m.kept then return m.kept end
+      if not m.q or m.q == 0 and m.r == 0 then return nil end
+      return pack('<i7I4I4', now + m.q, m.r, m.rate)
+    end,
+    time = function() return nil end, -- what a later clock has charged is a larger debt
+    left = function(m)
+      if not m.q then return m.capacity end
+      -- ceil((q × rate + r) / window) hits are owed.
+      local n, rest = muldiv(m.q, m.rate, m.window)
+      return m.capacity - n - ceil((rest + m.r) / m.window)
+    end,
+    charge = function(m, cost)
+      local q, r = m.q or 0, m.r or 0
+      if m.q and m.rate ~= m.quota then -- the debt in hits stays what it was
+        local whole, part = muldiv(q, m.rate, m.quota)
+        q, r = muldiv(1, part + r, m.quota)
+        q = whole + q
+      end
+      m.rate = m.quota
+      local cost_q, cost_r = costs(m, cost)
+      q, r = q + cost_q, r + cost_r
+      if r >= m.rate then q, r = q + 1, r - m.rate end
+      m.q, m.r = q, r
+    end,
+    wait = function(m, cost)
+      if not m.q then return 0 end
+      return over(m, costs(m, m.capacity - cost))
+    end,
+    refund = function(m, cost, at, reset)
+      -- A debt is paid off in the order in which it was made: of this charge
+      -- nothing is owed any more once all that was owed then has been paid.
+      local owed = at + reset - now
+      if not m.q or owed <= 0 then return end
+      local q, r = costs(m, cost)
+      if above(q, r, owed, 0) then q, r = owed, 0 end
+      if above(q, r, m.q, m.r) then q, r = m.q, m.r end
+      q, r = m.q - q, m.r - r
+      if r < 0 then q, r = q - 1, r + m.rate end
+      m.q, m.r = q, r
+    end,
+    expiry = function(m) return m.kept_until or now + m.q + 1 end,
+  }
+end

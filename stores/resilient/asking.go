@@ -1,0 +1,181 @@
+package resilient
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+// asking keeps the hits for which requests are asking the store: the process
+// counts them and the store does not yet. A payment of the same key must not
+// take them for hits that the store has lost. asking is kept also while no key
+// owes hits, because a request may begin before an outage and end after it.
+type asking struct {
+	seed   maphash.Seed
+	shards [64]askingShard // so that requests for different keys do not wait for each other
+}
+
+type askingShard struct {
+	mu      sync.Mutex
+	keys    []askedKey
+	changes uint64
+}
+
+// askedKey is what is noted of one key.
+type askedKey struct {
+	id     uint64 // a hash of the rule and the key
+	hits   askedHits
+	change uint64 // tells two states of the same numbers apart
+}
+
+// askedHits are the hits of a key that requests are asking the store for.
+type askedHits struct {
+	charging int64 // perhaps not charged in this process yet
+	charged  int64 // charged in this process
+}
+
+func newAsking() *asking { return &asking{seed: maphash.MakeSeed()} }
+
+// rule returns a rule's id.
+func (a *asking) rule(name string) uint64 { return maphash.String(a.seed, name) }
+
+func (a *asking) shard(rule uint64, key []byte) (s *askingShard, id uint64) {
+	id = rule ^ maphash.Bytes(a.seed, key)
+	return &a.shards[id%uint64(len(a.shards))], id
+}
+
+// change changes what is noted of a key. It also calls also, if that is not
+// nil, so that no look sees one change without the other.
+func (a *asking) change(rule uint64, key []byte, by askedHits, also func()) {
+	s, id := a.shard(rule, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if by != (askedHits{}) {
+		s.change(id, by)
+	}
+	if also != nil {
+		also()
+	}
+}
+
+func (s *askingShard) change(id uint64, by askedHits) {
+	i := s.find(id)
+	if i < 0 {
+		i = len(s.keys)
+		s.keys = append(s.keys, askedKey{id: id})
+	}
+	k := &s.keys[i]
+	k.hits.charging += by.charging
+	k.hits.charged += by.charged
+	s.changes++
+	k.change = s.changes
+	if k.hits == (askedHits{}) {
+		last := len(s.keys) - 1
+		s.keys[i] = s.keys[last]
+		s.keys = s.keys[:last]
+	}
+}
+
+func (s *askingShard) find(id uint64) int {
+	for i := range s.keys {
+		if s.keys[i].id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// seen is what count sets aside: hits that this process counts and that the
+// payment of a key's debt need not charge.
+type seen struct {
+	askedHits
+	change uint64
+	known  int64 // see debt
+	later  int64 // see payment
+}
+
+// look returns what must be set aside for a claim's key.
+func (o *owed) look(c *claim) (s seen) {
+	o.asking.look(o.ids[c.index], c.name, func(k askedKey) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		s = seen{k.hits, k.change, c.payment.known, c.payment.later}
+	})
+	return s
+}
+
+// look calls see with what is noted of a key.
+func (a *asking) look(rule uint64, key []byte, see func(askedKey)) {
+	s, id := a.shard(rule, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.find(id); i >= 0 {
+		see(s.keys[i])
+	} else {
+		see(askedKey{})
+	}
+}
+
+// asks is what is noted of a request's hits.
+type asks int
+
+const (
+	asksNothing asks = iota
+	asksCharging
+	asksCharged
+)
+
+// ended returns the change of the noted hits at the end of a request.
+func (a asks) ended(cost int64) askedHits {
+	switch a {
+	case asksCharging:
+		return askedHits{charging: -cost}
+	case asksCharged:
+		return askedHits{charged: -cost}
+	}
+	return askedHits{}
+}
+
+// ask notes that a request is about to charge its hits in this process, and
+// then to ask the store for them. A call of decided follows, unless the process
+// has failed, and at the end a call of note or answered.
+func (o *owed) ask(own *mirror) {
+	if own.batch.Peek {
+		return
+	}
+	own.asks = asksCharging
+	for i := range own.items {
+		it := &own.items[i]
+		o.asking.change(o.ids[it.Rule], it.Key, askedHits{charging: it.Cost}, nil)
+	}
+}
+
+// decided notes whether the process has charged the hits.
+func (o *owed) decided(own *mirror) {
+	switch {
+	case own.asks == asksNothing:
+	case !own.charged():
+		o.answered(own)
+	default:
+		own.asks = asksCharged
+		for i := range own.items {
+			it := &own.items[i]
+			o.asking.change(o.ids[it.Rule], it.Key, askedHits{charging: -it.Cost, charged: it.Cost}, nil)
+		}
+	}
+}
+
+// answered notes that the store has charged the hits if own.known is set.
+// Otherwise it notes that the process no longer counts them.
+func (o *owed) answered(own *mirror) {
+	known := own.known && own.asks == asksCharged && !o.none()
+	for i := range own.items {
+		it := &own.items[i]
+		by := own.asks.ended(it.Cost)
+		if known {
+			o.asking.change(o.ids[it.Rule], it.Key, by, func() { o.know(it) })
+		} else if own.asks != asksNothing {
+			o.asking.change(o.ids[it.Rule], it.Key, by, nil)
+		}
+	}
+	own.asks = asksNothing
+}

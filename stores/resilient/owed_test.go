@@ -1,0 +1,38 @@
+package resilient
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A ledger keeps a bounded number of keys, the ones with the most hits. It
+// forgets keys whose hits no longer count before it is full.
+func TestALedgerIsBounded(t *testing.T) {
+	l := newLedger(1000)
+	key := func(i int) owedKey { return owedKey{rule: "user", key: fmt.Sprint(i)} }
+	now := int64(1)
+	l.add(owedKey{rule: "user", key: "alice"}, debt{sure: 5, until: now + 1_000_000}, "", true, now)
+	for i := range 10_000 {
+		l.add(key(i), debt{sure: 1, until: now + 1_000_000}, fmt.Sprint(i%3), true, now)
+		due := 0
+		for _, keys := range l.due {
+			due += len(keys)
+		}
+		if len(l.debts) > 1000 || due != len(l.debts) {
+			t.Fatalf("%d keys, %d of them due, of 1000", len(l.debts), due)
+		}
+	}
+	if l.debts[owedKey{rule: "user", key: "alice"}].sure != 5 {
+		t.Error("a key with five hits was forgotten for keys with one")
+	}
+	// Hits that last a moment: each key that is added finds others that are over.
+	l, most := newLedger(100_000), 0
+	for i := range 50_000 {
+		l.add(key(i), debt{sure: 1, until: now + 100}, "", true, now)
+		most = max(most, len(l.debts))
+		now++
+	}
+	if most > 1000 {
+		t.Errorf("up to %d keys of which the hits of 100 count at a time", most)
+	}
+}
