@@ -146,13 +146,14 @@ func TestABoundaryThatOnlyFasthttpFinds(t *testing.T) {
 }
 
 // A path that ends with the path in JSON counts as the field too, in the query
-// and in a form, because binders fill embedded structs.
+// and in a form, because binders fill embedded structs. So does the end of the
+// path in JSON, because Gin fills nested structs so.
 func TestALongerPathThanThatInJSON(t *testing.T) {
 	path := keyfuncs.JSONPath("user", "name")
 	strict, lenient := keyfuncs.PostField("login", path, keyfuncs.Strict()), keyfuncs.PostField("login", path)
 	for query, want := range map[string][2]string{
 		"form.user.name=victim": {bad, "decoy"}, "form[user][name]=victim": {bad, "decoy"}, "a.b.USER.name=victim": {bad, "decoy"}, "x.login=victim": {bad, "decoy"},
-		"user.name=victim": {bad, bad}, "login=victim": {bad, bad}, "name=victim": {"decoy", "decoy"}, "user.name.x=victim": {"decoy", "decoy"}, "form.user=victim": {"decoy", "decoy"},
+		"user.name=victim": {bad, bad}, "login=victim": {bad, bad}, "name=victim": {bad, "decoy"}, "user.name.x=victim": {"decoy", "decoy"}, "form.user=victim": {"decoy", "decoy"},
 	} {
 		r := &request{rawQuery: query, header: headers("Content-Type", jsonType), body: `{"user":{"name":"decoy"}}`}
 		check(t, "?"+query, strict, r, want[0])

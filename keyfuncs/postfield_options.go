@@ -43,7 +43,9 @@ func RequireValue() PostFieldOption {
 // escaped, and one of which another field's value is a JSON object with a member
 // of the name, which Gin reads into a struct. A path that ends with the name counts as the
 // name, as Fiber's BodyParser reads credentials.username into a field of an
-// embedded struct. A body without the field is not refused: see [RequireValue].
+// embedded struct. If the name is a path such as user[name], its last part counts
+// as the name too, as Gin's ShouldBind reads name into a field of a nested struct.
+// A body without the field is not refused: see [RequireValue].
 func Strict() PostFieldOption {
 	return func(f *postField) { f.strict = true }
 }

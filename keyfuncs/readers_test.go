@@ -149,6 +149,34 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// Gin's binder reads the last part of a path into the field of a nested struct.
+func TestStrictTakesTheEndOfAPathForTheName(t *testing.T) {
+	path, deeper := keyfuncs.PostField("user[name]", keyfuncs.Strict()), keyfuncs.PostField("login", keyfuncs.Strict(), keyfuncs.JSONPath("form", "user", "name"))
+	for _, row := range []struct {
+		name        string
+		key         core.KeyFunc
+		query, body string
+		want        string
+	}{
+		{"the path", path, "", "user[name]=alice&password=x", "alice"},
+		{"the path and another field", path, "", "user[name]=alice&username=x&user=y&surname=z", "alice"},
+		{"the last part alone", path, "", "name=alice", "alice"},
+		{"the last part beside the path", path, "", "user[name]=decoy&name=victim", bad},
+		{"the last part before the path", path, "", "NAME=victim&user.name=decoy", bad},
+		{"another object", path, "", "user[name]=decoy&other[name]=alice", "decoy"},
+		{"the last part in the query", path, "name=victim", "user[name]=decoy", bad},
+		{"the last part in the query, no body", path, "name=victim", "", bad},
+		{"the last part of the path in JSON", deeper, "", "login=decoy&Name=victim", bad},
+		{"the last two parts of the path in JSON", deeper, "", "login=decoy&user[name]=victim", bad},
+	} {
+		r := formRequest(row.body)
+		r.rawQuery = row.query
+		check(t, row.name, row.key, r, row.want)
+	}
+	lenient := keyfuncs.PostField("user[name]")
+	check(t, "without Strict", lenient, formRequest("user[name]=alice&name=Alice+Smith"), "alice")
+}
+
 func TestPlainName(t *testing.T) {
 	for _, s := range []string{"alice", "john smith", "Zoë", "山田", "a.b@c.example", "\u00a0alice\u3000", "\u2028alice\u0085\u1680", strings.Repeat("a", keyfuncs.MaxName)} {
 		if got, err := keyfuncs.PlainName(s); err != nil || got != strings.TrimSpace(s) {

@@ -13,7 +13,7 @@ import (
 type spelling struct {
 	name  string
 	parts []string  // of the path that the name is: user[name] is user, name
-	deep  bool      // a longer path that ends with parts counts too
+	deep  bool      // a longer path that ends with parts counts too, and so do the last of parts
 	other *spelling // counts as the name too; nil: none
 }
 
@@ -39,11 +39,21 @@ func (s *spelling) matches(key string) bool {
 		return true
 	}
 	if !strings.ContainsAny(key, "[].") {
-		return len(s.parts) == 1 && sameName(key, s.parts[0])
+		return (len(s.parts) == 1 || s.deep) && sameName(key, s.parts[len(s.parts)-1])
 	}
 	parts := pathParts(key)
-	before := len(parts) - len(s.parts)
-	return before >= 0 && (before == 0 || s.deep) && samePath(parts[before:], s.parts) || s.matchesMap(key)
+	if s.deep {
+		return sameEnd(parts, s.parts) || s.matchesMap(key)
+	}
+	return samePath(parts, s.parts) || s.matchesMap(key)
+}
+
+// sameEnd reports whether the shorter path is the end of the longer one. Fiber
+// reads credentials.username into the field username of an embedded struct. Gin
+// reads name into the field name of any struct inside the handler's.
+func sameEnd(a, b []string) bool {
+	n := min(len(a), len(b))
+	return samePath(a[len(a)-n:], b[len(b)-n:])
 }
 
 // matchesMap reports whether key is the last part of the path in brackets,

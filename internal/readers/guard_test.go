@@ -29,6 +29,25 @@ func TestAHandlerReadsTheNameThatWasCounted(t *testing.T) {
 	}
 }
 
+// The last part of the path user[name] is the username for some handlers.
+func TestAHandlerReadsTheNestedNameThatWasCounted(t *testing.T) {
+	sites := nested(guarded(t, byField("user[name]")))
+	for _, r := range []struct{ method, query, contentType, body string }{
+		{"POST", "", form, "user[name]=decoy&name=victim"},
+		{"POST", "", form, "name=victim&user.name=decoy"},
+		{"POST", "", multipart, part("user[name]", "decoy") + part("Name", "victim") + part("name", "victim") + "--XX--\r\n"},
+		{"POST", "name=victim", form, "user[name]=decoy"},
+		{"GET", "name=victim", form, ""},
+		{"DELETE", "user[name]=decoy&name=victim", "", ""},
+	} {
+		for _, s := range sites {
+			if err := s.try(request(r.method, r.query, r.contentType, []byte(r.body), false)); err != nil {
+				t.Errorf("%+v: %v", r, err)
+			}
+		}
+	}
+}
+
 // The attacks are real: without a guard, some handler reads the victim's name
 // from each of them.
 func TestTheAttacksAreReal(t *testing.T) {
