@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -23,9 +22,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// preforkAddr is the variable with the address of the application that
-// TestAPreforkedApplication serves.
-const preforkAddr = "FLOODGATE_TEST_PREFORK"
+func TestMain(m *testing.M) { processtest.Main(m, serve) }
 
 // sharedMemory is a store that says what a shared one says.
 type sharedMemory struct{ *core.Memory }
@@ -36,22 +33,18 @@ func (s sharedMemory) Traits() core.Traits {
 	return t
 }
 
-// TestAPreforkedApplication is the application, in a process of its own and in
-// those that Prefork makes of it.
-func TestAPreforkedApplication(t *testing.T) {
-	addr, store, _ := strings.Cut(os.Getenv(preforkAddr), " ")
-	if addr == "" {
-		t.Skip("another test runs this one in processes of their own")
-	}
+// serve is an application in a process of its own and in those that Prefork makes
+// of it. Its arguments are the address and, for a shared store, "shared".
+func serve() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)).With("pid", os.Getpid()))
 	c := core.Config{Name: "prefork", Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(1000)}}}}
-	if store == "shared" {
+	if os.Args[2] == "shared" {
 		c.Store = sharedMemory{core.Must(core.NewMemory(core.MemoryConfig{}))}
 	}
 	limited := fiberlimit.Middleware(core.Must(core.New(c)))
 	app := fiber.New(fiber.Config{Prefork: true, DisableStartupMessage: true})
 	app.Get("/", limited, func(c *fiber.Ctx) error { return c.JSON(os.Getpid()) })
-	t.Error(app.Listen(addr)) // until the other test kills it
+	slog.Error("Listen has returned", "err", app.Listen(os.Args[1])) // a test kills it before that
 }
 
 // prefork starts the application, asks it until two children have answered three
@@ -59,8 +52,8 @@ func TestAPreforkedApplication(t *testing.T) {
 func prefork(t *testing.T, store string) string {
 	t.Helper()
 	addr := processtest.FreeAddr(t, 0)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestAPreforkedApplication$")
-	cmd.Env = append(os.Environ(), preforkAddr+"="+addr+" "+store, "GOMAXPROCS=2")
+	cmd := processtest.Command(addr, store)
+	cmd.Env = append(cmd.Env, "GOMAXPROCS=2")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StderrPipe()
 	if err != nil {

@@ -68,7 +68,7 @@ func (f *fleet) start(i int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.running[i] = processtest.Start(f.t, "TestWorker", string(text))
+	f.running[i] = processtest.Start(f.t, string(text))
 	f.all = append(f.all, f.running[i])
 	f.running[i].Wait("ready", 1)
 }

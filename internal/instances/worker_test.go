@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -121,18 +122,28 @@ func (w work) open(ctx context.Context) (o opened, err error) {
 	return o, err
 }
 
-// TestWorker is a process of the tests of this package. It takes until it has
-// been denied often enough, and writes "try" before each take, and after it the
-// number of the key with "admitted", or "denied".
-func TestWorker(t *testing.T) {
+func TestMain(m *testing.M) {
+	processtest.Main(m, func() {
+		if err := worker(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	})
+}
+
+// worker is the program of the processes of this package's tests. Its argument is
+// its work, as JSON. It takes until it has been denied often enough, and writes
+// "try" before each take, and after it the number of the key with "admitted", or
+// "denied".
+func worker() error {
 	var w work
-	if err := json.Unmarshal([]byte(processtest.Args(t)[0]), &w); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(os.Args[1]), &w); err != nil {
+		return err
 	}
 	begin, stopped := processtest.Signals()
-	store, err := w.open(t.Context())
+	store, err := w.open(context.Background())
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	fmt.Println("ready")
 	<-begin
@@ -141,19 +152,14 @@ func TestWorker(t *testing.T) {
 		workers = 1 // so that no more are on their way than the test says
 	}
 	var wg sync.WaitGroup
+	failed := make([]error, workers)
 	for g := range workers {
-		wg.Go(func() {
-			if err := w.run(store, g, stopped); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { failed[g] = w.run(store, g, stopped) })
 	}
 	wg.Wait()
 	fmt.Println("done")
 	<-stopped
-	if err := store.close(); err != nil {
-		t.Error(err)
-	}
+	return errors.Join(append(failed, store.close())...)
 }
 
 func (w work) run(store opened, first int, stopped <-chan struct{}) error {

@@ -1,32 +1,13 @@
 package processtest
 
 import (
-	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
 	"testing"
 )
 
-// env has the arguments of a process, as JSON. It is the mark of a process, too.
-const env = "FLOODGATE_PROCESSTEST"
-
-// Args returns the arguments that Start was given. It skips the test if Start has
-// not started this process: go test runs that test, too.
-func Args(t *testing.T) []string {
-	t.Helper()
-	text, found := os.LookupEnv(env)
-	if !found {
-		t.Skip("another test runs this one in processes of their own")
-	}
-	var args []string
-	if err := json.Unmarshal([]byte(text), &args); err != nil {
-		t.Fatal(err)
-	}
-	return args
-}
-
-// Signals returns two channels, in the process that Start has started. The first
+// Signals returns two channels, in a process that Start has started. The first
 // one is closed when Begin is called, the second one when Stop is called or the
 // test that has started this process ends; the first one is closed then, too.
 func Signals() (begin, stopped <-chan struct{}) {
@@ -40,8 +21,8 @@ func Signals() (begin, stopped <-chan struct{}) {
 	return b, s
 }
 
-// Process is a process that Start or StartProgram has started. Its methods may be
-// called concurrently.
+// Process is a process that Start has started. Its methods may be called
+// concurrently.
 type Process struct {
 	t       testing.TB
 	process *process
@@ -49,26 +30,12 @@ type Process struct {
 	output  *lines
 }
 
-// Start runs the test with this name, of the same test binary, in a process of
-// its own. The test gets the arguments from Args, writes lines to its standard
-// output, and ends when Signals says so.
-func Start(t testing.TB, name string, args ...string) *Process {
-	t.Helper()
-	text, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+name+"$", "-test.timeout=10m") //nolint:noctx // it ends with the test, by Cleanup
-	cmd.Env = append(os.Environ(), env+"="+string(text))
-	cmd.Stderr = os.Stderr
-	return start(t, cmd)
-}
-
-// program is the mark of a process that StartProgram has started.
+// program is the mark of a process that runs the program of a test binary.
 const program = "FLOODGATE_PROCESSTEST_PROGRAM"
 
-// Main is for the TestMain of a package main: it runs the tests, or the program
-// if StartProgram has started the process.
+// Main is for TestMain. It runs the tests of the package, and in the processes
+// that Start and Command make it calls main: the program of the test binary,
+// which finds its arguments in os.Args.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(program) != "" {
 		main()
@@ -77,13 +44,19 @@ func Main(m *testing.M, main func()) {
 	os.Exit(m.Run())
 }
 
-// StartProgram runs the program of the test binary with these arguments: its
-// TestMain must call Main. What the program writes to its standard error is shown
-// if the test fails.
-func StartProgram(t testing.TB, args ...string) *Process {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], args...) //nolint:noctx // it ends with the test, by Cleanup
+// Command returns the command that runs the program of the test binary with these
+// arguments. The TestMain of the test binary must call Main.
+func Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...) //nolint:noctx // the caller ends it with the test
 	cmd.Env = append(os.Environ(), program+"=1")
+	return cmd
+}
+
+// Start runs the program of the test binary with these arguments, as Command
+// does. What the program writes to its standard error is shown if the test fails.
+func Start(t testing.TB, args ...string) *Process {
+	t.Helper()
+	cmd := Command(args...)
 	end := new(tail)
 	cmd.Stderr = end
 	t.Cleanup(func() {
@@ -91,11 +64,6 @@ func StartProgram(t testing.TB, args ...string) *Process {
 			t.Logf("the last lines of a program:\n%s", end)
 		}
 	})
-	return start(t, cmd)
-}
-
-func start(t testing.TB, cmd *exec.Cmd) *Process {
-	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

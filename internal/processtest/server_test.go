@@ -6,18 +6,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 )
 
-func TestMain(m *testing.M) { Main(m, serveID) }
-
 // serveID is the program of the tests below. It writes its process id to all who
-// connect to the address in its argument.
+// connect to the address in its second argument.
 func serveID() {
-	l, err := net.Listen("tcp", os.Args[1])
+	l, err := net.Listen("tcp", os.Args[2])
 	if err != nil {
 		fmt.Println("it cannot listen:", err)
 		os.Exit(1)
@@ -44,7 +40,7 @@ func idServer(t *testing.T, address func(addr string) string) Program {
 	t.Setenv(program, "1")
 	return Program{
 		Path: os.Args[0], Dir: t.TempDir(),
-		Args:  func(host, port string) []string { return []string{address(net.JoinHostPort(host, port))} },
+		Args:  func(host, port string) []string { return []string{"serve", address(net.JoinHostPort(host, port))} },
 		Ready: func(s *Server) bool { got, err := id(s); return err == nil && got == fmt.Sprint(s.PID()) },
 	}
 }
@@ -92,28 +88,6 @@ func TestAServerThatCannotStart(t *testing.T) {
 		t.Errorf("%v, want that there is no such program", err)
 	}
 }
-
-func TestASignalThatTheSystemDoesNotKnowKills(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("which signals there are depends on the system")
-	}
-	cmd := exec.Command(os.Args[0], "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), program+"=1")
-	p, err := run(t, cmd, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.end(noSignal{})
-	if !p.hasEnded() {
-		t.Error("it goes on")
-	}
-}
-
-// noSignal is a signal that no system has.
-type noSignal struct{}
-
-func (noSignal) Signal()        {}
-func (noSignal) String() string { return "none" }
 
 func TestLinesThatComeInPieces(t *testing.T) {
 	l := newLines()

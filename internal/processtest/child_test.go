@@ -1,18 +1,28 @@
-package processtest_test
+package processtest
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
-
-	"github.com/floodgate-go/floodgate/internal/processtest"
 )
 
-// TestProcess is the process of the tests below.
-func TestProcess(t *testing.T) {
-	args := processtest.Args(t)
-	fmt.Println(strings.Join(args, "+"))
-	begin, stopped := processtest.Signals()
+// TestMain runs one of two programs in other processes: the server of
+// server_test.go if the first argument is "serve", else writeLines.
+func TestMain(m *testing.M) {
+	Main(m, func() {
+		if len(os.Args) > 1 && os.Args[1] == "serve" {
+			serveID()
+		} else {
+			writeLines()
+		}
+	})
+}
+
+// writeLines is the program of the tests below.
+func writeLines() {
+	fmt.Println(strings.Join(os.Args[1:], "+"))
+	begin, stopped := Signals()
 	<-begin
 	for range 3 {
 		fmt.Println("line")
@@ -22,7 +32,7 @@ func TestProcess(t *testing.T) {
 }
 
 func TestAProcessThatIsStopped(t *testing.T) {
-	p := processtest.Start(t, "TestProcess", "a b", "c")
+	p := Start(t, "a b", "c")
 	p.Wait("a b+c", 1)
 	p.Begin()
 	p.Wait("line", 3)
@@ -36,7 +46,7 @@ func TestAProcessThatIsStopped(t *testing.T) {
 }
 
 func TestAProcessThatIsKilled(t *testing.T) {
-	p := processtest.Start(t, "TestProcess")
+	p := Start(t)
 	p.Begin()
 	p.Wait("line", 3)
 	p.Kill()
