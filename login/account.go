@@ -13,30 +13,32 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// Normalize maps the spellings of a username that people take for the same to
-// one spelling: compatibility forms and composed characters (Unicode NFKC),
-// letter case (simple case folding, and what strings.ToUpper and strings.ToLower
-// take for the same: a dotless i is an i), and Unicode white space at the ends.
-// It removes nothing else. It returns text that is not valid UTF-8 as it is. A
-// guard refuses names with invisible characters before it calls Normalize: see
-// Config.Normalize.
+// Normalize maps all spellings of a username to one canonical form. Two usernames
+// have the same form if they differ only in compatibility forms and composed
+// characters (Unicode NFKC), in letter case (Unicode's simple case folding,
+// strings.ToUpper and strings.ToLower; a dotless i is an i), or in Unicode white
+// space at the ends. Normalize removes nothing else. It returns text that is not
+// valid UTF-8 unchanged. A guard refuses names with invisible characters before it
+// calls Normalize: see Config.Normalize. It may be called concurrently.
 func Normalize(username string) string {
 	folded, err := keyfuncs.FoldCase(strings.ToUpper(norm.NFKC.String(username)))
 	if err != nil {
 		return username
 	}
-	// Folding may undo the form, and takes capitals for the simplest letters.
+	// FoldCase may return text that is not in NFKC, and with capital letters.
 	trimmed, _ := keyfuncs.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
 	return trimmed
 }
 
-// BasicUser keys by the user of HTTP Basic authentication (RFC 7617), as a
-// further source of Config.Sources. A request without such a header has none. A
-// header that is given twice or cannot be read is a [core.BadRequestError]: a
-// handler that reads it more leniently must not find a name while the guard
-// takes another source's. A client that authenticates so does it with every
-// request: Config.Methods must name the methods, such as GET, and
-// Config.Attempts must leave room for them.
+// BasicUser returns a key function for Config.Sources. The key is the user of HTTP
+// Basic authentication (RFC 7617); it is empty if the request has no such header.
+// The error is a [core.BadRequestError] if the header Authorization is given twice
+// or cannot be read, because a handler could find a name in it. The key function
+// may be called concurrently.
+//
+// A client sends Basic authentication with every request. Config.Methods must
+// therefore name all methods of the protected routes, such as GET, and
+// Config.Attempts must allow as many requests.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
@@ -71,7 +73,8 @@ var (
 	errBasicTwice   = &core.BadRequestError{Detail: "the header Authorization is given twice"}
 )
 
-// account asks all sources for the username. Those that find one must agree.
+// account returns the normalised username. All sources that find a username must
+// find the same one.
 func (c *Config) account(r core.Request) (string, error) {
 	account, found := "", false
 	for _, source := range c.Sources {
@@ -105,7 +108,7 @@ func (c *Config) account(r core.Request) (string, error) {
 	return account, nil
 }
 
-// fault adds the name of the field to what is wrong with the username.
+// fault adds the name of Config.Field to the Detail of a BadRequestError.
 func (c *Config) fault(err error) error {
 	var told *core.BadRequestError
 	if c.Field == "" || !errors.As(err, &told) {
@@ -114,7 +117,7 @@ func (c *Config) fault(err error) error {
 	return &core.BadRequestError{Detail: fmt.Sprintf("the field %q: %s", c.Field, told.Detail)}
 }
 
-// refuses reports whether a source finds the request at fault.
+// refuses reports whether a source returns an error that wraps core.ErrBadRequest.
 func (c *Config) refuses(r core.Request) bool {
 	return slices.ContainsFunc(c.Sources, func(source core.KeyFunc) bool {
 		_, err := source(nil, r)

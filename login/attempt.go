@@ -8,23 +8,24 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// attempt is a request on its way through the guard, with what has been found
-// out about it. The limiter's key functions find it by its Value.
+// attempt is a request that the guard checks, with the account, the address and the
+// trust that the guard has found for it. The limiter's key functions get it from
+// Request.Value.
 type attempt struct {
 	core.Request
 	guard *Guard
 
-	address string // of the client, as a key
-	account string // normalised
-	named   bool   // account is known
+	address string // the client's address as a key
+	account string // the normalised username
+	named   bool   // account has been set
 
-	trust     trust  // in its account's clients, when the attempt began
-	judged    uint64 // its number in Guard.judging; 0: it is not there
-	device    string // of a valid device cookie: its nonce
-	distrust  bool   // the cookie's quota is used up
-	known     bool   // the address has logged in to the account lately
+	trust     trust  // the account's generation when the attempt began
+	judged    uint64 // the number in Guard.judging; 0: not in it
+	device    string // the nonce of a valid device cookie
+	distrust  bool   // the quota of the cookie or of the trusted clients is used up
+	known     bool   // the address has logged in to the account within KnownFor
 	settled   atomic.Bool
-	refusal   *core.Denial // of OnSuspicion
+	refusal   *core.Denial // the Verdict.Refuse of OnSuspicion
 	suspicion Suspicion
 }
 
@@ -52,14 +53,14 @@ func (a *attempt) clientAddress(r core.Request) (string, error) {
 	return a.address, nil
 }
 
-// find finds out the account and what speaks for the client. r is the request
-// as the limiter gives it to key functions, which may have no body yet.
+// find sets the attempt's account and device cookie. r is the request as the limiter
+// passes it to key functions. Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
 	if a.named {
 		return nil
 	}
 	if a.guard.config.Field != "" {
-		// While there is no body yet, parsing one would only cost time.
+		// If the body cannot be read yet, parsing would cost time for nothing.
 		if _, err := r.Body(0); err != nil {
 			return err
 		}
@@ -73,10 +74,10 @@ func (a *attempt) find(r core.Request) error {
 	return nil
 }
 
-// byDevice says that the client counts by its device cookie.
+// byDevice reports whether the attempt is charged to its device cookie.
 func (a *attempt) byDevice() bool { return a.device != "" && !a.distrust }
 
-// pair joins two parts of a key so that no other two make the same.
+// pair joins two parts of a key. Different parts always give different keys.
 func pair(a, b string) string {
 	key := binary.AppendUvarint(make([]byte, 0, len(a)+len(b)+2), uint64(len(a)))
 	return string(append(append(key, a...), b...))
@@ -91,14 +92,14 @@ const (
 	ruleTrusted = "trusted"
 )
 
-// rules are the rules of the guard's limiter.
+// rules returns the rules of the guard's limiter.
 func (g *Guard) rules() []core.Rule {
 	c := &g.config
 	key := func(f func(a *attempt, r core.Request) (string, error)) core.KeyFunc {
 		return func(dst []byte, r core.Request) ([]byte, error) {
 			a, ok := r.Value(attemptKey{}).(*attempt)
 			if !ok {
-				return dst, errors.New("login: the request has not come through Guard.Check")
+				return dst, errors.New("login: the request did not come through Guard.Check")
 			}
 			k, err := f(a, r)
 			return append(dst, k...), err
@@ -157,14 +158,14 @@ func (g *Guard) rules() []core.Rule {
 	return rules
 }
 
-// succeeded reports that an attempt has succeeded. An attempt whose client went
-// away before an answer has not: an attacker could otherwise clear the failures
-// of an account by closing a connection.
+// succeeded reports whether an attempt has succeeded. A canceled attempt has not:
+// otherwise an attacker could reset the failures of an account by closing the
+// connection.
 func (c *Config) succeeded(_ core.Request, o core.Outcome) bool {
 	return !o.Panicked && !o.Canceled && o.Status < 500 && o.Status != 101 && c.Success(o)
 }
 
-// failed reports that an attempt stays charged as a failure. A 5xx response and
+// failed reports whether an attempt stays charged as a failure. A 5xx response and
 // a protocol upgrade count as neither success nor failure.
 func (c *Config) failed(_ core.Request, o core.Outcome) bool {
 	return o.Panicked || o.Canceled || o.Status < 500 && o.Status != 101 && !c.Success(o)

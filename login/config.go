@@ -12,7 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// The limits that a Config without them has.
+// The default limits.
 var (
 	// DefaultAttempts is the limit of each address.
 	DefaultAttempts = core.PerMinute(20)
@@ -32,60 +32,60 @@ var (
 const (
 	// DefaultName is the name of a guard's limiter.
 	DefaultName = "login"
-	// DefaultKnownFor is how long an address that has logged in is remembered.
+	// DefaultKnownFor is the default of Config.KnownFor.
 	DefaultKnownFor = 14 * 24 * time.Hour
-	// DefaultCookieName is the name of device cookies. Browsers keep cookies
-	// of this prefix from being set by others (RFC 6265bis, section 4.1.3.2).
+	// DefaultCookieName is the default name of device cookies. Browsers accept a
+	// cookie with the prefix __Host- only over TLS and from the host itself, not
+	// from another host of the domain (RFC 6265bis, section 4.1.3.2).
 	DefaultCookieName = "__Host-device"
-	// DefaultCookieFor is how long a device cookie is valid.
+	// DefaultCookieFor is the default of Config.CookieFor.
 	DefaultCookieFor = 90 * 24 * time.Hour
-	// MinSecret is the shortest secret, in bytes.
+	// MinSecret is the minimum length of a secret, in bytes.
 	MinSecret = 32
 )
 
 // Config configures [NewGuard]. Field or Sources is required.
 type Config struct {
-	// Name is part of the names of counters; "" means DefaultName. Two guards that
-	// share a store need different names, unless they count together.
+	// Name is part of the names of the counters; "" means DefaultName. Two guards
+	// with the same name and the same store share their counters.
 	Name string
-	// Field is the name of the form field, or of the member of a JSON object,
-	// that has the username, such as "username" or "user[name]". The guard
-	// reads it as keyfuncs.PostField does with the option keyfuncs.Strict.
+	// Field is the name of the form field, or of the member of a JSON object, that
+	// has the username, such as "username" or "user[name]". The guard reads it as
+	// keyfuncs.PostField does with the option keyfuncs.Strict.
 	Field string
-	// Sources are further places of the username, such as
+	// Sources are more key functions that find the username, such as
 	// keyfuncs.PostField("email", keyfuncs.Strict()), keyfuncs.PostField("user",
-	// keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")) or BasicUser(). All
-	// charge the same account; a request in which two differ is refused with 400.
+	// keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")) or BasicUser(). The guard
+	// refuses a request with 400 if two of them, or Field, find different usernames.
 	Sources []core.KeyFunc
-	// AllowUnnamed lets requests without a username share the counters of one
-	// nameless account: a form or a JSON object without Field or with an empty
-	// one, or no body. Without AllowUnnamed they are refused with 400. A body that
-	// the guard cannot read is refused in both cases, because the handler might
-	// find a name in it.
+	// AllowUnnamed allows requests without a username: no body, or a form or JSON
+	// object in which Field is missing or empty. They all share the counters of one
+	// account. Without AllowUnnamed the guard refuses them with 400. It always
+	// refuses a body that it cannot read, because the handler might find a name in it.
 	AllowUnnamed bool
-	// Normalize maps the spellings of a username to one; nil means [Normalize].
-	// It must do so for all spellings that the application takes for one
-	// account. The guard calls it with names that keyfuncs.PlainName accepts,
-	// trimmed; it refuses all others with 400.
+	// Normalize maps all spellings of a username that the application takes for one
+	// account to one canonical form; nil means [Normalize]. The guard calls it only
+	// with names that keyfuncs.PlainName accepts, without white space at the ends,
+	// and refuses all others with 400. It may be called concurrently.
 	Normalize func(username string) string
-	// ClientIP is the client's address; nil means keyfuncs.ClientIP(), the
-	// connection's peer.
+	// ClientIP is the key function for the client's address; nil means
+	// keyfuncs.ClientIP(), the address of the connection's peer.
 	ClientIP core.KeyFunc
-	// Methods are the methods that log in; nil means POST. A request with
-	// another method is limited too if it has a body, or has Field in its query.
+	// Methods are the methods that log in; nil means POST. The guard checks a request
+	// with another method too if it has a body, or if its query has Field.
 	Methods []string
 
-	// Store is where counters live; nil: in this process. The guard reads its
-	// core.Traits. A shared store is put behind resilient.New(Store, Resilience),
-	// unless it keeps a deadline and fails fast by itself, as a resilient.Store
-	// does. A store that may open while what it depends on does not
-	// answer (core.Traits.NeverOpens is false) is an error, whatever is around it.
+	// Store holds the counters; nil: this process. The guard puts a shared store
+	// behind resilient.New(Store, Resilience), unless core.Traits.KeepsDeadline and
+	// FailsFast are true, as those of a resilient.Store are. A store is an error if
+	// core.Traits.NeverOpens is false: it may allow attempts without counting them
+	// while its server does not answer. A store around such a store is an error too.
 	Store core.Store
-	// Resilience says what happens while a shared Store does not answer.
+	// Resilience configures what the guard does while a shared Store does not answer.
 	// resilient.ModeOpen is an error.
 	Resilience resilient.Config
-	// AllowEventual accepts a store that is not exact (core.Traits.Exact):
-	// guesses through several instances then add up.
+	// AllowEventual accepts a store whose core.Traits.Exact is false. Attackers then
+	// get more guesses if they spread them over several instances.
 	AllowEventual bool
 
 	// Attempts is the limit of each address; the zero Limit means
@@ -97,117 +97,121 @@ type Config struct {
 	// AccountFailures is the limit of each account; the zero Limit means
 	// DefaultAccountFailures.
 	AccountFailures core.Limit
-	// Success reports whether an attempt has succeeded. nil: it has if the status
-	// is below 400. It is not asked about a status of 500 or more, a protocol
-	// upgrade, a panic, or a client that went away before it was answered: none
-	// of these is a success. A form that answers a wrong password with a
-	// redirect to itself needs it: see [RedirectFails].
+	// Success reports whether an attempt has succeeded; nil: a status below 400 is a
+	// success. A status of 500 or more, a protocol upgrade, a panic and a canceled
+	// request are never a success: Success is not called for them. If the handler
+	// answers a wrong password with a redirect, use [RedirectFails]. Success may be
+	// called concurrently.
 	Success func(o core.Outcome) bool
 
-	// SuspiciousAfter is the number of failures in the window of AccountFailures
-	// from which on an account is suspicious; 0 means half of the quota.
+	// SuspiciousAfter is the number of failures in the window of AccountFailures at
+	// which an account becomes suspicious: 0 or more. 0 means half of the quota,
+	// rounded up.
 	SuspiciousAfter int64
-	// OnSuspicion is called, before the handler, for each attempt on a suspicious
-	// account that the limits allow. Its Verdict can delay or refuse the attempt.
-	// nil: such attempts are treated as all others.
+	// OnSuspicion is called before the handler, for each attempt of a stranger on a
+	// suspicious account that the limits allow. Its Verdict can delay or refuse the
+	// attempt. nil: such attempts reach the handler as all others do. It may be called
+	// concurrently.
 	OnSuspicion func(r core.Request, s Suspicion) Verdict
 
-	// Secrets sign device cookies: the first signs, all are accepted, so that
-	// they can be changed one by one. Each has MinSecret random bytes or more.
-	// nil: no device cookies.
+	// Secrets sign device cookies; nil: no device cookies. The guard signs with the
+	// first secret and accepts all, so that secrets can be replaced one by one. Each
+	// has MinSecret random bytes or more.
 	Secrets [][]byte
 	// DeviceFailures is the limit of each device cookie; the zero Limit means
 	// DefaultDeviceFailures.
 	DeviceFailures core.Limit
 	// CookieName is the name of device cookies; "" means DefaultCookieName.
 	CookieName string
-	// CookieFor is how long they are valid: 1s to 350 days. 0 means
-	// DefaultCookieFor. A store that keeps nothing for longer than 30 days, as
-	// memcached, allows 27 days at most, and 0 then means 27 days.
+	// CookieFor is how long device cookies are valid: 1s to 350 days. 0 means
+	// DefaultCookieFor. With a store that keeps nothing for longer than 30 days, such
+	// as memcached, the maximum is 27 days, and 0 means 27 days.
 	CookieFor time.Duration
-	// InsecureCookie lets device cookies travel without TLS: for development.
-	// CookieName must then be one without the prefix __Host- or __Secure-.
+	// InsecureCookie lets browsers send device cookies without TLS, for development.
+	// CookieName must then not have the prefix __Host- or __Secure-.
 	InsecureCookie bool
 
-	// KnownFor is how long an address that has logged in to an account is not
-	// subject to its AccountFailures: 1s to 350 days; 27 days at most if CookieFor
-	// is limited to that. 0 means DefaultKnownFor.
+	// KnownFor is how long an address that has logged in to an account is not subject
+	// to AccountFailures: 1s to 350 days, or to 27 days if that is the maximum of
+	// CookieFor. 0 means DefaultKnownFor.
 	KnownFor time.Duration
-	// ForgetAddresses turns KnownFor off: no address is remembered.
+	// ForgetAddresses turns KnownFor off: no address is known.
 	ForgetAddresses bool
-	// TrustedFailures is the limit of all trusted clients of an account together:
-	// of those with a device cookie, and of known addresses while the account
-	// itself is over AccountFailures. Above it they count as strangers, so that
-	// many stolen cookies do not add up. The zero Limit means
-	// DefaultTrustedFailures.
+	// TrustedFailures is the limit of all trusted clients of an account together: of
+	// those with a device cookie, and of known addresses while the account is over
+	// AccountFailures. Above it they count as strangers, so that many stolen cookies
+	// do not add up. The zero Limit means DefaultTrustedFailures.
 	TrustedFailures core.Limit
 
-	// OnDisallowed returns the response to a denied request; nil: 429, 400 or 503
-	// without the name of the limit.
+	// OnDisallowed returns the response to a denied request; nil: a problem document
+	// with 429, 400 or 503, without the name of the limit. It may be called
+	// concurrently.
 	OnDisallowed func(r core.Request, d core.Decision) core.Denial
-	// Headers are the rate limit headers of responses; 0 means none: they tell
-	// strangers how an account is doing.
+	// Headers are the rate limit headers of responses; 0 means none, because they
+	// show strangers the state of an account.
 	Headers core.Headers
-	// OnEvent is called with the result of each attempt, but for those that are
-	// answered with 400, for an audit log, by the
-	// goroutine of the request and without a lock. It may be nil.
+	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
+	// happens. There is no event for an attempt that the guard answers with 400 or 503.
+	// There is none for a 5xx response of the handler either, unless the handler
+	// panicked or the client went away. OnEvent runs in the goroutine of the request,
+	// holds no lock, and may be called concurrently.
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events.
 	Identify bool
-	// Log gets a line for each failed operation that no request waits for; nil:
-	// slog.Default().
+	// Log gets the lines of core.Config.Log and resilient.Config.Log, and one for each
+	// client whose address could not be remembered; nil: slog.Default().
 	Log *slog.Logger
-	// Clock tells the time of the counters in this process and of cookies;
-	// nil: the real time.
+	// Clock returns the time for the counters in this process and for device cookies;
+	// nil: the real time. It may be called concurrently.
 	Clock func() time.Time
 }
 
-// check reports everything that is wrong with what NewGuard itself needs; what
-// limits need is core.New's to say.
+// check returns all errors of the fields that NewGuard itself reads. core.New checks
+// the limits.
 func (c *Config) check() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
 	}
 	if c.Field == "" && len(c.Sources) == 0 {
-		bad("Field", `""`, "where is the username? Field or Sources is needed")
+		bad("Field", `""`, "must be the name of the form field that has the username, such as \"username\", unless Sources is set")
 	}
 	for i, s := range c.Sources {
 		if s == nil {
-			bad(fmt.Sprintf("Sources[%d]", i), nil, "must be a key function")
+			bad(fmt.Sprintf("Sources[%d]", i), nil, "must be a key function, such as login.BasicUser()")
 		}
 	}
 	for i, s := range c.Secrets {
 		if len(s) < MinSecret {
-			bad(fmt.Sprintf("Secrets[%d]", i), fmt.Sprintf("%d bytes", len(s)), fmt.Sprintf("must have %d or more", MinSecret))
+			bad(fmt.Sprintf("Secrets[%d]", i), fmt.Sprintf("%d bytes", len(s)), fmt.Sprintf("must have %d random bytes or more", MinSecret))
 		}
 	}
 	if c.Secrets != nil && len(c.Secrets) == 0 {
-		bad("Secrets", "none", "must be nil, or have one at least")
+		bad("Secrets", "none", "must be nil, for no device cookies, or have one secret or more")
 	}
 	length := func(field string, d time.Duration) {
 		if d != 0 && (d < time.Second || d > maxTrust) {
-			bad(field, d, "must be from 1s to 350 days")
+			bad(field, d, "must be from 1s to 350 days, or 0 for the default")
 		}
 	}
 	length("CookieFor", c.CookieFor)
 	length("KnownFor", c.KnownFor)
 	if c.KnownFor != 0 && c.ForgetAddresses {
-		bad("KnownFor", c.KnownFor, "ForgetAddresses is set too")
+		bad("KnownFor", c.KnownFor, "must be 0 if ForgetAddresses is set")
 	}
 	if c.SuspiciousAfter < 0 {
 		bad("SuspiciousAfter", c.SuspiciousAfter, "must be 0 or more")
 	}
 	for i, m := range c.Methods {
 		if m == "" {
-			bad(fmt.Sprintf("Methods[%d]", i), `""`, "must be a method")
+			bad(fmt.Sprintf("Methods[%d]", i), `""`, "must be a method, such as POST")
 		}
 	}
 	if c.Methods != nil && len(c.Methods) == 0 {
-		bad("Methods", "none", "must be nil, or have one at least")
+		bad("Methods", "none", "must be nil, for POST, or have one method or more")
 	}
 	if c.Resilience.Meanwhile == resilient.ModeOpen {
-		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "a login form is never open: choose InProcess or Closed")
+		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "must be resilient.ModeInProcess or resilient.ModeClosed: a guard never allows attempts without counting them")
 	}
 	if c.Store != nil {
 		errs = append(errs, c.checkStore())
@@ -218,7 +222,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// filled returns the configuration with what its zero values stand for.
+// filled returns the configuration with the defaults in place of zero values.
 func (c Config) filled() Config {
 	orLimit := func(l *core.Limit, standard core.Limit) {
 		if *l == (core.Limit{}) {

@@ -15,14 +15,14 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// A device cookie is base64url of
+// A device cookie is the base64url text of
 //
 //	expiry (8 bytes, seconds since the Unix epoch),
 //	the account's generation (4), nonce (16), MAC (32)
 //
-// The MAC is HMAC-SHA256 of a label, the guard's name, the account, and what
-// comes before the MAC, with lengths. A cookie of another account, or of another
-// guard with the same secret, is not valid.
+// The MAC is HMAC-SHA256 of a label, the guard's name and the account, each after
+// its length, and of the bytes before the MAC. A cookie of another account, or of a
+// guard with another name and the same secret, is not valid.
 const (
 	nonceFrom    = 8 + 4
 	headLength   = nonceFrom + 16
@@ -31,7 +31,7 @@ const (
 
 var cookieEncoding = base64.RawURLEncoding.Strict()
 
-// signer makes and checks device cookies.
+// signer makes and checks device cookies. It may be used concurrently.
 type signer struct {
 	name    string
 	secrets [][]byte
@@ -70,8 +70,9 @@ func (s *signer) sign(account string, generation int64) (value string, expires t
 }
 
 // check returns the nonce of a cookie that is valid for the account, and the
-// account's generation when it was made. The nonce is "" for any other cookie.
-// All secrets are tried, whichever fits, and compared in constant time.
+// account's generation when the cookie was made. The nonce is "" if the cookie is
+// not valid. check always tries all secrets and compares in constant time, so that
+// the time it takes does not show which secret fits.
 func (s *signer) check(value, account string) (nonce string, generation int64) {
 	if len(value) != cookieEncoding.EncodedLen(cookieLength) {
 		return "", 0
@@ -92,9 +93,9 @@ func (s *signer) check(value, account string) (nonce string, generation int64) {
 	return string(head[nonceFrom:]), int64(binary.BigEndian.Uint32(head[8:]))
 }
 
-// device returns the nonce of the attempt's device cookie, "" if it has none
-// that is valid for its account. The store is asked only about a cookie that
-// this guard has signed.
+// device returns the nonce of the attempt's device cookie, or "" if the attempt has
+// no cookie that is valid for its account. It asks the store for the account's
+// generation only if this guard has signed the cookie.
 func (g *Guard) device(a *attempt) string {
 	if len(g.signer.secrets) == 0 {
 		return ""
@@ -107,22 +108,23 @@ func (g *Guard) device(a *attempt) string {
 	return nonce
 }
 
-// DeviceCookie returns a cookie that tells the browser of somebody who has just
-// logged in from strangers, for a handler to set after a success:
+// DeviceCookie returns a cookie that makes the browser a trusted client of the
+// account. A handler sets it after a success:
 //
 //	http.SetCookie(w, cookie)                              // net/http; Gin: c.Writer
 //	c.SetCookie(cookie)                                    // Echo
 //	c.Response().Header.Add("Set-Cookie", cookie.String()) // Fiber
 //
-// It is valid until Config.CookieFor is over or [Guard.Forget] is called. While
-// the handler judges an attempt on the account, the cookie counts as made when
-// the attempt began: a Forget in between ends it. At other times the store is
-// asked once. An error that wraps [core.ErrConfig] means that the guard has no
-// Secrets. Any other is the store's: let the user in without a cookie. It may be
-// called concurrently.
+// The cookie is valid until Config.CookieFor has passed or [Guard.Forget] is called.
+// A Forget between the beginning of the attempt and the call of DeviceCookie ends
+// the cookie too. If no attempt on the account is being handled in this process,
+// DeviceCookie asks the store once.
+//
+// The error wraps [core.ErrConfig] if Config.Secrets is nil. Any other error is the
+// store's: log the user in without a cookie. DeviceCookie may be called concurrently.
 func (g *Guard) DeviceCookie(ctx context.Context, username string) (*http.Cookie, error) {
 	if len(g.signer.secrets) == 0 {
-		return nil, fmt.Errorf("%w: Secrets: none: there are no device cookies without", core.ErrConfig)
+		return nil, fmt.Errorf("%w: Secrets: none: a device cookie needs one secret or more in Config.Secrets", core.ErrConfig)
 	}
 	account := g.config.Normalize(username)
 	trust, found := g.judging.oldest(account)
@@ -151,10 +153,10 @@ func (c *Config) checkCookie() error {
 		name = DefaultCookieName
 	}
 	if err := (&http.Cookie{Name: name, Value: "x"}).Valid(); err != nil {
-		return fmt.Errorf("%w: CookieName: %q: %w", core.ErrConfig, name, err)
+		return fmt.Errorf("%w: CookieName: %q: must be the name of a cookie (RFC 6265), such as __Host-device: %w", core.ErrConfig, name, err)
 	}
 	if c.InsecureCookie && (strings.HasPrefix(name, "__Host-") || strings.HasPrefix(name, "__Secure-")) {
-		return fmt.Errorf("%w: CookieName: %q: browsers take such a cookie with TLS only, and InsecureCookie is set", core.ErrConfig, name)
+		return fmt.Errorf("%w: CookieName: %q: must not begin with __Host- or __Secure- if InsecureCookie is set: browsers accept such a cookie over TLS only", core.ErrConfig, name)
 	}
 	return nil
 }

@@ -1,32 +1,43 @@
-// Package login protects a login form: its Guard is what every adapter's
-// Middleware takes.
+// Package login limits the attempts on a login form, so that an attacker cannot
+// guess passwords. It is for handlers that check a username and a password. For
+// other routes, use a core.Limiter or package policy.
+//
+// [NewGuard] returns a [Guard]. Pass it to the Middleware of an adapter:
 //
 //	guard, err := login.NewGuard(login.Config{Field: "username", Store: store})
 //	mux.Handle("POST /login", httplimit.Middleware(guard)(loginHandler))
 //
-// # What it limits
+// # Limits
 //
-//	address          20 attempts a minute, whatever becomes of them
+//	address          20 attempts a minute, with any result
 //	address and      5 failures in 15 minutes, then a wait of 30 seconds that
 //	account          doubles each time, up to an hour (core.Lockout)
 //	account          100 failures in any hour, from all addresses together
 //	                 (NIST SP 800-63B-4, section 3.2.2; OWASP ASVS 5, 6.3.1);
 //	                 from 50 on the account is suspicious: see OnSuspicion
+//	device cookie    5 failures an hour, in place of the two limits above
 //	trusted clients  50 failures in any hour, of all device cookies and known
 //	of an account    addresses of the account together
 //
-// An attempt is charged before the handler runs and given back when it has not
-// failed, so that a burst of guesses gets no further than guesses one by one. A
-// status below 400 is a success: it forgets the failures of that address for
-// that account, and nothing of the address's own. A 5xx response counts as
-// neither success nor failure. A panic is a failure. So is a request whose
-// client goes away, or whose context ends, before the handler has begun a
-// response ([core.Outcome.Canceled]), whatever the handler writes after that.
-// http.TimeoutHandler inside the guard answers 503 while the handler may still
-// judge the password, so that such guesses do not count: put it outside the guard.
+// The guard charges an attempt before the handler runs, and refunds it if it has
+// not failed. Guesses that are sent at the same time therefore get no further than
+// guesses that are sent one after another. An attempt stays charged to its address
+// in any case.
 //
-// So many guesses of a day reach the handler, of an attacker who guesses every
-// second (TestADayOfGuessing):
+//   - A status below 400 is a success, unless Config.Success differs. A success
+//     resets the failures of the address for the account, or of the device cookie.
+//   - A 4xx response and a panic are failures.
+//   - A 5xx response counts as neither success nor failure.
+//   - A request whose client closes the connection, or whose context ends, before
+//     the handler has begun a response ([core.Outcome.Canceled]) is a failure. What
+//     the handler writes after that does not matter.
+//
+// Do not mount http.TimeoutHandler inside the guard: it answers 503 while the
+// handler may still check the password, and an attempt that is answered with 503
+// is not a failure. Mount it outside the guard.
+//
+// If an attacker guesses every second, so many guesses reach the handler in a day
+// (TestADayOfGuessing measures them):
 //
 //	one address, one account                            150
 //	the same, logging in to its own account in between  150
@@ -41,7 +52,7 @@
 // # How the handler reads the username
 //
 // The guard counts an attempt for the username that it reads in the body. The
-// handler should read the username by a call that reads the body only:
+// handler should read the username with a call that reads the body only:
 //
 //	net/http  safe: r.PostFormValue; r.PostForm after r.ParseForm; json.Decoder
 //	          not:  r.FormValue, r.Form, r.URL.Query
@@ -53,91 +64,96 @@
 //	Fiber     safe: c.BodyParser
 //	          not:  c.FormValue, c.Query, c.QueryParser
 //
-// The other calls also read the URL's query, and some prefer it: an attacker
-// would write a new name into the body of each guess, and the victim's name into
-// the query. The guard refuses these requests (see below), so that the other calls
-// are safe behind it too. A handler that keeps to the first calls stays safe if
-// the guard is left out or configured for another field.
+// The calls marked "not" also read the URL's query, and some prefer the query to
+// the body. An attacker could write the victim's name into the query and a new name
+// into the body of each guess. The guard refuses such requests (see below), so that
+// these calls are safe behind it too. A handler that uses only the calls marked
+// "safe" stays safe if the guard is left out or configured for another field.
 //
-// One kind of call is not safe behind the guard: one that decodes a binary format
-// whatever the type of the body is, such as c.ShouldBindWith(&m, binding.ProtoBuf)
-// in Gin. A text can be a protobuf message, too. c.ShouldBind, which looks at the
-// type, is safe.
+// One kind of call is not safe behind the guard: a call that decodes a binary
+// format whatever the Content-Type is, such as c.ShouldBindWith(&m,
+// binding.ProtoBuf) in Gin. Some texts are valid protobuf messages. c.ShouldBind
+// is safe, because it reads the Content-Type.
 //
-// # What is refused with 400
+// # Requests that are refused with 400
 //
 // The guard refuses a request if a handler could read another username than the
-// guard, or if there is none to count. The request reaches no handler and counts
-// for the address. These are all reasons:
+// guard, or if the request has no username. The request does not reach the handler.
+// It is charged to the address. These are all reasons:
 //
 //   - The query has the field, in any spelling, with any method, with or without
 //     a body. Many calls prefer the query to the body.
-//   - The body has the field twice: frameworks take the first, the last or any.
-//     Letter case does not matter, and brackets and dots are the same:
-//     username[], userna[]me and UserName are username. So is a path that ends
-//     with the name, such as form.username, because binders fill embedded structs.
-//   - The body has another type than a form or a JSON object, or none: XML, YAML,
-//     TOML, MessagePack, protobuf, text. The guard cannot read it, and a binder
-//     can.
-//   - The body cannot be read as its type says: it is compressed, malformed, longer
-//     than 64 KiB, has more than 1,000 fields, or is a multipart form without an
-//     end or with a boundary that frameworks read differently.
-//   - The body could be read as another type by a handler that does not look at
-//     the type: a form that begins as a JSON object; a form with a line break, a
-//     tag, a colon with a space behind, a brace with a colon behind or quotes
-//     around a value, which are not escaped; a type that only begins as a form's; a
-//     multipart form with text before its first part or with a boundary that means
-//     something in YAML or TOML; XML with text or attributes in a multipart form or
-//     in JSON, such as the password <a>b</a>; another field of a form whose value
-//     is a JSON object with the username's name in it.
-//   - The field has no single value: it is a file, an array, an object, a number
+//   - The body has the field twice. Frameworks take the first, the last or any.
+//     Letter case does not matter, and brackets and dots are equal: username[],
+//     userna[]me and UserName are username. A path that ends with the name, such as
+//     form.username, is the field too, because binders fill embedded structs.
+//   - The body is neither a form nor a JSON object, or has no Content-Type: XML,
+//     YAML, TOML, MessagePack, protobuf, text. The guard cannot read it, and a
+//     binder can.
+//   - The body cannot be read as its Content-Type says: it is compressed or
+//     malformed, is longer than 64 KiB, has more than 1,000 fields, or is a
+//     multipart form without an end or with a boundary that frameworks read
+//     differently.
+//   - A handler that ignores the Content-Type could read the body as another type:
+//     a form that begins as a JSON object does; a form with an unescaped line break,
+//     tag, colon before a space, brace before a colon, or quotes around a value; a
+//     Content-Type that only begins as a form's does; a multipart form with text
+//     before its first part, or with a boundary that means something in YAML or
+//     TOML; XML with text or attributes in a multipart form or in JSON, such as the
+//     password <a>b</a>; another field of a form whose value is a JSON object that
+//     has the username's name as a member.
+//   - The field has no single value. It is a file, an array or an object; a number
 //     outside of -2^53 to 2^53 or with a fraction or an exponent, which decoders
-//     round, cut or write differently, a string of JSON that is not valid UTF-8, or
-//     has a malformed escape or a semicolon, at which frameworks cut it differently.
+//     round, cut or write differently; a JSON string that is not valid UTF-8; or it
+//     has a malformed escape or a semicolon, which frameworks cut differently.
 //   - The username is missing or empty (see Config.AllowUnnamed), longer than 1
-//     KiB, not valid UTF-8, or has control characters, invisible characters or
+//     KiB or not valid UTF-8, or has control characters, invisible characters, or
 //     spaces other than the plain one inside. Handlers and databases drop some of
-//     these. White space around the username is removed.
-//   - Two of Config.Sources name two usernames, or the header Authorization is
-//     given twice or cannot be read (see BasicUser).
-//   - A middleware before the guard has read the body or parsed the form. The
-//     guard would read nothing, and the handler may have the username from there.
-//     Mount the guard first. The log says this once.
+//     these. The guard removes white space around the username.
+//   - Two of Config.Sources find two different usernames, or the header
+//     Authorization is given twice or cannot be read (see BasicUser).
+//   - A middleware before the guard has read the body or parsed the form. Mount the
+//     guard first. The log has one line about it.
 //   - The client does not send the whole body. In Fiber also: a streamed body is
-//     longer than BodyLimit, or a part of a multipart form has the form's boundary
-//     in it.
+//     longer than BodyLimit, or a part of a multipart form contains the form's
+//     boundary.
 //   - Config.ClientIP or one of Config.Sources returns an error that wraps
 //     core.ErrBadRequest.
 //
-// The response is a problem document (RFC 9457) that names the field and what is
-// wrong with it, and never its value.
+// The response is a problem document (RFC 9457). It has the field's name and the
+// fault, and never the field's value.
 //
 // # Trusted clients
 //
-// Somebody else's guesses do not keep the owner of an account out. A browser
-// with a device cookie (OWASP, "Slow Down Online Guessing Attacks with Device
-// Cookies"), which the handler sets after a success, has a small quota of
-// failures of its own in place of the two on the account; it is bound to the
-// account, expires, and is worth nothing once its quota is used up. Without
-// cookies, an address that has logged in to the account in the last days is not
-// subject to the account's limit, only to its own.
+// An attacker who uses up an account's quota must not lock out the owner. Two kinds
+// of clients are therefore trusted.
 //
-// These are the account's trusted clients. All of them together have a limit,
-// too: above it they count as strangers, so that many stolen cookies do not add
-// up. [Guard.Forget] ends the trust in all of them, on every instance. Call it
-// when a password has been changed.
+//   - A browser with a device cookie (OWASP, "Slow Down Online Guessing Attacks with
+//     Device Cookies"). The handler sets the cookie after a success: see
+//     [Guard.DeviceCookie]. The limit of the cookie replaces the two limits on the
+//     account. The cookie is valid for one account and expires. Once its quota is
+//     used up, the browser counts as a stranger.
+//   - An address that has logged in to the account in the last days. It is not
+//     subject to the limit of the account, only to that of address and account.
 //
-// # What it gives away
+// All trusted clients of an account share a further limit, Config.TrustedFailures.
+// Above it they count as strangers, so that many stolen cookies do not add up.
+// [Guard.Forget] ends the trust in all of them, on every instance. Call it when a
+// password has been changed.
 //
-// Nothing depends on whether an account exists: unknown, known and locked accounts
-// are counted and answered in the same way. A denied response has the time to wait,
-// and not the name of the limit. Events and the names of counters have no username
-// and no address; Config.Identify puts both into events.
+// # What responses and events reveal
+//
+// Nothing depends on whether an account exists: the guard counts and answers
+// unknown, known and locked accounts in the same way. A denied response has the
+// time to wait, and not the name of the limit. Events have no username and no
+// address, unless Config.Identify is set. The names of counters in a shared store
+// have a hash of the username and the address, and not their text.
 //
 // # When the store fails
 //
-// A shared store is put behind package resilient: while it does not answer,
-// this process decides by what it has let through itself. The guard is never
-// open. No device cookie and no known address is trusted meanwhile, because
-// another process may have forgotten it.
+// The guard puts a shared store behind package resilient. While the store does not
+// answer, the guard counts in this process, or denies every attempt with 503: see
+// Config.Resilience. It never allows attempts without counting them. It trusts no
+// device cookie and no known address meanwhile, because another process may have
+// called Forget.
 package login

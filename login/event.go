@@ -10,22 +10,23 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// EventKind is what happened to an attempt: EventRefused, EventFailed,
-// EventSucceeded, EventSuspected or EventCanceled.
+// EventKind is the kind of an [Event]: EventRefused, EventFailed, EventSucceeded,
+// EventSuspected or EventCanceled.
 type EventKind uint8
 
 const (
 	// EventRefused means that a limit or Config.OnSuspicion has denied the attempt.
 	EventRefused EventKind = iota
-	// EventFailed means that the handler has rejected the attempt's credentials.
+	// EventFailed means that the attempt has failed: the handler rejected the
+	// credentials or panicked.
 	EventFailed
-	// EventSucceeded means that the client has logged in.
+	// EventSucceeded means that the attempt has succeeded: see Config.Success.
 	EventSucceeded
-	// EventSuspected means that the account is suspicious: see Config.OnSuspicion.
-	// The result of the attempt is another event.
+	// EventSuspected means that a stranger attempts to log in to a suspicious account:
+	// see Config.SuspiciousAfter. A second event has the result of the attempt.
 	EventSuspected
-	// EventCanceled means that the client went away before it was answered. The
-	// attempt counts as a failure.
+	// EventCanceled means that the client went away, or the request's context ended,
+	// before the handler began a response. The attempt counts as a failure.
 	EventCanceled
 )
 
@@ -46,28 +47,32 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// Event describes an attempt for an audit log. Only Username and ClientIP have
-// text that a client has written, and only with Config.Identify.
+// Event describes an attempt for an audit log. Only Username and ClientIP contain
+// text that a client has written, and only if Config.Identify is set.
 type Event struct {
+	// Kind is what happened.
 	Kind EventKind
 	// Rule is the rule whose limit denied the attempt, for EventRefused: "address",
 	// "address-account", "account", "device" or "trusted". It is "" if
 	// Config.OnSuspicion denied the attempt.
 	Rule string
-	// RetryAfter is the time after which Rule would allow the attempt.
+	// RetryAfter is the time until Rule would allow the attempt, for EventRefused.
+	// It is 0 if Config.OnSuspicion denied the attempt.
 	RetryAfter time.Duration
-	// Account and Address are keyed hashes: equal for the same account or address.
-	// The key is the first of Config.Secrets; without Secrets, it is a random key
-	// that another process does not have. They are "" if not known.
+	// Account and Address are keyed hashes of the normalised username and of the
+	// address: the same account always has the same hash. The key is made of the first
+	// of Config.Secrets; without Secrets it is random and differs between processes. A
+	// hash is "" if the account or the address is not known.
 	Account, Address string
-	// Trust is the reason why the client is trusted: "device", "address", or "" if
-	// it is not.
+	// Trust is why the client is trusted: "device" for a device cookie, "address" for a
+	// known address, "" if the client is not trusted.
 	Trust string
-	// Username and ClientIP are "" without Config.Identify.
+	// Username is the normalised username. ClientIP is the key that Config.ClientIP
+	// returned. Both are "" unless Config.Identify is set.
 	Username, ClientIP string
 }
 
-// hasher makes keyed hashes.
+// hasher makes keyed hashes. It may be used concurrently.
 type hasher struct{ key []byte }
 
 func newHasher(secrets [][]byte) hasher {

@@ -10,47 +10,47 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// The generation of an account tells device cookies and known addresses from
-// before the last Forget from those after it. A cookie and the key of a known
-// address carry the generation in which they were made.
+// The generation of an account is a number that every Forget changes. Device cookies
+// and the keys of known addresses contain the generation in which they were made. A
+// cookie is valid while the account's generation is the same, or 0. An address is
+// known while the account's generation is the same.
 //
-// The store holds one counter for each account that was ever forgotten. Each
-// Forget takes a random number of hits, and the generation is the sum of the
-// hits of the last trustLimit.Window. Three facts make this safe:
+// The store holds one counter for each account for which Forget was called. Each
+// Forget takes a random number of hits. The generation is the sum of the hits in the
+// last trustLimit.Window. Three facts make this safe:
 //
-//   - Trust never lasts longer than that window. So each Forget that matters to
-//     a cookie is in the sum as long as the cookie lives.
+//   - Trust never lasts longer than that window. Each Forget that ends the trust in a
+//     cookie is therefore in the sum until the cookie expires.
 //   - Until a Forget leaves the window, each Forget makes the sum larger.
-//   - After one has left it, a later Forget makes the same sum again with a
-//     probability of about one in a million, because the numbers are random.
+//   - After a Forget has left the window, a later Forget makes the same sum again
+//     with a probability of about one in a million, because the numbers are random.
 //
-// If the sum is 0, no Forget is younger than the window: each cookie that has
-// not expired was made after the last one. If the sum is the whole quota, the
-// account has been forgotten thousands of times, the sum cannot grow, and nobody
-// is trusted.
+// If the sum is 0, no Forget is younger than the window, and each cookie that has
+// not expired was made after the last Forget. If the sum is the whole quota, Forget
+// was called thousands of times, the sum cannot grow, and nobody is trusted.
 //
-// Trust can end too early, once a Forget is as old as the window: for addresses
-// that became known after it, and for cookies that were made after it and after
-// another one.
+// Trust can end too early when a Forget leaves the window: the trust in addresses
+// that became known after that Forget, and in cookies that were made after that
+// Forget and after another one.
 const (
 	ruleForgotten = "forgotten"
 	// mostHits is the largest number of hits that a Forget takes.
 	mostHits = 1 << 20
 )
 
-// trustLimit is the counter of Forgets. Its window is the longest that trust
-// can last, with a margin for clocks that differ.
+// trustLimit is the limit that counts the hits of Forget. Its window is longer than
+// any trust lasts, with a margin for clocks that differ.
 type trustLimit struct {
 	core.Limit
-	longest time.Duration // of trust
+	longest time.Duration // the longest that trust may last
 }
 
 const day = 24 * time.Hour
 
 var (
-	// longTrust is for stores that hold every window.
+	// longTrust is for stores that accept every window.
 	longTrust = trustLimit{core.Limit{Quota: core.MaxQuota, Window: 360 * day, Precision: 12 * day, Algorithm: core.BucketedWindow}, maxTrust}
-	// shortTrust is for stores that hold no more than 30 days, as memcached.
+	// shortTrust is for stores that keep nothing for longer than 30 days, as memcached.
 	shortTrust = trustLimit{core.Limit{Quota: core.MaxQuota, Window: 28 * day, Precision: day, Algorithm: core.BucketedWindow}, 27 * day}
 )
 
@@ -59,8 +59,9 @@ const maxTrust = 350 * day
 // trusts reports whether the guard trusts any clients.
 func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses }
 
-// openMemory returns the guard's memory in the store, for the longest trust that
-// the store can end, and shortens the configured trust to that.
+// openMemory returns the guard's memory in the store. It counts Forgets with longTrust
+// if the store accepts that, and with shortTrust otherwise. With shortTrust it also
+// shortens CookieFor and KnownFor.
 func openMemory(c *Config, store core.Store) (*memory, error) {
 	trust, err := newTrust(c, store, longTrust)
 	if errors.Is(err, core.ErrConfig) {
@@ -80,9 +81,10 @@ func openMemory(c *Config, store core.Store) (*memory, error) {
 	return m, nil
 }
 
-// newTrust returns the limiter that counts Forgets. It has a name of its own
-// because a value that cannot be read must count as full, so that nobody is
-// trusted; of a known address it must not count as a hit.
+// newTrust returns the limiter that counts Forgets. It is not the limiter of newMemory
+// because the two treat a stored value that cannot be read differently. Here it counts
+// as a full counter, so that nobody is trusted. There it must not count as a hit, or
+// the address would be known.
 func newTrust(c *Config, store core.Store, t trustLimit) (*core.Limiter, error) {
 	return core.New(core.Config{
 		Name:           c.Name + "-trust",
@@ -93,13 +95,13 @@ func newTrust(c *Config, store core.Store, t trustLimit) (*core.Limiter, error) 
 	})
 }
 
-// shorten makes trust no longer than the store can end it. What the user has
-// set to more is an error.
+// shorten reduces CookieFor and KnownFor to longest. If the user has set one of them
+// to more, it returns an error.
 func (c *Config) shorten(longest time.Duration) error {
 	var errs []error
 	shorten := func(field string, d *time.Duration, standard time.Duration) {
 		if *d > longest && *d != standard {
-			errs = append(errs, fmt.Errorf("%w: %s: %v: the Store keeps no counter for that long, and Forget needs one: must be %v or less", core.ErrConfig, field, *d, longest))
+			errs = append(errs, fmt.Errorf("%w: %s: %v: must be %v or less: Forget needs a counter that lasts longer, and the Store keeps none", core.ErrConfig, field, *d, longest))
 		}
 		*d = min(*d, longest)
 	}
@@ -112,8 +114,8 @@ func (c *Config) shorten(longest time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// forget begins another generation of the account. If the counter has no room
-// for another hit, nobody is trusted anyway.
+// forget changes the account's generation. If the counter is full, it returns no
+// error, because nobody is trusted then.
 func (m *memory) forget(ctx context.Context, account string) error {
 	for most := int64(mostHits); ; {
 		d, err := m.trust.Take(ctx, 1+rand.Int64N(most), core.Hit{Rule: ruleForgotten, Key: account})
@@ -121,7 +123,7 @@ func (m *memory) forget(ctx context.Context, account string) error {
 		case err != nil:
 			return fmt.Errorf("login: Forget: %w", err)
 		case d.Degraded:
-			return errors.New("login: Forget: the shared store does not answer: no other process has heard of it")
+			return errors.New("login: Forget: the shared store does not answer: other instances may still trust the account's clients: call Forget again")
 		case d.Allowed || d.Remaining == 0:
 			return nil
 		}
@@ -129,22 +131,22 @@ func (m *memory) forget(ctx context.Context, account string) error {
 	}
 }
 
-// Forget ends the trust in all clients of an account: every device cookie and
-// every known address, on every instance that shares the store, from the moment
-// it returns. They count as strangers until they log in again. Call it after a
-// new password has been stored, and whenever somebody may have stolen a
-// browser's cookies. An attempt that the handler is judging meanwhile does not make
-// its client trusted, even if it succeeds.
+// Forget ends the trust in all clients of an account: every device cookie and every
+// known address, on every instance that shares the store. The clients count as
+// strangers until they log in again. Call Forget after a new password has been
+// stored, and if somebody may have stolen a browser's cookies. An attempt that began
+// before the Forget does not make its client trusted, even if it succeeds later.
 //
-// An account that does not exist is no error. The failures that have been
-// counted stay: see [Guard.Unblock]. If ctx is canceled, Forget goes on; the
-// store's own deadline ends it. An error means that the store could not be told
-// and that the old trust may still hold: call Forget again.
+// Forget does not check whether the account exists. It does not reset the account's
+// failures: see [Guard.Unblock]. It does not stop if ctx is canceled; the store's own
+// deadline ends it. An error means that the store has not recorded the Forget, and
+// that the clients may still be trusted: call Forget again. Forget may be called
+// concurrently.
 //
-// The store remembers a Forget for longer than any trust lasts. Counters in
-// this process are lost when it ends: device cookies from before a Forget are
-// then valid again, for as long as Config.CookieFor. If that matters, use a
-// shared Store.
+// A shared store keeps a Forget for longer than any trust lasts. The counters in this
+// process are lost when the process ends, and with them each Forget: older device
+// cookies are then valid again until they expire. If that matters, use a shared Store
+// or replace Config.Secrets.
 func (g *Guard) Forget(ctx context.Context, username string) error {
 	return g.memory.forget(context.WithoutCancel(ctx), g.config.Normalize(username))
 }

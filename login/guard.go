@@ -11,9 +11,9 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// Guard protects a login form. It is made by [NewGuard], and is a
-// [core.Checker]: every adapter's Middleware takes it. Its methods may be called
-// concurrently.
+// Guard limits the attempts on a login form. [NewGuard] makes it. It is a
+// [core.Checker], which the Middleware of every adapter accepts. Its methods may be
+// called concurrently.
 type Guard struct {
 	config  Config
 	limiter *core.Limiter
@@ -27,8 +27,8 @@ type Guard struct {
 
 var _ core.Checker = (*Guard)(nil)
 
-// NewGuard returns a guard. The error wraps [core.ErrConfig] and names every
-// field that is wrong. Close ends it.
+// NewGuard returns a guard for a configuration. The error wraps [core.ErrConfig] and
+// names the invalid fields. Call Close when the guard is no longer needed.
 func NewGuard(c Config) (*Guard, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func NewGuard(c Config) (*Guard, error) {
 		Rules:   g.rules(),
 		Store:   store,
 		Headers: c.Headers,
-		// Whoever could damage counters must not begin anew with them.
+		// An attacker who can damage a counter must not get a new quota by that.
 		DenyUnreadable: true,
 		Log:            c.Log,
 		Hooks:          core.HookFuncs{ShouldLimitFunc: g.shouldLimit, OnDisallowedFunc: g.disallowed},
@@ -59,18 +59,19 @@ func NewGuard(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Close closes the counters that the guard has made in this process. It does not
-// close Config.Store. After Close, attempts that need these counters are denied
-// with 503.
+// Close closes the counters that the guard keeps in this process. It does not close
+// Config.Store. After Close, the guard denies attempts that need these counters with
+// 503.
 func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) }
 
-// Traits returns what the guard's store promises: see [core.Limiter.Traits].
+// Traits returns the traits of the guard's store: see [core.Limiter.Traits].
 func (g *Guard) Traits() core.Traits { return g.limiter.Traits() }
 
-// shouldLimit returns false for a request that cannot be an attempt: it has
-// another method, no body, and no username where handlers could find one, such
-// as the query. A request with a body may be an attempt: a middleware that
-// overrides methods may make a POST of it, or have made a GET of a POST.
+// shouldLimit returns false for a request that cannot be an attempt: its method is
+// not in Config.Methods, it has no body, and no source returns an error for it, as it
+// would if the query had the username. A request with a body may be an attempt
+// whatever its method is, because a middleware before or behind the guard may
+// override the method.
 func (g *Guard) shouldLimit(r core.Request) bool {
 	if slices.Contains(g.config.Methods, r.Method()) {
 		return true
@@ -79,12 +80,14 @@ func (g *Guard) shouldLimit(r core.Request) bool {
 	return err != nil || len(body) > 0 || g.config.refuses(r)
 }
 
-// Check implements [core.Checker].
+// Check decides whether an attempt may reach the handler, and charges for it. It
+// implements [core.Checker]. It waits for the Verdict.Delay of Config.OnSuspicion.
 func (g *Guard) Check(r core.Request) core.Decision {
 	a := &attempt{Request: r, guard: g}
 	d := g.limiter.Check(a)
-	// The client may not be subject to the limit that denies it. The limiter is
-	// then asked again without that limit. Nothing has been charged.
+	// A limit that does not apply to this client may have denied the attempt. The
+	// limiter then decides again without that limit. A denied attempt has not been
+	// charged.
 	if exceeds(d, ruleDevice) || a.byDevice() && exceeds(d, ruleTrusted) {
 		a.distrust = true
 		d = g.again(a, d)
@@ -110,15 +113,15 @@ func (g *Guard) Check(r core.Request) core.Decision {
 	return d
 }
 
-// again asks the limiter again, in place of a decision that denied the request.
+// again returns a new decision of the limiter, in place of one that denied the attempt.
 func (g *Guard) again(a *attempt, denied core.Decision) core.Decision {
 	g.tally.replaced(denied)
 	return g.limiter.Check(a)
 }
 
-// checkKnown decides on an attempt from a known address that the account's limit
-// denies. If the trusted clients have used up their limit too, it is a
-// stranger's, and waits for whichever of the two limits admits it first.
+// checkKnown decides on an attempt from a known address if the account's limit denies
+// strangers. If the limit of the trusted clients denies the attempt too, checkKnown
+// returns the denial of the limit with the shorter wait.
 func (g *Guard) checkKnown(a *attempt, stranger core.Decision) core.Decision {
 	a.known = true
 	d := g.again(a, stranger)
@@ -132,7 +135,7 @@ func (g *Guard) checkKnown(a *attempt, stranger core.Decision) core.Decision {
 	return d
 }
 
-// exceeds says that a limit of the rule refuses the request.
+// exceeds reports whether a limit of the rule denies the request.
 func exceeds(d core.Decision, rule string) bool {
 	if d.Allowed || d.Reason != core.ReasonOverLimit {
 		return false
@@ -145,18 +148,19 @@ func exceeds(d core.Decision, rule string) bool {
 	return false
 }
 
-// suspect finds out whether the account is suspicious, and asks OnSuspicion.
+// suspect sets the attempt's suspicion. If the account is suspicious and the client is
+// a stranger, it calls OnSuspicion and carries out the Verdict.
 func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	for s := range d.Limits() {
 		if s.Rule == ruleAccount {
-			a.suspicion.Failures = s.Limit.Quota - s.Remaining - 1 // this one is no failure yet
+			a.suspicion.Failures = s.Limit.Quota - s.Remaining - 1 // without this attempt
 			a.suspicion.Limit = s.Limit.Quota
 		}
 	}
 	if a.suspicion.Limit == 0 || a.suspicion.Failures < g.config.SuspiciousAfter {
 		return
 	}
-	if g.memory.knows(a) { // strangers' guesses are none of this client's
+	if g.memory.knows(a) { // the failures are those of strangers
 		a.known, a.suspicion = true, Suspicion{}
 		return
 	}
@@ -167,7 +171,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	}
 	returned := false
 	defer func() {
-		if !returned { // it has panicked: no attempt has been made
+		if !returned { // OnSuspicion panicked: the attempt does not reach the handler
 			g.giveBack(a, *d)
 		}
 	}()
@@ -182,23 +186,23 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		g.giveBack(a, *d)
 		a.refusal = v.Refuse
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
-		d.LimitStatus.RetryAfter = core.Never // no waiting helps: what is asked for does
+		d.LimitStatus.RetryAfter = core.Never // no wait makes the guard allow it
 		g.tally.refused.Add(1)
 		g.tell(a, EventRefused, *d)
 	}
 }
 
-// abandon ends an attempt whose client has gone while it was delayed. The
-// handler does not judge it: a client that closes only its own half of the
-// connection would still read the answer, without the delay. The attempt counts as
-// a failure.
+// abandon ends an attempt whose client went away during the delay. The attempt does
+// not reach the handler, because a client that closes only its own half of the
+// connection could still read the response, without the delay. The attempt counts as a
+// failure.
 func (g *Guard) abandon(a *attempt, d *core.Decision, gone error) {
 	g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
 	d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
 	g.tally.refused.Add(1)
 }
 
-// wait waits for d, and returns why the context has ended if it has.
+// wait waits for d. If the context ends before that, it returns the cause.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -213,16 +217,17 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// giveBack gives back an attempt that has not reached the handler: all but the
-// address's part of it, or one address could ask OnSuspicion without end.
+// giveBack refunds an attempt that has not reached the handler. It does not refund the
+// hit of the address, so that one address cannot make OnSuspicion run without end.
 func (g *Guard) giveBack(a *attempt, d core.Decision) {
 	g.limiter.Settle(a, d, core.Outcome{Status: http.StatusInternalServerError}) // neither a success nor a failure
 }
 
-// Deny implements [core.Checker].
+// Deny returns the response to an attempt that Check has denied. It implements
+// [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
-// disallowed returns the refusal of OnSuspicion, or what OnDisallowed returns.
+// disallowed returns the Verdict.Refuse of OnSuspicion, or the response of OnDisallowed.
 func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note.(*attempt); ok && a.refusal != nil {
 		return *a.refusal
@@ -230,7 +235,8 @@ func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 	return g.config.OnDisallowed(r, d)
 }
 
-// Settle implements [core.Checker].
+// Settle counts the outcome of an attempt that Check has allowed. It implements
+// [core.Checker].
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	g.limiter.Settle(r, d, o)
 	a, ok := d.Note.(*attempt)
@@ -240,9 +246,9 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	g.judging.end(a)
 	switch {
 	case g.config.succeeded(r, o):
-		// That the store does not answer has been said once, by package resilient.
+		// Package resilient has logged that the store does not answer.
 		if err := g.memory.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
-			g.config.Log.Warn("login: an address could not be remembered", "error", err)
+			g.config.Log.Warn("login: a client's address could not be remembered: it does not count as known for the account", "error", err)
 		}
 		g.tell(a, EventSucceeded, d)
 	case o.Canceled && !o.Panicked:
@@ -252,8 +258,8 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	}
 }
 
-// refuse is the standard OnDisallowed: the standard denial without the names of
-// limits, which tell strangers more than they need.
+// refuse is the default OnDisallowed. It returns the standard denial without the names
+// of limits, which strangers need not know.
 func refuse(r core.Request, d core.Decision) core.Denial {
 	denial := core.DefaultHooks{}.OnDisallowed(r, d)
 	if d.Reason == core.ReasonOverLimit {

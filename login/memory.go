@@ -11,36 +11,35 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// memory is what the guard remembers beside its counters, in the same store:
-// which addresses have logged in to which accounts, and which accounts have
-// been unblocked. A counter that has a hit says yes. It is only looked at when
-// somebody would be refused, and what it says no to is not looked up again for a
-// while.
+// memory holds what the guard remembers beside its counters: which addresses have
+// logged in to which accounts, and which accounts have been unblocked. It keeps them in
+// the same store, as counters: a counter with a hit means yes. Check reads them only
+// before it denies an attempt or finds an account suspicious. A counter that was empty
+// is not read again for lookAgain. Its methods may be called concurrently.
 type memory struct {
 	config  *Config
 	limiter *core.Limiter
 	local   *core.Memory
-	trust   *core.Limiter // counts Forgets: see generation
-	denied  *core.Limiter // in this process: what was no a moment ago
+	trust   *core.Limiter // counts Forgets: see generation.go
+	denied  *core.Limiter // counters, in this process, that were empty within lookAgain
 }
 
 const (
 	ruleKnown      = "known"
-	ruleUnblocked  = "unblocked"  // a hit for each unblocking that still lasts
-	ruleUnblocking = "unblocking" // the number of the last unblocking
+	ruleUnblocked  = "unblocked"  // a hit for each Unblock within pardonFor
+	ruleUnblocking = "unblocking" // the number of the last Unblock
 	rulePardoned   = "pardoned"
 	ruleDenied     = "denied"
 
-	// lookAgain is for how long a no is believed: an Unblock by another instance
-	// is noticed after that.
+	// lookAgain is how long the guard does not read a counter again that was empty. An
+	// Unblock by another instance takes effect within that time.
 	lookAgain = time.Second
-	// mostUnblocks is how often an account can be unblocked in the time that
-	// an unblocking lasts.
+	// mostUnblocks is how often an account can be unblocked within pardonFor.
 	mostUnblocks = 1000
-	// numbersFor is how long unblockings are numbered on, where one lasts no
-	// longer than half of it: much longer, so that no number comes back while
-	// somebody still has been pardoned under it, and short enough for every store
-	// (memcached keeps nothing for more than 30 days).
+	// numbersFor is the window of ruleUnblocking, unless pardonFor is longer than half
+	// of it. It is much longer than pardonFor, so that no number of an Unblock comes
+	// back while an address is still pardoned under that number. It is short enough for
+	// every store: memcached keeps nothing for longer than 30 days.
 	numbersFor = 28 * 24 * time.Hour
 )
 
@@ -54,15 +53,15 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	}
 	m := &memory{config: c}
 	var err error
-	// A value that cannot be read is replaced: denied, it would make an address
-	// known.
+	// The limiter replaces a stored value that cannot be read. If it denied instead, a
+	// damaged counter would make an address known.
 	m.limiter, err = core.New(core.Config{
 		Name:  c.Name + "-memory",
 		Store: store,
 		Log:   c.Log,
 		Rules: []core.Rule{
 			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbers),
-			// Each unblocking lasts its whole time, whatever was before it.
+			// A SlidingLog keeps each Unblock for the whole window.
 			{Name: ruleUnblocked, Key: core.TakeOnly, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
 		},
 	})
@@ -76,17 +75,16 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	return m, err
 }
 
-// pardonFor is how long an unblocking lasts: as long as somebody could have
-// been blocked before it.
+// pardonFor returns how long an Unblock lasts: at least as long as an address could
+// be denied because of failures before the Unblock.
 func (c *Config) pardonFor() time.Duration {
 	return max(c.Failures.Window, c.Failures.Lockout.Max, c.Failures.Lockout.First, time.Hour)
 }
 
 func (m *memory) close() error { return m.local.Close() }
 
-// hits returns how many hits the counters of a key have, those of the first
-// rule first. What cannot be found out is none, and so is, for a while, what was
-// none for the first rule.
+// hits returns the number of hits that a key has in each of the rules. The numbers are
+// 0 if the store fails, or if the first rule had no hit within lookAgain.
 func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 {
 	found := make([]int64, len(rules))
 	memo := core.Hit{Rule: ruleDenied, Key: pair(rules[0], key)}
@@ -108,9 +106,9 @@ func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 
 	return found
 }
 
-// knows reports whether the attempt's address has logged in to its account
-// lately, and after the last Forget. While the store does not answer, it has
-// not. A no is not looked up again for a while.
+// knows reports whether the attempt's address has logged in to the account within
+// KnownFor and after the last Forget. It returns false while the store does not answer.
+// It does not ask the store again within lookAgain after the answer was no.
 func (m *memory) knows(a *attempt) bool {
 	if m.config.ForgetAddresses {
 		return false
@@ -136,14 +134,14 @@ func (m *memory) remembers(ctx context.Context, t trust, address, account string
 	return err == nil && !d.Allowed, err
 }
 
-// knownHit is the counter that has a hit if the address is known.
+// knownHit returns the counter that has a hit if the address is known.
 func knownHit(generation int64, address, account string) core.Hit {
 	return core.Hit{Rule: ruleKnown, Key: pair(strconv.FormatInt(generation, 10), pair(address, account))}
 }
 
 func knownMemo(a *attempt) string { return pair(ruleKnown, pair(a.address, a.account)) }
 
-// remember notes that the attempt's address has logged in to its account.
+// remember makes the attempt's address known for the account.
 func (m *memory) remember(a *attempt) error {
 	if m.config.ForgetAddresses || !a.named || a.account == "" || a.address == "" {
 		return nil
@@ -154,31 +152,32 @@ func (m *memory) remember(a *attempt) error {
 		return t.err
 	}
 	hit := knownHit(t.generation, a.address, a.account)
-	err := m.limiter.Reset(ctx, hit) // the time begins anew
+	err := m.limiter.Reset(ctx, hit) // KnownFor begins again
 	_, takeErr := m.limiter.Take(ctx, 1, hit)
 	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: knownMemo(a)})
 	return errors.Join(err, takeErr)
 }
 
-// unblock notes that an account has been unblocked.
+// unblock adds an Unblock of an account.
 func (m *memory) unblock(ctx context.Context, account string) error {
 	d, err := m.limiter.Take(ctx, 1, core.Hit{Rule: ruleUnblocked, Key: account}, core.Hit{Rule: ruleUnblocking, Key: account})
 	if err == nil && !d.Allowed {
-		err = fmt.Errorf("login: the account has been unblocked %d times in %v", mostUnblocks, m.config.pardonFor())
+		err = fmt.Errorf("login: Unblock: the account has been unblocked %d times in %v, which is the maximum", mostUnblocks, m.config.pardonFor())
 	}
 	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: pair(ruleUnblocked, account)})
 	return err
 }
 
-// pardonKey is the key under which an address is pardoned for an account, once
-// for each unblocking; ok says that the account has been unblocked lately.
+// pardonKey returns the key under which an address is pardoned for an account. Each
+// Unblock gives a new key. ok is false if the account was not unblocked within
+// pardonFor.
 func (m *memory) pardonKey(ctx context.Context, address, account string) (key string, ok bool) {
 	found := m.hits(ctx, account, ruleUnblocked, ruleUnblocking)
 	return pair(strconv.FormatInt(found[1], 10), pair(address, account)), found[0] > 0
 }
 
-// pardoned forgets the failures of the attempt's address for its account, once
-// for each time that the account was unblocked, and says whether it has.
+// pardoned resets the failures of the attempt's address for the account, once for each
+// Unblock. It returns whether it has reset them.
 func (m *memory) pardoned(a *attempt, limiter *core.Limiter) bool {
 	key, ok := m.pardonKey(a.Context(), a.address, a.account)
 	if !ok {
@@ -192,8 +191,8 @@ func (m *memory) pardoned(a *attempt, limiter *core.Limiter) bool {
 	return limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: pair(a.address, a.account)}) == nil
 }
 
-// willPardon says whether the address's next attempt on the account will find
-// its failures forgotten.
+// willPardon reports whether pardoned will reset the address's failures for the account
+// at the next attempt.
 func (m *memory) willPardon(ctx context.Context, address, account string) (bool, error) {
 	key, ok := m.pardonKey(ctx, address, account)
 	if !ok {

@@ -7,11 +7,13 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// RedirectFails returns a Success for forms that answer with redirects: a
-// redirect to one of these locations, such as "/login", is a failure, whatever
-// its query and host, and with or without a slash at the end. So is one that
-// cannot be read. A relative one, such as "login?error=1" or "?error=1", is taken
-// to be written by each of the locations.
+// RedirectFails returns a Config.Success for handlers that answer a wrong password
+// with a redirect. A redirect is a failure if its path is the path of one of the
+// locations, such as "/login". The host, the query and slashes at the ends of the path
+// do not matter. A relative redirect, such as "login?error=1" or "?error=1", is
+// resolved against each of the locations. A redirect that is not a valid URL is a
+// failure too. Every other response is a success if its status is below 400. The
+// returned function may be called concurrently.
 func RedirectFails(locations ...string) func(o core.Outcome) bool {
 	bases := make([]*url.URL, len(locations))
 	for i, l := range locations {
@@ -38,5 +40,5 @@ func RedirectFails(locations ...string) func(o core.Outcome) bool {
 	}
 }
 
-// plainPath is a URL's path without slashes at its ends.
+// plainPath returns a URL's path without slashes at both ends.
 func plainPath(u *url.URL) string { return strings.Trim(u.Path, "/") }

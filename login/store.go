@@ -8,8 +8,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// checkStore refuses a Store whose traits are too weak for a login form. What a
-// store does not promise it may not do.
+// checkStore returns an error if the Store does not have the traits that a guard needs.
 func (c *Config) checkStore() error {
 	t, err := core.TraitsOf(c.Store)
 	if err != nil {
@@ -17,19 +16,19 @@ func (c *Config) checkStore() error {
 	}
 	var errs []error
 	if !t.NeverOpens {
-		errs = append(errs, fmt.Errorf("%w: Store: %T: may open while what it depends on does not answer (core.Traits.NeverOpens is false): a login form is never open: "+
-			"use resilient.ModeInProcess or resilient.ModeClosed; a store of your own needs a method Traits", core.ErrConfig, c.Store))
+		errs = append(errs, fmt.Errorf("%w: Store: %T: may allow attempts without counting them while its server does not answer (core.Traits.NeverOpens is false): "+
+			"use resilient.ModeInProcess or resilient.ModeClosed; a store of your own needs a method Traits that returns NeverOpens", core.ErrConfig, c.Store))
 	}
 	if !t.Exact && !c.AllowEventual {
-		errs = append(errs, fmt.Errorf("%w: Store: %T: is not exact (core.Traits.Exact): guesses through several instances would add up: "+
-			"AllowEventual accepts that; a store of your own needs a method Traits", core.ErrConfig, c.Store))
+		errs = append(errs, fmt.Errorf("%w: Store: %T: is not exact (core.Traits.Exact): attackers get more guesses through several instances: "+
+			"set AllowEventual to accept that; a store of your own needs a method Traits that returns Exact", core.ErrConfig, c.Store))
 	}
 	return errors.Join(errs...)
 }
 
-// openStore returns the store that the guard counts in, and what closes it if
-// the guard has made it. Every store that it returns is counted in by this
-// process alone, or has a deadline and fails fast.
+// openStore returns the store for the guard's counters, and a function that closes it
+// if openStore has made it. The store is private to this process, or keeps a deadline
+// and fails fast.
 func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
 	if c.Store == nil {
 		m, err := core.NewMemory(core.MemoryConfig{Clock: c.Clock})
@@ -54,7 +53,7 @@ func (c *Config) openStore() (store core.Store, closeStore func() error, err err
 	return r, r.Close, nil
 }
 
-// inField puts the name of a field before each of the errors that err joins.
+// inField adds the name of a field to each of the errors that err joins.
 func inField(name string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -12,12 +12,17 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Unblock forgets the failures of an account: those of the account itself and
-// those of its trusted clients together at once, and those of an address for the
-// account once, when the address is next denied because of them in the following
-// hour (or for as long as Failures and its Lockout count, if that is longer).
-// Other instances that share the store notice within a second. Unblock does not
-// unblock the addresses themselves. An error means that the store could not be told.
+// Unblock resets the failures of an account. It resets the failures of the account and
+// those of its trusted clients together at once. It resets the failures of an address
+// for the account later and once: when they next deny an attempt of the address within
+// an hour, or within the longest of Failures.Window, Lockout.First and Lockout.Max if
+// that is longer. Other instances that share the store do the same a second later at
+// most. Unblock does not reset the attempts of an address and the failures of a device
+// cookie.
+//
+// Unblock returns an error if the store fails, or if the account has been unblocked
+// 1,000 times within that time. Call it again after an error of the store. It may be
+// called concurrently.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
 	hits := []core.Hit{{Rule: ruleAccount, Key: account}}
@@ -30,31 +35,33 @@ func (g *Guard) Unblock(ctx context.Context, username string) error {
 	)
 }
 
-// Status is how things stand with an account and an address.
+// Status is the state of the limits of an account and an address.
 type Status struct {
-	// Address is the limit on the attempts of the address.
+	// Address is the limit on the attempts of the address: Config.Attempts.
 	Address core.LimitStatus
-	// AddressAccount is the limit on its failures for the account. Failures that
-	// Unblock has forgotten, or will when the address is next denied, are not in it.
+	// AddressAccount is the limit on the failures of the address for the account:
+	// Config.Failures. It does not contain failures that [Guard.Unblock] has reset, or
+	// will reset when the address is next denied.
 	AddressAccount core.LimitStatus
-	// Account is the limit on the account's failures.
+	// Account is the limit on the failures of the account: Config.AccountFailures.
 	Account core.LimitStatus
-	// Trusted is the limit on the failures of the account's trusted clients
-	// together; the zero value if the guard trusts none.
+	// Trusted is the limit on the failures of the account's trusted clients together:
+	// Config.TrustedFailures. It is the zero value if the guard trusts no clients.
 	Trusted core.LimitStatus
-	// KnownAddress is true if the address has logged in to the account lately: see
-	// Config.KnownFor.
+	// KnownAddress reports whether the address has logged in to the account within
+	// Config.KnownFor and after the last Forget.
 	KnownAddress bool
-	// RetryAfter is the time until an attempt of this address on this account is
-	// allowed, without a device cookie; 0 if it is allowed now.
+	// RetryAfter is the time until the guard allows an attempt of the address on the
+	// account without a device cookie; 0 if it allows one now.
 	RetryAfter time.Duration
 }
 
-// Status returns the limits of an account and of a client's address, such as
-// "203.0.113.9", and changes nothing. A text that is no address is an error.
+// Status returns the state of the limits of an account and of a client's address, such
+// as "203.0.113.9". It charges nothing. It returns an error if address is not an IP
+// address, or if the store fails. It may be called concurrently.
 func (g *Guard) Status(ctx context.Context, username, address string) (Status, error) {
 	if _, err := netip.ParseAddr(address); err != nil {
-		return Status{}, fmt.Errorf("login: the address of Status: %w", err)
+		return Status{}, fmt.Errorf("login: Status: the address must be an IP address, such as 203.0.113.9: %w", err)
 	}
 	account := g.config.Normalize(username)
 	key, err := g.config.ClientIP(nil, connection{ctx, net.JoinHostPort(address, "0")})
@@ -62,8 +69,8 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		return Status{}, err
 	}
 	both := pair(string(key), account)
-	// One by one: together, a key that is known to be denied may keep the store
-	// from being asked about the others.
+	// A Peek for each hit: if a deny cache knows that one of them is denied, it does not
+	// ask the store about the others of the same Peek.
 	var limits []core.LimitStatus
 	hits := []core.Hit{{Rule: ruleAddress, Key: string(key)}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}}
 	if g.config.trusts() {
@@ -102,14 +109,14 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		}
 	}
 	wait := s.Account.RetryAfter
-	if s.KnownAddress { // either of the two limits admits it
+	if s.KnownAddress { // the limit with the shorter wait decides: see checkKnown
 		wait = min(wait, s.Trusted.RetryAfter)
 	}
 	s.RetryAfter = max(s.Address.RetryAfter, s.AddressAccount.RetryAfter, wait)
 	return s, nil
 }
 
-// connection is a request of which nothing is known but the peer's address.
+// connection is a request that has a peer's address and nothing else.
 type connection struct {
 	ctx  context.Context //nolint:containedctx // it is what a core.Request has
 	peer string

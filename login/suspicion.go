@@ -6,36 +6,39 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Suspicion is how an account is doing when somebody who is not known tries to
-// log in to it.
+// Suspicion is the state of an account when a stranger attempts to log in to it.
 type Suspicion struct {
-	// Suspicious says that Failures has reached Config.SuspiciousAfter.
+	// Suspicious reports whether Failures has reached Config.SuspiciousAfter.
 	Suspicious bool
-	// Username is the account's, normalised.
+	// Username is the normalised username of the account; "" if Suspicious is false.
 	Username string
-	// Failures is how many attempts of strangers have failed, or are not over
-	// yet, in the window of Config.AccountFailures, this one not included.
+	// Failures is the number of attempts of strangers that have failed, or have not
+	// ended yet, in the window of Config.AccountFailures. It does not include this
+	// attempt.
 	Failures int64
-	// Limit is the quota of Config.AccountFailures, from which strangers are
-	// refused.
+	// Limit is the quota of Config.AccountFailures. At this number of failures the
+	// guard denies strangers.
 	Limit int64
 }
 
-// Verdict is what OnSuspicion decides. The zero value lets the attempt go on.
+// Verdict is the decision of Config.OnSuspicion. With the zero value, the attempt
+// reaches the handler at once.
 type Verdict struct {
-	// Delay is how long to wait before the attempt goes on. If the client hangs up
-	// meanwhile, the attempt does not reach the handler, and counts as a failure.
+	// Delay is how long the guard waits before the attempt reaches the handler; 0 or
+	// less means no wait. If the client goes away during the wait, the attempt does not
+	// reach the handler and counts as a failure.
 	Delay time.Duration
-	// Refuse is the response to the client in place of the handler's, such as a
-	// page with a captcha; nil: the handler runs. A refused attempt counts for its
-	// address only. An invalid status becomes 429. OnSuspicion finds the answer to
-	// the captcha in the request.
+	// Refuse is a response that the guard sends after the Delay in place of the
+	// handler's, such as a page with a captcha; nil: the handler runs. A refused attempt
+	// is charged to its address only. A status below 200 or above 599 becomes 429. The
+	// next request has the answer to the captcha: OnSuspicion must check it.
 	Refuse *core.Denial
 }
 
-// SuspicionOf returns the state of the account at the time when the guard allowed
-// the request. It is the zero value if the client is trusted. A handler that asks
-// for a second factor gets the decision from DecisionFrom of its adapter.
+// SuspicionOf returns the state of the account when the guard allowed the request. If
+// the client is trusted, Suspicious is false. Use SuspicionOf in a handler that asks
+// for a second factor: DecisionFrom of the adapter returns d. It may be called
+// concurrently.
 func SuspicionOf(d core.Decision) Suspicion {
 	if a, ok := d.Note.(*attempt); ok {
 		return a.suspicion

@@ -6,15 +6,16 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// tally counts where the guard's decisions differ from its limiter's, which is
-// asked more than once about some attempts.
+// tally counts the differences between the decisions of the guard and those of its
+// limiter. The limiter decides more than once on some attempts. Its methods may be
+// called concurrently.
 type tally struct {
 	denied   atomic.Uint64 // denials that another decision has replaced
 	degraded atomic.Uint64 // those of them that are degraded
-	refused  atomic.Uint64 // what the limiter allowed and OnSuspicion refused
+	refused  atomic.Uint64 // attempts that the limiter allowed and the guard denied
 }
 
-// replaced notes that the guard asks again about an attempt that was denied.
+// replaced counts a denial in place of which the limiter decides again.
 func (t *tally) replaced(d core.Decision) {
 	t.denied.Add(1)
 	if d.Degraded {
@@ -22,10 +23,10 @@ func (t *tally) replaced(d core.Decision) {
 	}
 }
 
-// Stats returns what the guard has counted of its decisions. Each attempt
-// counts once.
+// Stats returns the numbers of the guard's decisions. Each attempt counts once. Stats
+// may be called concurrently.
 func (g *Guard) Stats() core.Stats {
-	// In this order: the limiter has counted by now whatever is taken off.
+	// The order matters: the limiter has already counted everything that is subtracted.
 	denied, degraded, refused := g.tally.denied.Load(), g.tally.degraded.Load(), g.tally.refused.Load()
 	s := g.limiter.Stats()
 	s.Denied += refused - denied

@@ -8,24 +8,24 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// trust is what the store says about the trust in an account's clients.
+// trust is an account's generation, as read from the store.
 type trust struct {
-	asked      bool // the store has answered, or failed
+	asked      bool // the other fields are set
 	generation int64
-	// sure is false if the store answered without the shared counters, or the
-	// counter of Forgets is full. Nobody is trusted then.
+	// sure is false if the store answered without the shared counters, or if the
+	// counter of Forgets is full. No client is trusted then.
 	sure bool
 	err  error
 }
 
-// holds reports whether trust that was given in another generation still holds.
-// While the store does not answer, it does not: this process may not have heard
-// of a Forget.
+// holds reports whether a device cookie of the generation given is still valid. It
+// returns false while the store does not answer, because another process may have
+// called Forget.
 func (t trust) holds(given int64) bool {
 	return t.err == nil && t.sure && (t.generation == 0 || t.generation == given)
 }
 
-// trustIn asks the store.
+// trustIn reads the account's generation from the store.
 func (m *memory) trustIn(ctx context.Context, account string) trust {
 	d, err := m.trust.Peek(ctx, 0, core.Hit{Rule: ruleForgotten, Key: account})
 	t := trust{asked: true, err: err}
@@ -36,9 +36,9 @@ func (m *memory) trustIn(ctx context.Context, account string) trust {
 	return t
 }
 
-// trustOf asks the store once for each attempt, before the handler judges it. A
-// client that is trusted because of the attempt is trusted in this generation: a
-// Forget that comes while the handler judges ends that trust too.
+// trustOf returns the account's generation when the attempt began. It asks the store
+// once for each attempt. If the attempt succeeds, its client is trusted in this
+// generation. A Forget while the handler runs therefore ends that trust too.
 func (m *memory) trustOf(a *attempt) trust {
 	if !a.trust.asked {
 		a.trust = m.trustIn(a.Context(), a.account)
@@ -46,21 +46,21 @@ func (m *memory) trustOf(a *attempt) trust {
 	return a.trust
 }
 
-// judging holds the attempts that the handler judges in this process. Its
-// methods may be called concurrently.
+// judging holds the attempts whose handlers are running in this process. Its methods
+// may be called concurrently.
 type judging struct {
 	mu       sync.Mutex
 	last     uint64
-	attempts map[string][]judged // of each account, in the order in which they began
+	attempts map[string][]judged // by account, in the order in which they began
 }
 
-// judged is an attempt without its request.
+// judged is an attempt whose handler is running.
 type judged struct {
 	number uint64
 	trust  trust
 }
 
-// begin adds an attempt that goes to the handler.
+// begin adds an attempt whose handler will run.
 func (j *judging) begin(a *attempt, t trust) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,7 +72,7 @@ func (j *judging) begin(a *attempt, t trust) {
 	j.attempts[a.account] = append(j.attempts[a.account], judged{a.judged, t})
 }
 
-// end removes an attempt that the handler has judged.
+// end removes an attempt whose handler has ended.
 func (j *judging) end(a *attempt) {
 	if a.judged == 0 {
 		return
@@ -87,9 +87,9 @@ func (j *judging) end(a *attempt) {
 	j.attempts[a.account] = left
 }
 
-// oldest returns the trust of the oldest attempt on an account that the handler
-// judges. The caller does not say which attempt it means: the oldest one is never
-// trusted for too long.
+// oldest returns the trust of the oldest attempt on an account whose handler is
+// running. DeviceCookie does not know which attempt it is called for. The generation of
+// the oldest attempt is the safe one: every later Forget ends it.
 func (j *judging) oldest(account string) (t trust, found bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
