@@ -10,7 +10,8 @@ import (
 // take them for hits that the store has lost. asking is kept also while no key
 // owes hits, because a request may begin before an outage and end after it.
 type asking struct {
-	seed   maphash.Seed
+	rules  maphash.Seed // another one than keys, so that a key that is named like a rule is not taken for it
+	keys   maphash.Seed
 	shards [64]askingShard // so that requests for different keys do not wait for each other
 }
 
@@ -33,13 +34,13 @@ type askedHits struct {
 	charged  int64 // charged in this process
 }
 
-func newAsking() *asking { return &asking{seed: maphash.MakeSeed()} }
+func newAsking() *asking { return &asking{rules: maphash.MakeSeed(), keys: maphash.MakeSeed()} }
 
 // rule returns a rule's id.
-func (a *asking) rule(name string) uint64 { return maphash.String(a.seed, name) }
+func (a *asking) rule(name string) uint64 { return maphash.String(a.rules, name) }
 
 func (a *asking) shard(rule uint64, key []byte) (s *askingShard, id uint64) {
-	id = rule ^ maphash.Bytes(a.seed, key)
+	id = rule ^ maphash.Bytes(a.keys, key)
 	return &a.shards[id%uint64(len(a.shards))], id
 }
 
