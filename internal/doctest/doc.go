@@ -25,7 +25,8 @@
 //	                            127.0.0.1:8080, which the test starts elsewhere
 //	<!-- serves -->            the program serves at 127.0.0.1:8080 until the test ends it;
 //	                            commands in the console block below ask it
-//	<!-- example: redis -->     the program is examples/redis/main.go without its first comment
+//	<!-- example: redis -->     the program is examples/redis/main.go without its first comment;
+//	                            a test file is named whole: testing/clock_test.go
 //	<!-- before -->             the program uses another library, which bench/go.mod requires
 //	<!-- varies: [0-9]+ ms -->  what the regular expression matches is not compared
 //	<!-- not output -->         the block is not what the program above prints

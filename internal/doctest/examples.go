@@ -6,25 +6,36 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // CheckExamples returns the programs that differ from the example which their
-// comment names, and the folders below examples to which examples/README.md has
-// no link. compared is the number of programs that were compared.
+// comment names, the programs and tests without that comment, and the files of
+// examples to which examples/README.md has no link. compared is the number of
+// programs that were compared. The programs of docs/coming-from need no example.
 func CheckExamples(root string, pages []*Page) (problems []Problem, compared int, err error) {
+	var files []string
 	for _, p := range pages {
 		for _, b := range p.Blocks {
 			if !b.has("example") {
+				if (b.isProgram() || b.isTest()) && !strings.Contains(p.File, "coming-from/") {
+					problems = append(problems, b.problem("the program is not in examples: put it there, and name it in a comment example"))
+				}
 				continue
 			}
-			file := path.Join("examples", b.Directives["example"], "main.go")
+			name := b.Directives["example"]
+			if path.Ext(name) != ".go" {
+				name = path.Join(name, "main.go")
+			}
+			file := path.Join("examples", name)
 			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 			if err != nil {
 				problems = append(problems, b.problem("the comment example: %v", err))
 				continue
 			}
 			compared++
+			files = append(files, name)
 			if _, code, _ := strings.Cut("\n"+string(text), "\npackage "); "package "+code != b.Text {
 				problems = append(problems, b.problem("the program is not the one of %s: copy one to the other", file))
 			}
@@ -43,10 +54,14 @@ func CheckExamples(root string, pages []*Page) (problems []Problem, compared int
 			return err
 		}
 		name, err := filepath.Rel(filepath.Join(root, "examples"), file)
-		if name = filepath.ToSlash(name); err == nil && !strings.Contains(string(text), "]("+name+")") {
-			problems = append(problems, Problem{list, 1, "there is no link to " + name})
-		}
+		files = append(files, filepath.ToSlash(name))
 		return err
 	})
+	slices.Sort(files)
+	for _, name := range slices.Compact(files) {
+		if !strings.Contains(string(text), "]("+name+")") {
+			problems = append(problems, Problem{list, 1, "there is no link to " + name})
+		}
+	}
 	return problems, compared, err
 }

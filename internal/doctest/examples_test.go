@@ -3,6 +3,7 @@ package doctest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,7 @@ func TestProgramsThatAreNotTheExample(t *testing.T) {
 		"examples/README.md":      "[same](same/main.go)\n",
 		"examples/same/main.go":   "// Command same is package main.\npackage main\n\nfunc main() {}\n",
 		"examples/lonely/main.go": "package main\n",
+		"examples/t/a_test.go":    "// This file is a test.\n\npackage a_test\n",
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -44,17 +46,28 @@ func TestProgramsThatAreNotTheExample(t *testing.T) {
 	}
 	page, problems := parsePage("page.md", block("same", "package main\n\nfunc main() {}\n")+block("same", "package main\n\nfunc main() { }\n")+block("none", "package main\n"))
 	report(t, problems)
-	problems, compared, err := CheckExamples(root, []*Page{page})
-	if err != nil || compared != 2 {
+	tests, problems := parsePage("tests.md", block("t/a_test.go", "package a_test\n")+"```go\npackage main\n```\n\n```go\npackage b_test\n```\n\n```go\nx := 1\n```\n")
+	report(t, problems)
+	old, problems := parsePage("docs/coming-from/old.md", "```go\npackage main\n```\n")
+	report(t, problems)
+	problems, compared, err := CheckExamples(root, []*Page{page, tests, old})
+	if err != nil || compared != 3 {
 		t.Fatal(compared, err)
 	}
 	var found []string
 	for _, p := range problems {
-		found = append(found, p.String())
+		text, _, _ := strings.Cut(p.String(), " "+root)
+		found = append(found, text)
 	}
-	const want = "page.md:10: the program is not the one of examples/same/main.go: copy one to the other\n" +
-		"page.md:17: the comment example: open "
-	if text := strings.Join(found, "\n"); !strings.HasPrefix(text, want) || !strings.HasSuffix(text, "examples/README.md:1: there is no link to lonely/main.go") || len(found) != 3 {
-		t.Errorf("found\n%s", text)
+	want := []string{
+		"page.md:10: the program is not the one of examples/same/main.go: copy one to the other",
+		"page.md:17: the comment example: open",
+		"tests.md:7: the program is not in examples: put it there, and name it in a comment example",
+		"tests.md:11: the program is not in examples: put it there, and name it in a comment example",
+		"examples/README.md:1: there is no link to lonely/main.go",
+		"examples/README.md:1: there is no link to t/a_test.go",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
 	}
 }
