@@ -78,6 +78,8 @@ var replies = []struct {
 	class  Class
 }{
 	{"OOM ", ClassFull}, {"NOAUTH ", ClassForbidden}, {"WRONGPASS ", ClassForbidden}, {"NOPERM ", ClassForbidden},
+	// A command in the script: Redis 7.0, and later ones.
+	{"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
 	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
 }
 
