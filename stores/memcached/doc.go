@@ -30,8 +30,8 @@
 // # Time
 //
 // memcached has no clock that can be asked, so the application's clock decides.
-// The clocks of all instances should agree: the README tells what is guaranteed
-// if they differ by less than one window. Items live some seconds longer than
+// The clocks of all instances should agree: docs/choosing-a-limit.md has what is
+// guaranteed if they differ by less than one window. Items live some seconds longer than
 // their windows, rounded up, so that a window never ends early because its item
 // has expired. memcached keeps nothing for more than 30 days: a limit whose
 // hits count for longer (core.Limit.Lifetime), such as a sliding window of more

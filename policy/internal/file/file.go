@@ -60,7 +60,7 @@ var root = sync.OnceValues(func() (*mapping[Spec], kind[[]*Policy]) {
 				value: set(clientMapping().kind(newClientIP), func(f *Spec) *clientIP { return &f.client }),
 			}, {
 				name: "trusted-headers", example: "[X-Plan]",
-				about: "Headers that your proxy sets for every request, so that no client can choose their values: keys, tiers and costs that read only these get no warning.",
+				about: "Headers that your proxy sets for every request, so that no client can choose their values: no warning says that a client chooses a key, a tier or a cost that reads only these.",
 				value: set(list(headerName(), 100, "a list of names of headers", strings.ToLower), func(f *Spec) *[]string { return &f.TrustedHeaders }),
 			}, {
 				name: "store", without: "every process counts for itself", example: "{redis: {address: 'redis:6379'}}",
