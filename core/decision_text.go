@@ -26,7 +26,7 @@ func (d Decision) String() string {
 	case ReasonFailed:
 		s += verdict + ", because it could not decide"
 	case ReasonWithinLimits:
-		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), all again in %v",
+		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), whole again in %v",
 			hits(d.Cost), d.Remaining, d.Limit.Capacity(), d.Rule, d.Limit.Name, d.Limit, d.ResetAfter.Round(time.Millisecond))
 	case ReasonOverLimit:
 		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",

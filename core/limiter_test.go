@@ -279,7 +279,7 @@ func ExampleDecision_String() {
 	d, _ = limiter.Take(context.Background(), 2, k)
 	fmt.Println(d)
 	// Output:
-	// limiter "api" allows 1 hit: 0 of 1 left for rule "ip", limit "ip" (1 per 1h (fixed_window)), all again in 1h0m0s
+	// limiter "api" allows 1 hit: 0 of 1 left for rule "ip", limit "ip" (1 per 1h (fixed_window)), whole again in 1h0m0s
 	// limiter "api" denies 2 hits: rule "ip", limit "ip" (1 per 1h (fixed_window)) has 0 left, and waiting does not help
 }
 

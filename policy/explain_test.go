@@ -43,7 +43,7 @@ policies:
 	}
 	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
 	want := `tiered true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
-keyed true "the policy has no match conditions" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: there is no query["id"] [keyed tier="" false "floodgate: bad request: there is no query[\"id\"]" key="" 1]
+keyed true "the policy has no match conditions" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: the query parameter "id" is missing [keyed tier="" false "floodgate: bad request: the query parameter \"id\" is missing" key="" 1]
 skips true "the policy has no match conditions" shadow=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
 kept-out true "the policy has no match conditions" shadow=false denied=true cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
 kept-off false "the address is in the list exempt" shadow=false denied=false cost=1 err=<nil>

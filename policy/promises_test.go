@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -100,8 +101,16 @@ func TestARequestWithoutTheKey(t *testing.T) {
 	})
 	t.Run("is refused", func(t *testing.T) {
 		s := newSite(t, file(", missing: reject"))
-		s.expect(400, "GET", "/")
 		s.expect(200, "GET", "/", header("X-Id", "a"))
+		for key, want := range map[string]string{
+			`header["x-id"]`: `the header \"x-id\" is missing`, `query["id"]`: `the query parameter \"id\" is missing`,
+			`header["x-id"] == "b" ? "b" : ""`: "The request cannot be understood.", `user`: "The request cannot be understood.",
+		} {
+			s := newSite(t, "policies: [{name: api, key: '"+key+"', missing: reject, limits: 1/m}]", policy.WithUser(func(core.Request) string { return "" }))
+			if body := s.expect(400, "GET", "/").Body.String(); !strings.Contains(body, want) {
+				t.Errorf("%s: %s, want %s", key, body, want)
+			}
+		}
 	})
 	t.Run("falls back", func(t *testing.T) {
 		s := newSite(t, file(", fallback: ip"))

@@ -123,6 +123,9 @@ func (rule enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
 	case file.Skip:
 		return dst, core.SkipRule
 	case file.Reject:
+		if lacks := rule.Key.Lacks(); lacks != "" {
+			return dst, &core.BadRequestError{Detail: lacks}
+		}
 		return dst, fmt.Errorf("%w: there is no %s", core.ErrBadRequest, words.Shorten(rule.Key.String()))
 	default:
 		return dst, nil

@@ -53,6 +53,19 @@ func (e *Expression) Written() string {
 	return ""
 }
 
+// Lacks returns what a request without a key lacks, for the client: such as
+// `the header "X-Api-Key" is missing`. It returns "" if the expression is more than
+// one value of the request, or if clients do not write the value.
+func (e *Expression) Lacks() string {
+	if e.single == nil || e.Written() == "" {
+		return ""
+	}
+	for f := range e.fields {
+		return fmt.Sprintf("the %s %q is missing", written[f.kind], f.name)
+	}
+	return ""
+}
+
 // trusted reports whether all headers that the expression reads are trusted.
 func (e *Expression) trusted() bool {
 	for f := range e.fields {

@@ -76,7 +76,7 @@ func limitMapping() *mapping[core.Limit] {
 			}
 			for _, name := range []string{"quota", "maximumRequests"} {
 				if has(m.given, name) && l.Quota == 0 {
-					r.doubt(m.given[name], "0: denies all requests", "write 1 or more; to try a policy that denies nothing, write shadow: true")
+					r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
 				}
 			}
 		},

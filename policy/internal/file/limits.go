@@ -16,6 +16,8 @@ var algorithms = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.Buc
 const (
 	limitsWant = `limits such as 3/6s, or a list of them`
 	limitWant  = `a limit such as 3/6s, or quota and window`
+
+	deniesAllHint = "write 1 or more; to try a policy that denies nothing, write shadow: true"
 )
 
 // limits is text such as "10/s, 100/m", one limit written with its fields, or a
@@ -99,6 +101,11 @@ func (r *reader) limitText(v value) ([]core.Limit, bool) {
 			problem := words.Reason(err)
 			r.badAt(v, 0, place, problem, limitHint(item, problem))
 			continue
+		}
+		for _, l := range limits {
+			if l.Quota == 0 {
+				r.doubt(v, fmt.Sprintf("%q: denies all requests", strings.TrimSpace(item)), deniesAllHint)
+			}
 		}
 		all = append(all, limits...)
 	}
