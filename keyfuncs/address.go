@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// parsePeer returns the address of a connection's peer, without its zone and
-// unmapped. It is not valid where the peer has none.
+// parsePeer returns the IP address of a connection's peer, without a zone, and as an
+// IPv4 address if it is an IPv4 address mapped into IPv6. The result is not valid if
+// the peer has no IP address.
 func parsePeer(remote string) netip.Addr {
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		return plain(ap.Addr())
@@ -25,11 +26,11 @@ func plain(a netip.Addr) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// nat64 is the well-known prefix of translated IPv4 addresses (RFC 6052,
-// section 2.1).
+// nat64 is the well-known prefix of IPv4 addresses that are translated to IPv6 (RFC
+// 6052, section 2.1).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// fromNAT64 returns the IPv4 address that is in a translated one.
+// fromNAT64 returns the IPv4 address of a translated address, and all others unchanged.
 func fromNAT64(a netip.Addr) netip.Addr {
 	if !a.Is6() || !nat64.Contains(a) {
 		return a
@@ -38,9 +39,9 @@ func fromNAT64(a netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// parseHop reads an address as proxies write it: bare, with a port, or in
-// brackets with or without one. netip.ParseAddr refuses what differs from one
-// reader to the other: leading zeros, hexadecimal, short forms.
+// parseHop parses an address as proxies write it: the address alone, with a port, or
+// in brackets with or without a port. netip.ParseAddr refuses spellings that programs
+// read differently: leading zeros, hexadecimal numbers, short forms.
 func parseHop(s string) (netip.Addr, bool) {
 	host, port := s, ""
 	switch {
@@ -67,8 +68,8 @@ func parseHop(s string) (netip.Addr, bool) {
 	return plain(a), true
 }
 
-// validPort reads ":" and a port, or the obfuscated one of RFC 7239, section
-// 6.3.
+// validPort reports whether s is ":" and a port, or ":" and an obfuscated port (RFC
+// 7239, section 6.3).
 func validPort(s string) bool {
 	if s[0] != ':' {
 		return false
@@ -82,5 +83,5 @@ func validPort(s string) bool {
 
 const obfuscated = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-// trimSpace trims the optional white space of RFC 9110, section 5.6.3.
+// trimSpace removes optional white space (RFC 9110, section 5.6.3) at both ends.
 func trimSpace(s string) string { return strings.Trim(s, " \t") }

@@ -9,58 +9,60 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// unknownClient is the key of requests whose peer has no address: those that
-// come through a Unix socket, for instance. They share one quota.
+// unknownClient is the key of requests whose peer has no IP address, such as a peer
+// that connects through a Unix socket. All of them share one quota.
 const unknownClient = "unknown"
 
-// DefaultIPv6Prefix is the part of an IPv6 address, in bits, that tells clients
-// apart: a subscriber has a /64 at the least (RFC 6177, RFC 4291 section
-// 2.5.4), and can use any address of it.
+// DefaultIPv6Prefix is the number of bits of an IPv6 address that tell clients apart,
+// unless the option IPv6Prefix is given. A subscriber has a /64 at least (RFC 6177, RFC
+// 4291 section 2.5.4), and can use every address in it.
 const DefaultIPv6Prefix = 64
 
 // clientIP is the configuration of a ClientIP.
 type clientIP struct {
 	trusted    []netip.Prefix
 	header     string // "": no proxies
-	hops       int    // of BehindHops; 0: trusted says which hops are proxies
+	hops       int    // of BehindHops; 0: a hop in trusted is a proxy
 	prefix     int
 	trustUnix  bool
 	onFallback func(r core.Request, why error)
 	unlisted   unlisted
 }
 
-// ClientIP is [NewClientIP] for options that are written in the program: it
-// panics if an option is invalid, as template.Must does.
+// ClientIP returns a key function for the client's address. It panics if an option is
+// invalid, as template.Must does. [NewClientIP] returns an error instead, for options
+// that are not constants of the program; its comment describes the key.
 func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 	return core.Must(NewClientIP(opts...))
 }
 
 // NewClientIP returns a key function for the client's address.
 //
-// Without options that is the address of the connection's peer, whatever the
-// request's headers say. Behind proxies, [Behind] says which header to read and
-// which peers write it:
+// Without options, the key is the address of the connection's peer. Headers do not
+// change it. If the application is behind proxies, the option [Behind] names the header
+// with the client's address and the proxies that write it:
 //
 //	keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 //
-// [BehindHops] is for those who know only how many proxies there are.
+// If only the number of proxies is known, use [BehindHops].
 //
-// If a peer that is not listed sends a header in which proxies write addresses,
-// the header is ignored, and the log of the limiter (see [core.Config]) says so
-// once for each key function: either the peer is a proxy of yours, whose clients
-// then all share one limit, or a client has made the header up.
+// If a peer that is not listed sends a header in which proxies write addresses, the
+// key function ignores the header, and writes one line to the log of the limiter (see
+// [core.Config]). Either the peer is a proxy of yours, and all its clients share one
+// limit; or a client has made the header up.
 //
-// X-Forwarded-For, a list, and Forwarded (RFC 7239) are read from the right,
-// over all lines of the header: every hop that is a trusted proxy vouches for
-// the one before, and the first that is none is the client. Any other header,
-// such as X-Real-IP or CF-Connecting-IP, has to hold one address. A part that
-// is no address ends the walk at the hop that was last vouched for; so do 32
-// hops and 4 KiB. No other header is ever tried instead.
+// X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right,
+// over all lines of the header. The first hop that is not a trusted proxy is the
+// client; if all hops are trusted, the leftmost is. Reading stops at a part that is not
+// an address, after 32 hops and after 4 KiB; the last hop before that is then the
+// client. Any other header, such as X-Real-IP or CF-Connecting-IP, must have one line
+// with one address; otherwise the key is the address of the peer. If the header is
+// missing, the key is the address of the peer too: no second header is tried.
 //
-// Ports, brackets and zones do not count. IPv4 addresses that are mapped into
-// IPv6 (RFC 4291, section 2.5.5.2) or translated (64:ff9b::/96, RFC 6052) are
-// IPv4 addresses. IPv6 addresses are cut to IPv6Prefix, link-local ones
-// excepted. A peer without an address has the key "unknown".
+// Ports, brackets and zones are not part of the key. IPv4 addresses that are mapped
+// into IPv6 (RFC 4291, section 2.5.5.2) or translated (64:ff9b::/96, RFC 6052) become
+// IPv4 addresses. IPv6 addresses are cut to IPv6Prefix, except link-local addresses.
+// The key of a peer without an IP address is "unknown".
 //
 // The error wraps [core.ErrConfig] and names the option and its value.
 func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
@@ -68,7 +70,7 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 	var errs []error
 	for _, opt := range opts {
 		if opt == nil {
-			errs = append(errs, fmt.Errorf("%w: ClientIP: an option is nil", core.ErrConfig))
+			errs = append(errs, fmt.Errorf("%w: ClientIP: an option is nil: write one such as keyfuncs.IPv6Prefix(56), or none", core.ErrConfig))
 			continue
 		}
 		errs = append(errs, opt(c))
@@ -88,7 +90,7 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 	}
 }
 
-// peerKey keys by the connection's peer.
+// peerKey is the key function for the address of the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
 	a := c.peer(r)
 	c.ignore(r)
@@ -104,8 +106,8 @@ func (c *clientIP) peer(r core.Request) netip.Addr {
 	return a
 }
 
-// appendKey appends the key of an address, which is not valid for a peer that
-// has none.
+// appendKey appends the key of an address. The address is not valid if the peer has
+// none.
 func (c *clientIP) appendKey(dst []byte, a netip.Addr) []byte {
 	a = fromNAT64(a)
 	switch {
@@ -118,7 +120,7 @@ func (c *clientIP) appendKey(dst []byte, a netip.Addr) []byte {
 	}
 }
 
-// believes says whether a hop vouches for the one before it.
+// believes reports whether an address is a listed proxy's.
 func (c *clientIP) believes(a netip.Addr) bool {
 	if !a.IsValid() {
 		return c.trustUnix
@@ -131,8 +133,8 @@ func (c *clientIP) believes(a netip.Addr) bool {
 	return false
 }
 
-// vouches says whether an address, which so many hops of the header are
-// before, is a proxy's: it then vouches for the next hop.
+// vouches reports whether an address is a proxy's, so that the next hop in the header is
+// believed. hops is the number of hops that have been read from the header.
 func (c *clientIP) vouches(a netip.Addr, hops int) bool {
 	if c.hops > 0 {
 		return hops < c.hops
@@ -147,14 +149,14 @@ func (c *clientIP) fallBack(r core.Request, why error) {
 }
 
 var (
-	errNoAddress     = errors.New("keyfuncs: the peer has no address")
+	errNoAddress     = errors.New("keyfuncs: the connection's peer has no IP address")
 	errHeaderMissing = errors.New("keyfuncs: the trusted proxy's header is missing")
-	errHeaderBad     = errors.New("keyfuncs: the trusted proxy's header has a part that is no address")
-	errHeaderShort   = errors.New("keyfuncs: the header has fewer addresses than there are proxies")
+	errHeaderBad     = errors.New("keyfuncs: the trusted proxy's header has a part that is no address, or two lines in place of one")
+	errHeaderShort   = errors.New("keyfuncs: the header has fewer addresses than the number of proxies given to BehindHops")
 	errHeaderLong    = errors.New("keyfuncs: the trusted proxy's header has more than 32 hops or 4 KiB")
 )
 
-// singleKey keys by a header that holds one address.
+// singleKey is the key function for a header that has one address.
 func (c *clientIP) singleKey(dst []byte, r core.Request) ([]byte, error) {
 	peer := c.peer(r)
 	if !c.believes(peer) {

@@ -9,22 +9,22 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// ClientIPOption is an option of [ClientIP]: one of [Behind], [BehindHops],
-// [IPv6Prefix] and [OnFallback].
+// ClientIPOption is an option of [ClientIP] and [NewClientIP]: [Behind], [BehindHops],
+// [IPv6Prefix] or [OnFallback].
 type ClientIPOption func(c *clientIP) error
 
-// UnixSocket is a proxy of [Behind]: every peer that connects through a Unix
-// socket.
+// UnixSocket stands for every peer that connects through a Unix socket, in the list of
+// proxies of [Behind].
 const UnixSocket = "unix"
 
-// Behind says that the application is behind proxies, and in which header they
-// write the client's address. proxies are the addresses of the proxies, or
-// prefixes such as "10.0.0.0/8", or [UnixSocket]; at least one. The header of
-// any other peer is ignored: no proxy is trusted that is not listed, not even
-// one with a private address.
+// Behind names the header in which proxies write the client's address, and the proxies
+// that are trusted. Each of proxies is an address, a prefix such as "10.0.0.0/8", or
+// [UnixSocket]. At least one is required, and a prefix of 0 bits is an error. The header
+// of any other peer is ignored, even if the peer has a private address. Without Behind
+// and BehindHops, no header is read.
 //
-// Exactly one header is read, so that Behind can be given once. Choose the one
-// that every listed proxy sets or appends to, whatever the client has sent.
+// Choose the header that every listed proxy sets or appends to, whatever the client has
+// sent. Only one header is read: a second Behind or BehindHops is an error.
 func Behind(header string, proxies ...string) ClientIPOption {
 	return func(c *clientIP) error {
 		var errs []error
@@ -33,7 +33,7 @@ func Behind(header string, proxies ...string) ClientIPOption {
 		}
 		errs = append(errs, c.read("Behind", header))
 		if len(proxies) == 0 {
-			bad(header, "which proxies write this header? Add their addresses or prefixes, such as 10.0.0.0/8")
+			bad(header, "no proxies: list the addresses or prefixes of the proxies that write this header, such as 10.0.0.0/8")
 		}
 		for _, text := range proxies {
 			if text == UnixSocket {
@@ -42,11 +42,11 @@ func Behind(header string, proxies ...string) ClientIPOption {
 			}
 			p, ok := parsePrefix(text)
 			if !ok {
-				bad(text, `want a proxy's address, a prefix such as 10.0.0.0/8, or "unix"`)
+				bad(text, `must be a proxy's address, a prefix such as 10.0.0.0/8, or "unix"`)
 				continue
 			}
 			if p.Bits() == 0 {
-				bad(text, "trusts every client to write its own address: list the proxies, such as 10.0.0.0/8, or use BehindHops if only their number is known")
+				bad(text, "lets every client choose its own address: list the proxies, such as 10.0.0.0/8, or use BehindHops if only their number is known")
 				continue
 			}
 			c.trusted = append(c.trusted, p)
@@ -55,20 +55,20 @@ func Behind(header string, proxies ...string) ClientIPOption {
 	}
 }
 
-// BehindHops says that every request comes through hops proxies, 1 to 32, each
-// of which appends the address of its own peer to the header. The client is then
-// the hops-th address from the right, whoever the peer is. header is
-// X-Forwarded-For or Forwarded: no other header lists hops.
+// BehindHops sets the number of proxies through which every request comes: hops is 1 to
+// 32. Each proxy must append the address of its own peer to the header. The client is
+// then the hops-th address from the right, whatever the address of the peer is. header
+// must be X-Forwarded-For or Forwarded, because no other header lists hops.
 //
-// It is for those who know how many proxies there are and not their addresses.
-// [Behind] is safer: if a client can reach the application through fewer
-// proxies, it can write the address that BehindHops reads. A request with fewer
-// addresses in the header has the key of its peer; see [OnFallback].
+// Use BehindHops only if the addresses of the proxies are not known. [Behind] is safer:
+// a client that can reach the application through fewer proxies can write the address
+// that BehindHops reads. If the header has fewer than hops addresses, the key is the
+// address of the peer: see [OnFallback].
 func BehindHops(header string, hops int) ClientIPOption {
 	return func(c *clientIP) error {
 		errs := []error{c.read("BehindHops", header)}
 		if !strings.EqualFold(header, "X-Forwarded-For") && !strings.EqualFold(header, "Forwarded") {
-			errs = append(errs, fmt.Errorf("%w: BehindHops: %q: must be X-Forwarded-For or Forwarded: only these list hops", core.ErrConfig, header))
+			errs = append(errs, fmt.Errorf("%w: BehindHops: %q: must be X-Forwarded-For or Forwarded: no other header lists hops", core.ErrConfig, header))
 		}
 		if hops < 1 || hops > maxHops {
 			errs = append(errs, fmt.Errorf("%w: BehindHops: %d hops: must be from 1 to %d: the number of proxies that a request comes through", core.ErrConfig, hops, maxHops))
@@ -78,13 +78,13 @@ func BehindHops(header string, hops int) ClientIPOption {
 	}
 }
 
-// read sets the header that proxies write.
+// read sets the header that is read.
 func (c *clientIP) read(option, header string) error {
 	switch {
 	case header == "" || tokenLength(header) != len(header):
-		return fmt.Errorf("%w: %s: %q: is no name of a header (RFC 9110, section 5.1), such as X-Forwarded-For", core.ErrConfig, option, header)
+		return fmt.Errorf("%w: %s: %q: must be the name of a header (RFC 9110, section 5.1), such as X-Forwarded-For", core.ErrConfig, option, header)
 	case c.header != "":
-		return fmt.Errorf("%w: %s: %q: there is a header already, %s: exactly one is read", core.ErrConfig, option, header, c.header)
+		return fmt.Errorf("%w: %s: %q: must be the only header, and another option names %s: write one Behind or one BehindHops", core.ErrConfig, option, header, c.header)
 	}
 	c.header = header
 	return nil
@@ -108,8 +108,8 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return p.Masked(), true
 }
 
-// IPv6Prefix sets how many bits of an IPv6 address tell clients apart, 32 to
-// 128; [DefaultIPv6Prefix] if it is not given.
+// IPv6Prefix sets how many bits of an IPv6 address tell clients apart: 32 to 128. The
+// default is [DefaultIPv6Prefix], 64.
 func IPv6Prefix(bits int) ClientIPOption {
 	return func(c *clientIP) error {
 		if bits < 32 || bits > 128 {
@@ -120,10 +120,11 @@ func IPv6Prefix(bits int) ClientIPOption {
 	}
 }
 
-// OnFallback sets a function that is called if a request has another key than it
-// should have: the header of a trusted proxy is missing or malformed, or the peer
-// has no address. It may be called several times for a request, and concurrently.
-// The text of the error is safe to log: it has nothing of the header in it.
+// OnFallback sets a function that is called if the key is not the client's address: the
+// header of a trusted proxy is missing, malformed or too long, or the peer has no IP
+// address. The default is nil: no function is called. f may be called concurrently, and
+// several times for a request. The text of why is safe to log: it contains nothing of
+// the header.
 func OnFallback(f func(r core.Request, why error)) ClientIPOption {
 	return func(c *clientIP) error {
 		c.onFallback = f

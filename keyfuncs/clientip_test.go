@@ -176,9 +176,9 @@ func TestClientIPNamesWhatIsWrong(t *testing.T) {
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "10.0.0.0/33", "nonsense")}, []string{"Behind", `"10.0.0.0/33"`, `"nonsense"`}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "::ffff:0:0/64")}, []string{"::ffff:0:0/64"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "::ffff:0:0/95")}, []string{"::ffff:0:0/95"}},
-		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP")}, []string{"X-Real-IP", "which proxies", "10.0.0.0/8"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP")}, []string{"X-Real-IP", "no proxies", "10.0.0.0/8"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("", "10.0.0.0/8")}, []string{"Behind", `""`, "header"}},
-		{[]keyfuncs.ClientIPOption{behind, keyfuncs.Behind("Forwarded", "10.0.0.0/8")}, []string{"exactly one", "Forwarded", "X-Forwarded-For"}},
+		{[]keyfuncs.ClientIPOption{behind, keyfuncs.Behind("Forwarded", "10.0.0.0/8")}, []string{"the only header", "Forwarded", "X-Forwarded-For"}},
 		{[]keyfuncs.ClientIPOption{nil, keyfuncs.IPv6Prefix(0)}, []string{"nil", "IPv6Prefix"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For ", "10.0.0.0/8")}, []string{"Behind", `"X-Forwarded-For "`}},
 	} {

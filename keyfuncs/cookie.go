@@ -7,22 +7,23 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Cookie keys by the cookie of that name; without the cookie the key is empty.
-// It panics if name is empty.
+// Cookie returns a key function for the value of a cookie. The key is empty if the
+// request has no such cookie. Cookie panics if name is empty.
 //
-// Gin undoes percent-escapes in a cookie's value, and so does Cookie, with every
-// framework: sid=abc and sid=%61bc share a quota. The request is refused with
-// [core.ErrBadRequest] if handlers could read different values: the cookie is
-// given twice with different values, its name is spelled differently (in another
-// letter case, or with brackets), an escape is malformed, the value has
-// characters that a cookie must not have, or the framework reads another value
-// than the header has.
+// The key function decodes percent-escapes in the value, as Gin does: sid=abc and
+// sid=%61bc share a quota. The error wraps [core.ErrBadRequest] if handlers could read
+// different values:
+//   - The cookie is given twice with different values.
+//   - Its name has another spelling: another letter case, or brackets.
+//   - An escape is malformed, or the value has characters that a cookie must not have.
+//   - The header has more than 1,000 cookies.
+//   - The framework reads another value than the header has.
 func Cookie(name string) core.KeyFunc {
-	mustHave("Cookie", "name", name != "")
+	mustHave("Cookie", `name: "": must be the name of a cookie, such as "session"`, name != "")
 	s := spellingOf(name)
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Cookie")
-		if len(lines) == 0 { // also of a request that is not HTTP
+		if len(lines) == 0 { // also if the request is not an HTTP request
 			v, _ := r.Cookie(name)
 			return append(dst, v...), nil
 		}
@@ -37,9 +38,9 @@ func Cookie(name string) core.KeyFunc {
 	}
 }
 
-// sameForHandlers returns an error if the framework's own reader finds another
-// value than the lines of the header have. fasthttp can: it puts the header
-// together anew once a handler has read a cookie.
+// sameForHandlers returns an error if the framework reads another value of the cookie
+// than value, which was read in the header. fasthttp may: it writes the header anew
+// after a handler has read a cookie.
 func (s *spelling) sameForHandlers(r core.Request, value string) error {
 	raw, read := r.Cookie(s.name)
 	if !read {
@@ -48,7 +49,7 @@ func (s *spelling) sameForHandlers(r core.Request, value string) error {
 		}
 		return nil
 	}
-	// Some readers take the quotes off, others do not.
+	// Some readers remove the quotes around a value, others do not.
 	if text, err := url.QueryUnescape(raw); err == nil && text == value {
 		return nil
 	}
@@ -82,14 +83,14 @@ func (s *spelling) cookieValue(lines []string) (string, error) {
 		}
 	}
 	if found && count > maxFields {
-		return "", faultMany // net/http reads none of too many cookies
+		return "", faultMany // net/http reads no cookie if there are too many
 	}
 	return value, nil
 }
 
-// cookieText returns the text of a cookie's value. What net/http and fasthttp
-// read differently is refused: white space before the value, and characters for
-// which net/http drops the cookie.
+// cookieText returns the decoded text of a cookie's value. It returns an error for
+// values that net/http and fasthttp read differently: those that begin with white
+// space, and those with characters for which net/http drops the cookie.
 func cookieText(raw string) (string, error) {
 	raw = strings.TrimRight(raw, " ")
 	if len(raw) > 1 && raw[0] == '"' && raw[len(raw)-1] == '"' {

@@ -10,7 +10,7 @@ import (
 func ExampleNewClientIP() {
 	_, err := keyfuncs.NewClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8", "nonsense"))
 	fmt.Println(err)
-	// Output: floodgate: configuration: Behind: "nonsense": want a proxy's address, a prefix such as 10.0.0.0/8, or "unix"
+	// Output: floodgate: configuration: Behind: "nonsense": must be a proxy's address, a prefix such as 10.0.0.0/8, or "unix"
 }
 
 func ExampleBehind() {

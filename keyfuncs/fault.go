@@ -7,8 +7,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// fault is what is wrong with a field: the end of a sentence that begins with
-// the field's name.
+// fault is what is wrong with a field. It is the end of a sentence that begins with the
+// field's name.
 type fault string
 
 // Error implements error.
@@ -20,12 +20,12 @@ const (
 	faultUnreadable fault = "cannot be read"
 	faultEscape     fault = "is not escaped correctly"
 	faultMany       fault = "cannot be read: there are too many fields"
-	faultSpelling   fault = "is spelled differently"
+	faultSpelling   fault = "is given with another spelling of its name"
 	faultDiffers    fault = "is given twice with different values"
 )
 
-// refused returns the error for a request that is at fault. The client is told
-// the kind and the name, which come from configuration, and the fault.
+// refused returns the error for a request that is at fault. Its Detail, which the client
+// may see, has the kind, the name and the fault. Kind and name are configuration.
 func refused(kind, name string, err error) error {
 	var detail *core.BadRequestError
 	var f fault

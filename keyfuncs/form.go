@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// maxFields is how many fields of a body are read.
+// maxFields is the maximum number of fields in a body.
 const maxFields = 1000
 
-// once keeps the value of a field that may be given only once.
+// once holds the value of a field that may be given only once.
 type once struct {
 	value string
 	found bool
 	count int // fields seen
 }
 
-// field counts a field of any name.
+// field counts a field with any name.
 func (o *once) field() error {
 	if o.count++; o.count > maxFields {
 		return faultMany
@@ -26,7 +26,7 @@ func (o *once) field() error {
 	return nil
 }
 
-// set notes the value of the wanted field.
+// set sets the value of the wanted field.
 func (o *once) set(value string) error {
 	if o.found {
 		return faultTwice
@@ -35,9 +35,10 @@ func (o *once) set(value string) error {
 	return nil
 }
 
-// formValue reads application/x-www-form-urlencoded (URL standard, section
-// 5.1). It refuses a field of the name that net/url drops and fasthttp reads:
-// one with a malformed escape or with a semicolon.
+// formValue returns the value of the field in a body of type
+// application/x-www-form-urlencoded (URL standard, section 5.1). It returns an error if
+// the field has a malformed escape or a semicolon, because net/url drops such a field
+// and fasthttp reads it.
 func formValue(body []byte, name *spelling) (string, error) {
 	var o once
 	for part := range strings.SplitSeq(string(body), "&") {
@@ -66,8 +67,9 @@ func formValue(body []byte, name *spelling) (string, error) {
 	return o.value, nil
 }
 
-// multipartValue reads multipart/form-data (RFC 7578). With faultUnreadable it
-// returns the value that was found before the body became malformed.
+// multipartValue returns the value of the field in a body of type multipart/form-data
+// (RFC 7578). If the body is malformed, it returns faultUnreadable and the value that it
+// has found before that.
 func multipartValue(body []byte, boundary string, name *spelling) (string, error) {
 	if boundary == "" {
 		return "", faultUnreadable
@@ -96,7 +98,7 @@ func multipartValue(body []byte, boundary string, name *spelling) (string, error
 		var value []byte
 		if part.FileName() != "" {
 			file = true
-		} else if value, err = io.ReadAll(part); err != nil { // a body that is in memory, and bounded
+		} else if value, err = io.ReadAll(part); err != nil { // the body is in memory, and its length is bounded
 			return "", faultUnreadable
 		}
 		if err := o.set(string(value)); err != nil {
@@ -105,8 +107,8 @@ func multipartValue(body []byte, boundary string, name *spelling) (string, error
 	}
 }
 
-// rawBoundary returns the boundary that fasthttp finds in a Content-Type, which
-// does not read the header's parameters as package mime does.
+// rawBoundary returns the boundary that fasthttp finds in a Content-Type. fasthttp
+// reads the header's parameters in another way than package mime.
 func rawBoundary(contentType string) string {
 	rest, found := strings.CutPrefix(contentType, "multipart/form-data;")
 	for found {
@@ -128,5 +130,5 @@ func rawBoundary(contentType string) string {
 	return ""
 }
 
-// isUnreadable reports whether a handler may read what the parsers cannot.
+// isUnreadable reports whether a handler may read a body that this package cannot read.
 func isUnreadable(err error) bool { return errors.Is(err, faultUnreadable) }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// forwarded reads Forwarded (RFC 7239, section 4): elements with commas
-// between, each of pairs with semicolons between; the pair for=… names the hop.
+// forwarded is a hopReader for the header Forwarded (RFC 7239, section 4). Commas
+// separate its elements, and semicolons separate the pairs of an element. The pair for=…
+// has the hop's address.
 func forwarded(line string) (rest string, a netip.Addr, ok, found bool) {
 	comma := lastComma(line)
 	element := trimSpace(line[comma+1:])
@@ -23,9 +24,9 @@ func forwarded(line string) (rest string, a netip.Addr, ok, found bool) {
 	return rest, a, ok, true
 }
 
-// lastComma returns the place of the last comma outside quotes, -1 for none.
-// It looks from the right: what a client has written on the left, an open
-// quote for instance, cannot hide what the proxies have added.
+// lastComma returns the index of the last comma outside quotes, or -1 if there is none.
+// It reads from the right, so that text of the client on the left, such as a quote that
+// is not closed, cannot hide the elements that proxies have added on the right.
 func lastComma(line string) int {
 	quoted := false
 	for i := len(line) - 1; i >= 0; i-- {
@@ -44,9 +45,9 @@ func lastComma(line string) int {
 	return -1
 }
 
-// forParameter returns the value of the element's parameter "for". It is not
-// ok where there is none, or where the element does not follow the grammar, in
-// which no parameter may stand twice.
+// forParameter returns the value of the element's parameter "for". ok is false if the
+// element has no such parameter, or if it does not follow the grammar. In the grammar, no
+// parameter may be given twice.
 func forParameter(element string) (value string, ok bool) {
 	names := make([]string, 0, 8)
 	for element != "" {
@@ -77,7 +78,8 @@ func forParameter(element string) (value string, ok bool) {
 	return value, ok
 }
 
-// parameterValue reads a token or a quoted string (RFC 9110, section 5.6).
+// parameterValue returns the token or the quoted string (RFC 9110, section 5.6) with
+// which s begins, and the rest of s.
 func parameterValue(s string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		n := tokenLength(s)
@@ -110,7 +112,7 @@ func parameterValue(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// tokenLength returns how many characters of a token s begins with.
+// tokenLength returns the length in bytes of the token with which s begins.
 func tokenLength(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -122,9 +124,9 @@ func tokenLength(s string) int {
 	return len(s)
 }
 
-// parseNode reads a node (RFC 7239, section 6): an IPv4 address, or an IPv6
-// address in brackets, with or without a port. The identifiers "unknown" and
-// _obfuscated ones are no addresses.
+// parseNode parses a node (RFC 7239, section 6): an IPv4 address, or an IPv6 address in
+// brackets, with or without a port. The identifier "unknown" and obfuscated identifiers
+// are not addresses.
 func parseNode(s string) (netip.Addr, bool) {
 	if !strings.HasPrefix(s, "[") && strings.Count(s, ":") > 1 {
 		return netip.Addr{}, false

@@ -63,7 +63,7 @@ func TestBehindHopsRefuses(t *testing.T) {
 		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("X-Forwarded-For", 33)}, []string{"BehindHops", "33 hops"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("X-Real-IP", 1)}, []string{"BehindHops", `"X-Real-IP"`, "X-Forwarded-For or Forwarded"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("", 1)}, []string{"BehindHops", `""`}},
-		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("Forwarded", 1), keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")}, []string{"exactly one", "Forwarded"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("Forwarded", 1), keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")}, []string{"the only header", "Forwarded"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "0.0.0.0/0")}, []string{"Behind", `"0.0.0.0/0"`, "every client", "BehindHops"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8", "::/0")}, []string{`"::/0"`, "every client"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "::ffff:0:0/96")}, []string{`"::ffff:0:0/96"`, "every client"}},

@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// jsonValue reads the value at a path of a JSON object (RFC 8259), or that of the
-// object's member flat; "" is no member. It reads the objects on the path member
-// by member, so that it sees a name that is given twice, and skips all other
-// values. Names are compared by sameName. With faultUnreadable it returns the text
-// of a number or a string that handlers may read in different ways.
+// jsonValue returns the value at a path of a JSON object (RFC 8259), or the value of the
+// object's member flat if flat is not "". It reads the objects on the path member by
+// member, so that it sees a name that is given twice, and skips all other values. It
+// compares names with sameName. If handlers may read the value in different ways, it
+// returns faultUnreadable and the text of the value.
 func jsonValue(body []byte, path []string, flat string) (string, error) {
 	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), body: body, flat: flat}
 	err := p.object(path)
@@ -31,26 +31,26 @@ func jsonValue(body []byte, path []string, flat string) (string, error) {
 	if errors.As(err, &f) {
 		return "", f
 	}
-	return "", faultUnreadable // malformed, or with something after the object
+	return "", faultUnreadable // malformed, or text follows the object
 }
 
-// startsAsJSON reports whether a body begins with a JSON object. Something else
-// may follow: json.Decoder does not look further.
+// startsAsJSON reports whether a body begins as a JSON object does. The rest does not
+// matter: json.Decoder does not read on after the object.
 func startsAsJSON(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
 }
 
 type jsonReader struct {
 	*json.Decoder
-	body       []byte // all of it
+	body       []byte // the whole text
 	flat       string
 	field      once
-	unreadable bool // handlers may read the value in different ways, or none
+	unreadable bool // handlers may read the value in different ways, or not at all
 }
 
 var errNoObject = errors.New("keyfuncs: no JSON object")
 
-// object reads an object of which the member path[0] is wanted.
+// object reads an object and sets the field from its member path[0].
 func (p *jsonReader) object(path []string) error {
 	if token, err := p.Token(); err != nil || token != json.Delim('{') {
 		return errors.Join(errNoObject, err)
@@ -59,7 +59,7 @@ func (p *jsonReader) object(path []string) error {
 	hash, flatHash := nameHash(path[0]), nameHash(p.flat)
 	for p.More() {
 		from := p.InputOffset()
-		name, err := p.Token() // of an object that is well formed, a string
+		name, err := p.Token() // a string, if the object is well formed
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (p *jsonReader) object(path []string) error {
 	return err
 }
 
-// member reads the value of the wanted member.
+// member sets the field from the value of a member.
 func (p *jsonReader) member(path []string) error {
 	var raw json.RawMessage
 	if err := p.Decode(&raw); err != nil {
@@ -103,19 +103,19 @@ func (p *jsonReader) member(path []string) error {
 	p.field, p.unreadable = inner.field, p.unreadable || inner.unreadable
 	if errors.Is(err, errNoObject) {
 		p.unreadable = p.unreadable || raw[0] == '['
-		return nil // the field is not there
+		return nil // the object has no such field
 	}
 	return err
 }
 
-// skipped decodes any value and drops it.
+// skipped accepts any JSON value and discards it.
 type skipped struct{}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// jsonScalar returns the text of a string, a number or a boolean, "" for null,
-// an array or an object.
+// jsonScalar returns the text of a string, a number or a boolean. It returns "" for
+// null, an array and an object.
 func jsonScalar(raw []byte) string {
 	switch c := raw[0]; {
 	case c == '"':
@@ -132,10 +132,10 @@ func jsonScalar(raw []byte) string {
 	return ""
 }
 
-// isOddNumber reports whether raw is a number that handlers read in different
-// ways: one of 2^53 or more, or of -2^53 or less, which is another one as a
-// float64; one with a fraction, which an integer drops; and one with an exponent,
-// a zero behind the point or a minus before a zero, whose text is another.
+// isOddNumber reports whether raw is a number that handlers read in different ways. A
+// number of 2^53 or more, or of -2^53 or less, is rounded to a float64. A number with a
+// fraction is cut to an integer. A number with an exponent, with a zero after the point,
+// or -0 is written differently.
 func isOddNumber(raw []byte) bool {
 	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
 		return false
@@ -144,10 +144,10 @@ func isOddNumber(raw []byte) bool {
 	return err != nil || v >= 1<<53 || v <= -1<<53 || v == 0 && raw[0] == '-'
 }
 
-// jsonNumber returns the same text for all spellings of a number (1, 1.0,
-// 10e-1), as handlers see the same number. A number without a fraction or an
-// exponent is returned as it is, however large, and so is one that no float64
-// can hold.
+// jsonNumber returns one text for all spellings of a number (1, 1.0, 10e-1), because
+// handlers read the same number. It returns a number without a sign, a fraction and an
+// exponent unchanged, however large it is. It also returns a number unchanged that is too
+// large for a float64.
 func jsonNumber(literal string) string {
 	if strings.Trim(literal, "0123456789") == "" {
 		return literal

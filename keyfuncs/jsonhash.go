@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// json-iterator, with which Gin can be built, does not compare the names of an
-// object's members: it compares 64-bit hashes of them, for which other names are
-// easily found. These are its functions calcHash and Iterator.readFieldHash.
+// Gin can be built with json-iterator. json-iterator does not compare the names of an
+// object's members, but 64-bit hashes of the names. It is easy to find another name with
+// the same hash. nameHash and memberHash compute the hashes of json-iterator's functions
+// calcHash and Iterator.readFieldHash.
 const (
 	hashBegin  = 0x811c9dc5
 	hashFactor = 0x1000193
 )
 
-// nameHash returns the hash of a name that a handler looks for.
+// nameHash returns the hash of a name that a handler reads.
 func nameHash(name string) uint64 {
 	h := uint64(hashBegin)
 	for _, b := range []byte(strings.ToLower(name)) {
@@ -23,8 +24,8 @@ func nameHash(name string) uint64 {
 	return h
 }
 
-// memberHash returns the hash of a member's name as it is written, with its
-// quotes, and what is before it.
+// memberHash returns the hash of a member's name. literal is the name as it is written
+// in the text, with its quotes. Any text without a quote may be before it.
 func memberHash(literal []byte) uint64 {
 	literal = literal[bytes.IndexByte(literal, '"'):]
 	h := uint64(hashBegin)
@@ -41,9 +42,9 @@ func memberHash(literal []byte) uint64 {
 	for _, b := range plain {
 		add(rune(b))
 	}
-	if escaped != nil { // from the first escape on, characters are hashed, not bytes
+	if escaped != nil { // after the first escape, json-iterator hashes characters, not bytes
 		var rest string
-		_ = json.Unmarshal(append(append([]byte{'"'}, escaped...), '"'), &rest) // it has been read before
+		_ = json.Unmarshal(append(append([]byte{'"'}, escaped...), '"'), &rest) // the decoder has accepted it before
 		for _, c := range rest {
 			add(c)
 		}
@@ -51,10 +52,10 @@ func memberHash(literal []byte) uint64 {
 	return h
 }
 
-// isMember reports whether the value of another field of a form is a JSON object
-// with a member of the name, at any depth. Gin reads any value so if the handler's
-// struct has a struct or a map for the field. What it has read before an error
-// stays.
+// isMember reports whether value is a JSON object that has a member with the name, at
+// any depth. value is the value of another field of a form. If the handler's struct has
+// a struct or a map for that field, Gin reads the value as JSON. Gin keeps the members
+// that it has read before an error.
 func (s *spelling) isMember(value string) bool {
 	if !startsAsJSON([]byte(value)) {
 		return false
@@ -62,8 +63,8 @@ func (s *spelling) isMember(value string) bool {
 	name := s.parts[len(s.parts)-1]
 	hash := nameHash(name)
 	d := json.NewDecoder(strings.NewReader(value))
-	var objects []bool // of the values that are open: whether it is an object
-	isName := false    // the next token is the name of a member, or an end
+	var objects []bool // for each open object or array: whether it is an object
+	isName := false    // the next token is the name of a member, or ends the object
 	for {
 		from := d.InputOffset()
 		token, err := d.Token()

@@ -10,7 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// MaxName is the length of the longest name that [PlainName] accepts, in bytes.
+// MaxName is the maximum length of a name that [PlainName] accepts, in bytes.
 const MaxName = 1 << 10
 
 var (
@@ -19,22 +19,22 @@ var (
 	errBadName  = &core.BadRequestError{Detail: "a name must be UTF-8 text, without control characters, invisible characters and special spaces"}
 )
 
-// TrimSpace removes the white space at both ends of a value, for [Normalize]:
-// all characters that have Unicode's property White_Space. It never returns an
-// error.
+// TrimSpace is a function for [Normalize]. It removes white space at both ends of a
+// value: all characters with Unicode's property White_Space. The error is always nil.
 func TrimSpace(s string) (string, error) { return strings.TrimSpace(s), nil }
 
-// PlainName is a function for [Normalize] that makes sure that a value can be
-// the name of one account only, whatever a handler removes from it. It removes
-// the white space at both ends. The error is a [core.BadRequestError] if the
-// value is longer than [MaxName] bytes, is not valid UTF-8, or has a control
-// character (Unicode's category Cc), a format character such as a zero-width
-// joiner (Cf), another character that is not visible (Default_Ignorable_Code_Point
-// and the blank of Braille), or a separator other than a plain space (Zs, Zl, Zp)
-// inside.
+// PlainName is a function for [Normalize]. It refuses values that are the name of
+// another account after a handler or a database has removed characters from them. It
+// first removes white space at both ends. The error is a [core.BadRequestError] if
+//   - the value is longer than [MaxName] bytes, or not valid UTF-8;
+//   - the value contains a control character (Unicode's category Cc) or a format
+//     character such as a zero-width joiner (Cf);
+//   - the value contains another character that is not visible
+//     (Default_Ignorable_Code_Point, or the blank of Braille);
+//   - the value contains a separator other than the plain space (Zs, Zl, Zp).
 //
-// A long value is refused and not cut: many long values that begin alike would
-// share a counter, which somebody could use up for somebody else.
+// PlainName does not cut long values. If it did, long values with the same beginning
+// would share a counter, and one client could use up the quota of another.
 func PlainName(s string) (string, error) {
 	if len(s) > MaxName {
 		return s, errLongName
@@ -54,10 +54,11 @@ func isHidden(r rune) bool {
 	return r == brailleBlank || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// FoldCase maps the spellings of a value that differ in letter case only to one
-// spelling, for [Normalize], by Unicode's simple case folding. The Turkish letters
-// U+0130 and U+0131 become an I, because strings.ToLower and strings.ToUpper take
-// them for an i. The error says that the value is not valid UTF-8.
+// FoldCase is a function for [Normalize]. It returns the same text for all values that
+// differ in letter case only, by Unicode's simple case folding. The Turkish letters
+// U+0130 and U+0131 become I, because strings.ToLower maps U+0130 to i, and
+// strings.ToUpper maps U+0131 to I. FoldCase returns an error if the value is not valid
+// UTF-8.
 func FoldCase(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return s, errNotUTF8

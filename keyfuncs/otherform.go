@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// mayBeOther reports whether a handler that decodes a body without a look at its
-// type could read it as another one.
+// mayBeOther reports whether a handler that ignores the Content-Type could read the body
+// as another type.
 func (b bodyType) mayBeOther(body []byte) bool {
 	switch b.kind {
 	case formBody:
@@ -21,12 +21,12 @@ func (b bodyType) mayBeOther(body []byte) bool {
 	}
 }
 
-// mayBeNoForm reports whether a handler that does not look at the type could
-// read a body of type application/x-www-form-urlencoded as XML, YAML, TOML or
-// MessagePack. Browsers and libraries escape everything that counts here (URL
-// standard, section 5.2); some programs, such as curl -d, escape nothing.
+// mayBeNoForm reports whether a handler that ignores the Content-Type could read a body
+// of type application/x-www-form-urlencoded as XML, YAML, TOML or MessagePack. Browsers
+// and libraries escape all characters that are tested here (URL standard, section 5.2).
+// Some programs, such as curl -d, escape nothing.
 func mayBeNoForm(body []byte) bool {
-	if body[0] >= utf8.RuneSelf { // a map or an array of MessagePack, or a byte order mark
+	if body[0] >= utf8.RuneSelf { // a map or an array in MessagePack, or a byte order mark
 		return true
 	}
 	key, value, _ := bytes.Cut(body, []byte("="))
@@ -36,17 +36,17 @@ func mayBeNoForm(body []byte) bool {
 			next = body[i+1]
 		}
 		switch {
-		case c < ' ' || c == 0x7f: // a line break among them: YAML, TOML
+		case c < ' ' || c == 0x7f: // such as a line break: YAML, TOML
 			return true
-		case c == '<' && bytes.IndexByte(body[i:], '>') > 0: // XML; what is before the first element does not count
+		case c == '<' && bytes.IndexByte(body[i:], '>') > 0: // XML; decoders ignore text before the first element
 			return true
-		case c == ':' && separates(next): // a mapping of YAML, in one line
+		case c == ':' && separates(next): // a mapping in YAML, on one line
 			return true
-		case c == '{' && bytes.IndexByte(body[i:], ':') > 0: // another one; some decoders begin it behind any character
+		case c == '{' && bytes.IndexByte(body[i:], ':') > 0: // a mapping in braces; some decoders accept one after any character
 			return true
 		}
 	}
-	// TOML in one line has one value, which may be followed by a comment.
+	// A line of TOML has one value, and a comment may follow the value.
 	value = bytes.TrimLeft(value, " ")
 	if len(value) > 0 && strings.IndexByte("\"'{[", value[0]) >= 0 {
 		return true
@@ -55,16 +55,16 @@ func mayBeNoForm(body []byte) bool {
 	return commented && !bytes.ContainsRune(value, '&') && !bytes.ContainsRune(key, '&')
 }
 
-// separates reports whether YAML may take c, or the character that c is a part
-// of, for white space or a line break.
+// separates reports whether c, or the character that c is a part of, may be white space
+// or a line break in YAML.
 func separates(c byte) bool { return c == ' ' || c >= utf8.RuneSelf }
 
-// mayBeNoMultipart reports whether a handler that does not look at the type
-// could read a body of type multipart/form-data as YAML or TOML: there is
-// something before the first part, or the boundary has a meaning there. Programs
-// make boundaries of letters, digits and a few other characters (RFC 2046, section
-// 5.1.1); a colon, an equals sign and a space are allowed, too, but can make a key
-// of the first line, and "---" begins a document of YAML.
+// mayBeNoMultipart reports whether a handler that ignores the Content-Type could read a
+// body of type multipart/form-data as YAML or TOML. It could if there is text before the
+// first part, or if the boundary means something in YAML or TOML. Programs write
+// boundaries with letters, digits and a few other characters (RFC 2046, section 5.1.1).
+// A colon, an equals sign and a space are allowed too, but the first line could then be
+// a key. The boundary "-" makes the first line "---", which begins a YAML document.
 func mayBeNoMultipart(body []byte, boundary string) bool {
 	first, found := bytes.CutPrefix(bytes.TrimLeft(body, "\r\n"), []byte("--"))
 	return !found || !bytes.HasPrefix(first, []byte(boundary)) || boundary == "-" || strings.ContainsFunc(boundary, func(r rune) bool {
@@ -72,10 +72,10 @@ func mayBeNoMultipart(body []byte, boundary string) bool {
 	})
 }
 
-// holdsXML reports whether a handler that does not look at the type could find a
-// value in the body with encoding/xml, in an element or an attribute of any name:
-// a decoder skips the text before the first element, and what it has read stays
-// if it fails later.
+// holdsXML reports whether a handler that ignores the Content-Type could find a value in
+// the body with encoding/xml, in an element or an attribute with any name. A decoder
+// skips text before the first element. It keeps the values that it has read before an
+// error.
 func holdsXML(body []byte) bool {
 	if end := bytes.LastIndexByte(body, '>'); end < 0 || bytes.IndexByte(body[:end], '<') < 0 {
 		return false

@@ -12,59 +12,60 @@ import (
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// DefaultMaxBody is how much of a body PostField reads, in bytes.
+// DefaultMaxBody is the default of the option MaxBody, in bytes.
 const DefaultMaxBody = 64 << 10
 
 // postField is the configuration of a PostField.
 type postField struct {
 	name       string
-	path       []string // in JSON
-	flat       string   // a member of the JSON object that counts as the field, too; "" is none
-	names      spelling // the name, and the path as a form or a query would have it
+	path       []string // the path of the field in JSON
+	flat       string   // a member of the JSON object that is the field too; "": none
+	names      spelling // of the name, and of the path as a name in a form or a query
 	maxBody    int
 	refuseLong bool
 	require    bool
 	strict     bool
 	formsOnly  bool
 	normalize  []func(string) (string, error)
-	said       atomic.Bool // that a middleware has read the body
+	said       atomic.Bool // the log has the line about a body that was read before
 }
 
-// PostField keys by a field of the request's body: of a form
-// (application/x-www-form-urlencoded or multipart/form-data) or of a JSON object
-// (application/json and types that end with +json). Strings are used as they
-// are, numbers and booleans as their text; 1.0 is 1. The name may be a path such
-// as user[name]: in JSON it is then the member name of the object user, or the
-// member user[name]. PostField panics if name is empty or an option is invalid.
+// PostField returns a key function for a field of the request's body. The body is a
+// form (application/x-www-form-urlencoded or multipart/form-data) or a JSON object
+// (application/json, or a type such as application/problem+json). The key is the field's
+// string, or the text of a number or a boolean; 1.0 is 1. The name may be a path such as
+// user[name]: in JSON, it is the member name of the object user, or the member
+// user[name]. PostField panics if name is empty or an option is invalid.
 //
-// The limiter must run before any middleware that reads the body or parses the
-// form: a request whose body has been read is refused with a
-// [core.BadRequestError], and the first one is an error in the log of the limiter
-// (see [core.Config]). The handler still gets the whole body. PostField reads at most [MaxBody] bytes, decompresses nothing and writes
-// no file.
+// The limiter must run before any middleware that reads the body or parses the form. If
+// such a middleware runs first, the error is a [core.BadRequestError], and the log of the
+// limiter (see [core.Config]) has one line about it. The handler still gets the whole
+// body. The key function parses bodies of at most [MaxBody] bytes, decompresses nothing
+// and writes no file.
 //
-// The key is empty if the body has no such field or the field has no value: the
-// body has another type, is malformed, compressed or too long, it is a form that
-// begins as a JSON object does, or the value is a file, null, an array or an
-// object. All these requests share one quota. A
-// handler may find a value in some of them: use [Strict] and [RequireValue] if
-// the field says who is logging in.
+// The key is empty if the body has no such field, or if the field has no value:
+//   - The body has another type, or is compressed or longer than MaxBody.
+//   - The body is malformed JSON, or a multipart form that is malformed before the field.
+//   - The body is a form that begins as a JSON object does.
+//   - The value is a file, null, an array or an object.
 //
-// A request is refused with a [core.BadRequestError] if handlers could read
-// different values:
-//   - The field is given twice. Names are compared as the most lenient of
-//     net/http, Gin, Echo and Fiber reads them: USERNAME, username[] and
-//     userna[]me are username; user.name is user[name].
-//   - The URL's query has the field too, in any spelling. Many handlers read
-//     the form and the query together, and some prefer the query. This holds
-//     for every method and also if there is no body.
+// All these requests share one quota. A handler may find a value in some of them: use
+// [Strict] and [RequireValue] if the field is the name of the user who logs in.
+//
+// The error is a [core.BadRequestError] if handlers could read different values:
+//   - The field is given twice. Names are compared as the most lenient of net/http, Gin,
+//     Echo and Fiber compares them: USERNAME, username[] and userna[]me are username;
+//     user.name is user[name].
+//   - The URL's query has the field too, in any spelling, with any method, with or
+//     without a body. Many handlers read the form and the query together, and some prefer
+//     the query.
 //   - The field has a malformed escape or an unescaped semicolon.
 //   - The body has more than 1,000 fields, or cannot be received.
 func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
-	mustHave("PostField", "name", name != "")
+	mustHave("PostField", `name: "": must be the name of a field, such as "username"`, name != "")
 	f := &postField{name: name, maxBody: DefaultMaxBody}
 	for _, opt := range opts {
-		mustHave("PostField", "option", opt != nil)
+		mustHave("PostField", "an option is nil: write one such as keyfuncs.Strict(), or none", opt != nil)
 		opt(f)
 	}
 	f.names = spellingOf(name)
@@ -93,7 +94,7 @@ func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 	return append(dst, value...), nil
 }
 
-// value returns the field's value, "" if there is none.
+// value returns the field's value, or "" if there is none.
 func (f *postField) value(r core.Request) (string, error) {
 	b := f.body(r)
 	if query := r.RawQuery(); query != "" && f.names.inQuery(query) {
@@ -107,7 +108,7 @@ func (f *postField) value(r core.Request) (string, error) {
 				return "", faultUnreadable
 			}
 		}
-		return "", nil // the body is not even read
+		return "", nil // the body is not read
 	}
 	body, err := r.Body(f.maxBody + 1)
 	switch {
@@ -121,7 +122,7 @@ func (f *postField) value(r core.Request) (string, error) {
 		return "", nil
 	}
 	if b.kind != jsonBody && startsAsJSON(body) {
-		// A handler that decodes JSON without a look at the type, as Gin's
+		// A handler that decodes JSON and ignores the Content-Type, as Gin's
 		// ShouldBindJSON does, would read another value than the form's.
 		return f.lenient("", faultUnreadable)
 	}
@@ -138,7 +139,8 @@ func (f *postField) value(r core.Request) (string, error) {
 	}
 }
 
-// unread returns the error for a body that Request.Body could not read.
+// unread returns the error for a body that Request.Body could not read. It writes the
+// log line about a middleware that has read the body.
 func (f *postField) unread(r core.Request, err error) error {
 	if !errors.Is(err, core.ErrBodyRead) {
 		return fmt.Errorf("reading the body: %w", withoutAddress(err))
@@ -152,7 +154,7 @@ func (f *postField) unread(r core.Request, err error) error {
 
 var errBodyRead = &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"}
 
-// lenient drops the error of a body that cannot be read, unless f is strict.
+// lenient removes faultUnreadable, unless f is strict.
 func (f *postField) lenient(value string, err error) (string, error) {
 	if isUnreadable(err) && !f.strict {
 		return value, nil
@@ -160,7 +162,7 @@ func (f *postField) lenient(value string, err error) (string, error) {
 	return value, err
 }
 
-// withoutAddress takes the client's address out of an error that may be logged.
+// withoutAddress removes the client's address from an error that may be logged.
 func withoutAddress(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -171,7 +173,7 @@ func withoutAddress(err error) error {
 
 // The kinds of bodies.
 const (
-	otherBody = iota // one that is not read
+	otherBody = iota // a body that is not read
 	formBody
 	multipartBody
 	jsonBody
@@ -199,8 +201,8 @@ func (f *postField) body(r core.Request) bodyType {
 	case "application/json":
 		return f.jsonType()
 	}
-	// The first line, and the type even if its parameters are malformed, as in
-	// net/http.
+	// As in net/http, only the first line counts, and the type counts even if its
+	// parameters are malformed.
 	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return bodyType{}
@@ -215,7 +217,7 @@ func (f *postField) body(r core.Request) bodyType {
 		}
 		return bodyType{multipartBody, boundary}
 	case strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
-		return bodyType{} // Fiber takes application/x-www-form-urlencoded+json for a form
+		return bodyType{} // Fiber reads application/x-www-form-urlencoded+json as a form
 	case kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"):
 		return f.jsonType()
 	default:
@@ -238,7 +240,7 @@ func (f *postField) normalized(value string) (string, error) {
 		if value, err = normalize(value); errors.Is(err, core.ErrBadRequest) {
 			return "", err
 		} else if err != nil {
-			return raw, nil //nolint:nilerr // as the comment of Normalize says
+			return raw, nil //nolint:nilerr // the comment of Normalize promises it
 		}
 	}
 	return value, nil

@@ -6,19 +6,20 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Query keys by a parameter of the URL's query; without the parameter the key is
-// empty. It panics if name is empty.
+// Query returns a key function for a parameter of the URL's query. The key is empty if
+// the query has no such parameter. Query panics if name is empty.
 //
-// The request is refused with [core.ErrBadRequest] if handlers could read
-// different values: the parameter is given twice with different values, its name
-// is spelled differently (in another letter case, or with other brackets), an
-// escape in it is malformed, or it has a semicolon that is not escaped.
+// The error wraps [core.ErrBadRequest] if handlers could read different values:
+//   - The parameter is given twice with different values.
+//   - Its name has another spelling: another letter case, or other brackets.
+//   - It has a malformed escape or an unescaped semicolon.
+//   - The query has more than 1,000 parameters.
 func Query(name string) core.KeyFunc {
-	mustHave("Query", "name", name != "")
+	mustHave("Query", `name: "": must be the name of a query parameter, such as "api_key"`, name != "")
 	s := spellingOf(name)
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		query := r.RawQuery()
-		if query == "" { // also of a request that is not HTTP
+		if query == "" { // also if the request is not an HTTP request
 			v, _ := r.Query(name)
 			return append(dst, v...), nil
 		}
@@ -30,7 +31,7 @@ func Query(name string) core.KeyFunc {
 	}
 }
 
-// queryValue returns the value of the parameter in a query.
+// queryValue returns the value of the parameter in a query, or "" if there is none.
 func (s *spelling) queryValue(query string) (string, error) {
 	value, found, count := "", false, 0
 	for pair := range strings.SplitSeq(query, "&") {
@@ -58,7 +59,7 @@ func (s *spelling) queryValue(query string) (string, error) {
 		value, found = v, true
 	}
 	if found && count > maxFields {
-		return "", faultMany // net/url reads nothing of a query that is longer still
+		return "", faultMany // net/url reads no parameter if there are too many
 	}
 	return value, nil
 }
@@ -73,8 +74,9 @@ func (s *spelling) inQuery(query string) bool {
 	return false
 }
 
-// inPair reports whether a reader may find the field in a part of a query.
-// Semicolons separate too: http.AllowQuerySemicolons makes them do so.
+// inPair reports whether a reader may find the field in a part of a query. A semicolon
+// separates parameters too, because http.AllowQuerySemicolons replaces it by an
+// ampersand.
 func (s *spelling) inPair(pair string) bool {
 	for part := range strings.SplitSeq(pair, ";") {
 		key, _, _ := strings.Cut(part, "=")

@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// spelling compares names of form fields, query parameters and cookies as the
-// most lenient reader does. Echo and Fiber ignore letter case. Fiber takes
-// brackets for dots and drops empty ones. Gin's PostFormMap reads user[name] and
-// ignores what follows the bracket.
+// spelling compares the names of form fields, query parameters and cookies as the most
+// lenient reader does. Echo and Fiber ignore letter case. Fiber reads brackets as dots
+// and removes empty ones. Gin's PostFormMap reads user[name] and ignores the text after
+// the bracket.
 type spelling struct {
 	name  string
-	parts []string  // of the path that the name is: user[name] is user, name
-	deep  bool      // a longer path that ends with parts counts too, and so do the last of parts
-	other *spelling // counts as the name too; nil: none
+	parts []string  // the parts of the name: user[name] has the parts user and name
+	deep  bool      // a path that ends with parts matches too, and so does an end of parts
+	other *spelling // another name that matches too; nil: none
 }
 
 func spellingOf(name string) spelling { return spelling{name: name, parts: pathParts(name)} }
 
-// pathParts splits a name at dots and brackets. An empty pair of brackets and
-// a closing one separate nothing: userna[]me is one part.
+// pathParts splits a name at dots and opening brackets. It removes empty pairs of
+// brackets and closing brackets: userna[]me is one part.
 func pathParts(name string) []string {
 	if !strings.ContainsAny(name, "[].") {
 		return []string{name}
@@ -33,7 +33,7 @@ func pathParts(name string) []string {
 	return parts
 }
 
-// matches reports whether a reader may take key for the name.
+// matches reports whether a reader may read key as the name.
 func (s *spelling) matches(key string) bool {
 	if key == s.name || s.other != nil && s.other.matches(key) {
 		return true
@@ -56,8 +56,8 @@ func sameEnd(a, b []string) bool {
 	return samePath(a[len(a)-n:], b[len(b)-n:])
 }
 
-// matchesMap reports whether key is the last part of the path in brackets,
-// behind the rest of the path, with anything after it.
+// matchesMap reports whether key begins with the path, with the last part in brackets.
+// Any text may follow.
 func (s *spelling) matchesMap(key string) bool {
 	last := len(s.parts) - 1
 	for i := range len(key) {
@@ -74,9 +74,9 @@ func (s *spelling) matchesMap(key string) bool {
 
 func samePath(a, b []string) bool { return slices.EqualFunc(a, b, sameName) }
 
-// sameName reports whether a reader may take two names for the same. Some
-// decoders compare names after strings.ToLower, which makes an i of U+0130, as
-// strings.ToUpper makes an I of U+0131; neither is strings.EqualFold's.
+// sameName reports whether a reader may read two names as the same. Some decoders
+// compare names after strings.ToLower, which maps U+0130 to i. Others compare them after
+// strings.ToUpper, which maps U+0131 to I. strings.EqualFold does neither.
 func sameName(a, b string) bool {
 	return strings.EqualFold(a, b) ||
 		!(isASCII(a) && isASCII(b)) && (strings.EqualFold(strings.ToLower(a), strings.ToLower(b)) || strings.EqualFold(strings.ToUpper(a), strings.ToUpper(b)))
@@ -91,9 +91,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// decode undoes the escapes of a name or a value in a query or in a form. ok is
-// false if one is malformed: net/url then drops the field, and fasthttp takes
-// the bytes of the escape as they are, as decode does.
+// decode decodes the escapes of a name or a value in a query or a form. ok is false if
+// an escape is malformed. net/url drops such a field. fasthttp and decode leave the bytes
+// of the escape as they are.
 func decode(s string) (text string, ok bool) {
 	at := strings.IndexAny(s, "%+")
 	if at < 0 {

@@ -15,9 +15,8 @@ var forwardedHeaders = []string{
 	"Fly-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Azure-Clientip", "X-Appengine-Remote-Addr",
 }
 
-// unlisted finds a proxy that nobody has listed, without a cost for each
-// request: it looks at the headers of the first requests, and then at those of
-// some.
+// unlisted finds a proxy that is not listed. To save time, it looks at the headers of the
+// first requests and then of a random part of the requests. It may be used concurrently.
 type unlisted struct {
 	said   atomic.Bool
 	looked atomic.Uint32
@@ -25,10 +24,10 @@ type unlisted struct {
 
 const (
 	firstLooks = 64
-	lookEvery  = 64 // of the later requests, one in so many on average
+	lookEvery  = 64 // it looks at one in lookEvery later requests on average
 )
 
-// due says whether to look at a request.
+// due reports whether to look at a request.
 func (u *unlisted) due() bool {
 	switch {
 	case u.said.Load():
@@ -41,9 +40,9 @@ func (u *unlisted) due() bool {
 	}
 }
 
-// ignore is called for a request whose peer is not listed as a proxy. It says
-// once that the header of one has been ignored. A client may have made the
-// header up: nothing that it has sent is logged.
+// ignore is called for a request whose peer is not listed as a proxy. If the request has
+// a header in which proxies write addresses, ignore writes one line to the log. The line
+// contains nothing that was sent, because a client may have made the header up.
 func (c *clientIP) ignore(r core.Request) {
 	if !c.unlisted.due() {
 		return
@@ -62,7 +61,7 @@ func (c *clientIP) ignore(r core.Request) {
 		}
 		log.Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
 			"If the peer is a proxy of yours, every client behind the proxy shares one limit: write keyfuncs.Behind with the header and the proxy's address. "+
-			"If it is none, a client has made the header up", slog.String("header", name))
+			"If the peer is not a proxy, a client has made the header up", slog.String("header", name))
 		return
 	}
 }

@@ -13,25 +13,30 @@ import (
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// Func makes a key function of one that returns the key as a string.
+// Func returns a key function that calls f. f returns the key as a string; its errors
+// mean the same as those of a [core.KeyFunc]. f may be called concurrently. Func panics
+// if f is nil.
 func Func(f func(core.Request) (string, error)) core.KeyFunc {
-	mustHave("Func", "function", f != nil)
+	mustHave("Func", "f: nil: must be a function that returns the key", f != nil)
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		key, err := f(r)
 		return append(dst, key...), err
 	}
 }
 
-// Static gives every request the same key: one quota for all.
+// Static returns a key function that returns the same key for every request: all
+// requests share one quota.
 func Static(key string) core.KeyFunc {
 	return func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, key...), nil }
 }
 
-// User keys by the user that currentUser finds, for instance in the request's
-// context, where the authentication has put it. "" means that nobody is logged
-// in: the rule does not apply then ([core.SkipRule]).
+// User returns a key function for the user of a request. currentUser returns the user,
+// for instance from the context in which the authentication has stored it. If
+// currentUser returns "", nobody is logged in, and the rule does not apply: the error is
+// [core.SkipRule]. currentUser may be called concurrently. User panics if currentUser is
+// nil.
 func User(currentUser func(core.Request) string) core.KeyFunc {
-	mustHave("User", "function", currentUser != nil)
+	mustHave("User", "currentUser: nil: must be a function that returns the user", currentUser != nil)
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		user := currentUser(r)
 		if user == "" {
@@ -41,13 +46,15 @@ func User(currentUser func(core.Request) string) core.KeyFunc {
 	}
 }
 
-// UserValue keys by a value that an earlier middleware has stored for the
-// request ([core.Request].Value): a fmt.Stringer, or of any string or integer
-// type. The rule does not apply where there is none, or it is nil or "". (A
-// number is a key whatever it is, 0 as well.) A value of another type is an
-// error.
+// UserValue returns a key function for a value that an earlier middleware has stored
+// for the request under key ([core.Request].Value). The value is a fmt.Stringer, or has a
+// string type or an integer type.
+//
+// If no value is stored, or the value is nil or its text is "", the rule does not apply:
+// the error is [core.SkipRule]. The number 0 is a key. A value of another type is an
+// error, so that the request is denied with 503. UserValue panics if key is nil.
 func UserValue(key any) core.KeyFunc {
-	mustHave("UserValue", "key", key != nil)
+	mustHave("UserValue", "key: nil: must be the key under which a middleware stores the user", key != nil)
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		value := r.Value(key)
 		v := reflect.ValueOf(value)
@@ -63,7 +70,7 @@ func UserValue(key any) core.KeyFunc {
 		case v.CanUint():
 			text = strconv.FormatUint(v.Uint(), 10)
 		default:
-			return dst, fmt.Errorf("keyfuncs: UserValue(%v): a %T cannot be a key", key, value)
+			return dst, fmt.Errorf("keyfuncs: UserValue(%v): the stored value has type %T: store a string, an integer or a fmt.Stringer", key, value)
 		}
 		if text == "" {
 			return dst, core.SkipRule
@@ -72,15 +79,15 @@ func UserValue(key any) core.KeyFunc {
 	}
 }
 
-// Header keys by a request header, letter case preserved. Without the header
-// the key is empty. A header that is given twice is [core.ErrBadRequest]: the
-// limiter and the handler could read different lines. A client can send any
-// header: a rule like this tells clients apart, and does not stop a client that
-// changes the header.
+// Header returns a key function for the value of a request header. The key preserves
+// letter case. It is empty if the request has no such header. If the header has two
+// lines, the error wraps [core.ErrBadRequest], because the limiter and the handler could
+// read different lines. Header panics if name is empty.
 //
-// It panics if name is empty.
+// A client can send any header. A rule with this key does not limit a client that changes
+// the header with each request, unless the application checks the header.
 func Header(name string) core.KeyFunc {
-	mustHave("Header", "name", name != "")
+	mustHave("Header", `name: "": must be the name of a header, such as "X-Api-Key"`, name != "")
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		switch lines := r.HeaderValues(name); len(lines) {
 		case 0:
@@ -93,31 +100,31 @@ func Header(name string) core.KeyFunc {
 	}
 }
 
-// Method keys by the request's method as the client wrote it: methods are
-// case-sensitive (RFC 9110, section 9.1). A client can make up methods: use it
-// only where the router has fixed which there are.
+// Method returns a key function for the request's method. The key preserves letter case,
+// because methods are case-sensitive (RFC 9110, section 9.1). A client can make up
+// methods. Use Method only on routes that accept a fixed set of methods.
 func Method() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Method()...), nil }
 }
 
-// Route keys by the pattern of the route that the router has matched, so that
-// all paths that lead to one handler share a quota.
+// Route returns a key function for the pattern of the matched route. All paths that lead
+// to one handler share a quota.
 //
-// If no route has been matched, the key is empty: all such requests share one
-// quota. That is right for paths that no route is for. It is a mistake if the
-// limiter decides before the router: in a middleware around the whole
-// application, in chi's Use, in Echo's Pre, in Fiber's Use. The first such
-// request is an error in the log of the limiter (see [core.Config]), once for
-// each key function. A pattern that only says where an application is mounted,
-// such as "/" of an http.ServeMux around another router, cannot be told from a
-// route.
+// If no route has been matched, the key is empty, and all such requests share one quota.
+// That is right if no route exists for the path. It is a mistake if the limiter decides
+// before the router: in a middleware around the whole application, in chi's Use, in
+// Echo's Pre, in Fiber's Use. At the first such request, the key function writes one line
+// with level ERROR to the log of the limiter (see [core.Config]).
+//
+// Route cannot distinguish a route from the pattern under which another application is
+// mounted, such as the "/" of an http.ServeMux around another router.
 func Route() core.KeyFunc {
 	var said atomic.Bool
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		route := r.Route()
 		if route == "" && !said.Load() && said.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: Route finds no matched route: all such requests share one limit. " +
-				"This is right if no route is for the request's path. " +
+				"This is right if no route exists for the request's path. " +
 				"If the application has a route for the path, the limiter decides before the router has matched: mount the limiter on the routes, " +
 				"with chi's With instead of Use, on Fiber's routes instead of Use, on Echo's Use instead of Pre, on handlers of the http.ServeMux instead of around it")
 		}
@@ -125,17 +132,17 @@ func Route() core.KeyFunc {
 	}
 }
 
-// Join keys by several key functions together: only requests that agree in all
-// of them share a quota. The parts are joined with their lengths, so that no
-// two different tuples make the same key. If one of the functions returns an
-// error, such as [core.SkipRule], Join returns it. Put an OrSkip inside of Join,
-// because the key of Join is never empty. Join panics without a function, and if
-// one is nil.
+// Join returns a key function for the keys of several key functions together. Requests
+// share a quota only if all their keys are equal. The key contains the length of each
+// part, so that different parts never give the same key. If one of the functions returns
+// an error, such as [core.SkipRule], Join's key function returns it. To use OrSkip, apply
+// it to the functions and not to Join: the key of Join is never empty. Join panics if fs
+// is empty or one of fs is nil.
 func Join(fs ...core.KeyFunc) core.KeyFunc {
 	fs = slices.Clone(fs)
-	mustHave("Join", "key function", len(fs) > 0)
+	mustHave("Join", "no key functions: write one or more, such as keyfuncs.ClientIP()", len(fs) > 0)
 	for _, f := range fs {
-		mustHave("Join", "key function", f != nil)
+		mustHave("Join", "a key function is nil: write one such as keyfuncs.ClientIP()", f != nil)
 	}
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		for _, f := range fs {
@@ -144,28 +151,29 @@ func Join(fs ...core.KeyFunc) core.KeyFunc {
 			if dst, err = f(dst, r); err != nil {
 				return dst, err
 			}
-			// Read from the end, the lengths tell where each part begins: the
-			// key can be taken apart in one way only.
+			// The lengths follow the parts. A reader that begins at the end of the key
+			// can split it in one way only.
 			dst = binary.BigEndian.AppendUint32(dst, uint32(len(dst)-from))
 		}
 		return dst, nil
 	}
 }
 
-// FirstOf keys by the first of several key functions that finds something: a
-// key that is not empty. Keys of different functions are kept apart: the user
-// "192.0.2.1" and the address 192.0.2.1 have separate counters.
+// FirstOf returns a key function for the first key of several key functions that is not
+// empty. The same key of two functions has two counters: the user "192.0.2.1" and the
+// address 192.0.2.1 do not share a quota.
 //
 //	keyfuncs.FirstOf(keyfuncs.User(currentUser), keyfuncs.ClientIP())
 //
-// If none finds anything, the key is empty; it is [core.SkipRule] if all of them
-// return SkipRule. Any other error of a function is FirstOf's, and the functions
-// after it are not asked. FirstOf panics if it is given no function or a nil one.
+// If all keys are empty, the key is empty. If all functions return [core.SkipRule], the
+// error is SkipRule. If a function returns any other error, FirstOf's key function
+// returns it and does not call the functions after it. FirstOf panics if fs is empty or
+// one of fs is nil.
 func FirstOf(fs ...core.KeyFunc) core.KeyFunc {
 	fs = slices.Clone(fs)
-	mustHave("FirstOf", "key function", len(fs) > 0)
+	mustHave("FirstOf", "no key functions: write one or more, such as keyfuncs.ClientIP()", len(fs) > 0)
 	for _, f := range fs {
-		mustHave("FirstOf", "key function", f != nil)
+		mustHave("FirstOf", "a key function is nil: write one such as keyfuncs.ClientIP()", f != nil)
 	}
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		start, skipped := len(dst), 0
@@ -188,10 +196,11 @@ func FirstOf(fs ...core.KeyFunc) core.KeyFunc {
 	}
 }
 
-// OrSkip makes a rule apply only to requests for which f finds something: the
-// empty key becomes [core.SkipRule].
+// OrSkip returns a key function that calls f. If the key of f is empty, the error is
+// [core.SkipRule]: the rule applies only to requests that have a key. OrSkip panics if f
+// is nil.
 func OrSkip(f core.KeyFunc) core.KeyFunc {
-	mustHave("OrSkip", "key function", f != nil)
+	mustHave("OrSkip", `f: nil: must be a key function, such as keyfuncs.Header("X-Api-Key")`, f != nil)
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		from := len(dst)
 		dst, err := f(dst, r)
@@ -202,10 +211,10 @@ func OrSkip(f core.KeyFunc) core.KeyFunc {
 	}
 }
 
-// mustHave panics where a key function is made without what it cannot do
-// without: a mistake in the program, found when it starts.
-func mustHave(function, what string, ok bool) {
+// mustHave panics with the text wrong if ok is false. It is for mistakes in the program,
+// which are found when the program starts.
+func mustHave(function, wrong string, ok bool) {
 	if !ok {
-		panic(errors.New("keyfuncs: " + function + ": the " + what + " is missing"))
+		panic(errors.New("keyfuncs: " + function + ": " + wrong))
 	}
 }

@@ -12,13 +12,13 @@ const (
 	maxWalkLength = 4 << 10
 )
 
-// hopReader takes the last hop off a line of a header: it returns what is
-// before it, the hop's address, whether that is one, and whether there was a
-// hop at all rather than an empty part.
+// hopReader reads the last hop of a line of a header. rest is the text before the hop, a
+// the hop's address. ok is false if the hop is not an address. found is false if the part
+// is empty.
 type hopReader func(line string) (rest string, a netip.Addr, ok, found bool)
 
-// walkKey keys by a header that lists the hops of a request, the last one on
-// the right.
+// walkKey returns the key function for a header that lists hops. The last hop is on the
+// right.
 func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		a := c.peer(r)
@@ -46,7 +46,7 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 			length += len(line)
 			for line != "" {
 				rest, hop, ok, found := last(line)
-				if cut && rest == "" { // perhaps only a part of a hop
+				if cut && rest == "" { // it may be a part of a hop
 					break
 				}
 				line = rest
@@ -81,7 +81,7 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 	}
 }
 
-// forwardedFor reads X-Forwarded-For: addresses with commas between.
+// forwardedFor is a hopReader for X-Forwarded-For: commas separate its addresses.
 func forwardedFor(line string) (rest string, a netip.Addr, ok, found bool) {
 	comma := strings.LastIndexByte(line, ',')
 	part := trimSpace(line[comma+1:])
