@@ -147,7 +147,7 @@ func logged(t *testing.T, a Adapter) {
 			t.Errorf("logged: %q", lines)
 		}
 		want(t, count(5, func(i int) response { return c.get(fmt.Sprintf("/x%d", i)) }), 404, 2, 429, 3)
-		one(t, j, "level=ERROR", "no route is for the request's path")
+		one(t, j, "level=ERROR", "no route exists for the request's path")
 	})
 
 	t.Run("keys by route on the routes", func(t *testing.T) {

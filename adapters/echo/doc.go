@@ -1,18 +1,21 @@
-// Package echolimit limits the requests of Echo v4 applications.
+// Package echolimit limits the requests to Echo v4 applications.
 //
 //	e.GET("/api", api, echolimit.PerIP(100, time.Minute))
 //
-// PerIP is the shortest way to start. Middleware takes a limiter with any rules,
-// a login guard, a set of policies or any other core.Checker. A handler reads the
-// decision with DecisionFrom.
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom.
 //
-// Mount the middleware before every middleware that reads the request's body.
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before.
 //
-// If a rule depends on the response (core.Rule.Counts and Clears, login guards),
-// the middleware gives an error that the handler returns to the application's
-// HTTPErrorHandler, and does not return it.
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the
+// handler returns an error, the middleware passes the error to the application's
+// HTTPErrorHandler, so that the response is written. It then returns the error, and Echo
+// calls the HTTPErrorHandler again. An HTTPErrorHandler of your own must do nothing if
+// the response is committed, as Echo's does.
 //
-// A middleware in e.Use that changes the request's method, such as MethodOverride,
-// runs before the limiter of a route. A ShouldLimit hook of that limiter gets the
-// changed method.
+// A middleware in e.Use that changes the request's method, such as MethodOverride, runs
+// before the limiter of a route. A ShouldLimit hook of that limiter gets the changed
+// method.
 package echolimit

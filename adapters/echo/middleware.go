@@ -11,14 +11,15 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// PerIP limits each client address to quota requests per window, counted in
-// this process; see [core.Limit] for the ranges. It panics if the quota, the
-// window or an option is invalid, as template.Must does. If you need a store or
-// the options of Middleware, make a limiter with [core.New] and use Middleware.
+// PerIP returns a middleware that allows each client address quota requests per window,
+// counted in this process. [core.Limit] has the ranges of quota and window. PerIP panics
+// if quota, window or an option is invalid, as template.Must does. For a store, other
+// limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The address is that of the connection's peer, whatever Echo reads in the headers.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit: say
-// which header has the client's address, and which proxies write it.
+// The client address is the address of the connection's peer. Headers that Echo reads do not change it.
+// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
+// [keyfuncs.Behind] names the header with the client's address and the proxies that write
+// it:
 //
 //	echolimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) echo.MiddlewareFunc {
@@ -28,30 +29,33 @@ func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) e
 	})))
 }
 
-// Option changes what Middleware does.
+// Option is an option of [Middleware]: [OnDenied].
 type Option func(*options)
 
 type options struct {
 	onDenied func(echo.Context, core.Decision) error
 }
 
-// OnDenied gives denied requests to a handler of the application. The response's
-// header then has all fields that the limiter and [core.Hooks.OnDisallowed] set,
-// except the Content-Type of the body, which is not sent. The handler writes status
-// and body. It is called for every decision that is not Allowed, also for bad
-// requests and failures: see [core.Decision].Reason.
+// OnDenied sets a handler that writes the response to denied requests. By default, the
+// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
+// response's header has the fields of the limiter and of OnDisallowed, except the
+// Content-Type. h writes the status and the body. It is called for every decision that is
+// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
+// called concurrently.
 func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// Middleware asks c about every request, and calls the next handler if c allows it.
+// Middleware returns a middleware that calls the next handler if c allows the request,
+// and writes the response to a denied request. It may be mounted in any number of places,
+// and called concurrently.
 //
-// The result may be used in any number of places. A request that meets c more than
-// once is counted once. If it comes back with another method or path, c decides on
-// these too: see [core.Checker]. If a handler gives the request to Echo.ServeHTTP
-// again, c counts it again.
+// If a request passes several places in which c is mounted, c counts it once. If the
+// request has another method or path in a later place, c decides on these too: see
+// [core.Checker]. If a handler passes the request to Echo.ServeHTTP, c counts the request
+// again.
 //
-// Middleware panics if c is nil, or of a type whose values cannot be compared.
+// Middleware panics if c is nil, or if values of its type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 	m := &middleware{place: mounting.NewPlace("echolimit", c)}
 	for _, opt := range opts {
@@ -110,7 +114,8 @@ func origin(e echo.Context) mounting.Origin {
 	return mounting.Origin{Target: httprequest.Target(e.Request()), Route: e.Path()}
 }
 
-// passage is what one request needs on its way through one limiter.
+// passage holds the request and the visit of one call of the middleware, in one
+// allocation.
 type passage struct {
 	request request
 	visit   mounting.Visit
@@ -121,23 +126,24 @@ func lastVisit(e echo.Context) *mounting.Visit {
 	return v
 }
 
-// DecisionFrom returns the decision on the request, the last one if several
-// limiters have decided. The bool is false if no limiter has.
+// DecisionFrom returns the decision with which a limiter has allowed the request. If
+// several limiters have allowed it, it is the decision of the last one. The bool is false
+// if no limiter has allowed the request.
 func DecisionFrom(e echo.Context) (core.Decision, bool) {
 	return lastVisit(e).Last()
 }
 
-// DecisionsFrom returns the decisions of all limiters that the request has met,
-// the first one first.
+// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
+// the order in which they decided.
 func DecisionsFrom(e echo.Context) []core.Decision {
 	return lastVisit(e).All()
 }
 
-// nextAndSettle runs the handler and reports what became of the request. An
-// error that it returns is given to the application's error handler here, as
-// what the client sees is known only then; who comes before gets the error as
-// well, with the response written. A panic goes on with its own stack: it is not
-// recovered here.
+// nextAndSettle runs the handler and passes the outcome of the request to the checker. If
+// the handler returns an error, nextAndSettle first passes the error to the application's
+// HTTPErrorHandler, because the response is not known before that. It also returns the
+// error, for the middlewares before the limiter. It does not recover a panic, so that the
+// panic keeps its stack.
 func nextAndSettle(r *request, v *mounting.Visit, next echo.HandlerFunc) (err error) {
 	watcher, response := httprequest.NewWatcher(r.Context()), r.c.Response()
 	writer := response.Writer

@@ -9,8 +9,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// request is a request as the core sees it. An echo.Context is an interface, and
-// so not one pointer: it is kept where the request's visit needs memory anyway.
+// request is the core.Request of an Echo context. An echo.Context is an interface, not one
+// pointer, so that its conversion to a core.Request allocates. A passage therefore holds
+// the request and the visit, which needs memory anyway.
 type request struct{ c echo.Context }
 
 var _ core.Request = (*request)(nil)
@@ -31,7 +32,8 @@ func (r *request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
 // Route returns the pattern of the matched route.
 func (r *request) Route() string { return r.c.Path() }
 
-// Value returns what has been stored in Echo's context, else in the request's.
+// Value returns the value that is stored in Echo's context, or else in the request's
+// context.
 func (r *request) Value(key any) any {
 	if name, ok := key.(string); ok {
 		if v := r.c.Get(name); v != nil {

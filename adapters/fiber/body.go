@@ -16,7 +16,7 @@ import (
 // the whole body into memory, up to the application's BodyLimit: see readStream.
 func (r request) Body(n int) ([]byte, error) {
 	if n <= 0 {
-		return nil, nil // a question without a read
+		return nil, nil // nothing to read
 	}
 	req := r.c.Request()
 	if err, ok := r.c.Locals(streamKey{}).(error); ok {
@@ -25,30 +25,30 @@ func (r request) Body(n int) ([]byte, error) {
 	if req.IsBodyStream() {
 		if err := r.readStream(); err != nil {
 			r.c.Locals(streamKey{}, err)
-			r.c.Context().SetConnectionClose() // the rest of the body is not a request
+			r.c.Context().SetConnectionClose() // the rest of the body must not be read as a request
 			return nil, err
 		}
 	}
-	b := req.Body() // as it came: Ctx.Body would inflate it
+	b := req.Body() // as it was received: Ctx.Body would decompress it
 	if err := r.checkRewritten(b); err != nil {
 		return nil, err
 	}
 	return b[:min(n, len(b))], nil
 }
 
-// streamKey is the key of the error of a stream that could not be read whole.
+// streamKey is the key of the error of readStream in Fiber's locals.
 type streamKey struct{}
 
-// readStream replaces the request's stream by the whole body. A reader around
-// the stream cannot take its place: fasthttp reuses a stream for another
-// request as soon as the request gets another body.
+// readStream reads the request's stream into memory and makes the text the request's
+// body. It cannot put a reader around the stream: when a request gets another body,
+// fasthttp reuses the request's stream for another request.
 func (r request) readStream() error {
 	req := r.c.Request()
 	limit := r.c.App().Config().BodyLimit
 	if limit <= 0 {
 		limit = fasthttp.DefaultMaxRequestBodySize
 	}
-	length := req.Header.ContentLength() // negative: not known
+	length := req.Header.ContentLength() // negative: unknown
 	if length > limit {
 		return tooLong(limit)
 	}
@@ -70,9 +70,9 @@ func (r request) readStream() error {
 	return nil
 }
 
-// hasBegun reports whether somebody has read from a stream of fasthttp's. Nothing
-// else tells: the length of a chunked body is not known before its end. If
-// fasthttp no longer has the field, it is not known.
+// hasBegun reports whether a handler has read from a stream of fasthttp. It reads an
+// unexported field, because the length of a chunked body is not known before its end.
+// known is false if fasthttp no longer has the field.
 func hasBegun(stream io.Reader) (begun, known bool) {
 	v := reflect.Indirect(reflect.ValueOf(stream))
 	if v.Kind() != reflect.Struct {
@@ -89,24 +89,23 @@ func tooLong(limit int) error {
 	return &core.BadRequestError{Detail: fmt.Sprintf("the body is longer than %d bytes", limit)}
 }
 
-var errBoundary = errors.New("fiberlimit: a part of the multipart form has the form's boundary in it")
+var errBoundary = errors.New("fiberlimit: a part of the multipart form contains the form's boundary")
 
-// checkRewritten returns an error if b, the request's body, may have other parts
-// than the form that handlers see. fasthttp parses a multipart form when it
-// reads the request, and writes the body anew when it is asked for it. It
-// decodes quoted-printable parts on the way: the decoded text may have the
-// boundary in it.
+// checkRewritten returns an error if b, the request's body, may have other parts than the
+// form that handlers read. fasthttp parses a multipart form when it reads the request, and
+// writes the body anew when the body is read. In between it decodes quoted-printable
+// parts, and the decoded text may contain the boundary.
 func (r request) checkRewritten(b []byte) error {
 	req := r.c.Request()
 	boundary := req.Header.MultipartFormBoundary()
 	if len(boundary) == 0 || req.Header.ContentLength() <= 0 || len(req.Header.ContentEncoding()) > 0 || r.c.App().Config().DisablePreParseMultipartForm {
-		return nil // the body is as it came
+		return nil // the body is as it was received
 	}
 	form, err := req.MultipartForm() // parsed already
 	if err != nil {
 		return err
 	}
-	boundaries := 1 // at the end
+	boundaries := 1 // the one at the end
 	for _, values := range form.Value {
 		boundaries += len(values)
 	}

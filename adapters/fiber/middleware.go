@@ -11,14 +11,15 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// PerIP limits each client address to quota requests per window, counted in
-// this process; see [core.Limit] for the ranges. It panics if the quota, the
-// window or an option is invalid, as template.Must does. If you need a store or
-// the options of Middleware, make a limiter with [core.New] and use Middleware.
+// PerIP returns a middleware that allows each client address quota requests per window,
+// counted in this process. [core.Limit] has the ranges of quota and window. PerIP panics
+// if quota, window or an option is invalid, as template.Must does. For a store, other
+// limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The address is that of the connection's peer, whatever Fiber reads in the headers.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit: say
-// which header has the client's address, and which proxies write it.
+// The client address is the address of the connection's peer. Headers that Fiber reads do not change it.
+// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
+// [keyfuncs.Behind] names the header with the client's address and the proxies that write
+// it:
 //
 //	fiberlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) fiber.Handler {
@@ -28,33 +29,36 @@ func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) f
 	})))
 }
 
-// Option changes what Middleware does.
+// Option is an option of [Middleware]: [OnDenied].
 type Option func(*options)
 
 type options struct {
 	onDenied func(*fiber.Ctx, core.Decision) error
 }
 
-// OnDenied gives denied requests to a handler of the application. The response's
-// header then has all fields that the limiter and [core.Hooks.OnDisallowed] set,
-// except the Content-Type of the body, which is not sent. The handler writes status
-// and body. It is called for every decision that is not Allowed, also for bad
-// requests and failures: see [core.Decision].Reason.
+// OnDenied sets a handler that writes the response to denied requests. By default, the
+// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
+// response's header has the fields of the limiter and of OnDisallowed, except the
+// Content-Type. h writes the status and the body. It is called for every decision that is
+// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
+// called concurrently.
 func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// Middleware asks c about every request, and calls the next handler if c allows it.
+// Middleware returns a handler that calls the next handler if c allows the request, and
+// writes the response to a denied request. It may be mounted in any number of places, and
+// called concurrently.
 //
-// The result may be used in any number of places. A request that meets c more than
-// once is counted once. If it comes back with another method or path, as after
-// c.RestartRouting or c.Path, c decides on these too: see [core.Checker].
+// If a request passes several places in which c is mounted, c counts it once. If the
+// request has another method or path in a later place, as after fiber.Ctx.RestartRouting
+// or fiber.Ctx.Path, c decides on these too: see [core.Checker].
 //
-// With fiber.Config.Prefork, every child process counts for itself unless c has
-// a shared store: all children together allow the quota once for each of them.
-// The log of each child says so once.
+// With fiber.Config.Prefork, each child process counts for itself, unless c has a shared
+// store: each child allows the whole quota. Each child writes one line about it to
+// slog.Default().
 //
-// Middleware panics if c is nil, or of a type whose values cannot be compared.
+// Middleware panics if c is nil, or if values of its type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 	m := &middleware{place: mounting.NewPlace("fiberlimit", c), apart: countsApart(c)}
 	for _, opt := range opts {
@@ -65,7 +69,7 @@ func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 
 type middleware struct {
 	place mounting.Place
-	apart bool // other processes of this application count for themselves
+	apart bool // this process is one of several that count for themselves
 	options
 }
 
@@ -100,8 +104,8 @@ func (m *middleware) serve(f *fiber.Ctx) error {
 	return f.Next()
 }
 
-// setHeaders sets a decision's header lines. Rate limit headers are added to
-// those of other limiters; there is one word on caching and retrying.
+// setHeaders sets a decision's header lines. It adds rate limit headers to those of other
+// limiters. It replaces Cache-Control and Retry-After, which may have one line only.
 func setHeaders(f *fiber.Ctx, d *core.Decision) {
 	var buf [8]core.Header
 	header := &f.Response().Header
@@ -118,10 +122,10 @@ func (m *middleware) refuse(f *fiber.Ctx, d *core.Decision) error {
 	denial := m.place.Checker.Deny(request{f}, *d)
 	header := &f.Response().Header
 	if f.Request().IsBodyStream() {
-		// fasthttp would take what is left of the body for the next request.
+		// fasthttp would read the rest of the body as the next request.
 		f.Context().SetConnectionClose()
 	}
-	for _, name := range []string{"Etag", "Last-Modified"} { // of another body
+	for _, name := range []string{"Etag", "Last-Modified"} { // they describe the body of another response
 		header.Del(name)
 	}
 	for _, line := range denial.Header {
@@ -137,14 +141,15 @@ func (m *middleware) refuse(f *fiber.Ctx, d *core.Decision) error {
 	return nil
 }
 
-// DecisionFrom returns the decision on the request, the last one if several
-// limiters have decided. The bool is false if no limiter has.
+// DecisionFrom returns the decision with which a limiter has allowed the request. If
+// several limiters have allowed it, it is the decision of the last one. The bool is false
+// if no limiter has allowed the request.
 func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
 	return lastVisit(f).Last()
 }
 
-// DecisionsFrom returns the decisions of all limiters that the request has met,
-// the first one first.
+// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
+// the order in which they decided.
 func DecisionsFrom(f *fiber.Ctx) []core.Decision {
 	return lastVisit(f).All()
 }

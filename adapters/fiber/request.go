@@ -12,9 +12,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// request is a request as the core sees it. As it is one pointer, making an
-// interface of it allocates nothing. Fiber's strings are views of buffers that
-// it uses again: every one that leaves here is a copy.
+// request is the core.Request of a Fiber context. It is one pointer, so that its
+// conversion to an interface does not allocate. Fiber's strings are parts of buffers that
+// Fiber reuses, so that the methods return copies.
 type request struct{ c *fiber.Ctx }
 
 var _ core.Request = request{}
@@ -32,10 +32,9 @@ func (r request) Method() string {
 	return strings.Clone(m)
 }
 
-// Route returns the pattern of the route that the middleware runs for. A
-// middleware that has been mounted with Use runs before Fiber has looked for the
-// route: what Fiber calls its route then is the prefix given to Use, and Route
-// returns "".
+// Route returns the pattern of the route for which the middleware runs. It returns "" if
+// the middleware is mounted with Use. Such a middleware runs before Fiber has matched the
+// route, and Fiber's Route is then the prefix that was given to Use.
 func (r request) Route() string {
 	route := r.c.Route()
 	if mountedByUse(route) {
@@ -47,7 +46,7 @@ func (r request) Route() string {
 func (r request) RemoteAddr() string {
 	addr := r.c.Context().RemoteAddr()
 	if tcp, ok := addr.(*net.TCPAddr); ok {
-		if a := tcp.AddrPort(); a.IsValid() { // as String writes it, with one allocation
+		if a := tcp.AddrPort(); a.IsValid() { // the text of String, with one allocation
 			var buf [64]byte
 			return string(netip.AddrPortFrom(a.Addr().Unmap(), a.Port()).AppendTo(buf[:0]))
 		}
@@ -55,9 +54,9 @@ func (r request) RemoteAddr() string {
 	return addr.String()
 }
 
-// HeaderValues leaves out lines of trailers, which fasthttp appends to the header
-// of a chunked request: a proxy writes its line into the header, and a client can
-// write what it likes into the trailer.
+// HeaderValues leaves out the lines of trailers. fasthttp appends trailers to the header
+// of a chunked request. A proxy writes its line into the header, and a client can write
+// the same line into the trailer.
 func (r request) HeaderValues(name string) []string {
 	header := &r.c.Request().Header
 	lines := header.PeekAll(name)
@@ -76,8 +75,8 @@ func (r request) HeaderValues(name string) []string {
 	return values
 }
 
-// receivedLines returns how many lines of a name a header had as it was received,
-// and whether it says that a trailer may follow the body.
+// receivedLines returns the number of lines that a header had for a name when it was
+// received. chunked reports whether a trailer may follow the body.
 func receivedLines(raw []byte, name string) (n int, chunked bool) {
 	for line := range bytes.Lines(raw) {
 		key, _, found := bytes.Cut(line, []byte(":"))
@@ -109,8 +108,7 @@ func (r request) EscapedPath() string { return string(r.c.Context().URI().PathOr
 
 func (r request) RawQuery() string { return string(r.c.Context().URI().QueryString()) }
 
-// Value returns what has been stored in Fiber's locals, else in the user
-// context.
+// Value returns the value that is stored in Fiber's locals, or else in the user context.
 func (r request) Value(key any) any {
 	if v := r.c.Locals(key); v != nil {
 		return v

@@ -6,13 +6,13 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// useField is where Fiber notes that a route is a middleware mounted with Use.
-// Fiber tells nobody else: App.GetRoutes leaves such routes out, but makes a
-// copy of all others each time.
+// useField is the unexported field of a fiber.Route that is true if the route is a
+// middleware mounted with Use. The only other way to find out is App.GetRoutes, which
+// leaves such routes out and copies all others at each call.
 var useField, hasUseField = reflect.TypeFor[fiber.Route]().FieldByName("use")
 
-// mountedByUse says whether a route is a middleware mounted with Use. If Fiber
-// no longer has the field, nothing can be told, and every route is a route.
+// mountedByUse reports whether a route is a middleware mounted with Use. It returns false
+// for every route if Fiber no longer has the field.
 func mountedByUse(r *fiber.Route) bool {
 	return hasUseField && useField.Type.Kind() == reflect.Bool && reflect.ValueOf(r).Elem().FieldByIndex(useField.Index).Bool()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// nextAndSettle runs the handlers behind this one and reports what became of
-// the request. A panic goes on with its own stack: it is not recovered here.
+// nextAndSettle runs the handlers behind the limiter and passes the outcome of the
+// request to the checker. It does not recover a panic, so that the panic keeps its stack.
 func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
 	before := f.UserContext()
 	panicked := true
@@ -32,8 +32,8 @@ func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
 		c.Settle(request{f}, d, r.Outcome())
 	}()
 	if failed = f.Next(); failed != nil {
-		// What the client sees is known only when the application's error
-		// handler has been asked, as Fiber's own logger does.
+		// The response is not known before the application's ErrorHandler has
+		// returned. Fiber's own logger calls it in the same way.
 		if err := f.App().ErrorHandler(f, failed); err != nil {
 			_ = f.SendStatus(fiber.StatusInternalServerError)
 		}
@@ -42,11 +42,11 @@ func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
 	return nil
 }
 
-// ended reports whether the request ended without an answer. Fiber sends the
-// response only after the handlers, so a user context that ended before is one
-// that ended before the response was begun. fasthttp does not tell handlers
-// that a client has gone; its own context ends when the server shuts down, and
-// the client still gets what a handler writes meanwhile.
+// ended reports whether the request's context ended before a response was begun. before
+// is the user context when the handlers behind the limiter were called. failed is their
+// error. fasthttp does not tell handlers that a client has closed the connection.
+// fasthttp's own context ends when the server shuts down; the client then still gets a
+// response that a handler writes.
 func ended(f *fiber.Ctx, before context.Context, failed error) bool {
 	if before.Err() != nil {
 		return true
@@ -57,15 +57,15 @@ func ended(f *fiber.Ctx, before context.Context, failed error) bool {
 	return outcome.Ended(before, f.UserContext()) || outcome.IsContextError(failed) || shutDown(f)
 }
 
-// written reports that the response differs from what a client gets if no
-// handler writes anything.
+// written reports whether a handler has written a response: it differs from the response
+// that a client gets if no handler writes anything.
 func written(f *fiber.Ctx) bool {
 	r := f.Response()
 	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0 || f.Context().Hijacked()
 }
 
-// shutDown reports that the server is shutting down. A context that no server
-// made, as unit tests use, has no connection and cannot tell.
+// shutDown reports whether the server is shutting down. It returns false for a context
+// without a connection, which unit tests make.
 func shutDown(f *fiber.Ctx) bool {
 	return f.Context().Conn() != nil && f.Context().Err() != nil
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 )
 
-// visit is a Visit that is used again for another request. Only Fiber's locals refer
-// to the last visit of a request, and only that visit to those before it.
+// visit is a Visit that is reused for other requests. Only Fiber's locals refer to the
+// last visit of a request, and only the last visit refers to the visits before it.
 type visit struct {
 	mounting.Visit
-	origin mounting.Origin // where Visit.Origin points to
-	before *visit          // whose Visit is Before
-	local  bool            // the locals of a request refer to it
+	origin mounting.Origin // Visit.Origin points to it
+	before *visit          // Visit.Before points to its Visit
+	local  bool            // it is the last visit in the locals of a request, or before that
 }
 
 var visits = sync.Pool{New: func() any { return new(visit) }}
 
-// newVisit returns a visit that still has the Decision of an earlier request: the
-// caller must replace it.
+// newVisit returns a visit. Its Decision may be one of an earlier request: the caller must
+// replace it.
 func newVisit(p *mounting.Place, before *visit) *visit {
 	v := visits.Get().(*visit)
 	v.Place, v.Origin, v.before, v.Before = p, nil, before, nil
@@ -31,11 +31,11 @@ func newVisit(p *mounting.Place, before *visit) *visit {
 	return v
 }
 
-// free gives back a visit that nothing refers to.
+// free returns a visit to the pool. Nothing may refer to the visit any more.
 func (v *visit) free() { visits.Put(v) }
 
-// Close implements io.Closer. fasthttp closes the locals of a request when the
-// response has been sent. It frees the visit and those before it.
+// Close frees the visit and the visits before it. It implements io.Closer: fasthttp closes
+// the locals of a request after the response has been sent.
 func (v *visit) Close() error {
 	for v != nil && v.local {
 		before := v.before

@@ -1,15 +1,16 @@
-// Package ginlimit limits the requests of Gin applications.
+// Package ginlimit limits the requests to Gin applications.
 //
 //	r.GET("/api", ginlimit.PerIP(100, time.Minute), api)
 //
-// PerIP is the shortest way to start. Middleware takes a limiter with any rules,
-// a login guard, a set of policies or any other core.Checker. A handler reads the
-// decision with DecisionFrom.
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom.
 //
-// Mount the middleware before every middleware that reads the request's body.
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before.
 //
-// If a rule depends on the response (core.Rule.Counts and Clears, login guards),
-// the limiter looks at it when the handlers behind it have returned. A middleware
-// that writes the response after that, from c.Errors for instance, must be mounted
-// behind the limiter.
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards), the
+// limiter reads the response's status when the handlers behind the limiter have returned.
+// If a middleware writes the response after these handlers, for instance from c.Errors,
+// mount that middleware behind the limiter.
 package ginlimit

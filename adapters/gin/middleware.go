@@ -13,14 +13,15 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// PerIP limits each client address to quota requests per window, counted in
-// this process; see [core.Limit] for the ranges. It panics if the quota, the
-// window or an option is invalid, as template.Must does. If you need a store or
-// the options of Middleware, make a limiter with [core.New] and use Middleware.
+// PerIP returns a middleware that allows each client address quota requests per window,
+// counted in this process. [core.Limit] has the ranges of quota and window. PerIP panics
+// if quota, window or an option is invalid, as template.Must does. For a store, other
+// limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The address is that of the connection's peer, whatever Gin reads in the headers.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit: say
-// which header has the client's address, and which proxies write it.
+// The client address is the address of the connection's peer. Headers that Gin reads do not change it.
+// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
+// [keyfuncs.Behind] names the header with the client's address and the proxies that write
+// it:
 //
 //	ginlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) gin.HandlerFunc {
@@ -30,30 +31,33 @@ func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) g
 	})))
 }
 
-// Option changes what Middleware does.
+// Option is an option of [Middleware]: [OnDenied].
 type Option func(*options)
 
 type options struct {
 	onDenied func(*gin.Context, core.Decision)
 }
 
-// OnDenied gives denied requests to a handler of the application. The response's
-// header then has all fields that the limiter and [core.Hooks.OnDisallowed] set,
-// except the Content-Type of the body, which is not sent. The handler writes status
-// and body. It is called for every decision that is not Allowed, also for bad
-// requests and failures: see [core.Decision].Reason.
+// OnDenied sets a handler that writes the response to denied requests. By default, the
+// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
+// response's header has the fields of the limiter and of OnDisallowed, except the
+// Content-Type. h writes the status and the body. It is called for every decision that is
+// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
+// called concurrently.
 func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// Middleware asks c about every request, and calls the next handler if c allows it.
+// Middleware returns a handler that calls the next handlers if c allows the request, and
+// writes the response to a denied request. It may be mounted in any number of places, and
+// called concurrently.
 //
-// The result may be used in any number of places. A request that meets c more than
-// once is counted once. If it comes back with another method or path, c decides on
-// these too: see [core.Checker]. After Engine.HandleContext, which forgets what Gin
-// knows of a request, c counts the request again.
+// If a request passes several places in which c is mounted, c counts it once. If the
+// request has another method or path in a later place, c decides on these too: see
+// [core.Checker]. After Engine.HandleContext, c counts the request again, because
+// HandleContext deletes the values that are stored for the request.
 //
-// Middleware panics if c is nil, or of a type whose values cannot be compared.
+// Middleware panics if c is nil, or if values of its type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
 	m := &middleware{place: mounting.NewPlace("ginlimit", c)}
 	for _, opt := range opts {
@@ -106,8 +110,7 @@ func origin(g *gin.Context) mounting.Origin {
 	return mounting.Origin{Target: httprequest.Target(g.Request), Route: g.FullPath()}
 }
 
-// handler returns the application's handler for a refused request, nil for
-// none.
+// handler returns a function that calls the handler of OnDenied, or nil if there is none.
 func (o *options) handler(g *gin.Context, d *core.Decision) func() {
 	if o.onDenied == nil {
 		return nil
@@ -122,20 +125,21 @@ func lastVisit(g *gin.Context) *mounting.Visit {
 	return v
 }
 
-// DecisionFrom returns the decision on the request, the last one if several
-// limiters have decided. The bool is false if no limiter has.
+// DecisionFrom returns the decision with which a limiter has allowed the request. If
+// several limiters have allowed it, it is the decision of the last one. The bool is false
+// if no limiter has allowed the request.
 func DecisionFrom(g *gin.Context) (core.Decision, bool) {
 	return lastVisit(g).Last()
 }
 
-// DecisionsFrom returns the decisions of all limiters that the request has met,
-// the first one first.
+// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
+// the order in which they decided.
 func DecisionsFrom(g *gin.Context) []core.Decision {
 	return lastVisit(g).All()
 }
 
-// nextAndSettle runs the handlers behind this one and reports what became of
-// the request. A panic goes on with its own stack: it is not recovered here.
+// nextAndSettle runs the handlers behind the limiter and passes the outcome of the
+// request to the checker. It does not recover a panic, so that the panic keeps its stack.
 func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
 	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context()}
 	g.Writer = w
@@ -147,7 +151,7 @@ func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
 		case w.hijacked:
 			o.Status = http.StatusSwitchingProtocols
 		case !w.Written():
-			// Gin writes the status that a handler has set only after this.
+			// Gin writes the status that a handler has set after all handlers.
 			o.Ended = outcome.Ended(w.ctx, g.Request.Context())
 			if panicked {
 				o.Status = 0

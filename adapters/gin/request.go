@@ -9,8 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// request is a request as the core sees it. As it is one pointer, making
-// an interface of it allocates nothing.
+// request is the core.Request of a Gin context. It is one pointer, so that its
+// conversion to an interface does not allocate.
 type request struct{ c *gin.Context }
 
 var _ core.Request = request{}
@@ -31,7 +31,8 @@ func (r request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
 // Route returns the pattern of the matched route.
 func (r request) Route() string { return r.c.FullPath() }
 
-// Value returns what has been stored in Gin's context, else in the request's.
+// Value returns the value that is stored in Gin's context, or else in the request's
+// context.
 func (r request) Value(key any) any {
 	if name, ok := key.(string); ok {
 		if v, found := r.c.Get(name); found {

@@ -9,11 +9,12 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// watched is Gin's writer, which knows its status. It notes a hijack, and
-// whether the request's context had ended when the response was begun.
+// watched is a writer around Gin's writer. It records whether the connection was
+// hijacked, and whether the request's context had ended when the response began. Gin's
+// writer has the status.
 type watched struct {
 	gin.ResponseWriter
-	ctx      context.Context //nolint:containedctx // it is asked when a handler writes
+	ctx      context.Context //nolint:containedctx // its state is read when a handler writes
 	hijacked bool
 	ended    bool
 }

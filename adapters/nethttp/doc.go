@@ -1,15 +1,15 @@
-// Package httplimit limits the requests of net/http handlers, and of routers that
-// are made of them, such as http.ServeMux and chi.
+// Package httplimit limits the requests to net/http handlers, and to routers that use
+// net/http handlers, such as http.ServeMux and chi. For Gin, Echo and Fiber, use the
+// packages of these frameworks.
 //
 //	mux.Handle("/api/", httplimit.PerIP(100, time.Minute)(api))
 //
-// PerIP is the shortest way to start. Middleware takes a limiter with any rules,
-// a login guard, a set of policies or any other core.Checker. For Gin, Echo and
-// Fiber, use the packages for these frameworks.
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies.
 //
-// Mount the middleware before every middleware that reads the request's body: a
-// key function cannot read what another middleware has read. If a key is the
-// route, mount it on the routes, because no route is known before the router.
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before. If a key is the route, mount the
+// middleware on the routes, because the route is not known before the router has matched.
 //
 // A handler reads the decision with DecisionFrom.
 package httplimit

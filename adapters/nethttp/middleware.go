@@ -12,14 +12,15 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// PerIP limits each client address to quota requests per window, counted in
-// this process; see [core.Limit] for the ranges. It panics if the quota, the
-// window or an option is invalid, as template.Must does. If you need a store or
-// the options of Middleware, make a limiter with [core.New] and use Middleware.
+// PerIP returns a middleware that allows each client address quota requests per window,
+// counted in this process. [core.Limit] has the ranges of quota and window. PerIP panics
+// if quota, window or an option is invalid, as template.Must does. For a store, other
+// limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The address is that of the connection's peer.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit: say
-// which header has the client's address, and which proxies write it.
+// The client address is the address of the connection's peer.
+// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
+// [keyfuncs.Behind] names the header with the client's address and the proxies that write
+// it:
 //
 //	httplimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) func(http.Handler) http.Handler {
@@ -29,7 +30,7 @@ func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) f
 	})))
 }
 
-// Option changes what Middleware does.
+// Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
 type Option func(*options)
 
 type options struct {
@@ -37,33 +38,36 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied gives denied requests to a handler of the application. The response's
-// header then has all fields that the limiter and [core.Hooks.OnDisallowed] set,
-// except the Content-Type of the body, which is not sent. The handler writes status
-// and body. It is called for every decision that is not Allowed, also for bad
-// requests and failures: see [core.Decision].Reason.
+// OnDenied sets a handler that writes the response to denied requests. By default, the
+// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
+// response's header has the fields of the limiter and of OnDisallowed, except the
+// Content-Type. h writes the status and the body. It is called for every decision that is
+// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
+// called concurrently.
 func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision makes [DecisionFrom] find the decision in the context of the
-// request that the handler gets. That request is a copy, so that a logger before
-// the Middleware does not see the pattern that a router behind it writes into the
+// ExposeDecision stores the decision in the context of the request that the handler
+// gets, so that [DecisionFrom] finds it. By default, the decision is not stored. With
+// ExposeDecision, the handler gets a copy of the request. A logger before the Middleware
+// then does not see the pattern that a router behind the Middleware writes into the
 // request.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
-// Middleware asks c about every request, and calls the handler if c allows it.
+// Middleware returns a middleware that calls the handler if c allows the request, and
+// writes the response to a denied request. It may be called for any number of handlers,
+// and concurrently.
 //
-// The result may be used for any number of handlers. A request that meets c more
-// than once is counted once, and so are requests that a handler makes with the
-// context of the first. If a request comes back with another method or path, as
-// after http.StripPrefix, c decides on these too: see [core.Checker]. While c is
-// mounted in one place only, a handler that calls itself through c is counted each
-// time.
+// If a request passes several places in which c is mounted, c counts it once. A request
+// that a handler makes with the context of another request counts as the same request. If
+// the request has another method or path in a later place, as after http.StripPrefix, c
+// decides on these too: see [core.Checker]. If c is mounted in one place only, and the
+// handler passes the request to that place again, c counts the request each time.
 //
-// Middleware panics if c is nil, or of a type whose values cannot be compared.
+// Middleware panics if c is nil, or if values of its type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
 	m := &middleware{place: mounting.NewPlace("httplimit", c), mounted: mounted(c)}
 	for _, opt := range opts {
@@ -72,7 +76,7 @@ func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler 
 	m.mounted.untilUnused(m, c)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
-			panic("httplimit: Middleware: the handler is nil")
+			panic("httplimit: Middleware: the handler is nil: pass the handler of the allowed requests")
 		}
 		m.mounted.add()
 		return &handler{middleware: m, next: next}
@@ -99,15 +103,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.serveNext(w, r, &d)
 		}
 	}
-	runtime.KeepAlive(h) // so that it counts as a place until the request has passed it
+	runtime.KeepAlive(h) // the place must count until the request has passed it
 }
 
-// serveAndMark serves a request that may have met the checker before, or whose
-// handler reads the decision.
+// serveAndMark serves a request that the checker may have decided on before, or whose
+// handler reads the decision. It stores the decision in the request's context.
 func (h *handler) serveAndMark(w http.ResponseWriter, r *http.Request) {
 	p, before := &h.place, lastVisit(r.Context())
 	var d core.Decision
-	// The only place of a checker counts a request again if the handler calls itself.
+	// If the checker is mounted in one place only, it counts the request each time.
 	if seen := before.Of(p); seen == nil || !h.mounted.several() {
 		d = p.Checker.Check(httprequest.Request{HTTP: r})
 	} else {
@@ -127,7 +131,8 @@ func (h *handler) serveAndMark(w http.ResponseWriter, r *http.Request) {
 	h.serveNext(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, v)), &v.Decision)
 }
 
-// admits sets the headers of a decision and answers the request if it is denied.
+// admits sets the headers of a decision. If the request is denied, admits writes the
+// response and returns false.
 func (h *handler) admits(w http.ResponseWriter, r *http.Request, d *core.Decision) bool {
 	httprequest.SetHeaders(w.Header(), d)
 	if d.Allowed {
@@ -162,16 +167,17 @@ func lastVisit(ctx context.Context) *mounting.Visit {
 	return v
 }
 
-// DecisionFrom returns the decision on the request that ctx belongs to, the last
-// one if several limiters have decided. Without the option ExposeDecision, it may
-// find none; the bool is false then.
+// DecisionFrom returns the decision with which a limiter has allowed the request that ctx
+// belongs to. If several limiters have allowed it, it is the decision of the last one. The
+// bool is false if DecisionFrom finds no decision. It is sure to find the decision only
+// with the option [ExposeDecision].
 func DecisionFrom(ctx context.Context) (core.Decision, bool) {
 	return lastVisit(ctx).Last()
 }
 
-// DecisionsFrom returns the decisions of all limiters that the request has met,
-// the first one first. It is sure to find only those of a Middleware with the
-// option ExposeDecision.
+// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
+// the order in which they decided. It is sure to find only those of a Middleware with the
+// option [ExposeDecision].
 func DecisionsFrom(ctx context.Context) []core.Decision {
 	return lastVisit(ctx).All()
 }

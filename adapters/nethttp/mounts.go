@@ -8,21 +8,22 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// mounts counts the places in which a checker is mounted. A checker in one place
-// need not mark the requests that it allows, which costs as much as the decision.
+// mounts counts the places in which a checker is mounted. If a checker is mounted in one
+// place only, its decisions need not be stored in the requests' contexts. To store one
+// costs as much as the decision.
 type mounts struct {
-	places atomic.Int32 // it stops after the second
+	places atomic.Int32 // counts to 2 and no further
 
-	middlewares int // that are in use; guarded by registry
+	middlewares int // the middlewares in use; guarded by registry
 }
 
-// registry has the mounts of all checkers that a Middleware in use asks.
+// registry has the mounts of all checkers for which a middleware is in use.
 var registry struct {
 	sync.Mutex
 	of map[core.Checker]*mounts
 }
 
-// mounted returns the mounts of c for another Middleware.
+// mounted returns the mounts of c and counts a middleware for it.
 func mounted(c core.Checker) *mounts {
 	registry.Lock()
 	defer registry.Unlock()
@@ -38,8 +39,8 @@ func mounted(c core.Checker) *mounts {
 	return m
 }
 
-// untilUnused has the registry forget c as soon as the garbage collector has found
-// that neither by nor another middleware of c is in use.
+// untilUnused removes c from the registry when the garbage collector has found that
+// neither by nor another middleware of c is in use.
 func (m *mounts) untilUnused(by *middleware, c core.Checker) {
 	runtime.AddCleanup(by, func(c core.Checker) {
 		registry.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// serveAndSettle runs the handler and reports what became of the request. A
-// panic of the handler goes on with its own stack: it is not recovered here.
+// serveAndSettle runs the handler and passes the outcome of the request to the checker.
+// It does not recover a panic of the handler, so that the panic keeps its stack.
 func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d core.Decision) {
 	watcher := httprequest.NewWatcher(r.Context())
 	panicked := true

@@ -8,17 +8,17 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// keptBody is a request body of which a part has been read ahead. Its reader
-// gets all of it, from the beginning, with the error where it came.
+// keptBody is a request's body whose beginning has been read ahead. Read returns the whole
+// body from the beginning, and an error at the place at which it occurred.
 type keptBody struct {
-	kept []byte // read ahead
-	read int    // of these, given to the reader
-	past bool   // the reader has read further than kept: what follows is lost
+	kept []byte // the bytes that were read ahead
+	read int    // how many of kept Read has returned
+	past bool   // Read has returned bytes after kept: they cannot be read again
 	rest io.ReadCloser
-	err  error // of rest, after kept
+	err  error // the error of rest after the bytes in kept
 }
 
-// head returns at most the first n bytes.
+// head returns at most the first n bytes of the body.
 func (b *keptBody) head(n int) ([]byte, error) {
 	n = max(0, n)
 	if n > len(b.kept) && b.past {
@@ -40,13 +40,13 @@ func (b *keptBody) head(n int) ([]byte, error) {
 	return b.kept[:min(n, len(b.kept)):min(n, len(b.kept))], nil
 }
 
-// parsed reports whether somebody has parsed the request's form. What is left of
-// the body then is not what handlers read: they find the fields in the request.
+// parsed reports whether a middleware has parsed the request's form. Handlers then read
+// the fields of the http.Request and not the rest of the body.
 func parsed(r *http.Request) bool { return len(r.PostForm) > 0 || r.MultipartForm != nil }
 
-// missing reports whether the body has ended before as much of it was there as
-// the request's header says: somebody has read from it. The length of a
-// compressed body is not the length of what a middleware has made of it.
+// missing reports whether the body is shorter than the request's header says, because a
+// middleware has read from it. The lengths of a compressed body cannot be compared,
+// because a middleware may have decompressed the body.
 func (b *keptBody) missing(r *http.Request) bool {
 	if b.past || !errors.Is(b.err, io.EOF) {
 		return false
@@ -57,13 +57,13 @@ func (b *keptBody) missing(r *http.Request) bool {
 	return int64(len(b.kept)) < r.ContentLength && r.Header.Get("Content-Encoding") == ""
 }
 
-// Unread says that a request has a body of which not all has been received.
+// Unread reports whether a request has a body that has not been received to its end.
 func Unread(r *http.Request) bool {
 	kept, ok := r.Body.(*keptBody)
 	return r.ContentLength != 0 && (!ok || kept.err == nil)
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It returns the bytes that were read ahead and then the rest.
 func (b *keptBody) Read(p []byte) (int, error) {
 	if b.read < len(b.kept) {
 		n := copy(p, b.kept[b.read:])
@@ -79,5 +79,5 @@ func (b *keptBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
+// Close closes the original body. It implements io.Closer.
 func (b *keptBody) Close() error { return b.rest.Close() }

@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// complete gives a response writer the methods Flush and Hijack where only a
-// writer below it has them, which http.ResponseController finds by Unwrap: a
-// watcher would not hear of what goes past it.
+// complete adds the methods Flush and Hijack to a response writer if only a writer that it
+// wraps has them. Without them, http.ResponseController would find the wrapped writer with
+// Unwrap, and a Watcher would not see the call.
 func complete(w http.ResponseWriter) http.ResponseWriter {
 	_, flushes := w.(http.Flusher)
 	_, hijacks := w.(http.Hijacker)
@@ -37,7 +37,7 @@ func complete(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// below says that a writer which w wraps is a T.
+// below reports whether a writer that w wraps is a T.
 func below[T any](w http.ResponseWriter) bool {
 	for {
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })

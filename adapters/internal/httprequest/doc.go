@@ -1,4 +1,4 @@
-// Package httprequest is what the adapters share whose frameworks are made of
-// net/http: the request as the core sees it, with a body that stays whole, and a
-// response writer that learns the status.
+// Package httprequest has the code that the adapters for net/http, Gin and Echo share: a
+// core.Request around an http.Request, the response to a denied request, and a response
+// writer that records the status.
 package httprequest

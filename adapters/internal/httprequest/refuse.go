@@ -6,15 +6,15 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// SetHeaders sets a decision's header lines. Rate limit headers are added to
-// those of other limiters; there is one word on caching and retrying.
+// SetHeaders sets a decision's header lines. It adds rate limit headers to those of other
+// limiters. It replaces Cache-Control and Retry-After, which may have one line only.
 func SetHeaders(header http.Header, d *core.Decision) {
 	var buf [8]core.Header
 	lines := d.AppendHeaders(buf[:0])
 	if len(lines) == 0 {
 		return
 	}
-	values := make([]string, 0, len(lines)) // of all lines: one allocation
+	values := make([]string, 0, len(lines)) // the values of all lines, in one allocation
 	for _, line := range lines {
 		if before := header[line.Name]; len(before) > 0 && line.Name != "Cache-Control" && line.Name != "Retry-After" {
 			header[line.Name] = append(before, line.Value)
@@ -25,18 +25,18 @@ func SetHeaders(header http.Header, d *core.Decision) {
 	}
 }
 
-// Refuse writes the response to a refused request, whose decision's headers
-// have been set. Where handler is not nil it writes status and body. The
-// request's body is not read.
+// Refuse writes the response to a denied request. The headers of its decision must be set
+// before. If handler is not nil, handler writes the status and the body. Refuse does not
+// read the request's body.
 func Refuse(w http.ResponseWriter, r *http.Request, denial core.Denial, handler func()) {
 	header := w.Header()
-	// What describes another body than the one that is sent.
+	// These fields may describe the body of another response.
 	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
 		delete(header, name)
 	}
 	if r.ProtoMajor == 1 && Unread(r) {
-		// Without this net/http would wait for the body before it answers, to
-		// use the connection again.
+		// Without this, net/http would read the body before it sends the response,
+		// to reuse the connection.
 		header.Set("Connection", "close")
 	}
 	for _, line := range denial.Header {
@@ -50,6 +50,6 @@ func Refuse(w http.ResponseWriter, r *http.Request, denial core.Denial, handler 
 	}
 	w.WriteHeader(denial.Status)
 	if r.Method != http.MethodHead && denial.Status != http.StatusNoContent && denial.Status != http.StatusNotModified {
-		_, _ = w.Write(denial.Body) // the client may be gone
+		_, _ = w.Write(denial.Body) // the client may have closed the connection
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Request is an *http.Request as the core sees it. As it is one pointer, making
-// an interface of it allocates nothing.
+// Request is the core.Request of an *http.Request. It is one pointer, so that its
+// conversion to an interface does not allocate.
 type Request struct{ HTTP *http.Request }
 
 var _ core.Request = Request{}
@@ -20,7 +20,7 @@ func (r Request) Context() context.Context { return r.HTTP.Context() }
 
 // Method implements core.Request.
 func (r Request) Method() string {
-	if r.HTTP.Method == "" { // as net/http's own client-side requests have it
+	if r.HTTP.Method == "" { // net/http allows that in a client's request: it means GET
 		return http.MethodGet
 	}
 	return r.HTTP.Method
@@ -39,7 +39,7 @@ func (r Request) EscapedPath() string {
 	if r.HTTP.URL == nil {
 		return ""
 	}
-	if r.HTTP.URL.RawPath != "" { // url.URL.EscapedPath would correct it, and routers do not
+	if r.HTTP.URL.RawPath != "" { // url.URL.EscapedPath would ignore one that does not fit Path, and routers do not
 		return r.HTTP.URL.RawPath
 	}
 	return r.HTTP.URL.EscapedPath()
@@ -54,7 +54,7 @@ func (r Request) RemoteAddr() string { return r.HTTP.RemoteAddr }
 // HeaderValues implements core.Request.
 func (r Request) HeaderValues(name string) []string {
 	if strings.EqualFold(name, "Host") {
-		return []string{r.HTTP.Host} // net/http takes it out of the header
+		return []string{r.HTTP.Host} // net/http removes Host from the header
 	}
 	return r.HTTP.Header.Values(name)
 }
@@ -73,7 +73,7 @@ func (r Request) Query(name string) (string, bool) {
 	if r.HTTP.URL == nil || r.HTTP.URL.RawQuery == "" {
 		return "", false
 	}
-	values, _ := url.ParseQuery(r.HTTP.URL.RawQuery) // what can be read of it
+	values, _ := url.ParseQuery(r.HTTP.URL.RawQuery) // the parameters that are well formed
 	v, found := values[name]
 	if !found {
 		return "", false
@@ -92,12 +92,12 @@ func (r Request) RawQuery() string {
 // Value implements core.Request.
 func (r Request) Value(key any) any { return r.HTTP.Context().Value(key) }
 
-// Body implements core.Request. It puts another body into the request, which
-// begins with what has been read. The error wraps core.ErrBodyRead if a
-// middleware has read the body, or a part of it, before the first call.
+// Body implements core.Request. It replaces the body of the http.Request, so that handlers
+// still read the whole body. The error wraps core.ErrBodyRead if a middleware has read the
+// body, or a part of it, before the first call.
 func (r Request) Body(max int) ([]byte, error) {
 	if max <= 0 {
-		return nil, nil // a question without a read
+		return nil, nil // nothing to read
 	}
 	kept, ok := r.HTTP.Body.(*keptBody)
 	if !ok {

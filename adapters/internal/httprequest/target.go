@@ -6,7 +6,7 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 )
 
-// Target returns what tells a request's method and path from others.
+// Target returns the Target of a request's method and path.
 func Target(r *http.Request) mounting.Target {
 	if r.URL == nil {
 		return mounting.TargetOf(r.Method, "", "")

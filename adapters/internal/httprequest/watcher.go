@@ -13,10 +13,10 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Watcher learns the status of a response, and whether the request's context
-// had ended when the response was begun.
+// Watcher records the status of a response, and whether the request's context had ended
+// when the response began. It is used by one goroutine at a time, as a response writer is.
 type Watcher struct {
-	ctx    context.Context //nolint:containedctx // it is asked when the handler writes
+	ctx    context.Context //nolint:containedctx // its state is read when the handler writes
 	status int
 	ended  bool
 }
@@ -24,9 +24,9 @@ type Watcher struct {
 // NewWatcher returns a Watcher for the response to a request with this context.
 func NewWatcher(ctx context.Context) *Watcher { return &Watcher{ctx: ctx} }
 
-// Outcome returns what became of the request, when the handler is done. after
-// is the context that the request has now. failed is the error that the
-// handler returned, nil if none.
+// Outcome returns the outcome of the request after the handler has returned. after is the
+// context that the request has then. failed is the error that the handler returned, or
+// nil.
 func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, header func(string) string) core.Outcome {
 	r := outcome.Response{Status: s.status, Ended: s.ended, Panicked: panicked, Header: header}
 	if s.status == 0 {
@@ -36,18 +36,19 @@ func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, he
 }
 
 func (s *Watcher) set(status int) {
-	// An informational response is not the last one; 101 is.
+	// A status below 200 does not end the response, except 101.
 	if s.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		s.status, s.ended = status, s.ctx.Err() != nil
 	}
 }
 
-// Wrap returns w with the interfaces that it has, and no others.
+// Wrap returns a response writer that calls w and records the status. It implements the
+// optional interfaces of w, and those that complete adds.
 func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	return httpsnoop.Wrap(complete(w), httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
-				next(code) // panics where it is no status
+				next(code) // panics if code is not a status
 				s.set(code)
 			}
 		},

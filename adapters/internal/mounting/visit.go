@@ -7,25 +7,23 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Visit notes, in what a framework keeps for a request, that a checker has seen
-// it, and what it decided. Every allowed request allocates one, so it is no larger
-// than it must be.
+// Visit is a decision of a checker on a request. Frameworks store it with the request.
+// Each allowed request allocates a Visit, so that it must be small.
 type Visit struct {
 	Place    *Place
 	Decision core.Decision
-	Origin   *Origin // nil if Place.Compares is false
-	Before   *Visit  // nil: the first
+	Origin   *Origin // nil if Place.Compares returns false
+	Before   *Visit  // the visit before, or nil
 }
 
-// Origin is what a request came as: what a visit is compared by if the request
-// comes back.
+// Origin is the method, path and route that a request had at a visit.
 type Origin struct {
 	Target Target
-	Route  string // that the router had matched, "" if none
+	Route  string // the pattern that the router had matched, or ""
 }
 
-// NewVisit returns a visit of a request that p's checker has decided on. If its
-// Origin is not nil, it is empty and the adapter must fill it in.
+// NewVisit returns a visit with a decision of p's checker. If the visit's Origin is not
+// nil, the adapter must set its fields.
 func (p *Place) NewVisit(d *core.Decision, before *Visit) *Visit {
 	if !p.Compares(d) {
 		return &Visit{Place: p, Decision: *d, Before: before}
@@ -38,31 +36,31 @@ func (p *Place) NewVisit(d *core.Decision, before *Visit) *Visit {
 	return &v.visit
 }
 
-// Key is the name under which frameworks whose keys are strings keep the last
-// Visit. They hash it with each request: it is short.
+// Key is the name under which frameworks with string keys store the last Visit. It is
+// short, because frameworks hash it for each request.
 const Key = "floodgate.visit"
 
-// Target stands for a request's method and path. Two that are equal are of the
-// same method and path, but for one pair in 2^64, which no client can find: the
-// seed is the process's own. A Target is kept in place of the texts because a
-// copy of these would be an allocation for each request.
+// Target is a hash of a request's method and path. Two requests have the same Target if
+// their methods and paths are equal, and otherwise with a probability of 1 in 2^64. A
+// client cannot find such a pair, because each process has its own seed. A Visit has a
+// Target in place of the texts, because a copy of the texts would allocate.
 type Target uint64
 
 var seed = maphash.MakeSeed()
 
-// TargetOf returns the Target of a method and a path, decoded and as the client
-// wrote it. It keeps none of the texts.
+// TargetOf returns the Target of a method and a path. path is decoded, escaped is the path
+// as the client wrote it, or "". TargetOf does not keep the texts.
 func TargetOf(method, path, escaped string) Target {
-	const odd = 0x9e3779b97f4a7c15 // so that no two texts can change places
+	const odd = 0x9e3779b97f4a7c15 // so that texts in another order have another hash
 	sum := maphash.String(seed, method)
 	sum = sum*odd + maphash.String(seed, path)
-	if escaped != "" { // as in nearly all requests of net/http
+	if escaped != "" { // nearly all requests of net/http have none
 		sum = sum*odd + maphash.String(seed, escaped)
 	}
 	return Target(sum)
 }
 
-// Of returns the last visit of p's checker among v and those before it, nil if
+// Of returns the last visit of p's checker among v and the visits before it, or nil if
 // there is none.
 func (v *Visit) Of(p *Place) *Visit {
 	for v != nil && v.Place != p && v.Place.Checker != p.Checker {
@@ -71,8 +69,8 @@ func (v *Visit) Of(p *Place) *Visit {
 	return v
 }
 
-// Last returns the decision that a handler reads: the last one, without those of
-// checkers that had nothing to add when the request came back to them.
+// Last returns the last decision among v and the visits before it. It leaves out a
+// decision that charged nothing if the same checker had decided on the request before.
 func (v *Visit) Last() (core.Decision, bool) {
 	for v != nil && v.addsNothing() {
 		v = v.Before
@@ -83,8 +81,8 @@ func (v *Visit) Last() (core.Decision, bool) {
 	return v.Decision, true
 }
 
-// All returns the decisions on a request, the first one first, without those of
-// checkers that had nothing to add when the request came back to them.
+// All returns the decisions of v and the visits before it, in the order in which they were
+// made. It leaves out the decisions that Last leaves out.
 func (v *Visit) All() []core.Decision {
 	var all []core.Decision
 	for ; v != nil; v = v.Before {
@@ -96,6 +94,6 @@ func (v *Visit) All() []core.Decision {
 	return all
 }
 
-// addsNothing reports whether the checker has charged nothing, and has decided on
-// the request before.
+// addsNothing reports whether the decision charged nothing and the same checker had decided
+// on the request before.
 func (v *Visit) addsNothing() bool { return chargedNothing(&v.Decision) && v.Before.Of(v.Place) != nil }
