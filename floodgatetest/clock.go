@@ -8,43 +8,44 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Clock is a clock that only the test moves. Its methods may be called
-// concurrently.
+// Clock is a clock that stands still until the test moves it. [NewClock] makes it. Its
+// methods may be called concurrently.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows 2026-01-01 00:00:00 UTC.
+// NewClock returns a clock whose time is 2026-01-01 00:00:00 UTC.
 func NewClock() *Clock {
 	return &Clock{now: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// Now returns the clock's time. It is what core.MemoryConfig.Clock wants.
+// Now returns the clock's time. Pass it as core.MemoryConfig.Clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock by d, which may be negative: a server's clock may step
-// back too.
+// Advance moves the clock by d. d may be negative, to test a step back of a server's
+// clock.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// Set moves the clock to t.
+// Set moves the clock to t. t may be before the clock's time.
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = t
 }
 
-// NewLimiter returns a limiter that counts in the process by the clock. The test
-// ends with an error if the configuration has one. If c.Store is set, it counts
-// there, and the clock must be the store's own.
+// NewLimiter returns a limiter with the configuration c. It ends the test with t.Fatal if
+// the configuration is invalid. If c.Store is nil, the limiter counts in a core.Memory
+// with the clock, which is closed at the end of the test. If c.Store is set, the limiter
+// counts in that store, and the clock is not used: give the store the same clock.
 func NewLimiter(t testing.TB, clock *Clock, c core.Config) *core.Limiter {
 	t.Helper()
 	if c.Store == nil {

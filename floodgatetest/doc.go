@@ -1,6 +1,7 @@
-// Package floodgatetest helps programs that use Floodgate to test their limits,
-// key functions and hooks: a clock that a test moves, a request in one line, a
-// limiter over both, and assertions that print the decision.
+// Package floodgatetest helps programs that use Floodgate to test their limits, key
+// functions and hooks. It has a clock that the test moves, a limiter that counts by the
+// clock, requests, and assertions that print the decision. To test a store of your own,
+// use package core/storetest.
 //
 //	func TestThirdRequestIsDenied(t *testing.T) {
 //		clock := floodgatetest.NewClock()
@@ -13,12 +14,11 @@
 //		floodgatetest.WantAllowed(t, limiter.Check(r))
 //	}
 //
-// The rules of this example have a limit with [core.FixedWindow]. With the default,
-// [core.SlidingWindow], a denied request waits one microsecond longer than the
-// window: advance the clock by the RetryAfter of the decision.
+// The rule of this example has a limit of 2 requests a minute with [core.FixedWindow].
+// With the default, [core.SlidingWindow], a denied request has to wait one microsecond
+// longer than the window: advance the clock by the RetryAfter of the decision.
 //
-// A test of a whole handler needs none of this: in a testing/synctest bubble the
-// counters of a core.Memory follow the bubble's time, so that time.Sleep passes a
-// window at once. Do not use it for stores of your own: package
-// core/storetest tests those.
+// A test of a whole handler does not need this package. In a testing/synctest bubble, the
+// counters of a core.Memory follow the bubble's time, and time.Sleep(window) returns at
+// once.
 package floodgatetest

@@ -10,9 +10,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Request is a [core.Request] for key functions and hooks, as an adapter would
-// make it of a request to a net/http server. It is used by one goroutine at a
-// time.
+// Request is a [core.Request] for key functions and hooks. Its methods return the same as
+// those of the net/http adapter's request would. [NewRequest] makes it. It must not be
+// used concurrently.
 type Request struct {
 	http   *http.Request
 	route  string
@@ -22,12 +22,14 @@ type Request struct {
 
 var _ core.Request = (*Request)(nil)
 
-// RequestOption is a part of a request that [NewRequest] makes.
+// RequestOption is an option of [NewRequest]: [From], [Header], [Cookie], [Route],
+// [Value], [Context], [Form], [JSON] or [Body].
 type RequestOption func(*Request)
 
-// NewRequest returns a request from 192.0.2.1:1234. target is a path with or
-// without a query, or an absolute URL. As httptest.NewRequest does, it panics if
-// the method or the target is malformed.
+// NewRequest returns a request. target is a path with or without a query, or an absolute
+// URL. By default, the peer's address is 192.0.2.1:1234, the header has only the line
+// Host, and the body is empty. NewRequest panics if method or target is malformed, as
+// httptest.NewRequest does.
 func NewRequest(method, target string, opts ...RequestOption) *Request {
 	r := &Request{http: httptest.NewRequest(method, target, http.NoBody), values: map[any]any{}}
 	for _, option := range opts {
@@ -36,34 +38,36 @@ func NewRequest(method, target string, opts ...RequestOption) *Request {
 	return r
 }
 
-// From sets the address of the peer of the connection, such as "192.0.2.7:5000".
+// From sets the address of the connection's peer, such as "192.0.2.7:5000". The default is
+// "192.0.2.1:1234".
 func From(address string) RequestOption {
 	return func(r *Request) { r.http.RemoteAddr = address }
 }
 
-// Header adds a line to the header.
+// Header adds a line to the header. A second line with the same name does not replace the
+// first.
 func Header(name, value string) RequestOption {
 	return func(r *Request) { r.http.Header.Add(name, value) }
 }
 
-// Cookie adds a cookie.
+// Cookie adds a cookie to the header.
 func Cookie(name, value string) RequestOption {
 	return func(r *Request) { r.http.AddCookie(&http.Cookie{Name: name, Value: value}) }
 }
 
-// Route sets the pattern of the route that the router has matched, such as
-// "/items/{id}".
+// Route sets the pattern of the matched route, such as "/items/{id}". The default is "": no
+// route has been matched.
 func Route(pattern string) RequestOption { return func(r *Request) { r.route = pattern } }
 
-// Value sets what a middleware has stored for the request under key.
+// Value sets the value that a middleware has stored for the request under key.
 func Value(key, value any) RequestOption { return func(r *Request) { r.values[key] = value } }
 
-// Context sets the request's context.
+// Context sets the request's context. The default is context.Background().
 func Context(ctx context.Context) RequestOption {
 	return func(r *Request) { r.http = r.http.WithContext(ctx) }
 }
 
-// Form adds a field to an URL-encoded body.
+// Form adds a field to a body of the type application/x-www-form-urlencoded.
 func Form(name, value string) RequestOption {
 	return func(r *Request) {
 		field := url.QueryEscape(name) + "=" + url.QueryEscape(value)
@@ -77,7 +81,7 @@ func Form(name, value string) RequestOption {
 // JSON sets a body of the type application/json.
 func JSON(text string) RequestOption { return Body("application/json", text) }
 
-// Body sets the body and its type.
+// Body sets the body and its Content-Type.
 func Body(contentType, text string) RequestOption {
 	return func(r *Request) {
 		r.body = text

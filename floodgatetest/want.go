@@ -9,8 +9,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// WantAllowed reports an error with the decision if d is not Allowed, or only
-// because the limiter or a rule rehearses.
+// WantAllowed calls t.Error with the text of d if d is not Allowed. It does so too if d is
+// Allowed only because of core.Config.Rehearsal or core.Rule.Shadow. It may be called
+// concurrently.
 func WantAllowed(t testing.TB, d core.Decision) {
 	t.Helper()
 	switch {
@@ -21,9 +22,10 @@ func WantAllowed(t testing.TB, d core.Decision) {
 	}
 }
 
-// WantDenied reports an error with the decision if d is Allowed, or if it is
-// denied for another reason than a limit, or if its RetryAfter is another than
-// retryAfter: core.Never if no waiting helps.
+// WantDenied calls t.Error with the text of d if d is Allowed, if d is denied for another
+// reason than a limit, or if its RetryAfter is not retryAfter. Write core.Never for a
+// request that is denied however long it waits. A decision that core.Config.Rehearsal has
+// changed to Allowed counts as denied. WantDenied may be called concurrently.
 func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	t.Helper()
 	switch {
@@ -36,8 +38,8 @@ func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	}
 }
 
-// WantRemaining reports an error with the decision if the first limit of a rule
-// has not n hits left, or if the rule did not apply.
+// WantRemaining calls t.Error with the text of d if the first limit of the rule does not
+// have n hits left, or if the rule did not apply. It may be called concurrently.
 func WantRemaining(t testing.TB, d core.Decision, rule string, n int64) {
 	t.Helper()
 	all := slices.Collect(d.Limits())
@@ -50,7 +52,8 @@ func WantRemaining(t testing.TB, d core.Decision, rule string, n int64) {
 	}
 }
 
-// describe is the decision's text with what only a test may see.
+// describe returns the decision's text with the key and the error, which Decision.String
+// leaves out because a client may have written them.
 func describe(d core.Decision) string {
 	text := d.String()
 	if key := d.Key(); key != "" {
