@@ -190,7 +190,7 @@ func ExampleSet_Explain() {
 	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/a", nil))
 	// Output:
 	// api true the policy has no match conditions
-	// "GET /a": at most 3 in 6s, from the first request of a key on
+	// "GET /a": at most 3 in 6s; a window begins with the first request of a key
 	// admin false the path is none of /admin/**
 }
 
@@ -205,8 +205,8 @@ func ExampleWords() {
 	}
 	// Output:
 	// 20 at once, and one more every 100ms
-	// at most 100 in 1m, at any time, the window before weighed by what is left of it
-	// at most 1000 in 24h, each window from a multiple of its length on
+	// at most 100 in 1m; the window before counts in part
+	// at most 1000 in 24h; windows begin at multiples of their length
 }
 
 // OnReload calls the program after each change of its file.

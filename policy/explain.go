@@ -107,24 +107,24 @@ func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanat
 	return e
 }
 
-// Words describes a limit in words: "at most 3 in 6s, from the first request of a
-// key on".
+// Words describes a limit in words: "at most 3 in 6s; a window begins with the
+// first request of a key".
 func Words(l core.Limit) string {
-	per := fmt.Sprintf("at most %d in %s, ", l.Quota, words.Duration(l.Window))
+	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
 	if l.Quota == 0 {
 		return "none at all"
 	}
 	switch {
 	case l.Algorithm == core.FixedWindow && l.Aligned:
-		return per + "each window from a multiple of its length on"
+		return per + "windows begin at multiples of their length"
 	case l.Algorithm == core.FixedWindow:
-		return per + "from the first request of a key on"
+		return per + "a window begins with the first request of a key"
 	case l.Algorithm == core.SlidingWindow:
-		return per + "at any time, the window before weighed by what is left of it"
+		return per + "the window before counts in part"
 	case l.Algorithm == core.BucketedWindow:
-		return per + "at any time, forgotten in steps of " + words.Duration(l.Precision)
+		return per + "never more, counted in steps of " + words.Duration(l.Precision)
 	case l.Algorithm == core.SlidingLog:
-		return per + "at any time, exactly"
+		return per + "never more"
 	}
 	burst := l.Burst
 	if burst == 0 {

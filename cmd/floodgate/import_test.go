@@ -23,7 +23,7 @@ func TestImport(t *testing.T) {
 	if out, _ := expect(t, exitFine, "", "check", path); !strings.Contains(out, ": 1 policy, no errors") {
 		t.Errorf("check says %s", out)
 	}
-	if out, _ := expect(t, exitFine, "", "explain", path, "--path", "/?identifier=a"); !strings.Contains(out, "key a\n    at most 3 in 10s, from the first request of a key on\n") {
+	if out, _ := expect(t, exitFine, "", "explain", path, "--path", "/?identifier=a"); !strings.Contains(out, "key a\n    at most 3 in 10s; a window begins with the first request of a key\n") {
 		t.Errorf("explain says %s", out)
 	}
 

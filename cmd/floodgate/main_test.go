@@ -144,12 +144,12 @@ func TestExplain(t *testing.T) {
 	want := `login: applies: the request meets all conditions of match
   cost 1, counted in the store, for all processes together
   rule login: key bob
-    at most 5 in 1m, from the first request of a key on
+    at most 5 in 1m; a window begins with the first request of a key
     2 at once, and one more every 3m
 api: applies: the policy has no match conditions
   cost 1, counted in the store, for all processes together
   rule api, tier default: key "k\x1b"
-    at most 100 in 1m, at any time, the window before weighed by what is left of it
+    at most 100 in 1m; the window before counts in part
 users (shadow: denies nothing): applies: the policy has no match conditions
   denied with 403: the address is in the list deny, or not in the list only
 `

@@ -15,7 +15,7 @@ func main() {
 	hops := keyfuncs.ClientIP(keyfuncs.BehindHops("X-Forwarded-For", 1))
 	for _, row := range []struct{ what, peer, header string }{
 		{"a client", "10.0.0.5:4000", "203.0.113.7"},
-		{"one that lies", "10.0.0.5:4000", "6.6.6.6, 203.0.113.7"},
+		{"a liar", "10.0.0.5:4000", "6.6.6.6, 203.0.113.7"},
 		{"two proxies", "10.0.0.5:4000", "203.0.113.7, 10.0.0.9"},
 		{"past the proxy", "203.0.113.7:4000", "6.6.6.6"},
 	} {
