@@ -48,7 +48,7 @@ func TestALimiterFollowsTheClock(t *testing.T) {
 	floodgatetest.WantRemaining(t, d, "ip", 1)
 }
 
-func TestWantsReportTheDecision(t *testing.T) {
+func TestWantFunctionsReportTheDecision(t *testing.T) {
 	clock := floodgatetest.NewClock()
 	l := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(1)})
 	r := floodgatetest.NewRequest("GET", "/", floodgatetest.From("198.51.100.7:80"))
@@ -84,7 +84,7 @@ func TestWantsReportTheDecision(t *testing.T) {
 	}
 }
 
-func TestAWrongConfigurationEndsTheTest(t *testing.T) {
+func TestNewLimiterEndsTheTestIfTheConfigurationIsInvalid(t *testing.T) {
 	rec := &recorder{TB: t}
 	defer func() {
 		if recover() != rec || len(rec.errors) != 1 || !strings.Contains(rec.errors[0], "Rules") {
@@ -94,7 +94,7 @@ func TestAWrongConfigurationEndsTheTest(t *testing.T) {
 	floodgatetest.NewLimiter(rec, floodgatetest.NewClock(), core.Config{})
 }
 
-func TestARequestIsAsItWasMade(t *testing.T) {
+func TestRequestHasWhatItsOptionsSet(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "of the context")
 	r := floodgatetest.NewRequest("POST", "/a%2Fb?x=1&x=2&y=",

@@ -8,9 +8,8 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// 1,000 fields, parameters and cookies are read, and 1,001 are refused, wherever
-// among them the wanted one is.
-func TestAThousandFieldsAreReadAndNoMore(t *testing.T) {
+// This holds for fields, parameters and cookies, whatever the place of the wanted one is.
+func Test1000FieldsAreReadAnd1001AreRefused(t *testing.T) {
 	body := func(kind, body string) *request { return &request{header: headers("Content-Type", kind), body: body} }
 	field := keyfuncs.PostField("username")
 	for _, row := range []struct {
@@ -51,8 +50,8 @@ func TestAThousandFieldsAreReadAndNoMore(t *testing.T) {
 	check(t, "empty parts", field, body(formType, strings.Repeat("&", 5000)+"username=alice&&"), "alice")
 }
 
-// A body of just MaxBody bytes is read, and one more byte is too many.
-func TestABodyOfJustTheLengthIsRead(t *testing.T) {
+// A body that is one byte longer is not read.
+func TestABodyOfExactlyMaxBodyBytesIsRead(t *testing.T) {
 	for _, length := range []int{keyfuncs.DefaultMaxBody, 100, 15} {
 		opts := []keyfuncs.PostFieldOption{keyfuncs.Strict()}
 		if length != keyfuncs.DefaultMaxBody {
@@ -71,7 +70,7 @@ func TestABodyOfJustTheLengthIsRead(t *testing.T) {
 	}
 }
 
-func TestTheBoundsOfOptions(t *testing.T) {
+func TestRangesOfOptions(t *testing.T) {
 	for _, bytes := range []int{1, 1 << 30} {
 		keyfuncs.PostField("f", keyfuncs.MaxBody(bytes))
 	}
@@ -87,8 +86,8 @@ func TestTheBoundsOfOptions(t *testing.T) {
 	}
 }
 
-// Numbers are told apart up to 2^53, from where a float64 does not.
-func TestNumbersUpTo2To53(t *testing.T) {
+// From 2^53 on, a float64 does not hold every whole number.
+func TestStrictRefusesNumbersThatAreNotWholeOrReach2To53(t *testing.T) {
 	strict, lenient := keyfuncs.PostField("id", keyfuncs.Strict()), keyfuncs.PostField("id")
 	for _, row := range []struct{ number, strict, lenient string }{
 		{"9007199254740991", "9007199254740991", "9007199254740991"},
@@ -108,7 +107,7 @@ func TestNumbersUpTo2To53(t *testing.T) {
 }
 
 // net/http drops a cookie with such a character, and fasthttp reads it.
-func TestCharactersOfCookies(t *testing.T) {
+func TestCookieRefusesCharactersThatNetHTTPDoesNotAccept(t *testing.T) {
 	f := keyfuncs.Cookie("sid")
 	for value, want := range map[string]string{
 		`""`: "", `"`: bad, `"a`: bad, `a"`: bad, `"a"b"`: bad, "a\x7f": bad, "\x7f": bad, "a\x80": bad, "a\x1f": bad, "a~": "a~", "a b": "a b", `a\`: bad, `"a b"`: "a b",
@@ -118,8 +117,8 @@ func TestCharactersOfCookies(t *testing.T) {
 	}
 }
 
-// fasthttp does not read the parameters of a type as package mime does. If only
-// fasthttp finds a boundary, or another one, the body is not read.
+// fasthttp reads the parameters of a Content-Type in another way than package mime. If only
+// fasthttp finds a boundary, or finds another one, the body is not read.
 func TestABoundaryThatOnlyFasthttpFinds(t *testing.T) {
 	yy := strings.ReplaceAll(part(`name="username"`, "victim"), "XX", "YY") + "--YY--\r\n"
 	xx := part(`name="username"`, "decoy") + "--XX--\r\n"
@@ -145,10 +144,9 @@ func TestABoundaryThatOnlyFasthttpFinds(t *testing.T) {
 	}
 }
 
-// A path that ends with the path in JSON counts as the field too, in the query
-// and in a form, because binders fill embedded structs. So does the end of the
-// path in JSON, because Gin fills nested structs so.
-func TestALongerPathThanThatInJSON(t *testing.T) {
+// A path that ends with the JSONPath is the field too, because binders fill embedded structs.
+// So is the end of the JSONPath, because Gin fills nested structs in this way.
+func TestJSONPathMatchesLongerAndShorterPathsInQueryAndForm(t *testing.T) {
 	path := keyfuncs.JSONPath("user", "name")
 	strict, lenient := keyfuncs.PostField("login", path, keyfuncs.Strict()), keyfuncs.PostField("login", path)
 	for query, want := range map[string][2]string{
@@ -164,7 +162,7 @@ func TestALongerPathThanThatInJSON(t *testing.T) {
 }
 
 // The walk over a header ends after 32 hops and after 4 KiB.
-func TestTheBoundsOfTheWalk(t *testing.T) {
+func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
 	for name, row := range map[string]struct{ hop, client, header string }{
 		"X-Forwarded-For": {"10.0.0.1", "203.0.113.9", "X-Forwarded-For"},
 		"Forwarded":       {"for=10.0.0.1", "for=203.0.113.9", "Forwarded"},

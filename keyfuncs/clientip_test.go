@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func TestThePeersAddress(t *testing.T) {
+func TestWithoutOptionsTheKeyIsThePeersAddress(t *testing.T) {
 	for _, row := range []struct{ name, remote, want string }{
 		{"IPv4", "192.0.2.1:1234", "192.0.2.1"},
 		{"IPv6 is cut to /64", "[2001:db8:1:2:3:4:5:6]:1234", "2001:db8:1:2::/64"},
@@ -163,7 +163,7 @@ func TestIPv6Prefix(t *testing.T) {
 	}
 }
 
-func TestClientIPNamesWhatIsWrong(t *testing.T) {
+func TestClientIPErrorsNameTheOptionAndItsValue(t *testing.T) {
 	behind := keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")
 	for _, row := range []struct {
 		opts []keyfuncs.ClientIPOption
@@ -201,7 +201,7 @@ func TestClientIPNamesWhatIsWrong(t *testing.T) {
 	keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP"))
 }
 
-func TestAddressesAllocateNothing(t *testing.T) {
+func TestAddressesDoNotAllocate(t *testing.T) {
 	proxied := keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 	peer := keyfuncs.ClientIP()
 	defaultLog(t, slog.LevelInfo) // for the line that says that the header is ignored, in the run that is not measured

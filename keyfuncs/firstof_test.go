@@ -40,7 +40,7 @@ func TestFirstOf(t *testing.T) {
 	}
 }
 
-func TestFirstOfKeepsItsPartsApart(t *testing.T) {
+func TestTheSameKeyOfTwoFunctionsOfFirstOfDiffers(t *testing.T) {
 	user := keyfuncs.FirstOf(keyfuncs.Header("X-User"), keyfuncs.ClientIP())
 	named := keyOf(t, user, &request{remote: "198.51.100.1:80", header: headers("X-User", "192.0.2.1")})
 	address := keyOf(t, user, &request{remote: "192.0.2.1:80"})

@@ -53,7 +53,7 @@ func TestBehindHops(t *testing.T) {
 	}
 }
 
-func TestBehindHopsRefuses(t *testing.T) {
+func TestBehindHopsErrorsNameTheOptionAndItsValue(t *testing.T) {
 	for _, row := range []struct {
 		options []keyfuncs.ClientIPOption
 		want    []string

@@ -11,7 +11,7 @@ import (
 // collides has, for json-iterator, the same hash as username.
 const collides = "ypdwjv_{t}7{5\xf18w"
 
-func TestNamesThatAHashCannotTellApart(t *testing.T) {
+func TestNamesWithTheSameJSONIteratorHashAreTheField(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Strict())
 	for _, row := range []struct{ name, body, want string }{
 		{"both", `{"username":"decoy","` + collides + `":"victim"}`, bad},
@@ -29,8 +29,8 @@ func TestNamesThatAHashCannotTellApart(t *testing.T) {
 	check(t, "inside", flat, &request{header: headers("Content-Type", jsonType), body: `{"credentials":{"username":"decoy","` + collides + `":"victim"}}`}, bad)
 }
 
-// Gin reads a value that is a JSON object into a struct or a map of the handler's.
-func TestAFieldThatHoldsTheNameInJSON(t *testing.T) {
+// If the handler has a struct or a map for the other field, Gin reads its value as JSON.
+func TestStrictRefusesTheNameInTheJSONOfAnotherField(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Strict())
 	lenient := keyfuncs.PostField("username")
 	for _, row := range []struct{ name, value, want string }{

@@ -96,7 +96,7 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 	check(t, "the path in the query beside a form", path, &request{rawQuery: "user.name=victim", header: headers("Content-Type", formType), body: "user=d1"}, bad)
 }
 
-func TestPostFieldSaysOnceThatTheBodyWasRead(t *testing.T) {
+func TestPostFieldLogsOnceThatTheBodyWasRead(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))

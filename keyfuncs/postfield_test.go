@@ -110,7 +110,7 @@ func TestPostField(t *testing.T) {
 	}
 }
 
-// The objects on the way to the field have 1,000 fields together at most.
+// All objects on the path to the field have 1,000 fields together at most.
 func TestTheFieldsOfNestedObjectsAreCountedTogether(t *testing.T) {
 	f := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
 	members := func(n int) string { return strings.Repeat(`"a":1,`, n) }
@@ -186,8 +186,8 @@ func TestPostFieldOptions(t *testing.T) {
 	}
 }
 
-// Where url.ParseQuery reads a body without complaint and the field stands
-// once, both read the same.
+// If url.ParseQuery reads a body without an error and the field is given once, PostField reads
+// the same value.
 func FuzzForm(f *testing.F) {
 	for _, s := range []string{"username=alice", "a=b&user%6eame=%20+", "%zz=1&username", "username=a&username=b", "&&=&username=;"} {
 		f.Add(s)
@@ -219,7 +219,7 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
-// What encoding/json decodes into a struct is what we read.
+// PostField reads the value that encoding/json decodes into a struct.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"username":"alice"}`, `{"username":1,"x":[]}`, `[]`, `{"username":{}}`, `{"username":"a","username":"b"}`, `{"a":`} {
 		f.Add(s)
@@ -253,7 +253,8 @@ func FuzzMultipart(f *testing.F) {
 	})
 }
 
-// FuzzNormalize: what is normal stays so, and equal spellings become one.
+// FuzzNormalize tests that the functions do not change their own results, and that equal
+// spellings have equal results.
 func FuzzNormalize(f *testing.F) {
 	f.Add("Alice")
 	f.Add("ſtraße K")

@@ -31,7 +31,7 @@ func check(t *testing.T, what string, f core.KeyFunc, r *request, want string) {
 	}
 }
 
-// A handler that reads the query and the body together could take the query's.
+// A handler that reads the query and the body together could take the query's value.
 func TestPostFieldRefusesTheFieldInTheQuery(t *testing.T) {
 	const form, json = "username=decoy", `{"username":"decoy"}`
 	f := keyfuncs.PostField("username")
@@ -55,7 +55,7 @@ func TestPostFieldRefusesTheFieldInTheQuery(t *testing.T) {
 	}
 }
 
-func TestSpellingsOfAPath(t *testing.T) {
+func TestSpellingsOfAPathAreTheSameField(t *testing.T) {
 	f := keyfuncs.PostField("user[name]")
 	for body, want := range map[string]string{
 		"user[name]=alice": "alice", "user.name=alice": "alice", "USER[Name]=alice": "alice", "user[][name]=alice": "alice",
@@ -69,9 +69,9 @@ func TestSpellingsOfAPath(t *testing.T) {
 	}
 }
 
-// A handler may read a form and JSON into the same struct: user[name] in a form
-// is the member name of the object user in JSON.
-func TestAPathIsAPathInJSONToo(t *testing.T) {
+// A handler may read a form and JSON into the same struct: user[name] in a form is the member
+// name of the object user in JSON.
+func TestUserNameInBracketsIsAMemberOfAnObjectInJSON(t *testing.T) {
 	f := keyfuncs.PostField("user[name]")
 	for body, want := range map[string]string{
 		`{"user":{"name":"alice"}}`: "alice", `{"user[name]":"alice"}`: "alice", `{"USER":{"Name":"alice"}}`: "alice", `{"name":"alice","user":{}}`: "", `{"user":"alice"}`: "",
@@ -113,9 +113,9 @@ func TestPlainName(t *testing.T) {
 	check(t, "white space", f, formRequest("username=+alice%E2%80%A8"), "ALICE")
 }
 
-// Whichever of the functions for letter case a handler uses, two names that it
-// takes for the same have one key.
-func TestFoldCaseTakesForTheSameWhatHandlersDo(t *testing.T) {
+// If one of the functions for letter case maps two names to the same text, they have the same
+// key.
+func TestFoldCaseJoinsNamesThatHandlersReadAsTheSame(t *testing.T) {
 	fold := func(s string) string {
 		folded, err := keyfuncs.FoldCase(s)
 		if err != nil {
@@ -136,7 +136,7 @@ func TestFoldCaseTakesForTheSameWhatHandlersDo(t *testing.T) {
 	}
 }
 
-func TestQueryAndCookieRefuseWhatReadersReadDifferently(t *testing.T) {
+func TestQueryAndCookieRefuseValuesThatHandlersReadDifferently(t *testing.T) {
 	f := keyfuncs.Query("id")
 	for query, want := range map[string]string{
 		"id=a": "a", "x=1&id=a%20b+c&y": "a b c", "id": "", "id=": "", "": "", "x=;": "", "id=a&id=a": "a", "idx=b&id=a": "a",
@@ -156,8 +156,7 @@ func TestQueryAndCookieRefuseWhatReadersReadDifferently(t *testing.T) {
 	check(t, "two lines", f, &request{header: headers("Cookie", "sid=a", "Cookie", "sid=b")}, bad)
 }
 
-// A value that net/url finds under the name is the key, or the request is
-// refused.
+// The key is a value that net/url finds under the name, or the request is refused.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{"id=a", "ID=a&id=b", "%69d=%20+", "id=a;b&id", "a&&id=%zz", "id[]=1"} {
 		f.Add(s)
@@ -179,8 +178,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// What net/http reads, and Gin makes of it, is the key, or the request is
-// refused.
+// The key is the value that net/http reads, decoded as Gin does, or the request is refused.
 func FuzzCookie(f *testing.F) {
 	for _, s := range []string{"sid=a", "sid=%61; sid=a", `a=b; sid="x y"`, "sid= a", "SID=1;sid"} {
 		f.Add(s)

@@ -65,7 +65,7 @@ func TestStrict(t *testing.T) {
 }
 
 // Gin's binder reads the last part of a path into the field of a nested struct.
-func TestStrictTakesTheEndOfAPathForTheName(t *testing.T) {
+func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 	path, deeper := keyfuncs.PostField("user[name]", keyfuncs.Strict()), keyfuncs.PostField("login", keyfuncs.Strict(), keyfuncs.JSONPath("form", "user", "name"))
 	for _, row := range []struct {
 		name        string

@@ -31,7 +31,7 @@ func defaultLog(t *testing.T, level slog.Level) *bytes.Buffer {
 	return log
 }
 
-func TestAnUnlistedProxyIsFoundWheneverItBegins(t *testing.T) {
+func TestClientIPLogsAnUnlistedProxyThatBeginsLate(t *testing.T) {
 	log := defaultLog(t, slog.LevelInfo)
 	f, asked := keyfuncs.ClientIP(), 0
 	r := &looked{request{remote: "10.0.0.1:1", header: headers()}, &asked}
@@ -63,7 +63,7 @@ func TestAnUnlistedProxyIsFoundWheneverItBegins(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidOnceIsSaidOnceByMany(t *testing.T) {
+func TestConcurrentRequestsLogALineOnce(t *testing.T) {
 	log := defaultLog(t, slog.LevelInfo)
 	ip, route := keyfuncs.ClientIP(), keyfuncs.Route()
 	var all sync.WaitGroup
@@ -86,7 +86,7 @@ func TestWhatIsSaidOnceIsSaidOnceByMany(t *testing.T) {
 	}
 }
 
-func TestNothingIsLookedForThatIsNotLogged(t *testing.T) {
+func TestHeadersAreNotReadIfTheLogLevelIsDisabled(t *testing.T) {
 	log := defaultLog(t, slog.LevelError)
 	f, asked := keyfuncs.ClientIP(), 0
 	r := &looked{request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", "6.6.6.6")}, &asked}
@@ -98,7 +98,7 @@ func TestNothingIsLookedForThatIsNotLogged(t *testing.T) {
 	}
 }
 
-func TestRouteSaysNothingOfRoutes(t *testing.T) {
+func TestRouteLogsNothingIfARouteHasMatched(t *testing.T) {
 	log := defaultLog(t, slog.LevelInfo)
 	f := keyfuncs.Route()
 	for range 10 {
@@ -111,8 +111,8 @@ func TestRouteSaysNothingOfRoutes(t *testing.T) {
 
 var _ core.Request = (*looked)(nil)
 
-// Each of the first 64 requests is looked at, and of the later ones only some.
-func TestTheFirstRequestsAreLookedAt(t *testing.T) {
+// After these, the headers of some requests are read.
+func TestHeadersOfTheFirst64RequestsAreRead(t *testing.T) {
 	log := defaultLog(t, slog.LevelInfo)
 	const first = 64
 	passed := 0

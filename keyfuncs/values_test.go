@@ -70,7 +70,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMadePanics(t *testing.T) {
+func TestInvalidArgumentsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
 		"Func":      func() { keyfuncs.Func(nil) },
 		"User":      func() { keyfuncs.User(nil) },
@@ -98,7 +98,7 @@ func TestWhatCannotBeMadePanics(t *testing.T) {
 	}
 }
 
-// FuzzJoin: different tuples are different keys.
+// FuzzJoin tests that different tuples have different keys.
 func FuzzJoin(f *testing.F) {
 	f.Add("a", "b-c", "a-b", "c")
 	f.Add("2001:db8::1", "bob", "2001:db8:", "1:bob")

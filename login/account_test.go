@@ -14,7 +14,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-func TestSourcesAndSpellings(t *testing.T) {
+func TestAllSourcesAndSpellingsOfAUsernameShareOneAccount(t *testing.T) {
 	c := login.Config{
 		Field: "username",
 		Sources: []core.KeyFunc{
@@ -113,7 +113,7 @@ func TestNamelessRequestsAreChargedToTheAddress(t *testing.T) {
 	s.want(many(25, func(int) int { return s.serve(r, 401) }), "map[400:20 429:5]")
 }
 
-func TestMethods(t *testing.T) {
+func TestARequestWithAnotherMethodIsLimitedOnlyIfItHasABody(t *testing.T) {
 	s := newSite(t, login.Config{})
 	page := &request{ctx: context.Background(), method: http.MethodGet, peer: "203.0.113.1"}
 	s.want(many(100, func(int) int { return s.serve(page, 200) }), "map[200:100]")
@@ -124,8 +124,8 @@ func TestMethods(t *testing.T) {
 	s.want(many(25, func(int) int { return s.serve(page, 200) }), "map[400:20 429:5]")
 }
 
-// Handlers that read the query and the form together would judge a name that
-// was not counted.
+// A handler that reads the query and the form together would read a username that the
+// guard has not counted.
 func TestTheFieldInTheQueryIsRefused(t *testing.T) {
 	for _, query := range []string{"username=victim", "UserName=victim", "a=b&username[]=victim", "a;username=victim"} {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "QUERY", "POST"} {
@@ -148,8 +148,8 @@ func TestTheFieldInTheQueryIsRefused(t *testing.T) {
 	s.want(many(100, func(int) int { return s.serve(page, 200) }), "map[200:100]")
 }
 
-// The client is told which field is wrong and how, and never what it has sent.
-func TestRefusalsNameTheField(t *testing.T) {
+// The response says which field is wrong and why. It does not repeat what the client sent.
+func TestBadRequestsNameTheFieldAndNotItsValue(t *testing.T) {
 	for _, row := range []struct{ field, body, query, want string }{
 		{"username", "password=x", "", `the field "username" is missing or empty`},
 		{"username", "username=victim&USERNAME=victim", "", `the field "username" is given twice`},
@@ -178,8 +178,8 @@ func TestRefusalsNameTheField(t *testing.T) {
 	}
 }
 
-// A function of the application's gets names that are trimmed.
-func TestNormalizeOfTheApplication(t *testing.T) {
+// White space is removed before Config.Normalize is called.
+func TestConfigNormalizeGetsTrimmedNames(t *testing.T) {
 	s := newSite(t, login.Config{Normalize: strings.ToLower, Attempts: core.PerMinute(1000)})
 	s.want(many(7, func(i int) int { return s.wrong("203.0.113.1", []string{"Alice", "alice\u2028"}[i%2]) }), "map[401:5 429:2]")
 	if st, err := s.guard.Status(t.Context(), " ALICE\u0085", "203.0.113.1"); err != nil || !st.AddressAccount.Exceeded {

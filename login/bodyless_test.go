@@ -19,8 +19,8 @@ func (r unread) Body(most int) ([]byte, error) {
 	return r.request.Body(most)
 }
 
-// A guard whose usernames come from headers never reads a body.
-func TestABodyIsReadOnlyForAField(t *testing.T) {
+// A guard without Config.Field and without PostField reads no body.
+func TestTheBodyIsNotReadIfUsernamesComeFromHeaders(t *testing.T) {
 	guard, err := login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}})
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ func (s *site) cancel(ip, user string) int {
 	return core.StatusCanceled
 }
 
-// Four guesses and a request that is given up, again and again.
-func TestARequestThatIsGivenUpIsNoSuccess(t *testing.T) {
+// First canceled requests only, then four wrong passwords and a canceled request by turns.
+func TestACanceledRequestCountsAsAFailure(t *testing.T) {
 	var events []login.EventKind
 	s := newSite(t, login.Config{
 		Success: func(core.Outcome) bool { return true }, // is not asked
@@ -49,9 +49,8 @@ func TestARequestThatIsGivenUpIsNoSuccess(t *testing.T) {
 	}), "map[401:4 429:10 499:1]")
 }
 
-// The same through a server, to a handler that writes nothing if its context
-// has ended.
-func TestAHandlerThatGivesUpWithItsClient(t *testing.T) {
+// The same on an HTTP server. The handler writes nothing if its context has ended.
+func TestACanceledRequestOnAServerCountsAsAFailure(t *testing.T) {
 	guard, err := login.NewGuard(login.Config{Field: "username", Attempts: core.PerMinute(1000)})
 	if err != nil {
 		t.Fatal(err)

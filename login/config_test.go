@@ -28,7 +28,7 @@ func (brokenBound) Refund(context.Context, *core.Batch) error { return errGone }
 
 func (brokenBound) Reset(context.Context, *core.Batch) error { return errGone }
 
-func TestAStoreThatDoesNotAnswer(t *testing.T) {
+func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	s := newSite(t, login.Config{Store: broken{}})
 	s.want(many(8, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:3]")
 	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[200:1]")
@@ -45,7 +45,7 @@ type eventual struct{ core.Store }
 
 func (eventual) Traits() core.Traits { return core.Traits{NeverOpens: true} }
 
-func TestWrongConfigurationIsNamed(t *testing.T) {
+func TestConfigErrorsNameTheField(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
 		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,

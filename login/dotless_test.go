@@ -6,7 +6,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-func TestNormalizeTakesADotlessIForAnI(t *testing.T) {
+func TestNormalizeMapsADotlessIToAnI(t *testing.T) {
 	for _, s := range []string{"vıctim", "VİCTİM", "VICTIM"} {
 		if got := login.Normalize(s); got != "victim" {
 			t.Errorf("%q becomes %q", s, got)

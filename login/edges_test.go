@@ -14,9 +14,9 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// The counter of an address and an account is of these two only, whatever the
-// end of one and the beginning of the other are.
-func TestAnAddressAndAnAccountAreTwo(t *testing.T) {
+// Two pairs of address and account have two counters, also if their texts are equal when
+// they are joined.
+func TestDifferentAddressesAndAccountsDoNotShareCounters(t *testing.T) {
 	s := newSite(t, login.Config{ClientIP: keyfuncs.Header("X-Client"), Attempts: core.PerMinute(1000)})
 	attempt := func(client, user string, status int) int {
 		r := form("203.0.113.1", user)
@@ -39,9 +39,9 @@ func TestAnAddressAndAnAccountAreTwo(t *testing.T) {
 	}
 }
 
-// The first secret signs and all are accepted, so that a new one is put before
-// the old one on each instance, and the old one is taken away later.
-func TestTheFirstSecretSigns(t *testing.T) {
+// To replace a secret, the new one is put before the old one on each instance, and the old
+// one is removed later.
+func TestTheFirstSecretSignsAndAllSecretsAreAccepted(t *testing.T) {
 	newest, oldest := []byte(strings.Repeat("n", 32)), []byte(strings.Repeat("o", 32))
 	both := newSite(t, login.Config{Secrets: [][]byte{newest, oldest}})
 	for name, row := range map[string]struct {
@@ -67,9 +67,8 @@ func TestTheFirstSecretSigns(t *testing.T) {
 	}
 }
 
-// A cookie that is valid for longer than the guard's cookies are was made under
-// another configuration, or by somebody whose clock is wrong.
-func TestACookieThatIsValidForTooLong(t *testing.T) {
+// Such a cookie was made with another configuration, or with a wrong clock.
+func TestACookieThatIsValidForLongerThanCookieForIsNotTrusted(t *testing.T) {
 	const hour = time.Hour
 	for _, row := range []struct {
 		made, now time.Duration // CookieFor when it was made, and now
@@ -106,9 +105,9 @@ func TestACookieThatIsValidForTooLong(t *testing.T) {
 	}
 }
 
-// An unblocking lasts as long as somebody could have been denied before it: the
-// window of Failures, or its longest wait, or its first one.
-func TestAnUnblockingLastsAsLongAsTheLongestDenial(t *testing.T) {
+// An Unblock lasts as long as an address could be denied before it: for Failures.Window,
+// Lockout.Max or Lockout.First.
+func TestAnUnblockLastsAsLongAsTheLongestDenial(t *testing.T) {
 	const hour = time.Hour
 	for _, row := range []struct {
 		failures core.Limit
@@ -140,9 +139,9 @@ func TestAnUnblockingLastsAsLongAsTheLongestDenial(t *testing.T) {
 	}
 }
 
-// What this process has found out a moment ago does not hide what it has learnt
-// since.
-func TestANoEndsWithWhatThisProcessLearns(t *testing.T) {
+// The guard does not ask the store again for a second if an address is not known or an
+// account is not unblocked. A login and an Unblock in the same process end that second.
+func TestALoginAndAnUnblockInThisProcessTakeEffectAtOnce(t *testing.T) {
 	var e trusts
 	s := newSite(t, login.Config{
 		Secrets: [][]byte{secret}, OnEvent: e.event, Attempts: core.PerMinute(1000),
@@ -163,8 +162,8 @@ func TestANoEndsWithWhatThisProcessLearns(t *testing.T) {
 	s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "bob") }), "map[401:1]") // unblocked, in the same moment
 }
 
-// The bounds of the configuration are exact.
-func TestTheBoundsOfTheConfiguration(t *testing.T) {
+// The first and the last value of each range is accepted, and the next one is an error.
+func TestRangesOfTheConfiguration(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, row := range map[string]struct {
 		c  login.Config
@@ -197,7 +196,7 @@ func TestTheBoundsOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// An account is suspicious from half of the quota on, rounded up.
+// By default, an account is suspicious from half of the quota on, rounded up.
 func TestSuspicionBeginsAtHalfOfTheQuota(t *testing.T) {
 	for quota, from := range map[int64]int64{10: 5, 9: 5, 1: 1, 2: 1} {
 		var first int64 = -1
@@ -214,9 +213,9 @@ func TestSuspicionBeginsAtHalfOfTheQuota(t *testing.T) {
 	}
 }
 
-// Events tell accounts and addresses apart by hashes that nobody can make without
-// the secret, and that do not change while the secret does not.
-func TestHashesOfEvents(t *testing.T) {
+// The hashes depend on the first secret and on the account or the address, and on nothing
+// else.
+func TestEventsHaveKeyedHashesOfAccountsAndAddresses(t *testing.T) {
 	event := func(secrets [][]byte, ip, user string) login.Event {
 		var e trusts
 		newSite(t, login.Config{Secrets: secrets, OnEvent: e.event}).wrong(ip, user)

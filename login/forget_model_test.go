@@ -29,10 +29,9 @@ type given struct {
 	address string
 }
 
-// Over years of logins, password changes and waits, through three instances:
-// nothing from before a Forget is trusted, and what is from after the last one
-// is, until it expires.
-func TestForgetAgainstAModel(t *testing.T) {
+// Logins, password changes and waits over years, through three instances. Trust from before
+// a Forget has ended. Trust from after the last Forget holds until it expires.
+func TestForgetAgreesWithAModel(t *testing.T) {
 	const (
 		day     = 24 * time.Hour
 		counted = 360 * day // for so long a Forget is in the account's counter at least,

@@ -19,9 +19,9 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// Forget through one instance ends all cookies and known addresses of the
-// account at once on another one, which has used them before.
-func TestForget(t *testing.T) {
+// A Forget on one instance ends the trust in all cookies and known addresses of the account
+// at once on another instance, which has trusted them before.
+func TestForgetEndsTrustOnAllInstances(t *testing.T) {
 	var e trusts
 	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
 	attempt := func(cookie, user, want string) {
@@ -70,8 +70,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A known address that was forgotten is a stranger while the account is over
-// its limit, and known again after another success.
+// After Forget, a known address is denied while the account is over its limit. It is known
+// again after another login.
 func TestAForgottenAddressIsAStranger(t *testing.T) {
 	s := newSite(t, login.Config{})
 	s.right("192.0.2.1", "alice")
@@ -87,9 +87,9 @@ func TestAForgottenAddressIsAStranger(t *testing.T) {
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
 }
 
-// However often an account is forgotten: nothing from before is trusted. When its
-// counter is full, nobody is, until the counter has room again.
-func TestForgettingWithoutEnd(t *testing.T) {
+// Each of 6,000 Forgets ends all trust. When the counter of Forgets is full, no client is
+// trusted until the counter has room again.
+func TestAFullCounterOfForgetsEndsAllTrust(t *testing.T) {
 	var e trusts
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event, Attempts: core.PerMinute(core.MaxQuota)})
 	trusted := func(cookie string) bool {
@@ -120,9 +120,8 @@ func TestForgettingWithoutEnd(t *testing.T) {
 	}
 }
 
-// What is stored of Forgets cannot be read: nobody is trusted, as some may have
-// been forgotten.
-func TestAForgetThatCannotBeRead(t *testing.T) {
+// If the counter of Forgets cannot be read, no client is trusted.
+func TestADamagedCounterOfForgetsEndsAllTrust(t *testing.T) {
 	var e trusts
 	server := redistest.Start(t)
 	s, _ := newInstances(t, server.Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
@@ -149,9 +148,9 @@ func TestAForgetThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// memcached keeps nothing for longer than 30 days: trust lasts no longer than
-// it can be ended.
-func TestTrustOnMemcached(t *testing.T) {
+// memcached keeps nothing for longer than 30 days. Trust must not last longer than the
+// counter of Forgets.
+func TestTrustOnMemcachedLastsAtMost27Days(t *testing.T) {
 	const day = 24 * time.Hour
 	server := memcachedtest.Start(t)
 	clock := storetest.NewClock(time.Now().Truncate(time.Second))
@@ -207,9 +206,9 @@ func TestTrustOnMemcached(t *testing.T) {
 	attempt(old, "")
 }
 
-// A Forget that is older than any cookie that has not expired ends the trust of
-// none.
-func TestAForgetIsForgotten(t *testing.T) {
+// A cookie that was made after a Forget is valid before and after the Forget leaves its
+// window.
+func TestAForgetLeavesItsWindowWithoutEndingTrust(t *testing.T) {
 	const day = 24 * time.Hour
 	var e trusts
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}, CookieFor: 350 * day, OnEvent: e.event})

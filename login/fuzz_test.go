@@ -11,8 +11,8 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// Normalizing again changes nothing, and no spelling that differs in ASCII
-// case or white space at the ends makes another account.
+// Normalize does not change its own result. Spellings that differ in ASCII letter case or in
+// white space at the ends have the same result.
 func FuzzNormalize(f *testing.F) {
 	for _, s := range []string{"alice", " ALICE ", "ａｌｉｃｅ", "e\u0301", "ß", "İ", "ﬀ", "\xff", "K", "a\u200bb"} {
 		f.Add(s)
@@ -28,8 +28,7 @@ func FuzzNormalize(f *testing.F) {
 	})
 }
 
-// Whatever stands in a cookie or in Authorization, it is believed or not, and
-// nothing panics.
+// No text in a cookie or in the header Authorization makes the guard panic.
 func FuzzCredentials(f *testing.F) {
 	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Secrets: [][]byte{secret}, Attempts: core.PerMinute(core.MaxQuota), AccountFailures: core.Limit{Quota: 0, Window: time.Hour}}))
 	good, err := guard.DeviceCookie(context.Background(), "alice")

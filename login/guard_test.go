@@ -146,7 +146,7 @@ func (s *site) withCookie(r *request, user string) *request {
 	return r
 }
 
-func TestABurstOfGuesses(t *testing.T) {
+func TestConcurrentGuessesGetNoMoreThanTheQuota(t *testing.T) {
 	s := newSite(t, login.Config{Attempts: core.PerMinute(1000)})
 	var wg sync.WaitGroup
 	for range 200 {
@@ -158,7 +158,7 @@ func TestABurstOfGuesses(t *testing.T) {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
+func TestWhichOutcomesCountAsFailures(t *testing.T) {
 	for status, fails := range map[int]bool{200: false, 204: false, 302: false, 400: true, 401: true, 403: true, 422: true, 500: false, 503: false, 101: false} {
 		s := newSite(t, login.Config{})
 		got := many(8, func(int) int { return s.serve(form("203.0.113.1", "alice"), status) })
@@ -186,7 +186,7 @@ func TestOutcomes(t *testing.T) {
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
 }
 
-func TestARedirectBackFails(t *testing.T) {
+func TestARedirectToTheFormCountsAsAFailure(t *testing.T) {
 	s := newSite(t, login.Config{Success: login.RedirectFails("/login")})
 	location := "https://example.org/login?error=1#form"
 	try := func() bool {
@@ -211,7 +211,7 @@ func TestARedirectBackFails(t *testing.T) {
 	}
 }
 
-func TestWhatASuccessForgets(t *testing.T) {
+func TestASuccessResetsTheFailuresOfItsAddressAndAccountOnly(t *testing.T) {
 	s := newSite(t, login.Config{})
 	for range 4 {
 		s.wrong("203.0.113.1", "alice")
@@ -230,7 +230,7 @@ func TestWhatASuccessForgets(t *testing.T) {
 	s.want(got, "map[200:1 401:19 429:40]")
 }
 
-func TestEscalation(t *testing.T) {
+func TestWaitsDoubleUpToAnHour(t *testing.T) {
 	s := newSite(t, login.Config{AccountFailures: core.PerHour(1000)})
 	for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
 		s.want(many(5, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5]")

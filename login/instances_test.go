@@ -30,9 +30,9 @@ func newInstances(t *testing.T, addr string, c login.Config) (a, b *site) {
 	return instance(), instance()
 }
 
-// An Unblock through one instance is noticed within a second by another one
-// that has just denied the account, for the address and for the account itself.
-func TestAnUnblockIsNoticedByOtherInstances(t *testing.T) {
+// The other instance has just denied the account. The Unblock resets the failures of the
+// address and of the account.
+func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 	for name, c := range map[string]login.Config{
 		"address and account": {Attempts: core.PerMinute(1000)},
 		"account":             {Attempts: core.PerMinute(1000), AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, ForgetAddresses: true},
@@ -50,8 +50,8 @@ func TestAnUnblockIsNoticedByOtherInstances(t *testing.T) {
 	}
 }
 
-// Status tells of all limits, also if one of them is known to be exceeded.
-func TestStatusOfADeniedAccountIsWhole(t *testing.T) {
+// A denial cache does not hide the other limits.
+func TestStatusOfADeniedAccountHasAllLimits(t *testing.T) {
 	s, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
 	many(8, func(int) int { return s.wrong("203.0.113.1", "alice") })
 	st, err := s.guard.Status(context.Background(), "alice", "203.0.113.1")

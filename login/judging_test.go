@@ -20,10 +20,10 @@ func (s *site) begin(r *request) (end func(status int)) {
 	return func(status int) { s.guard.Settle(r, d, core.Outcome{Status: status}) }
 }
 
-// An attempt with the old password is judged while the owner of the account
-// changes the password and calls Forget, in this process or in another one. The
-// attempt succeeds, and its client is a stranger all the same.
-func TestAForgetWhileTheHandlerJudges(t *testing.T) {
+// The owner of the account changes the password and calls Forget, in this process or in
+// another one, while a handler checks an attempt with the old password. The attempt
+// succeeds. Its client is not trusted.
+func TestAForgetWhileTheHandlerRunsEndsTheTrustOfTheAttempt(t *testing.T) {
 	var e trusts
 	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
 	trusted := func(cookie string) bool {
@@ -66,9 +66,9 @@ func TestAForgetWhileTheHandlerJudges(t *testing.T) {
 	}
 }
 
-// If several attempts on an account are judged at once, a cookie is as old as
-// the oldest of them. An attempt that has ended in any way does not count.
-func TestACookieIsAsOldAsTheOldestAttempt(t *testing.T) {
+// If several attempts on an account are running, a cookie has the generation of the oldest
+// one. An attempt that has ended does not count.
+func TestACookieHasTheGenerationOfTheOldestRunningAttempt(t *testing.T) {
 	var e trusts
 	refuse := false
 	s := newSite(t, login.Config{

@@ -38,9 +38,9 @@ func (b lookedAt) Take(ctx context.Context, batch *core.Batch) error {
 	return b.Bound.Take(ctx, batch)
 }
 
-// Who is refused again and again does not have the store asked each time what
-// it remembers of them.
-func TestANoIsBelievedForAWhile(t *testing.T) {
+// If a client is denied again and again, the guard does not ask the store each time whether
+// the address is known or the account unblocked.
+func TestRepeatedDenialsDoNotAskTheStoreEachTime(t *testing.T) {
 	store := &looks{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
 	s := newSite(t, login.Config{Store: store, Attempts: core.PerMinute(1000)})
 	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
@@ -50,8 +50,8 @@ func TestANoIsBelievedForAWhile(t *testing.T) {
 	}
 }
 
-// A login from an address that is known begins its time anew.
-func TestKnownAgain(t *testing.T) {
+// A login from a known address begins KnownFor again.
+func TestALoginRenewsAKnownAddress(t *testing.T) {
 	const day = 24 * time.Hour
 	s := newSite(t, login.Config{})
 	flood := func() { many(200, func(i int) int { return s.wrong(ip(i), "alice") }) }
@@ -65,16 +65,15 @@ func TestKnownAgain(t *testing.T) {
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
 }
 
-// A cookie whose quota is used up makes its bearer a stranger, and no worse.
-func TestAUsedUpCookieMakesAStranger(t *testing.T) {
+// It gets the quota of the cookie, and then the quota of its address for the account.
+func TestAClientWithAUsedUpCookieCountsAsAStranger(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
 	r := s.withCookie(form("203.0.113.1", "alice"), "alice")
 	s.want(many(13, func(int) int { return s.serve(r, http.StatusUnauthorized) }), "map[401:10 429:3]")
 }
 
-// What is the server's fault is no success, whatever Success says; and an
-// attempt is settled once.
-func TestSettling(t *testing.T) {
+// Success is not called for a 5xx response and a protocol upgrade.
+func TestA5xxIsNoSuccessAndASecondSettleDoesNothing(t *testing.T) {
 	events := 0
 	s := newSite(t, login.Config{
 		Success: func(o core.Outcome) bool { return o.Status != http.StatusUnauthorized },
@@ -95,9 +94,9 @@ func TestSettling(t *testing.T) {
 	}
 }
 
-// A client that hangs up while it is delayed is not judged: it might have closed
-// only its own half of the connection, and read the answer without the delay.
-func TestADelayThatTheClientDoesNotWaitForEndsInAFailure(t *testing.T) {
+// The attempt does not reach the handler: the client might have closed only its own half of
+// the connection, and could read the response without the delay.
+func TestAClientThatLeavesDuringADelayHasFailed(t *testing.T) {
 	var events []login.EventKind
 	s := newSite(t, login.Config{AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { events = append(events, e.Kind) },
 		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {

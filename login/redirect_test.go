@@ -19,7 +19,7 @@ func found(location string) core.Outcome {
 	}}
 }
 
-// Whatever leads back to the form is a failure.
+// A redirect that leads back to the form is a failure.
 func TestRedirectFails(t *testing.T) {
 	for locations, rows := range map[string]map[string]bool{
 		"/login": {
@@ -59,8 +59,8 @@ func TestRedirectFails(t *testing.T) {
 	}
 }
 
-// What has no other path than the form's own is never a success, and nothing
-// panics, whatever a handler writes.
+// A redirect to the path of the form is never a success, and no text makes the function
+// panic.
 func FuzzRedirectFails(f *testing.F) {
 	for _, s := range []string{"/login", "login?x=://", "//h/login", "?", "%zz", "mailto:a", "\x00"} {
 		f.Add(s, "/login")

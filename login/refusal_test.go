@@ -10,8 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// A text of OnSuspicion is not sent as a problem document.
-func TestARefusalOfOnSuspicionHasTheTypeOfItsBody(t *testing.T) {
+// A text in Verdict.Refuse is not sent as a problem document.
+func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
 	guard := core.Must(login.NewGuard(login.Config{
 		Field: "username", SuspiciousAfter: 1,
 		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
@@ -30,7 +30,7 @@ func TestARefusalOfOnSuspicionHasTheTypeOfItsBody(t *testing.T) {
 	}
 }
 
-// Each line of an error names the field.
+// Each line of the error begins with the name of the field.
 func TestEveryErrorOfResilienceNamesTheField(t *testing.T) {
 	_, err := login.NewGuard(login.Config{Field: "username", Store: newShared(t, core.MemoryConfig{}), Resilience: resilient.Config{Timeout: -1, Failures: -1}})
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// The account's limit denies a stranger again and again. The store is asked once
+// The limit of the account denies a stranger again and again. The guard asks the store once
 // whether the address is known.
 func TestAStrangersAddressIsNotLookedUpEachTime(t *testing.T) {
 	store := &looks{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
@@ -42,7 +42,7 @@ func TestAnAccountCanBeUnblockedAThousandTimes(t *testing.T) {
 	}
 }
 
-// A success is logged only if the address could not be remembered.
+// There is no line in the log if the address could be remembered.
 func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	store := newShared(t, core.MemoryConfig{})
@@ -60,7 +60,7 @@ func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 	}
 }
 
-func TestAVerdictsDelayIsWaitedFor(t *testing.T) {
+func TestCheckWaitsForTheDelayOfAVerdict(t *testing.T) {
 	for delay, want := range map[time.Duration]time.Duration{-time.Second: 0, 0: 0, 3 * time.Second: 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSite(t, login.Config{SuspiciousAfter: 1, OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {

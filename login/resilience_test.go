@@ -12,9 +12,9 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// The store that the guard puts around a shared one takes what Resilience leaves
-// empty from the guard's configuration.
-func TestTheGuardsClockAndLogAreItsStoresToo(t *testing.T) {
+// The guard puts a resilient store around a shared one. Its Clock and Log are those of the
+// guard, unless Resilience has others.
+func TestResilienceUsesTheGuardsClockAndLog(t *testing.T) {
 	var log, other bytes.Buffer
 	logger := func(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 	s := newSite(t, login.Config{

@@ -66,8 +66,8 @@ func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 	}
 }
 
-// A shared store is put behind a resilient one unless it has a deadline and
-// fails fast already: what its owner has chosen for an outage stays.
+// A store that keeps a deadline and fails fast is not put behind another one, so that it
+// does what its owner has configured for an outage.
 func TestASharedStoreIsPutBehindAResilientOne(t *testing.T) {
 	s := newSite(t, login.Config{Store: core.Must(denycache.New(core.Must(resilient.New(broken{}, resilient.Config{Meanwhile: resilient.ModeClosed})), denycache.Config{}))})
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")

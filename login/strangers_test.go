@@ -9,12 +9,12 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-func TestOneAddressOnManyAccounts(t *testing.T) {
+func TestOneAddressIsLimitedOverAllAccounts(t *testing.T) {
 	s := newSite(t, login.Config{})
 	s.want(many(1000, func(i int) int { return s.wrong("203.0.113.1", fmt.Sprint("u", i)) }), "map[401:20 429:980]")
 }
 
-func TestManyAddressesOnOneAccount(t *testing.T) {
+func TestOneAccountIsLimitedOverAllAddresses(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
 	const guesses = 3000
@@ -62,14 +62,14 @@ func TestAKnownAddressIsLimitedToo(t *testing.T) {
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]") // forgotten by now
 }
 
-func TestForgetAddresses(t *testing.T) {
+func TestForgetAddressesMakesNoAddressKnown(t *testing.T) {
 	s := newSite(t, login.Config{ForgetAddresses: true})
 	s.right("192.0.2.1", "alice")
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
 }
 
-func TestAnAttackersOwnAccountHelpsNobody(t *testing.T) {
+func TestALoginToAnotherAccountDoesNotMakeAClientTrusted(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	before := s.reached.Load()

@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-func TestSupport(t *testing.T) {
+func TestStatusAndUnblock(t *testing.T) {
 	s := newSite(t, login.Config{})
 	ctx := context.Background()
 	s.right("192.0.2.7", "alice")
@@ -63,9 +63,9 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Answers are the same for an account that exists and one that does not, with
-// and without a Forget, and for a cookie that is worth nothing any more and none.
-func TestRefusalsAreAlike(t *testing.T) {
+// The responses are equal for an account that exists and one that does not, with and without
+// a Forget, and for a cookie that is not valid any more and for none.
+func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
 	answers := func(user string, prepare func(r *request)) string {
 		text := ""
@@ -109,9 +109,9 @@ func TestRefusalsAreAlike(t *testing.T) {
 	}
 }
 
-// An unblocking lasts its whole time and forgets once for each address,
-// whenever other unblockings were.
-func TestUnblockingAgainAndAgain(t *testing.T) {
+// Each Unblock lasts its whole time and resets the failures of each address once, whenever
+// the account was unblocked before.
+func TestEachUnblockResetsEachAddressOnce(t *testing.T) {
 	failures := login.DefaultFailures
 	failures.Lockout = core.Lockout{First: time.Hour, Factor: 1}
 	ctx := context.Background()
@@ -152,7 +152,7 @@ func TestUnblockingAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestStatusOfNoAddress(t *testing.T) {
+func TestStatusRefusesATextThatIsNoAddress(t *testing.T) {
 	s := newSite(t, login.Config{})
 	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
 		if st, err := s.guard.Status(context.Background(), "alice", address); err == nil {

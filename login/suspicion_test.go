@@ -70,9 +70,9 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
-// Who is known is not asked for a captcha either while strangers are
-// not yet refused.
-func TestWhoIsKnownIsNotSuspected(t *testing.T) {
+// OnSuspicion is not called for a known address and for a device cookie, also while
+// strangers are not denied yet.
+func TestATrustedClientIsNotSuspected(t *testing.T) {
 	asked := 0
 	s := newSite(t, login.Config{
 		AccountFailures: core.PerHour(10), Secrets: [][]byte{secret},
@@ -100,9 +100,8 @@ func TestWhoIsKnownIsNotSuspected(t *testing.T) {
 	}
 }
 
-// Whoever does not care about captchas is refused by the address's limit like
-// anybody else, and not by asking the hook each time.
-func TestOneAddressCannotAskOnSuspicionWithoutEnd(t *testing.T) {
+// The attempts of a client that ignores captchas are charged to its address.
+func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 	for name, hook := range map[string]func() login.Verdict{
 		"a refusal": func() login.Verdict { return login.Verdict{Refuse: &core.Denial{}} }, // no status
 		"a panic":   func() login.Verdict { panic("hook") },
@@ -131,7 +130,7 @@ func TestOneAddressCannotAskOnSuspicionWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestAPanicOfOnSuspicion(t *testing.T) {
+func TestAPanicOfOnSuspicionRefundsTheAttempt(t *testing.T) {
 	panics := false
 	s := newSite(t, login.Config{AccountFailures: core.PerHour(4), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
 		if panics {

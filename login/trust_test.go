@@ -28,10 +28,10 @@ type trusts struct{ last login.Event }
 
 func (e *trusts) event(ev login.Event) { e.last = ev }
 
-// What the store is asked, beside the one question of each decision: once by an
-// attempt that reaches the handler, with a device cookie or without; nothing by an
-// attempt that is denied, and nothing if the guard trusts nobody.
-func TestTrustIsLookedUpOnce(t *testing.T) {
+// What the guard asks the store, beside the take of each decision: one question for an
+// attempt that reaches the handler, with a device cookie or without. None for an attempt that
+// is denied, and none if the guard trusts no clients.
+func TestTheStoreIsAskedForTrustOncePerAttempt(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
 	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(3)})
 	good, forged := s.cookieOf("alice"), s.cookieOf("bob")
@@ -64,8 +64,8 @@ func TestTrustIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// All trusted clients of an account have one limit together. Above it they are
-// strangers, and are told what strangers are told.
+// All trusted clients of an account share one limit. Above it they count as strangers and get
+// the same response as strangers.
 func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 	var e trusts
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
@@ -126,8 +126,8 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 	}
 }
 
-// A known address waits for whichever limit admits it first, exactly so long.
-func TestAKnownAddressWaitsForTheFirstOfTwoLimits(t *testing.T) {
+// The waits are those of the account and of its trusted clients together.
+func TestAKnownAddressWaitsForTheShorterOfTwoWaits(t *testing.T) {
 	for name, c := range map[string]login.Config{
 		"the trusted clients'": {AccountFailures: core.Limit{Quota: 3, Window: 5 * 60 * 60e9, Algorithm: core.FixedWindow}, TrustedFailures: core.Limit{Quota: 2, Window: 60 * 60e9, Algorithm: core.FixedWindow}},
 		"the account's":        {AccountFailures: core.Limit{Quota: 3, Window: 60 * 60e9, Algorithm: core.FixedWindow}, TrustedFailures: core.Limit{Quota: 2, Window: 5 * 60 * 60e9, Algorithm: core.FixedWindow}},
@@ -147,9 +147,8 @@ func TestAKnownAddressWaitsForTheFirstOfTwoLimits(t *testing.T) {
 	}
 }
 
-// Each attempt counts once in Stats and is told once, however often the guard
-// has asked its limiter.
-func TestAnAttemptCountsOnce(t *testing.T) {
+// It does so however often the guard has asked its limiter.
+func TestAnAttemptCountsOnceInStatsAndEvents(t *testing.T) {
 	var refused, others int
 	refuse := false
 	s := newSite(t, login.Config{
@@ -196,8 +195,8 @@ func TestAnAttemptCountsOnce(t *testing.T) {
 	}
 }
 
-// While the store does not answer, nobody is trusted, because a Forget may not
-// have been heard of. What was trusted is again once the store answers.
+// Another process may have called Forget meanwhile. A client is trusted again once the store
+// answers.
 func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	var e trusts
 	store := newShared(t, core.MemoryConfig{})
@@ -240,7 +239,8 @@ func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	attempt("device")
 }
 
-// An attempt that is decided twice without the shared counters is one.
+// An attempt that is decided twice without the shared counters counts as one degraded
+// decision.
 func TestADegradedAttemptCountsOnce(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
 	store.only = "login"
@@ -253,8 +253,8 @@ func TestADegradedAttemptCountsOnce(t *testing.T) {
 	}
 }
 
-// A store that closes gives no cookie either.
-func TestNoCookieWithoutTheStore(t *testing.T) {
+// The store is closed.
+func TestDeviceCookieAndForgetReturnTheStoresError(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	s := newSite(t, login.Config{Store: memory, Secrets: [][]byte{secret}})
 	if err := memory.Close(); err != nil {

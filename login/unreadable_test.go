@@ -14,9 +14,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// Damaged counters are no fresh guesses: their keys are denied, whatever the
-// store's own choice is.
-func TestDamagedCountersAreNoFreshGuesses(t *testing.T) {
+// A damaged counter denies its key, whatever the store itself does with damaged counters.
+func TestDamagedCountersDenyAttempts(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	t.Cleanup(func() { _ = client.Close() })
 	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
