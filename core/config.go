@@ -173,7 +173,6 @@ func (c Config) compile() (*snapshot, error) {
 			twin, twinRule = t, r.Name
 		}
 		s.add(r)
-		s.settles = s.settles || r.Counts != nil || r.Clears != nil
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

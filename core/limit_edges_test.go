@@ -40,6 +40,7 @@ func TestTheEndsOfTheRangesOfALimit(t *testing.T) {
 		{core.Limit{Quota: 1, Window: core.MaxWindow + time.Microsecond}, "Window"},
 		{core.Limit{Quota: core.MaxLogQuota, Window: time.Hour, Algorithm: core.SlidingLog}, ""},
 		{core.Limit{Quota: 1, Window: time.Hour, Name: name}, ""},
+		{core.Limit{Quota: 1, Window: time.Hour, Name: "AZaz09_.-"}, ""},
 		{core.Limit{Quota: 1, Window: time.Hour, Name: name + "n"}, "Name"},
 		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Hour}, ""},
 		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Hour + time.Microsecond}, "Precision"},

@@ -167,3 +167,37 @@ func ExampleRule_shadow() {
 	// true false
 	// true true
 }
+
+func TestTheDecisionOfShadowRulesBesideTheOther(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "shadow", Key: orSkip, Limits: []core.Limit{core.PerMinute(1)}, Shadow: true},
+	}}, newClock())
+	r := &request{method: "GET"}
+	for _, allowed := range []bool{true, false} {
+		d := l.Check(r)
+		s, found := d.Shadow()
+		if !d.Allowed || !found || s.Allowed != allowed || s.Rule != "shadow" || s.Limiter != d.Limiter {
+			t.Errorf("%v; of the shadow rule: %v, %t; want allowed %t", d, s, found, allowed)
+		}
+	}
+	if s, found := l.Check(&request{}).Shadow(); found {
+		t.Errorf("%v for a request that no shadow rule is for", s)
+	}
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "enforced", Key: "j"})
+	if s, found := d.Shadow(); found || err != nil {
+		t.Errorf("%v, %v for hits of no shadow rule", s, err)
+	}
+	d, err = l.Take(t.Context(), 1, core.Hit{Rule: "enforced", Key: "j"}, core.Hit{Rule: "shadow", Key: "j"})
+	if s, found := d.Shadow(); !found || s.Rule != "shadow" || err != nil {
+		t.Errorf("%v, %t, %v", s, found, err)
+	}
+}
+
+// orSkip keys by the method, and skips requests without one.
+func orSkip(dst []byte, r core.Request) ([]byte, error) {
+	if r.Method() == "" {
+		return dst, core.SkipRule
+	}
+	return append(dst, r.Method()...), nil
+}

@@ -16,7 +16,7 @@ func checkStore(s Store) error {
 	if isNil(v) {
 		return fmt.Errorf("%w: Store: %T: is nil: must be a store", ErrConfig, s)
 	}
-	if field := nilStore(v, 0); field != "" {
+	if field := nilStore(v); field != "" {
 		return fmt.Errorf("%w: Store: %T: the embedded %s is nil: set it", ErrConfig, s, field)
 	}
 	return nil
@@ -33,11 +33,11 @@ func isNil(v reflect.Value) bool {
 
 // nilStore returns the name of the embedded store that is nil and whose Bind
 // would be called, "" if there is none. v is not nil.
-func nilStore(v reflect.Value, depth int) string {
+func nilStore(v reflect.Value) string {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
-	if v.Kind() != reflect.Struct || depth > maxEmbedded || !promotesBind(v.Type()) {
+	if v.Kind() != reflect.Struct || !promotesBind(v.Type()) {
 		return ""
 	}
 	for i := range v.NumField() {
@@ -52,7 +52,7 @@ func nilStore(v reflect.Value, depth int) string {
 		if field.Kind() == reflect.Interface && isNil(field.Elem()) {
 			return f.Name
 		}
-		if name := nilStore(field, depth+1); name != "" {
+		if name := nilStore(field); name != "" {
 			return f.Name + "." + name
 		}
 	}

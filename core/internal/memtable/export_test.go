@@ -16,15 +16,19 @@ func Of(memory any) *Tables {
 	return (*Tables)(reflect.ValueOf(memory).Elem().FieldByName("tables").UnsafePointer())
 }
 
+// find returns the table of a rule and the key's place in it.
+func (ts *Tables) find(limiter, rule, key string) (t *table, i int, held bool) {
+	h := ts.hash.sum([]byte(key))
+	if t = ts.shards[h.b&ts.mask].table(ts.rules[ruleName{limiter, rule}].id); t != nil {
+		i, held = t.find(h)
+	}
+	return t, i, held
+}
+
 // States returns copies of the states of a key, and whether it is in the tables.
 func (ts *Tables) States(limiter, rule, key string) (states map[meter.Identity][]uint64, held bool) {
-	h := ts.hash.sum([]byte(key))
-	t := ts.shards[h.b&ts.mask].table(ts.rules[ruleName{limiter, rule}].id)
-	if t == nil {
-		return nil, false
-	}
-	i, found := t.find(h)
-	if !found {
+	t, i, held := ts.find(limiter, rule, key)
+	if !held {
 		return nil, false
 	}
 	states = map[meter.Identity][]uint64{}
@@ -32,6 +36,12 @@ func (ts *Tables) States(limiter, rule, key string) (states map[meter.Identity][
 		states[id] = slices.Clone(t.state(t.slot(i), j))
 	}
 	return states, true
+}
+
+// Held returns whether the store holds a key.
+func (ts *Tables) Held(limiter, rule, key string) bool {
+	_, _, held := ts.find(limiter, rule, key)
+	return held
 }
 
 // Sample returns how many keys of a rule are weighed to evict one.
