@@ -135,9 +135,11 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 		if row.clears {
 			get.Clears = counts
 		}
-		l := newLimiter(t, core.Config{Rules: []core.Rule{get, all}, Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return cost, nil }}}, newClock())
-		if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
-			t.Errorf("%s: %t", row.name, d.NeedsOutcome())
+		for _, rules := range [][]core.Rule{{get, all}, {all, get}, {get}} {
+			l := newLimiter(t, core.Config{Rules: rules, Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return cost, nil }}}, newClock())
+			if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
+				t.Errorf("%s, %d rules: %t", row.name, len(rules), d.NeedsOutcome())
+			}
 		}
 	}
 }
@@ -154,7 +156,7 @@ func TestTheTypeOfABodyFromAHook(t *testing.T) {
 		}},
 	}, newClock())
 	for given, want := range map[string]string{
-		`{"error":"wait"}`: "application/problem+json", " \r\n{}": "application/problem+json", "": "",
+		`{"error":"wait"}`: "application/problem+json", " \t{}": "application/problem+json", "": "",
 		`["wait"]`: "text/plain; charset=utf-8", `"wait"`: "text/plain; charset=utf-8", "{wait}": "text/plain; charset=utf-8", "wait": "text/plain; charset=utf-8",
 	} {
 		body = given
