@@ -61,10 +61,9 @@ func BenchmarkMiddleware(b *testing.B) {
 	run("denied", app(echolimit.Middleware(newLimiter(b, 0, 0))))
 }
 
-// How many allocations a request costs does not depend on the machine: one for
-// the decision that handlers can read and what the core sees of the request, two
-// of Echo's map that keeps it, and one because Echo links a route's middlewares
-// anew for each request.
+// The number of allocations of a request does not depend on the machine: one for the decision
+// that handlers can read and the core.Request, two for Echo's map that stores it, and one
+// because Echo links a route's middlewares anew for each request.
 func TestAllocations(t *testing.T) {
 	bare := testing.AllocsPerRun(1000, request(app()))
 	limited := testing.AllocsPerRun(1000, request(app(echolimit.Middleware(newLimiter(t, core.MaxQuota, core.HeadersOff)))))

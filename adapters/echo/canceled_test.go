@@ -15,10 +15,10 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// Many applications write nothing if a context has ended, because they take it
-// for the client's. A handler may have used another context, and the client,
-// who is still there, sees 200.
-func TestAnErrorHandlerThatWritesNothing(t *testing.T) {
+// Many applications write no response to an error of a context, because they assume that the
+// client has gone away. If the context was another one, the client is still there and gets
+// 200. That is no success.
+func TestAContextErrorThatTheErrorHandlerIgnoresCountsAsCanceled(t *testing.T) {
 	for name, row := range map[string]struct {
 		err    error
 		status int

@@ -14,10 +14,9 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// A request whose method is overridden reaches the handler of another
-// method. A limiter that stands on every route that does the work, or before
-// the router, is met whatever the method has become.
-func TestMethodOverride(t *testing.T) {
+// A request whose method is overridden reaches the handler of another method. The middleware
+// that reads the method from the form parses the form, so that the limiter refuses the request.
+func TestMethodOverrideDoesNotBypassALimiter(t *testing.T) {
 	for _, place := range []string{"before the router", "on the routes"} {
 		for _, override := range []string{"Pre", "Use"} {
 			t.Run(override+", limiter "+place, func(t *testing.T) {

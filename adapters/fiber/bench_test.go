@@ -54,9 +54,9 @@ func BenchmarkMiddleware(b *testing.B) {
 	run("denied", app(fiberlimit.Middleware(newLimiter(b, 0, 0))))
 }
 
-// How many allocations a request costs does not depend on the machine: one for the
-// text of the address. The decision that handlers can read is kept in memory that
-// earlier requests have used, and what the core sees of the request takes none.
+// The number of allocations of a request does not depend on the machine: one for the text of
+// the address. The decision that handlers can read is kept in memory that earlier requests
+// have used, and the core.Request takes none.
 func TestAllocations(t *testing.T) {
 	bare := testing.AllocsPerRun(1000, request(app()))
 	limited := testing.AllocsPerRun(1000, request(app(fiberlimit.Middleware(newLimiter(t, core.MaxQuota, core.HeadersOff)))))

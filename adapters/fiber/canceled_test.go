@@ -46,7 +46,7 @@ func outcomesOf(t *testing.T) (l *core.Limiter, next func() core.Outcome) {
 	}
 }
 
-func TestContextsThatEnd(t *testing.T) {
+func TestWhichEndsOfAContextCountAsCanceled(t *testing.T) {
 	ended := func(c *fiber.Ctx) {
 		ctx, cancel := context.WithDeadline(c.UserContext(), time.Unix(0, 0))
 		cancel()
@@ -138,8 +138,8 @@ func TestContextsThatEnd(t *testing.T) {
 	}
 }
 
-// A handler that gives up because the server shuts down has not let anybody in.
-func TestAShutdown(t *testing.T) {
+// A handler that stops because the server shuts down has not logged anybody in.
+func TestAnEmptyResponseDuringAShutdownCountsAsCanceled(t *testing.T) {
 	for name, row := range map[string]struct {
 		write  func(c *fiber.Ctx) error
 		status int
@@ -176,7 +176,7 @@ func TestAShutdown(t *testing.T) {
 }
 
 // Unit tests of handlers use contexts that no server has made.
-func TestAContextWithoutAServer(t *testing.T) {
+func TestAContextWithoutAServerIsNotCanceled(t *testing.T) {
 	l, next := outcomesOf(t)
 	app := fiber.New()
 	app.Get("/", fiberlimit.Middleware(l), func(*fiber.Ctx) error { return nil })

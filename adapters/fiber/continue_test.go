@@ -14,9 +14,8 @@ import (
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 )
 
-// What the package comment says of Expect: 100-continue: the refusal comes after
-// the body, and the body reaches no handler.
-func TestAClientThatWaitsForContinueIsRefusedAfterItsBody(t *testing.T) {
+// The body does not reach a handler. The package comment describes this.
+func TestAClientThatWaitsForContinueIsDeniedAfterItsBody(t *testing.T) {
 	app := newFiber(false, false)
 	app.Post("/", fiberlimit.PerIP(0, time.Minute), func(*fiber.Ctx) error {
 		t.Error("the handler runs")

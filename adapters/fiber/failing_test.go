@@ -13,9 +13,9 @@ import (
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 )
 
-// An error handler of the application's that fails has not answered. The client
-// gets 500, as without the limiter, and the limiter learns that.
-func TestAnErrorHandlerThatFails(t *testing.T) {
+// If the application's ErrorHandler returns an error, the client gets 500, as without the
+// limiter, and so does the outcome.
+func TestAFailingErrorHandlerCountsAs500(t *testing.T) {
 	wrong := errors.New("wrong password")
 	for name, row := range map[string]struct {
 		answer func(*fiber.Ctx, error) error
@@ -53,9 +53,8 @@ func TestAnErrorHandlerThatFails(t *testing.T) {
 	}
 }
 
-// A panic that no middleware recovers goes on as it is, and counts as a failure
-// before.
-func TestAPanicThatNobodyRecovers(t *testing.T) {
+// The panic keeps its value.
+func TestAPanicCountsAsAFailureAndIsNotRecovered(t *testing.T) {
 	l, next := outcomesOf(t)
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Get("/", fiberlimit.Middleware(l), func(c *fiber.Ctx) error {

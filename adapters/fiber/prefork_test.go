@@ -99,7 +99,7 @@ func prefork(t *testing.T, store string) string {
 	return text
 }
 
-func TestAPreforkedChildThatCountsForItselfSaysSoOnce(t *testing.T) {
+func TestAPreforkedChildThatCountsForItselfLogsOneLine(t *testing.T) {
 	lines := regexp.MustCompile(`level=WARN.*Prefork.*pid=([0-9]+).*limiter=prefork`).FindAllStringSubmatch(prefork(t, "private"), -1)
 	pids := map[string]bool{}
 	for _, l := range lines {
@@ -110,7 +110,7 @@ func TestAPreforkedChildThatCountsForItselfSaysSoOnce(t *testing.T) {
 	}
 }
 
-func TestAPreforkedChildWithASharedStoreSaysNothing(t *testing.T) {
+func TestAPreforkedChildWithASharedStoreLogsNothing(t *testing.T) {
 	if text := prefork(t, "shared"); strings.Contains(text, "Prefork") {
 		t.Errorf("%s", text)
 	}

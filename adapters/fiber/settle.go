@@ -43,10 +43,11 @@ func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
 }
 
 // ended reports whether the request's context ended before a response was begun. before
-// is the user context when the handlers behind the limiter were called. failed is their
-// error. fasthttp does not tell handlers that a client has closed the connection.
-// fasthttp's own context ends when the server shuts down; the client then still gets a
-// response that a handler writes.
+// is the user context when the handlers behind the limiter were called. Fiber sends the
+// response after the handlers: if before has ended, it has ended before the response.
+// failed is the error of the handlers. fasthttp does not tell handlers that a client has
+// closed the connection. fasthttp's own context ends when the server shuts down; the
+// client then still gets a response that a handler writes.
 func ended(f *fiber.Ctx, before context.Context, failed error) bool {
 	if before.Err() != nil {
 		return true

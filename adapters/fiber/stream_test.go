@@ -58,9 +58,9 @@ func dialed(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// The handler gets the whole body, whatever its length and its framing, and the
-// next request on the connection is read from its beginning.
-func TestAStreamedBodyStaysWhole(t *testing.T) {
+// This holds for every length and framing. The next request on the connection is read from
+// its beginning.
+func TestTheHandlerGetsTheWholeStreamedBody(t *testing.T) {
 	conn, r := dialed(t, streaming(t, core.MaxQuota))
 	for _, method := range []string{"POST", "PUT", "PATCH", "GET"} {
 		for _, size := range []int{0, 6, 990, 991, 992, 5000, 90_000} {
@@ -84,8 +84,7 @@ func TestAStreamedBodyStaysWhole(t *testing.T) {
 	}
 }
 
-// A body above the application's BodyLimit is refused, and what is left of it is
-// not taken for a request.
+// The rest of the body is not read as a request.
 func TestAStreamedBodyAboveBodyLimitIsRefused(t *testing.T) {
 	addr := streaming(t, core.MaxQuota)
 	body := "username=" + strings.Repeat("v", 200_000)
@@ -105,9 +104,8 @@ func TestAStreamedBodyAboveBodyLimitIsRefused(t *testing.T) {
 	}
 }
 
-// A client that is denied before its body has been read cannot put another
-// request into the body.
-func TestABodyThatNobodyHasReadIsNoRequest(t *testing.T) {
+// A client that is denied before its body was read cannot put another request into the body.
+func TestAnUnreadBodyIsNotReadAsARequest(t *testing.T) {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: true})
 	app.All("/", fiberlimit.PerIP(0, time.Minute), func(*fiber.Ctx) error { return nil })
 	conn, r := dialed(t, listen(t, app))
@@ -121,9 +119,9 @@ func TestABodyThatNobodyHasReadIsNoRequest(t *testing.T) {
 	}
 }
 
-// A middleware that has read from the stream, all of it or a part, may have given
-// the handler what was in it. The request is refused, however its body is framed,
-// and the next request on the connection is read from its beginning.
+// A middleware that has read from the stream may have passed the text to the handler. The
+// request is refused for every framing, and the next request on the connection is read from
+// its beginning.
 func TestAStreamThatWasReadBeforeIsRefused(t *testing.T) {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: true})
 	l := core.Must(core.New(core.Config{Name: "read-before", Rules: []core.Rule{{

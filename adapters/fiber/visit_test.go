@@ -23,8 +23,8 @@ func newLimiter(t *testing.T, name string) *core.Limiter {
 	return l
 }
 
-// A visit is used again only after its request has ended, and by one request.
-func TestVisitsAreFreedOnce(t *testing.T) {
+// A visit is reused only after its request has ended.
+func TestAVisitIsReusedByOneRequestOnly(t *testing.T) {
 	a, b := mounting.NewPlace("test", newLimiter(t, "a")), mounting.NewPlace("test", newLimiter(t, "b"))
 	first := newVisit(&a, nil)
 	first.local = true
@@ -50,9 +50,9 @@ func TestVisitsAreFreedOnce(t *testing.T) {
 	}
 }
 
-// Handlers read the decisions of their own requests, during the whole of the request,
-// however many requests are served meanwhile, and on connections that stay open.
-func TestDecisionsOfManyRequests(t *testing.T) {
+// They do so during the whole request, however many requests are served at the same time, and
+// on connections that stay open.
+func TestHandlersReadTheDecisionsOfTheirOwnRequests(t *testing.T) {
 	outer, inner := newLimiter(t, "outer"), newLimiter(t, "inner")
 	f := fiber.New()
 	f.Use(func(f *fiber.Ctx) error {

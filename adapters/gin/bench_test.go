@@ -61,9 +61,8 @@ func BenchmarkMiddleware(b *testing.B) {
 	run("denied", app(ginlimit.Middleware(newLimiter(b, 0, 0))))
 }
 
-// How many allocations a request costs does not depend on the machine: one for
-// the decision that handlers can read, and two of Gin's map that keeps it. What
-// the core sees of the request takes none.
+// The number of allocations of a request does not depend on the machine: one for the decision
+// that handlers can read, and two for Gin's map that stores it. The core.Request takes none.
 func TestAllocations(t *testing.T) {
 	bare := testing.AllocsPerRun(1000, request(app()))
 	limited := testing.AllocsPerRun(1000, request(app(ginlimit.Middleware(newLimiter(t, core.MaxQuota, core.HeadersOff)))))

@@ -17,9 +17,8 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// What handlers do after the client has gone, by all ways of writing that Gin
-// has.
-func TestWhatHandlersDoWithoutAClient(t *testing.T) {
+// The handlers write in each of the ways that Gin has.
+func TestResponsesAfterTheClientHasGoneCountAsCanceled(t *testing.T) {
 	for name, write := range map[string]func(c *gin.Context){
 		"nothing":             func(*gin.Context) {},
 		"a status":            func(c *gin.Context) { c.Status(http.StatusNoContent) },
@@ -50,8 +49,8 @@ func TestWhatHandlersDoWithoutAClient(t *testing.T) {
 	}
 }
 
-// http.ResponseController finds what is below the writer that is watched.
-func TestTheWatchedWriterIsUnwrapped(t *testing.T) {
+// http.ResponseController finds the methods of the server's writer.
+func TestResponseControllerUnwrapsTheWatchedWriter(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
 		Counts: func(core.Request, core.Outcome) bool { return true },
@@ -80,9 +79,9 @@ func (noHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
 }
 
-// What handlers do one thing after the other, and what the limiter learns: what
-// the client has seen.
-func TestTheFirstAnswerIsLearnt(t *testing.T) {
+// Handlers write several times, before and after the client goes away. The outcome has the
+// status that the client has seen.
+func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 	hijack := func(c *gin.Context) { _, _, _ = c.Writer.Hijack() }
 	for name, row := range map[string]struct {
 		do     func(c *gin.Context, goes func())

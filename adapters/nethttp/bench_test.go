@@ -39,7 +39,7 @@ func BenchmarkMiddleware(b *testing.B) {
 	b.Run("denied", func(b *testing.B) { serveMany(b, limited(0, 0)) })
 }
 
-// How many allocations a request costs does not depend on the machine.
+// The number of allocations of a request does not depend on the machine.
 func TestAllocations(t *testing.T) {
 	for _, row := range []struct {
 		name    string

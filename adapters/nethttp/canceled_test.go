@@ -29,10 +29,9 @@ func outcomesOf(t *testing.T) (*core.Limiter, <-chan core.Outcome) {
 	return l, learnt
 }
 
-// Such is a request whose client went while the guard was still waiting for its
-// store. http.TimeoutHandler then chooses at random between 503 and the status
-// of a handler that wrote nothing, 200.
-func TestATimeoutHandlerAfterTheClientHasGone(t *testing.T) {
+// The client went away while the guard was still waiting for its store. http.TimeoutHandler
+// then chooses at random between 503 and 200, the status of a handler that wrote nothing.
+func TestACanceledRequestWithATimeoutHandlerCountsAsCanceled(t *testing.T) {
 	l, learnt := outcomesOf(t)
 	app := httplimit.Middleware(l)(http.TimeoutHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), time.Minute, ""))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,8 +50,8 @@ func TestATimeoutHandlerAfterTheClientHasGone(t *testing.T) {
 	}
 }
 
-// After the client has gone.
-func TestWhatHandlersDoWithoutAClient(t *testing.T) {
+// Whatever the handler does after the client has gone away, the client has not seen it.
+func TestResponsesAfterTheClientHasGoneCountAsCanceled(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		handler http.HandlerFunc

@@ -32,7 +32,7 @@ func newLimiter(t testing.TB, quota int64, headers core.Headers) *core.Limiter {
 	return l
 }
 
-func TestMisuseIsFoundAtConstruction(t *testing.T) {
+func TestInvalidArgumentsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
 		"a nil checker":      func() { httplimit.Middleware(nil) },
 		"a nil handler":      func() { httplimit.PerIP(1, time.Second)(nil) },
@@ -49,8 +49,9 @@ func TestMisuseIsFoundAtConstruction(t *testing.T) {
 	}
 }
 
-// A body of which another middleware has read a part is not guessed at.
-func TestABodyThatHasBeenReadFurther(t *testing.T) {
+// A second limiter cannot read more of the body than the first one has kept, if a middleware
+// between them has read more.
+func TestABodyThatWasReadFurtherIsAnError(t *testing.T) {
 	read := func(n int) core.KeyFunc {
 		return func(dst []byte, r core.Request) ([]byte, error) {
 			b, err := r.Body(n)
@@ -75,7 +76,7 @@ func TestABodyThatHasBeenReadFurther(t *testing.T) {
 	}
 }
 
-func TestManyStreamsOfOneConnection(t *testing.T) {
+func TestHTTP2StreamsOfOneConnectionShareTheQuota(t *testing.T) {
 	const quota, streams = 100, 250
 	s := httptest.NewUnstartedServer(httplimit.Middleware(newLimiter(t, quota, 0))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	s.EnableHTTP2 = true
@@ -108,7 +109,7 @@ func TestManyStreamsOfOneConnection(t *testing.T) {
 }
 
 // A peer without an address is limited all the same.
-func TestAPeerWithoutAnAddress(t *testing.T) {
+func TestAPeerWithoutAnAddressIsLimited(t *testing.T) {
 	for _, remote := range []string{"", "@", "/run/x.sock", "pipe", "[fe80::1%eth0]:1", "192.0.2.1"} {
 		h := httplimit.Middleware(newLimiter(t, 2, 0))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		for i, want := range []int{200, 200, 429} {
@@ -123,8 +124,8 @@ func TestAPeerWithoutAnAddress(t *testing.T) {
 	}
 }
 
-// A server on a Unix socket.
-func TestAUnixSocket(t *testing.T) {
+// The peers of a Unix socket have no address. Their headers are not read.
+func TestClientsOfAUnixSocketShareOneQuota(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -152,8 +153,8 @@ func TestAUnixSocket(t *testing.T) {
 	}
 }
 
-// Streams that are given up at once count all the same.
-func TestStreamsThatAreGivenUpCount(t *testing.T) {
+// A stream that the client cancels at once is charged as any other.
+func TestCanceledHTTP2StreamsCount(t *testing.T) {
 	const streams = 200
 	var reached atomic.Uint64
 	l := newLimiter(t, 100, 0)
@@ -198,8 +199,8 @@ func waitUntil(done func() bool) context.Context {
 	return ctx
 }
 
-// A request that is made by hand may lack what a server always sets.
-func TestARequestMadeByHand(t *testing.T) {
+// A server always sets these fields. A program that makes an http.Request may leave them out.
+func TestARequestWithoutURLAndHeaderIsLimited(t *testing.T) {
 	key := keyfuncs.Join(keyfuncs.Route(), keyfuncs.Query("q"), keyfuncs.Cookie("c"), keyfuncs.Header("h"), keyfuncs.PostField("f"))
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerHour(1)}}}}))
 	h := httplimit.Middleware(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -37,9 +37,9 @@ func serve(h http.Handler) *http.Request {
 	return r
 }
 
-// A limiter that is mounted once does not copy the request; from the second place
-// on the copies tell that it has counted the request.
-func TestOnlyALimiterInSeveralPlacesMarksRequests(t *testing.T) {
+// A limiter that is mounted once does not copy the request. From the second place on, the
+// copy of the request has the decision.
+func TestOnlyALimiterInSeveralPlacesCopiesRequests(t *testing.T) {
 	l := testLimiter(t, 10)
 	limit := Middleware(l)
 	var got *http.Request
@@ -59,8 +59,8 @@ func TestOnlyALimiterInSeveralPlacesMarksRequests(t *testing.T) {
 	}
 }
 
-// Some frameworks call a middleware for each request. The places are then many.
-func TestAMiddlewareThatIsAppliedForEachRequest(t *testing.T) {
+// Some frameworks apply a middleware for each request. Each time is another place.
+func TestAMiddlewareThatIsAppliedForEachRequestCountsOnce(t *testing.T) {
 	l := testLimiter(t, 100)
 	outer, inner := Middleware(l), Middleware(l)
 	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -76,8 +76,8 @@ func TestAMiddlewareThatIsAppliedForEachRequest(t *testing.T) {
 	}
 }
 
-// A limiter whose decision the handler reads leaves the marks of others in place.
-func TestALimiterBetweenTwoPlacesOfAnother(t *testing.T) {
+// ExposeDecision of the limiter between does not hide the decision of the other limiter.
+func TestALimiterBetweenTwoPlacesOfAnotherKeepsItsDecision(t *testing.T) {
 	around, between := testLimiter(t, 10), testLimiter(t, 10)
 	limit := Middleware(around)
 	var last core.Decision
@@ -93,9 +93,9 @@ func TestALimiterBetweenTwoPlacesOfAnother(t *testing.T) {
 	}
 }
 
-// A program may make limiters for as long as it runs: the registry keeps none that
-// no Middleware asks.
-func TestALimiterWithoutMiddlewareIsForgotten(t *testing.T) {
+// A program may make limiters for as long as it runs. The registry must not keep a limiter
+// whose middlewares are not in use any more.
+func TestTheRegistryRemovesALimiterWithoutMiddleware(t *testing.T) {
 	l := testLimiter(t, 10)
 	used, unused := Middleware(l), Middleware(l)
 	h := unused(used(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))

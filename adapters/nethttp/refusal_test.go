@@ -15,8 +15,8 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// A refused client is answered before it has sent its body.
-func TestARefusedClientIsAnsweredBeforeItsBody(t *testing.T) {
+// The server does not wait for the body of a denied request.
+func TestADeniedClientGetsTheResponseBeforeItSendsItsBody(t *testing.T) {
 	s := httptest.NewServer(httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler()))
 	defer s.Close()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -35,8 +35,8 @@ func TestARefusedClientIsAnsweredBeforeItsBody(t *testing.T) {
 	}
 }
 
-// A refused client whose body has been read keeps its connection.
-func TestARefusalAfterTheBodyKeepsTheConnection(t *testing.T) {
+// The connection is closed only if the body of the denied request was not read.
+func TestADenialAfterTheBodyWasReadKeepsTheConnection(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(0)}}}}))
 	s := httptest.NewServer(httplimit.Middleware(l)(http.NotFoundHandler()))
 	defer s.Close()
@@ -49,8 +49,9 @@ func TestARefusalAfterTheBodyKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// A refusal does not say of its body what an outer handler has said of another.
-func TestARefusalsOwnHeaders(t *testing.T) {
+// An outer handler may have set Content-Length, ETag, Last-Modified and Cache-Control for its
+// own body.
+func TestADenialReplacesHeadersOfAnotherBody(t *testing.T) {
 	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
 	rec := httptest.NewRecorder()
 	for name, v := range map[string]string{"Cache-Control": "public", "ETag": `"x"`, "Content-Length": "7", "Last-Modified": "never"} {
@@ -65,8 +66,8 @@ func TestARefusalsOwnHeaders(t *testing.T) {
 	}
 }
 
-// A panic of a hook is the request's, and leaves nothing behind.
-func TestAHooksPanicIsTheRequests(t *testing.T) {
+// A second request panics in the same way: the first panic has left no lock behind.
+func TestAPanicOfOnDisallowedIsNotRecovered(t *testing.T) {
 	hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
 	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
 	h := httplimit.Middleware(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -83,8 +84,8 @@ func TestAHooksPanicIsTheRequests(t *testing.T) {
 	}
 }
 
-// Writers that do not know the method are given no body for HEAD either.
-func TestHeadHasNoBody(t *testing.T) {
+// httptest.ResponseRecorder does not know the method, as net/http does.
+func TestADenialOfHEADHasNoBody(t *testing.T) {
 	rec := httptest.NewRecorder()
 	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
 	if h.ServeHTTP(rec, httptest.NewRequest(http.MethodHead, "/", nil)); rec.Code != 429 || rec.Body.Len() != 0 {
@@ -92,9 +93,8 @@ func TestHeadHasNoBody(t *testing.T) {
 	}
 }
 
-// The CORS middleware outside makes refused responses readable for
-// pages of other sites.
-func TestCORSOutsideReachesRefusedResponses(t *testing.T) {
+// Pages of other sites can read a denial if the CORS middleware runs before the limiter.
+func TestACORSMiddlewareOutsideSetsItsHeadersOnDenials(t *testing.T) {
 	limited := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")

@@ -15,9 +15,8 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// Without a rule that asks for the outcome, the handler gets the
-// very writer that the server made; else one with the same interfaces.
-func TestTheWriterIsTheServersOwn(t *testing.T) {
+// If a rule needs the outcome, the handler gets a writer with the same interfaces.
+func TestTheHandlerGetsTheServersWriterIfNoRuleNeedsTheOutcome(t *testing.T) {
 	rec := httptest.NewRecorder()
 	h := httplimit.Middleware(newLimiter(t, 5, 0))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if w != http.ResponseWriter(rec) {
@@ -89,8 +88,8 @@ type unwrapping struct{ http.ResponseWriter }
 
 func (u unwrapping) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-// What goes past a writer by its Unwrap is seen all the same.
-func TestWritersBelowTheWriterAreWatched(t *testing.T) {
+// http.ResponseController finds Flush and Hijack of the writer below a writer with Unwrap.
+func TestFlushAndHijackOfAnUnwrappedWriterAreSeen(t *testing.T) {
 	for name, row := range map[string]struct {
 		handler func(w http.ResponseWriter)
 		status  int64

@@ -13,9 +13,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// A body that ends before as much of it was there as the header says was read by
-// somebody. A body that a middleware has decompressed is not.
-func TestABodyThatIsMissing(t *testing.T) {
+// A middleware has read such a body. A body that a middleware has decompressed may be shorter.
+func TestABodyThatIsShorterThanItsContentLengthWasRead(t *testing.T) {
 	const whole = "username=alice"
 	for _, row := range []struct {
 		name     string
@@ -59,9 +58,8 @@ func TestABodyThatIsMissing(t *testing.T) {
 	}
 }
 
-// If a middleware has parsed the form, what is left of the body is not what the
-// handler reads.
-func TestABodyOfAParsedForm(t *testing.T) {
+// If a middleware has parsed the form, handlers do not read the rest of the body.
+func TestABodyOfAParsedFormIsAnError(t *testing.T) {
 	const multipart = "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nalice\r\n--XX--\r\n"
 	for body, kind := range map[string]string{
 		"username=alice": "application/x-www-form-urlencoded", multipart: "multipart/form-data; boundary=XX",

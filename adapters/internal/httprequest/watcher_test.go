@@ -33,9 +33,8 @@ type bare struct{ http.ResponseWriter }
 
 func (b bare) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// What a handler does with the writer, one thing after the other, and what the
-// limiter learns: the first status that is sent, and no later one.
-func TestTheFirstStatusIsLearnt(t *testing.T) {
+// Handlers use the writer in several ways, one after the other.
+func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter) { return func(w http.ResponseWriter) { w.WriteHeader(code) } }
 	write := func(w http.ResponseWriter) { _, _ = w.Write([]byte("x")) }
 	empty := func(w http.ResponseWriter) { _, _ = w.Write(nil) }
@@ -105,8 +104,8 @@ func TestTheFirstStatusIsLearnt(t *testing.T) {
 	}
 }
 
-// A status that is none is a panic of net/http's, and nothing has been sent.
-func TestAStatusThatIsNoneIsNotLearnt(t *testing.T) {
+// net/http panics and sends nothing.
+func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
 	for _, code := range []int{0, -1, 99, 1000} {
 		watcher := httprequest.NewWatcher(t.Context())
 		w := watcher.Wrap(httptest.NewRecorder())
@@ -128,8 +127,8 @@ func TestAStatusThatIsNoneIsNotLearnt(t *testing.T) {
 	}
 }
 
-// A handler that returned the error of a context that ended has not succeeded.
-func TestAnErrorOfAContext(t *testing.T) {
+// It does so if the handler has written nothing.
+func TestAContextErrorOfTheHandlerCountsAsCanceled(t *testing.T) {
 	watcher := httprequest.NewWatcher(t.Context())
 	for err, canceled := range map[error]bool{context.Canceled: true, context.DeadlineExceeded: true, io.EOF: false, nil: false} {
 		if o := watcher.Outcome(t.Context(), false, err, nil); o.Canceled != canceled {
@@ -138,8 +137,8 @@ func TestAnErrorOfAContext(t *testing.T) {
 	}
 }
 
-// A client that goes after the response was begun has seen what was written.
-func TestAClientThatGoesLater(t *testing.T) {
+// A client that leaves after the response began has seen the status.
+func TestAClientThatLeavesAfterTheStatusIsNotCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	watcher := httprequest.NewWatcher(ctx)
 	w := watcher.Wrap(httptest.NewRecorder())

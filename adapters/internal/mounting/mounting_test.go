@@ -12,7 +12,7 @@ type many struct {
 	rules []string
 }
 
-func TestAPlaceIsForACheckerThatCanBeCompared(t *testing.T) {
+func TestNewPlacePanicsIfACheckerCannotBeCompared(t *testing.T) {
 	var none *core.Limiter
 	for name, row := range map[string]struct {
 		c     core.Checker

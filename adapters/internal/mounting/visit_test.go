@@ -53,9 +53,8 @@ func meet(v *Visit, c core.Checker, r core.Request, t Target) (last *Visit, aske
 	return last, true
 }
 
-// A checker that compares routes is asked again once the router has matched one;
-// others are not.
-func TestACheckerIsAskedAgainAboutAnotherRoute(t *testing.T) {
+// A checker with Recheck decides again after the router has matched a route. Others do not.
+func TestOnlyARecheckerDecidesAgainOnAnotherRoute(t *testing.T) {
 	c, other := &rechecked{}, &asked{decision: core.Decision{Allowed: true, Reason: core.ReasonNoRule}}
 	var v *Visit
 	for _, step := range []struct {
@@ -76,8 +75,8 @@ func TestACheckerIsAskedAgainAboutAnotherRoute(t *testing.T) {
 	}
 }
 
-// Whether a checker is asked again depends on the target and on what it has charged.
-func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
+// It depends on the target and on what the checker has charged whether it decides again.
+func TestACheckerDecidesAgainOnAnotherTarget(t *testing.T) {
 	const first, second = Target(1), Target(2)
 	for reason, again := range map[core.Reason]bool{core.ReasonWithinLimits: false, core.ReasonOverLimit: false, core.ReasonFailed: false, core.ReasonSkipped: true, core.ReasonNoRule: true} {
 		c, other := &asked{decision: core.Decision{Allowed: true, Reason: reason}}, &asked{}
@@ -98,8 +97,8 @@ func TestACheckerIsAskedAgainAboutAnotherTarget(t *testing.T) {
 	}
 }
 
-// A checker that had nothing to add does not hide what it decided before.
-func TestTheLastDecisionIsOneThatSaysSomething(t *testing.T) {
+// Such a decision does not hide the earlier decision of the same checker.
+func TestLastSkipsARecheckThatChargedNothing(t *testing.T) {
 	c := &rechecked{asked: asked{decision: core.Decision{Allowed: true, Reason: core.ReasonWithinLimits, Limiter: "a"}}}
 	var v *Visit
 	for _, at := range []Target{1, 2, 2, 1} {
@@ -121,7 +120,7 @@ func TestTheLastDecisionIsOneThatSaysSomething(t *testing.T) {
 	}
 }
 
-func TestTargets(t *testing.T) {
+func TestDifferentMethodsAndPathsHaveDifferentTargets(t *testing.T) {
 	seen := map[Target][3]string{}
 	texts := []string{"", "GET", "POST", "/a", "/b", "/a/b", "/%61"}
 	for _, method := range texts {

@@ -30,9 +30,9 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A context that a middleware behind the limiter cancels when the handler returns
-// is no client that has gone. A deadline that has passed is the end of a request.
-func TestEnded(t *testing.T) {
+// A middleware behind the limiter cancels its context when the handler returns. That is not a
+// client that has gone away. A deadline that has passed is the end of the request.
+func TestACanceledContextBehindTheLimiterHasNotEnded(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, stop := context.WithDeadline(t.Context(), time.Unix(0, 0))
