@@ -64,9 +64,10 @@ type Config struct {
 	// refuses a body that it cannot read, because the handler might find a name in it.
 	AllowUnnamed bool
 	// Normalize maps all spellings of a username that the application takes for one
-	// account to one canonical form; nil means [Normalize]. The guard calls it only
-	// with names that keyfuncs.PlainName accepts, without white space at the ends,
-	// and refuses all others with 400. It may be called concurrently.
+	// account to one canonical form; nil means [Normalize]. The guard calls it with the
+	// names in requests that keyfuncs.PlainName accepts, and with the usernames that are
+	// passed to its methods, both without white space at the ends. It refuses requests
+	// with other names with 400. Normalize may be called concurrently.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means
 	// keyfuncs.ClientIP(), the address of the connection's peer.

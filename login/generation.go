@@ -132,10 +132,11 @@ func (m *memory) forget(ctx context.Context, account string) error {
 }
 
 // Forget ends the trust in all clients of an account: every device cookie and every
-// known address, on every instance that shares the store. The clients count as
-// strangers until they log in again. Call Forget after a new password has been
-// stored, and if somebody may have stolen a browser's cookies. An attempt that began
-// before the Forget does not make its client trusted, even if it succeeds later.
+// known address, on every instance that shares the store. The trust has ended when
+// Forget returns. The clients count as strangers until they log in again. Call Forget
+// after a new password has been stored, and if somebody may have stolen a browser's
+// cookies. An attempt that began before the Forget does not make its client trusted,
+// even if it succeeds later.
 //
 // Forget does not check whether the account exists. It does not reset the account's
 // failures: see [Guard.Unblock]. It does not stop if ctx is canceled; the store's own

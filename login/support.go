@@ -12,17 +12,18 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Unblock resets the failures of an account. It resets the failures of the account and
-// those of its trusted clients together at once. It resets the failures of an address
-// for the account later and once: when they next deny an attempt of the address within
-// an hour, or within the longest of Failures.Window, Lockout.First and Lockout.Max if
-// that is longer. Other instances that share the store do the same a second later at
-// most. Unblock does not reset the attempts of an address and the failures of a device
-// cookie.
+// Unblock resets the failures of an account. It resets two counters at once: the
+// failures of the account, and the failures of its trusted clients together. The
+// failures of an address for the account are reset when they next deny an attempt, once
+// for each address. An Unblock lasts for an hour, or for the longest of
+// Failures.Window, Lockout.First and Lockout.Max if that is longer: after that time it
+// resets no further address. It takes effect on other instances that share the store
+// within a second. Unblock does not reset the attempts of an address or the failures of
+// a device cookie.
 //
-// Unblock returns an error if the store fails, or if the account has been unblocked
-// 1,000 times within that time. Call it again after an error of the store. It may be
-// called concurrently.
+// Unblock returns an error if the store fails: call it again. It also returns an error
+// if the account has been unblocked 1,000 times while an Unblock lasts. It may be called
+// concurrently.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
 	hits := []core.Hit{{Rule: ruleAccount, Key: account}}
