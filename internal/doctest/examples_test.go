@@ -48,7 +48,7 @@ func TestProgramsThatAreNotTheExample(t *testing.T) {
 	report(t, problems)
 	tests, problems := parsePage("tests.md", block("t/a_test.go", "package a_test\n")+"```go\npackage main\n```\n\n```go\npackage b_test\n```\n\n```go\nx := 1\n```\n")
 	report(t, problems)
-	old, problems := parsePage("docs/coming-from/old.md", "```go\npackage main\n```\n")
+	old, problems := parsePage("old.md", "<!-- before -->\n```go\npackage main\n```\n")
 	report(t, problems)
 	problems, compared, err := CheckExamples(root, []*Page{page, tests, old})
 	if err != nil || compared != 3 {

@@ -63,7 +63,7 @@ func ruleFields() []field[Rule] {
 			value: set(compiled("an expression such as ip", nil), func(rule *Rule) **expression.Expression { return &rule.Fallback }),
 		}, {
 			name: "missing", initial: "own-bucket", example: "reject",
-			about: "How requests without a key are treated: they share a counter (`own-bucket`), the rule does not apply (`skip`), or they are refused with status 400 (`reject`).",
+			about: "How requests without a key are treated: they share a counter (`own-bucket`), the rule does not apply (`skip`), or they are denied with status 400 (`reject`).",
 			value: set(choice(word[Missing]{"own-bucket", OwnBucket}, word[Missing]{"skip", Skip}, word[Missing]{"reject", Reject}), func(rule *Rule) *Missing { return &rule.Missing }),
 		}, {
 			name: "limits", example: "10/s, 1000/h sliding_window",
