@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// In a test, t is the test's own.
+// In a test, t is the argument of the test.
 var t testing.TB = &recorder{}
 
 func ExampleNewRequest() {
@@ -22,7 +22,7 @@ func ExampleNewRequest() {
 	// Output: alice <nil>
 }
 
-// What a request has that the framework, another middleware and the client know.
+// A request with data of the client, the framework and another middleware.
 func ExampleNewRequest_options() {
 	type userKey struct{}
 	r := floodgatetest.NewRequest("POST", "https://api.example.com/items/7?lang=de",
@@ -81,7 +81,7 @@ func ExampleWantDenied() {
 	// Output: []
 }
 
-// quiet is a test without an end.
+// quiet is a testing.TB whose Cleanup does nothing.
 type quiet struct{ testing.TB }
 
 func (*quiet) Helper()        {}

@@ -12,7 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// recorder is a test that keeps its errors.
+// recorder is a testing.TB that keeps its errors.
 type recorder struct {
 	testing.TB
 	errors []string

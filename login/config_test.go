@@ -40,7 +40,7 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
 }
 
-// eventual counts for itself while what it depends on is gone, and is not exact.
+// eventual is a store that never opens and is not exact.
 type eventual struct{ core.Store }
 
 func (eventual) Traits() core.Traits { return core.Traits{NeverOpens: true} }

@@ -174,13 +174,13 @@ func TestRangesOfTheConfiguration(t *testing.T) {
 		"the shortest memory": {login.Config{KnownFor: time.Second}, true}, "a shorter memory": {login.Config{KnownFor: time.Second - 1}, false},
 		"the longest memory": {login.Config{KnownFor: 350 * day}, true}, "a longer memory": {login.Config{KnownFor: 350*day + 1}, false},
 		"the shortest secret": {login.Config{Secrets: [][]byte{make([]byte, login.MinSecret)}}, true}, "a shorter secret": {login.Config{Secrets: [][]byte{secret, make([]byte, login.MinSecret-1)}}, false},
-		"suspicion from the first": {login.Config{SuspiciousAfter: 1}, true}, "a negative suspicion": {login.Config{SuspiciousAfter: -1}, false},
-		"an insecure cookie":  {login.Config{InsecureCookie: true, CookieName: "device"}, true},
-		"a cookie of a host":  {login.Config{InsecureCookie: true, CookieName: "__Host-x"}, false},
-		"a secure cookie":     {login.Config{InsecureCookie: true, CookieName: "__Secure-x"}, false},
-		"no name of a cookie": {login.Config{CookieName: "a=b"}, false},
-		"several methods":     {login.Config{Methods: []string{"GET", "POST"}}, true},
-		"no method":           {login.Config{Methods: []string{"GET", ""}}, false},
+		"suspicion from the first failure": {login.Config{SuspiciousAfter: 1}, true}, "a negative SuspiciousAfter": {login.Config{SuspiciousAfter: -1}, false},
+		"an insecure cookie":     {login.Config{InsecureCookie: true, CookieName: "device"}, true},
+		"a cookie of a host":     {login.Config{InsecureCookie: true, CookieName: "__Host-x"}, false},
+		"a secure cookie":        {login.Config{InsecureCookie: true, CookieName: "__Secure-x"}, false},
+		"an invalid cookie name": {login.Config{CookieName: "a=b"}, false},
+		"several methods":        {login.Config{Methods: []string{"GET", "POST"}}, true},
+		"no method":              {login.Config{Methods: []string{"GET", ""}}, false},
 	} {
 		row.c.Field = "username"
 		g, err := login.NewGuard(row.c)

@@ -12,7 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// looks counts how often a store is asked by what the guard remembers.
+// looks is a store that counts the operations of the guard's memory.
 type looks struct {
 	core.Store
 	n atomic.Int64

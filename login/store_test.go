@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// says is a store around another that has other traits.
+// says is a store with other traits around another store.
 type says struct {
 	core.Store
 	traits core.Traits
@@ -19,7 +19,7 @@ type says struct {
 
 func (s says) Traits() core.Traits { return s.traits }
 
-// embeds is a store that says nothing of itself.
+// embeds is a store without a method Traits.
 type embeds struct{ core.Store }
 
 func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
@@ -36,18 +36,18 @@ func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 		store core.Store
 		want  string
 	}{
-		"opens":                               {opens, never},
-		"opens, cached":                       {cached(opens), never},
-		"opens, behind one that counts":       {behind(opens, resilient.ModeInProcess), never},
-		"opens, behind one that closes":       {behind(opens, resilient.ModeClosed), never},
-		"opens, cached and behind":            {behind(cached(opens), resilient.ModeInProcess), never},
-		"says nothing":                        {embeds{closes}, never},
-		"says nothing, of one that opens":     {embeds{opens}, never},
-		"says nothing, cached":                {cached(embeds{closes}), never},
-		"says nothing, behind":                {behind(embeds{closes}, resilient.ModeInProcess), never},
-		"approximate":                         {approximate, notExact},
-		"approximate, cached":                 {cached(approximate), notExact},
-		"approximate, behind one that closes": {behind(approximate, resilient.ModeClosed), notExact},
+		"ModeOpen":                                       {opens, never},
+		"ModeOpen behind a deny cache":                   {cached(opens), never},
+		"ModeOpen behind ModeInProcess":                  {behind(opens, resilient.ModeInProcess), never},
+		"ModeOpen behind ModeClosed":                     {behind(opens, resilient.ModeClosed), never},
+		"ModeOpen behind a deny cache and ModeInProcess": {behind(cached(opens), resilient.ModeInProcess), never},
+		"without traits":                                 {embeds{closes}, never},
+		"without traits, around ModeOpen":                {embeds{opens}, never},
+		"without traits, behind a deny cache":            {cached(embeds{closes}), never},
+		"without traits, behind ModeInProcess":           {behind(embeds{closes}, resilient.ModeInProcess), never},
+		"not exact":                                      {approximate, notExact},
+		"not exact, behind a deny cache":                 {cached(approximate), notExact},
+		"not exact, behind ModeClosed":                   {behind(approximate, resilient.ModeClosed), notExact},
 	} {
 		_, err := login.NewGuard(login.Config{Field: "u", Store: row.store})
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.want) {
@@ -55,9 +55,9 @@ func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 		}
 	}
 	for name, store := range map[string]core.Store{
-		"Memory": memory, "closes": closes, "closes, cached": cached(closes), "closes, behind": behind(closes, resilient.ModeInProcess), "approximate": approximate,
+		"Memory": memory, "closes": closes, "closes, cached": cached(closes), "closes, behind": behind(closes, resilient.ModeInProcess), "not exact": approximate,
 	} {
-		g, err := login.NewGuard(login.Config{Field: "u", Name: strings.ReplaceAll(strings.ReplaceAll(name, " ", ""), ",", "."), Store: store, AllowEventual: name == "approximate"})
+		g, err := login.NewGuard(login.Config{Field: "u", Name: strings.ReplaceAll(strings.ReplaceAll(name, " ", ""), ",", "."), Store: store, AllowEventual: name == "not exact"})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

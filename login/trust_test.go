@@ -23,7 +23,7 @@ func with(cookie, ip, user string) *request {
 	return r
 }
 
-// trusts records by what the guard has trusted the clients of attempts.
+// trusts keeps the last event, whose Trust is why the client was trusted.
 type trusts struct{ last login.Event }
 
 func (e *trusts) event(ev login.Event) { e.last = ev }

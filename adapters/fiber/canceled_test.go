@@ -20,7 +20,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// outcomesOf returns a limiter that tells the test what it learns.
+// outcomesOf returns a limiter and a function that returns the next outcome that it gets.
 func outcomesOf(t *testing.T) (l *core.Limiter, next func() core.Outcome) {
 	t.Helper()
 	learnt := make(chan core.Outcome, 1)

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { processtest.Main(m, serve) }
 
-// sharedMemory is a store that says what a shared one says.
+// sharedMemory is a Memory with the traits of a shared store.
 type sharedMemory struct{ *core.Memory }
 
 func (s sharedMemory) Traits() core.Traits {

@@ -72,7 +72,7 @@ func TestResponseControllerUnwrapsTheWatchedWriter(t *testing.T) {
 	}
 }
 
-// noHijack is a response writer whose connection cannot be taken over.
+// noHijack is a response writer whose Hijack fails.
 type noHijack struct{ *httptest.ResponseRecorder }
 
 func (noHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -87,14 +87,14 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		do     func(c *gin.Context, goes func())
 		status int
 	}{
-		"a hijack that fails":                      {func(c *gin.Context, _ func()) { hijack(c) }, 200},
-		"a hijack that fails, and a failure":       {func(c *gin.Context, _ func()) { hijack(c); c.String(401, "no") }, 200}, // Gin takes the response for begun
-		"a failure, and a success":                 {func(c *gin.Context, _ func()) { c.String(401, "no"); c.String(200, "yes") }, 401},
-		"a flush, and a failure":                   {func(c *gin.Context, _ func()) { c.Writer.Flush(); c.String(401, "no") }, 200},
-		"a failure, a client that goes, and more":  {func(c *gin.Context, goes func()) { c.String(401, "no"); goes(); c.String(200, "yes") }, 401},
-		"a success, a client that goes, and more":  {func(c *gin.Context, goes func()) { c.String(200, "yes"); goes(); _, _ = c.Writer.WriteString("x") }, 200},
-		"a flush, a client that goes, and a flush": {func(c *gin.Context, goes func()) { c.Writer.Flush(); goes(); c.Writer.Flush() }, 200},
-		"a client that goes, and a failure":        {func(c *gin.Context, goes func()) { goes(); c.String(401, "no") }, core.StatusCanceled},
+		"a failed hijack":                               {func(c *gin.Context, _ func()) { hijack(c) }, 200},
+		"a failed hijack, then 401":                     {func(c *gin.Context, _ func()) { hijack(c); c.String(401, "no") }, 200}, // for Gin, the response has begun
+		"401, then 200":                                 {func(c *gin.Context, _ func()) { c.String(401, "no"); c.String(200, "yes") }, 401},
+		"a flush, then 401":                             {func(c *gin.Context, _ func()) { c.Writer.Flush(); c.String(401, "no") }, 200},
+		"401, the client leaves, then 200":              {func(c *gin.Context, goes func()) { c.String(401, "no"); goes(); c.String(200, "yes") }, 401},
+		"200, the client leaves, then more of the body": {func(c *gin.Context, goes func()) { c.String(200, "yes"); goes(); _, _ = c.Writer.WriteString("x") }, 200},
+		"a flush, the client leaves, another flush":     {func(c *gin.Context, goes func()) { c.Writer.Flush(); goes(); c.Writer.Flush() }, 200},
+		"the client leaves, then 401":                   {func(c *gin.Context, goes func()) { goes(); c.String(401, "no") }, core.StatusCanceled},
 	} {
 		var learnt core.Outcome
 		l := core.Must(core.New(core.Config{Rules: []core.Rule{{

@@ -12,7 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// outcomesOf returns a limiter that tells the test what it learns.
+// outcomesOf returns a limiter and a channel of the outcomes that it gets.
 func outcomesOf(t *testing.T) (*core.Limiter, <-chan core.Outcome) {
 	t.Helper()
 	learnt := make(chan core.Outcome, 1)

@@ -36,7 +36,7 @@ func TestInvalidArgumentsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
 		"a nil checker":      func() { httplimit.Middleware(nil) },
 		"a nil handler":      func() { httplimit.PerIP(1, time.Second)(nil) },
-		"a window out of it": func() { httplimit.PerIP(1, 0) },
+		"a window of 0": func() { httplimit.PerIP(1, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -20,7 +20,7 @@ func testLimiter(t *testing.T, quota int64) *core.Limiter {
 	return l
 }
 
-// remaining returns what a limiter has left for its only key.
+// remaining returns the hits that a limiter has left for its only key.
 func remaining(t *testing.T, l *core.Limiter) int64 {
 	t.Helper()
 	d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "all"})
@@ -30,7 +30,7 @@ func remaining(t *testing.T, l *core.Limiter) int64 {
 	return d.Remaining
 }
 
-// serve has a handler answer one request, and returns the request.
+// serve passes a request to a handler and returns the request.
 func serve(h http.Handler) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	h.ServeHTTP(httptest.NewRecorder(), r)

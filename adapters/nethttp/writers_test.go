@@ -26,7 +26,7 @@ func TestTheHandlerGetsTheServersWriterIfNoRuleNeedsTheOutcome(t *testing.T) {
 	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
 }
 
-// outcomeLimiter asks for the outcome of every request.
+// outcomeLimiter returns a limiter that stores the status of each outcome.
 func outcomeLimiter(t *testing.T, quota int64, status *atomic.Int64) *core.Limiter {
 	t.Helper()
 	l, err := core.New(core.Config{Rules: []core.Rule{{
@@ -83,7 +83,8 @@ func TestTheWatchedWriterKeepsItsInterfaces(t *testing.T) {
 	}
 }
 
-// unwrapping is a writer of another middleware's, with nothing but Unwrap.
+// unwrapping is a writer of another middleware. Beside the methods of http.ResponseWriter, it
+// has only Unwrap.
 type unwrapping struct{ http.ResponseWriter }
 
 func (u unwrapping) Unwrap() http.ResponseWriter { return u.ResponseWriter }

@@ -6,7 +6,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// many is a checker that cannot be compared.
+// many is a checker whose values cannot be compared.
 type many struct {
 	core.Checker
 	rules []string

@@ -6,7 +6,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// asked is a checker that notes how it is asked, and gives this decision.
+// asked is a checker that counts its calls and returns decision.
 type asked struct {
 	core.Checker
 	checks   int
@@ -15,7 +15,7 @@ type asked struct {
 
 func (a *asked) Check(core.Request) core.Decision { a.checks++; return a.decision }
 
-// rechecked is one that can decide again.
+// rechecked is an asked with the method Recheck.
 type rechecked struct {
 	asked
 	before []core.Decision
