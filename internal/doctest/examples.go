@@ -11,8 +11,8 @@ import (
 )
 
 // CheckExamples returns the programs that differ from the example which their
-// comment names, the programs and tests without that comment, and the files of
-// examples to which examples/README.md has no link. compared is the number of
+// comment names, the programs and tests without that comment, the examples that no
+// test starts, and those to which examples/README.md has no link. compared is the number of
 // programs that were compared. A program that uses another library needs no example.
 func CheckExamples(root string, pages []*Page) (problems []Problem, compared int, err error) {
 	var files []string
@@ -54,7 +54,15 @@ func CheckExamples(root string, pages []*Page) (problems []Problem, compared int
 			return err
 		}
 		name, err := filepath.Rel(filepath.Join(root, "examples"), file)
-		files = append(files, filepath.ToSlash(name))
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		tests, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*_test.go"))
+		if !slices.Contains(files, name) && len(tests) == 0 {
+			problems = append(problems, Problem{path.Join("examples", name), 1, "no test starts it: no page has the program, and there is no test file beside it"})
+		}
+		files = append(files, name)
 		return err
 	})
 	slices.Sort(files)

@@ -64,6 +64,7 @@ func TestProgramsThatAreNotTheExample(t *testing.T) {
 		"page.md:17: the comment example: open",
 		"tests.md:7: the program is not in examples: put it there, and name it in a comment example",
 		"tests.md:11: the program is not in examples: put it there, and name it in a comment example",
+		"examples/lonely/main.go:1: no test starts it: no page has the program, and there is no test file beside it",
 		"examples/README.md:1: there is no link to lonely/main.go",
 		"examples/README.md:1: there is no link to t/a_test.go",
 	}
