@@ -8,8 +8,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Clock is a clock that stands still until the test moves it. [NewClock] makes it. Its
-// methods may be called concurrently.
+// Clock is a clock that only the test moves. [NewClock] makes it. Its methods may be
+// called concurrently.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

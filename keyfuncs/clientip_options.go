@@ -13,8 +13,8 @@ import (
 // [IPv6Prefix] or [OnFallback].
 type ClientIPOption func(c *clientIP) error
 
-// UnixSocket stands for every peer that connects through a Unix socket, in the list of
-// proxies of [Behind].
+// UnixSocket is an entry in the list of proxies of [Behind]. It trusts every peer that
+// connects through a Unix socket.
 const UnixSocket = "unix"
 
 // Behind names the header in which proxies write the client's address, and the proxies

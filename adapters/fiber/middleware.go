@@ -16,10 +16,10 @@ import (
 // if quota, window or an option is invalid, as template.Must does. For a store, other
 // limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The client address is the address of the connection's peer. Headers that Fiber reads do not change it.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
-// [keyfuncs.Behind] names the header with the client's address and the proxies that write
-// it:
+// The client address is the address of the connection's peer. Headers that Fiber reads do
+// not change it. Behind a proxy, the peer is the proxy, so that all clients share one
+// limit. The option [keyfuncs.Behind] names the header with the client's address and the
+// proxies that write it:
 //
 //	fiberlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) fiber.Handler {
@@ -47,8 +47,8 @@ func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
 }
 
 // Middleware returns a handler that calls the next handler if c allows the request, and
-// writes the response to a denied request. It may be mounted in any number of places, and
-// called concurrently.
+// writes the response to a denied request. The returned handler may be mounted in any
+// number of places, and called concurrently.
 //
 // If a request passes several places in which c is mounted, c counts it once. If the
 // request has another method or path in a later place, as after fiber.Ctx.RestartRouting

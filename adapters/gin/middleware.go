@@ -18,10 +18,10 @@ import (
 // if quota, window or an option is invalid, as template.Must does. For a store, other
 // limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The client address is the address of the connection's peer. Headers that Gin reads do not change it.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
-// [keyfuncs.Behind] names the header with the client's address and the proxies that write
-// it:
+// The client address is the address of the connection's peer. Headers that Gin reads do
+// not change it. Behind a proxy, the peer is the proxy, so that all clients share one
+// limit. The option [keyfuncs.Behind] names the header with the client's address and the
+// proxies that write it:
 //
 //	ginlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) gin.HandlerFunc {
@@ -49,8 +49,8 @@ func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 }
 
 // Middleware returns a handler that calls the next handlers if c allows the request, and
-// writes the response to a denied request. It may be mounted in any number of places, and
-// called concurrently.
+// writes the response to a denied request. The returned handler may be mounted in any
+// number of places, and called concurrently.
 //
 // If a request passes several places in which c is mounted, c counts it once. If the
 // request has another method or path in a later place, c decides on these too: see

@@ -17,10 +17,9 @@ import (
 // if quota, window or an option is invalid, as template.Must does. For a store, other
 // limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The client address is the address of the connection's peer.
-// Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
-// [keyfuncs.Behind] names the header with the client's address and the proxies that write
-// it:
+// The client address is the address of the connection's peer. Behind a proxy, the peer is
+// the proxy, so that all clients share one limit. The option [keyfuncs.Behind] names the
+// header with the client's address and the proxies that write it:
 //
 //	httplimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) func(http.Handler) http.Handler {
@@ -49,17 +48,17 @@ func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) O
 }
 
 // ExposeDecision stores the decision in the context of the request that the handler
-// gets, so that [DecisionFrom] finds it. By default, the decision is not stored. With
-// ExposeDecision, the handler gets a copy of the request. A logger before the Middleware
-// then does not see the pattern that a router behind the Middleware writes into the
-// request.
+// gets, so that [DecisionFrom] finds it. By default, the decision is stored only if the
+// limiter is mounted in several places. With ExposeDecision, the handler gets a copy of
+// the request. A logger before the Middleware then does not see the pattern that a router
+// behind the Middleware writes into the request.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a middleware that calls the handler if c allows the request, and
-// writes the response to a denied request. It may be called for any number of handlers,
-// and concurrently.
+// writes the response to a denied request. The middleware may be applied to any number of
+// handlers, and used concurrently.
 //
 // If a request passes several places in which c is mounted, c counts it once. A request
 // that a handler makes with the context of another request counts as the same request. If
