@@ -3,6 +3,7 @@ package doctest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -33,13 +34,17 @@ func TestTextsThatTheCodeDoesNotHave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, problems := parsePage("page.md", "The log has `disk is full`.\nIf the error has `only in a test` or `no such text`, read on. It has `this`.\n")
+	page, problems := parsePage("page.md", "The log has `disk is full`.\nIf the error has `only in a test` or `no such text`, read on. It has `this`.\n\n| the log has | meaning |\n| --- | --- |\n| `is full` | `x` |\n| `is empty` | `disk is full` |\n\n| `other` | |\n")
 	report(t, problems)
 	problems, found, err := CheckTexts(root, []*Page{page})
-	if err != nil || found != 3 || len(problems) != 2 {
+	if err != nil || found != 5 {
 		t.Fatal(problems, found, err)
 	}
-	if problems[0].String() != "page.md:2: no Go file has the text only in a test" || problems[1].String() != "page.md:2: no Go file has the text no such text" {
-		t.Error(problems)
+	want := []Problem{
+		{"page.md", 2, "no Go file has the text only in a test"}, {"page.md", 2, "no Go file has the text no such text"},
+		{"page.md", 7, "no Go file has the text is empty"},
+	}
+	if !slices.Equal(problems, want) {
+		t.Errorf("found %v, want %v", problems, want)
 	}
 }
