@@ -35,14 +35,14 @@ func RequireValue() PostFieldOption {
 	return func(f *postField) { f.require = true }
 }
 
-// Strict refuses a request, with a [core.BadRequestError], if a handler could find a
-// value in the body that PostField cannot read. By default, the field counts as missing.
-// Strict refuses
+// Strict refuses a request, with a [core.BadRequestError], if a handler could find another
+// value in the body than PostField. By default, the key is the value that PostField finds,
+// or empty. Strict refuses
 //   - a body of another type, such as XML or YAML, or without a Content-Type;
 //   - a body that is compressed, malformed or longer than MaxBody;
 //   - a value that is a file, an array or an object;
-//   - a number in JSON with a point or an exponent, or outside of -2^53 to 2^53, and a
-//     string in JSON that is not valid UTF-8;
+//   - a number in JSON with a point or an exponent, of 2^53 or more, or of -2^53 or less,
+//     and a string in JSON that is not valid UTF-8;
 //   - a form that a decoder of XML, YAML, TOML or MessagePack could read, such as a form
 //     with an unescaped line break or brace;
 //   - a form in which the value of another field is a JSON object with a member of the

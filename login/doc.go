@@ -102,10 +102,10 @@
 //     TOML; XML with text or attributes in a multipart form or in JSON, such as the
 //     password <a>b</a>; another field of a form whose value is a JSON object that
 //     has the username's name as a member.
-//   - The field has no single value. It is a file, an array or an object; a number
-//     outside of -2^53 to 2^53 or with a fraction or an exponent, which decoders
+//   - The field has no single value. It is a file, an array or an object; a number of
+//     2^53 or more, of -2^53 or less, or with a point or an exponent, which decoders
 //     round, cut or write differently; a JSON string that is not valid UTF-8; or it
-//     has a malformed escape or a semicolon, which frameworks cut differently.
+//     has a malformed escape or a semicolon, at which frameworks cut it differently.
 //   - The username is missing or empty (see Config.AllowUnnamed), longer than 1
 //     KiB or not valid UTF-8, or has control characters, invisible characters, or
 //     spaces other than the plain one inside. Handlers and databases drop some of
