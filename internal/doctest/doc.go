@@ -33,5 +33,7 @@
 //	<!-- not run: why -->       the console block is not run
 //
 // A name in a code span, such as core.Config.Store, must be one that its package
-// exports. Go blocks are as gofmt writes them. A line "..." in a text or console block stands for any number of lines.
+// exports. A code span after "the log has", "the error has" or "the response has" must
+// be in a Go file, and so must those of a table "the log has". Every program needs the
+// comment example or before. Go blocks are as gofmt writes them. A line "..." in a text or console block stands for any number of lines.
 package doctest
