@@ -55,12 +55,7 @@ func (b slotBits) moveDown(i, end int) {
 // replace sets those bits of word w that lie from first to last to the bits of
 // moved.
 func (b slotBits) replace(w int, moved uint64, first, last int) {
-	mask := ^uint64(0)
-	if from := first - w<<6; from > 0 {
-		mask <<= from
-	}
-	if to := last - w<<6; to < 63 {
-		mask &= 1<<(to+1) - 1
-	}
+	from, end := max(0, first-w<<6), last-w<<6+1
+	mask := ^uint64(0) << from & (1<<end - 1) // 1<<end is 0 if end is 64 or more
 	b[w] = b[w]&^mask | moved&mask
 }

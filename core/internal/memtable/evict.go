@@ -185,7 +185,8 @@ func (t *table) search(others *Places, now int64) (best victim) {
 	if best.table != nil && !best.denied {
 		return best
 	}
-	for i, left := 0, t.layout.sample; i < t.slots && left > 0; i++ {
+	left := t.layout.sample
+	for range t.slots {
 		if t.hand >= t.slots {
 			t.hand = 0
 		}
@@ -193,7 +194,9 @@ func (t *table) search(others *Places, now int64) (best victim) {
 		t.hand++
 		if !t.empty(at) && !others.holds(t, at) {
 			t.examine(at, now, &best)
-			left--
+			if left--; left == 0 {
+				break
+			}
 		}
 	}
 	return best

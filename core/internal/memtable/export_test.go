@@ -76,12 +76,12 @@ func (ts *Tables) Check(tb testing.TB) {
 	}
 }
 
-// Words returns how many words the tables and their blocks hold, and of these
-// how many are blocks.
+// Words returns how many words the tables, their bits and their blocks hold, and
+// of these how many are blocks.
 func (ts *Tables) Words() (all, inBlocks int) {
 	ts.each(func(t *table) {
 		n := blockWords(t.blocks)
-		all, inBlocks = all+len(t.words)+n, inBlocks+n
+		all, inBlocks = all+len(t.words)+len(t.open)+n, inBlocks+n
 	})
 	return all, inBlocks
 }

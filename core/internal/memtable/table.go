@@ -53,10 +53,7 @@ func (t *table) needBlocks() {
 
 // allocate makes the table's slots, all of them empty.
 func (t *table) allocate(homes int) {
-	t.homes, t.slots = homes, homes+spareSlots
-	if homes < 2*spareSlots {
-		t.slots = homes + homes/2
-	}
+	t.homes, t.slots = homes, homes+min(homes/2, spareSlots)
 	t.words = make([]uint64, t.slots*t.layout.stride)
 	t.open, t.opens, t.hand = newSlotBits(t.slots), 0, 0
 }
@@ -130,8 +127,8 @@ func (t *table) extend() {
 // MaxKeys gets exactly the length for that.
 func (t *table) grown() int {
 	homes := max(t.homes+t.homes/4, t.homes+minHomes)
-	if full := t.layout.fullHomes; t.homes < full && full < homes {
-		return full
+	if full := t.layout.fullHomes; t.homes < full {
+		return min(homes, full)
 	}
 	return homes
 }

@@ -128,15 +128,19 @@ func TestKeysOfOneHashCountApart(t *testing.T) {
 	}
 }
 
-// Seeded hashes spread keys that are alike.
+// Seeded hashes spread keys that are alike, over the shards and in a table.
 func TestShardsAreEvenlyFilled(t *testing.T) {
-	h, counts := newHasher(), make([]int, 64)
+	h, shards, homes := newHasher(), make([]int, 64), make([]int, 64)
 	for i := range 100_000 {
-		counts[h.sum([]byte{'k', byte(i), byte(i >> 8), byte(i >> 16)}).b&63]++
+		sum := h.sum([]byte{'k', byte(i), byte(i >> 8), byte(i >> 16)})
+		shards[sum.b&63]++
+		homes[sum.a>>58]++
 	}
-	for i, n := range counts {
-		if n < 100_000/64/2 || n > 100_000/64*2 {
-			t.Errorf("shard %d has %d keys", i, n)
+	for i := range 64 {
+		for what, n := range map[string]int{"shard": shards[i], "part of a table": homes[i]} {
+			if n < 100_000/64/2 || n > 100_000/64*2 {
+				t.Errorf("%s %d has %d keys", what, i, n)
+			}
 		}
 	}
 	if again := newHasher(); again.a == (maphash.Seed{}) || again.a == h.a {
@@ -179,6 +183,15 @@ func TestBlocks(t *testing.T) {
 	for i, c := range b.classes {
 		if c.chunks != nil {
 			t.Errorf("class %d keeps its memory", i)
+		}
+	}
+}
+
+func TestABlockIsRoundedUpToAPowerOfTwo(t *testing.T) {
+	for words, want := range map[int]int{1: 8, 8: 8, 9: 16, 16: 16, 17: 32, 1 << maxBlockClass: 1 << maxBlockClass} {
+		var b blocks
+		if got := len(b.get(b.allocate(words))); got != want {
+			t.Errorf("a block of %d words has %d, want %d", words, got, want)
 		}
 	}
 }

@@ -1,0 +1,106 @@
+package memtable
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
+
+// evenHash returns the i-th of hashes that are spread evenly, however many there
+// are.
+func evenHash(i int) hash128 { return hash128{bits.Reverse64(uint64(i + 1)), uint64(i)} }
+
+func TestATableHasSpareSlotsBehindItsHomes(t *testing.T) {
+	table := testTable(perHour(5))
+	for homes, want := range map[int]int{8: 12, 40: 60, 47: 70, 48: 72, 49: 73, 100: 124, 1000: 1024} {
+		table.allocate(homes)
+		if table.homes != homes || table.slots != want || len(table.words) != want*table.layout.stride {
+			t.Errorf("%d homes: %d slots, want %d", homes, table.slots, want)
+		}
+	}
+}
+
+// A table grows by a quarter when nine tenths of its homes are used. If its
+// shard's part of MaxKeys needs 1,000 homes, it gets exactly these.
+func TestATableGrowsByAQuarter(t *testing.T) {
+	table := testTable(perHour(5))
+	want := [][2]int{ // the number of the key at which it grows, and to how many homes
+		{1, 8}, {9, 16}, {16, 24}, {23, 32}, {30, 40}, {37, 50}, {46, 62}, {57, 77}, {71, 96}, {88, 120},
+		{109, 150}, {136, 187}, {170, 233}, {211, 291}, {263, 363}, {328, 453}, {409, 566}, {511, 707},
+		{638, 883}, {796, 1000}, {901, 1250}, {1126, 1562},
+	}
+	for i := range 1200 {
+		homes := table.homes
+		table.insert(evenHash(i))
+		if table.homes != homes {
+			if got := [2]int{i + 1, table.homes}; len(want) == 0 || got != want[0] {
+				t.Fatalf("at key %d the table grows to %d homes, want %v", got[0], got[1], want)
+			}
+			want = want[1:]
+		}
+		if most := table.homes + min(table.homes/2, spareSlots); table.slots != most {
+			t.Fatalf("%d keys in %d homes have %d slots, want %d", i+1, table.homes, table.slots, most)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("the table has not grown: %v", want)
+	}
+}
+
+// Memory is given back if less than an eighth of a long table is used.
+func TestATableShrinks(t *testing.T) {
+	for _, c := range []struct{ homes, used, want int }{
+		{homes: minHomes, want: minHomes},
+		{homes: minHomes + 1, want: 0},
+		{homes: 1000, want: 0},
+		{homes: 100, used: 1, want: 100},
+		{homes: 128, used: 1, want: 128},
+		{homes: 129, used: 1, want: minHomes},
+		{homes: 129, used: 15, want: 30},
+		{homes: 129, used: 16, want: 129},
+		{homes: 1000, used: 124, want: 248},
+		{homes: 1000, used: 125, want: 1000},
+		{homes: 1000, used: 800, want: 1000},
+	} {
+		table, want := testTable(perHour(5)), map[hash128]uint64{}
+		table.allocate(c.homes)
+		for i := range c.used {
+			table.slot(table.insert(evenHash(i)))[slotHeader] = uint64(i)
+			want[evenHash(i)] = uint64(i)
+		}
+		table.shrink()
+		if table.homes != c.want {
+			t.Errorf("%d of %d homes are used: the table gets %d homes, want %d", c.used, c.homes, table.homes, c.want)
+		}
+		table.check(t, want)
+	}
+}
+
+// A store that holds MaxKeys keys takes the bytes that MemoryConfig.MaxKeys
+// documents.
+func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
+	const perShard = 2048
+	for _, limits := range []int{1, 3} {
+		ts := New(4 * perShard)
+		b := bind(t, ts, []meter.Limit{perHour(5), perDay(5), perMinute(5)}[:limits]...)
+		counts := map[uint64]int{}
+		for i := 0; ts.Len() < ts.MaxKeys(); i++ {
+			p := b.Place(0, binary.BigEndian.AppendUint64(nil, uint64(i)))
+			if counts[p.shard]++; counts[p.shard] > perShard {
+				continue
+			}
+			p.Open()
+			p.Insert(nil, now0)
+			for j := range limits {
+				m := &p.layout.meters[j]
+				m.Charge(p.table.state(p.slot, j), now0, 1)
+			}
+		}
+		words, _ := ts.Words()
+		if got, want := 8*words/ts.MaxKeys(), 23+18*limits; got > want {
+			t.Errorf("%d limits: a key takes %d bytes, documented are %d", limits, got, want)
+		}
+	}
+}
