@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"testing"
 	"unsafe"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // A shard has 1,024 keys or more on average, unless it is the only one.
@@ -21,5 +23,26 @@ func TestMaxKeysDecidesTheNumberOfShards(t *testing.T) {
 func TestAShardFillsACacheLine(t *testing.T) {
 	if size := unsafe.Sizeof(shard{}); strconv.IntSize == 64 && size != 64 {
 		t.Errorf("a shard has %d bytes, want 64", size)
+	}
+}
+
+func TestCloseForgetsAllKeys(t *testing.T) {
+	ts := New(100)
+	limits := []meter.Limit{perHour(2)}
+	b, err := ts.Bind("l", []Rule{{"without keys", limits}, {"with one", limits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := b.Place(1, []byte("k"))
+	p.Open()
+	p.Insert(nil, now0)
+	for range 2 {
+		ts.Close()
+		if words, _ := ts.Words(); ts.Len() != 0 || ts.active.Load() != 0 || words != 0 {
+			t.Errorf("%d keys of %d rules are held, in %d words", ts.Len(), ts.active.Load(), words)
+		}
+	}
+	if _, done := b.takeKnown(); done || b.open().table != nil {
+		t.Error("a key is found in closed tables")
 	}
 }
