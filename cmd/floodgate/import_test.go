@@ -29,7 +29,7 @@ func TestImport(t *testing.T) {
 
 	out, errs = expect(t, exitFailed, ofMuleSoft+"- [", "import", "-")
 	if out != "" || !strings.HasPrefix(errs, "floodgate: standard input: ") {
-		t.Errorf("of a file that is not YAML: %q, %q", out, errs)
+		t.Errorf("of a file that is no YAML: %q, %q", out, errs)
 	}
 	out, errs = expect(t, exitFailed, ofMuleSoft+"- policyRef: {name: cors-flex}\n- policyRef: {name: cors-flex}\n", "import", "-")
 	if !strings.Contains(out, "  - name: rate-limit\n") || strings.Count(errs, "standard input: not translated: ") != 2 || strings.Count(errs, "\n") != 2 {

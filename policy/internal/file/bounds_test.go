@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -20,75 +19,6 @@ func readText(text string) string {
 		lines = append(lines, fmt.Sprintf("%d:%d: %s (%s)", p.Line, p.Column, p.Text, p.Hint))
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Text is refused before it is parsed if it has more than the largest number of
-// something, and not if it has just that number.
-func TestBoundsOfText(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string // %s: a part that is repeated
-		part string
-		most int
-	}{
-		"brackets":             {"%s", "[", 10 * maxDepth},
-		"braces":               {"%s", "{", 10 * maxDepth},
-		"aliases":              {"%s", "*a ", maxNames},
-		"fields":               {"%s", "a:\n", maxNodes},
-		"fields in JSON":       {"{%s", `"a":1,`, maxNodes},
-		"entries of lists":     {"%s", "- a\n", maxNodes},
-		"questions":            {"%s", "? a\n", maxNodes},
-		"tags":                 {"%s", "!a\n", maxNodes},
-		"lists in a line":      {"%s", "- ", 10 * maxDepth},
-		"questions in a line":  {"%s", "? ", 10 * maxDepth},
-		"tags in a line":       {"%s", "!", 10 * maxDepth},
-		"entries before words": {"%s" + strings.Repeat("a", 4*maxDepth), "- ", 10 * maxDepth},
-	} {
-		if err := bounded(fmt.Appendf(nil, c.text, strings.Repeat(c.part, c.most))); err != nil {
-			t.Errorf("%s: %d are refused: %v", name, c.most, err)
-		}
-		if err := bounded(fmt.Appendf(nil, c.text, strings.Repeat(c.part, c.most+1))); err == nil {
-			t.Errorf("%s: %d are taken", name, c.most+1)
-		}
-	}
-}
-
-// Characters that only look like those of a list, a field or an alias are not
-// counted.
-func TestBoundsOfTextIgnoreWords(t *testing.T) {
-	for name, text := range map[string]string{
-		"colons in words":       strings.Repeat("a:b ", maxNodes+1),
-		"hyphens in words":      strings.Repeat("a-b ", maxNodes+1),
-		"short words":           strings.Repeat("a b\n", maxNodes+1),
-		"hyphens between":       strings.Repeat("a - ", 10*maxDepth+1) + strings.Repeat("a", 8*maxDepth),
-		"half of it is text":    strings.Repeat("- ", 10*maxDepth+1) + strings.Repeat("a", 20*maxDepth+2),
-		"stars":                 strings.Repeat("/** * & a*b ", maxNames+1),
-		"brackets side by side": strings.Repeat("[] ", 10*maxDepth+1),
-		"closing brackets":      strings.Repeat("]", 5) + strings.Repeat("[", 10*maxDepth),
-	} {
-		if err := bounded([]byte(text)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestBoundsOfTokens(t *testing.T) {
-	entries := func(n int) string { return "[" + strings.Repeat("a,", n) + "]" }
-	fields := func(n int) string { return "{" + strings.Repeat("a,", n) + "}" }
-	for name, c := range map[string]struct {
-		text string
-		fine bool
-	}{
-		"as many values as possible":   {entries(maxNodes), true},
-		"one value more":               {entries(maxNodes + 1), false},
-		"as many fields as possible":   {fields(maxFields), true},
-		"one field more":               {fields(maxFields + 1), false},
-		"brackets that nothing opened": {"a: 1]\n}\n]", true},
-		"commas outside of brackets":   {"[a], b, c\n{a}, b,\n", true},
-	} {
-		if err := boundedTokens(lexer.Tokenize(c.text)); (err == nil) != c.fine {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // A bracket without its partner is an error of the file and no failure of the parser.

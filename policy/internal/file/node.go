@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/floodgate-go/floodgate/internal/boundedyaml"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
@@ -60,7 +61,7 @@ func (r *reader) badAt(v value, lines, columns int, problem, hint string) {
 // open returns the value behind an alias or an anchor. It returns false if it has
 // noted a problem.
 func (r *reader) open(v value) (value, bool) {
-	for range maxDepth {
+	for range boundedyaml.MaxDepth {
 		switch n := v.node.(type) {
 		case *ast.AnchorNode:
 			if r.anchors == nil {

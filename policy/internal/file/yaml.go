@@ -9,19 +9,17 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/floodgate-go/floodgate/internal/boundedyaml"
 )
 
 // MaxBytes is the size of the largest file, in bytes.
 const MaxBytes = 1 << 20
 
-const (
-	maxDepth = 20      // nesting of a file's values
-	maxNodes = 100_000 // values of a file, each alias's counted again
-	maxNames = 10_000  // anchors and aliases of a file
-)
+// maxNodes is the most values of a file. Those of an alias count each time.
+const maxNodes = boundedyaml.MaxNodes
 
 // parse returns the file's only document.
 func (r *reader) parse(text []byte) (value, bool) {
@@ -40,7 +38,7 @@ func (r *reader) parse(text []byte) (value, bool) {
 		r.errs = append(r.errs, Problem{Place{Line: line, Column: 1}, "is not text in UTF-8", ""})
 		return value{}, false
 	}
-	file, err := parseYAML(text)
+	file, err := boundedyaml.Parse(text, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.errs = append(r.errs, syntax(text, err))
 		return value{}, false
@@ -78,23 +76,6 @@ func invalidLine(text []byte) int {
 		text = text[size:]
 	}
 	return 0
-}
-
-// parseYAML parses text. It bounds the parser's time and recovers its panics.
-func parseYAML(text []byte) (file *ast.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("is no YAML: the parser fails: %v", p)
-		}
-	}()
-	if err := bounded(text); err != nil {
-		return nil, err
-	}
-	tokens := lexer.Tokenize(string(text))
-	if err := boundedTokens(tokens); err != nil {
-		return nil, err
-	}
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
 // syntax returns a Problem for the parser's error.

@@ -166,7 +166,10 @@ func TestWhatIsNotImported(t *testing.T) {
 	for file, want := range map[string]string{
 		"":                                      "no policy can be translated: there is no policyRef (want policyRef: {name: rate-limiting-flex} and config)",
 		"a: 1":                                  "no policy can be translated: a document without policies is not translated",
-		"a: [":                                  "is not YAML",
+		"a: [":                                  "is no YAML",
+		strings.Repeat("[", 60_000):             "brackets are nested more than 200 deep",
+		strings.Repeat("- ", 32_000):            "lists are nested more than 200 deep",
+		strings.Repeat("a:\n", 1001):            "line 1001: a mapping has more than 1000 fields",
 		"a: &x 1\nb: *x":                        "aliases are not read",
 		strings.Repeat(" ", 64<<10) + "a":       "has 65537 bytes: at most 65536",
 		"policyRef: {name: rate-limiting-flex}": "rateLimits is missing (want a list of {maximumRequests: 3, timePeriodInMilliseconds: 10000})",

@@ -1,21 +1,20 @@
 package mulesoft
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+
+	"github.com/floodgate-go/floodgate/internal/boundedyaml"
 )
 
 // MaxBytes is the size of the largest file that [Import] reads, in bytes. It
-// bounds the time and the nesting of reading one.
+// bounds the time that reading a file takes.
 const MaxBytes = 64 << 10
 
 // mapping is a YAML mapping.
@@ -39,40 +38,45 @@ type source struct {
 
 // read finds the policies of a file, in all of its documents.
 func read(file []byte) (f found, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("is not YAML: the parser fails: %v", p)
-		}
-	}()
 	if len(file) > MaxBytes {
 		return f, fmt.Errorf("has %d bytes: at most %d", len(file), MaxBytes)
 	}
-	if err := plain(file); err != nil {
+	parsed, err := boundedyaml.Parse(file)
+	if err != nil {
+		return f, notYAML(err)
+	}
+	if err := plain(parsed); err != nil {
 		return f, err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(file))
-	for {
-		var doc any
-		err := decoder.Decode(&doc)
-		if errors.Is(err, io.EOF) {
-			return f, nil
-		}
+	for _, d := range parsed.Docs {
+		doc, err := decoded(d)
 		if err != nil {
 			return f, notYAML(err)
 		}
 		f.document(doc)
 	}
+	return f, nil
+}
+
+// decoded returns the value of a document.
+func decoded(d *ast.DocumentNode) (doc any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("is no YAML: the decoder fails: %v", p)
+		}
+	}()
+	if d.Body == nil {
+		return nil, nil
+	}
+	err = yaml.NodeToValue(d.Body, &doc)
+	return doc, err
 }
 
 // plain returns an error for aliases: a few lines of them can mean millions of
 // values.
-func plain(file []byte) error {
-	parsed, err := parser.ParseBytes(file, 0)
-	if err != nil {
-		return notYAML(err)
-	}
+func plain(file *ast.File) error {
 	v := aliases{}
-	for _, d := range parsed.Docs {
+	for _, d := range file.Docs {
 		if d.Body != nil {
 			ast.Walk(&v, d.Body)
 		}
@@ -93,16 +97,17 @@ func (a *aliases) Visit(n ast.Node) ast.Visitor {
 	return a
 }
 
+// notYAML returns the error for a file that the parser or its bounds refuse.
 func notYAML(err error) error {
 	var at yaml.Error
 	if !errors.As(err, &at) {
-		return fmt.Errorf("is not YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
+		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 	}
 	line := 0
 	if t := at.GetToken(); t != nil && t.Position != nil {
 		line = t.Position.Line
 	}
-	return fmt.Errorf("line %d: is not YAML: %s", line, strings.Join(strings.Fields(at.GetMessage()), " "))
+	return fmt.Errorf("line %d: is no YAML: %s", line, strings.Join(strings.Fields(at.GetMessage()), " "))
 }
 
 // document takes a document: a resource of the gateway, a policy, or a list of

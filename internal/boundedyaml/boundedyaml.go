@@ -1,11 +1,42 @@
-package file
+// Package boundedyaml parses YAML that a stranger may have written: it bounds
+// the time and the memory that the parser takes, and recovers its panics.
+package boundedyaml
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
+
+// The largest numbers of a text that [Parse] takes.
+const (
+	MaxDepth = 20      // nesting of values; brackets and lists of one line may be nested ten times as deep
+	MaxNodes = 100_000 // values
+	maxNames = 10_000  // anchors and aliases
+)
+
+// Parse parses text. A text beyond the bounds is refused before it is parsed.
+// The parser's time may grow with the square of the text's length, so the caller
+// bounds that length.
+func Parse(text []byte, options ...parser.Option) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, fmt.Errorf("is no YAML: the parser fails: %v", p)
+		}
+	}()
+	if err := bounded(text); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(string(text))
+	if err := boundedTokens(tokens); err != nil {
+		return nil, err
+	}
+	return parser.Parse(tokens, 0, options...)
+}
 
 // maxFields is the most fields of a mapping: the parser's time grows with their
 // square.
@@ -30,7 +61,7 @@ func boundedTokens(tokens token.Tokens) error {
 			brackets++
 			mappings = append(mappings, open{})
 			if t.Type == token.SequenceStartType {
-				mappings[len(mappings)-1].fields = -maxNodes // a list: only values counts
+				mappings[len(mappings)-1].fields = -MaxNodes // a list: only values counts
 			}
 		case token.SequenceEndType, token.MappingEndType:
 			if brackets > 0 {
@@ -38,8 +69,8 @@ func boundedTokens(tokens token.Tokens) error {
 				mappings = mappings[:len(mappings)-1]
 			}
 		case token.CollectEntryType:
-			if values++; values > maxNodes {
-				return fmt.Errorf("has more than %d values", maxNodes)
+			if values++; values > MaxNodes {
+				return fmt.Errorf("has more than %d values", MaxNodes)
 			}
 			if brackets > 0 {
 				if err := count(t); err != nil {
@@ -84,8 +115,8 @@ func bounded(text []byte) error {
 		begins, ends := strings.IndexByte(" \t\r\n[{,:-?", before) >= 0, after == ' ' || after == '\n' || after == '\r'
 		switch {
 		case c == '[' || c == '{':
-			if depth++; depth > 10*maxDepth {
-				return fmt.Errorf("brackets are nested more than %d deep", 10*maxDepth)
+			if depth++; depth > 10*MaxDepth {
+				return fmt.Errorf("brackets are nested more than %d deep", 10*MaxDepth)
 			}
 		case c == ']' || c == '}':
 			depth = max(0, depth-1)
@@ -94,15 +125,15 @@ func bounded(text []byte) error {
 				return fmt.Errorf("has more than %d anchors and aliases", maxNames)
 			}
 		case c == ':' && (ends || before == '"'), (c == '-' || c == '?') && begins && ends, c == '!' && begins:
-			if values++; values > maxNodes {
-				return fmt.Errorf("has more than %d values", maxNodes)
+			if values++; values > MaxNodes {
+				return fmt.Errorf("has more than %d values", MaxNodes)
 			}
 		}
 		before = c
 	}
 	for line := range strings.Lines(string(text)) {
-		if strings.Count(line, "- ")+strings.Count(line, "? ")+strings.Count(line, "!") > 10*maxDepth && len(strings.Trim(line, "-?! \r\n")) < len(line)/2 {
-			return fmt.Errorf("lists are nested more than %d deep", 10*maxDepth)
+		if strings.Count(line, "- ")+strings.Count(line, "? ")+strings.Count(line, "!") > 10*MaxDepth && len(strings.Trim(line, "-?! \r\n")) < len(line)/2 {
+			return fmt.Errorf("lists are nested more than %d deep", 10*MaxDepth)
 		}
 	}
 	return nil

@@ -1,0 +1,78 @@
+package boundedyaml
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml/lexer"
+)
+
+// Text is refused before it is parsed if it has more than the largest number of
+// something, and not if it has just that number.
+func TestBoundsOfText(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string // %s: a part that is repeated
+		part string
+		most int
+	}{
+		"brackets":             {"%s", "[", 10 * MaxDepth},
+		"braces":               {"%s", "{", 10 * MaxDepth},
+		"aliases":              {"%s", "*a ", maxNames},
+		"fields":               {"%s", "a:\n", MaxNodes},
+		"fields in JSON":       {"{%s", `"a":1,`, MaxNodes},
+		"entries of lists":     {"%s", "- a\n", MaxNodes},
+		"questions":            {"%s", "? a\n", MaxNodes},
+		"tags":                 {"%s", "!a\n", MaxNodes},
+		"lists in a line":      {"%s", "- ", 10 * MaxDepth},
+		"questions in a line":  {"%s", "? ", 10 * MaxDepth},
+		"tags in a line":       {"%s", "!", 10 * MaxDepth},
+		"entries before words": {"%s" + strings.Repeat("a", 4*MaxDepth), "- ", 10 * MaxDepth},
+	} {
+		if err := bounded(fmt.Appendf(nil, c.text, strings.Repeat(c.part, c.most))); err != nil {
+			t.Errorf("%s: %d are refused: %v", name, c.most, err)
+		}
+		if err := bounded(fmt.Appendf(nil, c.text, strings.Repeat(c.part, c.most+1))); err == nil {
+			t.Errorf("%s: %d are taken", name, c.most+1)
+		}
+	}
+}
+
+// Characters that only look like those of a list, a field or an alias are not
+// counted.
+func TestBoundsOfTextIgnoreWords(t *testing.T) {
+	for name, text := range map[string]string{
+		"colons in words":       strings.Repeat("a:b ", MaxNodes+1),
+		"hyphens in words":      strings.Repeat("a-b ", MaxNodes+1),
+		"short words":           strings.Repeat("a b\n", MaxNodes+1),
+		"hyphens between":       strings.Repeat("a - ", 10*MaxDepth+1) + strings.Repeat("a", 8*MaxDepth),
+		"half of it is text":    strings.Repeat("- ", 10*MaxDepth+1) + strings.Repeat("a", 20*MaxDepth+2),
+		"stars":                 strings.Repeat("/** * & a*b ", maxNames+1),
+		"brackets side by side": strings.Repeat("[] ", 10*MaxDepth+1),
+		"closing brackets":      strings.Repeat("]", 5) + strings.Repeat("[", 10*MaxDepth),
+	} {
+		if err := bounded([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBoundsOfTokens(t *testing.T) {
+	entries := func(n int) string { return "[" + strings.Repeat("a,", n) + "]" }
+	fields := func(n int) string { return "{" + strings.Repeat("a,", n) + "}" }
+	for name, c := range map[string]struct {
+		text string
+		fine bool
+	}{
+		"as many values as possible":   {entries(MaxNodes), true},
+		"one value more":               {entries(MaxNodes + 1), false},
+		"as many fields as possible":   {fields(maxFields), true},
+		"one field more":               {fields(maxFields + 1), false},
+		"brackets that nothing opened": {"a: 1]\n}\n]", true},
+		"commas outside of brackets":   {"[a], b, c\n{a}, b,\n", true},
+	} {
+		if err := boundedTokens(lexer.Tokenize(c.text)); (err == nil) != c.fine {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
