@@ -85,18 +85,22 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 	for _, limits := range []int{1, 3} {
 		ts := New(4 * perShard)
 		b := bind(t, ts, []meter.Limit{perHour(5), perDay(5), perMinute(5)}[:limits]...)
-		counts := map[uint64]int{}
-		for i := 0; ts.Len() < ts.MaxKeys(); i++ {
-			p := b.Place(0, binary.BigEndian.AppendUint64(nil, uint64(i)))
+		counts, inserted := map[uint64]int{}, 0
+		for i := uint64(0); inserted < ts.MaxKeys(); i++ {
+			p := b.Place(0, binary.BigEndian.AppendUint64(nil, i))
 			if counts[p.shard]++; counts[p.shard] > perShard {
 				continue
 			}
+			inserted++
 			p.Open()
 			p.Insert(nil, now0)
 			for j := range limits {
 				m := &p.layout.meters[j]
 				m.Charge(p.table.state(p.slot, j), now0, 1)
 			}
+		}
+		if ts.Len() != inserted {
+			t.Fatalf("%d keys are held, want %d", ts.Len(), inserted)
 		}
 		words, _ := ts.Words()
 		if got, want := 8*words/ts.MaxKeys(), 23+18*limits; got > want {
