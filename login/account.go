@@ -38,7 +38,8 @@ func Normalize(username string) string {
 //
 // A client sends Basic authentication with every request. Config.Methods must
 // therefore name all methods of the protected routes, such as GET, and
-// Config.Attempts must allow as many requests.
+// Config.Attempts must allow as many requests. The guard checks a request with
+// another method too if it has the header, but never takes it for a success.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
@@ -117,10 +118,11 @@ func (c *Config) fault(err error) error {
 	return &core.BadRequestError{Detail: fmt.Sprintf("the field %q: %s", c.Field, told.Detail)}
 }
 
-// refuses reports whether a source returns an error that wraps core.ErrBadRequest.
-func (c *Config) refuses(r core.Request) bool {
+// names reports whether a source finds a username in a request, or returns an error
+// that wraps core.ErrBadRequest.
+func (c *Config) names(r core.Request) bool {
 	return slices.ContainsFunc(c.Sources, func(source core.KeyFunc) bool {
-		_, err := source(nil, r)
-		return errors.Is(err, core.ErrBadRequest)
+		name, err := source(nil, r)
+		return len(name) > 0 && err == nil || errors.Is(err, core.ErrBadRequest)
 	})
 }

@@ -113,17 +113,6 @@ func TestNamelessRequestsAreChargedToTheAddress(t *testing.T) {
 	s.want(many(25, func(int) int { return s.serve(r, 401) }), "map[400:20 429:5]")
 }
 
-func TestARequestWithAnotherMethodIsLimitedOnlyIfItHasABody(t *testing.T) {
-	s := newSite(t, login.Config{})
-	page := &request{ctx: context.Background(), method: http.MethodGet, peer: "203.0.113.1"}
-	s.want(many(100, func(int) int { return s.serve(page, 200) }), "map[200:100]")
-	hidden := form("203.0.113.1", "alice")
-	hidden.method = http.MethodGet
-	s.want(many(7, func(int) int { return s.serve(hidden, 401) }), "map[401:5 429:2]")
-	s = newSite(t, login.Config{Methods: []string{"PUT", "GET"}})
-	s.want(many(25, func(int) int { return s.serve(page, 200) }), "map[400:20 429:5]")
-}
-
 // A handler that reads the query and the form together would read a username that the
 // guard has not counted.
 func TestTheFieldInTheQueryIsRefused(t *testing.T) {

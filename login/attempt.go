@@ -18,6 +18,7 @@ type attempt struct {
 	address string // the client's address as a key
 	account string // the normalised username
 	named   bool   // account has been set
+	logsIn  bool   // the method is in Config.Methods
 
 	trust     trust  // the account's generation when the attempt began
 	judged    uint64 // the number in Guard.judging; 0: not in it

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,8 +74,11 @@ type Config struct {
 	// ClientIP is the key function for the client's address; nil means
 	// keyfuncs.ClientIP(), the address of the connection's peer.
 	ClientIP core.KeyFunc
-	// Methods are the methods that log in; nil means POST. The guard checks a request
-	// with another method too if it has a body, or if its query has Field.
+	// Methods are the methods that log in, in capitals; nil means POST. GET includes
+	// HEAD, because routers send HEAD to the handlers of GET. The guard checks a request
+	// with another method too if it has a body, if its query has Field, or if one of
+	// Sources finds a username in it. Such a request is never a success, so that the
+	// page of the login form does not reset the failures of an account.
 	Methods []string
 
 	// Store holds the counters; nil: this process. The guard puts a shared store
@@ -99,7 +104,8 @@ type Config struct {
 	// DefaultAccountFailures.
 	AccountFailures core.Limit
 	// Success reports whether an attempt has succeeded; nil: a status below 400 is a
-	// success. A status of 500 or more, a protocol upgrade, a panic and a canceled
+	// success. A step of a login that checks no password, such as one that asks for the
+	// username alone, must not be a success: give it a route without the guard. A status of 500 or more, a protocol upgrade, a panic and a canceled
 	// request are never a success: Success is not called for them. If the handler
 	// answers a wrong password with a redirect, use [RedirectFails]. Success may be
 	// called concurrently.
@@ -204,8 +210,8 @@ func (c *Config) check() error {
 		bad("SuspiciousAfter", c.SuspiciousAfter, "must be 0 or more")
 	}
 	for i, m := range c.Methods {
-		if m == "" {
-			bad(fmt.Sprintf("Methods[%d]", i), `""`, "must be a method, such as POST")
+		if m == "" || m != strings.ToUpper(m) {
+			bad(fmt.Sprintf("Methods[%d]", i), strconv.Quote(m), "must be a method in capitals, such as POST")
 		}
 	}
 	if c.Methods != nil && len(c.Methods) == 0 {
@@ -251,6 +257,9 @@ func (c Config) filled() Config {
 	}
 	if c.Methods == nil {
 		c.Methods = []string{"POST"}
+	}
+	if slices.Contains(c.Methods, "GET") {
+		c.Methods = append(slices.Clone(c.Methods), "HEAD")
 	}
 	if c.Success == nil {
 		c.Success = func(o core.Outcome) bool { return o.Status < 400 }

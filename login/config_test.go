@@ -62,6 +62,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"InsecureCookie is set":  {Field: "u", InsecureCookie: true},
 		"Secrets: none":          {Field: "u", Secrets: [][]byte{}},
 		`Methods[0]: ""`:         {Field: "u", Methods: []string{""}},
+		`Methods[1]: "get"`:      {Field: "u", Methods: []string{"POST", "get"}},
 		`(address).Limits[0]`:    {Field: "u", Attempts: core.PerMinute(-1)},
 		"Resilience: floodgate":  {Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}},
 	} {

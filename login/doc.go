@@ -26,6 +26,8 @@
 //
 //   - A status below 400 is a success, unless Config.Success differs. A success
 //     resets the failures of the address for the account, or of the device cookie.
+//     If the method is not in Config.Methods, it counts as neither success nor
+//     failure.
 //   - A 4xx response and a panic are failures.
 //   - A 5xx response counts as neither success nor failure.
 //   - A request whose client closes the connection, or whose context ends, before
@@ -42,6 +44,7 @@
 //	one address, one account                            150
 //	the same, logging in to its own account in between  150
 //	the same, giving up each fifth request              150
+//	the same, asking for the form with GET and a body   150
 //	one address, 1000 accounts                       28,800 (20 a minute)
 //	1000 addresses, one account                       2,300 (at most 100 an hour)
 //	1000 addresses with a stolen cookie each, or

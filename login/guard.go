@@ -68,22 +68,25 @@ func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) 
 func (g *Guard) Traits() core.Traits { return g.limiter.Traits() }
 
 // shouldLimit returns false for a request that cannot be an attempt: its method is
-// not in Config.Methods, it has no body, and no source returns an error for it, as it
-// would if the query had the username. A request with a body may be an attempt
-// whatever its method is, because a middleware before or behind the guard may
-// override the method.
+// not in Config.Methods, it has no body, and no source finds a username in it or
+// returns an error, as it would if the query had the username. A request with a body
+// may be an attempt whatever its method is, because a middleware before or behind the
+// guard may override the method.
 func (g *Guard) shouldLimit(r core.Request) bool {
-	if slices.Contains(g.config.Methods, r.Method()) {
+	if g.config.logsIn(r) {
 		return true
 	}
 	body, err := r.Body(1)
-	return err != nil || len(body) > 0 || g.config.refuses(r)
+	return err != nil || len(body) > 0 || g.config.names(r)
 }
+
+// logsIn reports whether the method of a request is one that logs in.
+func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods, r.Method()) }
 
 // Check decides whether an attempt may reach the handler, and charges for it. It
 // implements [core.Checker]. It waits for the Verdict.Delay of Config.OnSuspicion.
 func (g *Guard) Check(r core.Request) core.Decision {
-	a := &attempt{Request: r, guard: g}
+	a := &attempt{Request: r, guard: g, logsIn: g.config.logsIn(r)}
 	d := g.limiter.Check(a)
 	// A limit that does not apply to this client may have denied the attempt. The
 	// limiter then decides again without that limit. A denied attempt has not been
@@ -238,8 +241,12 @@ func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 // Settle counts the outcome of an attempt that Check has allowed. It implements
 // [core.Checker].
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
-	g.limiter.Settle(r, d, o)
 	a, ok := d.Note.(*attempt)
+	if ok && !a.logsIn && g.config.succeeded(r, o) {
+		// The handler has answered a GET with a body, say, with the page of the form.
+		o = core.Outcome{Status: http.StatusInternalServerError} // neither a success nor a failure
+	}
+	g.limiter.Settle(r, d, o)
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}

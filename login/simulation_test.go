@@ -54,6 +54,17 @@ func TestADayOfGuessing(t *testing.T) {
 			}
 			return s.wrong("203.0.113.1", "alice")
 		}, 21_600, 4 * second, 150},
+		{"one address that asks for the page of the form with a body in between", nil, func(s *site, i int) int {
+			if i%5 == 4 {
+				page := form("203.0.113.1", "alice")
+				page.method = []string{http.MethodGet, http.MethodHead, http.MethodOptions}[i%3]
+				if s.serve(page, http.StatusOK) == http.StatusOK {
+					s.reached.Add(-1) // no guess
+				}
+				return http.StatusOK
+			}
+			return s.wrong("203.0.113.1", "alice")
+		}, 21_600, 4 * second, 150},
 		{"one address and a stolen cookie", stolen(1, false), func(s *site, _ int) int {
 			return s.serve(with(s.cookies[0], "203.0.113.1", "alice"), http.StatusUnauthorized)
 		}, 21_600, 4 * second, 270},
