@@ -126,7 +126,7 @@ func (f *postField) value(r core.Request) (string, error) {
 		// ShouldBindJSON does, would read another value than the form's.
 		return f.lenient("", faultUnreadable)
 	}
-	if f.strict && b.mayBeOther(body) {
+	if f.strict && (b.mayBeOther(body) || b.kind != formBody && f.names.inQuery(string(body))) {
 		return "", faultUnreadable
 	}
 	switch b.kind {

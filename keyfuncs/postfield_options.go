@@ -45,6 +45,8 @@ func RequireValue() PostFieldOption {
 //     and a string in JSON that is not valid UTF-8;
 //   - a form that a decoder of XML, YAML, TOML or MessagePack could read, such as a form
 //     with an unescaped line break or brace;
+//   - a body of JSON or a multipart form in which a decoder of forms could read the
+//     field, such as one with &username= in another value;
 //   - a form in which the value of another field is a JSON object with a member of the
 //     name, because Gin reads it into a struct.
 //

@@ -104,7 +104,8 @@
 //     before its first part, or with a boundary that means something in YAML or
 //     TOML; XML with text or attributes in a multipart form or in JSON, such as the
 //     password <a>b</a>; another field of a form whose value is a JSON object that
-//     has the username's name as a member.
+//     has the username's name as a member; &username= inside of JSON or of a
+//     multipart form.
 //   - The field has no single value. It is a file, an array or an object; a number of
 //     2^53 or more, of -2^53 or less, or with a point or an exponent, which decoders
 //     round, cut or write differently; a JSON string that is not valid UTF-8; or it

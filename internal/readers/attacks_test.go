@@ -56,6 +56,8 @@ var attacks = []struct {
 	{"brackets around the name", "POST", "", form, "[username]=victim&username=decoy"},
 	{"letter case", "POST", "", form, "username=decoy&UserName=victim"},
 	{"a long s", "POST", "", form, "username=decoy&u%C5%BFername=victim"},
+	{"a form inside JSON", "POST", "", json, `{"a":"&username=victim&","username":"decoy"}`},
+	{"a form inside a multipart form", "POST", "", multipart, part("a", "&username=victim&") + part("username", "decoy") + "--XX--\r\n"},
 	{"an embedded struct", "POST", "", form, "username=decoy&form.username=victim"},
 	{"an embedded struct, in brackets", "POST", "", form, "form[username]=victim"},
 	{"a multipart name in brackets", "POST", "", multipart, part("username", "decoy") + part("username[]", "victim") + "--XX--"},

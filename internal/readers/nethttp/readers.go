@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,10 @@ var All = map[string]func(*http.Request) string{
 			}
 		}
 		return ""
+	},
+	"url.ParseQuery of any body": func(r *http.Request) string {
+		all, _ := url.ParseQuery(string(readers.ReadAll(r.Body)))
+		return all.Get("username")
 	},
 	"URL.Query": func(r *http.Request) string { return r.URL.Query().Get("username") },
 	"AllowQuerySemicolons": func(r *http.Request) (name string) {
