@@ -68,6 +68,47 @@ func TestCloseInTooLittleTime(t *testing.T) {
 	})
 }
 
+// Close says what it has to write if that is more than one batch. It warns only
+// if the time does not suffice for all.
+func TestWhatCloseAnnounces(t *testing.T) {
+	for _, row := range []struct {
+		keys int
+		time time.Duration
+		want string
+	}{
+		{99, time.Second, ""},
+		{100, time.Second, ""},
+		{101, time.Second, "level=INFO"},
+		{1000, time.Second, "level=INFO"}, // 100 in 100 ms
+		{1000, time.Second - time.Millisecond, "level=WARN"},
+		{1001, time.Second, "level=WARN"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			b := newShared()
+			s := newStore(t, b, synced.Config{Interval: time.Hour, BatchSize: 100, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			l := newLimiter(t, s, aligned(1_000_000, day))
+			b.set(func(b *shared) { b.latency = 100 * time.Millisecond })
+			for i := range 200 { // the speed is measured
+				take(t, l, fmt.Sprint("early", i))
+			}
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			manyKeys(t, l, row.keys)
+			b.set(func(b *shared) { b.latency = 0 })
+			ctx, cancel := context.WithTimeout(t.Context(), row.time)
+			defer cancel()
+			if err := s.Close(ctx); err != nil {
+				t.Error(err)
+			}
+			if text := log.String(); row.want == "" && text != "" || !strings.Contains(text, row.want) || strings.Count(text, "\n") > 1 {
+				t.Errorf("%d counters in %v: the log: %q, want %q", row.keys, row.time, text, row.want)
+			}
+		})
+	}
+}
+
 // Close during an exchange of many counters pushes the largest differences
 // first too: the exchange ends with the batch that is under way.
 func TestCloseDuringAnExchange(t *testing.T) {
@@ -153,8 +194,8 @@ func TestCloseWithoutTheBackend(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "55 hits could not be pushed, of 10 counters") {
 			t.Errorf("%v", err)
 		}
-		if d := time.Since(began); d > time.Second {
-			t.Errorf("it took %v", d)
+		if d, want := time.Since(began), 3*100*time.Millisecond+2*50*time.Millisecond; d != want {
+			t.Errorf("it took %v, want %v: three tries of one Timeout each, and two pauses", d, want)
 		}
 	})
 }

@@ -53,6 +53,60 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	}
 }
 
+// Each field accepts the first and the last of its values, and no value beyond.
+func TestTheBoundsOfEachField(t *testing.T) {
+	for field, values := range map[string]struct{ good, bad []synced.Config }{
+		"Namespace": {
+			good: []synced.Config{{Namespace: "a"}, {Namespace: strings.Repeat("a", 64)}},
+			bad:  []synced.Config{{Namespace: strings.Repeat("a", 65)}, {Namespace: "{"}},
+		},
+		"Interval": {
+			good: []synced.Config{{Interval: -day}, {Interval: -1}, {Interval: 0}, {Interval: synced.MinInterval}, {Interval: 1000 * day}},
+			bad:  []synced.Config{{Interval: 1}, {Interval: synced.MinInterval - 1}},
+		},
+		"Windows[0]": {
+			good: []synced.Config{{Windows: []time.Duration{time.Millisecond}}, {Windows: []time.Duration{366 * day}}},
+			bad:  []synced.Config{{Windows: []time.Duration{time.Millisecond - time.Microsecond}}, {Windows: []time.Duration{366*day + time.Microsecond}}},
+		},
+		"Near": {
+			good: []synced.Config{{Near: 0}, {Near: 1}, {Near: 100}},
+			bad:  []synced.Config{{Near: -1}, {Near: 101}},
+		},
+		"Timeout": {
+			good: []synced.Config{{Timeout: time.Millisecond}, {Timeout: day}},
+			bad:  []synced.Config{{Timeout: time.Millisecond - 1}, {Timeout: 1}, {Timeout: -1}},
+		},
+		"BatchSize": {
+			good: []synced.Config{{BatchSize: 1}, {BatchSize: 1_000_000}},
+			bad:  []synced.Config{{BatchSize: -1}},
+		},
+		"MaxKeys": {
+			good: []synced.Config{{MaxKeys: 1}, {MaxKeys: 100_000_000}},
+			bad:  []synced.Config{{MaxKeys: -1}},
+		},
+	} {
+		for _, c := range values.good {
+			c.Log = quiet
+			s, err := synced.New(newShared(), c)
+			if err != nil {
+				t.Errorf("%s: %v", field, err)
+				continue
+			}
+			_ = s.Close(t.Context())
+		}
+		for _, c := range values.bad {
+			if _, err := synced.New(newShared(), c); !errors.Is(err, core.ErrConfig) || strings.Count(err.Error(), "\n") != 0 || !strings.Contains(err.Error(), ": "+field+": ") {
+				t.Errorf("%s: %+v: %v", field, c, err)
+			}
+		}
+	}
+	for interval, valid := range map[time.Duration]bool{-1: true, 0: false, time.Hour: false} {
+		if s, err := synced.New(nil, synced.Config{Interval: interval}); (err == nil) != valid {
+			t.Errorf("without a backend, Interval %v: %v, %v", interval, s, err)
+		}
+	}
+}
+
 // named is a backend that names its server.
 type named struct {
 	*shared
@@ -81,16 +135,25 @@ func TestOneNameOnOneServer(t *testing.T) {
 		t.Errorf("the log: %s", &log)
 	}
 	second := start("one", "ns", "api")
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "limiter=api namespace=ns server=one") {
-		t.Errorf("the log: %s", text)
+	reported := func(when string) {
+		t.Helper()
+		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "limiter=api namespace=ns server=one") {
+			t.Errorf("%s: the log: %s", when, text)
+		}
+		log.Reset()
 	}
-	for _, s := range []*synced.Store{first, second} {
+	reported("two stores")
+	if err := first.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	third := start("one", "ns", "api")
+	reported("the first was closed, the second is open")
+	for _, s := range []*synced.Store{second, third} {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
-	log.Reset()
 	if start("one", "ns", "api"); log.Len() != 0 {
-		t.Errorf("after both were closed: %s", &log)
+		t.Errorf("after all were closed: %s", &log)
 	}
 }

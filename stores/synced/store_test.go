@@ -22,7 +22,12 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func newLimiter(t testing.TB, s core.Store, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}})
+	return newLimiterNamed(t, s, "api", limits...)
+}
+
+func newLimiterNamed(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}})
 	if err != nil {
 		t.Fatal(err)
 	}
