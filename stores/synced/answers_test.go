@@ -54,6 +54,40 @@ func TestAnswersThatSayNothingOfALoss(t *testing.T) {
 	}
 }
 
+// A process learns of the refunds of others from the first answer that has some,
+// and keeps no counter of refunds before.
+func TestAnswersWithRefundsOfOthers(t *testing.T) {
+	s := &Store{table: newTable(shardCount, func(int64) {})}
+	id, e := ident{a: 1}, counted(20, 0)
+	s.table.shards[0].entries[id] = e
+	it := &item{id: id, entry: e, back: true}
+	if s.answered(it, 0, 0, 0); e.current.back != nil || e.current.count() != 20 {
+		t.Errorf("no refunds: %+v", e.current)
+	}
+	if s.answered(it, 0, -3, 0); e.current.count() != 17 {
+		t.Errorf("3 refunds: the count is %d, want 17", e.current.count())
+	}
+	if s.answered(it, 0, -5, 0); e.current.count() != 15 || e.dirty {
+		t.Errorf("5 refunds: the count is %d, want 15", e.current.count())
+	}
+}
+
+// Of refunds beyond the hits, a process turns back only those that its push has
+// added: not those that it pushed once more, because the backend had lost them.
+func TestRefundsThatArePushedOnceMoreAreNotTurnedBack(t *testing.T) {
+	for _, c := range []struct{ added, heal, want int64 }{{0, 3, 0}, {1, 3, 1}, {2, 0, 2}, {5, 3, 2}} {
+		s := &Store{table: newTable(shardCount, func(int64) {})}
+		id, e := ident{a: 1}, counted(5, 0)
+		back := e.current.given()
+		back.total, back.own, back.sent = 7-c.added, 7-c.added, c.added
+		s.table.shards[0].entries[id] = e
+		s.answered(&item{id: id, entry: e, back: true, heal: c.heal}, -(c.added + c.heal), -7, 0)
+		if got := e.current.added.diff; got != c.want || back.total != 7 {
+			t.Errorf("%d refunds, and %d once more: %d hits are added of the %d refunds that are too many, want %d", c.added, c.heal, got, back.total-5, c.want)
+		}
+	}
+}
+
 // An entry moves on by the windows that have passed, keeps the one before, and
 // ignores a clock that was set back.
 func TestAnEntryRolls(t *testing.T) {
@@ -208,7 +242,7 @@ func TestExchangesSweepEveryShard(t *testing.T) {
 func TestChunks(t *testing.T) {
 	s := &Store{config: Config{Interval: time.Hour, BatchSize: 5}, now: func() int64 { return 0 }}
 	s.table = newTable(100*shardCount, func(int64) {})
-	s.exchange.pending = []chunk{{tries: 1}}
+	s.exchange.pending = []chunk{{tried: true}}
 	for i := range uint64(7) {
 		e, sh := counted(0, 1), &s.table.shards[0]
 		sh.entries[ident{a: i}] = e

@@ -119,7 +119,7 @@ type waiting struct {
 func (s *Store) gather() (all []waiting) {
 	x := &s.exchange
 	add := func(d Diff, it item) { all = append(all, waiting{d, it}) }
-	for len(x.pending) > 0 && x.pending[len(x.pending)-1].tries == 0 {
+	for len(x.pending) > 0 && !x.pending[len(x.pending)-1].tried {
 		c := &x.pending[len(x.pending)-1]
 		for i := range c.items {
 			s.thaw(&c.items[i], c.Diffs[i], add)

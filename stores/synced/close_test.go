@@ -189,8 +189,10 @@ func TestCloseWithoutTheBackend(t *testing.T) {
 		l := newLimiter(t, s, aligned(1_000_000, day))
 		manyKeys(t, l, 10)
 		b.set(func(b *shared) { b.latency = time.Hour })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
 		began := time.Now()
-		err := s.Close(context.Background())
+		err := s.Close(ctx)
 		if err == nil || !strings.Contains(err.Error(), "55 hits could not be pushed, of 10 counters") {
 			t.Errorf("%v", err)
 		}

@@ -78,7 +78,7 @@ func (s *Store) freeze(id ident, e *entry, start, now int64) {
 func (s *Store) room(n int, now int64) {
 	x := &s.exchange
 	last := len(x.pending) - 1
-	if last >= 0 && x.pending[last].tries == 0 && len(x.pending[last].items)+min(n, s.config.BatchSize) <= s.config.BatchSize {
+	if last >= 0 && !x.pending[last].tried && len(x.pending[last].items)+min(n, s.config.BatchSize) <= s.config.BatchSize {
 		return
 	}
 	x.sequence++

@@ -32,7 +32,7 @@ type exchange struct {
 type chunk struct {
 	Batch
 	items []item
-	tries int
+	tried bool // it has been pushed at least once
 }
 
 // item is what belongs to a difference.
@@ -153,7 +153,7 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 		s.collect()
 		err = s.pushPending(ctx)
 	}
-	if err == nil && len(x.low) > 0 {
+	if err == nil {
 		low := x.low
 		x.low = nil // counters found low after this are for the next exchange
 		s.collectLow(low)
@@ -195,7 +195,7 @@ func (s *Store) pushChunk(ctx context.Context, c *chunk) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	began := time.Now()
-	c.tries++
+	c.tried = true
 	totals, err := s.backend.PushDiffs(ctx, c.Batch)
 	if err == nil && len(totals) != len(c.Diffs) {
 		err = fmt.Errorf("the backend returned %d totals for %d differences", len(totals), len(c.Diffs))

@@ -43,6 +43,21 @@ func (r *recorder) seen() []synced.Batch {
 	return slices.Clone(r.batches)
 }
 
+// noCounterTwice checks that no batch has two differences of one counter.
+func noCounterTwice(t *testing.T, batches []synced.Batch) {
+	t.Helper()
+	for _, b := range batches {
+		counters := map[synced.Diff]bool{}
+		for _, d := range b.Diffs {
+			d.Diff = 0
+			if counters[d] {
+				t.Errorf("a batch has %v twice", d)
+			}
+			counters[d] = true
+		}
+	}
+}
+
 // A batch that fails is pushed again as it is, before any other and under its
 // number; nothing else is pushed meanwhile, and no more often than every Interval.
 func TestABatchIsTriedAgainAsItIs(t *testing.T) {
@@ -77,15 +92,8 @@ func TestABatchIsTriedAgainAsItIs(t *testing.T) {
 			if len(b.Diffs) > 10 || b.Sequence < batches[i].Sequence {
 				t.Errorf("batch %d has %d differences and number %d after %d", i+1, len(b.Diffs), b.Sequence, batches[i].Sequence)
 			}
-			counters := map[synced.Diff]bool{}
-			for _, d := range b.Diffs {
-				d.Diff = 0
-				if counters[d] {
-					t.Errorf("a batch has %v twice", d)
-				}
-				counters[d] = true
-			}
 		}
+		noCounterTwice(t, batches)
 		_ = s.Close(context.Background())
 	})
 }

@@ -145,10 +145,7 @@ func (s *Store) await(ctx context.Context, fetch <-chan struct{}) {
 	s.fetcher.mu.Lock()
 	patience := s.config.Timeout - time.Since(s.fetcher.began)
 	s.fetcher.mu.Unlock()
-	if patience <= 0 {
-		return
-	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(patience) // it ends at once if nothing is left
 	defer timer.Stop()
 	select {
 	case <-fetch:

@@ -173,6 +173,34 @@ func TestMaxKeys(t *testing.T) {
 	}
 }
 
+// Stats counts batches and fetches that were answered, those that failed, and
+// the differences in them that add something.
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: time.Hour, BatchSize: 100, Log: quiet})
+		l := newLimiter(t, s, aligned(10, day))
+		for i := range 30 { // 4 differences each: 2 batches
+			take(t, l, fmt.Sprint(i))
+		}
+		for i, want := range []synced.Stats{
+			{Keys: 30, Exchanges: 1 + 2 + 1, Pushed: 30}, // and a fetch before and after that
+			{Keys: 30, Exchanges: 4 + 2 + 1, Pushed: 30 + 1},
+			{Keys: 30, Exchanges: 7, Pushed: 31, Failed: 1},
+		} {
+			b.set(func(b *shared) { b.down = i == 2 })
+			if err := s.Sync(t.Context()); (err == nil) != (i < 2) {
+				t.Fatal(err)
+			}
+			if got := s.Stats(); got != want {
+				t.Errorf("after %d exchanges: %+v, want %+v", i+1, got, want)
+			}
+			take(t, l, "1")
+		}
+		b.set(func(b *shared) { b.down = false })
+	})
+}
+
 // Refunds and resets reach the backend; no count falls below zero.
 func TestRefundAndReset(t *testing.T) {
 	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {

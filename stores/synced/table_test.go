@@ -156,6 +156,28 @@ func TestFetchedCountersAreBounded(t *testing.T) {
 	}
 }
 
+// A sweep looks at a bounded number of entries, or of fetched counters: the rest
+// wait for the next ones.
+func TestASweepIsBounded(t *testing.T) {
+	tab := newTable(1_000_000, func(int64) {})
+	sh := &tab.shards[0]
+	f := fetched{all: map[counterID]int64{}}
+	for i := range int64(2*sweepAtOnce + 1) {
+		sh.entries[ident{a: uint64(i)}] = counted(1, 0)
+		f.add(counterID{fmt.Sprint(i), hour, 0}, 1, 1_000_000)
+	}
+	for _, want := range []int{sweepAtOnce + 1, 1, 0, 0} {
+		tab.sweep(sh, 10*hour)
+		f.sweep(10 * hour)
+		if n := len(sh.entries); n != want {
+			t.Errorf("%d entries are left, want %d", n, want)
+		}
+		if n := f.size.Load(); int(n) != want || len(f.all) != want {
+			t.Errorf("%d fetched counters are left, want %d", n, want)
+		}
+	}
+}
+
 // part rounds up, and does not overflow.
 func TestPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
