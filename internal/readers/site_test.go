@@ -36,11 +36,13 @@ import (
 func init() { gin.SetMode(gin.ReleaseMode) }
 
 // site is an application in one framework. Its handlers read a value in one
-// way, and answer with 401.
+// way. They answer a POST with 401, and a request with another method too unless
+// form is set: then with 200, as a handler does that sends the page of the form.
 type site struct {
 	name      string // of the framework and of the reader
 	serve     func(raw []byte)
 	canonical func(read string) string // what must have been counted
+	form      bool
 
 	reached      bool   // the last request reached the handler
 	read         string // what the handler read
@@ -50,6 +52,14 @@ type site struct {
 
 // saw notes what the handler has read.
 func (s *site) saw(value string) { s.reached, s.read = true, value }
+
+// status returns the handler's answer to a request with a method.
+func (s *site) status(method string) int {
+	if s.form && method != http.MethodPost {
+		return http.StatusOK
+	}
+	return http.StatusUnauthorized
+}
 
 // count notes what was counted.
 func (s *site) count(value string) { s.counted, s.countedFound = value, true }
@@ -176,7 +186,7 @@ func overHTTP(h http.Handler) func([]byte) {
 func netHTTP(s *site, checker core.Checker, read func(*http.Request) string) func([]byte) {
 	return overHTTP(httplimit.Middleware(checker)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.saw(read(r))
-		w.WriteHeader(http.StatusUnauthorized)
+		w.WriteHeader(s.status(r.Method))
 	})))
 }
 
@@ -184,7 +194,7 @@ func ginSite(s *site, checker core.Checker, read func(*gin.Context) string) func
 	e := gin.New()
 	e.NoRoute(ginlimit.Middleware(checker), func(c *gin.Context) { // any method, any path
 		s.saw(read(c))
-		c.Status(http.StatusUnauthorized)
+		c.Status(s.status(c.Request.Method))
 		c.Writer.WriteHeaderNow()
 	})
 	return overHTTP(e)
@@ -195,7 +205,7 @@ func echoSite(s *site, checker core.Checker, read func(echo.Context) string) fun
 	e.Logger.SetOutput(io.Discard)
 	e.RouteNotFound("/*", func(c echo.Context) error {
 		s.saw(read(c))
-		return echo.ErrUnauthorized
+		return c.NoContent(s.status(c.Request().Method))
 	}, echolimit.Middleware(checker))
 	return overHTTP(e)
 }
@@ -204,7 +214,7 @@ func fiberSite(s *site, checker core.Checker, read func(*fiber.Ctx) string) func
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Use(fiberlimit.Middleware(checker), func(c *fiber.Ctx) error {
 		s.saw(read(c))
-		return fiber.ErrUnauthorized
+		return c.SendStatus(s.status(c.Method()))
 	})
 	serve := app.Handler()
 	buffer := bufio.NewReaderSize(nil, 1<<18)
