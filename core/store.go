@@ -57,7 +57,8 @@ type Bound interface {
 	//
 	// Take returns within the store's own deadline, and earlier if ctx ends; the
 	// hits may be charged all the same. Take charges at most once, whatever
-	// fails. After an error the results mean nothing.
+	// fails. After an error the results mean nothing, and the hits may have been
+	// charged unless the error wraps [ErrNotCharged].
 	Take(ctx context.Context, b *Batch) error
 	// Refund gives back what an earlier Take of the same items charged: Cost
 	// hits, charged at Item.At, with the results of that Take. What has left

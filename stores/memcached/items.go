@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
@@ -72,7 +76,22 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	case errors.Is(err, memcache.ErrNotStored), errors.Is(err, memcache.ErrCASConflict), errors.Is(err, memcache.ErrCacheMiss):
 		return false, nil
 	}
+	if rejected(err) {
+		err = notcharged.Error(err)
+	}
 	return false, failed(err)
+}
+
+// rejections are the replies of a server that has not stored a value.
+var rejections = []string{"SERVER_ERROR out of memory", "SERVER_ERROR object too large"}
+
+// rejected reports whether an error of a Swap proves that the value was not
+// stored: there was no connection, or the server has rejected the value.
+func rejected(err error) bool {
+	var dial *net.OpError
+	var slow *memcache.ConnectTimeoutError
+	is := func(reply string) bool { return strings.Contains(err.Error(), reply) }
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &slow) || slices.ContainsFunc(rejections, is)
 }
 
 // Delete implements swapstore.Swapper.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
@@ -74,7 +75,7 @@ func (b timelyBound) do(ctx context.Context, batch *core.Batch, op intime.Op) er
 		defer cancel()
 		leave, err := b.turns.take(ctx, batch.Items)
 		if err != nil {
-			return err
+			return notcharged.Error(err)
 		}
 		defer leave()
 		return op(inner, ctx, batch)

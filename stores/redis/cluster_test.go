@@ -274,6 +274,9 @@ func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
 	if !errors.Is(err, errRefused) || !errors.As(err, &e) || e.Unknown {
 		t.Errorf("error %v, want that of the hook, of a command that was not sent", err)
 	}
+	if errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("error %v: says that nothing was charged, while others are given back", err)
+	}
 	for _, k := range keys {
 		processtest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 0 })
 	}

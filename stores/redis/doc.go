@@ -38,7 +38,8 @@
 // only after a reply which proves that nothing ran (NOSCRIPT, MOVED, ASK,
 // TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN). If a reply is lost,
 // the operation returns an [Error] whose Unknown is true: the charge may have
-// been made. With automatic pipelining, or a client of the application's own
+// been made. So does an error reply that Redis itself does not give, because it
+// may be that of a proxy. With automatic pipelining, or a client of the application's own
 // type, Unknown is also true if the command was not sent.
 //
 // An operation ends within its [Timeout], whatever the client's timeouts and

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // Class is the kind of failure of an [Error].
@@ -49,7 +51,8 @@ func (c Class) String() string {
 	return "unknown class"
 }
 
-// Error is the error of all operations of a store.
+// Error is the error of all operations of a store. It wraps
+// core.ErrNotCharged if the operation has charged none of its keys.
 type Error struct {
 	Class Class
 	// Unknown means that the command may have run: it was sent, and no reply
@@ -57,6 +60,8 @@ type Error struct {
 	Unknown bool
 	// Err is the client's or the server's error.
 	Err error
+
+	others bool // other keys of the operation may have been charged
 }
 
 func (e *Error) Error() string {
@@ -70,9 +75,28 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Is reports whether target is core.ErrNotCharged and nothing was charged.
+func (e *Error) Is(target error) bool {
+	return target == core.ErrNotCharged && !e.Unknown && !e.others
+}
+
+// afterOthers returns the error of a command that failed after the operation has
+// charged other keys with other commands.
+func afterOthers(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	after := *e
+	after.others = true
+	return &after
+}
+
 var errBusy = errors.New("too many commands wait for an answer")
 
-// The beginnings of the server's errors, by class.
+// The beginnings of the server's errors, by class. A server that replies one of
+// them, or one of notNow, has written nothing. Any other error may be that of a
+// proxy which has sent the command on.
 var replies = []struct {
 	prefix string
 	class  Class
@@ -81,6 +105,7 @@ var replies = []struct {
 	// A command in the script: Redis 7.0, and later ones.
 	{"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
 	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
+	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther},
 }
 
 // classify makes an Error of the error that the client returned for a command.
@@ -89,13 +114,14 @@ func classify(err error, n *nonce) error {
 	var reply redis.Error
 	if errors.As(err, &reply) {
 		text := reply.Error()
+		e.Unknown = true
 		for _, r := range replies {
 			if strings.HasPrefix(text, r.prefix) {
-				e.Class = r.class
+				e.Class, e.Unknown = r.class, false
 			}
 		}
 		if ranNot(err) {
-			e.Class = ClassNotReady
+			e.Class, e.Unknown = ClassNotReady, false
 		}
 		return e
 	}

@@ -115,7 +115,7 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 		proxy.Fail(faultproxy.Cut, 1)
 		err := b.Take(t.Context(), one("k", 1, 1))
 		var e *redisstore.Error
-		if !errors.As(err, &e) || !e.Unknown {
+		if !errors.As(err, &e) || !e.Unknown || errors.Is(err, core.ErrNotCharged) {
 			t.Errorf("error %v, want one that says that it may have been charged", err)
 		}
 		proxy.Fail(faultproxy.None, 0)
@@ -236,8 +236,8 @@ func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
 	server.MustDo("CONFIG", "RESETSTAT")
 	err := b.Take(t.Context(), one("k", 1, 1))
 	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.ClassFull || e.Unknown {
-		t.Errorf("error %v, want class %v", err, redisstore.ClassFull)
+	if !errors.As(err, &e) || e.Class != redisstore.ClassFull || e.Unknown || !errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("error %v, want class %v, and nothing charged", err, redisstore.ClassFull)
 	}
 	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
 		t.Errorf("it was tried more than once:\n%s", stats)
@@ -266,8 +266,8 @@ func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
 			err = b.Take(t.Context(), one("k", 1, 1))
 		}
 		var e *redisstore.Error
-		if !errors.As(err, &e) || e.Class != redisstore.ClassForbidden {
-			t.Errorf("rights %v: error %v, want class %v", rights, err, redisstore.ClassForbidden)
+		if !errors.As(err, &e) || e.Class != redisstore.ClassForbidden || !errors.Is(err, core.ErrNotCharged) {
+			t.Errorf("rights %v: error %v, want class %v, and nothing charged", rights, err, redisstore.ClassForbidden)
 		}
 	}
 }

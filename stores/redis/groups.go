@@ -59,6 +59,9 @@ func (s *Store) takeGroups(op operation, verb any, groups [][]namedItem) (bool, 
 		admits, err := s.ask(op, verbTake, g)
 		if err != nil {
 			s.giveBackLater(op.ctx, groups[:i])
+			if i > 0 {
+				err = afterOthers(err)
+			}
 			return false, err
 		}
 		if !admits {
@@ -96,7 +99,7 @@ func (s *Store) giveBack(op operation, groups [][]namedItem) error {
 	for i, g := range groups {
 		if _, err := s.ask(op, verbBack, g); err != nil {
 			s.giveBackLater(op.ctx, groups[i+1:])
-			return err
+			return afterOthers(err)
 		}
 	}
 	return nil

@@ -61,7 +61,9 @@
 // hits count from the moment of the charge, so a hit of an outage may count for
 // up to one lifetime (core.Limit.Lifetime) longer than others do. A hit whose
 // answer was lost may have been charged: it is charged again only if the store
-// counts fewer hits than this process. The hits of keys longer than 256 bytes
+// counts fewer hits than this process. A charge that the store has rejected is
+// made later, once: its error says that nothing was charged
+// (core.ErrNotCharged). The hits of keys longer than 256 bytes
 // are charged with the next request for the key. If the store is [Divisible],
 // the limits of a rule are charged one by one. Otherwise they are all charged
 // with the same number of hits, which may be too few for a long limit beside a

@@ -153,11 +153,11 @@ func (b *bound) chargeFitting(ctx context.Context, payer core.Bound, one []*clai
 	return nil
 }
 
-// chargeOnce asks the store for a charge. If the answer is lost, it notes which
-// claims the store may have charged.
+// chargeOnce asks the store for a charge, and notes which claims the store has
+// charged or may have charged.
 func (b *bound) chargeOnce(ctx context.Context, payer core.Bound, claims []*claim, batch *core.Batch) error {
 	err := b.call(ctx, payer, batch, core.Bound.Take)
-	if !neverSent(err) {
+	if !notCharged(err) {
 		for _, c := range claims {
 			c.asked = true
 		}

@@ -267,11 +267,11 @@ func trouble(err error) bool {
 	return err != nil && !slices.ContainsFunc(noTrouble, isOf)
 }
 
-// neverSent reports whether an error proves that the store has not been asked:
-// there was no connection.
-func neverSent(err error) bool {
+// notCharged reports whether an error proves that the store has charged nothing:
+// it says so, or there was no connection.
+func notCharged(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.Is(err, core.ErrNotCharged) || errors.As(err, &op) && op.Op == "dial"
 }
 
 // answerable reports whether a request is decided without the store after its

@@ -26,6 +26,9 @@ const patience = 20 * time.Second
 
 var errGone = errors.New("connection refused")
 
+// errFull is a failure of which the store says that it has charged nothing.
+var errFull = fmt.Errorf("no memory left: %w", core.ErrNotCharged)
+
 // flaky is a store that can be told to fail or to hang.
 
 type flaky struct {
@@ -33,6 +36,7 @@ type flaky struct {
 	err     atomic.Pointer[error] // nil: works
 	deny    atomic.Bool           // others have used the quotas up
 	late    atomic.Bool           // fails when it has done what it was asked
+	full    atomic.Bool           // refuses charges, and nothing else
 	hang    atomic.Bool           // until the context of the test ends
 	end     chan struct{}
 	asked   atomic.Int64
@@ -87,6 +91,9 @@ func (b flakyBound) Take(ctx context.Context, batch *core.Batch) error {
 	if b.f.deny.Load() {
 		batch = &core.Batch{Items: batch.Items, Peek: true}
 		return b.do(func() error { return b.Bound.Take(ctx, batch) }) // and not allowed
+	}
+	if b.f.full.Load() && !batch.Peek {
+		return b.do(func() error { return errFull })
 	}
 	err := b.do(func() error { return b.Bound.Take(ctx, batch) })
 	if f := b.f.between.Load(); f != nil && batch.Peek {

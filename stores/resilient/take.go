@@ -51,7 +51,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		}
 		return b.local.Refund(ctx, &own.batch)
 	case answerable(ctx, err):
-		return b.meanwhile(ctx, batch, own, err, !neverSent(err))
+		return b.meanwhile(ctx, batch, own, err, !notCharged(err))
 	default:
 		return err
 	}

@@ -8,22 +8,28 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 )
 
-// undo refunds the items before todo, and returns cause.
+// undo refunds the items before todo, and returns cause. If cause wraps
+// core.ErrNotCharged, the items of todo are not charged; the error that undo
+// returns then wraps it only if the others are not charged either.
 func (b *bound) undo(ctx context.Context, items, todo []item, cause error) error {
 	done := items[:len(items)-len(todo)]
 	if len(done) == 0 {
 		return cause
 	}
 	ctx = context.WithoutCancel(ctx)
-	errs := []error{cause}
+	var errs []error
 	for i := range done {
 		if done[i].Cost > 0 {
-			errs = append(errs, b.change(ctx, &done[i], (*item).refund))
+			errs = append(errs, notcharged.Unmark(b.change(ctx, &done[i], (*item).refund)))
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return errors.Join(notcharged.Unmark(cause), err)
+	}
+	return cause
 }
 
 func (it *item) refund(now int64) {

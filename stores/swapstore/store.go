@@ -24,7 +24,8 @@ type Swapper interface {
 	// old is the zero Value and the name still has no value. It returns whether
 	// it has stored the value. The value must be kept for ttl or longer, and
 	// may be dropped after that. After an error it is not known whether the
-	// value was stored.
+	// value was stored, unless the error wraps [core.ErrNotCharged]: then it was
+	// not.
 	Swap(ctx context.Context, name string, old Value, value []byte, ttl time.Duration) (bool, error)
 	// Delete removes the values of the names. A name without a value is no
 	// error.

@@ -7,6 +7,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 )
 
 // bound is the Bound of a Store.
@@ -165,10 +166,10 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	todo := items // those not charged yet
 	for attempt := range b.attempts {
 		if err := b.pause(ctx, attempt); err != nil {
-			return b.undo(ctx, items, todo, err)
+			return b.undo(ctx, items, todo, notcharged.Error(err))
 		}
 		if err := b.load(ctx, todo); err != nil {
-			return b.undo(ctx, items, todo, err)
+			return b.undo(ctx, items, todo, notcharged.Error(err))
 		}
 		now := b.now()
 		batch.Allowed = true
@@ -186,7 +187,8 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 			return nil
 		}
 	}
-	return b.undo(ctx, items, todo, fmt.Errorf("limiter %q: %d attempts: %w", b.limiter, b.attempts, core.ErrContended))
+	err := fmt.Errorf("limiter %q: %d attempts: %w", b.limiter, b.attempts, core.ErrContended)
+	return b.undo(ctx, items, todo, notcharged.Error(err))
 }
 
 // swapAll charges and stores one item after another, until another writer has
@@ -212,7 +214,7 @@ func (b *bound) deny(ctx context.Context, items, todo []item, now int64) error {
 	for i := range todo {
 		if it := &todo[i]; it.mend && (it.is == readable || it.Cost > 0) {
 			if _, err := b.store(ctx, it, now); err != nil { // another writer has replaced the value
-				return b.undo(ctx, items, todo, err)
+				return b.undo(ctx, items, todo, notcharged.Error(err))
 			}
 		}
 	}
@@ -224,7 +226,7 @@ func (b *bound) deny(ctx context.Context, items, todo []item, now int64) error {
 		return err
 	}
 	if err := b.load(ctx, done); err != nil {
-		return err
+		return notcharged.Error(err)
 	}
 	for i := range done {
 		done[i].judge(now)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 )
 
 // Runner runs operations. Its methods may be called concurrently.
@@ -30,7 +31,7 @@ func New(timeout time.Duration) *Runner {
 // The errors of operations that something other than the store has ended.
 var (
 	ErrTimeout = errors.New("no answer in time")
-	ErrBusy    = errors.New("too many operations wait for an answer")
+	ErrBusy    = notcharged.Error(errors.New("too many operations wait for an answer"))
 )
 
 // Op is a method of a core.Bound, such as core.Bound.Take.

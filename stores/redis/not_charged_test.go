@@ -1,0 +1,28 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// An error reply proves that nothing was charged if a server says it that refuses
+// before it writes. A proxy says others when it has passed the command on.
+func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"OOM command not allowed": true, "READONLY You can't": true, "NOPERM this user": true, "NOAUTH Authentication": true,
+		"ERR The user executing the script can't run": true, "ERR ACL failure in script": true, "MISCONF Redis is": true, "NOREPLICAS Not": true,
+		"LOADING Redis is": true, "CROSSSLOT Keys": true, "BUSY Redis is busy": true, "ERR unknown command 'evalsha'": true, "NOSCRIPT No": true,
+		"FLOODGATE some of several keys have been written: OOM": false, "upstream failure": false, "ERR Connection timed out": false, "": false,
+	} {
+		err := classify(serverError(reply), &nonce{})
+		if got := errors.Is(err, core.ErrNotCharged); got != want {
+			t.Errorf("%q proves that nothing was charged: %v, want %v", reply, got, want)
+		}
+		if err := afterOthers(fmt.Errorf("wrapped: %w", err)); errors.Is(err, core.ErrNotCharged) {
+			t.Errorf("%v: says that nothing was charged, and other keys were", err)
+		}
+	}
+}
