@@ -47,6 +47,19 @@ func TestABadRequestWithoutDetailTellsNothing(t *testing.T) {
 	}
 }
 
+// If the keys of several rules are bad requests, the client is told the first.
+func TestTheFirstBadRequestIsTold(t *testing.T) {
+	bad := func(detail string) core.KeyFunc { return fails(&core.BadRequestError{Detail: detail}) }
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "a", Key: bad("the first"), Limits: []core.Limit{core.PerMinute(3)}},
+		{Name: "b", Key: bad("the second"), Limits: []core.Limit{core.PerMinute(3)}},
+	}}, newClock())
+	d := l.Check(&request{})
+	if body := string(l.Deny(&request{}, d).Body); !strings.Contains(body, "the first") {
+		t.Errorf("%v: %s", d.Err, body)
+	}
+}
+
 func ExampleBadRequestError() {
 	tenant := func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("X-Tenant")

@@ -180,6 +180,16 @@ func (h politeHooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	return den
 }
 
+func TestAFailedDecisionHasItsCost(t *testing.T) {
+	l := newLimiter(t, core.Config{
+		Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(errFault), Limits: []core.Limit{core.PerMinute(10)}}},
+		Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return 7, nil }},
+	}, newClock())
+	if d := l.Check(&request{}); d.Reason != core.ReasonFailed || d.Cost != 7 {
+		t.Errorf("%v, cost %d: want 7", d, d.Cost)
+	}
+}
+
 func TestHooksCompose(t *testing.T) {
 	var lines []string
 	l := newLimiter(t, core.Config{

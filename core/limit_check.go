@@ -136,8 +136,9 @@ func (l Limit) String() string {
 	return b.String()
 }
 
-// shortDuration writes whole days, hours, minutes and seconds with one unit,
-// and anything else as time.Duration does: 1d, 90m, 1.5s.
+// shortDuration writes whole days, hours, minutes, seconds and milliseconds with one
+// unit, as ParseLimits reads them, and anything else as time.Duration does: 1d, 90m,
+// 1500ms, 1.5ms.
 func shortDuration(d time.Duration) string {
 	for _, u := range []struct {
 		length time.Duration

@@ -88,6 +88,9 @@ func TestValidateNamesTheField(t *testing.T) {
 		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, 7*time.Second }, []string{"Precision", "7s", "divide"}},
 		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Hour }, []string{"Precision", "1h"}},
 		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Millisecond }, []string{"60000 buckets"}},
+		{func(l *core.Limit) {
+			l.Algorithm, l.Window, l.Precision = core.BucketedWindow, 2001*time.Microsecond, 1_000_500*time.Nanosecond
+		}, []string{"Precision", "1.0005ms", "whole microseconds"}},
 		{func(l *core.Limit) { l.Algorithm, l.Aligned = core.SlidingLog, true }, []string{"Aligned"}},
 		{func(l *core.Limit) { l.Algorithm, l.Quota = core.SlidingLog, 10_001 }, []string{"Quota", "10001", "10000"}},
 		{func(l *core.Limit) { l.Name = "a b" }, []string{"Name", `"a b"`}},
@@ -107,6 +110,13 @@ func TestValidateNamesTheField(t *testing.T) {
 		}
 	}
 	if err := ok.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestANegativeWindowIsNoFaultOfTheBurst(t *testing.T) {
+	l := core.Limit{Quota: 1, Window: -time.Second, Burst: 1, Algorithm: core.TokenBucket}
+	if err := l.Validate(); !errors.Is(err, core.ErrConfig) || strings.Contains(err.Error(), "Burst") {
 		t.Error(err)
 	}
 }
@@ -142,9 +152,11 @@ func ExampleParseLimits() {
 func ExampleLimit() {
 	fmt.Println(core.Limit{Quota: 240, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute})
 	fmt.Println(core.Limit{Quota: 5, Window: 90 * time.Second, Algorithm: core.FixedWindow, Aligned: true})
+	fmt.Println(core.Limit{Quota: 7, Window: 1500 * time.Millisecond})
 	// Output:
 	// 240 per 1h (bucketed_window, precision 1m)
 	// 5 per 90s (fixed_window, aligned)
+	// 7 per 1500ms
 }
 
 func ExampleLimit_Validate() {

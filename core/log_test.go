@@ -205,6 +205,16 @@ func TestAStoreThatGivesUpWhileTheClientWaitsIsLogged(t *testing.T) {
 	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=check rule=ip error="redis: context canceled"`)
 }
 
+func TestALineNamesEachRuleOnce(t *testing.T) {
+	log, s := &lines{}, newCounting()
+	s.fault = errFault
+	l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+	if _, err := l.Take(t.Context(), 1, core.Hit{Rule: "user", Key: "a"}, core.Hit{Rule: "user", Key: "b"}); err == nil {
+		t.Error("no error")
+	}
+	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
+}
+
 func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 	broken := newCounting()
 	broken.fault = errFault

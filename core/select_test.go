@@ -142,11 +142,14 @@ func TestErrorsOfARulesCost(t *testing.T) {
 		err    error
 		want   core.Reason
 		others int64 // left of the other rule
+		own    int64 // left of the rule with the cost
 	}{
-		{0, nil, core.ReasonWithinLimits, 9},
-		{-1, nil, core.ReasonFailed, 10},
-		{0, fault, core.ReasonFailed, 10},
-		{0, core.ErrBadRequest, core.ReasonBadRequest, 9},
+		{0, nil, core.ReasonWithinLimits, 9, 10},
+		{-1, nil, core.ReasonFailed, 10, 10},
+		{0, fault, core.ReasonFailed, 10, 10},
+		// A bad request costs one hit, whatever else the function returns.
+		{0, core.ErrBadRequest, core.ReasonBadRequest, 9, 9},
+		{7, core.ErrBadRequest, core.ReasonBadRequest, 9, 9},
 	} {
 		l := newLimiter(t, core.Config{Log: (&lines{}).logger(), Rules: []core.Rule{
 			{Name: "plain", Key: static("k"), Limits: []core.Limit{core.PerMinute(10)}},
@@ -158,6 +161,9 @@ func TestErrorsOfARulesCost(t *testing.T) {
 		}
 		if got := left(t, l, "plain", "k"); got != row.others {
 			t.Errorf("cost %d, error %v: %d left of the other rule, want %d", row.cost, row.err, got, row.others)
+		}
+		if got := left(t, l, "costly", "k"); got != row.own {
+			t.Errorf("cost %d, error %v: %d left of the rule with the cost, want %d", row.cost, row.err, got, row.own)
 		}
 	}
 }

@@ -48,3 +48,16 @@ func TestARequestIsSettledAfterItsClientHasGone(t *testing.T) {
 		t.Errorf("%d and %d left, want 5 and 5", a, b)
 	}
 }
+
+func TestASettlementThatFailsIsCounted(t *testing.T) {
+	s := newCounting()
+	l := newLimiter(t, core.Config{Name: "api", Store: s, Log: (&lines{}).logger(), Rules: []core.Rule{
+		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Counts: func(core.Request, core.Outcome) bool { return false }},
+	}}, nil)
+	d := l.Check(&request{})
+	s.fault = errFault
+	l.Settle(&request{}, d, core.Outcome{Status: 200})
+	if got := l.Stats(); got.Failed != 1 || got.Allowed != 1 {
+		t.Errorf("%+v, want 1 allowed and 1 failed", got)
+	}
+}

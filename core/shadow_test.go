@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -98,6 +99,32 @@ func TestFailuresOfShadowRulesDenyNothing(t *testing.T) {
 				t.Errorf("reported: %v", hooks.seen)
 			}
 		})
+	}
+}
+
+// If Select fails, it is not known which shadow rules apply: none is asked.
+func TestNoShadowRuleIsAskedIfSelectFails(t *testing.T) {
+	asked := 0
+	l := newLimiter(t, core.Config{Log: (&lines{}).logger(), Rules: []core.Rule{
+		{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}},
+		{Name: "shadow", Key: func(dst []byte, _ core.Request) ([]byte, error) { asked++; return append(dst, 'k'), nil }, Limits: []core.Limit{core.PerMinute(3)}, Shadow: true},
+	}, Select: func(dst []int, _ core.Request) ([]int, error) { return append(dst, 0, 1), errors.New("broken") }}, newClock())
+	d := l.Check(&request{})
+	if _, found := d.Shadow(); d.Reason != core.ReasonFailed || found || asked != 0 {
+		t.Errorf("%v, a decision of the shadow rule: %t, its key function was called %d times", d, found, asked)
+	}
+	if got := left(t, l, "shadow", "k"); got != 3 {
+		t.Errorf("%d left of the shadow rule, want 3", got)
+	}
+}
+
+func TestHeadersNameNoShadowRule(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}},
+		{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerMinute(2)}, Shadow: true},
+	}}, newClock())
+	if got := headerText(l.Check(&request{})); strings.Contains(got, "shadow") || !strings.Contains(got, "enforced") {
+		t.Error(got)
 	}
 }
 
