@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -63,5 +64,16 @@ kept-off true "the policy has no match conditions" shadow=false denied=false cos
 	}
 	if st := s.set.Limiter().Stats(); st != (core.Stats{}) {
 		t.Errorf("an explanation counts: %+v", st)
+	}
+}
+
+// A CORS preflight is not limited, whatever its address.
+func TestThePreflightOfAnExemptAddressIsExplainedAsAPreflight(t *testing.T) {
+	s := newSite(t, "policies: [{name: a, limits: 1/h, exempt: [10.0.0.0/8]}]")
+	preflight := http.Header{"Origin": {"https://a.example"}, "Access-Control-Request-Method": {"PUT"}}
+	for method, want := range map[string]string{"OPTIONS": "a CORS preflight is not limited", "GET": "the address is in the list exempt"} {
+		if got := s.set.Explain(&explained{method: method, address: "10.0.0.1:5", header: preflight})[0]; got.Applies || got.Why != want {
+			t.Errorf("%s: applies %t, %q: want %q", method, got.Applies, got.Why, want)
+		}
 	}
 }

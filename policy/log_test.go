@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -32,5 +33,27 @@ func TestAPolicyThatKeysByRouteAroundTheRouterSaysSo(t *testing.T) {
 	}
 	if strings.Count(log.String(), "no matched route") != 1 || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api.r") {
 		t.Errorf("logged: %s", &log)
+	}
+}
+
+func TestTheLogHasEachFieldOfAWarning(t *testing.T) {
+	log := &bytes.Buffer{}
+	set, err := policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h}]"), policy.Log(slog.New(slog.NewJSONHandler(log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct {
+		File, Field, Problem, Hint string
+		Line                       int
+	}
+	if err := json.NewDecoder(log).Decode(&line); err != nil {
+		t.Fatal(err)
+	}
+	w := set.Warnings()[0]
+	if w.Hint == "" || line.File != "f" || line.Line != 1 || line.Field != w.Field || line.Problem != w.Problem || line.Hint != w.Hint {
+		t.Errorf("the line has %+v, the warning %+v", line, w)
+	}
+	if err := set.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -44,6 +44,13 @@ func TestWarnings(t *testing.T) {
 		`policies: [{name: a, limits: 1/h, only: [10.0.0.0/8], exempt: [192.0.2.1, 10.1.0.0/16]}]`:                                                                                         {"policies[0].exempt: 192.0.2.1/32: is denied, because only does not have it (write it in only too)"},
 		`policies: [{name: a, limits: 1/h, only: [10.1.0.0/16, 192.0.2.0/24], deny: [10.0.0.0/8, 192.0.2.7]}]`:                                                                             {"policies[0].only: 10.1.0.0/16: all of it is denied, because deny has 10.0.0.0/8 ("},
 		`policies: [{name: a, rules: [{name: r, key: "#[attributes.headers['x']]", missing: skip, limits: 1/h}]}]`:                                                                         {"policies[0].rules[0].key: "},
+		`policies: [{name: a, limits: 1/h, only: [10.0.0.0/8], deny: [10.0.0.0/16]}]`:                                                                                                      nil,
+		// A shadow policy limits nobody: it needs no other rule, and none can rely on it.
+		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, shadow: true}]`:                                  nil,
+		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, limits: 1/h, shadow: true}]`: {"policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},
+		// Nor can one rely on a rule whose tier a client chooses.
+		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, tier: 'header["t"]', tiers: {default: 1/h, staff: unlimited}}]`: {"policies[1].tier: ", "policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},
+		`policies: [{name: a, key: user, fallback: route, limits: 1/h}]`:                                                                                           {"policies[0].key: \"user\": all requests without it share", "policies[0].fallback: \"route\": the route is known only"},
 	} {
 		var log bytes.Buffer
 		set, err := policy.Parse("f", []byte(text), policy.WithUser(func(core.Request) string { return "" }), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
