@@ -12,5 +12,6 @@
 // If a rule depends on the response (core.Rule.Counts and Clears, login guards), the
 // limiter reads the response's status when the handlers behind the limiter have returned.
 // If a middleware writes the response after these handlers, for instance from c.Errors,
-// mount that middleware behind the limiter.
+// mount that middleware behind the limiter. Otherwise the limiter cannot know the status:
+// it takes 400 if the handlers have called c.Error and have written nothing.
 package ginlimit

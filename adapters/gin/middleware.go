@@ -143,7 +143,7 @@ func DecisionsFrom(g *gin.Context) []core.Decision {
 func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
 	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context()}
 	g.Writer = w
-	panicked := true
+	panicked, errorsBefore := true, len(g.Errors)
 	defer func() {
 		g.Writer = w.ResponseWriter
 		o := outcome.Response{Status: w.Status(), Ended: w.ended, Panicked: panicked, Header: w.Header().Get}
@@ -153,8 +153,11 @@ func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
 		case !w.Written():
 			// Gin writes the status that a handler has set after all handlers.
 			o.Ended = outcome.Ended(w.ctx, g.Request.Context())
-			if panicked {
+			switch {
+			case panicked:
 				o.Status = 0
+			case len(g.Errors) > errorsBefore && o.Status < http.StatusBadRequest:
+				o.Status = http.StatusBadRequest // another middleware will write a response: this is no success
 			}
 		}
 		c.Settle(request{g}, d, o.Outcome())
