@@ -50,3 +50,47 @@ func TestResetByANodeThatHasNotUsedTheKey(t *testing.T) {
 		}
 	})
 }
+
+// A reset refunds what is left of the hits, also if this process has not used the
+// key and others have refunded some: the refunds of all are as many as the hits.
+func TestResetAfterRefundsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: time.Second}, aligned(20, day))
+		hit := core.Hit{Rule: "r", Key: "k"}
+		for range 6 {
+			take(t, limiters[0], "k")
+		}
+		d, err := limiters[0].Take(t.Context(), 4, hit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := limiters[0].Refund(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := limiters[1].Reset(t.Context(), hit); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range limiters {
+			left(t, l, "k") // so that the next exchange asks for it
+		}
+		time.Sleep(3 * time.Second)
+		b.set(func(b *shared) {
+			for c, n := range b.counts {
+				if n != 10 && n != -10 {
+					t.Errorf("%s: %d, want 10 hits and 10 refunds", c.Key, n)
+				}
+			}
+		})
+		for i, l := range limiters {
+			if got := left(t, l, "k"); got != 20 {
+				t.Errorf("node %d has %d left of 20 after the reset", i, got)
+			}
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
