@@ -21,46 +21,65 @@ import (
 //	redis+cluster://10.0.0.1:6379?addr=10.0.0.2:6379     also rediss+cluster
 //	redis+sentinel://10.0.0.1:26379/0?master=mymaster&addr=10.0.0.2:26379
 //
+// In a user and a password, write %2F for /, %23 for #, %3F for ? and %25 for %,
+// or make the text with [url.UserPassword].
+//
 // The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL].
 // With Sentinel they are the primary's name (master), further Sentinels (addr),
 // sentinel_username and sentinel_password. A server that cannot be reached is
 // dialed once for each command, unless dialer_retries asks for more. NewClient
 // does not connect. The caller closes the client. The error wraps
-// [core.ErrConfig], and does not contain a password.
+// [core.ErrConfig], and does not contain a password, however the text is
+// written.
 func NewClient(text string) (redis.UniversalClient, error) {
-	u, err := url.Parse(text)
+	u, err := parseURL(text)
 	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = parse.Err // without the text
-		}
 		return nil, badURL(err)
 	}
+	client, err := u.client()
+	if err != nil && u.misplaced {
+		err = errMisplaced // err may quote a part of the password
+	}
+	if err != nil {
+		return nil, badURL(err)
+	}
+	return client, nil
+}
+
+// client makes the client. Its errors may quote all of the URL but user and
+// password.
+func (u *serverURL) client() (redis.UniversalClient, error) {
 	switch u.Scheme {
 	case "redis", "rediss", "unix":
-		o, err := redis.ParseURL(text)
+		o, err := redis.ParseURL(u.String())
 		if err != nil {
-			return nil, badURL(err)
+			return nil, err
 		}
+		if o.DB < 0 {
+			return nil, fmt.Errorf("database %d: want 0 or more", o.DB)
+		}
+		o.Username, o.Password = u.user, u.password
 		o.DialerRetries = max(o.DialerRetries, dials)
 		return redis.NewClient(o), nil
 	case "redis+cluster", "rediss+cluster":
-		u.Scheme = strings.TrimSuffix(u.Scheme, "+cluster")
-		o, err := redis.ParseClusterURL(u.String())
+		server := u.URL
+		server.Scheme = strings.TrimSuffix(u.Scheme, "+cluster")
+		o, err := redis.ParseClusterURL(server.String())
 		if err != nil {
-			return nil, badURL(err)
+			return nil, err
 		}
+		o.Username, o.Password = u.user, u.password
 		o.DialerRetries = max(o.DialerRetries, dials)
 		return redis.NewClusterClient(o), nil
 	case "redis+sentinel":
-		o, err := sentinelOptions(u)
+		o, err := u.sentinelOptions()
 		if err != nil {
-			return nil, badURL(err)
+			return nil, err
 		}
 		o.DialerRetries = max(o.DialerRetries, dials)
 		return redis.NewFailoverClient(o), nil
 	}
-	return nil, badURL(fmt.Errorf("scheme %q: want redis, rediss, unix, redis+cluster, rediss+cluster or redis+sentinel", u.Scheme))
+	return nil, fmt.Errorf("scheme %q: want redis, rediss, unix, redis+cluster, rediss+cluster or redis+sentinel", u.Scheme)
 }
 
 // dials is how often a client of NewClient dials a server for one command, if
@@ -71,13 +90,12 @@ const dials = 1
 
 func badURL(err error) error { return fmt.Errorf("%w: Redis URL: %w", core.ErrConfig, err) }
 
-func sentinelOptions(u *url.URL) (*redis.FailoverOptions, error) {
-	o := &redis.FailoverOptions{SentinelAddrs: []string{withPort(u.Host, "26379")}, Username: u.User.Username()}
-	o.Password, _ = u.User.Password()
+func (u *serverURL) sentinelOptions() (*redis.FailoverOptions, error) {
+	o := &redis.FailoverOptions{SentinelAddrs: []string{withPort(u.Host, "26379")}, Username: u.user, Password: u.password}
 	if db := strings.Trim(u.Path, "/"); db != "" {
 		var err error
 		if o.DB, err = strconv.Atoi(db); err != nil || o.DB < 0 {
-			return nil, fmt.Errorf("database %q: want a number", db)
+			return nil, fmt.Errorf("database %q: want a number, 0 or more", db)
 		}
 	}
 	for name, values := range u.Query() {

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -57,11 +58,91 @@ func TestWrongURLs(t *testing.T) {
 		"redis+sentinel://a/0?master=m&color=2": `parameter "color"`,
 		"redis+sentinel://a/0?master=m&master=": `parameter "master" is given twice`,
 		"redis://:hunter2\x7f@127.0.0.1":        "control character",
+		"redis://127.0.0.1/-1":                  "database -1: want 0 or more",
+		"redis://127.0.0.1?db=-1":               "database -1: want 0 or more",
+		"unix:///run/redis.sock?db=-2":          "database -2: want 0 or more",
 	} {
 		_, err := redisstore.NewClient(text)
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v, want %q", text, err, says)
 		}
+	}
+}
+
+// A password with a character that is not escaped, or at a place where none is read,
+// is an error that says what to write and quotes no part of it.
+func TestPasswordsThatAreNotEscaped(t *testing.T) {
+	const escaped = "write %2F for /, %23 for #, %3F for ?, %25 for % and %40 for @"
+	for text, says := range map[string]string{
+		"redis://:abcHUNTER/2def@10.0.0.1:6379/0":               escaped,
+		"redis://app:HUNTER#2@10.0.0.1:6379":                    escaped,
+		"redis://HUNTER#2@10.0.0.1:6379":                        escaped,
+		"redis://app:1#HUNTER":                                  escaped,
+		"redis://app:HUNTER?2@10.0.0.1:6379":                    escaped,
+		"redis://app:1?HUNTER@10.0.0.1:6379":                    escaped,
+		"redis://app:1/HUNTER@10.0.0.1:6379":                    escaped,
+		"redis+cluster://app:1/HUNTER@10.0.0.1:6379":            escaped,
+		"redis+sentinel://a:1/HUNTER@h?master=m":                escaped,
+		"redis://u:50%HUNTER@h:1":                               escaped,
+		"redis://u:HUNTER %@h:1":                                escaped,
+		"redis://u:HUNTER<@h:1":                                 escaped,
+		"rediss+cluster://u:50%HUNTER@h:1":                      escaped,
+		"unix://u:/HUNTER@/run/redis.sock":                      escaped,
+		"redis://u:HUNTER@h:1@x:y":                              "port",
+		"redis://:HUNTER":                                       "host and port cannot be read",
+		"u:HUNTER@h:6379":                                       "host and port cannot be read",
+		"redis+cluster://h:1?addr=u:HUNTER@h:2":                 "want host:port",
+		"redis+cluster://h:1?addr=u:HUNTER%40h:2":               "want host:port",
+		"redis+sentinel://h:1?master=m&addr=HUNTER@h:2":         "want host:port",
+		"redis+sentinel://h?master=m&sentinel_password=%HUNTER": "write %25 for %",
+	} {
+		c, err := redisstore.NewClient(text)
+		if err == nil {
+			t.Errorf("%s: is taken", text)
+			_ = c.Close()
+			continue
+		}
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "HUNTER") {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+// Escaped passwords, and an @ where none separates anything, are read.
+func TestPasswordsThatAreEscaped(t *testing.T) {
+	const password = "a/b#c?d%e@f:g ü"
+	user := url.UserPassword("a/b", password).String()
+	for _, scheme := range []string{"redis", "rediss", "redis+cluster", "rediss+cluster"} {
+		c, err := redisstore.NewClient(scheme + "://" + user + "@h:1")
+		if err != nil {
+			t.Errorf("%s: %v", scheme, err)
+			continue
+		}
+		var gotUser, got string
+		switch c := c.(type) {
+		case *redis.Client:
+			gotUser, got = c.Options().Username, c.Options().Password
+		case *redis.ClusterClient:
+			gotUser, got = c.Options().Username, c.Options().Password
+		}
+		if gotUser != "a/b" || got != password {
+			t.Errorf("%s: %q, %q", scheme, gotUser, got)
+		}
+		_ = c.Close()
+	}
+	for _, text := range []string{
+		"redis://u:p@ss@h:1", "unix://u:p@/run/redis@main.sock", "redis://h:1?client_name=a@b",
+		"redis+sentinel://u:p@h:1/0?master=m&sentinel_password=a@b",
+	} {
+		c, err := redisstore.NewClient(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if c, one := c.(*redis.Client); one && strings.HasPrefix(text, "redis://u") && c.Options().Password != "p@ss" {
+			t.Errorf("%s: the password is %q", text, c.Options().Password)
+		}
+		_ = c.Close()
 	}
 }
 
