@@ -3,9 +3,11 @@
 package boundedyaml
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
@@ -36,6 +38,26 @@ func Parse(text []byte, options ...parser.Option) (file *ast.File, err error) {
 		return nil, err
 	}
 	return parser.Parse(tokens, 0, options...)
+}
+
+// Message returns what an error of the parser says, on one line, without the parts
+// of the text that it quotes, which may be a password. line and column are the
+// place, from 1; both are 0 if the error has none.
+func Message(err error) (message string, line, column int) {
+	var at yaml.Error
+	if !errors.As(err, &at) {
+		message = err.Error()
+	} else { // whose Error would print all of the text, in a time that grows with its square
+		message = "is no YAML: " + at.GetMessage()
+		if t := at.GetToken(); t != nil && t.Position != nil {
+			line, column = t.Position.Line, max(1, t.Position.Column)
+		}
+		first, last := strings.IndexByte(message, '"'), strings.LastIndexByte(message, '"')
+		if last-first > len(`"\\n`) { // more than one character
+			message = message[:first] + "..." + message[last+1:]
+		}
+	}
+	return strings.Join(strings.Fields(message), " "), line, column
 }
 
 // maxFields is the most fields of a mapping: the parser's time grows with their

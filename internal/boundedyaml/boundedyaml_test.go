@@ -76,3 +76,26 @@ func TestBoundsOfTokens(t *testing.T) {
 		}
 	}
 }
+
+// A message has the place, and nothing of what the parser quotes, but single
+// characters.
+func TestMessage(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: |hunter2":             "1:4: is no YAML: invalid header option: ...",
+		"a: |hun\"ter\"2 ":        "1:4: is no YAML: invalid header option: ...",
+		"hunter2: 1\nhunter2: 2":  "2:1: is no YAML: mapping key ... already defined at [1:1]",
+		"a: \"\\q\"":              "1:6: is no YAML: found unknown escape character 'q'",
+		"a: [":                    "1:4: is no YAML: sequence end token ']' not found",
+		strings.Repeat("[", 1000): "0:0: brackets are nested more than 200 deep",
+	} {
+		_, err := Parse([]byte(text))
+		if err == nil {
+			t.Errorf("%q is taken", text)
+			continue
+		}
+		message, line, column := Message(err)
+		if got := fmt.Sprintf("%d:%d: %s", line, column, message); got != want {
+			t.Errorf("%.50q: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func checked(want string, check func(text string) (problem, hint string)) kind[s
 			return "", false
 		}
 		if problem, hint := check(s); problem != "" {
-			r.bad(v, fmt.Sprintf("%q: %s", words.Shorten(s), problem), hint)
+			r.bad(v, fmt.Sprintf("%q: %s", words.Shown(s), problem), hint)
 			return "", false
 		}
 		return s, true
@@ -131,7 +131,7 @@ func duration(want string) kind[time.Duration] {
 				return limits[0].Window, true
 			}
 		}
-		r.bad(v, fmt.Sprintf("%q: want %s", words.Shorten(text), want), "units are ms, s, m, h, d and w; 366 days at most")
+		r.bad(v, fmt.Sprintf("%q: want %s", words.Shown(text), want), "units are ms, s, m, h, d and w; 366 days at most")
 		return 0, false
 	}}
 }

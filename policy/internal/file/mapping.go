@@ -211,12 +211,12 @@ func (r *reader) pairs(v value, want string) ([]pair, bool) {
 		name := kindText(n.Key)
 		at := value{n.Key, v.path}
 		if name == "" {
-			r.bad(at, words.Shorten(n.Key.String())+": is not the name of a field", "")
+			r.bad(at, words.Shown(n.Key.String())+": is not the name of a field", "")
 			continue
 		}
-		p := pair{name, n.Key, value{n.Value, words.Shorten(name)}}
+		p := pair{name, n.Key, value{n.Value, words.Shown(name)}}
 		if v.path != "" {
-			p.value.path = v.path + "." + words.Shorten(name)
+			p.value.path = v.path + "." + words.Shown(name)
 		}
 		if line, twice := lines[name]; twice {
 			r.bad(value{n.Key, p.value.path}, fmt.Sprintf("stands twice, in line %d too", line), "")

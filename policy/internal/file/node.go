@@ -59,7 +59,8 @@ func (r *reader) badAt(v value, lines, columns int, problem, hint string) {
 }
 
 // open returns the value behind an alias or an anchor. It returns false if it has
-// noted a problem.
+// noted a problem, which does not quote the value: a password may begin like an
+// alias or a tag.
 func (r *reader) open(v value) (value, bool) {
 	for range boundedyaml.MaxDepth {
 		switch n := v.node.(type) {
@@ -72,12 +73,12 @@ func (r *reader) open(v value) (value, bool) {
 		case *ast.AliasNode:
 			to, known := r.anchors[n.Value.String()]
 			if !known {
-				r.bad(v, fmt.Sprintf("*%s: there is no anchor of this name before it", n.Value), "")
+				r.bad(v, "an alias (a value that begins with *): there is no anchor of its name before it", "text that begins with * stands in quotes")
 				return v, false
 			}
 			v.node = to
 		case *ast.TagNode:
-			r.bad(v, n.Start.Value+": tags are not used in policy files", "leave it out")
+			r.bad(v, "a tag (a value that begins with !): tags are not used in policy files", "leave it out; text that begins with ! stands in quotes")
 			return v, false
 		default:
 			if r.nodes++; r.nodes > maxNodes {
@@ -103,11 +104,11 @@ func describe(n ast.Node) string {
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.StringNode:
-		return strconv.Quote(words.Shorten(n.Value))
+		return strconv.Quote(words.Shown(n.Value))
 	case *ast.LiteralNode:
-		return strconv.Quote(words.Shorten(n.Value.Value))
+		return strconv.Quote(words.Shown(n.Value.Value))
 	default:
-		return words.Shorten(n.String())
+		return words.Shown(n.String())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -174,7 +175,7 @@ func timeoutField[T any](to func(*T) *time.Duration) field[T] {
 func addresses() kind[[]string] {
 	const most = 1000
 	one := shape{"host:port", func(d *definitions) object {
-		return d.ref("address", func() object { return object{{"type", "string"}, {"pattern", "^[^/]+:[^:/]+$"}} })
+		return d.ref("address", func() object { return object{{"type", "string"}, {"pattern", "^[^/@]+:[^:/@]+$"}} })
 	}, nil}
 	look := oneOf("host:port, or a list of these", one, listOf(one, most, true))
 	return kind[[]string]{look, func(r *reader, v value) (all []string, ok bool) {
@@ -185,13 +186,16 @@ func addresses() kind[[]string] {
 				continue
 			}
 			host, port, err := net.SplitHostPort(text)
+			shown := strconv.Quote(words.Shown(text))
 			switch {
 			case strings.Contains(text, "://"):
-				r.bad(item, fmt.Sprintf("%q: is a URL: want host:port", words.Shorten(text)), "write the host and the port alone; user, password, db and tls are fields beside it")
+				r.bad(item, shown+": is a URL: want host:port", "write the host and the port alone; user, password, db and tls are fields beside it")
+			case strings.Contains(text, "@"):
+				r.bad(item, shown+": has an @: want host:port", "write the host and the port alone; user and password are fields beside it")
 			case err != nil || host == "" || port == "":
-				r.bad(item, fmt.Sprintf("%q: want host:port", words.Shorten(text)), "write the port too, as in redis:6379, memcached:11211 or db:5432")
+				r.bad(item, shown+": want host:port", "write the port too, as in redis:6379, memcached:11211 or db:5432")
 			case slices.Contains(all, text):
-				r.bad(item, fmt.Sprintf("%q: stands twice", text), "")
+				r.bad(item, shown+": stands twice", "")
 			default:
 				all = append(all, text)
 			}

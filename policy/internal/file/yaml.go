@@ -2,12 +2,10 @@ package file
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
@@ -81,16 +79,8 @@ func invalidLine(text []byte) int {
 // syntax returns a Problem for the parser's error.
 func syntax(text []byte, err error) Problem {
 	var e Problem
-	var at yaml.Error
-	if !errors.As(err, &at) {
-		e.Text = err.Error()
-	} else { // whose Error would print all of the file, in a time that grows with its square
-		e.Text = "is no YAML: " + at.GetMessage()
-		if tk := at.GetToken(); tk != nil && tk.Position != nil {
-			e.Line, e.Column = tk.Position.Line, max(1, tk.Position.Column)
-		}
-	}
-	if e.Text = strings.Join(strings.Fields(e.Text), " "); len(e.Text) > 300 {
+	e.Text, e.Line, e.Column = boundedyaml.Message(err)
+	if len(e.Text) > 300 {
 		e.Text = strings.ToValidUTF8(e.Text[:300], "") + "..."
 	}
 	lines := strings.Split(string(text), "\n")

@@ -16,6 +16,21 @@ func Shorten(s string) string {
 	return s
 }
 
+// Shown returns what a message shows of a value that may be an address with a
+// password: nothing before an @, and no parameters of a URL.
+func Shown(s string) string {
+	at, parameters := strings.LastIndexByte(s, '@'), strings.IndexByte(s, '?')
+	switch {
+	case at >= 0 && parameters >= 0:
+		return "..."
+	case at >= 0:
+		return Shorten("..." + s[at:])
+	case parameters >= 0 && strings.Contains(s, "://"):
+		return Shorten(s[:parameters] + "?...")
+	}
+	return Shorten(s)
+}
+
 // Reason returns the text of an error of package core, without the parts that
 // the place of the message makes clear.
 func Reason(err error) string {

@@ -99,15 +99,11 @@ func (a *aliases) Visit(n ast.Node) ast.Visitor {
 
 // notYAML returns the error for a file that the parser or its bounds refuse.
 func notYAML(err error) error {
-	var at yaml.Error
-	if !errors.As(err, &at) {
-		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	message, line, _ := boundedyaml.Message(err)
+	if line == 0 {
+		return errors.New(message)
 	}
-	line := 0
-	if t := at.GetToken(); t != nil && t.Position != nil {
-		line = t.Position.Line
-	}
-	return fmt.Errorf("line %d: is no YAML: %s", line, strings.Join(strings.Fields(at.GetMessage()), " "))
+	return fmt.Errorf("line %d: %s", line, message)
 }
 
 // document takes a document: a resource of the gateway, a policy, or a list of
