@@ -72,12 +72,12 @@ func parseURL(text string) (*serverURL, error) {
 }
 
 // check refuses what go-redis does not look at, and what it quotes.
-func (s *serverURL) check() error {
-	parameters, err := url.ParseQuery(s.RawQuery)
+func (u *serverURL) check() error {
+	parameters, err := url.ParseQuery(u.RawQuery)
 	switch {
-	case s.Scheme != "unix" && strings.Contains(s.Path, "@"), s.Scheme == "unix" && s.Host != "" && s.misplaced:
+	case u.Scheme != "unix" && strings.Contains(u.Path, "@"), u.Scheme == "unix" && u.Host != "" && u.misplaced:
 		return errMisplaced
-	case s.Fragment != "":
+	case u.Fragment != "":
 		return errFragment
 	case err != nil:
 		return errParameter
