@@ -74,6 +74,7 @@ type Outcome struct {
 	Status int
 	// Canceled reports that the request's context ended before the handler
 	// began a response: the client closed the connection, or a timeout ended.
+	// Fiber does not notice that a client has closed the connection.
 	// What the handler wrote after that does not count, because the client has
 	// not seen it. Whether such a request succeeded is not known. A rule that
 	// counts failures must keep it charged, or clients could try without being

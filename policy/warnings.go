@@ -3,8 +3,8 @@ package policy
 // Warnings returns parts of the file in force that are legal and probably
 // mistakes: tiers, costs and keys that a client can choose, keys that a request
 // may lack if the file does not set the field missing, keys by a route that may
-// be unknown, and lists of addresses that contradict each other. Each warning
-// is also logged once.
+// be unknown, quotas of 0, and lists of addresses that contradict each other. Each
+// warning is also logged once.
 func (s *Set) Warnings() []*Error { return s.current.Load().warnings(s.file) }
 
 // warn logs the warnings of a file that have not been logged before.

@@ -123,3 +123,17 @@ func TestATabInTheIndentation(t *testing.T) {
 		}
 	}
 }
+
+// In a mapping in braces, YAML takes the brackets of an expression for a list.
+func TestAnExpressionWithoutQuotesHasAHint(t *testing.T) {
+	for text, hint := range map[string]bool{
+		`policies: [{name: a, key: header["x"], limits: 5/m}]`:           true,
+		"policies:\n  - {name: a, fallback:  json[\"x\"], limits: 5/m}":  true,
+		"policies:\n  - {name: a, limits: 5/m]":                          false,
+		`policies: [{name: a, key: 'header["x"]', limits: {quota: [1}}]`: false,
+	} {
+		if got := readText(text); !strings.Contains(got, "is no YAML") || strings.Contains(got, `(put an expression with brackets in quotes, as in key: 'header["x"]')`) != hint {
+			t.Errorf("%s:\n%s", text, got)
+		}
+	}
+}
