@@ -54,7 +54,9 @@ func boolean(m mapping, field string) (value, given bool, err error) {
 	}
 }
 
-func (w *writer) rateLimiting(name string, s source, comments *strings.Builder) string {
+// rateLimiting writes a policy without the field counting; "" if it cannot be
+// translated. shared is whether it counts in the shared storage.
+func (w *writer) rateLimiting(name string, s source, comments *strings.Builder) (body string, shared bool) {
 	lose := func(what string) { comments.WriteString(w.lose(name, what)) }
 	remark := func(what string) { comments.WriteString("  # " + line(what) + "\n") }
 	for _, field := range rest(s.config, "rateLimits", "keySelector", "exposeHeaders", "clusterizable", "blockOnUnknownQuota") {
@@ -62,28 +64,27 @@ func (w *writer) rateLimiting(name string, s source, comments *strings.Builder) 
 	}
 	limits := w.limits(s.config["rateLimits"], lose, remark)
 	if limits == "" {
-		return ""
+		return "", false
 	}
 	selector, isText := s.config["keySelector"].(string)
 	if !isText && s.config["keySelector"] != nil {
 		lose(fmt.Sprintf("keySelector: %v: want text", s.config["keySelector"]))
-		return ""
+		return "", false
 	}
 	key, err := Translate(selector)
 	if err != nil {
 		lose(fmt.Sprintf("keySelector: %q: %v", selector, err))
-		return "" // with any other key, the limits would mean something else
+		return "", false // with any other key, the limits would mean something else
 	}
 	for _, r := range key.Remarks {
 		remark(r)
 	}
-	body := ""
 	if key.Expression != "" {
 		body = "    key: " + quoted(key.Expression) + "\n    missing: own-bucket\n"
 	}
 	body += "    limits:\n" + limits
 	body += w.headers(s.config, lose)
-	return body + w.counting(s.config, lose, remark)
+	return body, w.counting(s.config, lose, remark)
 }
 
 // limits writes the limits of a policy; "" if there are none.
@@ -135,8 +136,8 @@ func (w *writer) headers(config mapping, lose func(string)) string {
 	return ""
 }
 
-// counting writes where a policy counts.
-func (w *writer) counting(config mapping, lose, remark func(string)) string {
+// counting returns whether a policy counts in the shared storage.
+func (w *writer) counting(config mapping, lose, remark func(string)) bool {
 	shared, given, err := boolean(config, "clusterizable")
 	if err != nil {
 		lose(err.Error())
@@ -146,7 +147,7 @@ func (w *writer) counting(config mapping, lose, remark func(string)) string {
 		lose(err.Error())
 	}
 	if given && !shared {
-		return "    counting: local\n"
+		return false
 	}
 	if !w.shared {
 		const how = "there is no shared storage in this file: write store: {redis: {address: redis:6379}} at its beginning, and counting: shared"
@@ -155,7 +156,7 @@ func (w *writer) counting(config mapping, lose, remark func(string)) string {
 		} else {
 			remark("clusterizable is true by default: " + how)
 		}
-		return "    counting: local\n"
+		return false
 	}
 	if said {
 		if w.blocks == nil {
@@ -163,7 +164,7 @@ func (w *writer) counting(config mapping, lose, remark func(string)) string {
 		}
 		w.blocks[block] = true
 	}
-	return "    counting: shared\n"
+	return true
 }
 
 func (w *writer) spikeControl(name string, s source, comments *strings.Builder) string {
@@ -184,5 +185,5 @@ func (w *writer) spikeControl(name string, s source, comments *strings.Builder) 
 		algorithm = core.SlidingWindow
 		fmt.Fprintf(comments, "  # A sliding_log has at most %d hits: sliding_window is close to it.\n", core.MaxLogQuota)
 	}
-	return "    limits:\n" + limit(quota, window, algorithm) + w.headers(s.config, lose) + "    counting: local\n"
+	return "    limits:\n" + limit(quota, window, algorithm) + w.headers(s.config, lose)
 }

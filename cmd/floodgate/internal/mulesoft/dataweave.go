@@ -172,11 +172,37 @@ func (p *reader) infix(level int) (string, error) {
 	return left, err
 }
 
+// ends reports whether an expression ends here.
+func (p *reader) ends() bool {
+	t := p.peek()
+	return t.kind == end || t == token{symbol, ")"} || t == token{name, "else"}
+}
+
+// negation reads not and !, and what they negate.
+func (p *reader) negation() (string, error) {
+	t := p.peek()
+	if t != (token{symbol, "!"}) && t != (token{name, "not"}) {
+		value, _, err := p.primary()
+		return value, err
+	}
+	p.next()
+	of, err := p.negation()
+	switch {
+	case err != nil:
+		return "", err
+	case t.kind == name && !p.ends():
+		// MuleSoft's documents disagree about "not true or true".
+		return "", fmt.Errorf("%v follows not and its operand, which can be read in two ways: write not (a or b), (not a) or b, or !a or b", p.peek())
+	case p.peek() == token{name, "default"}:
+		return "", fmt.Errorf("default is translated behind one attribute only")
+	}
+	return "(not " + of + ")", nil
+}
+
 // operand reads a value, and a value to take if it is missing.
 func (p *reader) operand() (string, error) {
-	if p.take(symbol, "!") || p.take(name, "not") {
-		of, err := p.operand()
-		return "(not " + of + ")", err
+	if t := p.peek(); t == (token{symbol, "!"}) || t == (token{name, "not"}) {
+		return p.negation()
 	}
 	value, attribute, err := p.primary()
 	if err != nil || !p.take(name, "default") {
@@ -186,8 +212,8 @@ func (p *reader) operand() (string, error) {
 		return "", fmt.Errorf("default is translated behind one attribute only")
 	}
 	other, _, err := p.primary()
-	if op := p.peek(); err == nil && op.kind != end && op != (token{symbol, ")"}) && op != (token{name, "else"}) {
-		return "", fmt.Errorf("%v follows default: put the part with default in parentheses", op)
+	if err == nil && !p.ends() {
+		return "", fmt.Errorf("%v follows default: put the part with default in parentheses", p.peek())
 	}
 	p.remark("with default, a value that is empty counts as missing")
 	return "(" + value + ` != "" ? ` + value + " : " + other + ")", err

@@ -138,6 +138,11 @@ func TestWhatIsWritten(t *testing.T) {
 				"  # of the limits 3 and 5 in 6000 ms, only the smaller one matters\n  - name: per-method\n" + limits + "    counting: shared\n",
 			"",
 		},
+		"a comment that reads like a field": {
+			flex + "  keySelector: 'counting: shared'\n---\nspec: {sharedStorage: {redis: {address: 'redis:6379'}}}\n",
+			head + "store:\n  redis:\n    address: 'redis:6379'\npolicies:\n  # keySelector \"counting: shared\" is no expression: all requests share one counter\n  - name: rate-limit\n" + limits + "    counting: shared\n",
+			"",
+		},
 		"explicitly shared": {flex + "  clusterizable: true\n", "", "rate-limit: clusterizable: true: there is no shared storage in this file"},
 		"an unknown field":  {flex + "  burst: 3\n", "  # NOT TRANSLATED: burst is not known\n", "rate-limit: burst is not known"},
 		"rules":             {flex + "rules: [{path: /a}]\n", "NOT TRANSLATED: rules", "rate-limit: rules: this policy applies to all requests"},

@@ -172,9 +172,10 @@ func (w *writer) policy(s source) string {
 	name := w.name(s)
 	var comments strings.Builder
 	var body string
+	shared := false
 	switch s.kind {
 	case rateLimiting, "rate-limiting":
-		body = w.rateLimiting(name, s, &comments)
+		body, shared = w.rateLimiting(name, s, &comments)
 	case spikeControl, "spike-control":
 		body = w.spikeControl(name, s, &comments)
 	case "rate-limiting-sla-based-flex", "rate-limiting-sla-based", "rate-limiting-sla-flex", "rate-limiting-sla":
@@ -195,13 +196,17 @@ func (w *writer) policy(s source) string {
 		comments.WriteString(w.lose(name, "the API "+s.api+": this policy applies to the requests of all APIs (write match: {paths: [/api/**]})"))
 	}
 	written := comments.String() + "  - name: " + name + "\n" + body
+	const local = "    counting: local\n"
 	// By itself, without the store that all policies share.
-	if err := loads("policies:\n" + strings.Replace(written, "counting: shared", "counting: local", 1)); err != nil {
+	if err := loads("policies:\n" + written + local); err != nil {
 		w.dropped(name, comments.String())
 		w.lose("", name+": "+err.Error())
 		return ""
 	}
-	return written
+	if shared {
+		return written + "    counting: shared\n"
+	}
+	return written + local
 }
 
 // dropped moves the comments of a policy that is not written to the beginning.

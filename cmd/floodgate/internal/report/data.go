@@ -1,21 +1,49 @@
 package report
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 )
 
-// JSON writes a report as JSON.
+// JSON writes a report as JSON. Characters that cannot be printed, which may come
+// from a log, are escaped: a terminal would obey some of them.
 func JSON(w io.Writer, r *replay.Report) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	_, err := w.Write(escaped(b.Bytes()))
+	return err
+}
+
+// escaped escapes what encoding/json does not: DEL, the control characters C1, and
+// characters that change the direction of text. They can only be in strings.
+func escaped(text []byte) []byte {
+	all := make([]byte, 0, len(text))
+	for _, c := range string(text) {
+		switch {
+		case c < 0x7f || strconv.IsPrint(c):
+			all = utf8.AppendRune(all, c)
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			all = fmt.Appendf(all, `\u%04x\u%04x`, high, low)
+		default:
+			all = fmt.Appendf(all, `\u%04x`, c)
+		}
+	}
+	return all
 }
 
 // CSV writes a report as one table, RFC 4180: the policy file, the kind of the

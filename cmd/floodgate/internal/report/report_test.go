@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,26 @@ func TestJSON(t *testing.T) {
 	}
 	if got.Files[0].Keys[0].Key != hostile || got.Files[0].Series.Width != time.Minute || got.Requests != 1000 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What a terminal would obey is escaped, and reads as it was.
+func TestJSONIsHarmlessInATerminal(t *testing.T) {
+	for text, want := range map[string]string{
+		"\u009b31m": `\u009b31m`, "a\u202eb": `a\u202eb`, "\u2066": `\u2066`, "\x7f": `\u007f`, "\x1b": `\u001b`, "\ufeff": `\ufeff`,
+		"\U000e0001": `\udb40\udc01`, "\u00a0": `\u00a0`, "\xff": `\ufffd`, "ä\ufffd\U0001f600": "ä\ufffd\U0001f600",
+	} {
+		got := write(t, report.JSON, sample(text))
+		if !strings.Contains(got, `"`+want+`"`) {
+			t.Errorf("%q is not written as %s:\n%.2000s", text, want, got)
+		}
+		if i := strings.IndexFunc(got, func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }); i >= 0 {
+			t.Errorf("%q: %q is written", text, got[i:i+4])
+		}
+		var back replay.Report
+		if err := json.Unmarshal([]byte(got), &back); err != nil || back.Files[0].Keys[0].Key != strings.ToValidUTF8(text, "\ufffd") {
+			t.Errorf("%q: reads as %+v, %v", text, back.Files, err)
+		}
 	}
 }
 
