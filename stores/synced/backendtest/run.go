@@ -87,6 +87,18 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		if got := counters(t, b, ns, now, minute); fmt.Sprint(got) != "map[a 1m0s -1m0s:2 a 1m0s 0s:1]" {
 			t.Errorf("Counters: %v", got)
 		}
+		for at, want := range map[time.Time]string{
+			start:                                  "map[a 1m0s -1m0s:2 a 1m0s 0s:1]",
+			start.Add(minute - time.Microsecond):   "map[a 1m0s -1m0s:2 a 1m0s 0s:1]",
+			start.Add(minute):                      "map[a 1m0s 0s:1]",
+			start.Add(-time.Microsecond):           "map[a 1m0s -1m0s:2 a 1m0s -2m0s:8]",
+			start.Add(2*minute - time.Microsecond): "map[a 1m0s 0s:1]",
+			start.Add(2 * minute):                  "map[]",
+		} {
+			if got := counters(t, b, ns, at, minute); fmt.Sprint(got) != want {
+				t.Errorf("Counters at %v after the window's start: %v, want %s", at.Sub(start), got, want)
+			}
+		}
 		if got := counters(t, b, ns, now, time.Second); len(got) != 0 {
 			t.Errorf("Counters of another length: %v", got)
 		}

@@ -33,3 +33,23 @@ func validForName(s string) bool {
 	}
 	return true
 }
+
+// A name with a window that is no length is not that of a counter.
+func TestNamesOfCounters(t *testing.T) {
+	for name, want := range map[string]bool{
+		"fgs1:{ns}:1:0:k":                true,
+		"fgs1:{ns}:9223372036854775:0:k": true,
+		"fgs1:{ns}:9223372036854776:0:k": false, // more than a time.Duration holds
+		"fgs1:{ns}:0:0:k":                false,
+		"fgs1:{ns}:-1:0:k":               false,
+		"fgs1:{ns}:x:0:k":                false,
+		"fgs1:{ns}:1:x:k":                false,
+		"fgs1:{ns}:1:0":                  false,
+		"fgs1:{ns:1:0:k":                 false,
+		"fgs1:{ns}:node:k":               false,
+	} {
+		if c, ok := parseName(name); ok != want {
+			t.Errorf("%s is read as %+v, %v", name, c, ok)
+		}
+	}
+}
