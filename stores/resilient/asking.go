@@ -3,6 +3,8 @@ package resilient
 import (
 	"hash/maphash"
 	"sync"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // asking keeps the hits for which requests are asking the store: the process
@@ -25,6 +27,7 @@ type askingShard struct {
 type askedKey struct {
 	id     uint64 // a hash of the rule and the key
 	hits   askedHits
+	missed int64  // hits that the store has charged, and for which hits left no room in this process: see owed.record
 	change uint64 // tells two states of the same numbers apart
 }
 
@@ -44,22 +47,26 @@ func (a *asking) shard(rule uint64, key []byte) (s *askingShard, id uint64) {
 	return &a.shards[id%uint64(len(a.shards))], id
 }
 
-// change changes what is noted of a key. It also calls also, if that is not
-// nil, so that no look sees one change without the other.
-func (a *asking) change(rule uint64, key []byte, by askedHits, also func()) {
-	s, id := a.shard(rule, key)
+// change changes what is noted of an item's key. It also calls also, if that is
+// not nil, so that no look sees one change without the other.
+func (o *owed) change(it *core.Item, by askedHits, also func()) {
+	s, id := o.asking.shard(o.ids[it.Rule], it.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if by != (askedHits{}) {
-		s.change(id, by)
+		i := s.change(id, by)
+		if k := &s.keys[i]; k.missed > 0 {
+			k.missed = o.makeUp(it, k.missed)
+		}
+		s.tidy(i)
 	}
 	if also != nil {
 		also()
 	}
 }
 
-func (s *askingShard) change(id uint64, by askedHits) {
-	i := s.find(id)
+func (s *askingShard) change(id uint64, by askedHits) (i int) {
+	i = s.find(id)
 	if i < 0 {
 		i = len(s.keys)
 		s.keys = append(s.keys, askedKey{id: id})
@@ -69,7 +76,13 @@ func (s *askingShard) change(id uint64, by askedHits) {
 	k.hits.charged += by.charged
 	s.changes++
 	k.change = s.changes
-	if k.hits == (askedHits{}) {
+	return i
+}
+
+// tidy removes a key of which nothing is noted. Hits that it has missed are
+// forgotten: the process counts as many as it can.
+func (s *askingShard) tidy(i int) {
+	if s.keys[i].hits == (askedHits{}) {
 		last := len(s.keys) - 1
 		s.keys[i] = s.keys[last]
 		s.keys = s.keys[:last]
@@ -146,7 +159,7 @@ func (o *owed) ask(own *mirror) {
 	own.asks = asksCharging
 	for i := range own.items {
 		it := &own.items[i]
-		o.asking.change(o.ids[it.Rule], it.Key, askedHits{charging: it.Cost}, nil)
+		o.change(it, askedHits{charging: it.Cost}, nil)
 	}
 }
 
@@ -160,7 +173,7 @@ func (o *owed) decided(own *mirror) {
 		own.asks = asksCharged
 		for i := range own.items {
 			it := &own.items[i]
-			o.asking.change(o.ids[it.Rule], it.Key, askedHits{charging: -it.Cost, charged: it.Cost}, nil)
+			o.change(it, askedHits{charging: -it.Cost, charged: it.Cost}, nil)
 		}
 	}
 }
@@ -173,9 +186,9 @@ func (o *owed) answered(own *mirror) {
 		it := &own.items[i]
 		by := own.asks.ended(it.Cost)
 		if known {
-			o.asking.change(o.ids[it.Rule], it.Key, by, func() { o.know(it) })
+			o.change(it, by, func() { o.know(it) })
 		} else if own.asks != asksNothing {
-			o.asking.change(o.ids[it.Rule], it.Key, by, nil)
+			o.change(it, by, nil)
 		}
 	}
 	own.asks = asksNothing

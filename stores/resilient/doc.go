@@ -37,9 +37,9 @@
 // # What carries over
 //
 // With ModeInProcess, the process makes every decision too, before it asks the
-// store. So its counters have all hits that the process has admitted: if the
-// store goes away, or does not answer a burst in time, no key gets another
-// quota in this process.
+// store. So its counters have the hits that the process has admitted, up to its
+// part of the quota: if the store goes away, or does not answer a burst in time,
+// no key gets another quota in this process.
 //
 // When the store answers again, this process charges to it the hits that the
 // process admitted during the outage. It charges each key once: with the next

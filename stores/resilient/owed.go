@@ -19,6 +19,7 @@ type owed struct {
 	names []string        // of the rules
 	ids   []uint64        // of the rules, for asking
 	lives []time.Duration // of each rule's hits
+	local core.Bound      // the counters of this process
 }
 
 // ledger is what the versions of a limiter's rules have in common.
@@ -92,8 +93,8 @@ type claim struct {
 }
 
 // newOwed returns the debts of a ledger as the versions of a limiter's rules see them.
-func newOwed(l *ledger, now func() int64, rules []core.StoreRule) *owed {
-	o := &owed{ledger: l, now: now}
+func newOwed(l *ledger, now func() int64, rules []core.StoreRule, local core.Bound) *owed {
+	o := &owed{ledger: l, now: now, local: local}
 	for _, r := range rules {
 		life := time.Millisecond
 		for _, l := range r.Limits {
@@ -122,7 +123,7 @@ func (o *owed) note(where Locator, batch *core.Batch, asked bool, own *mirror) {
 			d.sure, d.unsure = 0, it.Cost
 		}
 		k := o.key(it)
-		o.asking.change(o.ids[it.Rule], it.Key, own.asks.ended(it.Cost), func() {
+		o.change(it, own.asks.ended(it.Cost), func() {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.add(k, d, server, true, it.At)

@@ -118,7 +118,7 @@ type bound struct {
 }
 
 func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, debts *ledger) *bound {
-	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules)}
+	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules, local)}
 	b.where, _ = inner.(Locator)
 	debts.serve(b)
 	return b

@@ -43,18 +43,27 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		if !batch.Recalled {
 			b.offset.Store(b.now() - at(batch))
 		}
-		if own == nil || !own.charged() {
-			return nil
-		}
-		if own.known = batch.Allowed; own.known {
-			return nil
-		}
-		return b.local.Refund(ctx, &own.batch)
+		return b.answered(ctx, batch, own)
 	case answerable(ctx, err):
 		return b.meanwhile(ctx, batch, own, err, !notCharged(err))
 	default:
 		return err
 	}
+}
+
+// answered makes the counters of this process agree with the store's decision:
+// they count what the store has charged.
+func (b *bound) answered(ctx context.Context, batch *core.Batch, own *mirror) error {
+	switch {
+	case own == nil || batch.Peek:
+	case own.charged() && batch.Allowed:
+		own.known = true
+	case own.charged():
+		return b.local.Refund(ctx, &own.batch)
+	case batch.Allowed:
+		b.owed.record(own)
+	}
+	return nil
 }
 
 // takeOwn decides in this process.
