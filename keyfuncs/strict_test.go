@@ -94,3 +94,25 @@ func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 	lenient := keyfuncs.PostField("user[name]")
 	check(t, "without Strict", lenient, formRequest("user[name]=alice&name=Alice+Smith"), "alice")
 }
+
+// Gin's PostFormMap ignores what follows the bracket.
+func TestStrictReadsANameWithTextBehindItsBracket(t *testing.T) {
+	f := keyfuncs.PostField("user[name]", keyfuncs.Strict())
+	for body, want := range map[string]string{
+		"user[name]=alice": "alice", "user[name]=alice&user[name]x=victim": bad, "user[name]x=victim": "victim", "user[name]=alice&user[names]=victim": "alice",
+	} {
+		check(t, body, f, formRequest(body), want)
+	}
+}
+
+// A name of brackets and dots alone is no other spelling of the field.
+func TestStrictTakesANameOfBracketsForItself(t *testing.T) {
+	for _, other := range []string{"[]", ".", "[].", "]"} {
+		if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.Strict()), formRequest("username=alice&"+other+"=x")); got != "alice" {
+			t.Errorf("beside %s: %q, want alice", other, got)
+		}
+		if got := keyOf(t, keyfuncs.PostField(other, keyfuncs.Strict()), formRequest("username=x&"+other+"=alice")); got != "alice" {
+			t.Errorf("%s: %q, want alice", other, got)
+		}
+	}
+}

@@ -100,3 +100,16 @@ func TestACanceledRequestOnAServerCountsAsAFailure(t *testing.T) {
 		t.Errorf("statuses %s, want %s", got, want)
 	}
 }
+
+// A handler that panics after its client has gone has failed.
+func TestAPanicAfterTheClientHasGoneIsAFailedAttempt(t *testing.T) {
+	for panicked, want := range map[bool]login.EventKind{false: login.EventCanceled, true: login.EventFailed} {
+		var events []login.EventKind
+		s := newSite(t, login.Config{OnEvent: func(e login.Event) { events = append(events, e.Kind) }})
+		r := form("203.0.113.1", "alice")
+		s.guard.Settle(r, s.guard.Check(r), core.Outcome{Status: 500, Canceled: true, Panicked: panicked})
+		if len(events) != 1 || events[0] != want {
+			t.Errorf("panicked %t: events %v, want %v", panicked, events, want)
+		}
+	}
+}

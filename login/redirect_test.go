@@ -25,7 +25,7 @@ func TestRedirectFails(t *testing.T) {
 		"/login": {
 			"/login": false, "/login?error=1": false, "/login#form": false, "/login/": false, "https://example.org/login?x": false,
 			"//example.org/login": false, "login?error=1": false, "./login": false, "?error=1": false, "#form": false,
-			"/home/../login": false, "/%6Cogin": false, "\t/login": false, "/lo%zzgin": false, "/login?next=https://example.org/home": false,
+			"/home/../login": false, "/%6Cogin": false, "\t/login": false, " /login": false, "/login \t": false, "/lo%zzgin": false, "/login?next=https://example.org/home": false,
 			"/": true, "/home": true, "home": true, "https://example.org": true, "/logins": true, "/Login": true,
 			"/home?from=/login": true, "/app/login": true, "": true,
 		},

@@ -4,9 +4,6 @@ package memcachedstore
 // the rule with this index: package resilient gives each server a circuit
 // breaker.
 func (b timelyBound) ServerOf(rule int, key []byte) string {
-	if rule < 0 || rule >= len(b.rules) {
-		return ""
-	}
 	addr, err := b.selector.PickServer(b.rules[rule].StoredKey(b.limiter, key))
 	if err != nil {
 		return ""

@@ -168,3 +168,25 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 		}
 	}
 }
+
+// A value that another program wrote is replaced with its flags: a client that
+// compresses would read them.
+func TestAReplacedItemHasNoFlags(t *testing.T) {
+	server := memcachedtest.Start(t)
+	l := newLimiter(t, newStore(t, []string{server.Addr}), "flags", core.PerHour(5))
+	d, err := take(l, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := memcache.New(server.Addr)
+	defer client.Close() //nolint:errcheck // the test is over
+	if err := client.Set(&memcache.Item{Key: d.StoredKey(), Value: []byte("foreign"), Flags: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := take(l, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if item, err := client.Get(d.StoredKey()); err != nil || item.Flags != 0 || string(item.Value) == "foreign" {
+		t.Errorf("%+v, %v", item, err)
+	}
+}

@@ -1,6 +1,7 @@
 package resilient_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -84,6 +85,33 @@ func TestHitsDuringAPaymentAreChargedOnce(t *testing.T) {
 		d, err := a.Peek(t.Context(), 0, alice)
 		if err != nil || left(d, 24*time.Hour) != 90 {
 			t.Errorf("%v, %v: want 90 left of the day's 100", d, err)
+		}
+	})
+}
+
+// A denial because of hits that are on their way to the store is decided in the process.
+func TestADenialOfOwedHitsIsDegraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := instances(t, 1, resilient.Config{Failures: 100}, rule("user", fixed(3, time.Hour)))[0]
+		a.link.fail(errRefused)
+		if n := a.admitted(4, alice); n != 3 {
+			t.Fatalf("%d admitted in the outage, want 3", n)
+		}
+		a.link.fail(nil)
+		a.link.hang.Store(true)
+		var payer sync.WaitGroup
+		payer.Go(func() { a.admitted(1, alice) }) // charges the hits, and waits for the store
+		synctest.Wait()
+		a.link.hang.Store(false)
+		d, err := a.Take(context.Background(), 1, alice)
+		if err != nil || d.Allowed || !d.Degraded {
+			t.Errorf("%v, %v: want a denial without the shared counters", d, err)
+		}
+		close(a.link.end)
+		payer.Wait()
+		time.Sleep(time.Second)
+		if d, err := a.Take(context.Background(), 1, alice); err != nil || d.Allowed || d.Degraded {
+			t.Errorf("%v, %v: want a denial by the store, which knows the hits", d, err)
 		}
 	})
 }

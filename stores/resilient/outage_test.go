@@ -142,6 +142,32 @@ func TestAPeekInAnOutageForgetsNoKey(t *testing.T) {
 	})
 }
 
+// Only hits that were charged in an outage are charged to the store after it.
+func TestAPeekInAnOutageOwesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := instances(t, 2, resilient.Config{}, rule("user", fixed(10, time.Hour)))
+		a, b := all[0], all[1]
+		if n := a.admitted(3, alice); n != 3 {
+			t.Fatalf("%d admitted, want 3", n)
+		}
+		a.link.fail(errRefused)
+		for range 2 {
+			if d, err := a.Peek(context.Background(), 3, alice); err != nil || !d.Allowed || !d.Degraded || d.Remaining != 7 {
+				t.Errorf("%v, %v", d, err)
+			}
+		}
+		a.link.fail(nil)
+		time.Sleep(2 * time.Second)
+		if d, err := a.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "bob"}); err != nil || d.Degraded {
+			t.Fatalf("%v, %v", d, err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := b.admitted(20, alice); n != 7 {
+			t.Errorf("%d admitted after the outage, want the 7 that are left", n)
+		}
+	})
+}
+
 // A Reset also forgets hits admitted during an outage.
 func TestAResetForgetsTheOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

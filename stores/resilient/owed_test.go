@@ -2,7 +2,10 @@ package resilient
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // A ledger keeps a bounded number of keys, the ones with the most hits. It
@@ -34,5 +37,16 @@ func TestALedgerIsBounded(t *testing.T) {
 	}
 	if most > 1000 {
 		t.Errorf("up to %d keys of which the hits of 100 count at a time", most)
+	}
+}
+
+// What is kept of a key is bounded, however long the key is.
+func TestALongKeyIsKeptAsAHash(t *testing.T) {
+	o := &owed{names: []string{"user"}}
+	for n, want := range map[int]int{maxOwedKey: maxOwedKey, maxOwedKey + 1: 32, 1 << 20: 32} {
+		a, b := o.key(&core.Item{Key: []byte(strings.Repeat("a", n))}), o.key(&core.Item{Key: []byte(strings.Repeat("a", n-1) + "b")})
+		if len(a.key) != want || a.hashed != (n > maxOwedKey) || a == b {
+			t.Errorf("a key of %d bytes is kept in %d, hashed: %t", n, len(a.key), a.hashed)
+		}
 	}
 }

@@ -56,3 +56,40 @@ func TestARememberedDenialSaysNothingAboutTheStore(t *testing.T) {
 		}
 	})
 }
+
+// A denial from such a cache has the time of the process, and tells nothing about the
+// clock of the store.
+func TestARememberedDenialSaysNothingAboutTheStoresClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky(t, func() time.Time { return time.Now().Add(-10 * time.Hour) })
+		s := newStore(t, core.Must(denycache.New(f, denycache.Config{Longest: time.Minute})), resilient.Config{Failures: 1})
+		l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{rule("user", fixed(2, time.Hour))}}))
+		to := func(key string) (core.Decision, error) {
+			return l.Take(context.Background(), 1, core.Hit{Rule: "user", Key: key})
+		}
+		d, err := to("alice")
+		if err != nil || !d.Allowed {
+			t.Fatalf("%v, %v", d, err)
+		}
+		for range 5 {
+			if _, err := to("bob"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Refund(context.Background(), d); err != nil {
+			t.Fatal(err)
+		}
+		f.fail(errGone)
+		allowed := 0
+		for range 5 {
+			if d, err := to("alice"); err != nil {
+				t.Fatal(err)
+			} else if d.Allowed {
+				allowed++
+			}
+		}
+		if allowed != 2 {
+			t.Errorf("%d admitted in the outage, want 2: all was given back before", allowed)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -147,4 +148,31 @@ func TestAnOutageOfOneOfTwoServersThenAReset(t *testing.T) {
 			t.Errorf("user %d: %d admitted after the reset, want 5", i, n)
 		}
 	}
+}
+
+// A Reset whose context ends before the hits of the key are charged clears them
+// too.
+func TestAResetThatDoesNotWaitForACharge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := instances(t, 2, resilient.Config{Timeout: time.Hour, Failures: 100}, rule("user", fixed(5, time.Hour)))
+		a, b := all[0], all[1]
+		b.link.fail(errRefused)
+		if n := b.admitted(9, alice); n != 5 {
+			t.Fatalf("%d admitted in the outage, want 5", n)
+		}
+		b.link.fail(nil)
+		hold := make(chan struct{})
+		b.link.between.Store(func() { <-hold })
+		time.Sleep(2 * time.Second) // the counts are known, and the charge is not sent
+		b.link.between.Store(func() {})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = b.Reset(ctx, alice)
+		synctest.Wait()
+		close(hold)
+		time.Sleep(2 * time.Second)
+		if n := a.admitted(9, alice); n != 5 {
+			t.Errorf("%d admitted after a reset, want 5", n)
+		}
+	})
 }

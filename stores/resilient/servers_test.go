@@ -1,10 +1,13 @@
 package resilient_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,6 +126,30 @@ func TestEachServerHasACircuit(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheLogNamesTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: true, asked: map[string]int{}}
+		l := newLimiter(t, newStore(t, s, resilient.Config{Failures: 1, Log: slog.New(slog.NewTextHandler(&log, nil))}), 10)
+		hit := func() {
+			if _, err := l.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "A1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := "A"
+		s.down.Store(&a)
+		hit()
+		s.down.Store(nil)
+		time.Sleep(2 * time.Second)
+		hit()
+		synctest.Wait()
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "do not answer\" server=A ") || !strings.HasSuffix(lines[1], "answer again\" server=A") {
+			t.Errorf("logged\n%s", &log)
+		}
+	})
 }
 
 // A failure of keys on several servers that names none gives all of them up: who

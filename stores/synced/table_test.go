@@ -74,6 +74,20 @@ func TestEvictionKeepsHighCounts(t *testing.T) {
 	}
 }
 
+// A counter is near to being denied by the hits of its window and of the one before.
+func TestEvictionCountsBothWindows(t *testing.T) {
+	for range 20 { // the map begins anywhere
+		var lost int64
+		high, low := counted(5, 0), counted(6, 0)
+		high.previous.added.total = 100
+		tab, s := fill(t, 2, &lost, high, low)
+		tab.insert(s, ident{a: 9}, counted(0, 9), 0, nil)
+		if !holds(s, high) {
+			t.Fatal("the counter that is nearer to being denied has been evicted")
+		}
+	}
+}
+
 // An operation never evicts an entry that it works on itself: all its charges
 // arrive.
 func TestAnOperationKeepsItsOwnEntries(t *testing.T) {

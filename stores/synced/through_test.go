@@ -108,3 +108,16 @@ func TestThroughInTheNextWindow(t *testing.T) {
 		})
 	}
 }
+
+func TestAFailureWithoutAnIntervalIsCounted(t *testing.T) {
+	b := newShared()
+	s := newStore(t, b, synced.Config{Log: quiet})
+	l := newLimiter(t, s, aligned(10, time.Hour))
+	b.set(func(b *shared) { b.down = true })
+	if _, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"}); err == nil {
+		t.Error("no error")
+	}
+	if got := s.Stats().Failed; got != 1 {
+		t.Errorf("%d failures are counted, want 1", got)
+	}
+}

@@ -49,7 +49,8 @@ func Refuse(w http.ResponseWriter, r *http.Request, denial core.Denial, handler 
 		return
 	}
 	w.WriteHeader(denial.Status)
-	if r.Method != http.MethodHead && denial.Status != http.StatusNoContent && denial.Status != http.StatusNotModified {
-		_, _ = w.Write(denial.Body) // the client may have closed the connection
+	if r.Method != http.MethodHead {
+		// The client may have closed the connection. net/http sends no body with 204 and 304.
+		_, _ = w.Write(denial.Body)
 	}
 }

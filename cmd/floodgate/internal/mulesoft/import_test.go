@@ -236,6 +236,13 @@ func TestKeySelectors(t *testing.T) {
 	}
 }
 
+func TestDefaultIsRemarkedOn(t *testing.T) {
+	key, err := mulesoft.Translate(`#[attributes.headers['x'] default 'none']`)
+	if err != nil || len(key.Remarks) != 1 || key.Remarks[0] != "with default, a value that is empty counts as missing" {
+		t.Errorf("%q, %v", key.Remarks, err)
+	}
+}
+
 // Any file gives a policy file that loads, or an error.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(flex + "  keySelector: \"#[attributes.headers['x'] default 'y']\"\n"))
