@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
 // A wrong value is answered with the flag, the value and all that is allowed.
@@ -42,5 +44,17 @@ func TestFieldsOfOnesOwn(t *testing.T) {
 	out, _ := expect(t, 0, "", "replay", good, mine, "--fields", `"time=a,b",addr=who`, "--fields", "method=what,target=where")
 	if !strings.Contains(out, "1 line, 1 request from") {
 		t.Errorf("says %s", out)
+	}
+}
+
+// The server may take half a second to answer, which is longer than the store's own
+// timeout.
+func TestTheTimeoutOfAStoreIsThatOfTheFlag(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/h}]")
+	take(t, service(t, server, path), 3, "ann")
+	server.MustDo("CLIENT", "PAUSE", "500")
+	if out, _ := expect(t, exitFine, "", "inspect", path, "--store", "redis://"+server.Addr, "--policy", "api", "--key", "ann", "--timeout", "30s"); !strings.Contains(out, " 3 ") {
+		t.Error(out)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -122,9 +123,21 @@ func TestTopWaitsForAServerThatIsGone(t *testing.T) {
 func TestTopListsWhatIsUsed(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: [10/h, 9/1ms]}]")
-	take(t, service(t, server, path), 3, "ann")
+	api := service(t, server, path)
+	take(t, api, 3, "ann")
+	processtest.WaitFor(t, "the millisecond to be over on the server", func() bool {
+		d, err := api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := 0
+		for s := range d.Limits() {
+			used += int(s.Limit.Quota - s.Remaining)
+		}
+		return used == 3
+	})
 	for text, want := range map[string]string{
-		"policies: [{name: api, key: ip, limits: [10/h, 9/1ms]}]": "10 per 1h", // the millisecond is over
+		"policies: [{name: api, key: ip, limits: [10/h, 9/1ms]}]": "10 per 1h",
 		"policies: [{name: api, key: ip, limits: [0/h, 9/1ms]}]":  "",
 	} {
 		out, _ := expect(t, exitFine, "", "top", file(t, "limits.yaml", text), "--store", "redis://"+server.Addr, "--top", "1")
@@ -132,6 +145,17 @@ func TestTopListsWhatIsUsed(t *testing.T) {
 		if lines[0] != "1 counter" || len(lines) != 2 && want == "" || want != "" && (len(lines) != 3 || !strings.Contains(lines[2], want)) || strings.Contains(out, "NaN") {
 			t.Errorf("%s:\n%s", text, out)
 		}
+	}
+}
+
+// What is used of a burst is the burst less what remains.
+func TestTopOfABurst(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/366d token_bucket burst=40}]")
+	take(t, service(t, server, path), 3, "ann")
+	out, _ := expect(t, exitFine, "", "top", path, "--store", "redis://"+server.Addr)
+	if columns := strings.Join(strings.Fields(out), " "); !strings.Contains(columns, "(token_bucket, burst 40) 3 37 ") {
+		t.Errorf("want 3 used and 37 remaining:\n%s", out)
 	}
 }
 
