@@ -1,6 +1,7 @@
 package httprequest_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // connection of HTTP/2 has other requests.
 func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 	for major, want := range map[int]string{1: "close", 2: ""} {
-		r := httptest.NewRequest("POST", "/", strings.NewReader("a body"))
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
 		r.ProtoMajor = major
 		w := httptest.NewRecorder()
 		httprequest.Refuse(w, r, core.Denial{Status: 429}, nil)
