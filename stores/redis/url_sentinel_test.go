@@ -1,18 +1,15 @@
 package redisstore
 
-import (
-	"net/url"
-	"testing"
-)
+import "testing"
 
 // A URL with sentinels has the user and the password of the database before the @, and
 // those of the sentinels in its parameters.
 func TestTheUsersOfAURLWithSentinels(t *testing.T) {
-	u, err := url.Parse("redis+sentinel://bob:one@10.0.0.1/2?master=m&addr=10.0.0.2&sentinel_username=guard&sentinel_password=two")
+	u, err := parseURL("redis+sentinel://bob:one@10.0.0.1/2?master=m&addr=10.0.0.2&sentinel_username=guard&sentinel_password=two")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := sentinelOptions(u)
+	o, err := u.sentinelOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
