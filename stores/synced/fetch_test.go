@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,16 +89,16 @@ func TestThePausesBetweenFailedFetches(t *testing.T) {
 // clock is set back then.
 func TestAClockThatIsSetBackDelaysNoFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var back time.Duration
+		var back atomic.Int64
 		f := &fetches{shared: newShared(), fail: true}
-		s := newStore(t, f, synced.Config{Interval: time.Second, Log: quiet, Clock: func() time.Time { return time.Now().Add(-back) }})
+		s := newStore(t, f, synced.Config{Interval: time.Second, Log: quiet, Clock: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }})
 		newLimiterNamed(t, s, "a", aligned(10, day))
 		f.failing(false)
 		time.Sleep(3 * time.Second)
 		if n := len(f.seen()); n != 2 {
 			t.Errorf("%d fetches, want one that failed and one that worked", n)
 		}
-		back = time.Hour
+		back.Store(int64(time.Hour))
 		newLimiterNamed(t, s, "b", aligned(10, time.Hour))
 		if n := len(f.seen()); n != 1 {
 			t.Errorf("%d fetches when a limiter is bound after the clock was set back, want 1", n)

@@ -22,11 +22,11 @@ func TestReadingARateEvictsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for i := range 1000 {
+			for i := range 3000 {
 				count(fmt.Sprint("used", i), 1)
 			}
 			before := s.Stats()
-			if before.Keys != 64 || before.Lost != 1000-64 {
+			if before.Keys != 64 || before.Lost != 3000-64 {
 				t.Fatalf("%+v, want a full table", before)
 			}
 			for i := range 1000 {

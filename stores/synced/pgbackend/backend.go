@@ -120,11 +120,8 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 		keys[i], sizes[i], starts[i], diffs[i] = d.Key, d.Window.Microseconds(), d.Start.UnixMicro(), d.Diff
 		expiries[i] = d.Start.Add(3 * d.Window).UnixMicro()
 	}
-	rows, err := b.pool.Query(ctx, pushStatement, batch.Namespace, batch.Node, int64(batch.Sequence), batch.At.UnixMicro(), keys, sizes, starts, diffs, expiries) //nolint:gosec // nobody counts 2^63 batches
-	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
-	}
-	totals, err := pgx.AppendRows(make([]int64, 0, n), rows, pgx.RowTo[int64])
+	rows, _ := b.pool.Query(ctx, pushStatement, batch.Namespace, batch.Node, int64(batch.Sequence), batch.At.UnixMicro(), keys, sizes, starts, diffs, expiries) //nolint:gosec // nobody counts 2^63 batches
+	totals, err := pgx.AppendRows(make([]int64, 0, n), rows, pgx.RowTo[int64]) // returns the query's error too
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -156,12 +153,8 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 		for i, w := range windows {
 			sizes[i] = w.Microseconds()
 		}
-		rows, err := b.pool.Query(ctx, `SELECT key, size, start, count FROM floodgate_counters
+		rows, _ := b.pool.Query(ctx, `SELECT key, size, start, count FROM floodgate_counters
 			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, namespace, sizes, at.UnixMicro())
-		if err != nil {
-			yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
-			return
-		}
 		defer rows.Close()
 		for rows.Next() {
 			var c synced.Counter
@@ -175,7 +168,7 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 				return
 			}
 		}
-		if err := rows.Err(); err != nil {
+		if err := rows.Err(); err != nil { // the query's error too
 			yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
 		}
 	}
