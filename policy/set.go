@@ -3,14 +3,12 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/regularfile"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
 )
 
@@ -66,45 +64,11 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	return s, nil
 }
 
-// readFile reads at most one byte more than a file may have. It opens regular files
-// only: reading a named pipe would never end, and a device may do anything.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = notRegular(path, info)
-	}
-	if err != nil {
-		return nil, err
-	}
-	// The file may have been replaced since: opening must not block.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the caller has chosen the file
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it was read only
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, notRegular(path, info)
-	}
-	return io.ReadAll(io.LimitReader(f, file.MaxBytes+1))
-}
+// MaxBytes is the size of the largest policy file, in bytes.
+const MaxBytes = file.MaxBytes
 
-func notRegular(path string, info os.FileInfo) error {
-	what := "neither a file nor a folder"
-	switch mode := info.Mode(); {
-	case mode.IsDir():
-		what = "a folder"
-	case mode&os.ModeNamedPipe != 0:
-		what = "a named pipe"
-	case mode&os.ModeSocket != 0:
-		what = "a socket"
-	case mode&os.ModeDevice != 0:
-		what = "a device"
-	}
-	return fmt.Errorf("%s is %s: want a regular file", path, what)
-}
+// readFile reads at most one byte more than a file may have.
+func readFile(path string) ([]byte, error) { return regularfile.Read(path, MaxBytes) }
 
 // Reload reads the file again and puts it in force, at one moment for all later
 // requests. A counter keeps its count if its policy keeps its name and counting, and

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,7 @@ import (
 // load reads a policy file without opening its store. It takes users and tiers,
 // which only the program knows, to be available.
 func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the user has named it
+	text, err := readPolicy(path)
 	if err != nil {
 		return nil, err
 	}

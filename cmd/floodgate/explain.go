@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,9 +51,12 @@ func explainCommand() *cobra.Command {
 	return c
 }
 
+// maxData is the length of the longest body of --data @FILE, in bytes.
+const maxData = 64 << 20
+
 func (q *asked) request() (*http.Request, error) {
 	if path, isFile := strings.CutPrefix(q.data, "@"); isFile {
-		text, err := os.ReadFile(path) //nolint:gosec // the user has named it
+		text, err := readAtMost(path, maxData)
 		if err != nil {
 			return nil, fmt.Errorf("--data: %w", err)
 		}

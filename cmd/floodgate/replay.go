@@ -103,7 +103,7 @@ func (o *replaying) replay(ctx context.Context, files, logs []string) (err error
 		}
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(name) //nolint:gosec // the user has named it
+		text, err := readPolicy(name)
 		if err != nil {
 			return err
 		}

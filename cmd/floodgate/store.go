@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -72,7 +71,7 @@ func (s *stored) open(path string, errs io.Writer, use func(*policy.Set) error) 
 // Redis. server describes it, without a password.
 func (s *stored) client(path string, errs io.Writer) (client redis.UniversalClient, server string, err error) {
 	if s.url == "" {
-		text, err := os.ReadFile(path) //nolint:gosec // the user has named it
+		text, err := readPolicy(path)
 		if err != nil {
 			return nil, "", err
 		}

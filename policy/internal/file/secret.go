@@ -1,10 +1,11 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/floodgate-go/floodgate/internal/regularfile"
 )
 
 // Secret is a text that may stand elsewhere: in a variable of the environment,
@@ -78,12 +79,13 @@ func (s Secret) Text() (string, error) {
 		}
 		return text, nil
 	case s.file != "":
-		text, err := os.ReadFile(s.file) //nolint:gosec // the operator has written which file
+		const most = 64 << 10
+		text, err := regularfile.Read(s.file, most)
 		if err != nil {
 			return "", err
 		}
-		if len(text) > 64<<10 {
-			return "", errors.New("the file is longer than 64 KiB")
+		if len(text) > most {
+			return "", fmt.Errorf("%s is longer than 64 KiB: want a file with the text alone", s.file)
 		}
 		return strings.TrimRight(string(text), "\r\n"), nil
 	default:

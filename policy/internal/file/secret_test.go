@@ -28,8 +28,15 @@ func TestAPasswordFile(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 64<<10+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Secret{file: path}).Text(); err == nil || err.Error() != "the file is longer than 64 KiB" {
+	if _, err := (Secret{file: path}).Text(); err == nil || err.Error() != path+" is longer than 64 KiB: want a file with the text alone" {
 		t.Errorf("a long file: %v", err)
+	}
+	link := path + "-link"
+	if err := os.Symlink(os.DevNull, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Secret{file: link}).Text(); err == nil || err.Error() != link+" is a device: want a regular file" {
+		t.Errorf("a device: %v", err)
 	}
 	if _, err := (Secret{file: path + "x"}).Text(); !os.IsNotExist(err) {
 		t.Errorf("a file that is not there: %v", err)

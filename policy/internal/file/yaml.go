@@ -23,7 +23,7 @@ const maxNodes = boundedyaml.MaxNodes
 // parse returns the file's only document.
 func (r *reader) parse(text []byte) (value, bool) {
 	if len(text) > MaxBytes {
-		r.errs = append(r.errs, Problem{Place{}, fmt.Sprintf("%d bytes", len(text)), fmt.Sprintf("a policy file has at most %d", MaxBytes)})
+		r.errs = append(r.errs, Problem{Place{}, fmt.Sprintf("has more than %d bytes", MaxBytes), "a policy file has at most so many"})
 		return value{}, false
 	}
 	switch {
