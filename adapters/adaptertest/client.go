@@ -18,17 +18,34 @@ const timeout = 20 * time.Second
 
 // client speaks to a server from one local address.
 type client struct {
-	t      *testing.T
-	addr   string
-	dialer *net.Dialer
-	http   *http.Client
+	t    *testing.T
+	addr string
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	http *http.Client
+}
+
+// reading is a connection whose user finds out by reading that it has failed. A server
+// may answer and close the connection while the client still sends the body. Then a write
+// fails, and the answer can be read all the same. http.Transport would drop the answer.
+type reading struct{ net.Conn }
+
+func (c reading) Write(b []byte) (int, error) {
+	_, _ = c.Conn.Write(b) // an error ends reading too
+	return len(b), nil
 }
 
 func newClient(t *testing.T, addr, local string) *client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: timeout}
-	transport := &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 300}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return reading{conn}, nil
+	}
+	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 300}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{t, addr, dialer, &http.Client{
+	return &client{t, addr, dial, &http.Client{
 		Transport:     transport,
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -99,7 +116,7 @@ func (c *client) raw(text string) int {
 // exchange is raw with the header and the body of the response.
 func (c *client) exchange(text string) response {
 	c.t.Helper()
-	conn, err := c.dialer.DialContext(context.Background(), "tcp", c.addr)
+	conn, err := c.dial(context.Background(), "tcp", c.addr)
 	if err != nil {
 		c.t.Fatal(err)
 	}
