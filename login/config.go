@@ -165,8 +165,9 @@ type Config struct {
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events.
 	Identify bool
-	// Log gets the lines of core.Config.Log and resilient.Config.Log, and one for each
-	// client whose address could not be remembered; nil: slog.Default().
+	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
+	// client whose address could not be remembered, and one if the first 100 attempts
+	// have all succeeded; nil: slog.Default().
 	Log *slog.Logger
 	// Clock returns the time for the counters in this process and for device cookies;
 	// nil: the real time. It may be called concurrently.

@@ -257,10 +257,15 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 		if err := g.memory.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
 			g.config.Log.Warn("login: a client's address could not be remembered: it does not count as known for the account", "error", err)
 		}
+		if g.tally.succeeds() {
+			g.config.Log.Warn("login: no attempt has failed so far. If the handler answers a wrong password with a status below 400, the guard takes it for a success and limits nobody: "+
+				"answer it with 401, or set login.Config.Success", "limiter", g.config.Name, "attempts", neverFails)
+		}
 		g.tell(a, EventSucceeded, d)
 	case o.Canceled && !o.Panicked:
 		g.tell(a, EventCanceled, d)
 	case g.config.failed(r, o):
+		g.tally.failed.Store(true)
 		g.tell(a, EventFailed, d)
 	}
 }

@@ -28,3 +28,27 @@ func TestAGuardLogsThatItsStoreFails(t *testing.T) {
 		t.Errorf("logged: %s", &log)
 	}
 }
+
+// A handler that answers a wrong password with the form and 200 turns the guard off.
+func TestAGuardLogsThatNoAttemptFails(t *testing.T) {
+	for _, failed := range []int{-1, 0, 98, 99, 150} { // which attempt fails; -1: none
+		var log bytes.Buffer
+		s := newSite(t, login.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		lines := 0
+		for i := range 200 {
+			if i == failed {
+				s.wrong(ip(i), "alice")
+			} else {
+				s.right(ip(i), "alice")
+			}
+			if n := strings.Count(log.String(), "no attempt has failed so far"); n > lines {
+				if lines = n; i != 99 {
+					t.Errorf("logged after %d attempts", i+1)
+				}
+			}
+		}
+		if want := failed < 0 || failed > 99; want != (lines == 1) || lines > 1 {
+			t.Errorf("attempt %d fails: %d lines\n%s", failed, lines, &log)
+		}
+	}
+}

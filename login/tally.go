@@ -13,6 +13,19 @@ type tally struct {
 	denied   atomic.Uint64 // denials that another decision has replaced
 	degraded atomic.Uint64 // those of them that are degraded
 	refused  atomic.Uint64 // attempts that the limiter allowed and the guard denied
+
+	failed    atomic.Bool   // an attempt has failed
+	succeeded atomic.Uint64 // attempts, before the first that has failed
+}
+
+// neverFails is how many attempts succeed before the guard says that none has failed.
+const neverFails = 100
+
+// succeeds counts a success. It returns true once: if no attempt has failed, and so
+// many have succeeded that the handler probably answers a wrong password as it answers
+// the right one.
+func (t *tally) succeeds() bool {
+	return !t.failed.Load() && t.succeeded.Add(1) == neverFails
 }
 
 // replaced counts a denial in place of which the limiter decides again.

@@ -52,7 +52,7 @@ func validate(s *jsonschema.Schema, text []byte) error {
 // another place of the file or on the program.
 var beyondTheSchema = []string{
 	"a word behind a limit that is no algorithm",
-	"another library's name for an algorithm", "one equals sign", "a method of text", "an address in a text", "one ampersand", "one bar", "and in capitals", "buckets without a precision", "buckets without a precision in a field", "a password that is a variable", "a variable in braces as the password", "a method without quotes", "a key that is a bare word",
+	"another library's name for an algorithm", "one equals sign", "a method of text", "an address in a text", "one ampersand", "one bar", "and in capitals", "buckets without a precision", "buckets without a precision in a field", "a password that is a variable", "a variable in braces as the password", "a method without quotes", "a key that is a bare word", "what others call the address", "a header with a dot",
 	"a name twice", "a policy with the name of another one's rule", "names that are too long together", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing", "an option that is none",
 	"a burst for a window", "a precision that does not divide", "an aligned bucket", "a log too large", "two limits that count the same",
 	"a key of a name that is none", "a key with a name in no quotes", "a header alone", "a header's name with a space", "an expression that does not end",

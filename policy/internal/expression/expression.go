@@ -143,6 +143,9 @@ func describe(text string, err error) *Error {
 		}
 		if bad.Hint == "" {
 			bad.Hint = "known are " + strings.Join(all, ", ") + " and cidr"
+			if m[1] == text {
+				bad.Hint += fmt.Sprintf("; the header of this name is header[%q]", text)
+			}
 		}
 	}
 	if hint := commonMistake(text, bad.Problem); hint != "" {

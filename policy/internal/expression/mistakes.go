@@ -10,6 +10,12 @@ import (
 // expression.
 var bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)
 
+// addressWord is what other software calls the client's address.
+var addressWord = regexp.MustCompile(`(?i)^(client|remote|source|peer)?[_-]?(ip|addr|address)([_-]?(addr|address))?$`)
+
+// dotted is a value of a request that is written with a dot.
+var dotted = regexp.MustCompile(`^(header|query|cookie|form|json)s?\.([A-Za-z0-9_-]+)$`)
+
 // mistakes are messages of the compiler, and what to write in place of what they are
 // about. The first one that is found counts.
 var mistakes = []struct {
@@ -32,6 +38,12 @@ var singleBar = regexp.MustCompile(`[^|]\|[^|]`)
 // commonMistake returns what to write in place of a common mistake, "" if the
 // compiler's message is about another one.
 func commonMistake(text, problem string) string {
+	if addressWord.MatchString(text) {
+		return "write ip, which is the client's address; a header such as X-Forwarded-For counts if client-ip names it and the proxies that write it"
+	}
+	if m := dotted.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("write %s[%q]", m[1], m[2])
+	}
 	if bareWord.MatchString(text) {
 		return fmt.Sprintf("to read a value that a request has under this name, write header[%q] or query[%q]", text, text)
 	}

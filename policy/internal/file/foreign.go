@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
 // foreignAlgorithms are the names that other software has for algorithms, and what to
@@ -28,11 +29,15 @@ func algorithmHint(name string) string {
 
 // algorithmNames is the names of all algorithms, for messages.
 func algorithmNames() string {
-	names := make([]string, len(algorithms))
-	for i, a := range algorithms {
-		names[i] = a.String()
-	}
+	names := algorithmList()
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+func algorithmList() (names []string) {
+	for _, a := range algorithms {
+		names = append(names, a.String())
+	}
+	return names
 }
 
 // limitHint explains limits text that has an error; item is the text of one limit.
@@ -43,16 +48,32 @@ func limitHint(item, problem string) string {
 	if problem[0] >= 'A' && problem[0] <= 'Z' {
 		return "" // a field of a limit that has been understood
 	}
-	for _, word := range strings.Fields(item)[min(1, len(strings.Fields(item))):] {
+	first, rest := "", strings.Fields(item)
+	if len(rest) > 0 {
+		first, rest = rest[0], rest[1:]
+	}
+	if !strings.Contains(first, "/") {
+		return formOfALimit
+	}
+	for _, word := range rest {
 		if hint := algorithmHint(word); hint != "" {
 			return hint
 		}
+		if _, err := core.ParseLimits(first + word); err == nil && first[len(first)-1] <= '9' {
+			return "write " + first + word + ", without a space"
+		}
 		if name, _, _ := strings.Cut(word, "="); !slices.Contains([]string{"aligned", "burst", "precision", "name"}, name) && !isAlgorithm(word) {
-			return "the algorithms are " + algorithmNames() + "; behind the limit may also stand aligned, burst=, precision= and name="
+			hint := words.Nearest(strings.ReplaceAll(word, "-", "_"), algorithmList())
+			if hint == "" {
+				hint = "the algorithms are " + algorithmNames()
+			}
+			return hint
 		}
 	}
-	return "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; behind it an algorithm, burst=, precision=, aligned and name= may stand"
+	return formOfALimit
 }
+
+const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow"
 
 func isAlgorithm(word string) bool {
 	return slices.ContainsFunc(algorithms, func(a core.Algorithm) bool { return a.String() == word })

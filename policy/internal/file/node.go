@@ -133,7 +133,13 @@ func (r *reader) text(v value, want string) (string, bool) {
 		r.bad(v, describe(v.node)+": want "+want, "")
 		return "", false
 	default:
-		r.bad(v, describe(v.node)+": is not text: want "+want, "text that looks like something else stands in quotes")
+		hint := "put text that looks like something else in quotes"
+		if _, number := v.node.(*ast.IntegerNode); number && strings.Contains(want, "3/6s") {
+			hint = fmt.Sprintf("write a slash and a window behind the quota, as in %s/m", describe(v.node))
+		} else if number && strings.Contains(want, "6s") {
+			hint = fmt.Sprintf("write a unit behind the number, as in %ss", describe(v.node))
+		}
+		r.bad(v, describe(v.node)+": is not text: want "+want, hint)
 		return "", false
 	}
 	if s == "" {
@@ -214,7 +220,11 @@ func (r *reader) list(v value, most int, want string) []value {
 	}
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {
-		r.bad(v, describe(v.node)+": want "+want, "")
+		hint := ""
+		if isMapping(v) {
+			hint = "begin each item of the list with a dash and a space, as in - name: api"
+		}
+		r.bad(v, describe(v.node)+": want "+want, hint)
 		return nil
 	}
 	if len(n.Values) == 0 {

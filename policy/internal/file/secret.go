@@ -57,7 +57,7 @@ func secret() kind[Secret] {
 			return s, false
 		}
 		if s.text = kindText(opened.node); s.text == "" {
-			r.bad(v, "is not text: want "+secretWant, "text that looks like something else stands in quotes")
+			r.bad(v, "is not text: want "+secretWant, "put text that looks like something else in quotes")
 		}
 		if variable.MatchString(s.text) {
 			r.bad(v, "is the name of a variable, which is not replaced by its value", "write {env: NAME}, with the name without the dollar sign")

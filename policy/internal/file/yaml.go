@@ -91,6 +91,8 @@ func syntax(text []byte, err error) Problem {
 	lines := strings.Split(string(text), "\n")
 	if e.Line > 0 && e.Line <= len(lines) && strings.Contains(lines[e.Line-1][:indentation(lines[e.Line-1])], "\t") {
 		e.Text, e.Hint = "is indented with a tab", "YAML wants spaces"
+	} else if strings.Contains(e.Text, "is not allowed in this context") {
+		e.Hint = "look at the spaces at the beginning of this line and of the next: the fields of a mapping begin in one column, and an item of a list with a dash and a space"
 	} else if e.Line > 0 && e.Line <= len(lines) && unquoted.MatchString(lines[e.Line-1]) {
 		e.Hint = `put an expression with brackets in quotes, as in key: 'header["x"]'`
 	}
