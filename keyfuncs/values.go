@@ -112,12 +112,15 @@ func Method() core.KeyFunc {
 //
 // If no route has been matched, the key is empty, and all such requests share one quota.
 // That is right if no route exists for the path. It is a mistake if the limiter decides
-// before the router: in a middleware around the whole application, in chi's Use, in
-// Echo's Pre, in Fiber's Use. At the first such request, the key function writes one line
-// with level ERROR to the log of the limiter (see [core.Config]).
+// before the router: in a middleware around the whole application, in Use of chi's
+// outermost router, in Echo's Pre, in Fiber's Use. At the first such request, the key
+// function writes one line with level ERROR to the log of the limiter (see [core.Config]).
 //
-// Route cannot distinguish a route from the pattern under which another application is
-// mounted, such as the "/" of an http.ServeMux around another router.
+// Route cannot distinguish a route from the pattern under which another router is
+// mounted, such as the "/" of an http.ServeMux around it. In chi, that is the pattern
+// "/sub/*" if the limiter is in Use inside r.Route("/sub", ...): all requests below /sub
+// share one quota, and nothing is logged. Use the limiter in With or in a Group there.
+// Before chi v5.3.0, the pattern of a route inside r.Route lacks the "/sub".
 func Route() core.KeyFunc {
 	var said atomic.Bool
 	return func(dst []byte, r core.Request) ([]byte, error) {

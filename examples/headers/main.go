@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"time"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
@@ -31,7 +32,7 @@ func main() {
 		limiter := core.Must(core.New(core.Config{
 			Headers: form.headers,
 			Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{
-				{Quota: 5, Window: 60e9, Algorithm: core.FixedWindow},
+				{Quota: 5, Window: 60 * time.Second, Algorithm: core.FixedWindow},
 			}}},
 		}))
 		w := httptest.NewRecorder()
