@@ -53,9 +53,9 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 //
 // X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right,
 // over all lines of the header. The first hop that is not a trusted proxy is the
-// client; if all hops are trusted, the leftmost is. Reading stops at a part that is not
-// an address, after 32 hops and after 4 KiB; the last hop before that is then the
-// client. Any other header, such as X-Real-IP or CF-Connecting-IP, must have one line
+// client; if all hops are trusted, the leftmost is. Empty parts are skipped (RFC 9110,
+// section 5.6.1.2). Reading stops at another part that is not an address, after 32 hops
+// and after 4 KiB; the last hop before that is then the client. Any other header, such as X-Real-IP or CF-Connecting-IP, must have one line
 // with one address; otherwise the key is the address of the peer. If the header is
 // missing, the key is the address of the peer too: no second header is tried.
 //

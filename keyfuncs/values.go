@@ -82,12 +82,13 @@ func UserValue(key any) core.KeyFunc {
 // Header returns a key function for the value of a request header. The key preserves
 // letter case. It is empty if the request has no such header. If the header has two
 // lines, the error wraps [core.ErrBadRequest], because the limiter and the handler could
-// read different lines. Header panics if name is empty.
+// read different lines. Header panics if name is not the name of a header (a token of RFC
+// 9110, section 5.6.2).
 //
 // A client can send any header. A rule with this key does not limit a client that changes
 // the header with each request, unless the application checks the header.
 func Header(name string) core.KeyFunc {
-	mustHave("Header", `name: "": must be the name of a header, such as "X-Api-Key"`, name != "")
+	mustHave("Header", fmt.Sprintf(`name: %q: must be the name of a header, such as "X-Api-Key"`, name), name != "" && tokenLength(name) == len(name))
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		switch lines := r.HeaderValues(name); len(lines) {
 		case 0:

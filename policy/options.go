@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"log/slog"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -19,12 +20,20 @@ type options struct {
 	apart    bool
 }
 
-func newOptions(opts []Option) *options {
+func newOptions(opts []Option) (*options, error) {
 	o := &options{log: slog.Default()}
 	for _, option := range opts {
+		if option == nil {
+			return nil, fmt.Errorf("%w: policy: an option is nil: write one such as policy.Log(log), or none", core.ErrConfig)
+		}
 		option(o)
 	}
-	return o
+	if o.store != nil {
+		if _, err := core.TraitsOf(o.store); err != nil {
+			return nil, fmt.Errorf("policy: WithStore: %w", err)
+		}
+	}
+	return o, nil
 }
 
 // WithStore makes every policy count in store, which the caller closes. Lists of

@@ -41,7 +41,8 @@ type Set struct {
 }
 
 // Load reads the policies of a file. The error is the operating system's, or has all
-// mistakes of the file: see [Errors].
+// mistakes of the file: see [Errors]. It wraps [core.ErrConfig] if an option is nil or
+// its store cannot be used.
 func Load(path string, opts ...Option) (*Set, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -56,7 +57,11 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 }
 
 func load(file, path string, text []byte, opts []Option) (*Set, error) {
-	s := &Set{file: file, path: path, options: newOptions(opts), wanted: map[string]bool{}, warned: map[string]bool{}}
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{file: file, path: path, options: o, wanted: map[string]bool{}, warned: map[string]bool{}}
 	s.tried = text
 	if err := s.replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -55,10 +55,11 @@ func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 // [core.Checker]. If a handler passes the request to Echo.ServeHTTP, c counts the request
 // again.
 //
-// Middleware panics if c is nil, or if values of its type cannot be compared.
+// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 	m := &middleware{place: mounting.NewPlace("echolimit", c)}
 	for _, opt := range opts {
+		mounting.MustOption("echolimit", opt != nil)
 		opt(&m.options)
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -58,10 +58,11 @@ func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
 // store: each child allows the whole quota. Each child writes one line about it to
 // slog.Default().
 //
-// Middleware panics if c is nil, or if values of its type cannot be compared.
+// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 	m := &middleware{place: mounting.NewPlace("fiberlimit", c), apart: countsApart(c)}
 	for _, opt := range opts {
+		mounting.MustOption("fiberlimit", opt != nil)
 		opt(&m.options)
 	}
 	return m.serve

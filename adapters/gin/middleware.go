@@ -57,10 +57,11 @@ func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 // [core.Checker]. After Engine.HandleContext, c counts the request again, because
 // HandleContext deletes the values that are stored for the request.
 //
-// Middleware panics if c is nil, or if values of its type cannot be compared.
+// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
 	m := &middleware{place: mounting.NewPlace("ginlimit", c)}
 	for _, opt := range opts {
+		mounting.MustOption("ginlimit", opt != nil)
 		opt(&m.options)
 	}
 	return m.serve

@@ -66,10 +66,11 @@ func ExposeDecision() Option {
 // decides on these too: see [core.Checker]. If c is mounted in one place only, and the
 // handler passes the request to that place again, c counts the request each time.
 //
-// Middleware panics if c is nil, or if values of its type cannot be compared.
+// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
 	m := &middleware{place: mounting.NewPlace("httplimit", c), mounted: mounted(c)}
 	for _, opt := range opts {
+		mounting.MustOption("httplimit", opt != nil)
 		opt(&m.options)
 	}
 	m.mounted.untilUnused(m, c)

@@ -28,12 +28,17 @@ type options struct {
 	apart     bool
 
 	denyUnreadable bool
+	missing        bool // an option is nil
 	log            *slog.Logger
 }
 
 func newOptions(opts []Option) options {
 	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
 	for _, opt := range opts {
+		if opt == nil {
+			o.missing = true
+			continue
+		}
 		opt(&o)
 	}
 	return o
@@ -81,6 +86,9 @@ func (o *options) check() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
+	}
+	if o.missing {
+		errs = append(errs, fmt.Errorf("%w: an option is nil: write one such as memcachedstore.Timeout(time.Second), or none", core.ErrConfig))
 	}
 	if o.timeout < time.Millisecond {
 		bad("Timeout", o.timeout, "must be 1ms or more")

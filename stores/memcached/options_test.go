@@ -12,11 +12,11 @@ import (
 )
 
 func TestWrongOptionsAreNamed(t *testing.T) {
-	_, err := memcachedstore.New(nil, memcachedstore.Timeout(0), memcachedstore.IdleConnections(0), memcachedstore.Clock(nil))
+	_, err := memcachedstore.New(nil, memcachedstore.Timeout(0), memcachedstore.IdleConnections(0), memcachedstore.Clock(nil), nil)
 	if !errors.Is(err, core.ErrConfig) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"servers: none", "Timeout: 0s", "IdleConnections: 0", "Clock: <nil>"} {
+	for _, want := range []string{"servers: none", "Timeout: 0s", "IdleConnections: 0", "Clock: <nil>", "an option is nil: write one such as memcachedstore.Timeout(time.Second), or none"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
@@ -29,6 +29,12 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	}
 	if err := newStore(t, []string{memcachedtest.Start(t).Addr}).Ping(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestANilOptionChangesNoLifetime(t *testing.T) {
+	if got, want := memcachedstore.LongestLifetime(nil), memcachedstore.LongestLifetime(); got != want {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -23,6 +23,7 @@ type options struct {
 	askAlways      bool
 	apart          bool
 	denyUnreadable bool
+	missing        bool // an option is nil
 	log            *slog.Logger
 }
 
@@ -70,6 +71,9 @@ func (s *Store) check() error {
 	var errs []error
 	if v := reflect.ValueOf(s.client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		errs = append(errs, fmt.Errorf("%w: client: nil", core.ErrConfig))
+	}
+	if s.options.missing {
+		errs = append(errs, fmt.Errorf("%w: an option is nil: write one such as redisstore.Timeout(time.Second), or none", core.ErrConfig))
 	}
 	if s.options.timeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout))

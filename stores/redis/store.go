@@ -72,6 +72,10 @@ func New(client Client, opts ...Option) *Store {
 	}
 	s.nonces.Store(rand.Uint64())
 	for _, opt := range opts {
+		if opt == nil {
+			s.options.missing = true
+			continue
+		}
 		opt(&s.options)
 	}
 	s.names = names.New(serverOf(client), s.options.apart)

@@ -38,6 +38,13 @@ func NewPlace(adapter string, c core.Checker) Place {
 	return Place{Checker: c, again: again}
 }
 
+// MustOption panics if an option of an adapter's Middleware is nil.
+func MustOption(adapter string, given bool) {
+	if !given {
+		panic(fmt.Errorf("%s: Middleware: an option is nil: write one such as %s.OnDenied(f), or none", adapter, adapter))
+	}
+}
+
 // Compares reports whether the checker decides again on a request if the request comes
 // back with another method or path. d is the checker's decision on the request. A visit
 // has an Origin only if Compares returns true.
