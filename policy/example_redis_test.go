@@ -7,7 +7,7 @@ import (
 )
 
 func ExampleRedisOf() {
-	text := []byte("{store: {redis: {address: 'redis:6379', password: {file: /dev/null}, db: 2}}, policies: [{name: api, key: ip, limits: 3/s}]}")
+	text := []byte("{store: {redis: {address: 'redis:6379', db: 2}}, policies: [{name: api, key: ip, limits: 3/s}]}")
 	client, server, err := policy.RedisOf("limits.yaml", text)
 	if err != nil {
 		fmt.Println(err)

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -44,12 +45,12 @@ policies:
 }
 
 func ExampleLoad() {
-	path := filepath.Join(os.TempDir(), "floodgate-example.yaml")
+	path := filepath.Join(newFolder(), "limits.yaml")
 	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 100/m}]"), 0o600); err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer os.Remove(path) //nolint:errcheck // a temporary file
+	defer os.RemoveAll(filepath.Dir(path)) //nolint:errcheck // a temporary folder
 	set, err := policy.Load(path)
 	if err != nil {
 		fmt.Println(err)
@@ -65,20 +66,20 @@ func ExampleLoad() {
 }
 
 func ExampleWatch() {
-	path := filepath.Join(os.TempDir(), "floodgate-watched.yaml")
+	path := filepath.Join(newFolder(), "limits.yaml")
 	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 100/m}]"), 0o600); err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer os.Remove(path) //nolint:errcheck // a temporary file
-
+	defer os.RemoveAll(filepath.Dir(path)) //nolint:errcheck // a temporary folder
 	changed := make(chan error)
 	set, err := policy.Watch(context.Background(), path, policy.OnReload(func(err error) { changed <- err }))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 200/m}, {name: burst, limits: 20/s}]"), 0o600); err != nil {
+	next := path + ".next" // a file that takes the other one's place is never read in part
+	if err := errors.Join(os.WriteFile(next, []byte("policies: [{name: all, limits: 200/m}, {name: burst, limits: 20/s}]"), 0o600), os.Rename(next, path)); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -211,7 +212,7 @@ func ExampleWords() {
 
 // OnReload calls the program after each change of its file.
 func ExampleOnReload() {
-	path := filepath.Join(os.TempDir(), "floodgate-example-reload.yaml")
+	path := filepath.Join(newFolder(), "limits.yaml")
 	write := func(limits string) error { // at one moment, as a deploy should
 		if err := os.WriteFile(path+".new", []byte("policies: [{name: all, limits: "+limits+"}]"), 0o600); err != nil {
 			return err
@@ -222,7 +223,7 @@ func ExampleOnReload() {
 		fmt.Println(err)
 		return
 	}
-	defer os.Remove(path) //nolint:errcheck // a temporary file
+	defer os.RemoveAll(filepath.Dir(path)) //nolint:errcheck // a temporary folder
 	inForce := make(chan bool, 10)
 	set, err := policy.Watch(context.Background(), path,
 		policy.OnReload(func(err error) { inForce <- err == nil }),
