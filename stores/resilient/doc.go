@@ -44,12 +44,25 @@
 // When the store answers again, this process charges to it the hits that the
 // process admitted during the outage. It charges each key once: with the next
 // request for the key or in the background, whichever comes first. From then on
-// the store decides alone, so that a Reset by any process counts for all. A key
-// gets no fresh quota if the store was down at the start or comes back empty.
-// If the hits do not fit, because other instances have charged theirs, the
-// key's quota is used up. While the hits are being charged, the counters of
+// the store decides alone, so that a Reset by any process counts for all. If the
+// hits do not fit, because other instances have charged theirs, the key's quota
+// is used up. While the hits are being charged, the counters of
 // this process must admit the requests for the key too; a denial by them is
 // Degraded. If the charge fails, the hits are charged later.
+//
+// A key gets no fresh quota if the store was down at the start. If the store
+// comes back empty, it depends on the key:
+//
+//   - If this process admitted or denied requests for the key during the
+//     outage, it charges to the store also the hits from before the outage that
+//     it still counts. An instance cannot tell its own hits from those of
+//     others: it charges these hits only as far as the store counts fewer hits
+//     than the instance does. So if several instances admitted hits before the
+//     outage, those of one instance are restored.
+//   - If nobody asked for the key during the outage, it begins anew.
+//
+// A denial counts for this if the circuit was open or the operation failed. If
+// the store only answered too late, it has lost nothing.
 //
 // One goroutine charges in the background, 32 keys at a time, with one
 // operation under way. It runs while there are hits to charge, until Close. It
@@ -73,9 +86,9 @@
 // some thousand keys for each instance, every instance that reaches the store
 // has charged its hits two seconds after the store answers again. Two kinds of
 // instances charge hits after a Reset: an instance that could not reach the
-// store when the Reset was made, and an instance that admits hits of the key in
-// an outage after a Reset by another instance, because its counters did not see
-// that Reset. Reset the key again then.
+// store when the Reset was made, and an instance that admits or denies requests
+// for the key in an outage after a Reset by another instance, because its
+// counters did not see that Reset. Reset the key again then.
 //
 // A refund is made where the hit was charged: in the process, and in the store
 // if the store answers. A hit of an outage is refunded only in the process,

@@ -13,15 +13,16 @@ func newLedger(most int) *ledger {
 	return &ledger{most: most, debts: map[owedKey]debt{}, due: map[string]dueKeys{}, paying: map[owedKey]*payment{}, asking: newAsking()}
 }
 
-// add adds to a key's debt, and to the keys that are due at a server if due. The
-// ledger is locked.
-func (l *ledger) add(k owedKey, d debt, server string, due bool, now int64) {
+// add adds to a key's debt, and to the keys that are due at a server if due. It
+// reports whether it has: a key that owes no hits takes no place of one that does.
+// The ledger is locked.
+func (l *ledger) add(k owedKey, d debt, server string, due bool, now int64) bool {
 	was, found := l.debts[k]
 	if found && was.until <= now {
 		was = debt{due: was.due}
 	}
-	if !found {
-		l.makeRoom(now)
+	if !found && !l.makeRoom(now, d.hits()) {
+		return false
 	}
 	d.sure, d.unsure = min(was.sure+d.sure, core.MaxQuota), min(was.unsure+d.unsure, core.MaxQuota)
 	d.known = min(was.known+d.known, core.MaxQuota)
@@ -36,28 +37,34 @@ func (l *ledger) add(k owedKey, d debt, server string, due bool, now int64) {
 	l.debts[k] = d
 	for end, was := d.until, l.until.Load(); end > was && !l.until.CompareAndSwap(was, end); was = l.until.Load() {
 	}
+	return true
 }
 
 // makeRoom looks at a few debts and removes those whose hits no longer count.
 // If there are too many debts, it removes the smallest of these few, so that a
-// flood of new keys does not evict a key that has used up its quota. The ledger
-// is locked.
-func (l *ledger) makeRoom(now int64) {
-	least, smallest := int64(0), owedKey{}
+// flood of new keys does not evict a key that has used up its quota. It returns
+// false if there is no room for a debt of so many hits. The ledger is locked.
+func (l *ledger) makeRoom(now, hits int64) bool {
+	least, smallest := int64(-1), owedKey{}
 	seen := 0
 	for k, d := range l.debts { // begins at random
 		if d.until <= now {
 			l.remove(k)
-		} else if hits := d.sure + d.unsure; least == 0 || hits < least {
-			least, smallest = hits, k
+		} else if h := d.hits(); least < 0 || h < least {
+			least, smallest = h, k
 		}
 		if seen++; seen == 8 {
 			break
 		}
 	}
-	if len(l.debts) >= l.most {
-		l.remove(smallest)
+	if len(l.debts) < l.most {
+		return true
 	}
+	if hits == 0 && least > 0 {
+		return false
+	}
+	l.remove(smallest)
+	return true
 }
 
 // remove removes a key's debt and returns it. The ledger is locked.

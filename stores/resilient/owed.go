@@ -59,7 +59,8 @@ func (o *owed) key(it *core.Item) owedKey {
 	return k
 }
 
-// debt is how many hits of a key the store may not know of.
+// debt is how many hits of a key the store may not know of. There may be none: see
+// noteDenied.
 type debt struct {
 	// Hits that the store was not asked for, and hits that it may have charged
 	// although no answer came.
@@ -70,6 +71,8 @@ type debt struct {
 	until int64   // when they count no more
 	due   dueKeys // the set that has the key; nil: none
 }
+
+func (d debt) hits() int64 { return d.sure + d.unsure }
 
 type dueKeys map[owedKey]struct{}
 

@@ -50,3 +50,28 @@ func TestALongKeyIsKeptAsAHash(t *testing.T) {
 		}
 	}
 }
+
+// A full ledger takes no key that owes no hits in place of one that does. Of those
+// that owe none, the new one replaces another.
+func TestAKeyWithoutHitsTakesNoPlaceOfOneThatOwesSome(t *testing.T) {
+	l := newLedger(8)
+	key := func(i int) owedKey { return owedKey{rule: "user", key: fmt.Sprint(i)} }
+	now := int64(1)
+	for i := range 7 {
+		l.add(key(i), debt{sure: 1, until: now + 1_000_000}, "", true, now)
+	}
+	if !l.add(key(7), debt{until: now + 1_000_000}, "", true, now) || !l.add(key(8), debt{until: now + 1_000_000}, "", true, now) {
+		t.Error("a key without hits is not noted, although there was a place that no hits need")
+	}
+	if !l.add(key(9), debt{sure: 1, until: now + 1_000_000}, "", true, now) {
+		t.Error("a key that owes a hit is not noted")
+	}
+	if l.add(key(10), debt{until: now + 1_000_000}, "", true, now) || len(l.debts) != 8 {
+		t.Errorf("a key without hits is noted in a ledger full of others: %d keys", len(l.debts))
+	}
+	for _, i := range []int{0, 1, 2, 3, 4, 5, 6, 9} {
+		if l.debts[key(i)].sure != 1 {
+			t.Errorf("key %d, which owes a hit, was forgotten", i)
+		}
+	}
+}

@@ -30,6 +30,52 @@ func (o *owed) record(own *mirror) {
 	own.batch.Items = own.items
 }
 
+// noteDenied notes the keys for which this process has denied a batch while the
+// store was gone. They owe no hit of the outage. But the store may come back
+// empty: a payment then charges the hits that the process still counts. noteDenied
+// reports whether there is a key to pay that was not noted before.
+func (o *owed) noteDenied(where Locator, batch *core.Batch) (due bool) {
+	for i := range batch.Items {
+		if it := &batch.Items[i]; denies(it) && o.noteUsedUp(where, it) {
+			due = true
+		}
+	}
+	return due
+}
+
+func (o *owed) noteUsedUp(where Locator, it *core.Item) bool {
+	until := it.At
+	for _, r := range it.Results {
+		until = max(until, it.At+r.ResetAfter.Microseconds())
+	}
+	if until == it.At {
+		return false // a quota of 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := o.key(it)
+	if o.paying[k] != nil || o.debts[k].until > it.At {
+		return false
+	}
+	server := ""
+	if where != nil {
+		server = where.ServerOf(it.Rule, it.Key)
+	}
+	return o.add(k, debt{until: until}, server, true, it.At)
+}
+
+// misses reports whether the process has charged a batch and misses hits of one of
+// its keys.
+func (o *owed) misses(own *mirror) bool {
+	missed := int64(0)
+	for i := range own.items {
+		if it := &own.items[i]; own.charged() && it.Cost > 0 {
+			o.asking.look(o.ids[it.Rule], it.Key, func(k askedKey) { missed += k.missed })
+		}
+	}
+	return missed > 0
+}
+
 // makeUp charges hits that the process has missed of an item's key. It returns
 // how many are still missed. The key's shard of asking is locked.
 func (o *owed) makeUp(it *core.Item, missed int64) int64 {

@@ -80,3 +80,36 @@ func concurrentCallers(t *testing.T, n int, seed uint64, limits ...core.Limit) {
 		}
 	})
 }
+
+// Hits of which the store's answer is lost fill the process's share. The store has
+// allowed as many others meanwhile, which have come later: these are the share.
+func TestHitsThatTheStoreHasAllowedComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := instances(t, 1, resilient.Config{Instances: 2, Timeout: time.Minute}, rule("user", fixed(8, 24*time.Hour)))[0]
+		var waiting sync.WaitGroup
+		lost := make([]int, 4)
+		a.link.hang.Store(true)
+		for i := range lost {
+			waiting.Go(func() { lost[i] = a.admitted(1, alice) })
+		}
+		synctest.Wait()
+		a.link.hang.Store(false)
+		if n := a.admitted(3, alice); n != 3 {
+			t.Fatalf("the store has allowed %d of 3", n)
+		}
+		a.link.fail(errRefused)
+		close(a.link.end)
+		waiting.Wait()
+		if n := lost[0] + lost[1] + lost[2] + lost[3]; n != 1 {
+			t.Errorf("%d admitted in the outage after 3, of a share of 4", n)
+		}
+		if n := a.admitted(10, alice); n != 0 {
+			t.Errorf("%d admitted when the share was used up", n)
+		}
+		a.link.fail(nil)
+		time.Sleep(settled)
+		if n := a.admitted(10, alice); n != 4 {
+			t.Errorf("%d admitted after the outage, want the 4 that are left of 8", n)
+		}
+	})
+}

@@ -274,6 +274,13 @@ func notCharged(err error) bool {
 	return errors.Is(err, core.ErrNotCharged) || errors.As(err, &op) && op.Op == "dial"
 }
 
+// slow reports whether an error shows no more than that the store did not answer
+// in time. A store that comes back empty has been gone.
+func slow(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, intime.ErrTimeout) || errors.Is(err, intime.ErrBusy) || errors.As(err, &network) && network.Timeout()
+}
+
 // answerable reports whether a request is decided without the store after its
 // decision has failed with err. A caller whose deadline is over still gets a
 // decision; a caller that has cancelled does not want one.

@@ -155,10 +155,24 @@ func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, c
 		if err := b.takeOwn(ctx, own); err != nil {
 			return err
 		}
+	case b.owed.misses(own):
+		// The store has allowed other requests, for which the hits of this one leave
+		// no room in the process: they come first.
+		if err := b.local.Refund(ctx, &own.batch); err != nil {
+			return err
+		}
+		b.owed.answered(own)
+		if err := b.takeOwn(ctx, own); err != nil {
+			return err
+		}
 	}
 	own.copyTo(batch)
-	if batch.Allowed && !batch.Peek {
+	switch {
+	case batch.Peek:
+	case batch.Allowed:
 		b.owed.note(b.where, batch, asked, own)
+		b.payer.wake()
+	case !slow(cause) && b.owed.noteDenied(b.where, batch):
 		b.payer.wake()
 	}
 	return nil
