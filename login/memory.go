@@ -84,7 +84,9 @@ func (c *Config) pardonFor() time.Duration {
 func (m *memory) close() error { return m.local.Close() }
 
 // hits returns the number of hits that a key has in each of the rules. The numbers are
-// 0 if the store fails, or if the first rule had no hit within lookAgain.
+// 0 if the store fails or does not answer, or if the first rule had no hit within
+// lookAgain. What is left in the process while the store does not answer is left of this
+// instance's part of a quota, so that it tells no number.
 func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 {
 	found := make([]int64, len(rules))
 	memo := core.Hit{Rule: ruleDenied, Key: pair(rules[0], key)}
@@ -95,7 +97,7 @@ func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 
 	for i, rule := range rules {
 		asked[i] = core.Hit{Rule: rule, Key: key}
 	}
-	if d, err := m.limiter.Peek(ctx, 0, asked...); err == nil {
+	if d, err := m.limiter.Peek(ctx, 0, asked...); err == nil && !d.Degraded {
 		for l := range d.Limits() {
 			found[slices.Index(rules, l.Rule)] = l.Limit.Quota - l.Remaining
 		}

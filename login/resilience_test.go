@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -33,5 +34,18 @@ func TestResilienceUsesTheGuardsClockAndLog(t *testing.T) {
 	s.wrong("203.0.113.1", "alice")
 	if !strings.Contains(other.String(), errGone.Error()) || log.Len() > 0 {
 		t.Errorf("Resilience.Log has %q, Log has %q", &other, &log)
+	}
+}
+
+// In an outage each of several instances allows its part of the failures, once. An
+// account that nobody has unblocked is not pardoned.
+func TestAnOutagePardonsNobody(t *testing.T) {
+	for _, instances := range []int{1, 2, 3} {
+		s := newSite(t, login.Config{
+			Store: broken{}, Log: slog.New(slog.DiscardHandler), Resilience: resilient.Config{Instances: instances},
+			Failures: core.Limit{Quota: 6, Window: 15 * time.Minute, Algorithm: core.FixedWindow},
+		})
+		want := 6 / instances
+		s.want(many(12, func(int) int { return s.wrong("203.0.113.1", "alice") }), fmt.Sprintf("map[401:%d 429:%d]", want, 12-want))
 	}
 }
