@@ -62,7 +62,9 @@
 //   - If nobody asked for the key during the outage, it begins anew.
 //
 // A denial counts for this if the circuit was open or the operation failed. If
-// the store only answered too late, it has lost nothing.
+// the store only answered too late, it has lost nothing. Nor does a denial count
+// that a cache in front of the store has remembered, as that of redisstore does
+// for a second: the store was not asked.
 //
 // One goroutine charges in the background, 32 keys at a time, with one
 // operation under way. It runs while there are hits to charge, until Close. It
