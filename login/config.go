@@ -105,10 +105,10 @@ type Config struct {
 	AccountFailures core.Limit
 	// Success reports whether an attempt has succeeded; nil: a status below 400 is a
 	// success. A step of a login that checks no password, such as one that asks for the
-	// username alone, must not be a success: give it a route without the guard. A status of 500 or more, a protocol upgrade, a panic and a canceled
-	// request are never a success: Success is not called for them. If the handler
-	// answers a wrong password with a redirect, use [RedirectFails]. Success may be
-	// called concurrently.
+	// username alone, must not be a success: give it a route without the guard. A status
+	// of 500 or more, a protocol upgrade, a panic and a canceled request are never a
+	// success: Success is not called for them. If the handler answers a wrong password
+	// with a redirect, use [RedirectFails]. Success may be called concurrently.
 	Success func(o core.Outcome) bool
 
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at

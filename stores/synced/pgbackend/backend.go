@@ -121,7 +121,8 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 		expiries[i] = d.Start.Add(3 * d.Window).UnixMicro()
 	}
 	rows, _ := b.pool.Query(ctx, pushStatement, batch.Namespace, batch.Node, int64(batch.Sequence), batch.At.UnixMicro(), keys, sizes, starts, diffs, expiries) //nolint:gosec // nobody counts 2^63 batches
-	totals, err := pgx.AppendRows(make([]int64, 0, n), rows, pgx.RowTo[int64])                                                                                  // returns the query's error too
+	// AppendRows returns the error of the query too.
+	totals, err := pgx.AppendRows(make([]int64, 0, n), rows, pgx.RowTo[int64])
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
