@@ -14,20 +14,25 @@ import (
 func (o *owed) record(own *mirror) {
 	for i := range own.items {
 		it := &own.items[i]
-		if it.Cost == 0 {
-			continue
+		if it.Cost != 0 {
+			own.batch.Items = own.items[i : i+1]
+			o.recordOne(&own.batch)
 		}
-		s, id := o.asking.shard(o.ids[it.Rule], it.Key)
-		s.mu.Lock()
-		own.batch.Items = own.items[i : i+1]
-		missed := o.charge(&own.batch, it.Cost)
-		if j := s.find(id); j >= 0 {
-			s.keys[j].missed += missed
-			s.change(id, askedHits{})
-		}
-		s.mu.Unlock()
 	}
 	own.batch.Items = own.items
+}
+
+// recordOne is record for the one item of a batch.
+func (o *owed) recordOne(one *core.Batch) {
+	it := &one.Items[0]
+	s, id := o.asking.shard(o.ids[it.Rule], it.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missed := o.charge(one, it.Cost)
+	if j := s.find(id); j >= 0 {
+		s.keys[j].missed += missed
+		s.change(id, askedHits{})
+	}
 }
 
 // noteDenied notes the keys for which this process has denied a batch while the
