@@ -1,9 +1,7 @@
 package synced_test
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,47 +38,4 @@ func TestReadingARateEvictsNothing(t *testing.T) {
 			}
 		})
 	}
-}
-
-// between is a backend at which something happens after the first of the four
-// questions for the counters of a rate.
-type between struct {
-	*shared
-	questions int
-	then      func()
-}
-
-func (b *between) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error) {
-	n, err := b.shared.Window(ctx, namespace, key, start, window)
-	if b.questions++; b.questions == 1 {
-		b.then()
-	}
-	return n, err
-}
-
-// A hit and its refund by another process, while a process asks for the counters of a
-// rate, can make the rate too high, never too low.
-func TestARefundWhileARateIsAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		backend := newShared()
-		b := &between{shared: backend}
-		s := newStore(t, b, synced.Config{Log: quiet})
-		if _, err := s.Increment(t.Context(), "k", day, 5); err != nil {
-			t.Fatal(err)
-		}
-		b.then = func() {
-			backend.set(func(sh *shared) {
-				for c, n := range maps.Clone(sh.counts) {
-					if n > 0 {
-						sh.counts[c] += 3
-						c.Key += "-" // the counter of the refunds
-						sh.counts[c] -= 3
-					}
-				}
-			})
-		}
-		if got, err := s.Rate(t.Context(), "k", day, 0); err != nil || got < 5 || b.questions != 4 {
-			t.Errorf("%v, %v after %d questions: want 5 or more after 4", got, err, b.questions)
-		}
-	})
 }
