@@ -21,16 +21,7 @@ func TestALongOutageOfARuleBesideAShorterOne(t *testing.T) {
 				{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}},
 			},
 		}))
-		admitted := func(n int) (count int) {
-			for range n {
-				if d, err := take(l); err != nil {
-					t.Fatal(err)
-				} else if d.Allowed {
-					count++
-				}
-			}
-			return count
-		}
+		admitted := func(n int) int { return allowedOf(t, l, n) }
 		admitted(5)
 		time.Sleep(72 * time.Minute) // the key is remembered for three more minutes, if not longer
 		admitted(5)
@@ -51,16 +42,7 @@ func TestALongOutage(t *testing.T) {
 			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
 			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}}},
 		}))
-		admitted := func(n int) (count int) {
-			for range n {
-				if d, err := take(l); err != nil {
-					t.Fatal(err)
-				} else if d.Allowed {
-					count++
-				}
-			}
-			return count
-		}
+		admitted := func(n int) int { return allowedOf(t, l, n) }
 		admitted(5)
 		time.Sleep(72 * time.Minute)
 		admitted(5)
@@ -70,4 +52,17 @@ func TestALongOutage(t *testing.T) {
 			t.Errorf("%d admitted after the outage, want 5", n)
 		}
 	})
+}
+
+// allowedOf takes n times and returns how many hits are allowed.
+func allowedOf(t *testing.T, l *core.Limiter, n int) (count int) {
+	t.Helper()
+	for range n {
+		if d, err := take(l); err != nil {
+			t.Fatal(err)
+		} else if d.Allowed {
+			count++
+		}
+	}
+	return count
 }
