@@ -243,7 +243,7 @@ func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	a, ok := d.Note.(*attempt)
 	if ok && !a.logsIn && g.config.succeeded(r, o) {
-		// The handler has answered a GET with a body, say, with the page of the form.
+		// For example, the handler has answered a GET with the page of the login form.
 		o = core.Outcome{Status: http.StatusInternalServerError} // neither a success nor a failure
 	}
 	g.limiter.Settle(r, d, o)

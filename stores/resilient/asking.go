@@ -12,7 +12,7 @@ import (
 // take them for hits that the store has lost. asking is kept also while no key
 // owes hits, because a request may begin before an outage and end after it.
 type asking struct {
-	rules  maphash.Seed // another one than keys, so that a key that is named like a rule is not taken for it
+	rules  maphash.Seed // not keys, so that a rule and a key of one name have different hashes
 	keys   maphash.Seed
 	shards [64]askingShard // so that requests for different keys do not wait for each other
 }
