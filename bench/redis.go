@@ -6,6 +6,8 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +43,10 @@ func inRedis(e effort, p peers.Peer) ([]Table, error) {
 	}
 	defer far.stop()
 	var tables []Table
+	busy := Table{
+		Title: "Processor time of the server for a decision in Redis", Unit: "µs", Lower: true, Ours: "floodgate",
+		Text: "As INFO cpu tells it, on the loopback interface.",
+	}
 	for _, place := range []struct{ name, addr string }{{"on the loopback interface", server.addr}, {"1 ms away", far.addr}} {
 		perSecond := Table{
 			Title: "Decisions a second in Redis " + place.name, Unit: "a second", Ours: "floodgate",
@@ -53,22 +59,27 @@ func inRedis(e effort, p peers.Peer) ([]Table, error) {
 			if callers == 1 {
 				column = "1 caller"
 			}
-			rate, latencies := load(place.addr, p, callers, e.redis, ample)
-			for table, value := range map[*Table]float64{&perSecond: rate, &p50: latencies[0], &p99: latencies[1]} {
+			got := load(place.addr, p, callers, e.redis, ample)
+			values := map[*Table]float64{&perSecond: got.perSecond, &p50: got.p50, &p99: got.p99}
+			if place.addr == server.addr {
+				values[&busy] = got.server
+			}
+			for table, value := range values {
 				cell := table.cell(p, column)
 				cell.Values = append(cell.Values, value)
 			}
 		}
 		tables = append(tables, perSecond, p50, p99)
 	}
-	if p.Name != bareINCR.Name {
+	tables = append(tables, busy)
+	if p.Name != bareINCR.Name && p.Name != peers.Six {
 		refused := Table{
 			Title: "Refusals a second of one key over its limit, in Redis on the loopback interface", Unit: "a second", Ours: "floodgate",
 			Text: "Ours knows from the first refusal on, without asking again, that the key has to wait.",
 		}
-		rate, _ := load(server.addr, p, 16, e.redis, peers.Limit{Quota: 1, Window: 24 * time.Hour})
+		got := load(server.addr, p, 16, e.redis, peers.Limit{Quota: 1, Window: 24 * time.Hour})
 		cell := refused.cell(p, "16 callers")
-		cell.Values = append(cell.Values, rate)
+		cell.Values = append(cell.Values, got.perSecond)
 		tables = append(tables, refused)
 	}
 	commands := Table{Title: "Commands of a decision in Redis", Lower: true, Ours: "floodgate", Decimals: 2, Text: "As the client sends them, each of a pipeline; and how often it waits for an answer."}
@@ -81,11 +92,17 @@ func inRedis(e effort, p peers.Peer) ([]Table, error) {
 	return append(tables, commands), nil
 }
 
-// load has callers decide for a time, and returns how many decisions there were
-// a second, and the median and the 99th percentile of what they took, in
-// microseconds.
-func load(addr string, p peers.Peer, callers int, long time.Duration, l peers.Limit) (perSecond float64, latencies [2]float64) {
-	client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: min(64, max(callers, 2*runtime.GOMAXPROCS(0))), PoolTimeout: 30 * time.Second, ReadTimeout: 30 * time.Second})
+// loaded is what a load has given: decisions a second, and the median and the
+// 99th percentile of what a decision took, and the server's processor time for
+// one, in microseconds.
+type loaded struct{ perSecond, p50, p99, server float64 }
+
+// load has callers decide for a time.
+func load(addr string, p peers.Peer, callers int, long time.Duration, l peers.Limit) loaded {
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, PoolSize: min(64, max(callers, 2*runtime.GOMAXPROCS(0))),
+		PoolTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, ContextTimeoutEnabled: true,
+	})
 	defer client.Close() //nolint:errcheck // nothing depends on it
 	client.FlushAll(context.Background())
 	allow := p.Redis(client, l)
@@ -119,14 +136,32 @@ func load(addr string, p peers.Peer, callers int, long time.Duration, l peers.Li
 		time.Sleep(time.Millisecond)
 	}
 	runtime.GC()
+	spent := processorTime(client)
 	begun := time.Now()
 	end = begun.Add(long)
 	close(begin)
 	wg.Wait()
 	took := time.Since(begun)
+	spent = processorTime(client) - spent
 	sorted := slices.Sorted(slices.Values(slices.Concat(all...)))
 	at := func(share float64) float64 { return float64(sorted[int(share*float64(len(sorted)-1))]) / 1000 }
-	return float64(len(sorted)) / took.Seconds(), [2]float64{at(0.5), at(0.99)}
+	n := float64(len(sorted))
+	return loaded{perSecond: n / took.Seconds(), p50: at(0.5), p99: at(0.99), server: spent / n}
+}
+
+// processorTime returns the processor time that the server has used, in
+// microseconds.
+func processorTime(client *redis.Client) float64 {
+	var sum float64
+	for line := range strings.Lines(client.Info(context.Background(), "cpu").Val()) {
+		for _, name := range []string{"used_cpu_sys:", "used_cpu_user:"} {
+			if text, found := strings.CutPrefix(line, name); found {
+				seconds, _ := strconv.ParseFloat(strings.TrimSpace(text), 64)
+				sum += seconds * 1e6
+			}
+		}
+	}
+	return sum
 }
 
 // counting counts what a client sends.

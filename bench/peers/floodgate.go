@@ -50,6 +50,34 @@ var floodgatePlain = Peer{
 	Fiber: func(l Limit) fiber.Handler { return fiberlimit.Middleware(ours(l, core.HeadersOff, nil)) },
 }
 
+// Six is the peer with three limits on each of two keys.
+const Six = "floodgate, 3 limits × 2 keys"
+
+// floodgateSix is ours with three limits on each of two keys, to be seen beside
+// what decides on one.
+var floodgateSix = Peer{
+	Name: Six, Module: ourModule,
+	Redis: func(c *redis.Client, l Limit) Allow {
+		var limits []core.Limit
+		for n := range 3 {
+			limits = append(limits, core.Limit{Quota: int64(l.Quota), Window: l.Window << n})
+		}
+		limiter := must(core.New(core.Config{
+			Name: "bench",
+			Rules: []core.Rule{
+				{Name: "ip", Key: keyfuncs.ClientIP(), Limits: limits},
+				{Name: "user", Key: keyfuncs.Static("user"), Limits: limits},
+			},
+			Store: redisstore.New(c, redisstore.Timeout(10*time.Second), redisstore.AnotherInstance()),
+		}))
+		ctx := context.Background()
+		return func(key string) bool {
+			d, err := limiter.Take(ctx, 1, core.Hit{Rule: "ip", Key: key}, core.Hit{Rule: "user", Key: key})
+			return err == nil && d.Allowed
+		}
+	},
+}
+
 func ours(l Limit, h core.Headers, store core.Store) *core.Limiter {
 	return must(core.New(core.Config{
 		Name:  "bench",
