@@ -32,7 +32,7 @@ var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // fromNAT64 returns the IPv4 address of a translated address, and all others unchanged.
 func fromNAT64(a netip.Addr) netip.Addr {
-	if !a.Is6() || !nat64.Contains(a) {
+	if !nat64.Contains(a) {
 		return a
 	}
 	b := a.As16()
@@ -46,12 +46,9 @@ func parseHop(s string) (netip.Addr, bool) {
 	host, port := s, ""
 	switch {
 	case strings.HasPrefix(s, "["):
-		end := strings.IndexByte(s, ']')
-		if end < 0 {
-			return netip.Addr{}, false
-		}
-		host, port = s[1:end], s[end+1:]
-		if !strings.Contains(host, ":") { // brackets are for IPv6
+		var closed bool
+		host, port, closed = strings.Cut(s[1:], "]")
+		if !closed || !strings.Contains(host, ":") { // brackets are for IPv6
 			return netip.Addr{}, false
 		}
 	case strings.Count(s, ":") == 1:
@@ -76,12 +73,12 @@ func validPort(s string) bool {
 	}
 	s = s[1:]
 	if strings.HasPrefix(s, "_") {
-		return len(s) > 1 && strings.Trim(s[1:], obfuscated) == ""
+		return len(s) > 1 && strings.Trim(s[1:], alphanumeric+"._-") == ""
 	}
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-const obfuscated = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 // trimSpace removes optional white space (RFC 9110, section 5.6.3) at both ends.
 func trimSpace(s string) string { return strings.Trim(s, " \t") }

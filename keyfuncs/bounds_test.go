@@ -110,10 +110,15 @@ func TestStrictRefusesNumbersThatAreNotWholeOrReach2To53(t *testing.T) {
 func TestCookieRefusesCharactersThatNetHTTPDoesNotAccept(t *testing.T) {
 	f := keyfuncs.Cookie("sid")
 	for value, want := range map[string]string{
-		`""`: "", `"`: bad, `"a`: bad, `a"`: bad, `"a"b"`: bad, "a\x7f": bad, "\x7f": bad, "a\x80": bad, "a\x1f": bad, "a~": "a~", "a b": "a b", `a\`: bad, `"a b"`: "a b",
+		`""`: "", `a]`: "a]", "a!b": "a!b", "a#": "a#", `"`: bad, `"a`: bad, `a"`: bad, `"a"b"`: bad, "a\x7f": bad, "\x7f": bad, "a\x80": bad, "a\x1f": bad, "a~": "a~", "a b": "a b", `a\`: bad, `"a b"`: "a b",
 		`" a"`: " a", `"\x7f"`: bad, "a!": "a!", "a ": "a", " ": "", " a": bad, "%": bad, "%4": bad, "%41": "A", "%0g": bad,
 	} {
-		check(t, "sid="+value, f, &request{header: headers("Cookie", "sid="+value)}, want)
+		r := &request{header: headers("Cookie", "sid="+value)}
+		check(t, "sid="+value, f, r, want)
+		if want == bad {
+			r.cookies = map[string]string{"sid": strings.Trim(value, " ")} // as fasthttp reads it
+			check(t, "sid="+value+", which the framework reads", f, r, want)
+		}
 	}
 }
 
@@ -136,9 +141,15 @@ func TestABoundaryThatOnlyFasthttpFinds(t *testing.T) {
 		{`multipart/form-data; boundary=""`, xx, bad, ""},
 		{`Multipart/Form-Data; BOUNDARY=XX`, xx, "decoy", "decoy"},               // fasthttp finds none
 		{`multipart/form-data; boundary =XX`, xx, "decoy", "decoy"},              // nor here
+		{`multipart/form-data; a="; boundary=?XX"; boundary=XX`, xx, bad, ""},    // fasthttp finds ?XX"
+		{`multipart/form-data; a="; boundary="; boundary=XX`, xx, bad, ""},       // fasthttp finds "
+		{`multipart/form-data; a="; boundary="   ; boundary="  "`, "", bad, ""},  // fasthttp finds " and three spaces
 		{`multipart/form-data; boundaryx=YY; boundary=XX`, xx, "decoy", "decoy"}, // fasthttp finds none
 	} {
 		r := &request{header: headers("Content-Type", row.kind), body: row.body}
+		if r.body == "" {
+			r.body = strings.ReplaceAll(xx, "XX", "  ")
+		}
 		check(t, row.kind, strict, r, row.strict)
 		check(t, row.kind, lenient, r, row.lenient)
 	}
@@ -188,6 +199,7 @@ func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
 		walk("the last 4096 bytes begin at a comma", "10.0.0.1", row.hop+","+row.client+pad(4095)+hops(1))
 		walk("4096 bytes in two lines", "203.0.113.9", row.client+strings.Repeat(" ", 100-len(row.client)), strings.Repeat(" ", 3996-len(row.hop))+row.hop)
 		walk("4097 bytes in two lines", "10.0.0.1", " "+row.client+strings.Repeat(" ", 100-len(row.client)), strings.Repeat(" ", 3996-len(row.hop))+row.hop)
+		walk("two hops in a line before 4096 bytes", "10.0.0.1", row.client+","+strings.Replace(row.hop, "10.0.0.1", "10.0.0.2", 1), strings.Repeat(" ", 4096-len(row.hop))+row.hop)
 		walk("a line before 4096 bytes", "10.0.0.1", row.client, strings.Repeat(" ", 4096-len(row.hop))+row.hop)
 	}
 	f := keyfuncs.ClientIP(keyfuncs.Behind("Forwarded", "10.0.0.0/8"))
@@ -197,6 +209,9 @@ func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
 		"for": "10.0.0.99", "for=": "10.0.0.99", "=203.0.113.9": "10.0.0.99", `for="203.0.113.9`: "10.0.0.99", `for="203.0.113.9\`: "10.0.0.99", `for="203.0.113.9` + "\x1f" + `"`: "10.0.0.99",
 		`for="203.0.113.9` + "\x7f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\t" + ` ~"`: "203.0.113.9", `for=203.0.113.9;x=""`: "203.0.113.9", "for=203.0.113.9;x=": "10.0.0.99",
 		`for="203.0.113.9:12345"`: "203.0.113.9", `for="203.0.113.9:123456"`: "10.0.0.99", `for="203.0.113.9:"`: "10.0.0.99", `for="203.0.113.9:_"`: "10.0.0.99", `for="203.0.113.9:_a.B-9"`: "203.0.113.9", `for="203.0.113.9:_a/"`: "10.0.0.99",
+		`for="203.0.113.9:_/"`: "10.0.0.99", `for="203.0.113.9:80x"`: "10.0.0.99", `for="203.0.113.9:_/a"`: "10.0.0.99",
+		"=x;for=203.0.113.9": "10.0.0.99", "x for=203.0.113.9": "10.0.0.99", "x;y=1;for=203.0.113.9": "10.0.0.99", "x;1;for=203.0.113.9": "10.0.0.99", `x="a;for=203.0.113.9`: "10.0.0.99", `for=203.0.113.9;x="a`: "10.0.0.99", `for=203.0.113.9;x="a\`: "10.0.0.99",
+		`for=203.0.113.9;x="` + "\x1f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\x7f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\u0080" + `"`: "203.0.113.9", `for="::1"`: "10.0.0.99",
 		`for="[2001:db8::1]"`: "2001:db8::/64", `for="[2001:db8::1]:80"`: "2001:db8::/64", `for="2001:db8::1:80"`: "10.0.0.99",
 		"a@=1;for=203.0.113.9": "10.0.0.99", "a[=1;for=203.0.113.9": "10.0.0.99", "a`=1;for=203.0.113.9": "203.0.113.9", "a{=1;for=203.0.113.9": "10.0.0.99", "a/=1;for=203.0.113.9": "10.0.0.99", "a:=1;for=203.0.113.9": "10.0.0.99", "zZ09=1;for=203.0.113.9": "203.0.113.9",
 	} {

@@ -82,9 +82,9 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 	case c.header == "":
 		return c.peerKey, nil
 	case strings.EqualFold(c.header, "X-Forwarded-For"):
-		return c.walkKey(forwardedFor), nil
+		return c.walkKey(lastComma, parseHop), nil
 	case strings.EqualFold(c.header, "Forwarded"):
-		return c.walkKey(forwarded), nil
+		return c.walkKey(lastUnquotedComma, parseElement), nil
 	default:
 		return c.singleKey, nil
 	}

@@ -36,20 +36,16 @@ func Behind(header string, proxies ...string) ClientIPOption {
 			bad(header, "no proxies: list the addresses or prefixes of the proxies that write this header, such as 10.0.0.0/8")
 		}
 		for _, text := range proxies {
-			if text == UnixSocket {
+			switch p, ok := parsePrefix(text); {
+			case text == UnixSocket:
 				c.trustUnix = true
-				continue
-			}
-			p, ok := parsePrefix(text)
-			if !ok {
+			case !ok:
 				bad(text, `must be a proxy's address, a prefix such as 10.0.0.0/8, or "unix"`)
-				continue
-			}
-			if p.Bits() == 0 {
+			case p.Bits() == 0:
 				bad(text, "lets every client choose its own address: list the proxies, such as 10.0.0.0/8, or use BehindHops if only their number is known")
-				continue
+			default:
+				c.trusted = append(c.trusted, p)
 			}
-			c.trusted = append(c.trusted, p)
 		}
 		return errors.Join(errs...)
 	}

@@ -179,6 +179,7 @@ func TestClientIPErrorsNameTheOptionAndItsValue(t *testing.T) {
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "10.0.0.0/33", "nonsense")}, []string{"Behind", `"10.0.0.0/33"`, `"nonsense"`}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "::ffff:0:0/64")}, []string{"::ffff:0:0/64"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "::ffff:0:0/95")}, []string{"::ffff:0:0/95"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "fe80::1%eth0")}, []string{"fe80::1%eth0"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP")}, []string{"X-Real-IP", "no proxies", "10.0.0.0/8"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("", "10.0.0.0/8")}, []string{"Behind", `""`, "header"}},
 		{[]keyfuncs.ClientIPOption{behind, keyfuncs.Behind("Forwarded", "10.0.0.0/8")}, []string{"the only header", "Forwarded", "X-Forwarded-For"}},

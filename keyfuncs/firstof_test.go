@@ -2,6 +2,8 @@ package keyfuncs_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -49,12 +51,26 @@ func TestTheSameKeyOfTwoFunctionsOfFirstOfDiffers(t *testing.T) {
 	}
 }
 
-func TestFirstOfDoesNotKeepTheCallersSlice(t *testing.T) {
+func TestFirstOfAndJoinDoNotKeepTheCallersSlice(t *testing.T) {
 	fs := []core.KeyFunc{keyfuncs.Static("a"), keyfuncs.Static("b")}
-	f := keyfuncs.FirstOf(fs...)
+	first, joined := keyfuncs.FirstOf(fs...), keyfuncs.Join(fs...)
 	fs[0] = keyfuncs.Static("changed")
-	if got := keyOf(t, f, &request{}); got != "1:a" {
-		t.Errorf("key %q", got)
+	if got := keyOf(t, first, &request{}); got != "1:a" {
+		t.Errorf("FirstOf: key %q", got)
+	}
+	if got := keyOf(t, joined, &request{}); got != "a\x00\x00\x00\x01b\x00\x00\x00\x01" {
+		t.Errorf("Join: key %q", got)
+	}
+}
+
+// Shared stores keep these names.
+func TestFirstOfNamesTheFunctionByItsDecimalPlace(t *testing.T) {
+	none := keyfuncs.Static("")
+	for place := 1; place <= 12; place++ {
+		f := keyfuncs.FirstOf(append(slices.Repeat([]core.KeyFunc{none}, place-1), keyfuncs.Static("a"))...)
+		if got, want := keyOf(t, f, &request{}), fmt.Sprintf("%d:a", place); got != want {
+			t.Errorf("key %q, want %q", got, want)
+		}
 	}
 }
 

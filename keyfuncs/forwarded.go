@@ -5,29 +5,15 @@ import (
 	"strings"
 )
 
-// forwarded is a hopReader for the header Forwarded (RFC 7239, section 4). Commas
-// separate its elements, and semicolons separate the pairs of an element. The pair for=…
-// has the hop's address.
-func forwarded(line string) (rest string, a netip.Addr, ok, found bool) {
-	comma := lastComma(line)
-	element := trimSpace(line[comma+1:])
-	if comma > 0 {
-		rest = line[:comma]
-	}
-	if element == "" {
-		return rest, a, false, false
-	}
-	node, ok := forParameter(element)
-	if ok {
-		a, ok = parseNode(node)
-	}
-	return rest, a, ok, true
-}
+// parseElement returns the address of a hop in the header Forwarded (RFC 7239, section 4).
+// Commas separate the elements of the header, and semicolons separate the pairs of an
+// element. The pair for=… has the hop's address.
+func parseElement(element string) (a netip.Addr, ok bool) { return parseNode(forParameter(element)) }
 
-// lastComma returns the index of the last comma outside quotes, or -1 if there is none.
+// lastUnquotedComma returns the index of the last comma outside quotes, or -1.
 // It reads from the right, so that text of the client on the left, such as a quote that
 // is not closed, cannot hide the elements that proxies have added on the right.
-func lastComma(line string) int {
+func lastUnquotedComma(line string) int {
 	quoted := false
 	for i := len(line) - 1; i >= 0; i-- {
 		switch line[i] {
@@ -45,10 +31,10 @@ func lastComma(line string) int {
 	return -1
 }
 
-// forParameter returns the value of the element's parameter "for". ok is false if the
-// element has no such parameter, or if it does not follow the grammar. In the grammar, no
-// parameter may be given twice.
-func forParameter(element string) (value string, ok bool) {
+// forParameter returns the value of the element's parameter "for", or "" if the element
+// has no such parameter or does not follow the grammar. In the grammar, no parameter may
+// be given twice.
+func forParameter(element string) (value string) {
 	names := make([]string, 0, 8)
 	for element != "" {
 		if element[0] == ';' { // an empty pair
@@ -57,25 +43,25 @@ func forParameter(element string) (value string, ok bool) {
 		}
 		n := tokenLength(element)
 		if n == 0 || n == len(element) || element[n] != '=' || len(names) == cap(names) {
-			return "", false
+			return ""
 		}
 		name := element[:n]
 		for _, other := range names {
 			if strings.EqualFold(other, name) {
-				return "", false
+				return ""
 			}
 		}
 		names = append(names, name)
 		v, rest, valid := parameterValue(element[n+1:])
 		if !valid || rest != "" && rest[0] != ';' {
-			return "", false
+			return ""
 		}
 		if strings.EqualFold(name, "for") {
-			value, ok = v, true
+			value = v
 		}
 		element = rest
 	}
-	return value, ok
+	return value
 }
 
 // parameterValue returns the token or the quoted string (RFC 9110, section 5.6) with

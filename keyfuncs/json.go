@@ -52,7 +52,7 @@ var errNoObject = errors.New("keyfuncs: no JSON object")
 
 // object reads an object and sets the field from its member path[0].
 func (p *jsonReader) object(path []string) error {
-	if token, err := p.Token(); err != nil || token != json.Delim('{') {
+	if token, err := p.Token(); token != json.Delim('{') {
 		return errors.Join(errNoObject, err)
 	}
 	found := false
@@ -117,27 +117,30 @@ func (*skipped) UnmarshalJSON([]byte) error { return nil }
 // jsonScalar returns the text of a string, a number or a boolean. It returns "" for
 // null, an array and an object.
 func jsonScalar(raw []byte) string {
-	switch c := raw[0]; {
-	case c == '"':
+	switch {
+	case raw[0] == '"':
 		var s string
 		if json.Unmarshal(raw, &s) != nil {
 			return ""
 		}
 		return s
-	case c == 't', c == 'f':
+	case raw[0] == 't', raw[0] == 'f':
 		return string(raw)
-	case c == '-' || '0' <= c && c <= '9':
+	case isNumber(raw):
 		return jsonNumber(string(raw))
 	}
 	return ""
 }
+
+// isNumber reports whether a JSON value is a number.
+func isNumber(raw []byte) bool { return bytes.IndexAny(raw, "-0123456789") == 0 }
 
 // isOddNumber reports whether raw is a number that handlers read in different ways. A
 // number of 2^53 or more, or of -2^53 or less, is rounded to a float64. A number with a
 // fraction is cut to an integer. A number with an exponent, with a zero after the point,
 // or -0 is written differently.
 func isOddNumber(raw []byte) bool {
-	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+	if !isNumber(raw) {
 		return false
 	}
 	v, err := strconv.ParseInt(string(raw), 10, 64)

@@ -64,7 +64,7 @@ func (s *spelling) isMember(value string) bool {
 	hash := nameHash(name)
 	d := json.NewDecoder(strings.NewReader(value))
 	var objects []bool // for each open object or array: whether it is an object
-	isName := false    // the next token is the name of a member, or ends the object
+	var isName bool    // the next token is the name of a member, or ends the object
 	for {
 		from := d.InputOffset()
 		token, err := d.Token()

@@ -38,17 +38,16 @@ func mayBeNoForm(body []byte) bool {
 		switch {
 		case c < ' ' || c == 0x7f: // such as a line break: YAML, TOML
 			return true
-		case c == '<' && bytes.IndexByte(body[i:], '>') > 0: // XML; decoders ignore text before the first element
+		case c == '<' && bytes.ContainsRune(body[i:], '>'): // XML; decoders ignore text before the first element
 			return true
 		case c == ':' && separates(next): // a mapping in YAML, on one line
 			return true
-		case c == '{' && bytes.IndexByte(body[i:], ':') > 0: // a mapping in braces; some decoders accept one after any character
+		case c == '{' && bytes.ContainsRune(body[i:], ':'): // a mapping in braces; some decoders accept one after any character
 			return true
 		}
 	}
 	// A line of TOML has one value, and a comment may follow the value.
-	value = bytes.TrimLeft(value, " ")
-	if len(value) > 0 && strings.IndexByte("\"'{[", value[0]) >= 0 {
+	if bytes.IndexAny(bytes.TrimLeft(value, " "), "\"'{[") == 0 {
 		return true
 	}
 	value, _, commented := bytes.Cut(value, []byte("#"))
@@ -67,9 +66,7 @@ func separates(c byte) bool { return c == ' ' || c >= utf8.RuneSelf }
 // a key. The boundary "-" makes the first line "---", which begins a YAML document.
 func mayBeNoMultipart(body []byte, boundary string) bool {
 	first, found := bytes.CutPrefix(bytes.TrimLeft(body, "\r\n"), []byte("--"))
-	return !found || !bytes.HasPrefix(first, []byte(boundary)) || boundary == "-" || strings.ContainsFunc(boundary, func(r rune) bool {
-		return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("'()+_,-./?", r)
-	})
+	return !found || !bytes.HasPrefix(first, []byte(boundary)) || boundary == "-" || strings.Trim(boundary, alphanumeric+"'()+_,-./?") != ""
 }
 
 // holdsXML reports whether a handler that ignores the Content-Type could find a value in
@@ -77,7 +74,7 @@ func mayBeNoMultipart(body []byte, boundary string) bool {
 // skips text before the first element. It keeps the values that it has read before an
 // error.
 func holdsXML(body []byte) bool {
-	if end := bytes.LastIndexByte(body, '>'); end < 0 || bytes.IndexByte(body[:end], '<') < 0 {
+	if !bytes.ContainsRune(body, '<') {
 		return false
 	}
 	d := xml.NewDecoder(bytes.NewReader(body))
@@ -96,7 +93,7 @@ func holdsXML(body []byte) bool {
 		case xml.CharData:
 			text = text || inside && len(bytes.TrimSpace(token)) > 0
 		case xml.Comment:
-			text = text || inside
+			text = inside
 		case xml.EndElement:
 			if text {
 				return true

@@ -27,6 +27,8 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"TOML, a number", formType, "username=1 #2", bad},
 		{"TOML, a value alone", formType, "username='victim'", bad},
 		{"TOML, a value in double quotes", formType, `username= "victim"`, bad},
+		{"TOML, a control character", formType, "username=d1\x7f", bad},
+		{"a comment behind two fields", formType, "password&username=alice#1", "alice#1"},
 		{"TOML, a table", formType, "username={x='victim'}", bad},
 		{"TOML, a list", formType, "username=['victim']", bad},
 		{"quotes that are not the first value", formType, `username=d1&password="x"`, "d1"},
@@ -67,6 +69,8 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"a password that nothing escapes", formType, "username=alice&password=p\"w:<3 #{é", "alice"},
 		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"},
 		{"XML of other names in a part", multipartType, "\r\n" + part + strings.Replace(part, "d1", "<F><login>victim</login></F>", 1) + "--XX--\r\n", bad},
+		{"XML, one letter", multipartType, strings.Replace(part, "d1", "<F>v</F>", 1) + "--XX--\r\n", bad},
+		{"XML, white space behind text", multipartType, strings.Replace(part, "d1", "<F>victim<b> </b></F>", 1) + "--XX--\r\n", bad},
 		{"XML, an attribute", multipartType, strings.Replace(part, "d1", "<F login='victim'/>", 1) + "--XX--\r\n", bad},
 		{"XML, a comment", multipartType, strings.Replace(part, "d1", "<F><!--victim--></F>", 1) + "--XX--\r\n", bad},
 		{"XML that breaks off", multipartType, strings.Replace(part, "d1", "<F><login>victim</login>", 1) + "--XX--\r\n", bad},
@@ -78,6 +82,8 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"tags without text", multipartType, strings.Replace(part, "d1", "<b/> <i>\r\n</i>", 1) + "--XX--\r\n", "<b/> <i>\r\n</i>"},
 		{"an end before the beginning", jsonType, `{"username":"d1> <"}`, "d1> <"},
 		{"YAML documents between the boundaries", "multipart/form-data; boundary=-", strings.ReplaceAll("--XX\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\nusername: victim\r\n"+part, "XX", "-") + "-----\r\n", bad},
+		{"a YAML document before the first part", multipartType, "--- {username: victim}\r\n" + part + "--XX--\r\n", bad},
+		{"YAML that begins with the boundary", "multipart/form-data; boundary=username", "username: victim\r\n" + strings.ReplaceAll(part, "XX", "username") + "--username--\r\n", bad},
 		{"a boundary of two dashes", "multipart/form-data; boundary=--", strings.ReplaceAll(part, "XX", "--") + "------\r\n", "d1"},
 		{"the boundary of a browser", "multipart/form-data; boundary=----WebKitFormBoundaryAZaz09", strings.ReplaceAll(part, "XX", "----WebKitFormBoundaryAZaz09") + "------WebKitFormBoundaryAZaz09--\r\n", "d1"},
 		{"every character that a boundary may have", "multipart/form-data; boundary=\"azAZ09'()+_,-./?\"", strings.ReplaceAll(part, "XX", "azAZ09'()+_,-./?") + "--azAZ09'()+_,-./?--\r\n", "d1"},
@@ -85,7 +91,11 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"an equals sign in the boundary", "multipart/form-data; boundary=\"a=1\"", strings.ReplaceAll(part, "XX", "a=1") + "--a=1--\r\n", bad},
 		{"another character in the boundary", "multipart/form-data; boundary=\"-\u0085x\"", strings.ReplaceAll(part, "XX", "-\u0085x") + "---\u0085x--\r\n", bad},
 	} {
-		check(t, row.name, f, &request{header: headers("Content-Type", row.kind), body: row.body}, row.want)
+		r := &request{header: headers("Content-Type", row.kind), body: row.body}
+		check(t, row.name, f, r, row.want)
+		if _, err := keyfuncs.PostField("username")(nil, r); err != nil && strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: not strict: error %v", row.name, err)
+		}
 	}
 	email := keyfuncs.PostField("email", keyfuncs.Strict())
 	check(t, "i with a dot", email, &request{header: headers("Content-Type", jsonType), body: `{"email":"d1","ema\u0130l":"victim"}`}, bad)

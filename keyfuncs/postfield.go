@@ -97,7 +97,7 @@ func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 // value returns the field's value, or "" if there is none.
 func (f *postField) value(r core.Request) (string, error) {
 	b := f.body(r)
-	if query := r.RawQuery(); query != "" && f.names.inQuery(query) {
+	if f.names.inQuery(r.RawQuery()) {
 		return "", faultInQuery
 	}
 	if b.kind == otherBody {
@@ -145,7 +145,7 @@ func (f *postField) unread(r core.Request, err error) error {
 	if !errors.Is(err, core.ErrBodyRead) {
 		return fmt.Errorf("reading the body: %w", withoutAddress(err))
 	}
-	if !f.said.Load() && f.said.CompareAndSwap(false, true) {
+	if f.said.CompareAndSwap(false, true) {
 		requestlog.Of(r).Error("keyfuncs: PostField cannot read the body, because a middleware before the limiter has read it or has parsed the form. "+
 			"Such requests are refused with 400. Mount the limiter before that middleware", "field", f.name)
 	}

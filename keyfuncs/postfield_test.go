@@ -72,6 +72,11 @@ func TestPostField(t *testing.T) {
 		{"JSON, escaped name", jsonType, `{"user\u006eame":"alice"}`, "alice"},
 		{"a number", jsonType, `{"username":1e309}`, "1e309"},
 		{"a boolean", jsonType, `{"username":true}`, "true"},
+		{"the other boolean", jsonType, `{"username":false}`, "false"},
+		{"a name that is no text", jsonType, `{"username":"alice",1:2}`, ""},
+		{"a value that is missing", jsonType, `{"username":}`, ""},
+		{"JSON of another kind", "model/gltf+json", `{"username":"alice"}`, ""},
+		{"XML of an application", "application/xml", `{"username":"alice"}`, ""},
 		{"null", jsonType, `{"username":null}`, ""},
 		{"an array", jsonType, `{"username":["alice"]}`, ""},
 		{"an object", jsonType, `{"username":{"username":"a"}}`, ""},
@@ -166,7 +171,7 @@ func TestPostFieldOptions(t *testing.T) {
 	}
 	broken := form("username=alice")
 	broken.bodyErr = &net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, Err: errors.New("connection reset")}
-	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) || strings.Contains(err.Error(), "203.0.113.9") {
+	if _, err := keyfuncs.PostField("username")(nil, broken); !errors.Is(err, core.ErrBadRequest) || strings.Contains(err.Error(), "203.0.113.9") || !strings.Contains(err.Error(), "connection reset") {
 		t.Errorf("a body that cannot be read: %v", err)
 	}
 	twoTypes := form("username=alice")

@@ -36,19 +36,15 @@ func (s *spelling) queryValue(query string) (string, error) {
 	value, found, count := "", false, 0
 	for pair := range strings.SplitSeq(query, "&") {
 		count++
-		if strings.Contains(pair, ";") {
-			if s.inPair(pair) {
-				return "", faultEscape
-			}
+		if !s.inPair(pair) {
 			continue
 		}
 		key, rest, _ := strings.Cut(pair, "=")
 		key, keyOK := decode(key)
-		if !s.matches(key) {
-			continue
-		}
 		v, valueOK := decode(rest)
 		switch {
+		case strings.Contains(pair, ";"):
+			return "", faultEscape
 		case key != s.name:
 			return "", faultSpelling
 		case !keyOK || !valueOK:

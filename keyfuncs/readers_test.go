@@ -63,7 +63,7 @@ func TestSpellingsOfAPathAreTheSameField(t *testing.T) {
 		"user[NAME]x=alice":                "alice", // and Fiber ignores letter case
 		"user[name]=bob&USER[NAME]x=alice": bad,
 		"user[name]=bob&user.name=alice":   bad, "user[name]=bob&user[name][]=alice": bad, "user[name]=bob&user[name]x=alice": bad,
-		"name=alice": "", "user=alice": "", "username=alice": "", "user[name=alice": "alice", "a[user[name]=alice": "",
+		"name=alice": "", "user=alice": "", "username=alice": "", "user[name=alice": "alice", "a[user[name]=alice": "", "user.name]x=alice": "", "user[name]%zz=alice": bad,
 	} {
 		check(t, body, f, formRequest(body), want)
 	}
@@ -77,13 +77,14 @@ func TestUserNameInBracketsIsAMemberOfAnObjectInJSON(t *testing.T) {
 		`{"user":{"name":"alice"}}`: "alice", `{"user[name]":"alice"}`: "alice", `{"USER":{"Name":"alice"}}`: "alice", `{"name":"alice","user":{}}`: "", `{"user":"alice"}`: "",
 		`{"user[name]":"decoy","user":{"name":"victim"}}`: bad, `{"user":{"name":"victim"},"USER[name]":"decoy"}`: bad, `{"user[name]":null,"user":{"name":"victim"}}`: bad,
 		`{"user":{"name":"decoy"},"user":{"name":"victim"}}`: bad, `{"user":{},"user":{"name":"victim"}}`: bad, `{"user[name]":"decoy","user[name]":"victim"}`: bad,
-		`{"user[name]":"alice","user":{"other":1},"x":2}`: "alice", `{"user":[{"name":"alice"}]}`: "",
+		"{\"u\u017fer[name]\":\"decoy\",\"user\":{\"name\":\"victim\"}}": bad,
+		`{"user[name]":"alice","user":{"other":1},"x":2}`:                "alice", `{"user":[{"name":"alice"}]}`: "",
 	} {
 		check(t, body, f, &request{header: headers("Content-Type", jsonType), body: body}, want)
 	}
 	strict := keyfuncs.PostField("user[name]", keyfuncs.Strict())
 	for body, want := range map[string]string{
-		`{"user[name]":["victim"],"user":{"x":1}}`: bad, `{"user":{"x":1},"user[name]":["victim"]}`: bad, `{"user":[{"name":"victim"}],"user[name]":"decoy"}`: bad,
+		`{"user[name]":["victim"],"user":{"x":1}}`: bad, `{"user[name]":["victim"],"user":1}`: bad, `{"user":{"x":1},"user[name]":["victim"]}`: bad, `{"user":[{"name":"victim"}],"user[name]":"decoy"}`: bad,
 		`{"user[name]":"decoy","user":[{"name":"victim"}]}`: bad, `{"user[name]":"alice","user":1}`: "alice", `{"user":{"name":"alice"}}`: "alice",
 	} {
 		check(t, body, strict, &request{header: headers("Content-Type", jsonType), body: body}, want)
@@ -107,6 +108,9 @@ func TestPlainName(t *testing.T) {
 		if got, err := keyfuncs.PlainName(s); !errors.Is(err, core.ErrBadRequest) {
 			t.Errorf("%q: %q, %v, want a bad request", s, got, err)
 		}
+	}
+	if _, err := keyfuncs.PlainName(strings.Repeat("a", keyfuncs.MaxName+1)); !strings.Contains(err.Error(), "1024 bytes") {
+		t.Errorf("a long name: %v", err)
 	}
 	f := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.PlainName), keyfuncs.Normalize(keyfuncs.FoldCase))
 	check(t, "an invisible character", f, formRequest("username=vic%E2%80%8Btim"), bad)
@@ -149,7 +153,7 @@ func TestQueryAndCookieRefuseValuesThatHandlersReadDifferently(t *testing.T) {
 	for line, want := range map[string]string{
 		"sid=abc": "abc", "sid=%61bc": "abc", "a=b; sid=abc; c": "abc", `sid="abc"`: "abc", "sid=a+b": "a b", "sid": "", "sid=": "", "a=b": "", "sid=abc ;": "abc",
 		"sid=abc; sid=abc": "abc", "sid=abc; sid=%61bc": "abc", "sid=abc; sid=abd": bad, "SID=abc": bad, "sid[]=abc": bad, "sid=%zz": bad, "sid= abc": bad,
-		`sid= "abc"`: bad, `sid=a"b`: bad, "sid=a\tb": bad, "sid=é": bad, "\tsid=abc": bad, strings.Repeat("a=b;", 1000) + "sid=a": bad, "xsid=1": "",
+		`sid= "abc"`: bad, `sid=a"b`: bad, "sid=a\tb": bad, "sid=é": bad, "\tsid=abc": bad, strings.Repeat("a=b;", 1000) + "sid=a": bad, strings.Repeat("a=b;", 2000): "", "xsid=1": "",
 	} {
 		check(t, line, f, &request{header: headers("Cookie", line)}, want)
 	}
@@ -222,6 +226,9 @@ func TestACookieThatTheFrameworkReadsDifferentlyIsRefused(t *testing.T) {
 		{"sid=a", "%zz", true, false},
 		{"other=a", "a", true, false},
 		{"other=a", "", true, true},
+		{"other=a", "%zz", true, false},
+		{"other=a", `a"b`, true, false},
+		{"other=a", "%zz\x01", true, false},
 		{"other=a", "", false, true},
 		{"sid=", "", false, true},
 	} {

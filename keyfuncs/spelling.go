@@ -64,8 +64,8 @@ func (s *spelling) matchesMap(key string) bool {
 		if key[i] != '[' {
 			continue
 		}
-		inside, _, closed := strings.Cut(key[i+1:], "]")
-		if closed && sameName(inside, s.parts[last]) && samePath(pathParts(key[:i]), s.parts[:last]) {
+		inside, _, _ := strings.Cut(key[i+1:], "]")
+		if sameName(inside, s.parts[last]) && samePath(pathParts(key[:i]), s.parts[:last]) {
 			return true
 		}
 	}

@@ -46,6 +46,13 @@ func TestStrict(t *testing.T) {
 		{"a boundary that Fiber reads otherwise", `multipart/form-data; a="; boundary=YY;"; boundary=XX`, part(`name="username"`, "alice") + "--XX--\r\n", bad},
 		{"an embedded struct", formType, "credentials.username=alice", "alice"},
 		{"an embedded struct beside the field", formType, "username=decoy&credentials[username]=victim", bad},
+		{"a form without a body", formType, "", ""},
+		{"JSON without a body", jsonType, "", ""},
+		{"a multipart form without a body", multipartType, "", ""},
+		{"JSON of one byte", jsonType, "x", bad},
+		{"a part that cannot be decoded", multipartType, "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\r\n" + part(`name="username"`, "alice") + "--XX--\r\n", bad},
+		{"a name that is no text", jsonType, `{"username":"alice",1:2}`, bad},
+		{"a value that is missing", jsonType, `{"username":}`, bad},
 		{"a long body", formType, "username=alice&pad=" + strings.Repeat("x", keyfuncs.DefaultMaxBody), bad},
 	} {
 		r := &request{header: http.Header{}, body: row.body}

@@ -141,3 +141,53 @@ func TestHeadersOfTheFirst64RequestsAreRead(t *testing.T) {
 		t.Errorf("the header of the first request is not told: %s", log)
 	}
 }
+
+// With Behind, the header of Behind is the only one that is looked at.
+func TestClientIPLogsAnUnlistedProxyThatWritesTheHeaderOfBehind(t *testing.T) {
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "X-Odd"} {
+		log := defaultLog(t, slog.LevelInfo)
+		f := keyfuncs.ClientIP(keyfuncs.Behind(name, "10.0.0.0/8"))
+		stranger := &request{remote: "192.0.2.1:1", header: headers("Cf-Connecting-Ip", "6.6.6.6")}
+		if keyOf(t, f, stranger); log.Len() > 0 {
+			t.Errorf("%s: another header is logged: %s", name, log)
+		}
+		stranger.header.Set(name, "6.6.6.6")
+		keyOf(t, f, &request{remote: "10.0.0.1:1", header: stranger.header})
+		if log.Len() > 0 {
+			t.Errorf("%s: the header of a listed proxy is logged: %s", name, log)
+		}
+		if keyOf(t, f, stranger); strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "header="+name) {
+			t.Errorf("%s: logged: %s", name, log)
+		}
+	}
+}
+
+// together is a request whose headers are read at the same time as those of another.
+type together struct {
+	request
+	both *sync.WaitGroup
+}
+
+func (r *together) HeaderValues(name string) []string {
+	if name == "Forwarded" {
+		r.both.Done()
+		r.both.Wait()
+	}
+	return r.header.Values(name)
+}
+
+func TestTwoRequestsThatFindAnUnlistedProxyAtOnceLogOneLine(t *testing.T) {
+	log := defaultLog(t, slog.LevelInfo)
+	f := keyfuncs.ClientIP()
+	var all, both sync.WaitGroup
+	both.Add(2)
+	for range 2 {
+		all.Go(func() {
+			keyOf(t, f, &together{request{remote: "192.0.2.1:1", header: headers("Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6")}, &both})
+		})
+	}
+	all.Wait()
+	if strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("logged: %s", log)
+	}
+}

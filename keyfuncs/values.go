@@ -126,7 +126,7 @@ func Route() core.KeyFunc {
 	var said atomic.Bool
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		route := r.Route()
-		if route == "" && !said.Load() && said.CompareAndSwap(false, true) {
+		if route == "" && said.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: Route finds no matched route: all such requests share one limit. " +
 				"This is right if no route exists for the request's path. " +
 				"If the application has a route for the path, the limiter decides before the router has matched: mount the limiter on the routes, " +

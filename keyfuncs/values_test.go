@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestValues(t *testing.T) {
 		header:  headers("X-Api-Key", "Key", "X-Two", "a", "X-Two", "b"),
 		cookies: map[string]string{"session": "s1"},
 		query:   map[string]string{"q": "v"},
-		values:  map[any]any{"user": "alice", "id": 42, "id64": int64(-1), "u": uint(7), "stringer": time.Second, "other": []int{1}, "empty": "", "nil": (*url.URL)(nil), "named": userID("u7"), "small": int8(3)},
+		values:  map[any]any{"user": "alice", "id": 42, "id64": int64(-1), "u": uint(7), "stringer": time.Second, "other": []int{1}, "u70": uint(70), "url": &url.URL{Path: "/alice"}, "empty": "", "nil": (*url.URL)(nil), "named": userID("u7"), "small": int8(3)},
 	}
 	for _, row := range []struct {
 		name string
@@ -41,6 +42,8 @@ func TestValues(t *testing.T) {
 		{"user value, a number", keyfuncs.UserValue("id"), "42"},
 		{"user value, a negative number", keyfuncs.UserValue("id64"), "-1"},
 		{"user value, unsigned", keyfuncs.UserValue("u"), "7"},
+		{"user value, unsigned, of two digits", keyfuncs.UserValue("u70"), "70"},
+		{"user value, a pointer", keyfuncs.UserValue("url"), "/alice"},
 		{"user value, a Stringer", keyfuncs.UserValue("stringer"), "1s"},
 		{"user value, a named type", keyfuncs.UserValue("named"), "u7"},
 		{"user value, a small number", keyfuncs.UserValue("small"), "3"},
@@ -65,32 +68,41 @@ func TestValues(t *testing.T) {
 	if _, err := keyfuncs.UserValue("other")(nil, r); err == nil || errors.Is(err, core.SkipRule) {
 		t.Errorf("a user value that is no text: error %v", err)
 	}
+	failed := errors.New("failed")
+	fails := keyfuncs.Func(func(core.Request) (string, error) { return "", failed })
+	for name, f := range map[string]core.KeyFunc{"Func": fails, "OrSkip": keyfuncs.OrSkip(fails), "Join": keyfuncs.Join(keyfuncs.Method(), fails)} {
+		if _, err := f(nil, r); !errors.Is(err, failed) {
+			t.Errorf("%s: error %v, want that of the function", name, err)
+		}
+	}
 	if _, err := keyfuncs.Header("X-Two")(nil, r); !errors.Is(err, core.ErrBadRequest) {
 		t.Errorf("a header that stands twice: %v", err)
 	}
 }
 
 func TestInvalidArgumentsPanic(t *testing.T) {
-	for name, f := range map[string]func(){
-		"Func":      func() { keyfuncs.Func(nil) },
-		"User":      func() { keyfuncs.User(nil) },
-		"UserValue": func() { keyfuncs.UserValue(nil) },
-		"Header":    func() { keyfuncs.Header("") },
-		"Cookie":    func() { keyfuncs.Cookie("") },
-		"Query":     func() { keyfuncs.Query("") },
-		"Join":      func() { keyfuncs.Join() },
-		"FirstOf":   func() { keyfuncs.FirstOf() },
-		"Join nil":  func() { keyfuncs.Join(keyfuncs.Method(), nil) },
-		"OrSkip":    func() { keyfuncs.OrSkip(nil) },
-		"PostField": func() { keyfuncs.PostField("") },
-		"MaxBody":   func() { keyfuncs.PostField("f", keyfuncs.MaxBody(0)) },
-		"JSONPath":  func() { keyfuncs.PostField("f", keyfuncs.JSONPath()) },
-		"Normalize": func() { keyfuncs.Normalize(nil) },
+	for text, f := range map[string]func(){
+		"Func: f: nil":                       func() { keyfuncs.Func(nil) },
+		"User: currentUser: nil":             func() { keyfuncs.User(nil) },
+		"UserValue: key: nil":                func() { keyfuncs.UserValue(nil) },
+		`Header: name: ""`:                   func() { keyfuncs.Header("") },
+		`Cookie: name: ""`:                   func() { keyfuncs.Cookie("") },
+		`Query: name: ""`:                    func() { keyfuncs.Query("") },
+		"Join: no key functions":             func() { keyfuncs.Join() },
+		"FirstOf: no key functions":          func() { keyfuncs.FirstOf() },
+		"Join: a key function is nil":        func() { keyfuncs.Join(keyfuncs.Method(), nil) },
+		"FirstOf: a key function is nil":     func() { keyfuncs.FirstOf(keyfuncs.Method(), nil) },
+		"OrSkip: f: nil":                     func() { keyfuncs.OrSkip(nil) },
+		`PostField: name: ""`:                func() { keyfuncs.PostField("") },
+		"PostField: an option is nil":        func() { keyfuncs.PostField("f", keyfuncs.Strict(), nil) },
+		"MaxBody: 0: must be from 1 to 2^30": func() { keyfuncs.PostField("f", keyfuncs.MaxBody(0)) },
+		"JSONPath: no names":                 func() { keyfuncs.PostField("f", keyfuncs.JSONPath()) },
+		"Normalize: f: nil":                  func() { keyfuncs.Normalize(nil) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(text, func(t *testing.T) {
 			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
+				if wrong, _ := recover().(error); wrong == nil || !strings.Contains(wrong.Error(), text) {
+					t.Errorf("panics with %v", wrong)
 				}
 			}()
 			f()

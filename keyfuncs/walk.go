@@ -12,14 +12,10 @@ const (
 	maxWalkLength = 4 << 10
 )
 
-// hopReader reads the last hop of a line of a header. rest is the text before the hop, a
-// the hop's address. ok is false if the hop is not an address. found is false if the part
-// is empty.
-type hopReader func(line string) (rest string, a netip.Addr, ok, found bool)
-
-// walkKey returns the key function for a header that lists hops. The last hop is on the
-// right.
-func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
+// walkKey returns the key function for a header that lists hops, separated by commas. The
+// last hop is on the right. lastComma returns the index of the last comma of a line that
+// separates hops, or -1. parse returns the address of a hop; ok is false if it has none.
+func (c *clientIP) walkKey(lastComma func(line string) int, parse func(hop string) (a netip.Addr, ok bool)) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		a := c.peer(r)
 		peer := a
@@ -34,25 +30,24 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 		}
 		hops, length := 0, 0
 		for i := len(lines) - 1; i >= 0; i-- {
-			line, cut := lines[i], false
-			if over := length + len(line) - maxWalkLength; over > 0 {
-				if over >= len(line) {
-					line = ""
-				} else {
-					line = line[over:]
-				}
-				cut = true
+			line := lines[i]
+			over := length + len(line) - maxWalkLength
+			cut := over > 0
+			if cut {
+				line = line[min(over, len(line)):]
 			}
 			length += len(line)
 			for line != "" {
-				rest, hop, ok, found := last(line)
-				if cut && rest == "" { // it may be a part of a hop
+				comma := lastComma(line)
+				part := trimSpace(line[comma+1:])
+				line = line[:max(comma, 0)]
+				if cut && line == "" { // part may be a part of a hop
 					break
 				}
-				line = rest
-				if !found {
+				if part == "" {
 					continue
 				}
+				hop, ok := parse(part)
 				if hops++; !ok || hops > maxHops {
 					why := errHeaderBad
 					if ok {
@@ -81,16 +76,5 @@ func (c *clientIP) walkKey(last hopReader) core.KeyFunc {
 	}
 }
 
-// forwardedFor is a hopReader for X-Forwarded-For: commas separate its addresses.
-func forwardedFor(line string) (rest string, a netip.Addr, ok, found bool) {
-	comma := strings.LastIndexByte(line, ',')
-	part := trimSpace(line[comma+1:])
-	if comma > 0 {
-		rest = line[:comma]
-	}
-	if part == "" {
-		return rest, a, false, false
-	}
-	a, ok = parseHop(part)
-	return rest, a, ok, true
-}
+// lastComma returns the index of the last comma of a line of X-Forwarded-For, or -1.
+func lastComma(line string) int { return strings.LastIndexByte(line, ',') }
