@@ -81,14 +81,10 @@ func (c *Config) account(r core.Request) (string, error) {
 	for _, source := range c.Sources {
 		raw, err := source(nil, r)
 		switch {
-		case err == nil:
-		case isSkip(err):
+		case isSkip(err), err == nil && len(raw) == 0:
 			continue
-		default:
+		case err != nil:
 			return "", err
-		}
-		if len(raw) == 0 {
-			continue
 		}
 		plain, err := keyfuncs.PlainName(string(raw))
 		if err != nil {

@@ -116,6 +116,7 @@ func TestAnUnblockLastsAsLongAsTheLongestDenial(t *testing.T) {
 		{core.Limit{Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: 30 * time.Second, Factor: 1000, Max: 6 * hour, Decay: 12 * hour}}, 6 * hour},
 		{core.Limit{Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: 5 * hour, Factor: 1, Decay: 12 * hour}}, 5 * hour},
 		{core.Limit{Quota: 1, Window: 4 * hour, Algorithm: core.FixedWindow}, 4 * hour},
+		{core.Limit{Quota: 1, Window: 30 * 24 * hour, Algorithm: core.FixedWindow}, 30 * 24 * hour},
 	} {
 		s := newSite(t, login.Config{Failures: row.failures, Attempts: core.PerMinute(1000)})
 		until := func(end time.Duration) { // the address is denied for as long as that, at least

@@ -17,7 +17,7 @@ import (
 //
 // The store holds one counter for each account for which Forget was called. Each
 // Forget takes a random number of hits. The generation is the sum of the hits in the
-// last trustLimit.Window. Three facts make this safe:
+// window of longTrust or shortTrust. Three facts make this safe:
 //
 //   - Trust never lasts longer than that window. Each Forget that ends the trust in a
 //     cookie is therefore in the sum until the cookie expires.
@@ -38,23 +38,21 @@ const (
 	mostHits = 1 << 20
 )
 
-// trustLimit is the limit that counts the hits of Forget. Its window is longer than
-// any trust lasts, with a margin for clocks that differ.
-type trustLimit struct {
-	core.Limit
-	longest time.Duration // the longest that trust may last
-}
-
-const day = 24 * time.Hour
-
+// The limits that count the hits of Forget. The window is longer than any trust lasts,
+// with a margin for clocks that differ.
 var (
-	// longTrust is for stores that accept every window.
-	longTrust = trustLimit{core.Limit{Quota: core.MaxQuota, Window: 360 * day, Precision: 12 * day, Algorithm: core.BucketedWindow}, maxTrust}
+	// longTrust is for stores that accept every window. Trust lasts for at most maxTrust.
+	longTrust = core.Limit{Quota: core.MaxQuota, Window: 360 * day, Precision: 12 * day, Algorithm: core.BucketedWindow}
 	// shortTrust is for stores that keep nothing for longer than 30 days, as memcached.
-	shortTrust = trustLimit{core.Limit{Quota: core.MaxQuota, Window: 28 * day, Precision: day, Algorithm: core.BucketedWindow}, 27 * day}
+	// Trust lasts for at most maxShortTrust.
+	shortTrust = core.Limit{Quota: core.MaxQuota, Window: 28 * day, Precision: day, Algorithm: core.BucketedWindow}
 )
 
-const maxTrust = 350 * day
+const (
+	day           = 24 * time.Hour
+	maxTrust      = 350 * day
+	maxShortTrust = 27 * day
+)
 
 // trusts reports whether the guard trusts any clients.
 func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses }
@@ -67,7 +65,7 @@ func openMemory(c *Config, store core.Store) (*memory, error) {
 	if errors.Is(err, core.ErrConfig) {
 		var again error
 		if trust, again = newTrust(c, store, shortTrust); again == nil {
-			err = c.shorten(shortTrust.longest)
+			err = c.shorten(maxShortTrust)
 		}
 	}
 	if err != nil {
@@ -85,13 +83,13 @@ func openMemory(c *Config, store core.Store) (*memory, error) {
 // because the two treat a stored value that cannot be read differently. Here it counts
 // as a full counter, so that nobody is trusted. There it must not count as a hit, or
 // the address would be known.
-func newTrust(c *Config, store core.Store, t trustLimit) (*core.Limiter, error) {
+func newTrust(c *Config, store core.Store, forgets core.Limit) (*core.Limiter, error) {
 	return core.New(core.Config{
 		Name:           c.Name + "-trust",
 		Store:          store,
 		Log:            c.Log,
 		DenyUnreadable: true,
-		Rules:          []core.Rule{{Name: ruleForgotten, Key: core.TakeOnly, Limits: []core.Limit{t.Limit}}},
+		Rules:          []core.Rule{{Name: ruleForgotten, Key: core.TakeOnly, Limits: []core.Limit{forgets}}},
 	})
 }
 

@@ -68,9 +68,7 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.local, err = core.NewMemory(core.MemoryConfig{Clock: c.Clock, MaxKeys: 100_000}); err != nil {
-		return nil, err
-	}
+	m.local = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Clock, MaxKeys: 100_000}))
 	m.denied, err = core.New(core.Config{Name: "denied", Store: m.local, Log: c.Log, Rules: []core.Rule{once(ruleDenied, 1, lookAgain)}})
 	return m, err
 }
@@ -129,7 +127,7 @@ func (m *memory) knows(a *attempt) bool {
 
 // remembers reports whether the address is known for the account.
 func (m *memory) remembers(ctx context.Context, t trust, address, account string) (bool, error) {
-	if t.err != nil || !t.sure {
+	if !t.sure {
 		return false, t.err
 	}
 	d, err := m.limiter.Peek(ctx, 1, knownHit(t.generation, address, account))
@@ -145,12 +143,12 @@ func knownMemo(a *attempt) string { return pair(ruleKnown, pair(a.address, a.acc
 
 // remember makes the attempt's address known for the account.
 func (m *memory) remember(a *attempt) error {
-	if m.config.ForgetAddresses || !a.named || a.account == "" || a.address == "" {
+	if m.config.ForgetAddresses || a.account == "" || a.address == "" {
 		return nil
 	}
 	ctx := context.WithoutCancel(a.Context())
 	t := m.trustOf(a)
-	if t.err != nil || !t.sure {
+	if !t.sure {
 		return t.err
 	}
 	hit := knownHit(t.generation, a.address, a.account)

@@ -33,6 +33,7 @@ func TestRedirectFails(t *testing.T) {
 		"/app/login": {
 			"login": false, "/app/login": false, "../app/login": false, "/login": true, "../login": true,
 		},
+		":login":                    {"/:login": false, "/home": true}, // not a URL
 		"https://example.org/login": {"/login": false, "https://www.example.org/login": false, "/home": true},
 	} {
 		success := login.RedirectFails("/elsewhere", locations)

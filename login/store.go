@@ -31,10 +31,7 @@ func (c *Config) checkStore() error {
 // and fails fast.
 func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
 	if c.Store == nil {
-		m, err := core.NewMemory(core.MemoryConfig{Clock: c.Clock})
-		if err != nil {
-			return nil, nil, err
-		}
+		m := core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Clock}))
 		return m, m.Close, nil
 	}
 	if t, _ := core.TraitsOf(c.Store); t.Private || t.KeepsDeadline && t.FailsFast {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/login"
 )
 
@@ -80,5 +81,36 @@ func TestALoginToAnotherAccountDoesNotMakeAClientTrusted(t *testing.T) {
 	}
 	if n := s.reached.Load() - before; n != 100 { // the logins to mallory
 		t.Errorf("%d attempts reached the handler, want 100", n)
+	}
+}
+
+// The limits of strangers allow nothing, so that all guesses need a stolen cookie.
+func TestAnAccountForTrustedClientsOnly(t *testing.T) {
+	s := newSite(t, login.Config{
+		Secrets: [][]byte{secret}, AccountFailures: core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.FixedWindow},
+		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			t.Error("a trusted client is suspected")
+			return login.Verdict{}
+		},
+	})
+	s.want(many(3, func(i int) int { return s.right(ip(i), "alice") }), "map[429:3]")
+	s.want(many(1, func(int) int { return s.serve(with(s.cookieOf("alice"), ip(9), "alice"), http.StatusOK) }), "map[200:1]")
+}
+
+// One secret is enough for that.
+func TestDeviceCookiesShareALimitIfNoAddressIsKnown(t *testing.T) {
+	var e trusts
+	s := newSite(t, login.Config{
+		Secrets: [][]byte{secret}, ForgetAddresses: true, OnEvent: e.event,
+		TrustedFailures: core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
+	})
+	for i, want := range []string{"device", "device", ""} {
+		s.serve(with(s.cookieOf("alice"), ip(i), "alice"), http.StatusUnauthorized)
+		if e.last.Trust != want {
+			t.Errorf("cookie %d is trusted by %q, want %q", i, e.last.Trust, want)
+		}
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.Trusted.Exceeded {
+		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -34,6 +34,9 @@ func TestStatusAndUnblock(t *testing.T) {
 		s.clock.Advance(time.Second) // as another instance may need
 		s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
 		s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:1]")
+		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Exceeded || st.AddressAccount.Remaining != 0 {
+			t.Errorf("after the address has used up its pardon: %+v, %v", st, err)
+		}
 	}
 }
 

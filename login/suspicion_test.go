@@ -74,8 +74,9 @@ func TestSuspicion(t *testing.T) {
 // strangers are not denied yet.
 func TestATrustedClientIsNotSuspected(t *testing.T) {
 	asked := 0
+	var e trusts
 	s := newSite(t, login.Config{
-		AccountFailures: core.PerHour(10), Secrets: [][]byte{secret},
+		AccountFailures: core.PerHour(10), Secrets: [][]byte{secret}, OnEvent: e.event,
 		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
 			asked++
 			return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
@@ -94,6 +95,9 @@ func TestATrustedClientIsNotSuspected(t *testing.T) {
 		t.Errorf("a known address: %v, %+v", d, login.SuspicionOf(d))
 	}
 	s.guard.Settle(r, d, core.Outcome{Status: http.StatusOK})
+	if e.last.Trust != "address" {
+		t.Errorf("a known address is trusted by %q", e.last.Trust)
+	}
 	s.want(many(1, func(int) int { return s.serve(s.withCookie(form(ip(60), "alice"), "alice"), 200) }), "map[200:1]")
 	if asked != 1 {
 		t.Errorf("asked %d times about who is known", asked-1)

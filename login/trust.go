@@ -12,8 +12,8 @@ import (
 type trust struct {
 	asked      bool // the other fields are set
 	generation int64
-	// sure is false if the store answered without the shared counters, or if the
-	// counter of Forgets is full. No client is trusted then.
+	// sure is false if the store failed or answered without the shared counters, or if
+	// the counter of Forgets is full. No client is trusted then.
 	sure bool
 	err  error
 }
@@ -22,7 +22,7 @@ type trust struct {
 // returns false while the store does not answer, because another process may have
 // called Forget.
 func (t trust) holds(given int64) bool {
-	return t.err == nil && t.sure && (t.generation == 0 || t.generation == given)
+	return t.sure && (t.generation == 0 || t.generation == given)
 }
 
 // trustIn reads the account's generation from the store.

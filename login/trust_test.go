@@ -59,6 +59,7 @@ func TestTheStoreIsAskedForTrustOncePerAttempt(t *testing.T) {
 	store = newShared(t, core.MemoryConfig{})
 	s = newSite(t, login.Config{Store: store, ForgetAddresses: true})
 	s.wrong("203.0.113.1", "alice")
+	s.right("203.0.113.1", "alice")
 	if n := memory(); n != 0 {
 		t.Errorf("a guard that trusts nobody has asked the store %d times more", n)
 	}
@@ -98,12 +99,12 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 		"a cookie": with(cookies[30], ip(301), "alice"), "a known address": form("192.0.2.1", "alice"),
 	} {
 		d := s.guard.Check(r)
-		got := s.guard.Deny(r, d)
+		told, got := e.last, s.guard.Deny(r, d)
 		if d.Allowed || got.Status != want.Status || string(got.Body) != string(want.Body) || len(d.AppendHeaders(nil)) != len(s.guard.Check(stranger).AppendHeaders(nil)) {
 			t.Errorf("%s: %+v, a stranger: %+v", name, got, want)
 		}
-		if e.last.Kind != login.EventRefused || e.last.Trust != "" {
-			t.Errorf("%s: %+v", name, e.last)
+		if told.Kind != login.EventRefused || told.Trust != "" {
+			t.Errorf("%s: %+v", name, told)
 		}
 	}
 	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.RetryAfter <= 0 || st.RetryAfter > st.Account.RetryAfter || st.RetryAfter > st.Trusted.RetryAfter {

@@ -1,0 +1,131 @@
+package login_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// private returns a store that the guard puts nothing around, so that its errors reach the
+// guard, and the same store to cut it off.
+func private(t *testing.T) (core.Store, *shared) {
+	t.Helper()
+	store := newShared(t, core.MemoryConfig{})
+	return says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}}, store
+}
+
+// A store of this process has nothing to fall back on.
+func TestAPrivateStoreThatFailsDeniesAttempts(t *testing.T) {
+	store, cut := private(t)
+	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
+	cut.gone.Store(true)
+	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
+	cut.gone.Store(false)
+	s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1]")
+}
+
+func TestStatusAndUnblockReturnTheErrorOfEachCounter(t *testing.T) {
+	for _, limiter := range []string{"login", "login-memory", "login-trust"} {
+		store, cut := private(t)
+		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
+		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		cut.only = limiter
+		cut.gone.Store(true)
+		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) || st != (login.Status{}) {
+			t.Errorf("%s fails: Status: %+v, %v", limiter, st, err)
+		}
+		err := s.guard.Unblock(t.Context(), "alice")
+		if fails := limiter != "login-trust"; errors.Is(err, errGone) != fails || (err != nil) != fails || err != nil && strings.Contains(err.Error(), "maximum") {
+			t.Errorf("%s fails: Unblock: %v", limiter, err)
+		}
+	}
+}
+
+// What the guard does not ask again for a second is an answer of the store.
+func TestAKnownAddressIsKnownAtOnceAfterAnOutage(t *testing.T) {
+	for _, limiter := range []string{"login-memory", "login-trust"} {
+		store, cut := private(t)
+		s := newSite(t, login.Config{Store: store, AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, Log: slog.New(slog.DiscardHandler)})
+		s.right("192.0.2.1", "alice")
+		many(3, func(i int) int { return s.wrong(ip(i), "alice") })
+		cut.only = limiter
+		cut.gone.Store(true)
+		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+		cut.gone.Store(false)
+		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+	}
+}
+
+func TestAnAddressOfWhichTheTrustIsNotKnownIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	store, cut := private(t)
+	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	cut.only = "login-trust"
+	cut.gone.Store(true)
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
+	if !strings.Contains(log.String(), "could not be remembered") {
+		t.Errorf("logged: %s", &log)
+	}
+	cut.gone.Store(false)
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || st.KnownAddress {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// The guard decides again only if another decision is possible.
+func TestADeniedAttemptAsksTheStoreNoMoreThanAnAllowedOne(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(1000)})
+	asked := func(attempts int, want string) map[string]int64 {
+		counts := map[string]int64{}
+		for name, n := range store.asked {
+			counts[name] = -n.Load()
+		}
+		s.want(many(attempts, func(int) int { return s.wrong("203.0.113.1", "alice") }), want)
+		for name, n := range store.asked {
+			counts[name] += n.Load()
+		}
+		return counts
+	}
+	allowed := asked(5, "map[401:5]")
+	asked(1, "map[429:1]") // asks whether somebody has unblocked the account
+	denied := asked(5, "map[429:5]")
+	if denied["login"] > allowed["login"] || denied["login-memory"] > 0 || denied["login-trust"] > 0 {
+		t.Errorf("5 denied attempts ask the store %v times, 5 allowed ones %v times", denied, allowed)
+	}
+}
+
+// The application has refused the attempt, whoever is there to read that.
+func TestARefusalIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
+	var kinds []login.EventKind
+	s := newSite(t, login.Config{
+		AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { kinds = append(kinds, e.Kind) },
+		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			return login.Verdict{Delay: time.Hour, Refuse: &core.Denial{Status: http.StatusForbidden}}
+		},
+	})
+	s.wrong(ip(1), "alice")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := form(ip(2), "alice")
+	r.ctx = ctx
+	if got := s.serve(r, http.StatusOK); got != http.StatusForbidden {
+		t.Errorf("status %d", got)
+	}
+	if len(kinds) != 3 || kinds[1] != login.EventSuspected || kinds[2] != login.EventRefused {
+		t.Errorf("events %v", kinds)
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", ip(2)); err != nil || st.Account.Remaining != 2 || st.AddressAccount.Remaining != 5 {
+		t.Errorf("%+v, %v", st, err)
+	}
+}

@@ -1,0 +1,102 @@
+package login_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// basicGet is a GET request with Basic authentication and without a body.
+func basicGet(authorization string) *request {
+	return &request{ctx: context.Background(), method: http.MethodGet, peer: "203.0.113.1", header: http.Header{"Authorization": {authorization}}}
+}
+
+func TestASourceThatSkipsFindsNoUsername(t *testing.T) {
+	leaves := keyfuncs.Func(func(core.Request) (string, error) { return "mallory", core.SkipRule })
+	s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{leaves, keyfuncs.OrSkip(login.BasicUser())}})
+	s.want(many(7, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:2]")
+	if st, err := s.guard.Status(t.Context(), "mallory", "203.0.113.1"); err != nil || st.Account.Remaining != 100 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	// It does not make a request without a body an attempt.
+	s.want(many(30, func(int) int { return s.serve(basicGet(""), http.StatusOK) }), "map[200:30]")
+}
+
+// Of one letter, too.
+func TestARequestThatNamesAUserIsAnAttemptWithoutABody(t *testing.T) {
+	s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}})
+	s.want(many(7, func(int) int { return s.serve(basicGet("Basic YTp4"), http.StatusUnauthorized) }), "map[401:5 429:2]")
+}
+
+// unreadable is a request whose body cannot be read.
+type unreadable struct{ *request }
+
+func (unreadable) Body(int) ([]byte, error) { return nil, errGone }
+
+// The handler may find a username in the body that no source reads.
+func TestARequestWithABodyIsAnAttemptWhateverTheSourcesRead(t *testing.T) {
+	s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}})
+	one := form("203.0.113.1", "alice")
+	one.method, one.body = http.MethodPut, "x"
+	s.want(many(21, func(int) int { return s.serve(one, http.StatusOK) }), "map[400:20 429:1]")
+	broken := form("203.0.113.2", "alice")
+	broken.method = http.MethodPut
+	for i := range 21 {
+		d := s.guard.Check(unreadable{broken})
+		if status := s.guard.Deny(broken, d).Status; d.Allowed || (status == http.StatusTooManyRequests) != (i == 20) {
+			t.Errorf("attempt %d with a body that cannot be read: %v, status %d", i, d, status)
+		}
+	}
+}
+
+// A key function that fails must not let an attempt through.
+func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
+	fails := keyfuncs.Func(func(core.Request) (string, error) { return "", errGone })
+	refuses := keyfuncs.Func(func(core.Request) (string, error) { return "", fmt.Errorf("%w: no address", core.ErrBadRequest) })
+	for name, row := range map[string]struct {
+		c      login.Config
+		status int
+	}{
+		"ClientIP fails":        {login.Config{ClientIP: fails}, http.StatusServiceUnavailable},
+		"ClientIP refuses":      {login.Config{ClientIP: refuses}, http.StatusBadRequest},
+		"a source fails":        {login.Config{Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
+		"another source fails":  {login.Config{Field: "username", Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
+		"a source refuses":      {login.Config{Sources: []core.KeyFunc{refuses}}, http.StatusBadRequest},
+		"unnamed, and it fails": {login.Config{Sources: []core.KeyFunc{fails}, AllowUnnamed: true}, http.StatusServiceUnavailable},
+	} {
+		s := newSite(t, row.c)
+		if got := s.right("203.0.113.1", "alice"); got != row.status || s.reached.Load() != 0 {
+			t.Errorf("%s: status %d, want %d", name, got, row.status)
+		}
+	}
+	s := newSite(t, login.Config{ClientIP: fails})
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) {
+		t.Errorf("Status: %+v, %v", st, err)
+	}
+}
+
+// Otherwise every client without an address would be known after one of them has logged in.
+func TestAnEmptyAddressDoesNotBecomeKnown(t *testing.T) {
+	s := newSite(t, login.Config{ClientIP: keyfuncs.Header("X-Client"), AccountFailures: core.PerHour(3), Attempts: core.PerMinute(1000)})
+	from := func(client string) *request {
+		r := form("203.0.113.1", "alice")
+		if client != "" {
+			r.header.Set("X-Client", client)
+		}
+		return r
+	}
+	s.serve(from(""), http.StatusOK)
+	s.serve(from("at home"), http.StatusOK)
+	for i := range 3 {
+		s.serve(from(ip(i)), http.StatusUnauthorized)
+	}
+	if empty, home := s.serve(from(""), http.StatusOK), s.serve(from("at home"), http.StatusOK); empty != http.StatusTooManyRequests || home != http.StatusOK {
+		t.Errorf("no address: %d, a known address: %d", empty, home)
+	}
+}
