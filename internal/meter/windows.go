@@ -12,16 +12,17 @@ func NewWindows(l Limit) (w Windows, ok bool) {
 }
 
 // Start returns the beginning of the window that a time is in.
-func (w Windows) Start(now int64) int64 { return floorTo(now, w.m.window) }
+func (w *Windows) Start(now int64) int64 { return floorTo(now, w.m.window) }
 
 // Window returns the length of a window.
-func (w Windows) Window() int64 { return w.m.window }
+func (w *Windows) Window() int64 { return w.m.window }
 
-// Judge returns the limit's result for cost more hits at now, if current hits
-// have been counted in its window and previous hits in the one before. Negative
-// counts mean 0.
-func (w Windows) Judge(now, current, previous, cost int64) (r Result) {
-	c := cell{t: w.Start(now), a: count32(current), b: count32(previous)}
+// Take fills in r for cost more hits at now, if current hits have been counted
+// in now's window, which begins at start, and previous hits in the one before.
+// Negative counts mean 0. If the limit admits the hits and this is not a peek, r
+// is the result after them, and the caller counts them.
+func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, peek bool) {
+	c := cell{t: start, a: count32(current), b: count32(previous)}
 	if w.m.algorithm == FixedWindow {
 		c.b = 0
 	}
@@ -30,13 +31,12 @@ func (w Windows) Judge(now, current, previous, cost int64) (r Result) {
 	}
 	var words [cellWords]uint64
 	c.store(words[:])
-	w.m.Report(&r, words[:], now, cost, w.m.Admits(words[:], now, cost))
-	return r
+	w.m.Take(words[:], now, cost, peek, r)
 }
 
 // Weight returns the part of the previous window that a window ending now
 // still covers, from 0 to 1.
-func (w Windows) Weight(now int64) float64 {
+func (w *Windows) Weight(now int64) float64 {
 	return float64(w.m.window-(now-w.Start(now))) / float64(w.m.window)
 }
 

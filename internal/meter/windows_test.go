@@ -25,7 +25,15 @@ func TestWindowsAgreeWithTheMeter(t *testing.T) {
 						}
 						var want Result
 						m.Report(&want, words, start+e, cost, m.Admits(words, start+e, cost))
-						if got := w.Judge(start+e, cur, prev, cost); got != want {
+						var got Result
+						if w.Take(&got, start, start+e, cur, prev, cost, true); got != want {
+							t.Fatalf("%v, %d and %d before, %d µs on, a peek for %d: %+v, want %+v", l, cur, prev, e, cost, got, want)
+						}
+						if want.Allowed {
+							m.Charge(words, start+e, cost)
+							m.Report(&want, words, start+e, cost, true)
+						}
+						if w.Take(&got, start, start+e, cur, prev, cost, false); got != want {
 							t.Fatalf("%v, %d and %d before, %d µs on, cost %d: %+v, want %+v", l, cur, prev, e, cost, got, want)
 						}
 					}
@@ -57,8 +65,9 @@ func TestTheWeightOfTheWindowBefore(t *testing.T) {
 func TestCountsThatNoStateHolds(t *testing.T) {
 	w, _ := NewWindows(Limit{Quota: 10, Capacity: 10, Window: minute, Algorithm: FixedWindow, Aligned: true})
 	for count, want := range map[int64]bool{-1 << 40: true, -1: true, 9: true, 10: false, 1<<32 - 1: false, 1 << 32: false, 1<<32 + 1: false, 1 << 40: false} {
-		if got := w.Judge(0, count, 0, 1).Allowed; got != want {
-			t.Errorf("%d hits: allowed %v, want %v", count, got, want)
+		var r Result
+		if w.Take(&r, 0, 0, count, 0, 1, true); r.Allowed != want {
+			t.Errorf("%d hits: allowed %v, want %v", count, r.Allowed, want)
 		}
 	}
 }

@@ -17,13 +17,13 @@ func TestTheAnswerOfAnEvictedEntry(t *testing.T) {
 	old, now := counted(0, 5), counted(0, 2)
 	old.current.added.freeze()
 	sh := &s.table.shards[0]
-	sh.entries[id] = now
+	sh.entries.add(id, now)
 	for _, total := range []int64{5, 3} { // as it should be, and too low
 		s.answered(&item{id: id, entry: old}, 5, total, 0)
 		if now.current.count() != 2 || now.current.added.sent != 0 {
 			t.Errorf("%+v, want 2 hits that were not sent", now.current.added)
 		}
-		if len(s.exchange.low) != 0 || len(sh.dirty) != 0 || old.dirty {
+		if len(s.exchange.low) != 0 || len(sh.dirty) != 0 || old.mark != 0 {
 			t.Errorf("answer %d: the evicted entry is to be exchanged", total)
 		}
 	}
@@ -43,10 +43,10 @@ func TestAnswersThatSayNothingOfALoss(t *testing.T) {
 	} {
 		s := &Store{table: newTable(shardCount, func(int64) {})}
 		id, e := ident{a: 1}, counted(20, 0)
-		s.table.shards[0].entries[id] = e
+		s.table.shards[0].entries.add(id, e)
 		s.answered(&item{id: id, entry: e, heal: c.heal}, c.heal, 7, c.now)
-		if low := len(s.exchange.low) > 0; low != c.low || e.dirty != c.low {
-			t.Errorf("%s: low %v, to be exchanged %v", name, low, e.dirty)
+		if low := len(s.exchange.low) > 0; low != c.low || (e.mark != 0) != c.low {
+			t.Errorf("%s: low %v, to be exchanged %v", name, low, e.mark != 0)
 		}
 		if e.current.count() != 20 {
 			t.Errorf("%s: the count is %d", name, e.current.count())
@@ -59,7 +59,7 @@ func TestAnswersThatSayNothingOfALoss(t *testing.T) {
 func TestAnswersWithRefundsOfOthers(t *testing.T) {
 	s := &Store{table: newTable(shardCount, func(int64) {})}
 	id, e := ident{a: 1}, counted(20, 0)
-	s.table.shards[0].entries[id] = e
+	s.table.shards[0].entries.add(id, e)
 	it := &item{id: id, entry: e, back: true}
 	if s.answered(it, 0, 0, 0); e.current.back != nil || e.current.count() != 20 {
 		t.Errorf("no refunds: %+v", e.current)
@@ -67,7 +67,7 @@ func TestAnswersWithRefundsOfOthers(t *testing.T) {
 	if s.answered(it, 0, -3, 0); e.current.count() != 17 {
 		t.Errorf("3 refunds: the count is %d, want 17", e.current.count())
 	}
-	if s.answered(it, 0, -5, 0); e.current.count() != 15 || e.dirty {
+	if s.answered(it, 0, -5, 0); e.current.count() != 15 || e.mark != 0 {
 		t.Errorf("5 refunds: the count is %d, want 15", e.current.count())
 	}
 }
@@ -80,7 +80,7 @@ func TestRefundsThatArePushedOnceMoreAreNotTurnedBack(t *testing.T) {
 		id, e := ident{a: 1}, counted(5, 0)
 		back := e.current.given()
 		back.total, back.own, back.sent = 7-c.added, 7-c.added, c.added
-		s.table.shards[0].entries[id] = e
+		s.table.shards[0].entries.add(id, e)
 		s.answered(&item{id: id, entry: e, back: true, heal: c.heal}, -(c.added + c.heal), -7, 0)
 		if got := e.current.added.diff; got != c.want || back.total != 7 {
 			t.Errorf("%d refunds, and %d once more: %d hits are added of the %d refunds that are too many, want %d", c.added, c.heal, got, back.total-5, c.want)
@@ -135,10 +135,10 @@ func TestLostHitsOfBothWindows(t *testing.T) {
 
 // Each use of an entry has it take part in as many exchanges as the first one.
 func TestEveryUseLengthensTheExchanges(t *testing.T) {
-	s, e := &shard{entries: map[ident]*entry{}}, counted(1, 0)
-	s.mark(ident{a: 1}, e)
+	s, e := &shard{}, counted(1, 0)
+	s.use(e)
 	e.rounds = 1
-	s.mark(ident{a: 1}, e)
+	s.use(e)
 	if e.rounds != markedFor || len(s.dirty) != 1 {
 		t.Errorf("%d exchanges more, noted %d times; want %d and once", e.rounds, len(s.dirty), markedFor)
 	}
@@ -176,8 +176,8 @@ func TestABackendThatReturnsTooFewTotals(t *testing.T) {
 	s := &Store{backend: short{}, config: Config{Interval: time.Hour, Timeout: time.Minute, BatchSize: 10, Log: slog.New(slog.DiscardHandler)}, now: func() int64 { return 0 }}
 	s.table = newTable(shardCount, func(int64) {})
 	e := counted(0, 5)
-	s.table.shards[0].entries[ident{a: 1}] = e
-	s.table.shards[0].mark(ident{a: 1}, e)
+	s.table.shards[0].entries.add(ident{a: 1}, e)
+	s.table.shards[0].use(e)
 	if err := s.exchangeAll(ctx); err == nil || e.current.count() != 5 || s.stats.failed.Load() != 1 {
 		t.Errorf("error %v, %d hits, %d failures", err, e.current.count(), s.stats.failed.Load())
 	}
@@ -219,7 +219,7 @@ func TestExchangesSweepEveryShard(t *testing.T) {
 			if j == 0 {
 				e.start = now
 			}
-			s.table.shards[i].entries[ident{a: j, b: uint64(i)}] = e
+			s.table.shards[i].entries.add(ident{a: j, b: uint64(i)}, e)
 		}
 	}
 	s.fetcher.counts.add(counterID{"over", hour, 0}, 5, 10)
@@ -245,8 +245,8 @@ func TestChunks(t *testing.T) {
 	s.exchange.pending = []chunk{{tried: true}}
 	for i := range uint64(7) {
 		e, sh := counted(0, 1), &s.table.shards[0]
-		sh.entries[ident{a: i}] = e
-		sh.mark(ident{a: i}, e)
+		sh.entries.add(ident{a: i}, e)
+		sh.use(e)
 	}
 	s.collect()
 	pending := s.exchange.pending

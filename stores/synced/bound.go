@@ -22,11 +22,6 @@ type limit struct {
 	near    int64 // hits from which an exchange is forced; 0: none
 }
 
-// judge returns the limit's result for cost more hits.
-func (l *limit) judge(now, current, previous, cost int64) core.Result {
-	return core.Result(l.windows.Judge(now, current, previous, cost))
-}
-
 // bound is the Bound of a Store.
 type bound struct {
 	*Store
@@ -180,11 +175,11 @@ func (b *bound) lock(items []core.Item, now int64) *places {
 	for i := range k.places {
 		p := &k.places[i]
 		p.start = p.limit.windows.Start(now)
-		p.entry = b.table.shards[p.id.shard()].entries[p.id]
+		p.entry = b.table.shards[p.id.shard()].entries.get(p.id)
 		if p.entry != nil {
 			p.entry.roll(p.start)
 			p.start = p.entry.start
-			if !p.entry.dirty {
+			if p.entry.mark == 0 {
 				b.fetcher.counts.tell(p.entry)
 			}
 		}

@@ -130,7 +130,7 @@ func (s *Store) gather() (all []waiting) {
 	for i := range s.table.shards {
 		sh := &s.table.shards[i]
 		sh.mu.Lock()
-		for id, e := range sh.entries {
+		for e := range sh.entries.all() {
 			for _, start := range [2]int64{e.start, e.start - e.window} {
 				if now >= start+3*e.window {
 					continue // means nothing any more
@@ -138,13 +138,13 @@ func (s *Store) gather() (all []waiting) {
 				slot := e.at(start)
 				length := time.Duration(e.window) * time.Microsecond
 				if n := slot.added.freeze(); n != 0 {
-					add(Diff{e.name(false), length, micros(start), n}, item{id: id, entry: e, start: start})
+					add(Diff{e.name(false), length, micros(start), n}, item{id: e.id, entry: e, start: start})
 				}
 				if slot.back == nil {
 					continue
 				}
 				if n := slot.back.freeze(); n != 0 {
-					add(Diff{e.name(true), length, micros(start), -n}, item{id: id, entry: e, start: start, back: true})
+					add(Diff{e.name(true), length, micros(start), -n}, item{id: e.id, entry: e, start: start, back: true})
 				}
 			}
 		}
@@ -170,7 +170,7 @@ func (s *Store) thaw(it *item, d Diff, orphan func(Diff, item)) {
 	sh := &s.table.shards[it.id.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if slot := it.entry.at(it.start); slot != nil && sh.entries[it.id] == it.entry {
+	if slot := it.entry.at(it.start); slot != nil && sh.entries.get(it.id) == it.entry {
 		if it.back {
 			slot.given().thaw(n)
 		} else {

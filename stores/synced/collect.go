@@ -8,28 +8,23 @@ func (s *Store) collect() {
 	for i := range s.table.shards {
 		sh := &s.table.shards[i]
 		sh.mu.Lock()
-		again := sh.dirty[:0]
-		for _, id := range sh.dirty {
-			e := sh.entries[id]
-			if e == nil {
-				continue
-			}
+		for i := 0; i < len(sh.dirty); {
+			e := sh.dirty[i]
 			if e.rounds--; e.rounds > 0 {
-				again = append(again, id)
+				i++
 			} else {
-				e.dirty = false
+				sh.unmark(e)
 			}
 			if now >= e.start+3*e.window {
 				continue // means nothing any more
 			}
-			s.freeze(id, e, e.start, now)
+			s.freeze(e, e.start, now)
 			// Hits of the window before that others push late still count.
 			if e.previous.unsent() > 0 || e.fresh || now-e.start <= 4*s.config.Interval.Microseconds() {
-				s.freeze(id, e, e.start-e.window, now)
+				s.freeze(e, e.start-e.window, now)
 			}
 			e.fresh = false
 		}
-		sh.dirty = again
 		sh.mu.Unlock()
 	}
 }
@@ -41,7 +36,7 @@ func (s *Store) collectLow(low []item) {
 	for _, it := range low {
 		sh := &s.table.shards[it.id.shard()]
 		sh.mu.Lock()
-		if slot := it.entry.at(it.start); sh.entries[it.id] == it.entry && slot != nil {
+		if slot := it.entry.at(it.start); sh.entries.get(it.id) == it.entry && slot != nil {
 			t := &slot.added
 			if it.back {
 				t = slot.given()
@@ -61,16 +56,16 @@ func (s *Store) collectLow(low []item) {
 
 // freeze adds both counters of a window to the pending differences. The entry's
 // shard is locked.
-func (s *Store) freeze(id ident, e *entry, start, now int64) {
+func (s *Store) freeze(e *entry, start, now int64) {
 	slot := e.at(start)
 	s.room(2, now)
-	s.add(item{id: id, entry: e, start: start}, &slot.added, 0)
+	s.add(item{id: e.id, entry: e, start: start}, &slot.added, 0)
 	s.room(1, now)
 	back := slot.back
 	if back == nil {
 		back = new(tally) // others may have given hits back
 	}
-	s.add(item{id: id, entry: e, start: start, back: true}, back, 0)
+	s.add(item{id: e.id, entry: e, start: start, back: true}, back, 0)
 }
 
 // room begins a new chunk if the last one has no room for n differences more:

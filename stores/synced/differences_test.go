@@ -18,8 +18,8 @@ func put(s *Store, entries ...*entry) {
 	for i, e := range entries {
 		id := ident{a: uint64(i)}
 		sh := &s.table.shards[id.shard()]
-		sh.entries[id] = e
-		sh.mark(id, e)
+		sh.entries.add(id, e)
+		sh.use(e)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAnEntryDropsOutOfTheExchanges(t *testing.T) {
 			t.Errorf("exchange %d asks for %d counters, want %d", i+1, n, want)
 		}
 	}
-	if e.dirty || len(s.table.shards[0].dirty) != 0 {
+	if e.mark != 0 || len(s.table.shards[0].dirty) != 0 {
 		t.Error("the entry is still marked")
 	}
 }

@@ -223,7 +223,7 @@ func (s *Store) answered(it *item, diff, total, now int64) {
 	sh := &s.table.shards[it.id.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if it.entry == nil || sh.entries[it.id] != it.entry {
+	if it.entry == nil || sh.entries.get(it.id) != it.entry {
 		return // evicted meanwhile
 	}
 	slot := it.entry.at(it.start)
@@ -247,7 +247,7 @@ func (s *Store) answered(it *item, diff, total, now int64) {
 	}
 	if low {
 		s.exchange.low = append(s.exchange.low, again)
-		sh.mark(it.id, it.entry) // until nothing is missing
+		sh.use(it.entry) // until nothing is missing
 	}
 }
 

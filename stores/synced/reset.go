@@ -53,7 +53,7 @@ func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
 		for _, s := range []*slot{&p.entry.current, &p.entry.previous} {
 			s.take(s.count())
 		}
-		b.table.shards[p.id.shard()].mark(p.id, p.entry)
+		b.use(p)
 	}
 	b.unlock(k)
 	return failed

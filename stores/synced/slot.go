@@ -99,8 +99,8 @@ func part(n, of, all int64) int64 {
 // were given back. The backend has a counter for each of the two, so that both
 // only grow and a fall always means a loss.
 type slot struct {
-	added tally
 	back  *tally // nil: nothing was given back
+	added tally
 }
 
 // count returns the hits of the window, as far as this process knows. If hits were

@@ -2,19 +2,24 @@ package synced
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 )
 
 // entry is the counter of one key of one limit, in the window that it was last
 // used in and the one before.
+//
+// What a decision reads comes first: it is in two or three cache lines.
 type entry struct {
-	names        string // of its counters in the backend: see name
-	window       int64
-	start        int64
-	current      slot
-	previous     slot
-	dirty, fresh bool // is to be exchanged; has never been
-	rounds       int  // so many exchanges more
+	id       ident
+	start    int64
+	mark     int32 // its place among the shard's dirty ones, from 1; 0: it is not to be exchanged
+	rounds   int8  // so many exchanges more
+	fresh    bool  // has never been exchanged
+	current  slot
+	previous slot
+	window   int64
+	names    string // of its counters in the backend: see name
 }
 
 // backSuffix follows the name of the counter of hits in the name of the counter
@@ -67,8 +72,8 @@ const shardCount = 64
 
 type shard struct {
 	mu      sync.Mutex
-	entries map[ident]*entry
-	dirty   []ident
+	entries entries
+	dirty   []*entry // those that are to be exchanged
 	_       [64]byte // keeps shards out of each other's cache lines
 }
 
@@ -80,11 +85,7 @@ type table struct {
 }
 
 func newTable(maxKeys int, lost func(int64)) *table {
-	t := &table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: max(1, maxKeys/shardCount), lost: lost}
-	for i := range t.shards {
-		t.shards[i].entries = map[ident]*entry{}
-	}
-	return t
+	return &table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: max(1, maxKeys/shardCount), lost: lost}
 }
 
 func (t *table) ident(limit uint64, key []byte) ident {
@@ -96,22 +97,41 @@ func (id ident) shard() uint64 { return id.b % shardCount }
 // markedFor is how many exchanges an entry takes part in after its last use.
 const markedFor = 3
 
-// mark notes that an entry is to be exchanged. The shard is locked.
-func (s *shard) mark(id ident, e *entry) {
+// use notes that an entry has been used, and is to be exchanged. The shard is
+// locked.
+func (s *shard) use(e *entry) {
 	e.rounds = markedFor
-	if !e.dirty {
-		e.dirty = true
-		s.dirty = append(s.dirty, id)
+	if e.mark == 0 {
+		s.dirty = append(s.dirty, e)
+		e.mark = int32(len(s.dirty)) //nolint:gosec // at most MaxKeys
 	}
+}
+
+// unmark notes that an entry is not to be exchanged. The last one that is takes
+// its place.
+func (s *shard) unmark(e *entry) {
+	if e.mark == 0 {
+		return
+	}
+	last := len(s.dirty) - 1
+	moved := s.dirty[last]
+	s.dirty[e.mark-1], moved.mark = moved, e.mark
+	s.dirty[last], s.dirty, e.mark = nil, s.dirty[:last], 0
+}
+
+// remove removes an entry that is in the shard.
+func (s *shard) remove(e *entry) {
+	s.unmark(e)
+	s.entries.remove(e)
 }
 
 // insert adds an entry, and evicts another if the shard is full; none of
 // those in use. The shard is locked.
 func (t *table) insert(s *shard, id ident, e *entry, now int64, inUse []place) {
-	if len(s.entries) >= t.most {
+	if s.entries.used >= t.most {
 		t.evict(s, now, inUse)
 	}
-	s.entries[id] = e
+	s.entries.add(id, e)
 }
 
 // look is how many entries are compared to evict one.
@@ -122,22 +142,18 @@ const look = 32
 // several such, the one with the lowest count, because the others are nearer to
 // being denied.
 func (t *table) evict(s *shard, now int64, inUse []place) {
-	var worst ident
 	var least *entry
 	seen := 0
-entries:
-	for id, e := range s.entries { // begins at random
-		for i := range inUse {
-			if inUse[i].entry == e {
-				continue entries
-			}
+	for e := range s.entries.walk() {
+		if slices.ContainsFunc(inUse, func(p place) bool { return p.entry == e }) {
+			continue
 		}
 		if e.expired(now) {
-			delete(s.entries, id)
+			s.remove(e)
 			return
 		}
 		if least == nil || e.cheaper(least) {
-			worst, least = id, e
+			least = e
 		}
 		if seen++; seen == look {
 			break
@@ -145,7 +161,7 @@ entries:
 	}
 	if least != nil {
 		t.lost(least.current.added.diff + least.previous.added.diff)
-		delete(s.entries, worst)
+		s.remove(least)
 	}
 }
 
@@ -162,9 +178,9 @@ func (t *table) sweep(s *shard, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := 0
-	for id, e := range s.entries {
+	for e := range s.entries.walk() {
 		if e.expired(now) {
-			delete(s.entries, id)
+			s.remove(e)
 		}
 		if seen++; seen == sweepAtOnce {
 			return
@@ -179,7 +195,7 @@ func (t *table) len() (n int) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		n += len(s.entries)
+		n += s.entries.used
 		s.mu.Unlock()
 	}
 	return n

@@ -28,7 +28,7 @@ func counted(total, unsent int64) *entry {
 }
 
 func holds(s *shard, e *entry) bool {
-	for _, other := range s.entries {
+	for other := range s.entries.all() {
 		if other == e {
 			return true
 		}
@@ -60,7 +60,7 @@ func TestEvictionKeepsHighCounts(t *testing.T) {
 	expired.start = -3 * hour
 	tab, s := fill(t, 4, &lost, high, expired, counted(3, 0), counted(2, 0))
 	tab.insert(s, ident{a: 99}, counted(1, 0), 0, nil)
-	if holds(s, expired) || len(s.entries) != 4 {
+	if holds(s, expired) || s.entries.used != 4 {
 		t.Error("the expired one is still here")
 	}
 	for i := range 500 {
@@ -128,11 +128,11 @@ func TestReadingEvictsNothing(t *testing.T) {
 	l := limit{number: 1, suffix: ":s", windows: m, quota: 10}
 	sh := &s.table.shards[0]
 	kept := counted(3, 0)
-	sh.entries[ident{a: 1}] = kept
+	sh.entries.add(ident{a: 1}, kept)
 	item := &core.Item{Key: []byte("k")}
 	k := &places{places: []place{{id: ident{a: 2}, limit: &l, item: item}}}
 	b.join(k, 0, false)
-	if !holds(sh, kept) || len(sh.entries) != 1 || k.places[0].entry != nil {
+	if !holds(sh, kept) || sh.entries.used != 1 || k.places[0].entry != nil {
 		t.Error("a key that was only read has taken a counter's place")
 	}
 	b.join(k, 0, true)
@@ -174,13 +174,13 @@ func TestASweepIsBounded(t *testing.T) {
 	sh := &tab.shards[0]
 	f := fetched{all: map[counterID]int64{}}
 	for i := range int64(2*sweepAtOnce + 1) {
-		sh.entries[ident{a: uint64(i)}] = counted(1, 0)
+		sh.entries.add(ident{a: uint64(i)}, counted(1, 0))
 		f.add(counterID{fmt.Sprint(i), hour, 0}, 1, 1_000_000)
 	}
 	for _, want := range []int{sweepAtOnce + 1, 1, 0, 0} {
 		tab.sweep(sh, 10*hour)
 		f.sweep(10 * hour)
-		if n := len(sh.entries); n != want {
+		if n := sh.entries.used; n != want {
 			t.Errorf("%d entries are left, want %d", n, want)
 		}
 		if n := f.size.Load(); int(n) != want || len(f.all) != want {
@@ -211,13 +211,13 @@ func TestAnEvictionIsBounded(t *testing.T) {
 	for range tries {
 		tab := newTable(entries*shardCount, func(int64) {})
 		s, cheapest := &tab.shards[0], counted(1, 0)
-		s.entries[ident{a: entries}] = cheapest
+		s.entries.add(ident{a: entries}, cheapest)
 		for i := range uint64(entries - 1) {
-			s.entries[ident{a: i}] = counted(2, 0)
+			s.entries.add(ident{a: i}, counted(2, 0))
 		}
 		tab.evict(s, 0, nil)
-		if len(s.entries) != entries-1 {
-			t.Fatalf("%d entries are left", len(s.entries))
+		if s.entries.used != entries-1 {
+			t.Fatalf("%d entries are left", s.entries.used)
 		}
 		if !holds(s, cheapest) {
 			found++

@@ -4,16 +4,25 @@ import (
 	"context"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// judge returns the limit's result for cost hits at the place. now is not
-// before the place's window.
-func (p *place) judge(now, cost int64) core.Result {
-	var current, previous int64
+// judge fills in the limit's result for the item's cost, if this is not a peek
+// after the charge. The caller charges.
+func (p *place) judge(now int64, peek bool) *core.Result {
+	var n counts
 	if p.entry != nil {
-		current, previous = p.entry.current.count(), p.entry.previous.count()
+		n = counts{p.entry.current.count(), p.entry.previous.count()}
 	}
-	return p.limit.judge(max(now, p.start), current, previous, cost)
+	return p.judgeCounts(now, n, peek)
+}
+
+// judgeCounts is judge for a place with these counts. A clock that was set back
+// may say that now is before the place's window.
+func (p *place) judgeCounts(now int64, n counts, peek bool) *core.Result {
+	r := &p.item.Results[p.index]
+	p.limit.windows.Take((*meter.Result)(r), p.start, max(now, p.start), n.current, n.previous, p.item.Cost, peek)
+	return r
 }
 
 // Take implements [core.Bound]. Unless Interval is 0, it waits only for other
@@ -23,6 +32,9 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		return b.takeThrough(ctx, batch)
 	}
 	now := b.now()
+	if len(batch.Items) == 1 && b.takeKnown(batch, now) {
+		return nil
+	}
 	k := b.lock(batch.Items, now)
 	if k == nil {
 		return b.errClosed()
@@ -32,9 +44,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	for i := range k.places {
 		p := &k.places[i]
 		p.item.At = now
-		r := p.judge(now, p.item.Cost)
-		p.item.Results[p.index] = r
-		batch.Allowed = batch.Allowed && r.Allowed
+		batch.Allowed = p.judge(now, true).Allowed && batch.Allowed
 	}
 	force := false
 	if batch.Allowed && !batch.Peek {
@@ -43,10 +53,9 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 			if p.item.Cost == 0 {
 				continue
 			}
+			r := p.judge(now, false)
 			b.charge(k, p, now)
-			r := p.judge(now, 0)
-			p.item.Results[p.index] = r
-			force = force || p.limit.near > 0 && p.limit.quota-r.Remaining >= p.limit.near
+			force = force || p.limit.nearly(r)
 		}
 	}
 	b.unlock(k)
@@ -55,6 +64,44 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	return nil
 }
+
+// takeKnown is Take for a batch of one item whose rule has one limit, if the key
+// has been counted in the window of now. It reports whether it has decided:
+// otherwise it has changed nothing.
+func (b *bound) takeKnown(batch *core.Batch, now int64) bool {
+	item := &batch.Items[0]
+	limits := b.rules[item.Rule].limits
+	if len(limits) != 1 {
+		return false
+	}
+	l := &limits[0]
+	id := b.table.ident(l.number, item.Key)
+	s := &b.table.shards[id.shard()]
+	s.mu.Lock()
+	e := s.entries.get(id)
+	if e == nil || now < e.start || now-e.start >= e.window || e.mark == 0 && b.config.Interval > 0 || b.closed.Load() {
+		s.mu.Unlock()
+		return false
+	}
+	p := place{limit: l, item: item, entry: e, start: e.start}
+	r := p.judge(now, batch.Peek)
+	item.At, batch.Allowed = now, r.Allowed
+	force := false
+	if r.Allowed && !batch.Peek {
+		e.current.added.diff += item.Cost
+		force = item.Cost > 0 && l.nearly(r)
+	}
+	e.rounds = markedFor
+	s.mu.Unlock()
+	if force {
+		b.force()
+	}
+	return true
+}
+
+// nearly reports whether so much of the limit has been used that the next
+// exchange is not to wait for the interval.
+func (l *limit) nearly(r *core.Result) bool { return l.near > 0 && l.quota-r.Remaining >= l.near }
 
 // join makes the places take part in the next exchanges, because the hits of
 // other processes matter to their keys. A key that is only read gets an entry
@@ -68,13 +115,21 @@ func (b *bound) join(k *places, now int64, charge bool) {
 		s := &b.table.shards[p.id.shard()]
 		if p.entry == nil {
 			e := b.newEntry(p)
-			if !b.fetcher.counts.tell(e) && !charge && len(s.entries) >= b.table.most {
+			if !b.fetcher.counts.tell(e) && !charge && s.entries.used >= b.table.most {
 				continue
 			}
 			p.entry = e
 			b.table.insert(s, p.id, e, now, k.places)
 		}
-		s.mark(p.id, p.entry)
+		s.use(p.entry)
+	}
+}
+
+// use makes a place with an entry take part in the next exchanges, if there are
+// any.
+func (b *bound) use(p *place) {
+	if b.config.Interval > 0 {
+		b.table.shards[p.id.shard()].use(p.entry)
 	}
 }
 
@@ -85,13 +140,11 @@ func (b *bound) newEntry(p *place) *entry {
 
 // charge adds the item's cost to the place's counter.
 func (b *bound) charge(k *places, p *place, now int64) {
-	s := &b.table.shards[p.id.shard()]
 	if p.entry == nil {
 		p.entry = b.newEntry(p)
-		b.table.insert(s, p.id, p.entry, now, k.places)
+		b.table.insert(&b.table.shards[p.id.shard()], p.id, p.entry, now, k.places)
 	}
 	p.entry.current.added.diff += p.item.Cost
-	s.mark(p.id, p.entry)
 }
 
 // Refund implements [core.Bound].
@@ -110,7 +163,7 @@ func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 		}
 		if s := p.entry.at(p.limit.windows.Start(p.item.At)); s != nil {
 			s.take(p.item.Cost)
-			b.table.shards[p.id.shard()].mark(p.id, p.entry)
+			b.use(p)
 		}
 	}
 	b.unlock(k)

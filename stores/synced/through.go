@@ -81,9 +81,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	for i := range places { // what costs more than the whole quota need not be asked for
 		p := &places[i]
 		p.item.At = now
-		r := p.limit.judge(now, 0, 0, p.item.Cost)
-		p.item.Results[p.index] = r
-		batch.Allowed = batch.Allowed && r.Allowed
+		batch.Allowed = p.judgeCounts(now, counts{}, true).Allowed && batch.Allowed
 	}
 	charged := batch.Allowed && !batch.Peek
 	own := func(i int) int64 {
@@ -96,11 +94,9 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	if err != nil {
 		return err
 	}
+	before := func(i int) counts { return counts{found[i].current - own(i), found[i].previous} }
 	for i := range places {
-		p := &places[i]
-		r := p.limit.judge(now, found[i].current-own(i), found[i].previous, p.item.Cost)
-		p.item.Results[p.index] = r
-		batch.Allowed = batch.Allowed && r.Allowed
+		batch.Allowed = places[i].judgeCounts(now, before(i), true).Allowed && batch.Allowed
 	}
 	if !charged {
 		return nil
@@ -110,8 +106,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 		return err
 	}
 	for i := range places {
-		p := &places[i]
-		p.item.Results[p.index] = p.limit.judge(now, found[i].current, found[i].previous, 0)
+		places[i].judgeCounts(now, before(i), false)
 	}
 	return nil
 }
