@@ -136,11 +136,13 @@ func TestLostHitsOfBothWindows(t *testing.T) {
 // Each use of an entry has it take part in as many exchanges as the first one.
 func TestEveryUseLengthensTheExchanges(t *testing.T) {
 	s, e := &shard{}, counted(1, 0)
+	s.entries.add(ident{a: 1}, e)
 	s.use(e)
-	e.rounds = 1
+	f := s.entries.find(ident{a: 1})
+	f.rounds = 1
 	s.use(e)
-	if e.rounds != markedFor || len(s.dirty) != 1 {
-		t.Errorf("%d exchanges more, noted %d times; want %d and once", e.rounds, len(s.dirty), markedFor)
+	if f.rounds != markedFor || len(s.dirty) != 1 {
+		t.Errorf("%d exchanges more, noted %d times; want %d and once", f.rounds, len(s.dirty), markedFor)
 	}
 }
 

@@ -2,31 +2,58 @@ package synced
 
 import "time"
 
-// collect freezes the differences of all entries that are marked, in chunks.
+// collectAtOnce is how many entries are collected while their shard is locked:
+// decisions on its keys wait for that.
+const collectAtOnce = 64
+
+// collect freezes the differences of all entries that are marked, in chunks. It
+// takes some of each shard in turn, so that whoever waits for a shard gets it.
 func (s *Store) collect() {
 	now := s.now()
+	var at, left [shardCount]int // of each shard's marked entries
 	for i := range s.table.shards {
 		sh := &s.table.shards[i]
 		sh.mu.Lock()
-		for i := 0; i < len(sh.dirty); {
-			e := sh.dirty[i]
-			if e.rounds--; e.rounds > 0 {
-				i++
-			} else {
-				sh.unmark(e)
-			}
-			if now >= e.start+3*e.window {
-				continue // means nothing any more
-			}
-			s.freeze(e, e.start, now)
-			// Hits of the window before that others push late still count.
-			if e.previous.unsent() > 0 || e.fresh || now-e.start <= 4*s.config.Interval.Microseconds() {
-				s.freeze(e, e.start-e.window, now)
-			}
-			e.fresh = false
-		}
+		left[i] = len(sh.dirty)
 		sh.mu.Unlock()
 	}
+	for more := true; more; {
+		more = false
+		for i := range s.table.shards {
+			if left[i] > 0 {
+				at[i] = s.collectSome(&s.table.shards[i], at[i], min(left[i], collectAtOnce), now)
+				left[i] -= collectAtOnce
+				more = true
+			}
+		}
+	}
+}
+
+// collectSome collects n of a shard's marked entries, from place at, and returns
+// the place of the next one. Fewer may be left, as others have been evicted.
+func (s *Store) collectSome(sh *shard, at, n int, now int64) (next int) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for ; n > 0 && at < len(sh.dirty); n-- {
+		f := sh.entries.find(sh.dirty[at].id)
+		e := f.open()
+		if f.rounds--; f.rounds > 0 {
+			at++
+		} else {
+			sh.unmark(e)
+		}
+		if now >= e.start+3*e.window {
+			continue // means nothing any more
+		}
+		s.freeze(e, e.start, now)
+		// Hits of the window before that others push late still count.
+		if e.previous.unsent() > 0 || e.fresh || now-e.start <= 4*s.config.Interval.Microseconds() {
+			s.freeze(e, e.start-e.window, now)
+		}
+		e.fresh = false
+		f.learn() // for the next decision on the key
+	}
+	return at
 }
 
 // collectLow freezes counters with lost hits in the backend, and counters with

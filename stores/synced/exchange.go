@@ -223,9 +223,12 @@ func (s *Store) answered(it *item, diff, total, now int64) {
 	sh := &s.table.shards[it.id.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if it.entry == nil || sh.entries.get(it.id) != it.entry {
+	f := sh.entries.find(it.id)
+	if f == nil || f.entry != it.entry {
 		return // evicted meanwhile
 	}
+	f.open()
+	defer f.learn() // for the next decision on the key
 	slot := it.entry.at(it.start)
 	if slot == nil {
 		return // too old to mean anything

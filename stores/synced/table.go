@@ -8,13 +8,10 @@ import (
 
 // entry is the counter of one key of one limit, in the window that it was last
 // used in and the one before.
-//
-// What a decision reads comes first: it is in two or three cache lines.
 type entry struct {
 	id       ident
 	start    int64
 	mark     int32 // its place among the shard's dirty ones, from 1; 0: it is not to be exchanged
-	rounds   int8  // so many exchanges more
 	fresh    bool  // has never been exchanged
 	current  slot
 	previous slot
@@ -100,7 +97,7 @@ const markedFor = 3
 // use notes that an entry has been used, and is to be exchanged. The shard is
 // locked.
 func (s *shard) use(e *entry) {
-	e.rounds = markedFor
+	s.entries.find(e.id).rounds = markedFor
 	if e.mark == 0 {
 		s.dirty = append(s.dirty, e)
 		e.mark = int32(len(s.dirty)) //nolint:gosec // at most MaxKeys

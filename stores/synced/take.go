@@ -78,20 +78,29 @@ func (b *bound) takeKnown(batch *core.Batch, now int64) bool {
 	id := b.table.ident(l.number, item.Key)
 	s := &b.table.shards[id.shard()]
 	s.mu.Lock()
-	e := s.entries.get(id)
-	if e == nil || now < e.start || now-e.start >= e.window || e.mark == 0 && b.config.Interval > 0 || b.closed.Load() {
+	f := s.entries.find(id)
+	if f == nil || f.rounds == 0 && b.config.Interval > 0 || b.closed.Load() {
 		s.mu.Unlock()
 		return false
 	}
-	p := place{limit: l, item: item, entry: e, start: e.start}
-	r := p.judge(now, batch.Peek)
+	if !f.known {
+		f.learn()
+	}
+	if now < f.start || now-f.start >= l.windows.Window() {
+		s.mu.Unlock()
+		return false
+	}
+	p := place{limit: l, item: item, start: f.start}
+	r := p.judgeCounts(now, f.count, batch.Peek)
 	item.At, batch.Allowed = now, r.Allowed
 	force := false
 	if r.Allowed && !batch.Peek {
-		e.current.added.diff += item.Cost
+		f.charge(item.Cost)
 		force = item.Cost > 0 && l.nearly(r)
 	}
-	e.rounds = markedFor
+	if b.config.Interval > 0 {
+		f.rounds = markedFor
+	}
 	s.mu.Unlock()
 	if force {
 		b.force()
