@@ -194,6 +194,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Rate limit fields", fields},
 		{"Log", logged},
 		{"Mounting", mounting},
+		{"Decisions", decisions},
 		{"Writers", writers},
 		{"Login", login},
 		{"Order", order},

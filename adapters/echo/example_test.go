@@ -79,3 +79,22 @@ func ExampleDecisionsFrom() {
 	get(app)
 	// Output: 200 99 left; 4 left;
 }
+
+func ExampleExposeDecision() {
+	app := echo.New()
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
+	app.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			err := next(c)
+			d, _ := echolimit.DecisionFrom(c)
+			fmt.Println("log:", d.Remaining, "left")
+			return err
+		}
+	}, echolimit.Middleware(limiter, echolimit.ExposeDecision()))
+	app.GET("/api", func(c echo.Context) error { return c.String(http.StatusOK, "hello") })
+
+	get(app)
+	// Output:
+	// log: 4 left
+	// 200 hello
+}

@@ -29,11 +29,12 @@ func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) e
 	})))
 }
 
-// Option is an option of [Middleware]: [OnDenied].
+// Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
 type Option func(*options)
 
 type options struct {
 	onDenied func(echo.Context, core.Decision) error
+	expose   bool
 }
 
 // OnDenied sets a handler that writes the response to denied requests. By default, the
@@ -44,6 +45,14 @@ type options struct {
 // called concurrently.
 func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
+}
+
+// ExposeDecision also stores the decision in Echo's context, so that [DecisionFrom] finds
+// it after the handlers behind the limiter have returned: in middlewares before the
+// limiter, and in the application's HTTPErrorHandler. It costs as much time as the decision
+// itself.
+func ExposeDecision() Option {
+	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a middleware that calls the next handler if c allows the request,
@@ -73,90 +82,57 @@ type middleware struct {
 }
 
 func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
-	p := &passage{request: request{e}}
-	p.visit.Place, p.visit.Before = &m.place, lastVisit(e)
-	if seen := p.visit.Before.Of(&m.place); seen == nil {
-		p.visit.Decision = m.place.Checker.Check(&p.request)
-	} else {
-		var asked bool
-		if p.visit.Decision, asked = m.place.Check(seen, &p.request, origin(e)); !asked {
-			return next(e)
-		}
+	r := requests.Get().(*request)
+	r.c = e
+	seen := serving.Seen(e.Request(), own(e), &m.place)
+	if seen != nil {
+		return m.serveAgain(r, seen, next)
 	}
-	d := &p.visit.Decision
-	httprequest.SetHeaders(e.Response().Header(), d)
-	if !d.Allowed {
-		return m.refuse(p)
+	d := m.place.Checker.Check(r)
+	return m.decided(r, &d, next)
+}
+
+// serveAgain serves a request that the checker has decided on before.
+func (m *middleware) serveAgain(r *request, seen *mounting.Visit, next echo.HandlerFunc) error {
+	d, asked := m.place.Check(seen, r, r.origin())
+	if asked {
+		return m.decided(r, &d, next)
 	}
-	if m.place.Compares(d) {
-		o := origin(e)
-		p.visit.Origin = &o
-	}
-	e.Set(mounting.Key, &p.visit)
-	if d.NeedsOutcome() {
-		return nextAndSettle(&p.request, &p.visit, next)
-	}
+	e := r.c
+	r.free()
 	return next(e)
 }
 
-func (m *middleware) refuse(p *passage) error {
-	e := p.request.c
-	denial := m.place.Checker.Deny(&p.request, p.visit.Decision)
+func (m *middleware) decided(r *request, d *core.Decision, next echo.HandlerFunc) error {
+	e := r.c
+	httprequest.SetHeaders(e.Response().Header(), d)
+	if !d.Allowed {
+		return m.refuse(r, d)
+	}
+	var origin *mounting.Origin
+	if m.place.Compares(d) {
+		o := r.origin()
+		origin = &o
+	}
+	defer serving.Enter(e.Request(), own(e), &m.place, d, origin).Leave()
+	if m.expose {
+		e.Set(mounting.Key, m.place.NewVisit(d, exposed(e)))
+	}
+	if d.NeedsOutcome() {
+		return nextAndSettle(r, m.place.Checker, *d, next)
+	}
+	r.free()
+	return next(e)
+}
+
+func (m *middleware) refuse(r *request, d *core.Decision) error {
+	e, denial := r.c, m.place.Checker.Deny(r, *d)
 	if m.onDenied == nil {
 		httprequest.Refuse(e.Response(), e.Request(), denial, nil)
 		return nil
 	}
 	var err error
-	httprequest.Refuse(e.Response(), e.Request(), denial, func() { err = m.onDenied(e, p.visit.Decision) })
-	return err
-}
-
-func origin(e echo.Context) mounting.Origin {
-	return mounting.Origin{Target: httprequest.Target(e.Request()), Route: e.Path()}
-}
-
-// passage holds the request and the visit of one call of the middleware, in one
-// allocation.
-type passage struct {
-	request request
-	visit   mounting.Visit
-}
-
-func lastVisit(e echo.Context) *mounting.Visit {
-	v, _ := e.Get(mounting.Key).(*mounting.Visit)
-	return v
-}
-
-// DecisionFrom returns the decision with which a limiter has allowed the request. If
-// several limiters have allowed it, it is the decision of the last one. The bool is false
-// if no limiter has allowed the request.
-func DecisionFrom(e echo.Context) (core.Decision, bool) {
-	return lastVisit(e).Last()
-}
-
-// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
-// the order in which they decided.
-func DecisionsFrom(e echo.Context) []core.Decision {
-	return lastVisit(e).All()
-}
-
-// nextAndSettle runs the handler and passes the outcome of the request to the checker. If
-// the handler returns an error, nextAndSettle first passes the error to the application's
-// HTTPErrorHandler, because the response is not known before that. It also returns the
-// error, for the middlewares before the limiter. It does not recover a panic, so that the
-// panic keeps its stack.
-func nextAndSettle(r *request, v *mounting.Visit, next echo.HandlerFunc) (err error) {
-	watcher, response := httprequest.NewWatcher(r.Context()), r.c.Response()
-	writer := response.Writer
-	response.Writer = watcher.Wrap(writer)
-	panicked := true
-	defer func() {
-		response.Writer = writer
-		v.Place.Checker.Settle(r, v.Decision, watcher.Outcome(r.Context(), panicked, err, response.Header().Get))
-	}()
-	if err = next(r.c); err != nil {
-		r.c.Error(err)
-	}
-	panicked = false
+	denied := *d
+	httprequest.Refuse(e.Response(), e.Request(), denial, func() { err = m.onDenied(e, denied) })
 	return err
 }

@@ -2,19 +2,35 @@ package echolimit
 
 import (
 	"context"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 )
 
 // request is the core.Request of an Echo context. An echo.Context is an interface, not one
-// pointer, so that its conversion to a core.Request allocates. A passage therefore holds
-// the request and the visit, which needs memory anyway.
+// pointer, so that its conversion to a core.Request would allocate. Requests are therefore
+// reused.
 type request struct{ c echo.Context }
 
 var _ core.Request = (*request)(nil)
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// free gives a request back. Key functions and hooks do not keep it: the request of a denial,
+// which a hook gets for its log, is not given back.
+func (r *request) free() {
+	r.c = nil
+	requests.Put(r)
+}
+
+// origin returns the request's method, path and route.
+func (r *request) origin() mounting.Origin {
+	return mounting.Origin{Target: httprequest.Target(r.c.Request()), Route: r.c.Path()}
+}
 
 func (r *request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request()} }
 

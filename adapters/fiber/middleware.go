@@ -146,11 +146,11 @@ func (m *middleware) refuse(f *fiber.Ctx, d *core.Decision) error {
 // several limiters have allowed it, it is the decision of the last one. The bool is false
 // if no limiter has allowed the request.
 func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
-	return lastVisit(f).Last()
+	return visited(f).Last()
 }
 
 // DecisionsFrom returns the decisions of all limiters that have allowed the request, in
 // the order in which they decided.
 func DecisionsFrom(f *fiber.Ctx) []core.Decision {
-	return lastVisit(f).All()
+	return visited(f).All()
 }

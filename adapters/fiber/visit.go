@@ -53,6 +53,14 @@ func lastVisit(f *fiber.Ctx) *visit {
 	return v
 }
 
+// visited returns the last Visit of a request, or nil if there is none.
+func visited(f *fiber.Ctx) *mounting.Visit {
+	if v := lastVisit(f); v != nil {
+		return &v.Visit
+	}
+	return nil
+}
+
 // keep makes v the last visit of a request.
 func (v *visit) keep(f *fiber.Ctx) {
 	v.local = true

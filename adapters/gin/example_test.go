@@ -77,3 +77,19 @@ func ExampleDecisionsFrom() {
 	get(app)
 	// Output: 200 99 left; 4 left;
 }
+
+func ExampleExposeDecision() {
+	app := gin.New()
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
+	app.Use(func(c *gin.Context) {
+		c.Next()
+		d, _ := ginlimit.DecisionFrom(c)
+		fmt.Println("log:", d.Remaining, "left")
+	}, ginlimit.Middleware(limiter, ginlimit.ExposeDecision()))
+	app.GET("/api", func(c *gin.Context) { c.String(http.StatusOK, "hello") })
+
+	get(app)
+	// Output:
+	// log: 4 left
+	// 200 hello
+}
