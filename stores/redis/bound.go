@@ -19,13 +19,14 @@ type boundRule struct {
 	name   string
 	limits any  // a string, as the script reads it, boxed once
 	denies bool // deny a key whose value cannot be read
+	weight int  // microseconds that the script probably needs for a key
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
 		deny := r.DenyUnreadable || s.options.denyUnreadable
-		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, deny), deny})
+		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, deny), deny, weightOf(r.Limits)})
 	}
 	return b
 }
@@ -86,11 +87,11 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 }
 
 // ask runs the script once for the items and fills in their results.
-func (s *Store) ask(op operation, verb any, items []namedItem) (bool, error) {
+func (s *Store) ask(op operation, verb byte, items []namedItem) (bool, error) {
 	if len(items) == 0 {
 		return true, nil
 	}
-	r, err := s.do(op, s.call(verb, items), items)
+	r, err := s.do(op, verb, items)
 	if err != nil {
 		return false, err
 	}
@@ -112,13 +113,13 @@ func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
 
 // each runs a verb that has no results. On a cluster, a failure for some keys
 // does not stop the others.
-func (b *bound) each(ctx context.Context, verb any, batch *core.Batch) error {
+func (b *bound) each(ctx context.Context, verb byte, batch *core.Batch) error {
 	n := b.items(batch)
 	defer n.free()
 	op := b.store.begin(ctx)
 	var errs []error
 	for _, g := range b.store.group(n.items) {
-		_, err := b.store.do(op, b.store.call(verb, g), nil)
+		_, err := b.store.do(op, verb, g)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

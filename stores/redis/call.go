@@ -4,201 +4,172 @@ import (
 	"context"
 	"errors"
 	"sync"
-
-	"github.com/redis/go-redis/v9"
+	"sync/atomic"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
-// call is one command, from its arguments to its reply. Calls are pooled. A
-// call that has not ended by the deadline is left to the goroutine that waits
-// for the reply.
+// call is one decision, refund or reset of one caller, from its items to its
+// result. It travels to the server alone or with the calls of other callers: see
+// exchange. Calls are pooled. A call that has not ended by the deadline is left to
+// the exchange that it is in.
 type call struct {
 	store  *Store
-	args   []any
-	nonce  *nonce
-	cmd    exempt
-	ctx    context.Context // of the command
-	cancel context.CancelFunc
-	done   chan error
+	verb   byte
+	items  []callItem
+	resets []int64 // for back and refund: of all limits of all items
+	time   int64   // by the application's clock; 0: the server's time
+	weight int
+	ctx    context.Context // the caller's
+	end    time.Time       // of the store's own deadline
+	state  atomic.Int32
+
+	line  *joining.Line[*call] // nil: it has not been started
+	timer *time.Timer
+	done  chan struct{} // has an element once the result is there
+	reply string        // the results, in the script's encoding
+	// unreadable means that a stored value could not be read.
+	unreadable bool
+	err        error
 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan error, 1)} }}
+type callItem struct {
+	name   string
+	rule   *boundRule
+	cost   int64
+	at     int64
+	limits int
+	place  int // of the rule's limits among the arguments
+}
 
-// The places of the arguments: see script/arguments.lua.
+// The states of a call.
 const (
-	argCommand = iota
-	argScript
-	argKeys
-	argFirstKey
+	unsent    = iota
+	sent      // it may have run
+	withdrawn // it must not be sent any more
 )
 
-// call returns a call for the items. The caller adds the arguments that only
-// verbs other than take and peek need.
-func (s *Store) call(verb any, items []namedItem) *call {
+var calls = sync.Pool{New: func() any {
+	c := &call{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	c.timer.Stop()
+	return c
+}}
+
+// newCall returns a call for the items.
+func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	c := calls.Get().(*call)
-	c.store = s
-	c.args = append(c.args[:0], evalsha, scriptSHA, len(items))
-	for i := range items {
-		c.args = append(c.args, items[i].name)
-	}
-	c.args = append(c.args, nil, verb, s.options.slackMillis, s.now())
+	c.store, c.verb, c.time, c.ctx, c.end, c.weight = s, verb, s.now(), op.ctx, op.end, callWeight
+	c.state.Store(unsent)
 	for i := range items {
 		it := &items[i]
-		c.args = append(c.args, it.rule.limits, it.Cost)
+		c.items = append(c.items, callItem{name: it.name, rule: it.rule, cost: it.Cost, limits: len(it.Results)})
+		c.weight += it.rule.weight
 		if verb == verbBack || verb == verbRefund {
-			c.args = append(c.args, it.At)
+			c.items[i].at = it.At
 			for j := range it.Results {
-				c.args = append(c.args, it.Results[j].ResetAfter.Microseconds())
+				c.resets = append(c.resets, it.Results[j].ResetAfter.Microseconds())
 			}
 		}
 	}
 	return c
 }
 
-// arm makes the command for the next attempt.
-func (c *call) arm(command, script any) {
-	c.args[argCommand], c.args[argScript] = command, script
-	keys := c.args[argKeys].(int)
-	c.args[argFirstKey+keys] = c.nonce
-	c.cmd = newCommand(c.ctx, c.args)
+// do makes the call and returns its reply, which has results for items. It returns
+// within the operation's time, whatever the client does.
+func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
+	c := s.newCall(op, verb, items)
+	s.start(c)
+	return c.wait(items)
 }
 
-// newCommand returns a command with these arguments. It tells the client the
-// place of the first key, which decides the server.
-func newCommand(ctx context.Context, args []any) exempt {
-	cmd := redis.NewCmd(ctx, args...)
-	if args[argKeys].(int) > 0 {
-		cmd.SetFirstKeyPos(argFirstKey)
-	}
-	return exempt{cmd}
+// start sends the call, without waiting for its reply.
+func (s *Store) start(c *call) {
+	c.line = s.lineOf(c)
+	c.line.Go(c)
 }
 
-// do runs the call and returns its reply, which has results for items. It
-// returns within the operation's time, whatever the client does.
-func (s *Store) do(op operation, c *call, items []namedItem) (reply, error) {
-	s.start(op, c)
-	return c.wait(op, items)
-}
-
-// start sends the command in a goroutine of its own, so that a client that
-// hangs does not keep the caller waiting.
-func (s *Store) start(op operation, c *call) {
-	// The charge of a client that has hung up counts: its context ends only the
-	// waiting, and the store's deadline ends the command.
-	ctx := op.ctx
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	c.ctx, c.cancel = context.WithDeadline(ctx, op.end)
-	c.nonce = &nonce{number: s.nonces.Add(1)}
-	if s.gathers {
-		c.nonce.state.Store(sent)
-	}
-	select {
-	case s.running <- struct{}{}:
-	case <-c.ctx.Done():
-		c.cancel()
-		c.done <- &Error{Class: ClassTimedOut, Err: errBusy}
-		return
-	}
-	c.arm(evalsha, scriptSHA)
-	go s.run(c)
-}
-
-// wait returns the reply, and returns the call to the pool, if the reply comes
-// in time.
-func (c *call) wait(op operation, items []namedItem) (reply, error) {
-	ctx, n := c.ctx, c.nonce // the goroutine may be changing the rest
-	select {
-	case err := <-c.done:
-		return c.result(err, items)
-	case <-op.ctx.Done():
-		return reply{}, &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(op.ctx)}
-	case <-ctx.Done():
+// wait returns the reply, and returns the call to the pool, if the reply comes in
+// time.
+func (c *call) wait(items []namedItem) (reply, error) {
+	patience := c.store.patience
+	c.timer.Reset(patience)
+	for {
+		select {
+		case <-c.done:
+			return c.result(items)
+		case <-c.ctx.Done():
+			// The charge of a client that has hung up counts: only the waiting ends.
+			c.timer.Stop()
+			return reply{}, &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(c.ctx)}
+		case <-c.timer.C:
+		}
+		left := time.Until(c.end)
+		if left <= 0 {
+			break
+		}
+		if c.state.Load() == unsent {
+			c.line.Push()
+		}
+		c.timer.Reset(left)
 	}
 	// Both may have happened: a reply that has come is used.
 	select {
-	case err := <-c.done:
-		return c.result(err, items)
+	case <-c.done:
+		return c.result(items)
 	default:
 	}
-	return reply{}, &Error{Class: ClassTimedOut, Unknown: !n.withdraw(), Err: context.DeadlineExceeded}
+	return reply{}, &Error{Class: ClassTimedOut, Unknown: !c.withdraw(), Err: context.DeadlineExceeded}
 }
 
-func (c *call) result(err error, items []namedItem) (reply, error) {
-	var r reply
-	if err == nil {
-		r, err = parse(c.cmd.Cmd, c.nonce.number, items)
-		if err != nil && !errors.Is(err, core.ErrDamaged) {
-			c.store.dropConnection(c)
-		}
+func (c *call) result(items []namedItem) (r reply, err error) {
+	if err = c.err; err == nil && c.verb != verbRefund && c.verb != verbReset {
+		r, err = parse(c.reply, items)
+		r.unreadable = c.unreadable
 	}
+	c.timer.Stop()
 	c.free()
 	return r, err
 }
 
 func (c *call) free() {
-	clear(c.args)
-	c.cmd, c.nonce, c.store, c.ctx, c.cancel = exempt{}, nil, nil, nil, nil
+	clear(c.items)
+	c.items, c.resets = c.items[:0], c.resets[:0]
+	c.store, c.ctx, c.line, c.reply, c.unreadable, c.err = nil, nil, nil, "", false, nil
 	calls.Put(c)
 }
 
-// run sends the command until a server has run it, or may have run it.
-func (s *Store) run(c *call) {
-	ctx, cancel := c.ctx, c.cancel // once it is done they are not the call's any more
-	err := s.process(ctx, c.cmd)
-	for attempt := 0; err != nil; attempt++ {
-		noScript := redis.HasErrorPrefix(err, "NOSCRIPT")
-		if (noScript || ranNot(err)) && !s.gathers {
-			c.nonce.ranNot()
-		}
-		if noScript && !c.hasScript() {
-			// The server has just been started, or its scripts have been
-			// flushed: EVAL loads the script for all clients.
-			c.arm(eval, scriptArg)
-		} else if ranNot(err) && attempt < maxAttempts && pause(ctx, attempt) {
-			c.arm(evalsha, scriptSHA)
-		} else {
-			err = classify(err, c.nonce)
-			break
-		}
-		err = s.process(ctx, c.cmd)
+// finish is called by the exchange, once for each call that it was given.
+func (c *call) finish(err error) {
+	c.err = err
+	c.done <- struct{}{}
+}
+
+var errWithdrawn = errors.New("the deadline passed before the command was sent")
+
+// send is called when the call is written to a connection. It returns false if the
+// call must not be sent any more. A client that follows a redirect (MOVED, ASK)
+// writes the call more than once.
+func (c *call) send(now time.Time) bool {
+	if now.After(c.end) {
+		c.withdraw() // its caller has hung up
 	}
-	c.done <- err
-	cancel()
-	<-s.running
+	return c.state.CompareAndSwap(unsent, sent) || c.state.Load() == sent
 }
 
-// process runs a command and waits for its reply. A client that gathers the
-// commands of several callers may return before the reply has come: Err waits
-// for it.
-func (s *Store) process(ctx context.Context, cmd exempt) error {
-	if err := s.client.Process(ctx, cmd); err != nil {
-		return err
-	}
-	return cmd.Err()
-}
+// sent reports whether the call may have run.
+func (c *call) sent() bool { return c.state.Load() == sent }
 
-func (c *call) hasScript() bool { return c.args[argCommand] == eval }
+// ranNot notes a reply which proves that the call has not run.
+func (c *call) ranNot() { c.state.CompareAndSwap(sent, unsent) }
 
-// dropConnection is called when a reply was not that of its command: all later
-// replies on the same connection would be shifted too. It relies on two habits
-// of a client: it closes a connection on which writing fails, and it uses first
-// the connection that was returned last.
-func (s *Store) dropConnection(c *call) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.timeout)
-	defer cancel()
-	args := append([]any(nil), c.args...)
-	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	_ = s.client.Process(ctx, newCommand(ctx, args))
-}
+// withdraw keeps the call from being sent. It returns false if it may have been
+// sent already.
+func (c *call) withdraw() bool { return c.state.CompareAndSwap(unsent, withdrawn) }
 
-type unwritable struct{}
-
-var errUnwritable = errors.New("the connection is to be closed")
-
-func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }
+// gone reports whether the call has been withdrawn.
+func (c *call) gone() bool { return c.state.Load() == withdrawn }
 
 // namedItem is an item with the store's data for it.
 type namedItem struct {

@@ -252,7 +252,7 @@ func (refusing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); len(args) > 5 && args[3] == h.name && args[5] == "take" {
+		if args := cmd.Args(); len(args) > 4 && args[3] == h.name && redisstore.Verbs(cmd)[0] == "take" {
 			return errRefused
 		}
 		return next(ctx, cmd)

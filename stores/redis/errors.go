@@ -92,8 +92,6 @@ func afterOthers(err error) error {
 	return &after
 }
 
-var errBusy = errors.New("too many commands wait for an answer")
-
 // The beginnings of the server's errors, by class. A server that replies one of
 // them, or one of notNow, has written nothing. Any other error may be that of a
 // proxy which has sent the command on.
@@ -109,7 +107,11 @@ var replies = []struct {
 }
 
 // classify makes an Error of the error that the client returned for a command.
-func classify(err error, n *nonce) error {
+// sent reports whether it may have run, if nothing tells.
+func classify(err error, sent bool) error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
 	e := &Error{Err: err}
 	var reply redis.Error
 	if errors.As(err, &reply) {
@@ -125,7 +127,7 @@ func classify(err error, n *nonce) error {
 		}
 		return e
 	}
-	e.Unknown = n.sent()
+	e.Unknown = sent
 	var network net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout():

@@ -1,9 +1,15 @@
 package redisstore
 
 import (
+	"context"
 	"crypto/sha1" //nolint:gosec // as in script.go
 	"encoding/hex"
 	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // The environment can name another script, so that one test binary serves all
@@ -24,5 +30,38 @@ func init() {
 // ScriptText returns the script.
 func ScriptText() string { return script }
 
-// EncodeLimits is encodeLimits.
-var EncodeLimits = encodeLimits
+// Verbs returns the verbs of the calls in a command, such as "take" or "take take".
+func Verbs(cmd redis.Cmder) (verbs []string) {
+	for _, arg := range cmd.Args() {
+		if x, ok := arg.(*exchange); ok {
+			for _, c := range x.calls {
+				verbs = append(verbs, [...]string{"skip", "take", "peek", "back", "refund", "reset"}[c.verb])
+			}
+		}
+	}
+	return verbs
+}
+
+// Ask returns the script's arguments for takes, or peeks, from one key each, with
+// these costs. The reply begins with eight zeros.
+func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (args []any) {
+	s := New(nil, Clock(func() time.Time { return time.UnixMicro(now) }))
+	s.options.slackMillis = 1000
+	x := &exchange{store: s}
+	rule := &boundRule{limits: encodeLimits(limits, deny)}
+	verb := verbTake
+	if peek {
+		verb = verbPeek
+	}
+	for _, cost := range costs {
+		items := []namedItem{{&core.Item{Cost: cost, Results: make([]core.Result, len(limits))}, rule, "k"}}
+		x.calls = append(x.calls, s.newCall(operation{context.Background(), time.Now().Add(time.Hour)}, verb, items))
+	}
+	x.arm(context.Background(), evalsha, scriptSHA)
+	x.nonce = 0
+	input, err := x.serialise()
+	if err != nil {
+		panic(err)
+	}
+	return []any{string(input), x.args[len(x.args)-1]}
+}

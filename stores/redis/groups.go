@@ -46,7 +46,7 @@ func crossesSlots(err error) bool {
 // refunded. They are refunded too if a group fails. A charge of the failed
 // group stays if it was made: refunding a charge that may not have been made
 // would admit a hit too many.
-func (s *Store) takeGroups(op operation, verb any, groups [][]namedItem) (bool, error) {
+func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool, error) {
 	allowed, err := s.peekGroups(op, groups[1:])
 	if err != nil {
 		return false, err
@@ -74,13 +74,13 @@ func (s *Store) takeGroups(op operation, verb any, groups [][]namedItem) (bool, 
 func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 	pending := make([]*call, len(groups))
 	for i, g := range groups {
-		pending[i] = s.call(verbPeek, g)
-		s.start(op, pending[i])
+		pending[i] = s.newCall(op, verbPeek, g)
+		s.start(pending[i])
 	}
 	allowed := true
 	var first error
 	for i, c := range pending {
-		r, err := c.wait(op, groups[i])
+		r, err := c.wait(groups[i])
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue
@@ -111,13 +111,16 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 	if len(groups) == 0 {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	var pending []*call
-	for _, g := range groups {
-		pending = append(pending, s.call(verbRefund, g))
+	for _, g := range groups { // the items are the caller's
+		pending = append(pending, s.newCall(s.begin(ctx), verbRefund, g))
 	}
 	go func() {
 		for _, c := range pending {
-			_, _ = s.do(s.begin(context.WithoutCancel(ctx)), c, nil)
+			c.end = s.begin(ctx).end
+			s.start(c)
+			_, _ = c.wait(nil)
 		}
 	}()
 }

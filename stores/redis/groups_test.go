@@ -29,7 +29,7 @@ func (before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 
 func (h before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); len(args) > 5 && args[3] == h.name && args[5] == h.verb && h.called.CompareAndSwap(false, true) {
+		if args := cmd.Args(); len(args) > 4 && args[3] == h.name && redisstore.Verbs(cmd)[0] == h.verb && h.called.CompareAndSwap(false, true) {
 			if err := h.f(); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
 		"LOADING Redis is": true, "CROSSSLOT Keys": true, "BUSY Redis is busy": true, "ERR unknown command 'evalsha'": true, "NOSCRIPT No": true,
 		"FLOODGATE some of several keys have been written: OOM": false, "upstream failure": false, "ERR Connection timed out": false, "": false,
 	} {
-		err := classify(serverError(reply), &nonce{})
+		err := classify(scriptError(reply), true)
 		if got := errors.Is(err, core.ErrNotCharged); got != want {
 			t.Errorf("%q proves that nothing was charged: %v, want %v", reply, got, want)
 		}

@@ -19,7 +19,7 @@ type Option func(*options)
 type options struct {
 	timeout        time.Duration
 	clock          func() time.Time
-	slackMillis    any // an int64, boxed once: how much longer than needed a state is kept
+	slackMillis    uint32 // how much longer than needed a state is kept
 	askAlways      bool
 	apart          bool
 	denyUnreadable bool
@@ -39,7 +39,7 @@ func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d }
 // States are then kept for a minute longer than they are needed, because a
 // clock may be late.
 func Clock(now func() time.Time) Option {
-	return func(o *options) { o.clock, o.slackMillis = now, int64(60_000) }
+	return func(o *options) { o.clock, o.slackMillis = now, 60_000 }
 }
 
 // WithoutDenialCache makes the store ask Redis about every request, even for a

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,11 +19,31 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// head is a reply without results to the command with the nonce.
+// head is the beginning of the reply to one decision with the nonce.
 func head(nonce uint64) string {
-	b := binary.LittleEndian.AppendUint64(nil, nonce)
+	b := append(binary.LittleEndian.AppendUint64(nil, nonce), statusMade)
 	return string(binary.LittleEndian.AppendUint64(b, 1_764_000_123_456_789))
 }
+
+// sentExchange is an exchange with a take from one key for each number, which is
+// that of its limits.
+func sentExchange(t testing.TB, nonce uint64, limits ...int) *exchange {
+	s := New(nowhere{})
+	x := &exchange{store: s}
+	for _, n := range limits {
+		c := s.newCall(operation{t.Context(), time.Now().Add(time.Hour)}, verbTake, oneItem(n))
+		c.send(time.Now())
+		x.calls = append(x.calls, c)
+	}
+	x.arm(t.Context(), evalsha, scriptSHA)
+	x.nonce = nonce
+	return x
+}
+
+// nowhere is a client of no server.
+type nowhere struct{}
+
+func (nowhere) Process(context.Context, redis.Cmder) error { return io.EOF }
 
 func limitReply(left, reset, more, retry int64) string {
 	var b []byte
@@ -41,7 +62,10 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)
 		var e *Error
-		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != ClassBadReply {
+		x := sentExchange(t, 7, 1)
+		c := x.calls[0]
+		x.settle(exempt{cmd}, nil)
+		if err := c.err; !errors.As(err, &e) || e.Class != ClassBadReply || !e.Unknown || len(c.done) != 1 {
 			t.Errorf("%s: error %v, want class %v", what, err, ClassBadReply)
 		}
 	}
@@ -49,19 +73,15 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		"negative remaining": head(7) + limitReply(-1, 2, 1, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 1, 0),
 		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<62, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
 		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
-		"impossible time": head(7)[:8] + limitReply(1<<60, 1, 2, 1)[:8] + limitReply(1, 2, 1, 0),
+		"impossible time": head(7)[:9] + limitReply(1<<60, 1, 2, 1)[:8] + limitReply(1, 2, 1, 0),
 	} {
-		cmd := redis.NewCmd(t.Context())
-		cmd.SetVal(val)
 		var e *Error
-		if _, err := parse(cmd, 7, oneItem(1)); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
+		if _, err := parse(val[replyHead+1:], oneItem(1)); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
 			t.Errorf("%s: error %v, want class %v", what, err, ClassDamaged)
 		}
 	}
-	cmd := redis.NewCmd(t.Context())
-	cmd.SetVal(head(7) + limitReply(1, 2, 1, -1))
 	items := oneItem(1)
-	r, err := parse(cmd, 7, items)
+	r, err := parse((head(7) + limitReply(1, 2, 1, -1))[replyHead+1:], items)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,24 +93,40 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 
 // oneItem is an item with so many limits.
 func oneItem(limits int) []namedItem {
-	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}}}
+	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}, rule: &boundRule{limits: ""}}}
 }
 
 func FuzzRedisReply(f *testing.F) {
-	f.Add(head(7)+limitReply(1, 2, 1, 0), 1)
-	f.Add(head(7), 0)
-	f.Add("", 2)
-	f.Fuzz(func(t *testing.T, text string, limits int) {
+	f.Add(head(7)+limitReply(1, 2, 1, 0), 1, -1)
+	f.Add(head(7)+limitReply(1, 2, 1, 0)+"\x00"+head(7)[9:], 1, 0)
+	f.Add(head(7)[:8]+"\x02\x03\x00\x00\x00ERR"+head(7)[8:]+limitReply(1, 2, 1, 0), 1, 1)
+	f.Add(head(7), 0, -1)
+	f.Add("", 2, 1)
+	f.Fuzz(func(t *testing.T, text string, limits, more int) {
 		limits = min(max(limits, 0), 8)
-		items := oneItem(limits)
-		r, err := parseText(text, 7, items)
-		if err != nil {
+		of := []int{limits}
+		if more >= 0 {
+			of = append(of, min(more, 8))
+		}
+		x := sentExchange(t, 7, of...)
+		all := slices.Clone(x.calls)
+		if err := x.split(text); err != nil {
 			return
 		}
-		r.fill(items)
-		for _, res := range items[0].Results {
-			if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
-				t.Errorf("result %+v", res)
+		for i, c := range all {
+			if c.err != nil {
+				continue
+			}
+			items := oneItem(of[i])
+			r, err := parse(c.reply, items)
+			if err != nil {
+				continue
+			}
+			r.fill(items)
+			for _, res := range items[0].Results {
+				if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
+					t.Errorf("result %+v", res)
+				}
 			}
 		}
 	})

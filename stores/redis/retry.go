@@ -39,20 +39,18 @@ func ranNot(err error) bool {
 
 const maxAttempts = 4
 
-// pause waits before another attempt, for a time that differs between callers.
-// It returns false if too little time is left for one.
-func pause(ctx context.Context, attempt int) bool {
+// pauseBefore returns how long to wait before another attempt, which differs
+// between callers.
+func pauseBefore(attempt int) time.Duration {
 	d := time.Duration(2<<attempt) * time.Millisecond
-	d = d/2 + rand.N(d)
-	if end, _ := ctx.Deadline(); time.Until(end) <= d {
-		return false // the error that is known now tells more than a timeout
-	}
+	return d/2 + rand.N(d)
+}
+
+func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }

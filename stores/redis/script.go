@@ -45,7 +45,7 @@ var script = func() string {
 	return b.String()
 }()
 
-// The script's arguments, boxed once: script/arguments.lua explains them.
+// Arguments of the commands, boxed once.
 var (
 	evalsha   any = "evalsha"
 	eval      any = "eval"
@@ -54,14 +54,16 @@ var (
 		sum := sha1.Sum([]byte(script)) //nolint:gosec // as above
 		return hex.EncodeToString(sum[:])
 	}()
+)
 
-	verbTake   any = "take"
-	verbPeek   any = "peek"
-	verbBack   any = "back"
-	verbRefund any = "refund"
-	verbReset  any = "reset"
-
-	serverTime any = ""
+// The script's verbs: see script/arguments.lua.
+const (
+	verbSkip byte = iota
+	verbTake
+	verbPeek
+	verbBack
+	verbRefund
+	verbReset
 )
 
 // encodeLimits writes a rule's limits as the script reads them. deny means that

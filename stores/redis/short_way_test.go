@@ -21,9 +21,9 @@ type way struct {
 	key string
 }
 
-func (w way) run(t *testing.T, client redis.Scripter, verb string, now int64, args ...any) string {
+func (w way) run(t *testing.T, client redis.Scripter, args []any) string {
 	t.Helper()
-	reply, err := w.Run(context.Background(), client, []string{w.key}, append([]any{"12345678", verb, 1000, now}, args...)...).Text()
+	reply, err := w.Run(context.Background(), client, []string{w.key}, args...).Text()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +75,12 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, ReadTimeout: patience})
 	defer client.Close() //nolint:errcheck // the test is over
-	const condition = "if verb == 'take' and #KEYS == 1"
-	if strings.Count(redisstore.ScriptText(), condition) != 1 {
+	const condition = "while number <= count and short() do end"
+	if strings.Count(redisstore.ScriptText(), condition) != 2 {
 		t.Fatal("the short way is not found")
 	}
 	short := way{redis.NewScript(redisstore.ScriptText()), "fg1:short"}
-	long := way{redis.NewScript(strings.Replace(redisstore.ScriptText(), condition, "if false", 1)), "fg1:long"}
+	long := way{redis.NewScript(strings.ReplaceAll(redisstore.ScriptText(), condition, "")), "fg1:long"}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	admitted := 0
@@ -89,7 +89,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 		if round%4 == 0 { // weights of more than 53 bits
 			limits[0] = core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow - time.Duration(r.Int64N(1e15)).Truncate(time.Microsecond)}
 		}
-		spec := redisstore.EncodeLimits(limits, r.IntN(2) == 0)
+		deny := r.IntN(2) == 0
 		now, most := int64(1_764_000_123_456_789), limits[0].Quota
 		var window time.Duration
 		for _, l := range limits {
@@ -107,11 +107,9 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 					client.Set(ctx, w.key, value, 0)
 				}
 			}
-			verb := "take"
-			if r.IntN(10) == 0 {
-				verb = "peek"
-			}
-			a, b := short.run(t, client, verb, now, spec, cost), long.run(t, client, verb, now, spec, cost)
+			peek := r.IntN(10) == 0
+			args := redisstore.Ask(peek, now, limits, deny, cost)
+			a, b := short.run(t, client, args), long.run(t, client, args)
 			was := func(w way) string { return client.Get(ctx, w.key).Val() }
 			if a != b || was(short) != was(long) {
 				t.Fatalf("seed %d, round %d, step %d, limits %v, cost %d:\nanswers %x and %x\nstored  %x and %x", seed, round, step, limits, cost, a, b, was(short), was(long))
@@ -119,7 +117,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 			if x, y := client.PTTL(ctx, short.key).Val(), client.PTTL(ctx, long.key).Val(); (x - y).Abs() > time.Second {
 				t.Fatalf("seed %d, round %d, step %d, limits %v: kept for %v and %v", seed, round, step, limits, x, y)
 			}
-			if verb == "take" && cost > 0 && strings.HasSuffix(a, strings.Repeat("\x00", 8)) {
+			if !peek && cost > 0 && strings.HasSuffix(a, strings.Repeat("\x00", 8)) {
 				admitted++
 			}
 			d := time.Duration(r.Int64N(int64(window)*5/4)) / time.Duration(1+r.IntN(1000))

@@ -34,10 +34,12 @@ type Store struct {
 	layout  atomic.Uint32    // which keys may be in one command
 	gathers bool             // the client may write the commands of several callers together
 	nonces  atomic.Uint64
-	running chan struct{} // one element for each command under way
-	reports reports
-	names   *names.Owner
-	gate    *closing.Gate
+	lines   lines
+	// patience is how long a call waits for the exchanges before it.
+	patience time.Duration
+	reports  reports
+	names    *names.Owner
+	gate     *closing.Gate
 }
 
 var _ core.Store = (*Store)(nil)
@@ -48,11 +50,6 @@ const (
 	oneSlot        // those of one hash slot: a cluster
 	eachKey        // each key alone: a client that shards by key
 )
-
-// maxRunning is the highest number of commands under way at a time. Commands
-// that wait in the client for a connection count too, so that it is far above
-// any pool. It bounds how many pile up if a server does not answer.
-const maxRunning = 8192
 
 // New returns a store that counts in the Redis of the client. An operation
 // fails if that Redis does not answer: a limiter then answers 503. To decide in
@@ -66,8 +63,7 @@ const maxRunning = 8192
 func New(client Client, opts ...Option) *Store {
 	s := &Store{
 		client:  client,
-		options: options{timeout: DefaultTimeout, slackMillis: int64(1000)},
-		running: make(chan struct{}, maxRunning),
+		options: options{timeout: DefaultTimeout, slackMillis: 1000},
 		gate:    closing.New("redis"),
 	}
 	s.nonces.Store(rand.Uint64())
@@ -78,6 +74,9 @@ func New(client Client, opts ...Option) *Store {
 		}
 		opt(&s.options)
 	}
+	s.patience = min(longestPatience, s.options.timeout/8)
+	s.lines.whole = s.newLine(mostCalls, 0, mostStuck)
+	s.lines.alone = s.newLine(1, mostAlone, 0)
 	s.names = names.New(serverOf(client), s.options.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	switch client.(type) {
@@ -137,15 +136,14 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.gate.Err(); err != nil {
 		return err
 	}
-	c := s.call(verbPeek, nil)
-	_, err := s.do(s.begin(ctx), c, nil)
+	_, err := s.do(s.begin(ctx), verbPeek, nil)
 	return err
 }
 
-// now returns the time that a command carries: the application's time, or none.
-func (s *Store) now() any {
+// now returns the time that a call carries: the application's time, or 0.
+func (s *Store) now() int64 {
 	if s.options.clock == nil {
-		return serverTime
+		return 0
 	}
 	return s.options.clock().UnixMicro()
 }

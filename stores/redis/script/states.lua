@@ -123,15 +123,15 @@ local function deny(item)
   end
 end
 
--- read returns an item with the states that are stored; nil and an error if the
--- server gives one.
+-- read returns an item with the states that are stored; nil and an error's text if
+-- the server gives one.
 local function read(key, spec)
   local meters, denies = meters_of(spec)
   local item = { key = key, meters = meters, foreign = {}, stored = false, used_up = nil, at = now, cost = nil }
   local most = MOST_VALUE + MOST_STATE * #meters
-  local v = redis.pcall('GETRANGE', key, '0', most)
+  local v = pcall_redis('GETRANGE', key, '0', most)
   if type(v) == 'table' then
-    if not string.find(v.err, 'WRONGTYPE', 1, true) then return nil, v end
+    if not string.find(v.err, 'WRONGTYPE', 1, true) then return nil, v.err end
     v = ''
   elseif v == '' and absent(key) then
     return item
@@ -176,7 +176,7 @@ local function lifetime(item)
   return last and max(1, ceil((last - now) / 1000) + slack)
 end
 
--- write stores an item; it returns the server's error, if any.
+-- write stores an item; it returns the text of the server's error, if any.
 local function write(item)
   local parts, last = { string.char(VERSION) }, 0
   for j = 1, #item.meters do
@@ -199,15 +199,18 @@ local function write(item)
   end
   local r
   if #parts == 1 then
-    r = redis.pcall('DEL', item.key)
+    r = pcall_redis('DEL', item.key)
   else
-    r = redis.pcall('SET', item.key, table.concat(parts), 'PX', max(1, ceil((last - now) / 1000) + slack))
+    r = pcall_redis('SET', item.key, table.concat(parts), 'PX', max(1, ceil((last - now) / 1000) + slack))
   end
-  return type(r) == 'table' and r.err and r or nil
+  return error_of(r)
 end
 
 -- heal gives a value a lifetime that has lost it. One that has it is left alone:
--- requests that charge nothing do not keep a value alive.
+-- requests that charge nothing do not keep a value alive. It returns the text of the
+-- error if the server does not tell the lifetime.
 local function heal(item)
-  if redis.call('PTTL', item.key) == -1 then redis.pcall('PEXPIRE', item.key, lifetime(item) or slack) end
+  local left = pcall_redis('PTTL', item.key)
+  if left == -1 then pcall_redis('PEXPIRE', item.key, lifetime(item) or slack) end
+  return error_of(left)
 end

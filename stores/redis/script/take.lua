@@ -4,80 +4,94 @@ local function wait(m, cost)
   return m.algorithm.wait(m, cost)
 end
 
-if verb == 'reset' then
-  redis.call('DEL', unpack_list(KEYS))
-  return ARGV[1]
-end
-
-local giving = verb == 'back' or verb == 'refund'
-local items, admitted, arg = {}, true, 5
-for i = 1, #KEYS do
-  local spec, cost = ARGV[arg], tonumber(ARGV[arg + 1])
-  arg = arg + 2
-  local item, err = read(KEYS[i], spec)
-  if not item then return err end
-  local meters = item.meters
-  if giving then
-    local at = tonumber(ARGV[arg])
+-- make_decision makes a decision of any kind. It returns the reply; nil and an
+-- error's text if it fails.
+local function make_decision(verb, size, p)
+  local last_key = first_key + size - 1
+  if verb == RESET then
+    local err = error_of(pcall_redis('DEL', unpack_list(KEYS, first_key, last_key)))
+    return not err and '\0' or nil, err
+  end
+  unreadable = false
+  local giving = verb == BACK or verb == REFUND
+  local items, admitted = {}, true
+  for i = 1, size do
+    local place, cost
+    place, cost, p = unpack('<I4i8', input, p)
+    local item, err = read(KEYS[first_key + i - 1], ARGV[place])
+    if not item then return nil, err end
+    local meters = item.meters
+    if giving then
+      local at, reset
+      at, p = unpack('<i8', input, p)
+      for j = 1, #meters do
+        local m = meters[j]
+        reset, p = unpack('<i8', input, p)
+        if m.quota > 0 then m.algorithm.refund(m, cost, at, reset) end
+      end
+    end
     for j = 1, #meters do
       local m = meters[j]
-      if m.quota > 0 then m.algorithm.refund(m, cost, at, tonumber(ARGV[arg + j])) end
+      m.waits = wait(m, cost)
+      if item.used_up and cost > 0 and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
+      admitted = admitted and m.waits == 0
+      local t = m.algorithm.time(m)
+      if t and t > item.at then item.at = t end
     end
-    arg = arg + 1 + #meters
+    item.cost = cost
+    items[i] = item
   end
-  for j = 1, #meters do
-    local m = meters[j]
-    m.waits = wait(m, cost)
-    if item.used_up and cost > 0 and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
-    admitted = admitted and m.waits == 0
-    local t = m.algorithm.time(m)
-    if t and t > item.at then item.at = t end
-  end
-  item.cost = cost
-  items[i] = item
-end
 
-local written, reply = false, { ARGV[1] }
-for i = 1, #items do
-  local item = items[i]
-  local charged = verb == 'take' and admitted and item.cost > 0
-  local mended = item.mark and item.cost > 0 and not giving
-  for j = 1, #item.meters do
-    local m = item.meters[j]
-    if charged then m.algorithm.charge(m, item.cost) end
-    mended = mended or m.mended
-  end
-  if charged or mended or giving and item.stored and not item.unreadable then
-    local err = write(item)
-    if err and written then
-      return redis.error_reply('FLOODGATE some of several keys have been written: ' .. err.err)
-    elseif err then
-      return err
-    end
-    written = true
-  elseif item.stored and not item.newer then
-    heal(item)
-  end
-  if verb ~= 'refund' then
-    reply[#reply + 1] = pack('<i8', item.at)
+  local written, reply = false, { '\0' }
+  for i = 1, #items do
+    local item, err = items[i], nil
+    local charged = verb == TAKE and admitted and item.cost > 0
+    local mended = item.mark and item.cost > 0 and not giving
     for j = 1, #item.meters do
       local m = item.meters[j]
-      local left, reset, more = 0, 0, 0
-      if m.quota > 0 then
-        left, reset = max(0, m.algorithm.left(m)), m.algorithm.wait(m, m.capacity)
-        if left + 1 == m.capacity then
-          more = reset
-        elseif left < m.capacity then
-          more = m.algorithm.wait(m, left + 1)
+      if charged then m.algorithm.charge(m, item.cost) end
+      mended = mended or m.mended
+    end
+    if charged or mended or giving and item.stored and not item.unreadable then
+      err = write(item)
+      if err and written then return nil, SOME_WRITTEN .. err end
+      written = true
+    elseif item.stored and not item.newer then
+      err = heal(item)
+      if err and written then return nil, SOME_WRITTEN .. err end
+    end
+    if err then return nil, err end
+    if verb ~= REFUND then
+      reply[#reply + 1] = pack('<i8', item.at)
+      for j = 1, #item.meters do
+        local m = item.meters[j]
+        local left, reset, more = 0, 0, 0
+        if m.quota > 0 then
+          left, reset = max(0, m.algorithm.left(m)), m.algorithm.wait(m, m.capacity)
+          if left + 1 == m.capacity then
+            more = reset
+          elseif left < m.capacity then
+            more = m.algorithm.wait(m, left + 1)
+          end
         end
+        if item.used_up then
+          local ends = item.used_up - now
+          left, reset, more = 0, max(reset, ends), max(more, ends)
+        end
+        reply[#reply + 1] = pack('<i8i8i8i8', left, reset, more, m.waits)
       end
-      if item.used_up then
-        local ends = item.used_up - now
-        left, reset, more = 0, max(reset, ends), max(more, ends)
-      end
-      reply[#reply + 1] = pack('<i8i8i8i8', left, reset, more, m.waits)
     end
   end
+  if unreadable then reply[1] = '\1' end
+  return table.concat(reply)
 end
-if unreadable then reply[#reply + 1] = '\1' end
-return table.concat(reply)
+
+repeat
+  local verb, size, items, p = begin()
+  -- An error of the script itself fails this decision, and no other.
+  local ran, reply, err = pcall(make_decision, verb, items, p)
+  if not ran then err = 'FLOODGATE ' .. (error_of(reply) or tostring(reply)) end
+  finish(err and failed(err) or reply, size, items)
+  while number <= count and short() do end
+until number > count
+return table.concat(replies)

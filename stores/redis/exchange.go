@@ -1,0 +1,223 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
+)
+
+// exchange is one command with one or more calls, and its reply. It is itself an
+// argument of the command, the script's input (see script/arguments.lua): go-redis
+// serialises it when it writes the command to a connection. Until then its calls
+// can be withdrawn.
+type exchange struct {
+	store *Store
+	nonce uint64 // the script sends it back, so that a reply to another command is noticed
+	calls []*call
+	args  []any
+	input []byte
+	fixed bool // input is what is sent
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// The places of the arguments.
+const (
+	argCommand = iota
+	argScript
+	argKeys
+	argFirstKey
+)
+
+// send sends the calls until a server has run them, or may have run them, and
+// finishes each. It is the Send of the lines.
+func (s *Store) send(e *joining.Exchange[*call]) {
+	x := exchanges.Get().(*exchange)
+	x.store, x.calls = s, append(x.calls, e.Members...)
+	ctx, cancel := x.context()
+	defer cancel()
+	command, script, reusable := evalsha, scriptSHA, !s.gathers
+	for attempt := 0; ; {
+		cmd := x.arm(ctx, command, script)
+		err := s.process(ctx, cmd)
+		if command != eval && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			// The server has just been started, or its scripts have been
+			// flushed: EVAL loads the script for all clients.
+			command, script = eval, scriptArg
+			x.ranNot()
+			continue
+		}
+		x.settle(cmd, err)
+		reusable = reusable && err == nil
+		d := pauseBefore(attempt)
+		attempt++
+		x.giveUp(time.Now().Add(d), attempt > maxAttempts)
+		if len(x.calls) == 0 {
+			break
+		}
+		e.Aside(func() { pause(ctx, d) })
+		command, script = evalsha, scriptSHA
+	}
+	if reusable {
+		clear(x.args)
+		exchanges.Put(x)
+	}
+}
+
+// context returns the context of the command: with the values of the first caller's,
+// and the latest deadline. The charge of a client that has hung up counts: the end
+// of its context does not end the command.
+func (x *exchange) context() (context.Context, context.CancelFunc) {
+	ctx, end := x.calls[0].ctx, x.calls[0].end
+	for _, c := range x.calls[1:] {
+		if c.end.After(end) {
+			end = c.end
+		}
+	}
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end)
+}
+
+// arm returns the command for the next attempt.
+func (x *exchange) arm(ctx context.Context, command, script any) exempt {
+	x.nonce = x.store.nonces.Add(1)
+	x.args = append(x.args[:0], command, script, 0)
+	for _, c := range x.calls {
+		for i := range c.items {
+			x.args = append(x.args, c.items[i].name)
+		}
+	}
+	x.args[argKeys] = len(x.args) - argFirstKey
+	x.args = append(x.args, x)
+	first := len(x.args)
+	for _, c := range x.calls {
+		for i := range c.items {
+			it := &c.items[i]
+			it.place = x.place(first, it.rule.limits)
+		}
+	}
+	x.fixed = false
+	if x.store.gathers {
+		// The client may serialise it at any time, also after the reply has been
+		// given up. If it could not be serialised then, the commands of other callers
+		// would fail with it.
+		input, err := x.serialise()
+		x.input, x.fixed = input, err == nil
+	}
+	return newCommand(ctx, x.args)
+}
+
+// place returns the place of a rule's limits in the script's ARGV, from 2 on. It
+// adds them to the arguments, from first on, unless they have been added lately.
+func (x *exchange) place(first int, limits any) int {
+	const lately = 16
+	for i := len(x.args) - 1; i >= max(first, len(x.args)-lately); i-- {
+		if x.args[i] == limits {
+			return i - first + 2
+		}
+	}
+	x.args = append(x.args, limits)
+	return len(x.args) - first + 1
+}
+
+// newCommand returns a command with these arguments. It tells the client the
+// place of the first key, which decides the server.
+func newCommand(ctx context.Context, args []any) exempt {
+	cmd := redis.NewCmd(ctx, args...)
+	if args[argKeys].(int) > 0 {
+		cmd.SetFirstKeyPos(argFirstKey)
+	}
+	return exempt{cmd}
+}
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (x *exchange) MarshalBinary() ([]byte, error) {
+	if x.fixed {
+		return x.input, nil
+	}
+	return x.serialise()
+}
+
+func (x *exchange) serialise() ([]byte, error) {
+	now, some := time.Now(), false
+	le := binary.LittleEndian
+	b := le.AppendUint64(x.input[:0], x.nonce)
+	b = le.AppendUint32(b, x.store.options.slackMillis)
+	b = le.AppendUint32(b, uint32(len(x.calls)))
+	for _, c := range x.calls {
+		verb := c.verb
+		if c.send(now) {
+			some = true
+		} else {
+			verb = verbSkip
+		}
+		b = append(b, verb, 0, 0, 0, 0)
+		b = le.AppendUint32(b, uint32(len(c.items)))
+		b = le.AppendUint64(b, uint64(c.time))
+		if verb == verbSkip {
+			continue
+		}
+		start, resets := len(b), c.resets
+		for i := range c.items {
+			it := &c.items[i]
+			b = le.AppendUint32(b, uint32(it.place))
+			b = le.AppendUint64(b, uint64(it.cost))
+			if verb == verbBack || verb == verbRefund {
+				b = le.AppendUint64(b, uint64(it.at))
+				for _, reset := range resets[:it.limits] {
+					b = le.AppendUint64(b, uint64(reset))
+				}
+				resets = resets[it.limits:]
+			}
+		}
+		le.PutUint32(b[start-callHead+1:], uint32(len(b)-start))
+	}
+	x.input = b
+	if !some {
+		return nil, errWithdrawn
+	}
+	return b, nil
+}
+
+// callHead is how many bytes of the input a call without items takes.
+const callHead = 17
+
+// String is what tracing hooks print.
+func (x *exchange) String() string { return "decisions" }
+
+// process runs a command and waits for its reply. A client that gathers the
+// commands of several callers may return before the reply has come: Err waits
+// for it.
+func (s *Store) process(ctx context.Context, cmd exempt) error {
+	if err := s.client.Process(ctx, cmd); err != nil {
+		return err
+	}
+	return cmd.Err()
+}
+
+// dropConnection is called when a reply was not that of its command: all later
+// replies on the same connection would be shifted too. It relies on two habits
+// of a client: it closes a connection on which writing fails, and it uses first
+// the connection that was returned last.
+func (x *exchange) dropConnection() {
+	ctx, cancel := context.WithTimeout(context.Background(), x.store.options.timeout)
+	defer cancel()
+	args := slices.Clone(x.args)
+	args[argFirstKey+args[argKeys].(int)] = unwritable{}
+	_ = x.store.client.Process(ctx, newCommand(ctx, args))
+}
+
+type unwritable struct{}
+
+var errUnwritable = errors.New("the connection is to be closed")
+
+func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }

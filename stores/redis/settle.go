@@ -1,0 +1,171 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// settle finishes the calls whose end is known. It leaves those that have not run,
+// and may be sent again, with the error that they have until then.
+func (x *exchange) settle(cmd exempt, err error) {
+	switch {
+	case err == nil:
+		if err = x.distribute(cmd.Cmd); err == nil {
+			return
+		}
+		err = badReply(err)
+		x.dropConnection()
+	case ranNot(err):
+		x.ranNot()
+		for _, c := range x.calls {
+			c.err = classify(err, c.sent())
+		}
+		return
+	case crossesSlots(err) && len(x.calls) > 1:
+		x.separate()
+		return
+	}
+	for _, c := range x.calls {
+		c.finish(classify(err, c.sent()))
+	}
+	x.calls = x.calls[:0]
+}
+
+// ranNot notes that none of the calls has run.
+func (x *exchange) ranNot() {
+	for _, c := range x.calls {
+		if !x.store.gathers {
+			c.ranNot()
+		}
+	}
+}
+
+// giveUp finishes the calls that have no time left at this moment, or all.
+func (x *exchange) giveUp(at time.Time, all bool) {
+	left := x.calls[:0]
+	for _, c := range x.calls {
+		if all || c.gone() || c.end.Before(at) {
+			c.finish(c.err) // it tells more than a timeout
+		} else {
+			left = append(left, c)
+		}
+	}
+	x.calls = left
+}
+
+// separate sends each call by itself: a server, or a proxy before several, has
+// rejected the command because the keys are not in one place.
+func (x *exchange) separate() {
+	x.store.layout.Store(oneSlot)
+	x.ranNot()
+	for _, c := range x.calls {
+		x.store.lines.alone.Go(c)
+	}
+	x.calls = x.calls[:0]
+}
+
+// The script's statuses of a call: see script/arguments.lua.
+const (
+	statusMade = iota
+	statusUnreadable
+	statusFailed
+	statusSkipped
+)
+
+// distribute gives each call its part of the reply. It finishes all calls but those
+// that have not run and may be sent again. If this is not the reply of the command,
+// it returns an error and has finished none.
+func (x *exchange) distribute(cmd *redis.Cmd) error {
+	text, ok := cmd.Val().(string)
+	if !ok {
+		return fmt.Errorf("%w: a %T", errShape, cmd.Val())
+	}
+	if err := x.split(text); err != nil {
+		return err
+	}
+	left := x.calls[:0]
+	for _, c := range x.calls {
+		if err := c.err; err == nil {
+			c.finish(nil)
+		} else if ranNot(err) {
+			if !x.store.gathers {
+				c.ranNot()
+			}
+			c.err = classify(err, c.sent())
+			left = append(left, c)
+		} else {
+			c.finish(classify(err, c.sent()))
+		}
+	}
+	x.calls = left
+	return nil
+}
+
+// split cuts the reply into those of the calls: reply, unreadable and err of each.
+// A server, a proxy or a connection whose replies are out of step may send anything.
+func (x *exchange) split(text string) error {
+	whole := len(text)
+	cut := func(n int) (part string, ok bool) {
+		if n < 0 || n > len(text) {
+			return "", false
+		}
+		part, text = text[:n], text[n:]
+		return part, true
+	}
+	if head, ok := cut(replyHead); !ok || number(head) != int64(x.nonce) {
+		return fmt.Errorf("%w: it is to another command", errShape)
+	}
+	for _, c := range x.calls {
+		status, ok := cut(1)
+		if !ok || (status[0] == statusSkipped) != c.gone() {
+			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+		}
+		c.err = nil
+		switch status[0] {
+		case statusMade, statusUnreadable:
+			c.unreadable = status[0] == statusUnreadable
+			c.reply, ok = cut(c.replySize())
+		case statusFailed:
+			var size, reason string
+			if size, ok = cut(4); ok {
+				reason, ok = cut(int(binary.LittleEndian.Uint32([]byte(size))))
+			}
+			c.err = scriptError(reason)
+		case statusSkipped:
+			c.err = errWithdrawn
+		default:
+			ok = false
+		}
+		if !ok {
+			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+		}
+	}
+	if text != "" {
+		return fmt.Errorf("%w: %d bytes too many", errShape, len(text))
+	}
+	return nil
+}
+
+// replySize is how many bytes of results the reply has for the call.
+func (c *call) replySize() (n int) {
+	if c.verb == verbRefund || c.verb == verbReset {
+		return 0
+	}
+	for i := range c.items {
+		n += replyItem + replyLimit*c.items[i].limits
+	}
+	return n
+}
+
+// scriptError is the server's error for one of several decisions.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError implements redis.Error.
+func (scriptError) RedisError() {}
+
+var _ redis.Error = scriptError("")
