@@ -1,6 +1,7 @@
 package joining
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -44,7 +45,7 @@ type Line[T any] struct {
 
 // New returns an empty line.
 func New[T any](config Config[T]) *Line[T] {
-	return &Line[T]{config: config, pace: pace{atOnce: max(config.AtOnce, fewest)}}
+	return &Line[T]{config: config, pace: pace{atOnce: cmp.Or(config.AtOnce, fewest)}}
 }
 
 // Go sends the member, alone or with others. It returns at once.
