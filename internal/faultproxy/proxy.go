@@ -31,6 +31,8 @@ type Proxy struct {
 	next   int // so many replies suffer the fault, then none; below 0: all
 	delay  time.Duration
 	lost   int
+	held   int
+	hold   chan struct{} // closed when replies are no longer held; nil: they are not
 	conns  map[net.Conn]struct{}
 	closed bool
 	wg     sync.WaitGroup
@@ -58,6 +60,7 @@ func Start(t testing.TB, target string) *Proxy {
 		p.mu.Lock()
 		p.closed = true
 		p.mu.Unlock()
+		p.Release()
 		p.CutAll()
 		p.wg.Wait()
 	})
@@ -76,6 +79,31 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
+}
+
+// Hold makes the replies that come from now on wait until Release. What Fail says
+// when a reply comes is what happens to it then.
+func (p *Proxy) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold = make(chan struct{})
+}
+
+// Held returns how many replies wait.
+func (p *Proxy) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// Release lets the replies go that wait, and holds no others.
+func (p *Proxy) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hold != nil {
+		close(p.hold)
+	}
+	p.hold, p.held = nil, 0
 }
 
 // Lost returns how many replies have suffered a fault.
@@ -118,16 +146,20 @@ func (p *Proxy) forget(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// suffers returns what is to happen to the reply that has just come.
-func (p *Proxy) suffers() (Fault, time.Duration) {
+// suffers returns what is to happen to the reply that has just come, and what it
+// waits for before.
+func (p *Proxy) suffers() (Fault, time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.hold != nil {
+		p.held++
+	}
 	if p.fault == None || p.next == 0 {
-		return None, p.delay
+		return None, p.delay, p.hold
 	}
 	p.next--
 	p.lost++
-	return p.fault, p.delay
+	return p.fault, p.delay, p.hold
 }
 
 func (p *Proxy) serve(client net.Conn) {
@@ -144,19 +176,22 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.forget(server)
 	p.wg.Go(func() {
 		defer reset(server)
-		pipe(server, client, func() (Fault, time.Duration) { return None, 0 })
+		pipe(server, client, func() (Fault, time.Duration, <-chan struct{}) { return None, 0, nil })
 	})
 	pipe(client, server, p.suffers)
 }
 
-func pipe(to, from net.Conn, suffers func() (Fault, time.Duration)) {
+func pipe(to, from net.Conn, suffers func() (Fault, time.Duration, <-chan struct{})) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
 		if err != nil {
 			return
 		}
-		fault, delay := suffers()
+		fault, delay, hold := suffers()
+		if hold != nil {
+			<-hold
+		}
 		if delay > 0 {
 			<-time.After(delay)
 		}

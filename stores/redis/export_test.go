@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
 // The environment can name another script, so that one test binary serves all
@@ -65,3 +66,16 @@ func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (
 	}
 	return []any{string(input), x.args[len(x.args)-1]}
 }
+
+// OneAtATime makes the store have one exchange under way, however long that takes.
+// Calls that come meanwhile wait until it ends.
+func OneAtATime(s *Store) *Store {
+	s.lines.whole = joining.New(joining.Config[*call]{
+		Send: s.send, Weight: func(*call) int { return 1 }, Gone: (*call).gone,
+		Most: 1000, MostWeight: 1000, AtOnce: 1, Patience: time.Hour,
+	})
+	return s
+}
+
+// Waiting returns how many calls wait for the exchange under way.
+func Waiting(s *Store) int { return s.lines.whole.Waiting() }

@@ -24,7 +24,14 @@ func (x *exchange) settle(cmd exempt, err error) {
 			c.err = classify(err, c.sent())
 		}
 		return
-	case crossesSlots(err) && len(x.calls) > 1:
+	case len(x.calls) > 1 && crossesSlots(err):
+		// A server, or a proxy before several, has rejected the command because the
+		// keys are not in one place.
+		x.store.layout.Store(oneSlot)
+		x.separate()
+		return
+	case len(x.calls) > 1 && redis.HasErrorPrefix(err, "NOPERM"):
+		// The user may have no permission for one of the keys.
 		x.separate()
 		return
 	}
@@ -56,10 +63,9 @@ func (x *exchange) giveUp(at time.Time, all bool) {
 	x.calls = left
 }
 
-// separate sends each call by itself: a server, or a proxy before several, has
-// rejected the command because the keys are not in one place.
+// separate sends each call by itself: none has run, and the error may be that of one
+// of them.
 func (x *exchange) separate() {
-	x.store.layout.Store(oneSlot)
 	x.ranNot()
 	for _, c := range x.calls {
 		x.store.lines.alone.Go(c)

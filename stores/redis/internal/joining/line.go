@@ -83,6 +83,13 @@ func (l *Line[T]) Push() {
 	l.startAll()
 }
 
+// Waiting returns how many members wait.
+func (l *Line[T]) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting.n
+}
+
 // enter returns the exchange of the member alone, or nil if the member has to wait.
 func (l *Line[T]) enter(member T) *Exchange[T] {
 	l.mu.Lock()

@@ -1,0 +1,294 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// The server has forgotten the script.
+func TestAForgottenScriptIsSentAgainForAll(t *testing.T) {
+	c := newCompany(t, patience)
+	c.travel(func() { c.server.MustDo("SCRIPT", "FLUSH") })
+	c.check(fine)
+	if n := commands(t, c.server, "eval"); n != 1 {
+		t.Errorf("%d EVALs, want 1", n)
+	}
+}
+
+// The server has become a replica. It becomes a primary again, or not.
+func TestAReplicaRefusesAll(t *testing.T) {
+	c := newCompany(t, 400*time.Millisecond)
+	c.travel(func() { c.server.MustDo("REPLICAOF", "127.0.0.1", "1") })
+	c.wg.Wait()
+	c.server.MustDo("REPLICAOF", "NO", "ONE")
+	c.check(of(redisstore.ClassNotReady, false))
+
+	c = newCompany(t, patience)
+	c.travel(func() {
+		c.server.MustDo("REPLICAOF", "127.0.0.1", "1")
+		c.wg.Go(func() {
+			processtest.WaitFor(t, "a refusal", func() bool { return commands(t, c.server, "evalsha") > 0 })
+			c.server.MustDo("REPLICAOF", "NO", "ONE")
+		})
+	})
+	c.check(fine)
+}
+
+// The server is killed, at some point of the exchange.
+func TestAServerThatIsKilledChargesNobodyTwice(t *testing.T) {
+	c := newCompany(t, patience)
+	c.travel(func() { c.server.Stop() })
+	c.wg.Wait()
+	for i, err := range c.errs {
+		if !of(redisstore.ClassUnreachable, true)(err) && !of(redisstore.ClassUnreachable, false)(err) {
+			t.Errorf("caller %d: error %v", i, err)
+		}
+	}
+}
+
+// useUp uses up the quota of the key that callers share.
+func (c *company) useUp() {
+	for range 10 {
+		take(c.t, c.other, "shared")
+	}
+	c.before = 10
+}
+
+// either says that a caller is told whether it is admitted, or the error.
+func either(err func(error) bool) func(error) bool {
+	return func(e error) bool { return e == nil || err(e) }
+}
+
+// apart says that the callers who share a key are denied, and the others have the error.
+func (c *company) apart(want func(error) bool) {
+	c.t.Helper()
+	for i, err := range c.errs {
+		if shared := c.key(i) == "shared"; shared && (err != nil || c.batches[i].Allowed) || !shared && !want(err) {
+			c.t.Errorf("caller %d, with a key of its own %v: error %v, allowed %v", i, !shared, err, c.batches[i].Allowed)
+		}
+	}
+}
+
+// The server has no memory left: those who would be charged fail, and those who are
+// denied are told so.
+func TestAFullServerFailsOnlyWhoWouldBeCharged(t *testing.T) {
+	c := newCompany(t, patience, "--maxmemory-policy", "noeviction")
+	c.useUp()
+	c.travel(func() { c.server.MustDo("CONFIG", "SET", "maxmemory", "1") })
+	c.check(either(of(redisstore.ClassFull, false)))
+	c.apart(of(redisstore.ClassFull, false))
+}
+
+// The user may read, and may not write.
+func TestAUserWhoMayNotWriteFailsOnlyWhoWouldBeCharged(t *testing.T) {
+	c := newCompany(t, patience)
+	c.useUp()
+	c.travel(func() { c.server.MustDo("ACL", "SETUSER", "default", "-set") })
+	c.check(either(of(redisstore.ClassForbidden, false)))
+	c.apart(of(redisstore.ClassForbidden, false))
+}
+
+// The user has no permission for the key of one of the callers.
+func TestAForbiddenKeyFailsItsCallerOnly(t *testing.T) {
+	c := newCompany(t, patience)
+	forbidden := stored(t, "own6")
+	c.travel(func() {
+		permitted := []string{"ACL", "SETUSER", "default", "resetkeys"}
+		for i := range travellers {
+			if name := stored(t, c.key(i)); name != forbidden {
+				permitted = append(permitted, "~"+name)
+			}
+		}
+		c.server.MustDo(permitted...)
+		c.wg.Go(func() {
+			processtest.WaitFor(t, "the others", func() bool { return commands(t, c.server, "evalsha") == travellers-1 })
+			c.server.MustDo("ACL", "SETUSER", "default", "allkeys")
+		})
+	})
+	c.check(either(of(redisstore.ClassForbidden, false)))
+	for i, err := range c.errs {
+		if (c.key(i) == "own6") != (err != nil) {
+			t.Errorf("caller %d: error %v", i, err)
+		}
+	}
+}
+
+// A value that cannot be read, or is of another type, concerns its caller only.
+func TestAnUnreadableValueDeniesItsCallerOnly(t *testing.T) {
+	c := newCompany(t, patience)
+	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance(), redisstore.DenyUnreadable()))
+	c.bound = core.Must(c.store.Bind(bindName(t), hourly))
+	c.travel(func() {
+		c.server.MustDo("SET", stored(t, "own2"), "nonsense")
+		c.server.MustDo("RPUSH", stored(t, "own4"), "a list")
+	})
+	c.wg.Wait()
+	for i, err := range c.errs {
+		if err != nil {
+			t.Errorf("caller %d: error %v", i, err)
+		} else if k := c.key(i); k != "shared" && c.batches[i].Allowed == (k == "own2" || k == "own4") {
+			t.Errorf("caller %d: allowed %v", i, c.batches[i].Allowed)
+		}
+	}
+}
+
+// Refunds and resets travel with takes, and each does its own.
+func TestRefundsAndResetsTravelToo(t *testing.T) {
+	c := newCompany(t, patience)
+	refunds, resets := one("refunded", 1, 1), one("reset", 1, 1)
+	for range 4 {
+		for _, b := range []*core.Batch{refunds, resets} {
+			if err := c.bound.Take(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.travel(nil)
+	c.check(fine)
+	c.proxy.Hold()
+	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
+	c.server.MustDo("CONFIG", "RESETSTAT")
+	var errs [5]error
+	for i := range errs {
+		c.wg.Go(func() {
+			switch i {
+			case 0:
+				errs[i] = c.bound.Reset(context.Background(), resets)
+			case 1:
+				errs[i] = c.bound.Take(context.Background(), one("taken", 1, 1))
+			default:
+				errs[i] = c.bound.Refund(context.Background(), refunds)
+			}
+		})
+	}
+	processtest.WaitFor(t, "company", func() bool { return redisstore.Waiting(c.store) == len(errs) })
+	c.proxy.Release()
+	c.wg.Wait()
+	if n := commands(t, c.server, "evalsha"); n != 1 {
+		t.Errorf("%d commands, want 1", n)
+	}
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("operation %d: %v", i, err)
+		}
+	}
+	for key, want := range map[string]int64{"reset": 0, "taken": 1, "refunded": 1} {
+		if got := charged(t, c.other, key); got != want {
+			t.Errorf("%s: %d charged, want %d", key, got, want)
+		}
+	}
+}
+
+// One key takes the server long. The callers of ten thousand others are told in
+// time, none of them fails, and neither does the one with the slow key.
+func TestASlowKeyStarvesNobody(t *testing.T) {
+	server := redistest.Start(t)
+	const most = 10_000 // the largest quota of a sliding log
+	rules := []core.StoreRule{
+		{Name: "r", Limits: []core.Limit{core.PerHour(10)}},
+		{Name: "slow", Limits: []core.Limit{{Quota: most, Window: time.Hour, Algorithm: core.SlidingLog}}},
+	}
+	b := bind(t, newClient(t, server.Addr), rules, redisstore.Timeout(patience))
+	slow := func(cost int64) *core.Batch {
+		batch := one("slow", cost, 1)
+		batch.Items[0].Rule = 1
+		return batch
+	}
+	if err := b.Take(t.Context(), slow(most/2)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	slowly := 0
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			batch := slow(1)
+			if err := b.Take(context.Background(), batch); err != nil || batch.Allowed != (slowly < most/2) {
+				t.Errorf("the slow key: allowed %v, error %v", batch.Allowed, err)
+				return
+			}
+			slowly++
+		}
+	})
+	var others sync.WaitGroup
+	for i := range 100 {
+		others.Go(func() {
+			for j := range 100 {
+				batch := one(fmt.Sprint(i, "-", j), 1, 1)
+				if err := b.Take(context.Background(), batch); err != nil || !batch.Allowed {
+					t.Errorf("key %d-%d: allowed %v, error %v", i, j, batch.Allowed, err)
+				}
+			}
+		})
+	}
+	others.Wait()
+	cancel()
+	wg.Wait()
+	if slowly < 20 {
+		t.Errorf("%d decisions on the slow key beside 10,000 on others", slowly)
+	}
+}
+
+// The primary dies while many decide. Each is told something, and in time; what the
+// new primary has counted was admitted, or may have been.
+func TestAFailoverUnderLoad(t *testing.T) {
+	f := redistest.StartFailover(t)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: f.Name, SentinelAddrs: []string{f.Sentinel.Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	const quota = 1_000_000
+	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(quota)}}}
+	b := bind(t, client, rules, redisstore.Timeout(300*time.Millisecond))
+	processtest.WaitFor(t, "the primary", func() bool { return b.Take(t.Context(), one("k", 1, 1)) == nil })
+	var mu sync.Mutex
+	admitted, unknown, after := int64(1), int64(0), 0
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	failed := false
+	for range 32 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				err := b.Take(context.Background(), one("k", 1, 1))
+				var e *redisstore.Error
+				mu.Lock()
+				switch {
+				case err == nil:
+					admitted++
+					if failed {
+						after++
+					}
+				case !errors.As(err, &e):
+					t.Error(err)
+				case e.Unknown:
+					unknown++
+				default:
+					failed = failed || !strings.Contains(err.Error(), "READONLY")
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	processtest.WaitFor(t, "load", func() bool { mu.Lock(); defer mu.Unlock(); return admitted > 1000 })
+	f.Primary.Stop()
+	processtest.WaitFor(t, "takes on the new primary", func() bool { mu.Lock(); defer mu.Unlock(); return after > 1000 })
+	cancel()
+	wg.Wait()
+	peek := one("k", 0, 1)
+	peek.Peek = true
+	processtest.WaitFor(t, "a peek", func() bool { return b.Take(t.Context(), peek) == nil })
+	if got := quota - peek.Items[0].Results[0].Remaining; got > admitted+unknown || got < int64(after) {
+		t.Errorf("%d charged; %d admitted, %d of them by the new primary; of %d nobody knows", got, admitted, after, unknown)
+	}
+}

@@ -1,0 +1,220 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// company is a number of callers whose decisions travel together. Half of them have
+// a key of their own, the others share one. The quotas are those of hourly.
+type company struct {
+	t      *testing.T
+	proxy  *faultproxy.Proxy
+	server *redistest.Server
+	client *redis.Client
+	store  *redisstore.Store
+	bound  core.Bound
+	other  core.Bound // counts the same, not through the proxy
+
+	before  int64 // hits of the shared key
+	batches []*core.Batch
+	errs    []error
+	took    []time.Duration
+	wg      sync.WaitGroup
+}
+
+const travellers = 50
+
+func newCompany(t *testing.T, timeout time.Duration, options ...string) *company {
+	c := &company{t: t, server: redistest.Start(t, options...)}
+	c.proxy = faultproxy.Start(t, c.server.Addr)
+	c.client = newClient(t, c.proxy.Addr)
+	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
+	c.bound = core.Must(c.store.Bind(bindName(t), hourly))
+	c.other = bind(t, newClient(t, c.server.Addr), hourly, redisstore.Timeout(patience))
+	take(t, c.bound, "first") // the connection is made, and the script loaded
+	return c
+}
+
+func (c *company) key(i int) string {
+	if i%2 == 1 {
+		return "shared"
+	}
+	return fmt.Sprint("own", i)
+}
+
+// travel holds the reply of a decision until all have come that are to travel
+// together, calls strike, and lets them go.
+func (c *company) travel(strike func()) {
+	c.t.Helper()
+	c.proxy.Hold()
+	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	processtest.WaitFor(c.t, "the decision before", func() bool { return c.proxy.Held() > 0 })
+	c.batches, c.errs, c.took = make([]*core.Batch, travellers), make([]error, travellers), make([]time.Duration, travellers)
+	for i := range travellers {
+		c.batches[i] = one(c.key(i), 1, 1)
+		c.wg.Go(func() {
+			begun := time.Now()
+			c.errs[i] = c.bound.Take(context.Background(), c.batches[i])
+			c.took[i] = time.Since(begun)
+		})
+	}
+	processtest.WaitFor(c.t, "company", func() bool { return redisstore.Waiting(c.store) == travellers })
+	c.server.MustDo("CONFIG", "RESETSTAT")
+	if strike != nil {
+		strike()
+	}
+	c.proxy.Release()
+}
+
+// check waits for the callers, and compares what each was told with what the server
+// has counted. want says of an error whether it is the one that is expected.
+func (c *company) check(want func(error) bool) {
+	c.t.Helper()
+	c.wg.Wait()
+	var allowed, unknown int64
+	for i, batch := range c.batches {
+		err := c.errs[i]
+		var e *redisstore.Error
+		switch {
+		case !want(err):
+			c.t.Errorf("caller %d: error %v", i, err)
+		case err != nil && !errors.As(err, &e):
+			c.t.Errorf("caller %d: error %v is no *Error", i, err)
+		case errors.Is(err, core.ErrNotCharged) != (err != nil && !e.Unknown):
+			c.t.Errorf("caller %d: error %v contradicts itself", i, err)
+		}
+		// What this caller alone may have charged.
+		least, most := int64(0), int64(0)
+		if err == nil && batch.Allowed {
+			least, most = 1, 1
+		} else if err != nil && e.Unknown {
+			most = 1
+		}
+		if c.key(i) == "shared" {
+			allowed, unknown = allowed+least, unknown+most-least
+		} else if got := charged(c.t, c.other, c.key(i)); got < least || got > most {
+			c.t.Errorf("caller %d: allowed %v, error %v, and %d charged", i, batch.Allowed, err, got)
+		}
+	}
+	if got := charged(c.t, c.other, "shared") - c.before; got < allowed || got > allowed+unknown {
+		c.t.Errorf("%d admitted of a quota of 10, %d may have been, and %d charged", allowed, unknown, got)
+	}
+}
+
+// fine is what callers expect who are told whether they are admitted.
+func fine(err error) bool { return err == nil }
+
+// of tells whether an error is of the class, and whether it says that nothing was
+// charged.
+func of(class redisstore.Class, charged bool) func(error) bool {
+	return func(err error) bool {
+		var e *redisstore.Error
+		return errors.As(err, &e) && e.Class == class && e.Unknown == charged
+	}
+}
+
+// Decisions that come together are one command, and each is its own.
+func TestDecisionsTravelTogether(t *testing.T) {
+	c := newCompany(t, patience)
+	c.travel(nil)
+	c.check(fine)
+	admitted := 0
+	for i, b := range c.batches {
+		if c.key(i) != "shared" && !b.Allowed {
+			t.Errorf("caller %d is denied, whose key nobody has", i)
+		} else if c.key(i) == "shared" && b.Allowed {
+			admitted++
+		}
+	}
+	if admitted != 10 {
+		t.Errorf("%d of 25 were admitted, want 10", admitted)
+	}
+	if n := commands(t, c.server, "evalsha"); n != 1+26 { // check's
+		t.Errorf("%d commands, want one, and 26 peeks", n)
+	}
+}
+
+// The one reply of many is lost: it is unknown to each, and nobody is charged twice.
+func TestALostReplyOfManyIsChargedOnceEach(t *testing.T) {
+	c := newCompany(t, patience)
+	c.travel(func() { c.proxy.Fail(faultproxy.Cut, 1) })
+	c.check(of(redisstore.ClassUnreachable, true))
+	for i := range travellers {
+		if got := charged(t, c.other, c.key(i)); i%2 == 0 && got != 1 {
+			t.Errorf("caller %d: %d charged by a command that has run", i, got)
+		}
+	}
+	if got := charged(t, c.other, "shared"); got != 10 {
+		t.Errorf("%d charged of a quota of 10", got)
+	}
+	take(t, c.bound, "next") // the line goes on
+}
+
+// The reply of many does not come, or too late: each returns in time.
+func TestALateReplyOfManyKeepsNobodyWaiting(t *testing.T) {
+	for name, strike := range map[string]func(p *faultproxy.Proxy){
+		"swallowed": func(p *faultproxy.Proxy) { p.Fail(faultproxy.Swallow, 1) },
+		"late":      func(p *faultproxy.Proxy) { p.Delay(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const timeout = 500 * time.Millisecond
+			c := newCompany(t, timeout)
+			c.travel(func() { strike(c.proxy) })
+			c.check(of(redisstore.ClassTimedOut, true))
+			for i, took := range c.took {
+				if took < timeout {
+					t.Errorf("caller %d: a timeout of %v after %v", i, timeout, took)
+				}
+			}
+			c.proxy.Delay(0)
+		})
+	}
+}
+
+// Callers whose deadline passes before their exchange begins are not charged, not
+// even later.
+func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
+	c := newCompany(t, 300*time.Millisecond)
+	c.travel(func() { c.wg.Wait() })
+	c.check(of(redisstore.ClassTimedOut, false))
+	processtest.WaitFor(t, "the next decision", func() bool { return c.bound.Take(t.Context(), one("next", 1, 1)) == nil })
+	c.check(of(redisstore.ClassTimedOut, false))
+}
+
+// Callers who have hung up are charged all the same, and do not wait.
+func TestCallersWhoHangUpTogetherAreCharged(t *testing.T) {
+	c := newCompany(t, patience)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.proxy.Hold()
+	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if err := c.bound.Take(ctx, one(fmt.Sprint("own", i), 1, 1)); !of(redisstore.ClassCanceled, true)(err) || !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	processtest.WaitFor(t, "company", func() bool { return redisstore.Waiting(c.store) == 20 })
+	cancel()
+	wg.Wait()
+	c.proxy.Release()
+	c.wg.Wait()
+	for i := range 20 {
+		processtest.WaitFor(t, "the charge", func() bool { return charged(t, c.other, fmt.Sprint("own", i)) == 1 })
+	}
+}
