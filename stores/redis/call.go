@@ -80,7 +80,16 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 // within the operation's time, whatever the client does.
 func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
 	c := s.newCall(op, verb, items)
-	s.start(c)
+	if !s.here {
+		s.start(c)
+		return c.wait(items)
+	}
+	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
+	c.line = s.lineOf(c)
+	if c.line.Do(c) {
+		<-c.done
+		return c.result(items)
+	}
 	return c.wait(items)
 }
 

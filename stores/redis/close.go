@@ -31,7 +31,7 @@ func serverOf(client Client) string {
 	itself := fmt.Sprintf("the server of a %T (%[1]p)", client)
 	switch c := client.(type) {
 	case *redis.Client:
-		if c == nil || c.Options().Addr == "FailoverClient" { // what redis.NewFailoverClient writes there
+		if c == nil || c.Options().Addr == failoverAddr {
 			return itself
 		}
 		return fmt.Sprintf("redis %s/%d", c.Options().Addr, c.Options().DB)

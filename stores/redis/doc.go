@@ -49,25 +49,44 @@
 // dials five times, which takes longer than the Timeout: the error is then a
 // timeout and does not tell why. Set DialerRetries to 1, as [NewClient] does.
 //
+// # Together
+//
+// Decisions that a process makes at the same time share commands. Two commands may
+// be under way at a time, and more if the server is far away: one for each 50 µs of
+// a round trip. A decision that comes when fewer are under way is sent at once. One
+// that comes later waits for the next reply, and is sent with all others that wait:
+// at most 64 in a command, and fewer if they take the script long. So a busy process
+// costs the server less than one command a decision, and nobody waits for company.
+//
+// Each decision keeps its own deadline, result and error. The script makes the
+// decisions of a command one after the other, and a failed one neither fails nor
+// charges another. If the reply of a command is lost, the error of each of its
+// decisions has Unknown set. A decision whose deadline passes before its command is
+// sent is not charged. If replies are overdue, later decisions wait 10 ms at most,
+// or an eighth of the Timeout if that is less, and are then sent all the same.
+//
+// Hooks of the client, for tracing for example, see each command once. Its context
+// has the values of one of its requests.
+//
 // # Clusters
 //
 // With a [redis.ClusterClient], the keys of a decision that are in one hash
-// slot are decided in one step; so is every decision on a single key. Keys in
+// slot are decided in one step; so is every decision on a single key. Only
+// decisions on keys of one hash slot share a command. Keys in
 // different slots are taken in order, with one command each, and refunded if a
 // later one is denied or fails. Until the refund, other requests may be denied
 // that should have passed; none is admitted that should have been denied. A
 // charge whose refund fails counts until its window ends. With a [redis.Ring]
-// every key is taken by itself, in the same way. If a node fails over, hits
+// every key is taken by itself, in the same way, and commands are not shared. A
+// proxy that chooses a server by the first key of a command needs [ShardedByKey].
+// If a node fails over, hits
 // that the new primary had not received yet are forgotten.
 //
 // # Pipelining
 //
-// go-redis 9.23 and later can pipeline automatically: it writes the commands of
-// concurrent callers together. To use this, give New the result of
-// client.AutoPipeline() or client.AsyncAutoPipeline(). With hundreds of
-// concurrent decisions it decides a fifth to two fifths more a second. With
-// few, or with many limits in each, it is no faster or slower. It is for
-// servers that are known to be busy.
+// go-redis 9.23 and later can pipeline automatically. The results of
+// client.AutoPipeline() and client.AsyncAutoPipeline() can be given to New. As
+// concurrent decisions share commands anyway, that is seldom faster.
 //
 // # Servers
 //

@@ -23,6 +23,7 @@ type options struct {
 	askAlways      bool
 	apart          bool
 	denyUnreadable bool
+	shardedByKey   bool
 	missing        bool // an option is nil
 	log            *slog.Logger
 }
@@ -65,6 +66,12 @@ func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 // several instances at once, such as tests, benchmarks and tools that look into
 // another program's counters.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
+
+// ShardedByKey makes the store send each key in a command of its own, as it does
+// for a [redis.Ring]. It is for a proxy before several servers that sends a command
+// to the server of its first key, such as Envoy: the store cannot know that other
+// keys of the command belong to other servers.
+func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 
 // check returns all errors of New's arguments.
 func (s *Store) check() error {

@@ -33,6 +33,7 @@ type Store struct {
 	cached  *denycache.Store // around direct; nil: none
 	layout  atomic.Uint32    // which keys may be in one command
 	gathers bool             // the client may write the commands of several callers together
+	here    bool             // a decision alone waits for the client on its caller's goroutine
 	nonces  atomic.Uint64
 	lines   lines
 	// patience is how long a call waits for the exchanges before it.
@@ -81,6 +82,7 @@ func New(client Client, opts ...Option) *Store {
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	switch client.(type) {
 	case *redis.Client:
+		s.here = keepsDeadlines(client)
 	case *redis.ClusterClient:
 		s.layout.Store(oneSlot)
 	case *redis.Ring:
@@ -89,6 +91,9 @@ func New(client Client, opts ...Option) *Store {
 		// A *redis.AutoPipeliner, for example. If an argument could not be
 		// serialised there, the commands of other callers would fail too.
 		s.gathers = true
+	}
+	if s.options.shardedByKey {
+		s.layout.Store(eachKey)
 	}
 	if !s.options.askAlways {
 		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))

@@ -27,8 +27,9 @@ import (
 // The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL].
 // With Sentinel they are the primary's name (master), further Sentinels (addr),
 // sentinel_username and sentinel_password. A server that cannot be reached is
-// dialed once for each command, unless dialer_retries asks for more. NewClient
-// does not connect. The caller closes the client. The error wraps
+// dialed once for each command, unless dialer_retries asks for more. The client ends
+// a command by the deadline of its context (ContextTimeoutEnabled). NewClient does not
+// connect. The caller closes the client. The error wraps
 // [core.ErrConfig], and does not contain a password, however the text is
 // written.
 func NewClient(text string) (redis.UniversalClient, error) {
@@ -60,6 +61,7 @@ func (u *serverURL) client() (redis.UniversalClient, error) {
 		}
 		o.Username, o.Password = u.user, u.password
 		o.DialerRetries = max(o.DialerRetries, dials)
+		o.ContextTimeoutEnabled = true
 		return redis.NewClient(o), nil
 	case "redis+cluster", "rediss+cluster":
 		server := u.URL
@@ -70,6 +72,7 @@ func (u *serverURL) client() (redis.UniversalClient, error) {
 		}
 		o.Username, o.Password = u.user, u.password
 		o.DialerRetries = max(o.DialerRetries, dials)
+		o.ContextTimeoutEnabled = true
 		return redis.NewClusterClient(o), nil
 	case "redis+sentinel":
 		o, err := u.sentinelOptions()
@@ -77,6 +80,7 @@ func (u *serverURL) client() (redis.UniversalClient, error) {
 			return nil, err
 		}
 		o.DialerRetries = max(o.DialerRetries, dials)
+		o.ContextTimeoutEnabled = true
 		return redis.NewFailoverClient(o), nil
 	}
 	return nil, fmt.Errorf("scheme %q: want redis, rediss, unix, redis+cluster, rediss+cluster or redis+sentinel", u.Scheme)

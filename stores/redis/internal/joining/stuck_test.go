@@ -28,11 +28,11 @@ func TestStuckExchangesKeepNobodyWaiting(t *testing.T) {
 		step(1)
 		step(2)
 		s.check(t, []int{0}, []int{1})
-		time.Sleep(10*time.Millisecond - 1)
+		time.Sleep(10*time.Millisecond - time.Nanosecond)
 		l.Push()
 		synctest.Wait()
 		s.check(t, []int{0}, []int{1}) // not stuck yet
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		l.Push()
 		synctest.Wait()
 		s.check(t, []int{0}, []int{1}, []int{2})

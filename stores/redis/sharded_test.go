@@ -1,0 +1,67 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// keysOfCommands counts commands, and those with several keys.
+type keysOfCommands struct{ all, several *atomic.Int64 }
+
+func (keysOfCommands) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (keysOfCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (k keysOfCommands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			k.all.Add(1)
+			if cmd.Args()[2] != 1 {
+				k.several.Add(1)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// For a proxy that shards by key, and for a Ring, a command never has two keys,
+// whoever else decides at the same time.
+func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
+	addr := redistest.Start(t).Addr
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
+	t.Cleanup(func() { _ = ring.Close() })
+	for name, client := range map[string]redis.UniversalClient{"proxy": newClient(t, addr), "Ring": ring} {
+		t.Run(name, func(t *testing.T) {
+			opts := []redisstore.Option{redisstore.Timeout(patience)}
+			if name == "proxy" {
+				opts = append(opts, redisstore.ShardedByKey())
+			}
+			hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64)}
+			client.AddHook(hook)
+			b := bind(t, client, hourly, opts...)
+			together(100, func(i int) {
+				batch := one(fmt.Sprint(i), 1, 1)
+				batch.Items = append(batch.Items, one(fmt.Sprint("other", i), 1, 1).Items...)
+				if err := b.Take(context.Background(), batch); err != nil || !batch.Allowed {
+					t.Errorf("allowed %v, error %v", batch.Allowed, err)
+				}
+			})
+			if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 {
+				t.Errorf("%d of %d commands have several keys", n, hook.all.Load())
+			}
+			if traits := core.Must(core.TraitsOf(redisstore.New(client, opts...))); traits.OneStep {
+				t.Error("the store promises to decide on several keys in one step")
+			}
+		})
+	}
+}
