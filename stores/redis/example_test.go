@@ -124,3 +124,15 @@ func ExampleDenyUnreadable() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// A proxy such as Envoy knows the server of a key, and takes a command to be of its
+// first key. The store then does not promise to decide on several keys in one step.
+func ExampleShardedByKey() {
+	proxy := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6383"})
+	defer proxy.Close() //nolint:errcheck // nobody is left to tell
+	store := redisstore.New(proxy, redisstore.ShardedByKey())
+	defer store.Close() //nolint:errcheck // never fails
+	traits, err := core.TraitsOf(store)
+	fmt.Println(traits.OneStep, err)
+	// Output: false <nil>
+}
