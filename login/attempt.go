@@ -42,6 +42,14 @@ func (a *attempt) Value(key any) any {
 
 func isSkip(err error) bool { return errors.Is(err, core.SkipRule) }
 
+// orSkip returns err, or core.SkipRule if err is nil and skip is true.
+func orSkip(err error, skip bool) error {
+	if err == nil && skip {
+		return core.SkipRule
+	}
+	return err
+}
+
 // clientAddress returns the client's address as a key.
 func (a *attempt) clientAddress(r core.Request) (string, error) {
 	if a.address == "" {
@@ -115,20 +123,14 @@ func (g *Guard) rules() []core.Rule {
 				if err == nil {
 					err = a.find(r)
 				}
-				if err == nil && a.byDevice() {
-					err = core.SkipRule
-				}
-				return pair(address, a.account), err
+				return pair(address, a.account), orSkip(err, a.byDevice())
 			}),
 		},
 		{
 			Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: c.failed,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				if err == nil && (a.byDevice() || a.known) {
-					err = core.SkipRule
-				}
-				return a.account, err
+				return a.account, orSkip(err, a.byDevice() || a.known)
 			}),
 		},
 	}
@@ -137,10 +139,7 @@ func (g *Guard) rules() []core.Rule {
 			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: c.failed, Clears: c.succeeded,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				if err == nil && !a.byDevice() {
-					err = core.SkipRule
-				}
-				return pair(a.device, a.account), err
+				return pair(a.device, a.account), orSkip(err, !a.byDevice())
 			}),
 		})
 	}
@@ -149,10 +148,7 @@ func (g *Guard) rules() []core.Rule {
 			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: c.failed,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				if err == nil && !a.byDevice() && !a.known {
-					err = core.SkipRule
-				}
-				return a.account, err
+				return a.account, orSkip(err, !a.byDevice() && !a.known)
 			}),
 		})
 	}

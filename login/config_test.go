@@ -51,7 +51,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,
 		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.ModeOpen}, CookieName: "a b", Store: eventual{memory},
 	})
-	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Traits.Exact)"} {
+	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes: must have 32 random bytes or more", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Traits.Exact)"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

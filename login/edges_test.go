@@ -233,6 +233,13 @@ func TestEventsHaveKeyedHashesOfAccountsAndAddresses(t *testing.T) {
 			t.Errorf("%s: %+v and %+v", name, a, b)
 		}
 	}
+	// An audit log keeps them.
+	if a.Account != "240ec5925506bafb7ab815860d621b12" || a.Address != "62c36cfd9d47949b5922bfc5c9653531" {
+		t.Errorf("the hashes have changed: %+v", a)
+	}
+	if b, c := event(nil, "203.0.113.1", "alice"), event(nil, "203.0.113.1", "alice"); b.Account == c.Account || b.Address == c.Address {
+		t.Errorf("without a secret: %+v and %+v", b, c)
+	}
 	if b := event([][]byte{secret}, "203.0.113.2", "alice"); b.Address == a.Address || b.Account != a.Account {
 		t.Errorf("another address: %+v and %+v", a, b)
 	}

@@ -91,7 +91,7 @@ func (g *Guard) Check(r core.Request) core.Decision {
 	// A limit that does not apply to this client may have denied the attempt. The
 	// limiter then decides again without that limit. A denied attempt has not been
 	// charged.
-	if exceeds(d, ruleDevice) || a.byDevice() && exceeds(d, ruleTrusted) {
+	if exceeds(d, ruleDevice) || exceeds(d, ruleTrusted) {
 		a.distrust = true
 		d = g.again(a, d)
 	}
@@ -110,7 +110,7 @@ func (g *Guard) Check(r core.Request) core.Decision {
 	case d.Reason == core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
-	if d.Allowed && d.NeedsOutcome() && a.named && g.config.trusts() {
+	if d.Allowed && d.NeedsOutcome() && g.config.trusts() {
 		g.judging.begin(a, g.memory.trustOf(a))
 	}
 	return d

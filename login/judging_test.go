@@ -108,6 +108,10 @@ func TestACookieHasTheGenerationOfTheOldestRunningAttempt(t *testing.T) {
 		t.Error("not trusted, and the attempt that is judged began after Forget")
 	}
 	before(http.StatusOK) // again
+	forget()
+	if trusted("alice") {
+		t.Error("trusted, and the only attempt that is judged is from before Forget")
+	}
 	after(http.StatusInternalServerError)
 	// An attempt that is refused is not judged.
 	refuse = true

@@ -81,14 +81,28 @@ func (c *Config) pardonFor() time.Duration {
 
 func (m *memory) close() error { return m.local.Close() }
 
+// wasEmpty reports whether the counter of the memo was empty within lookAgain.
+func (m *memory) wasEmpty(ctx context.Context, memo string) bool {
+	d, err := m.denied.Peek(ctx, 1, core.Hit{Rule: ruleDenied, Key: memo})
+	return err == nil && !d.Allowed
+}
+
+func (m *memory) noteEmpty(ctx context.Context, memo string) {
+	_, _ = m.denied.Take(ctx, 1, core.Hit{Rule: ruleDenied, Key: memo})
+}
+
+func (m *memory) noteFilled(ctx context.Context, memo string) {
+	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: memo})
+}
+
 // hits returns the number of hits that a key has in each of the rules. The numbers are
 // 0 if the store fails or does not answer, or if the first rule had no hit within
 // lookAgain. What is left in the process while the store does not answer is left of this
 // instance's part of a quota, so that it tells no number.
 func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 {
 	found := make([]int64, len(rules))
-	memo := core.Hit{Rule: ruleDenied, Key: pair(rules[0], key)}
-	if d, err := m.denied.Peek(ctx, 1, memo); err == nil && !d.Allowed {
+	memo := pair(rules[0], key)
+	if m.wasEmpty(ctx, memo) {
 		return found
 	}
 	asked := make([]core.Hit, len(rules))
@@ -101,7 +115,7 @@ func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 
 		}
 	}
 	if found[0] == 0 {
-		_, _ = m.denied.Take(ctx, 1, memo)
+		m.noteEmpty(ctx, memo)
 	}
 	return found
 }
@@ -113,14 +127,13 @@ func (m *memory) knows(a *attempt) bool {
 	if m.config.ForgetAddresses {
 		return false
 	}
-	ctx := a.Context()
-	memo := core.Hit{Rule: ruleDenied, Key: knownMemo(a)}
-	if d, err := m.denied.Peek(ctx, 1, memo); err == nil && !d.Allowed {
+	ctx, memo := a.Context(), knownMemo(a)
+	if m.wasEmpty(ctx, memo) {
 		return false
 	}
 	known, err := m.remembers(ctx, m.trustOf(a), a.address, a.account)
 	if err == nil && !known {
-		_, _ = m.denied.Take(ctx, 1, memo)
+		m.noteEmpty(ctx, memo)
 	}
 	return known
 }
@@ -154,7 +167,7 @@ func (m *memory) remember(a *attempt) error {
 	hit := knownHit(t.generation, a.address, a.account)
 	err := m.limiter.Reset(ctx, hit) // KnownFor begins again
 	_, takeErr := m.limiter.Take(ctx, 1, hit)
-	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: knownMemo(a)})
+	m.noteFilled(ctx, knownMemo(a))
 	return errors.Join(err, takeErr)
 }
 
@@ -164,7 +177,7 @@ func (m *memory) unblock(ctx context.Context, account string) error {
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("login: Unblock: the account has been unblocked %d times in %v, which is the maximum", mostUnblocks, m.config.pardonFor())
 	}
-	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: pair(ruleUnblocked, account)})
+	m.noteFilled(ctx, pair(ruleUnblocked, account))
 	return err
 }
 

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
 // private returns a store that the guard puts nothing around, so that its errors reach the
@@ -51,6 +53,24 @@ func TestStatusAndUnblockReturnTheErrorOfEachCounter(t *testing.T) {
 	}
 }
 
+// The account has been unblocked, and the store fails when the guard asks for the pardon of
+// the address.
+func TestStatusReturnsTheErrorOfEachQuestion(t *testing.T) {
+	for answers := range 3 {
+		store, cut := private(t)
+		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
+		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		cut.only = "login-memory"
+		cut.left.Store(int64(answers))
+		cut.gone.Store(true)
+		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) || st != (login.Status{}) {
+			t.Errorf("after %d answers: Status: %+v, %v", answers, st, err)
+		}
+	}
+}
+
 // What the guard does not ask again for a second is an answer of the store.
 func TestAKnownAddressIsKnownAtOnceAfterAnOutage(t *testing.T) {
 	for _, limiter := range []string{"login-memory", "login-trust"} {
@@ -63,6 +83,23 @@ func TestAKnownAddressIsKnownAtOnceAfterAnOutage(t *testing.T) {
 		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
 		cut.gone.Store(false)
 		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+	}
+}
+
+// It could be that of a password that was changed meanwhile.
+func TestALoginWithoutTheSharedCountersMakesNoAddressKnown(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler), Resilience: resilient.Config{Failures: 1000}})
+	store.only = "login-trust"
+	store.gone.Store(true)
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
+	store.gone.Store(false)
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || st.KnownAddress {
+		t.Errorf("%+v, %v", st, err)
+	}
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.KnownAddress {
+		t.Errorf("after a login that is known: %+v, %v", st, err)
 	}
 }
 
@@ -84,8 +121,9 @@ func TestAnAddressOfWhichTheTrustIsNotKnownIsLogged(t *testing.T) {
 
 // The guard decides again only if another decision is possible.
 func TestADeniedAttemptAsksTheStoreNoMoreThanAnAllowedOne(t *testing.T) {
-	store := newShared(t, core.MemoryConfig{})
-	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(1000)})
+	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+	store := newShared(t, core.MemoryConfig{Clock: clock.Now})
+	s := newSiteAt(t, clock, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(1000)})
 	asked := func(attempts int, want string) map[string]int64 {
 		counts := map[string]int64{}
 		for name, n := range store.asked {
@@ -103,13 +141,25 @@ func TestADeniedAttemptAsksTheStoreNoMoreThanAnAllowedOne(t *testing.T) {
 	if denied["login"] > allowed["login"] || denied["login-memory"] > 0 || denied["login-trust"] > 0 {
 		t.Errorf("5 denied attempts ask the store %v times, 5 allowed ones %v times", denied, allowed)
 	}
+	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	asked(6, "map[401:5 429:1]")
+	if pardoned := asked(5, "map[429:5]"); pardoned["login"] > allowed["login"] {
+		t.Errorf("5 attempts after the pardon ask the store %v times, 5 allowed ones %v times", pardoned, allowed)
+	}
+	clock.Advance(2 * time.Hour) // the Unblock has ended
+	asked(6, "map[401:5 429:1]")
+	if denied = asked(5, "map[429:5]"); denied["login-memory"] > 0 {
+		t.Errorf("5 denied attempts ask %v times, and no Unblock lasts", denied)
+	}
 }
 
 // The application has refused the attempt, whoever is there to read that.
 func TestARefusalIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
-	var kinds []login.EventKind
+	var events []login.Event
 	s := newSite(t, login.Config{
-		AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { kinds = append(kinds, e.Kind) },
+		AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { events = append(events, e) },
 		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
 			return login.Verdict{Delay: time.Hour, Refuse: &core.Denial{Status: http.StatusForbidden}}
 		},
@@ -122,8 +172,8 @@ func TestARefusalIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
 	if got := s.serve(r, http.StatusOK); got != http.StatusForbidden {
 		t.Errorf("status %d", got)
 	}
-	if len(kinds) != 3 || kinds[1] != login.EventSuspected || kinds[2] != login.EventRefused {
-		t.Errorf("events %v", kinds)
+	if len(events) != 3 || events[1].Kind != login.EventSuspected || events[2].Kind != login.EventRefused || events[2].Rule != "" || events[2].RetryAfter != 0 {
+		t.Errorf("events %+v", events)
 	}
 	if st, err := s.guard.Status(t.Context(), "alice", ip(2)); err != nil || st.Account.Remaining != 2 || st.AddressAccount.Remaining != 5 {
 		t.Errorf("%+v, %v", st, err)

@@ -36,12 +36,15 @@ func TestAProtocolUpgradeAndAServerErrorAreNeverFailures(t *testing.T) {
 }
 
 // It may be a decision of another limiter.
-func TestSettleOfADecisionThatIsNotTheGuardsDoesNothing(t *testing.T) {
+func TestADecisionThatIsNotTheGuardsCountsAsNothing(t *testing.T) {
 	var events int
 	s := newSite(t, login.Config{OnEvent: func(login.Event) { events++ }})
 	r := form("203.0.113.1", "alice")
 	for _, status := range []int{200, 401, 500} {
 		s.guard.Settle(r, core.Decision{Allowed: true}, core.Outcome{Status: status})
+	}
+	if denial := s.guard.Deny(r, core.Decision{Reason: core.ReasonOverLimit}); denial.Status != http.StatusTooManyRequests {
+		t.Errorf("denied with %+v", denial)
 	}
 	if st := s.guard.Stats(); events != 0 || st != (core.Stats{}) {
 		t.Errorf("%d events, %+v", events, st)

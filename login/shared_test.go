@@ -18,7 +18,8 @@ type shared struct {
 	bound map[string]core.Bound
 	asked map[string]*atomic.Int64
 	gone  atomic.Bool
-	only  string // the limiter that is cut off; "": all
+	only  string       // the limiter that is cut off; "": all
+	left  atomic.Int64 // how many questions it still answers when it is cut off
 }
 
 func newShared(t *testing.T, c core.MemoryConfig) *shared {
@@ -70,7 +71,7 @@ func (b sharedBound) Reset(ctx context.Context, batch *core.Batch) error {
 
 func (b sharedBound) ask(ctx context.Context, batch *core.Batch, op func(context.Context, *core.Batch) error) error {
 	b.asked.Add(1)
-	if b.s.gone.Load() && (b.s.only == "" || b.s.only == b.limiter) {
+	if b.s.gone.Load() && (b.s.only == "" || b.s.only == b.limiter) && b.s.left.Add(-1) < 0 {
 		return errGone
 	}
 	return op(ctx, batch)

@@ -81,6 +81,14 @@ func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
 	}
 }
 
+// Unnamed requests share one account, which is nobody's.
+func TestARequestWithoutAUsernameMakesNoAddressKnown(t *testing.T) {
+	s := newSite(t, login.Config{AllowUnnamed: true, AccountFailures: core.PerHour(3)})
+	s.right("192.0.2.1", "")
+	many(3, func(i int) int { return s.wrong(ip(i), "") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "") }), "map[429:1]")
+}
+
 // Otherwise every client without an address would be known after one of them has logged in.
 func TestAnEmptyAddressDoesNotBecomeKnown(t *testing.T) {
 	s := newSite(t, login.Config{ClientIP: keyfuncs.Header("X-Client"), AccountFailures: core.PerHour(3), Attempts: core.PerMinute(1000)})

@@ -71,6 +71,10 @@ func TestAStoreTooWeakForALoginIsRefused(t *testing.T) {
 func TestASharedStoreIsPutBehindAResilientOne(t *testing.T) {
 	s := newSite(t, login.Config{Store: core.Must(denycache.New(core.Must(resilient.New(broken{}, resilient.Config{Meanwhile: resilient.ModeClosed})), denycache.Config{}))})
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
+	for _, almost := range []core.Traits{{Exact: true, NeverOpens: true, KeepsDeadline: true}, {Exact: true, NeverOpens: true, FailsFast: true}} {
+		s = newSite(t, login.Config{Store: says{broken{}, almost}})
+		s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+	}
 	s = newSite(t, login.Config{Store: core.Must(denycache.New(broken{}, denycache.Config{}))})
 	s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
 }

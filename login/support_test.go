@@ -24,6 +24,10 @@ func TestStatusAndUnblock(t *testing.T) {
 	if st, err := s.guard.Status(ctx, "alice", "192.0.2.7"); err != nil || !st.KnownAddress || st.RetryAfter != 0 {
 		t.Errorf("at home: %+v, %v", st, err)
 	}
+	many(4, func(int) int { return s.wrong("203.0.113.2", "carol") })
+	if st, err := s.guard.Status(ctx, "carol", "203.0.113.2"); err != nil || st.AddressAccount.Remaining != 1 || st.AddressAccount.Exceeded || st.RetryAfter != 0 {
+		t.Errorf("one attempt is left: %+v, %v", st, err)
+	}
 	if st, err := s.guard.Status(ctx, "bob", "2001:db8::1"); err != nil || st.RetryAfter != 0 || st.Account.Remaining != 100 {
 		t.Errorf("another account: %+v, %v", st, err)
 	}

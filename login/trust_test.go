@@ -56,6 +56,11 @@ func TestTheStoreIsAskedForTrustOncePerAttempt(t *testing.T) {
 			}
 		}
 	}
+	before := memory()
+	s.serve(&request{ctx: t.Context(), method: http.MethodGet, peer: "203.0.113.9"}, http.StatusOK)
+	if n := memory() - before; n != 0 {
+		t.Errorf("the store was asked %d times for the page of the form", n)
+	}
 	store = newShared(t, core.MemoryConfig{})
 	s = newSite(t, login.Config{Store: store, ForgetAddresses: true})
 	s.wrong("203.0.113.1", "alice")
