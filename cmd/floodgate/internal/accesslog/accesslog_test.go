@@ -45,8 +45,16 @@ func TestParse(t *testing.T) {
 			`{"ClientHost":"10.0.0.3","RequestMethod":"GET","RequestPath":"/t","DownstreamStatus":200,"StartUTC":"2026-11-20T13:55:36Z","RouterName":"api@file","request_User-Agent":"curl"}`,
 			accesslog.Entry{Time: at, Addr: "10.0.0.3", Method: "GET", Target: "/t", Status: 200, Route: "api@file"}, map[string]string{"user-agent": "curl"},
 		},
-		"milliseconds": {`{"ts":1795182936000,"ip":"a","verb":"GET","path":"/"}`, accesslog.Entry{Time: at, Addr: "a", Method: "GET", Target: "/"}, nil},
-		"nanoseconds":  {`{"ts":"1795182936000000000","ip":"a","verb":"GET","path":"/"}`, accesslog.Entry{Time: at, Addr: "a", Method: "GET", Target: "/"}, nil},
+		"a request line beside a method": {
+			`{"ts":1795182936,"ip":"a","method":"GET","request":"PUT /x HTTP/1.1"}`, accesslog.Entry{Time: at, Addr: "a", Method: "PUT", Target: "/x"}, nil,
+		},
+		"a request line beside a path": {
+			`{"ts":1795182936,"ip":"a","path":"/y","request":"PUT /x HTTP/1.1"}`, accesslog.Entry{Time: at, Addr: "a", Method: "PUT", Target: "/x"}, nil,
+		},
+		"a number for a user": {` {"ts":1795182936,"ip":"a","verb":"GET","path":"/","user_id":1234567890}` + "\t", accesslog.Entry{Time: at, Addr: "a", User: "1234567890", Method: "GET", Target: "/"}, nil},
+		"a fraction":          {`{"ts":1795182936,"ip":"a","verb":"GET","path":"/","user_id":1.5}`, accesslog.Entry{Time: at, Addr: "a", User: "1.5", Method: "GET", Target: "/"}, nil},
+		"milliseconds":        {`{"ts":1795182936000,"ip":"a","verb":"GET","path":"/"}`, accesslog.Entry{Time: at, Addr: "a", Method: "GET", Target: "/"}, nil},
+		"nanoseconds":         {`{"ts":"1795182936000000000","ip":"a","verb":"GET","path":"/"}`, accesslog.Entry{Time: at, Addr: "a", Method: "GET", Target: "/"}, nil},
 	} {
 		got, err := accesslog.Parse(c.line, nil)
 		if err != nil || !got.Time.Equal(c.want.Time) || got.Addr != c.want.Addr || got.User != c.want.User || got.Method != c.want.Method ||
@@ -78,7 +86,9 @@ func TestLinesThatAreNone(t *testing.T) {
 	const head = `127.0.0.1 - - [20/Nov/2026:06:55:36 -0700] `
 	for line, want := range map[string]error{
 		``: accesslog.ErrFormat, `hello`: accesslog.ErrFormat, `a b c [d] e`: accesslog.ErrTime, `{`: accesslog.ErrFormat, `{}`: accesslog.ErrTime, `{"ts":"x"}`: accesslog.ErrTime, `{"ts":1795182936}`: accesslog.ErrRequest, `{"ts":-1}`: accesslog.ErrTime,
-		head + `"\x16\x03\x01" 400 0`: accesslog.ErrRequest, head + `"-" 408 0`: accesslog.ErrRequest, head + `"GET / HTTP/1.1`: accesslog.ErrFormat, head + `"GET / HTTP/1.1" abc 0`: accesslog.ErrFormat,
+		head + `"\x16\x03\x01" 400 0`: accesslog.ErrRequest, head + `"-" 408 0`: accesslog.ErrRequest, `{"ts":1,"method":"G(T","path":"/"}`: accesslog.ErrRequest, `a b c [d`: accesslog.ErrFormat, `a b [20/Nov/2026:06:55:36 -0700] "GET / HTTP/1.1" 200 1`: accesslog.ErrFormat,
+		`a [20/Nov/2026:06:55:36 -0700] "GET / HTTP/1.1" 200 1`: accesslog.ErrFormat, head + `200 5`: accesslog.ErrFormat, head + `200 5 "GET / HTTP/1.1"`: accesslog.ErrFormat,
+		head + `"GET / HTTP/1.1`: accesslog.ErrFormat, head + `"GET / HTTP/1.1" abc 0`: accesslog.ErrFormat,
 		head + `"GET  HTTP/1.1" 200 0`: accesslog.ErrRequest, head + `"<b> / HTTP/1.1" 200 0`: accesslog.ErrRequest, `{"ts":1,"request":5}`: accesslog.ErrRequest, `[1]`: accesslog.ErrFormat,
 	} {
 		if e, err := accesslog.Parse(line, nil); !errors.Is(err, want) {

@@ -15,14 +15,14 @@ const commonTime = "02/Jan/2006:15:04:05 -0700"
 //
 // of which the last two are the combined format's. What follows is left alone.
 func parseCommon(line string) (e Entry, err error) {
-	head, rest, found := strings.Cut(line, " [")
+	head, rest, _ := strings.Cut(line, " [")
 	stamp, rest, closed := strings.Cut(rest, "] ")
-	if !found || !closed {
+	if !closed {
 		return e, ErrFormat
 	}
-	addr, identAndUser, found := strings.Cut(head, " ")
+	addr, identAndUser, _ := strings.Cut(head, " ")
 	_, user, named := strings.Cut(identAndUser, " ")
-	if !found || !named {
+	if !named {
 		return e, ErrFormat
 	}
 	e.Addr, e.User = dash(addr), dash(user)
@@ -37,7 +37,7 @@ func parseCommon(line string) (e Entry, err error) {
 	if e.Status, err = strconv.Atoi(status); err != nil && status != "-" || e.Status < 0 || e.Status > 999 {
 		return e, ErrFormat
 	}
-	if _, rest, found = strings.Cut(rest, " "); found { // behind the bytes
+	if _, rest, found := strings.Cut(rest, " "); found { // behind the bytes
 		if e.referer, rest, ok = quoted(rest); ok {
 			e.agent, _, _ = quoted(strings.TrimLeft(rest, " "))
 		}

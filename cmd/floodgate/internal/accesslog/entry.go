@@ -75,8 +75,8 @@ func dash(s string) string {
 
 // request cuts a request line into its method and target.
 func (e *Entry) request(line string) error {
-	method, rest, found := strings.Cut(line, " ")
-	if !found || method == "" || strings.IndexFunc(method, func(c rune) bool { return c < '!' || c >= 0x7f || strings.ContainsRune(`\"(),/:;<=>?@[]{}`, c) }) >= 0 {
+	method, rest, _ := strings.Cut(line, " ")
+	if method == "" || strings.IndexFunc(method, func(c rune) bool { return c < '!' || c >= 0x7f || strings.ContainsRune(`\"(),/:;<=>?@[]{}`, c) }) >= 0 {
 		return ErrRequest
 	}
 	e.Method, e.Target = method, rest

@@ -84,13 +84,13 @@ func parseTime(v any) (time.Time, bool) {
 		if math.IsNaN(v) || v < 0 || v > math.MaxInt64/2 {
 			return time.Time{}, false
 		}
-		for _, unit := range []struct {
-			from, perSecond float64
-		}{{1e17, 1e9}, {1e14, 1e6}, {1e11, 1e3}} {
-			if v >= unit.from {
-				v /= unit.perSecond
-				break
-			}
+		switch {
+		case v >= 1e17:
+			v /= 1e9
+		case v >= 1e14:
+			v /= 1e6
+		case v >= 1e11:
+			v /= 1e3
 		}
 		return time.UnixMicro(int64(math.Round(v * 1e6))), true
 	case string:
@@ -115,7 +115,7 @@ func (e *Entry) jsonHeader(name string) (value string, known bool) {
 			if http.CanonicalHeaderKey(key) != canonical {
 				continue
 			}
-			if list, ok := v.([]any); ok && len(list) > 0 {
+			if list, _ := v.([]any); len(list) > 0 {
 				v = list[0]
 			}
 			value, known = v.(string)

@@ -52,9 +52,6 @@ func unpacked(r io.Reader) (io.ReadCloser, error) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		d, err := gzip.NewReader(b)
-		if errors.Is(err, io.EOF) { // in its header
-			err = io.ErrUnexpectedEOF
-		}
 		return d, truncated(err)
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		d, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
@@ -65,8 +62,8 @@ func unpacked(r io.Reader) (io.ReadCloser, error) {
 	case bytes.HasPrefix(head, []byte("BZh")):
 		return io.NopCloser(bzip2.NewReader(b)), nil
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")): // a byte order mark
-		_, err := b.Discard(3)
-		return io.NopCloser(b), err
+		_, _ = b.Discard(3) // Peek has read it
+		return io.NopCloser(b), nil
 	}
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.magic)) {

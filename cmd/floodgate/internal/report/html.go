@@ -151,7 +151,7 @@ func keyBars(bars []replay.Bar) Plot {
 		if b.To > b.From {
 			text = count(b.From) + "–" + counted(b.To, "request")
 		}
-		bar := stacked(float64(i)*width, width, 0, 0, top, text+": "+counted(b.Keys, "key")+", "+Share(b.Denied, b.Requests)+" of their requests denied")
+		bar := PlotBar{X: float64(i) * width, Width: width - 0.5, Title: text + ": " + counted(b.Keys, "key") + ", " + Share(b.Denied, b.Requests) + " of their requests denied"}
 		height := plotHeight * float64(b.Keys) / top
 		if b.Keys > 0 {
 			height = math.Max(height, 2) // few keys beside many are still seen

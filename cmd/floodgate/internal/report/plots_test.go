@@ -94,6 +94,9 @@ func TestThePlotOfKeys(t *testing.T) {
 	if p := keyBars([]replay.Bar{{From: 1, To: 1, Keys: 1000, Requests: 1000}, {From: 2, To: 3, Keys: 1, Requests: 2, Denied: 1}}); p.Bars[1].AllowedH != 1 || p.Bars[1].DeniedH != 1 {
 		t.Errorf("one key beside a thousand: %+v", p.Bars[1])
 	}
+	if p := keyBars([]replay.Bar{{From: 1, To: 1, Keys: 1, Requests: 1, Denied: 1}}); p.Bars[0].AllowedH != 0 || p.Bars[0].DeniedH != plotHeight {
+		t.Errorf("one key whose only request was denied: %+v", p.Bars[0])
+	}
 	if p := keyBars([]replay.Bar{{From: 1, To: 1}}); p.Bars != nil {
 		t.Errorf("of nothing: %+v", p)
 	}
@@ -153,7 +156,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("count(%d) is %s, want %s", n, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1k", 2047: "1k", 2048: "2k", 1<<20 - 1: "1023k", 1 << 20: "1M", 3 << 20: "3M", 1<<30 - 1: "1023M", 1 << 30: "1G"} {
+	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1k", 2047: "1k", 2048: "2k", 1<<20 - 1: "1023k", 1 << 20: "1M", 3 << 20: "3M", 1<<30 - 1: "1023M", 1 << 30: "1G", 100 << 30: "100G"} {
 		if got := short(n); got != want {
 			t.Errorf("short(%d) is %s, want %s", n, got, want)
 		}

@@ -49,14 +49,56 @@ func write(t *testing.T, to func(io.Writer, *replay.Report) error, r *replay.Rep
 }
 
 func TestText(t *testing.T) {
-	got := write(t, report.Text, sample("k"))
-	for _, want := range []string{
-		"access.logk: 1001 lines, 1000 requests from 2026-11-20T12:00:00Z to 2026-11-20T13:00:00Z", "note: left out: 1 line that cannot be read", "access.log:5: has no time: k",
-		"limits.yaml: 900 allowed, 100 denied (10.00 %); shadow policies would have denied 7 (0.70 %)", "planned (shadow)  7       0.70 %", "2026-11-20 12:00  450      90",
-		"  clients: 5, denied at least once: 2\n  honest clients (at most 60 requests in each minute) that were denied: 1, with 3 denied requests\n", "× 0.5 (5)                      300     30.00 %",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("lacks %q:\n%s", want, got)
+	const want = `access.logk: 1001 lines, 1000 requests from 2026-11-20T12:00:00Z to 2026-11-20T13:00:00Z
+note: left out: 1 line that cannot be read
+note: the policies read what the log does not have: header k; requests are decided as if they did not have it
+  access.log:5: has no time: k
+
+limits.yaml: 900 allowed, 100 denied (10.00 %); shadow policies would have denied 7 (0.70 %)
+
+  policy            denied  share
+  api               100     10.00 %
+  planned (shadow)  7       0.70 %
+
+  key   policy  rule  requests  denied
+  k     api     api   200       100
+  =1+1  api     api   2         1
+
+  route   requests  denied  share
+  GET /k  200       100     50.00 %
+
+  time              allowed  denied
+  2026-11-20 12:00  450      90
+  2026-11-20 12:01  450      10
+
+  clients: 5, denied at least once: 2
+  honest clients (at most 60 requests in each minute) that were denied: 1, with 3 denied requests
+
+  honest client  requests  denied  busiest minute
+  k              9         3       5
+
+  policy api alone, with quotas  denied  share
+  × 0.5 (5)                      300     30.00 %
+  × 1 (10)                       100     10.00 %
+`
+	if got := write(t, report.Text, sample("k")); got != want {
+		t.Errorf("writes\n%s\nwant\n%s", got, want)
+	}
+	one := &replay.Report{Logs: []string{"a"}, Lines: 1, Requests: 1, From: time.Unix(0, 0).UTC(), To: time.Unix(0, 0).UTC(), Files: []replay.FileReport{{File: "f", KeysHeld: 9, Clients: replay.ClientReport{Missed: 1}}}}
+	if got := write(t, report.Text, one); !strings.HasPrefix(got, "a: 1 line, 1 request from 1970-01-01T00:00:00Z to 1970-01-01T00:00:00Z\nnote: f: more than 9 keys: rare keys were dropped, and counts by key may be up to 1 too low") {
+		t.Errorf("of one request: %s", got)
+	}
+}
+
+// gone is a file on a disk that is full.
+type gone struct{}
+
+func (gone) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestAReportThatCannotBeWrittenIsAnError(t *testing.T) {
+	for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "csv": report.CSV, "json": report.JSON, "html": report.HTML} {
+		if err := to(gone{}, sample("k")); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -113,6 +155,9 @@ func TestCSV(t *testing.T) {
 	if got := write(t, report.CSV, sample(long)); strings.Count(got, ","+long+",") != 2 || !strings.Contains(got, ",GET /"+long+",") {
 		t.Error("the table cuts what is long")
 	}
+	if i := strings.IndexFunc(write(t, report.CSV, sample(hostile)), func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }); i >= 0 {
+		t.Errorf("a character that cannot be printed is at %d", i)
+	}
 	if found != 1 || len(rows) != 12 || strings.Join(rows[1], ",") != "limits.yaml,total,,,,1000,100,7" {
 		t.Errorf("%d rows, such as %q", len(rows), rows[1])
 	}
@@ -121,8 +166,12 @@ func TestCSV(t *testing.T) {
 func TestJSON(t *testing.T) {
 	want := sample(hostile)
 	var got replay.Report
-	if err := json.Unmarshal([]byte(write(t, report.JSON, want)), &got); err != nil {
+	text := write(t, report.JSON, want)
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(text, "\n  \"lines\": 1001,\n") {
+		t.Errorf("it is not indented:\n%.500s", text)
 	}
 	if got.Files[0].Keys[0].Key != hostile || got.Files[0].Series.Width != time.Minute || got.Requests != 1000 {
 		t.Errorf("%+v", got)
@@ -176,6 +225,9 @@ func TestHTMLIsByItselfAndHarmless(t *testing.T) {
 				}
 			}
 		}
+	}
+	if bar := `<rect class="s" x="430.0" width="429.5" y="198.6" height="1.4"/>`; !strings.Contains(got, bar) {
+		t.Errorf("lacks %s", bar)
 	}
 	if shapes["svg"] != 3 || shapes["rect"] != 9 || shapes["circle"] != 2 || shapes["polyline"] != 1 {
 		t.Errorf("the plots: %v", shapes)
