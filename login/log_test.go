@@ -29,6 +29,18 @@ func TestAGuardLogsThatItsStoreFails(t *testing.T) {
 	}
 }
 
+func TestAGuardLogsToTheDefaultLogger(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	s := newSite(t, login.Config{})
+	s.want(many(100, func(i int) int { return s.right(ip(i), "alice") }), "map[200:100]")
+	if !strings.Contains(log.String(), "no attempt has failed so far") {
+		t.Errorf("logged: %s", &log)
+	}
+}
+
 // A handler that answers a wrong password with the form and 200 turns the guard off.
 func TestAGuardLogsThatNoAttemptFails(t *testing.T) {
 	for _, failed := range []int{-1, 0, 98, 99, 150} { // which attempt fails; -1: none

@@ -99,17 +99,21 @@ func (m *memory) noteFilled(ctx context.Context, memo string) {
 // 0 if the store fails or does not answer, or if the first rule had no hit within
 // lookAgain. What is left in the process while the store does not answer is left of this
 // instance's part of a quota, so that it tells no number.
-func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 {
+func (m *memory) hits(ctx context.Context, key string, rules ...string) ([]int64, error) {
 	found := make([]int64, len(rules))
 	memo := pair(rules[0], key)
 	if m.wasEmpty(ctx, memo) {
-		return found
+		return found, nil
 	}
 	asked := make([]core.Hit, len(rules))
 	for i, rule := range rules {
 		asked[i] = core.Hit{Rule: rule, Key: key}
 	}
-	if d, err := m.limiter.Peek(ctx, 0, asked...); err == nil && !d.Degraded {
+	d, err := m.limiter.Peek(ctx, 0, asked...)
+	if err != nil {
+		return found, err
+	}
+	if !d.Degraded {
 		for l := range d.Limits() {
 			found[slices.Index(rules, l.Rule)] = l.Limit.Quota - l.Remaining
 		}
@@ -117,7 +121,7 @@ func (m *memory) hits(ctx context.Context, key string, rules ...string) []int64 
 	if found[0] == 0 {
 		m.noteEmpty(ctx, memo)
 	}
-	return found
+	return found, nil
 }
 
 // knows reports whether the attempt's address has logged in to the account within
@@ -183,16 +187,16 @@ func (m *memory) unblock(ctx context.Context, account string) error {
 
 // pardonKey returns the key under which an address is pardoned for an account. Each
 // Unblock gives a new key. ok is false if the account was not unblocked within
-// pardonFor.
-func (m *memory) pardonKey(ctx context.Context, address, account string) (key string, ok bool) {
-	found := m.hits(ctx, account, ruleUnblocked, ruleUnblocking)
-	return pair(strconv.FormatInt(found[1], 10), pair(address, account)), found[0] > 0
+// pardonFor, or if the store fails.
+func (m *memory) pardonKey(ctx context.Context, address, account string) (key string, ok bool, err error) {
+	found, err := m.hits(ctx, account, ruleUnblocked, ruleUnblocking)
+	return pair(strconv.FormatInt(found[1], 10), pair(address, account)), found[0] > 0, err
 }
 
 // pardoned resets the failures of the attempt's address for the account, once for each
 // Unblock. It returns whether it has reset them.
 func (m *memory) pardoned(a *attempt, limiter *core.Limiter) bool {
-	key, ok := m.pardonKey(a.Context(), a.address, a.account)
+	key, ok, _ := m.pardonKey(a.Context(), a.address, a.account)
 	if !ok {
 		return false
 	}
@@ -207,9 +211,9 @@ func (m *memory) pardoned(a *attempt, limiter *core.Limiter) bool {
 // willPardon reports whether pardoned will reset the address's failures for the account
 // at the next attempt.
 func (m *memory) willPardon(ctx context.Context, address, account string) (bool, error) {
-	key, ok := m.pardonKey(ctx, address, account)
+	key, ok, err := m.pardonKey(ctx, address, account)
 	if !ok {
-		return false, nil
+		return false, err
 	}
 	d, err := m.limiter.Peek(ctx, 1, core.Hit{Rule: rulePardoned, Key: key})
 	return err == nil && d.Allowed, err

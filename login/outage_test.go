@@ -64,6 +64,7 @@ func TestStatusReturnsTheErrorOfEachQuestion(t *testing.T) {
 		}
 		cut.only = "login-memory"
 		cut.left.Store(int64(answers))
+		cut.once.Store(true)
 		cut.gone.Store(true)
 		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) || st != (login.Status{}) {
 			t.Errorf("after %d answers: Status: %+v, %v", answers, st, err)

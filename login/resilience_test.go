@@ -35,6 +35,10 @@ func TestResilienceUsesTheGuardsClockAndLog(t *testing.T) {
 	if !strings.Contains(other.String(), errGone.Error()) || log.Len() > 0 {
 		t.Errorf("Resilience.Log has %q, Log has %q", &other, &log)
 	}
+	s.right("203.0.113.1", "alice")
+	if strings.Contains(log.String(), "remembered") { // it follows from what has been logged
+		t.Errorf("Log has %q", &log)
+	}
 }
 
 // In an outage each of several instances allows its part of the failures, once. An

@@ -20,6 +20,7 @@ type shared struct {
 	gone  atomic.Bool
 	only  string       // the limiter that is cut off; "": all
 	left  atomic.Int64 // how many questions it still answers when it is cut off
+	once  atomic.Bool  // it fails once
 }
 
 func newShared(t *testing.T, c core.MemoryConfig) *shared {
@@ -72,6 +73,7 @@ func (b sharedBound) Reset(ctx context.Context, batch *core.Batch) error {
 func (b sharedBound) ask(ctx context.Context, batch *core.Batch, op func(context.Context, *core.Batch) error) error {
 	b.asked.Add(1)
 	if b.s.gone.Load() && (b.s.only == "" || b.s.only == b.limiter) && b.s.left.Add(-1) < 0 {
+		b.s.gone.Store(!b.s.once.Load())
 		return errGone
 	}
 	return op(ctx, batch)

@@ -28,6 +28,19 @@ func TestASourceThatSkipsFindsNoUsername(t *testing.T) {
 	s.want(many(30, func(int) int { return s.serve(basicGet(""), http.StatusOK) }), "map[200:30]")
 }
 
+// Finding it may cost a parse of the body.
+func TestTheUsernameIsLookedForOncePerAttempt(t *testing.T) {
+	looked := 0
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, Sources: []core.KeyFunc{keyfuncs.Func(func(core.Request) (string, error) {
+		looked++
+		return "alice", nil
+	})}})
+	s.want(many(7, func(int) int { return s.wrong("203.0.113.1", "") }), "map[401:5 429:2]")
+	if looked != 7 {
+		t.Errorf("7 attempts look for the username %d times", looked)
+	}
+}
+
 // Of one letter, too.
 func TestARequestThatNamesAUserIsAnAttemptWithoutABody(t *testing.T) {
 	s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}})

@@ -159,6 +159,25 @@ func TestEachUnblockResetsEachAddressOnce(t *testing.T) {
 	}
 }
 
+// An Unblock that lasts for a month is told apart from the one of the month before.
+func TestAnUnblockOfAMonthResetsAnAddressThatTheOneBeforeHasReset(t *testing.T) {
+	const day = 24 * time.Hour
+	s := newSite(t, login.Config{Failures: core.Limit{Quota: 1, Window: 30 * day, Algorithm: core.FixedWindow}, AccountFailures: core.PerHour(100_000)})
+	unblock := func() {
+		t.Helper()
+		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
+	unblock()
+	s.clock.Advance(27 * day)
+	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
+	s.clock.Advance(2 * day)
+	unblock()
+	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
+}
+
 func TestStatusRefusesATextThatIsNoAddress(t *testing.T) {
 	s := newSite(t, login.Config{})
 	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
