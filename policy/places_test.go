@@ -65,6 +65,66 @@ func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 	}
 }
 
+// withoutBound fails the test if it is given a batch without items.
+type withoutBound struct {
+	core.Bound
+	t testing.TB
+}
+
+func (b withoutBound) see(batch *core.Batch) {
+	b.t.Helper()
+	if len(batch.Items) == 0 {
+		b.t.Error("a store is asked about no key")
+	}
+}
+
+func (b withoutBound) Take(ctx context.Context, batch *core.Batch) error {
+	b.see(batch)
+	return b.Bound.Take(ctx, batch)
+}
+
+func (b withoutBound) Refund(ctx context.Context, batch *core.Batch) error {
+	b.see(batch)
+	return b.Bound.Refund(ctx, batch)
+}
+
+func (b withoutBound) Reset(ctx context.Context, batch *core.Batch) error {
+	b.see(batch)
+	return b.Bound.Reset(ctx, batch)
+}
+
+// A store is not asked about a batch of which it has no key: that would be a round
+// trip, or a failure of what the operation does not need.
+func TestAStoreWithoutAKeyOfTheBatchIsNotAsked(t *testing.T) {
+	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
+	rules := []core.StoreRule{
+		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 1, Window: time.Minute}}},
+		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 1, Window: time.Minute}}},
+	}
+	bound, err := twoPlaces(t, clock.Now).Bind("l", rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bound.(*placesBound)
+	b.local, b.shared = withoutBound{b.local, t}, withoutBound{b.shared, t}
+	for rule := range rules {
+		for _, allowed := range []bool{true, false} {
+			batch := one(false)
+			batch.Items = batch.Items[rule : rule+1]
+			if err := bound.Take(t.Context(), batch); err != nil || batch.Allowed != allowed {
+				t.Errorf("rule %d: allowed %v, %v; want %v", rule, batch.Allowed, err, allowed)
+			}
+		}
+		for _, do := range []func(context.Context, *core.Batch) error{bound.Refund, bound.Reset} {
+			batch := one(false)
+			batch.Items = batch.Items[rule : rule+1]
+			if err := do(t.Context(), batch); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestWhatIsDeniedLocallyIsNotAskedElsewhere(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
 	store := twoPlaces(t, clock.Now)

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -125,7 +126,21 @@ func TestARequestWithoutTheKey(t *testing.T) {
 	})
 }
 
-// One quota for the addresses of the local network, one for all others.
+// A fallback that is empty too goes the way of a key that is missing, and one that
+// cannot be read is an error of the request.
+func TestAFallbackThatIsEmptyOrFails(t *testing.T) {
+	const text = `policies: [{name: a, key: 'query["id"]', fallback: 'form["id"]', missing: %s, limits: 1/h}]`
+	s := newSite(t, fmt.Sprintf(text, "skip"))
+	for range 3 {
+		s.expect(200, "GET", "/")
+	}
+	form := func(text string) option { return body("application/x-www-form-urlencoded", text) }
+	s.expect(200, "POST", "/", form("id=1"))
+	s.expect(429, "POST", "/", form("id=1"))
+	s.expect(400, "POST", "/", form("id=1&id=2"))
+	newSite(t, fmt.Sprintf(text, "reject")).expect(400, "GET", "/")
+}
+
 // With fallback, a value that begins with a question mark gets another one, so that it
 // is not the key of a request without the value. Without fallback it stays as it is.
 func TestAKeyThatBeginsWithAQuestionMark(t *testing.T) {
@@ -138,6 +153,7 @@ func TestAKeyThatBeginsWithAQuestionMark(t *testing.T) {
 	}
 }
 
+// One quota for the addresses of the local network, one for all others.
 func TestAnExpressionOfAddresses(t *testing.T) {
 	s := newSite(t, `policies: [{name: api, key: 'cidr(ip, "10.0.0.0/8", "192.168.0.0/16")', limits: 1/m}]`)
 	s.expect(200, "GET", "/", from("10.1.2.3"))

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/expr-lang/expr/ast"
 )
 
 // A key that may be empty is one for which a request can lack every value: a request
@@ -29,6 +31,9 @@ func TestWhichExpressionsMayBeEmpty(t *testing.T) {
 		if err != nil || key == "" && !want {
 			t.Errorf("%s: is %q (%v) for a request without any value", text, key, err)
 		}
+	}
+	if mayBeEmpty(&ast.ConstantNode{Value: "x"}) || !mayBeEmpty(&ast.ConstantNode{Value: ""}) || !mayBeEmpty(&ast.ConstantNode{}) {
+		t.Error("constants: only the empty text and nil may be empty")
 	}
 	if e, _ := Compile("user", testSources()); !e.MayBeEmpty() {
 		t.Error("user may be empty, and it is not told")

@@ -3,6 +3,7 @@ package file
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,9 @@ func TestAKindReturnsWhetherThereIsAProblem(t *testing.T) {
 		"tiers":   {func(r *reader, v value) bool { return ok(tiers().read(r, v)) }, []string{"{default: 1/s}", "{default: unlimited, a: 1/s}"}, []string{"{a: 1/s}", "{default: x}", "1"}},
 		"headers": {func(r *reader, v value) bool { return ok(headers().read(r, v)) }, []string{"draft-10", "[draft-10, x-seconds]", "off"}, []string{"x", "[draft-10, draft-10]", "[x-seconds, x-milliseconds]"}},
 		"secret":  {func(r *reader, v value) bool { return ok(secret().read(r, v)) }, []string{"a", "{env: A}", "{file: a}"}, []string{"[a]", "''", "null"}},
+		"list": {func(r *reader, v value) bool {
+			return ok(list(whole[int](1, 9), 3, "some numbers", strconv.Itoa).read(r, v))
+		}, []string{"[1]", "[1, 2]", "[3, 2, 1]"}, []string{"[1, 1]", "[x]", "[]", "[1, 2, 3, 4]", "1"}},
 		"whole":   {func(r *reader, v value) bool { return ok(whole[int](3, 7).read(r, v)) }, []string{"3", "7"}, []string{"2", "8", "x", "3.5", "99999999999999999999"}},
 		"several": {func(r *reader, v value) bool {
 			given := map[string]value{}

@@ -35,6 +35,7 @@ func TestTheLongestPrefixDecides(t *testing.T) {
 		{prefixes("10.0.0.0/8"), nil, prefixes("10.1.0.0/16"), "192.0.2.1", Unlisted},
 		{nil, prefixes("10.0.0.0/8", "192.0.2.0/24"), nil, "192.0.2.1", Unlisted},
 		{nil, prefixes("10.0.0.0/8"), nil, "192.0.2.1", Refused},
+		{nil, prefixes("0.0.0.0/0"), nil, "192.0.2.1", Unlisted},
 		{nil, prefixes("10.0.0.0/8"), nil, "2001:db8::1", Refused},
 		{nil, prefixes("10.0.0.0/8"), prefixes("10.1.0.0/16"), "10.1.2.3", Refused},
 		{nil, prefixes("10.1.0.0/16"), prefixes("10.0.0.0/8"), "10.1.2.3", Refused},

@@ -19,6 +19,43 @@ type routed struct {
 
 func (r routed) Route() string { return r.route }
 
+// respelled is a request whose path a middleware has changed in one spelling only.
+type respelled struct {
+	core.Request
+	escaped, decoded, route string
+}
+
+func (r respelled) EscapedPath() string { return r.escaped }
+func (r respelled) Path() string        { return r.decoded }
+func (r respelled) Route() string       { return r.route }
+
+// Both spellings of a path are compared, if they differ, and none besides.
+func TestBothSpellingsOfAPath(t *testing.T) {
+	for _, c := range []struct {
+		request respelled
+		yes, no []string
+	}{
+		{respelled{escaped: "/a", decoded: "/b"}, []string{"/a", "/b"}, []string{"/c", "/"}},
+		{respelled{escaped: "/a", decoded: "/a"}, []string{"/a"}, []string{"/b", "/"}},
+		{respelled{decoded: "/b"}, []string{"/b"}, []string{"/a", "/"}},
+		{respelled{escaped: "/files1", decoded: "/files2", route: "/files*"}, []string{"/files/1", "/files/2", "/files1", "/files2"}, []string{"/files/3", "/"}},
+		{respelled{escaped: "/x", decoded: "/files2", route: "/files*"}, []string{"/files/2", "/x"}, []string{"/files/1", "/"}},
+		{respelled{escaped: "/files1", decoded: "/x", route: "/files*"}, []string{"/files/1", "/x"}, []string{"/files/2", "/"}},
+	} {
+		for want, patterns := range map[bool][]string{true: c.yes, false: c.no} {
+			for _, text := range patterns {
+				p, problem, _ := Parse(text)
+				if problem != "" {
+					t.Fatal(problem)
+				}
+				if got := Of(c.request).Matches([]Pattern{p}); got != want {
+					t.Errorf("%q, %q of route %q: %s matches: %t, want %t", c.request.escaped, c.request.decoded, c.request.route, text, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestReadingsOfAPath(t *testing.T) {
 	for _, c := range []struct {
 		pattern string

@@ -105,6 +105,7 @@ func TestShown(t *testing.T) {
 		"": "", "redis:6379": "redis:6379", "redis://h:1/0": "redis://h:1/0", "a ? b : c": "a ? b : c",
 		"u:p@h:1": "...@h:1", "redis://u:p@h:1": "...@h:1", "redis://u:p@q@h:1": "...@h:1", "p@": "...@",
 		"redis://h?sentinel_password=p": "redis://h?...", "redis://h?sentinel_password=p@q": "...", "redis://u:p?q@h": "...",
+		"@h": "...@h", "?x://h": "?...", "@h?p": "...", "?p@h": "...",
 		strings.Repeat("p", 60) + "@h": "...@h", "p@" + strings.Repeat("h", 60): "...@" + strings.Repeat("h", 53) + "...",
 	} {
 		if got := Shown(s); got != want {
