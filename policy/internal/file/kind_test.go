@@ -47,7 +47,7 @@ func TestAKindReturnsWhetherThereIsAProblem(t *testing.T) {
 		"list": {func(r *reader, v value) bool {
 			return ok(list(whole[int](1, 9), 3, "some numbers", strconv.Itoa).read(r, v))
 		}, []string{"[1]", "[1, 2]", "[3, 2, 1]"}, []string{"[1, 1]", "[x]", "[]", "[1, 2, 3, 4]", "1"}},
-		"whole":   {func(r *reader, v value) bool { return ok(whole[int](3, 7).read(r, v)) }, []string{"3", "7"}, []string{"2", "8", "x", "3.5", "99999999999999999999"}},
+		"whole": {func(r *reader, v value) bool { return ok(whole[int](3, 7).read(r, v)) }, []string{"3", "7"}, []string{"2", "8", "x", "3.5", "99999999999999999999"}},
 		"several": {func(r *reader, v value) bool {
 			given := map[string]value{}
 			for _, n := range v.node.(*ast.SequenceNode).Values {

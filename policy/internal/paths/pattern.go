@@ -189,7 +189,7 @@ func (p *Pattern) inner(now, next []bool, text string) {
 		sets[i] = make([]bool, len(p.segments)+1)
 	}
 	copy(sets[0], now)
-	for from := range bounds { // nothing follows the last one
+	for from := range len(bounds) - 1 {
 		for to := from + 1; to < len(bounds); to++ {
 			s := segment{text: trimDots(text[bounds[from]+1 : bounds[to]])}
 			p.step(sets[from], sets[to], s.text, s.optional())
