@@ -2,8 +2,65 @@ package memcachedstore
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"net"
 	"testing"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
+
+// A value that is sealed is a value, also if it is empty.
+func TestAnEmptyValue(t *testing.T) {
+	if open(seal(nil)) == nil {
+		t.Error("a sealed empty value opens as none")
+	}
+	if open([]byte{0, 0, 0}) != nil {
+		t.Error("three bytes open as a value")
+	}
+}
+
+// Only an error that proves that nothing was stored says so: a connection that
+// was never made, or the server's word.
+func TestErrorsThatProveThatNothingWasStored(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
+		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), true},
+		{&net.OpError{Op: "read", Err: errors.New("reset")}, false},
+		{&net.OpError{Op: "write", Err: errors.New("broken pipe")}, false},
+		{&memcache.ConnectTimeoutError{Addr: &net.TCPAddr{}}, true},
+		{errors.New("SERVER_ERROR out of memory storing object"), true},
+		{errors.New("SERVER_ERROR object too large for cache"), true},
+		{errors.New("SERVER_ERROR something else"), false},
+	} {
+		if got := rejected(c.err); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+// An item that needs to live for longer than memcached keeps one lives for as long
+// as memcached keeps one: a longer time would mean a date, which is long past.
+func TestAnItemThatOutlivesMemcachedsLongestTime(t *testing.T) {
+	s := items{client: memcache.New(memcachedtest.Start(t).Addr), slack: 2 * time.Second}
+	for _, ttl := range []time.Duration{longest - 3*time.Second, longest - time.Second, longest, longest + time.Second, 366 * 24 * time.Hour} {
+		name := ttl.String()
+		if swapped, err := s.Swap(t.Context(), name, swapstore.Value{}, []byte("state"), ttl); err != nil || !swapped {
+			t.Fatal(swapped, err)
+		}
+		values, err := s.Load(t.Context(), []string{name})
+		if err != nil || !bytes.Equal(values[0].Value, []byte("state")) {
+			t.Errorf("a value for %v is %q at once (%v)", ttl, values[0].Value, err)
+		}
+	}
+}
 
 // What is sealed opens as it was; what has been cut, padded or changed does
 // not.

@@ -66,13 +66,16 @@ func TestAReconfigureToMoreThanThirtyDays(t *testing.T) {
 		return core.Limit{Quota: 3, Window: window, Algorithm: core.FixedWindow}
 	}
 	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t).Addr}), "reconfigured", fixed(day))
-	for window, fits := range map[time.Duration]bool{29 * day: true, 30 * day: false, 366 * day: false} {
+	for window, fits := range map[time.Duration]bool{
+		29 * day: true, memcachedstore.LongestLifetime(): true,
+		memcachedstore.LongestLifetime() + time.Millisecond: false, 30 * day: false, 366 * day: false,
+	} {
 		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{fixed(window)}}}})
 		if fits && err != nil || !fits && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Window: "+window.String())) {
 			t.Errorf("to %v: %v", window, err)
 		}
 	}
-	if d, err := take(l, "k"); err != nil || !d.Allowed || d.ResetAfter > 29*day {
+	if d, err := take(l, "k"); err != nil || !d.Allowed || d.ResetAfter > 30*day {
 		t.Errorf("after it: %v, %v", d, err)
 	}
 }
