@@ -24,6 +24,19 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if _, err := resilient.New(memory, resilient.Config{Meanwhile: resilient.ModeOpen, Instances: 2}); err == nil {
 		t.Error("instances without counters: no error")
 	}
+	for _, c := range []resilient.Config{
+		{Instances: resilient.MaxInstances, Timeout: time.Millisecond, Failures: 1, Retry: time.Millisecond},
+		{Meanwhile: resilient.ModeOpen, Instances: 1}, {Meanwhile: resilient.ModeClosed, Instances: 1},
+	} {
+		s, err := resilient.New(core.Must(core.NewMemory(core.MemoryConfig{})), c)
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	if _, err := resilient.New(memory, resilient.Config{MaxKeys: -1}); err == nil || !strings.Contains(err.Error(), "MaxKeys: -1") {
 		t.Error(err)
 	}
