@@ -19,6 +19,40 @@ func parsePeer(remote string) netip.Addr {
 	return plain(a)
 }
 
+// ipv4Host returns the length of the address at the beginning of an IPv4 address with a
+// port, such as 192.0.2.1:80. It returns 0 for all other texts, also for some that
+// parsePeer accepts. parsePeer gives the same address, in three times the time.
+func ipv4Host(s string) int {
+	i := 0
+	for octet := range 4 {
+		if octet > 0 {
+			if i == len(s) || s[i] != '.' {
+				return 0
+			}
+			i++
+		}
+		from, value := i, 0
+		for ; i < len(s) && '0' <= s[i] && s[i] <= '9' && i < from+3; i++ {
+			value = 10*value + int(s[i]-'0')
+		}
+		if i == from || value > 255 || s[from] == '0' && i > from+1 {
+			return 0
+		}
+	}
+	host := i
+	if i == len(s) || s[i] != ':' {
+		return 0
+	}
+	port := 0
+	for i++; i < len(s) && i < host+6 && '0' <= s[i] && s[i] <= '9'; i++ {
+		port = 10*port + int(s[i]-'0')
+	}
+	if i < len(s) || i == host+1 || port > 65535 {
+		return 0
+	}
+	return host
+}
+
 func plain(a netip.Addr) netip.Addr {
 	if a.Is4() {
 		return a

@@ -92,14 +92,21 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 
 // peerKey is the key function for the address of the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
-	a := c.peer(r)
+	remote := r.RemoteAddr()
+	if n := ipv4Host(remote); n > 0 { // nearly all requests
+		c.ignore(r)
+		return append(dst, remote[:n]...), nil
+	}
+	a := c.peerAt(r, remote)
 	c.ignore(r)
 	return c.appendKey(dst, a), nil
 }
 
 // peer returns the address of the connection's peer.
-func (c *clientIP) peer(r core.Request) netip.Addr {
-	a := parsePeer(r.RemoteAddr())
+func (c *clientIP) peer(r core.Request) netip.Addr { return c.peerAt(r, r.RemoteAddr()) }
+
+func (c *clientIP) peerAt(r core.Request, remote string) netip.Addr {
+	a := parsePeer(remote)
 	if !a.IsValid() && !c.trustUnix {
 		c.fallBack(r, errNoAddress)
 	}
