@@ -84,63 +84,73 @@ func (d *Decision) status() int {
 func (DefaultHooks) OnDisallowed(_ Request, d Decision) Denial { return d.denial() }
 
 func (d *Decision) denial() Denial {
-	return Denial{
-		Status: d.status(),
-		Header: []Header{{"Content-Type", problemType}},
-		Body:   d.problem(),
-	}
+	m := new(struct { // one allocation
+		header [1]Header
+		body   [272]byte
+	})
+	m.header[0] = Header{"Content-Type", problemType}
+	return Denial{Status: d.status(), Header: m.header[:], Body: d.appendProblem(m.body[:0])}
 }
 
-func (d *Decision) problem() []byte {
-	kind := "about:blank"
-	var title, detail string
-	var wait int64 // in seconds, behind detail; 0: none
+// The beginnings of the standard bodies, up to the detail.
+const (
+	badRequestHead = problemHead + `about:blank","title":"Bad Request","status":400,"detail":"`
+	failedHead     = problemHead + `about:blank","title":"Service Unavailable","status":503,"detail":"`
+	overLimitHead  = problemHead + `https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"`
+)
+
+// appendProblem appends the standard body of a denial. The names of limits need no
+// escaping, because New checks them.
+func (d *Decision) appendProblem(b []byte) []byte {
 	switch d.Reason {
 	case ReasonBadRequest:
-		title, detail = "Bad Request", "The request cannot be understood."
+		b = append(b, badRequestHead...)
 		if e := (*BadRequestError)(nil); errors.As(d.Err, &e) {
-			detail = string(appendJSONText(nil, e.Detail))
+			b = appendJSONText(b, e.Detail)
+		} else {
+			b = append(b, "The request cannot be understood."...)
 		}
+		return append(b, `"}`...)
 	case ReasonFailed:
-		title, detail = "Service Unavailable", "The request cannot be processed right now. Try again later."
-	default:
-		kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-		title, detail = "Request cannot be satisfied as assigned quota has been exceeded", "Try again in "
-		wait = retrySeconds(d.RetryAfter)
-		if d.RetryAfter == Never {
-			detail, wait = "The request costs more than the quota and cannot be allowed.", 0
-		}
+		b = append(b, failedHead...)
+		return append(b, `The request cannot be processed right now. Try again later."}`...)
 	}
-	// Nothing here needs escaping: New checks the names of limits.
-	b := make([]byte, 0, 320)
-	b = append(b, problemHead...)
-	b = append(b, kind...)
-	b = append(b, `","title":"`...)
-	b = append(b, title...)
-	b = append(b, `","status":`...)
-	b = strconv.AppendInt(b, int64(d.status()), 10)
-	b = append(b, `,"detail":"`...)
-	b = append(b, detail...)
-	if wait > 0 {
-		b = append(strconv.AppendInt(b, wait, 10), " s."...)
+	b = append(b, overLimitHead...)
+	if d.RetryAfter == Never {
+		b = append(b, "The request costs more than the quota and cannot be allowed."...)
+	} else {
+		b = append(b, "Try again in "...)
+		b = append(strconv.AppendInt(b, retrySeconds(d.RetryAfter), 10), " s."...)
 	}
 	b = append(b, '"')
 	if d.Reason == ReasonOverLimit {
 		b = append(b, `,"violated-policies":[`...)
 		n := len(b)
 		for i := range d.statuses() {
-			if s := d.statusAt(i); s.Exceeded {
+			if name, exceeded := d.exceeded(i); exceeded {
 				if len(b) > n {
 					b = append(b, ',')
 				}
 				b = append(b, '"')
-				b = append(b, s.Limit.Name...)
+				b = append(b, name...)
 				b = append(b, '"')
 			}
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+// exceeded returns the name of a limit, and whether it denies the request. i is as in
+// statusAt.
+func (d *Decision) exceeded(i int) (name string, exceeded bool) {
+	r := d.detail.record
+	if r == nil {
+		return d.Limit.Name, d.Exceeded
+	}
+	rule, limit := d.limitAt(i)
+	return rule.Limits[limit].Name, !r.results[i].Allowed
 }
 
 // appendJSONText appends s as the inside of a JSON string (RFC 8259, section 7).

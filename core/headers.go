@@ -106,7 +106,8 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	if d.detail.snap == nil {
 		return dst
 	}
-	dst = d.appendDraft10(dst)
+	var wait string
+	dst, wait = d.appendDraft10(dst)
 	if n := d.statuses(); n > 0 {
 		h := d.detail.snap.rules[d.decidingRule()].Headers
 		if h&HeadersDraft07 != 0 {
@@ -119,16 +120,26 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 			dst = d.appendThree(dst, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d.xReset(h))
 		}
 	}
-	if !d.Allowed {
-		dst = append(dst, Header{"Cache-Control", "no-store"})
-		switch {
-		case d.Reason == ReasonFailed:
-			dst = append(dst, Header{"Retry-After", "1"})
-		case d.Reason == ReasonOverLimit && d.RetryAfter != Never:
-			dst = append(dst, Header{"Retry-After", strconv.FormatInt(retrySeconds(d.RetryAfter), 10)})
+	if d.Allowed {
+		return dst
+	}
+	dst = append(dst, Header{"Cache-Control", "no-store"})
+	switch {
+	case d.Reason == ReasonFailed:
+		dst = append(dst, Header{"Retry-After", "1"})
+	case d.waits():
+		if wait == "" {
+			wait = strconv.FormatInt(retrySeconds(d.RetryAfter), 10)
 		}
+		dst = append(dst, Header{"Retry-After", wait})
 	}
 	return dst
+}
+
+// waits returns whether the response to the request has a Retry-After for the wait of
+// a limit.
+func (d *Decision) waits() bool {
+	return !d.Allowed && d.Reason == ReasonOverLimit && d.RetryAfter != Never
 }
 
 func (d *Decision) appendThree(dst []Header, limit, remaining, reset string, resetValue int64) []Header {

@@ -9,20 +9,24 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-func (d *Decision) appendDraft10(dst []Header) []Header {
+// appendDraft10 appends the two lines of HeadersDraft10, if the limits have them. wait is
+// the value of Retry-After in the same memory, "" if there is none or the lines are not
+// appended.
+func (d *Decision) appendDraft10(dst []Header) (lines []Header, wait string) {
 	n := d.statuses()
 	if n == 0 {
-		return dst
+		return dst, ""
 	}
 	rule, _ := d.limitAt(0)
 	if !d.detail.snap.mixed && !rule.draft10() {
-		return dst
+		return dst, ""
 	}
-	policy, rate := d.policyField(n), d.rateField(n)
+	policy := d.policyField(n)
+	rate, wait := d.rateField(n)
 	if rate == "" {
-		return dst
+		return dst, ""
 	}
-	return append(dst, Header{"Ratelimit-Policy", policy}, Header{"Ratelimit", rate})
+	return append(dst, Header{"Ratelimit-Policy", policy}, Header{"Ratelimit", rate}), wait
 }
 
 // draft10 returns whether the rule's limits are in the fields of HeadersDraft10.
@@ -123,7 +127,9 @@ func appendItem(b []byte, name string) []byte {
 	return append(b, '"')
 }
 
-func (d *Decision) rateField(n int) string {
+// rateField returns the RateLimit field, and the value of Retry-After if the response has
+// one: both in one allocation.
+func (d *Decision) rateField(n int) (rate, wait string) {
 	var buf [128]byte
 	b := buf[:0]
 	for i := range n {
@@ -131,7 +137,12 @@ func (d *Decision) rateField(n int) string {
 			b = d.appendRate(b, i)
 		}
 	}
-	return string(b)
+	end := len(b)
+	if end > 0 && d.waits() {
+		b = strconv.AppendInt(b, retrySeconds(d.RetryAfter), 10)
+	}
+	text := string(b)
+	return text[:end], text[end:]
 }
 
 func (d *Decision) appendRate(b []byte, i int) []byte {

@@ -105,10 +105,10 @@ func (m *middleware) serveAgain(r *request, seen *mounting.Visit, next echo.Hand
 
 func (m *middleware) decided(r *request, d *core.Decision, next echo.HandlerFunc) error {
 	e := r.c
-	httprequest.SetHeaders(e.Response().Header(), d)
 	if !d.Allowed {
 		return m.refuse(r, d)
 	}
+	httprequest.SetHeaders(e.Response().Header(), d)
 	var origin *mounting.Origin
 	if m.place.Compares(d) {
 		o := r.origin()
@@ -128,11 +128,11 @@ func (m *middleware) decided(r *request, d *core.Decision, next echo.HandlerFunc
 func (m *middleware) refuse(r *request, d *core.Decision) error {
 	e, denial := r.c, m.place.Checker.Deny(r, *d)
 	if m.onDenied == nil {
-		httprequest.Refuse(e.Response(), e.Request(), denial, nil)
+		httprequest.Refuse(e.Response(), e.Request(), d, denial, nil)
 		return nil
 	}
 	var err error
 	denied := *d
-	httprequest.Refuse(e.Response(), e.Request(), denial, func() { err = m.onDenied(e, denied) })
+	httprequest.Refuse(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
 	return err
 }

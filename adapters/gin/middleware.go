@@ -95,12 +95,12 @@ func (m *middleware) serveAgain(g *gin.Context, seen *mounting.Visit) {
 }
 
 func (m *middleware) decided(g *gin.Context, d *core.Decision) {
-	httprequest.SetHeaders(g.Writer.Header(), d)
 	if !d.Allowed {
 		g.Abort()
 		m.refuse(g, d)
 		return
 	}
+	httprequest.SetHeaders(g.Writer.Header(), d)
 	var origin *mounting.Origin
 	if m.place.Compares(d) {
 		o := request{g}.origin()
@@ -123,5 +123,5 @@ func (m *middleware) refuse(g *gin.Context, d *core.Decision) {
 		denied := *d
 		handler = func() { m.onDenied(g, denied) }
 	}
-	httprequest.Refuse(g.Writer, g.Request, m.place.Checker.Deny(request{g}, *d), handler)
+	httprequest.Refuse(g.Writer, g.Request, d, m.place.Checker.Deny(request{g}, *d), handler)
 }

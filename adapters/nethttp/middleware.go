@@ -134,8 +134,8 @@ func (h *handler) serveAndMark(w http.ResponseWriter, r *http.Request) {
 // admits sets the headers of a decision. If the request is denied, admits writes the
 // response and returns false.
 func (h *handler) admits(w http.ResponseWriter, r *http.Request, d *core.Decision) bool {
-	httprequest.SetHeaders(w.Header(), d)
 	if d.Allowed {
+		httprequest.SetHeaders(w.Header(), d)
 		return true
 	}
 	var handler func()
@@ -143,7 +143,7 @@ func (h *handler) admits(w http.ResponseWriter, r *http.Request, d *core.Decisio
 		denied := *d
 		handler = func() { h.onDenied(w, r, denied) }
 	}
-	httprequest.Refuse(w, r, h.place.Checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
+	httprequest.Refuse(w, r, d, h.place.Checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
 	return false
 }
 

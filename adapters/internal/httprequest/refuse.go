@@ -6,42 +6,60 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// SetHeaders sets a decision's header lines. It adds rate limit headers to those of other
-// limiters. It replaces Cache-Control and Retry-After, which may have one line only.
+// SetHeaders sets the header lines of the decision on an allowed request.
 func SetHeaders(header http.Header, d *core.Decision) {
 	var buf [8]core.Header
-	lines := d.AppendHeaders(buf[:0])
-	if len(lines) == 0 {
-		return
-	}
-	values := make([]string, 0, len(lines)) // the values of all lines, in one allocation
-	for _, line := range lines {
-		if before := header[line.Name]; len(before) > 0 && line.Name != "Cache-Control" && line.Name != "Retry-After" {
-			header[line.Name] = append(before, line.Value)
-			continue
-		}
-		values = append(values, line.Value)
-		header[line.Name] = values[len(values)-1 : len(values) : len(values)]
+	if lines := d.AppendHeaders(buf[:0]); len(lines) > 0 {
+		setLines(header, lines, make([]string, 0, len(lines)))
 	}
 }
 
-// Refuse writes the response to a denied request. The headers of its decision must be set
-// before. If handler is not nil, handler writes the status and the body. Refuse does not
-// read the request's body.
-func Refuse(w http.ResponseWriter, r *http.Request, denial core.Denial, handler func()) {
-	header := w.Header()
-	// These fields may describe the body of another response.
-	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
-		delete(header, name)
+// setLines sets the header lines of a decision. It adds rate limit headers to those of
+// other limiters. It replaces Cache-Control and Retry-After, which may have one line only.
+// values has room for the values of all lines, in one allocation.
+func setLines(header http.Header, lines []core.Header, values []string) []string {
+	empty := len(header) == 0
+	for _, line := range lines {
+		if !empty && line.Name != "Cache-Control" && line.Name != "Retry-After" {
+			if before := header[line.Name]; len(before) > 0 {
+				header[line.Name] = append(before, line.Value)
+				continue
+			}
+		}
+		values = set(header, line.Name, line.Value, values)
 	}
+	return values
+}
+
+// set sets one header line, whose name is in the canonical form.
+func set(header http.Header, name, value string, values []string) []string {
+	values = append(values, value)
+	n := len(values)
+	header[name] = values[n-1 : n : n]
+	return values
+}
+
+// Refuse writes the response to a denied request. If handler is not nil, handler writes
+// the status and the body. Refuse does not read the request's body.
+func Refuse(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.Denial, handler func()) {
+	header := w.Header()
+	if len(header) > 0 {
+		// These fields may describe the body of another response.
+		for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
+			delete(header, name)
+		}
+	}
+	var buf [8]core.Header
+	lines := d.AppendHeaders(buf[:0])
+	values := setLines(header, lines, make([]string, 0, len(lines)+len(denial.Header)))
 	if r.ProtoMajor == 1 && Unread(r) {
 		// Without this, net/http would read the body before it sends the response,
 		// to reuse the connection.
 		header.Set("Connection", "close")
 	}
 	for _, line := range denial.Header {
-		if handler == nil || http.CanonicalHeaderKey(line.Name) != "Content-Type" {
-			header.Set(line.Name, line.Value)
+		if name := http.CanonicalHeaderKey(line.Name); handler == nil || name != "Content-Type" {
+			values = set(header, name, line.Value, values)
 		}
 	}
 	if handler != nil {

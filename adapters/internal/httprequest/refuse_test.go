@@ -17,7 +17,7 @@ func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
 		r.ProtoMajor = major
 		w := httptest.NewRecorder()
-		httprequest.Refuse(w, r, core.Denial{Status: 429}, nil)
+		httprequest.Refuse(w, r, &core.Decision{}, core.Denial{Status: 429}, nil)
 		if got := w.Header().Get("Connection"); got != want {
 			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
 		}
