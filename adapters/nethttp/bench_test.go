@@ -43,14 +43,17 @@ func BenchmarkMiddleware(b *testing.B) {
 func TestAllocations(t *testing.T) {
 	for _, row := range []struct {
 		name    string
+		quota   int64
 		headers core.Headers
 		most    float64
 	}{
-		{"no headers", core.HeadersOff, 0},
-		{"default headers", 0, 3},
+		{"no headers", core.MaxQuota, core.HeadersOff, 0},
+		{"default headers", core.MaxQuota, 0, 2},
+		{"denied", 0, 0, 3},
+		{"denied, no headers", 0, core.HeadersOff, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h := httplimit.Middleware(newLimiter(t, core.MaxQuota, row.headers))(http.HandlerFunc(bare))
+			h := httplimit.Middleware(newLimiter(t, row.quota, row.headers))(http.HandlerFunc(bare))
 			r := httptest.NewRequest(http.MethodGet, "/api", nil)
 			w := &plain{http.Header{}}
 			got := testing.AllocsPerRun(1000, func() {

@@ -25,26 +25,32 @@ type Serving struct {
 }
 
 const (
-	shards  = 64
-	maxFree = 64 // passages that a shard keeps for later requests
+	shards  = 1 << shardBits
+	maxFree = 8 // passages that a shard keeps for later requests
+
+	shardBits = 9
 )
 
+// shard has the passages of about one in shards requests: few, so that it finds them one
+// after the other.
 type shard struct {
-	mu   sync.Mutex
-	of   map[uintptr]*Passage // the last one of a request
-	free []*Passage
-	_    [24]byte // so that two shards do not share a cache line
+	mu    sync.Mutex
+	first *Passage // the latest
+	free  *Passage
+	spare int      // the number of passages in free
+	_     [32]byte // so that two shards do not share a cache line
 }
 
 // Passage is the way of a request through the handlers behind the first limiter. It is
 // reused for other requests after these handlers have returned. Its shard guards it.
 type Passage struct {
 	shard   *shard
+	address uintptr // of header
 	header  http.Header
 	context any      // the framework's, or nil
 	visits  []*visit // the first used are of this request
 	used    int
-	before  *Passage // another one of the same request
+	next    *Passage // in the shard
 }
 
 // visit is a Visit and its Origin.
@@ -55,7 +61,7 @@ type visit struct {
 
 func (s *Serving) find(r *http.Request) (*shard, uintptr) {
 	address := reflect.ValueOf(r.Header).Pointer()
-	return &s.shards[uint64(address)*0x9e3779b97f4a7c15>>58], address //nolint:gosec // the upper six bits are an index of shards
+	return &s.shards[uint64(address)*0x9e3779b97f4a7c15>>(64-shardBits)], address
 }
 
 // Seen returns a copy of the last visit of the place's checker to a request, or nil if
@@ -64,11 +70,14 @@ func (s *Serving) Seen(r *http.Request, context any, place *mounting.Place) *mou
 	shard, address := s.find(r)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	p := shard.of[address].passage(context)
-	if p == nil {
-		return nil
+	if p := shard.passage(address, context); p != nil {
+		return copyOf(p.last().Of(place))
 	}
-	v := p.last().Of(place)
+	return nil
+}
+
+// copyOf returns a copy of a visit without the visits before it.
+func copyOf(v *mounting.Visit) *mounting.Visit {
 	if v == nil {
 		return nil
 	}
@@ -89,38 +98,35 @@ func (s *Serving) Enter(r *http.Request, context any, place *mounting.Place, d *
 	shard, address := s.find(r)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	p, inner := shard.of[address].passage(context), true
-	if p == nil {
-		p, inner = shard.begin(address, r.Header, context), false
-	}
-	p.add(place, d, origin)
-	if inner {
+	if p := shard.passage(address, context); p != nil {
+		p.add(place, d, origin)
 		return nil // the first limiter ends the passage
 	}
+	p := shard.begin(address, r.Header, context)
+	p.add(place, d, origin)
 	return p
 }
 
-// passage returns the passage among p and the ones before it that a context belongs to,
-// or nil if there is none.
-func (p *Passage) passage(context any) *Passage {
-	for p != nil && p.context != context && p.context != nil && context != nil {
-		p = p.before
+// passage returns the passage that a context belongs to, or nil if there is none.
+func (s *shard) passage(address uintptr, context any) *Passage {
+	for p := s.first; p != nil; p = p.next {
+		if p.address == address && (p.context == context || p.context == nil || context == nil) {
+			return p
+		}
 	}
-	return p
+	return nil
 }
 
 func (s *shard) begin(address uintptr, header http.Header, context any) *Passage {
-	var p *Passage
-	if n := len(s.free); n > 0 {
-		p, s.free = s.free[n-1], s.free[:n-1]
-	} else {
+	p := s.free
+	if p == nil {
 		p = &Passage{shard: s}
+	} else {
+		s.free = p.next
+		s.spare--
 	}
-	if s.of == nil {
-		s.of = map[uintptr]*Passage{}
-	}
-	p.header, p.context, p.before = header, context, s.of[address]
-	s.of[address] = p
+	p.address, p.header, p.context, p.next = address, header, context, s.first
+	s.first = p
 	return p
 }
 
@@ -150,26 +156,21 @@ func (p *Passage) Leave() {
 	if p == nil {
 		return
 	}
-	s, address := p.shard, reflect.ValueOf(p.header).Pointer()
+	s := p.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch last := s.of[address]; {
-	case last != p:
-		for last.before != p {
-			last = last.before
-		}
-		last.before = p.before
-	case p.before != nil:
-		s.of[address] = p.before
-	default:
-		delete(s.of, address)
+	at := &s.first
+	for *at != p {
+		at = &(*at).next
 	}
+	*at = p.next
 	for _, v := range p.visits[:p.used] {
 		v.Visit = mounting.Visit{} // a decision may refer to much
 	}
-	p.header, p.context, p.before, p.used = nil, nil, nil, 0
-	if len(s.free) < maxFree {
-		s.free = append(s.free, p)
+	p.address, p.header, p.context, p.used, p.next = 0, nil, nil, 0, nil
+	if s.spare < maxFree {
+		p.next, s.free = s.free, p
+		s.spare++
 	}
 }
 
@@ -181,7 +182,7 @@ func (s *Serving) Last(r *http.Request, context any) (d core.Decision, found boo
 	shard, address := s.find(r)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return visitsOf(shard.of[address], context).Last()
+	return shard.visits(address, context).Last()
 }
 
 // All returns the decisions on a request: see mounting.Visit.All. r may be nil.
@@ -192,19 +193,21 @@ func (s *Serving) All(r *http.Request, context any) []core.Decision {
 	shard, address := s.find(r)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return visitsOf(shard.of[address], context).All()
+	return shard.visits(address, context).All()
 }
 
-// visitsOf returns the last visit of a context's passage. A copy of a context has the
-// request's last passage.
-func visitsOf(last *Passage, context any) *mounting.Visit {
-	for p := last; p != nil; p = p.before {
-		if p.context == context {
+// visits returns the last visit of a context's passage. A copy of a context has the
+// request's latest passage.
+func (s *shard) visits(address uintptr, context any) *mounting.Visit {
+	var latest *mounting.Visit
+	for p := s.first; p != nil; p = p.next {
+		switch {
+		case p.address != address:
+		case p.context == context:
 			return p.last()
+		case latest == nil:
+			latest = p.last()
 		}
 	}
-	if last == nil {
-		return nil
-	}
-	return last.last()
+	return latest
 }

@@ -41,12 +41,13 @@ func limiters(s *Serving, r *http.Request, context any) string {
 func left(t *testing.T, s *Serving) {
 	t.Helper()
 	for i := range s.shards {
-		shard := &s.shards[i]
-		if len(shard.of) > 0 || len(shard.free) > maxFree {
-			t.Fatalf("a shard has %d requests and %d free passages", len(shard.of), len(shard.free))
+		shard, free := &s.shards[i], 0
+		if shard.first != nil {
+			t.Fatalf("a shard has %+v", shard.first)
 		}
-		for _, p := range shard.free {
-			if p.header != nil || p.context != nil || p.before != nil || p.used != 0 {
+		for p := shard.free; p != nil; p = p.next {
+			free++
+			if p.header != nil || p.context != nil || p.address != 0 || p.used != 0 {
 				t.Fatalf("a free passage has kept %+v", p)
 			}
 			for _, v := range p.visits {
@@ -54,6 +55,9 @@ func left(t *testing.T, s *Serving) {
 					t.Fatalf("a free passage has kept %v of %v", v.Decision, v.Place)
 				}
 			}
+		}
+		if free != shard.spare || free > maxFree {
+			t.Fatalf("a shard has %d free passages, and counts %d", free, shard.spare)
 		}
 	}
 }
