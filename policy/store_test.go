@@ -241,8 +241,15 @@ policies:
 	if got := allowed.Load(); got != 299 {
 		t.Errorf("%d requests were allowed, want 299", got)
 	}
-	if got := calls(redis); got["evalsha"] != strconv.Itoa(requests) {
-		t.Errorf("the server has run %v, want %d evalsha", got, requests)
+	if n, err := strconv.Atoi(calls(redis)["evalsha"]); err != nil || n > requests {
+		t.Errorf("the server has run %v for %d requests at once, want no more evalsha", calls(redis), requests)
+	}
+	redis.MustDo("CONFIG", "RESETSTAT")
+	for range 20 { // which are denied
+		s.set.Check(&explained{})
+	}
+	if got := calls(redis); got["evalsha"] != "20" {
+		t.Errorf("the server has run %v for 20 requests one after another, want 20 evalsha", got)
 	}
 	for rule, want := range map[string]int64{"a": 2700, "b": 0, "c": 1700} {
 		if d, err := s.set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: rule}); err != nil || d.Remaining != want {
