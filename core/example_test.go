@@ -50,6 +50,17 @@ func ExampleChecker() {
 	// Output: 200 200 401 401 429
 }
 
+func ExampleLimiter_Allow() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}}))
+	for range 3 {
+		fmt.Println(limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: "42"}))
+	}
+	// Output:
+	// true
+	// true
+	// false
+}
+
 func ExampleLimiter_Stats() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}))
 	limiter.Check(&request{})

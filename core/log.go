@@ -43,11 +43,12 @@ const (
 	storeFailure failureKind = iota
 	keyFailure
 	hookFailure
+	callFailure
 	failureKinds
 )
 
 func (k failureKind) String() string {
-	return [failureKinds]string{"the store", "a key function", "a hook"}[k]
+	return [failureKinds]string{"the store", "a key function", "a hook", "a call"}[k]
 }
 
 // failureEvery is the shortest time between two lines of one kind.

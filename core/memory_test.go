@@ -200,6 +200,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 	ctx, r := t.Context(), &request{}
 	for name, f := range map[string]func(){
 		"Take":  func() { _, _ = l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"}) },
+		"Allow": func() { l.Allow(ctx, core.Hit{Rule: "r", Key: "k"}) },
 		"Check": func() { l.Check(r) },
 	} {
 		if got := testing.AllocsPerRun(1000, f); got > 0 && !raceEnabled {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -17,6 +18,7 @@ type session struct {
 	items   []Item
 	spans   []span // where each item's key is in keys, and which hit it came from
 	keys    []byte
+	texts   strings.Builder // see keep
 	results []Result
 	decides int // index of the item of the deciding limit
 	probe   bodyProbe
@@ -155,22 +157,17 @@ type recordedItem struct {
 	at   int64
 }
 
-// shortKey is the longest key that a Decision holds itself.
-const shortKey = 47
-
 // detail is the part of a Decision that is not for everybody.
 type detail struct {
-	snap    *snapshot
-	shadow  *Decision // of the shadow rules; nil if none applied
-	record  *record
-	charged bool
-	// Of a decision on one limit without a record:
+	snap   *snapshot
+	shadow *Decision // of the shadow rules; nil if none applied
+	record *record
+	// Of a decision on one limit without a record, as in recordedItem:
+	key     string
 	at      int64
 	rule    int32
 	hit     bool
-	keyLen  uint8
-	hitKey  string
-	keyText [shortKey]byte
+	charged bool // of every decision
 }
 
 // remember notes in d what Refund, Settle, StoredKey and Limits need of the
@@ -183,18 +180,39 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	d.detail.charged = c.batch.Allowed && !peek && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
 	outcome := c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
 	item := &c.items[0]
-	if len(c.results) == 1 && !outcome && (hits != nil || len(item.Key) <= shortKey) {
+	if len(c.results) == 1 && !outcome {
 		d.detail.rule, d.detail.at = int32(item.Rule), item.At
 		if hits != nil {
-			d.detail.hit, d.detail.hitKey = true, hits[0].Key
-			return
+			d.detail.hit, d.detail.key = true, hits[0].Key
+		} else {
+			d.detail.key = c.keep(item.Key)
 		}
-		d.detail.keyLen = uint8(copy(d.detail.keyText[:], item.Key))
 		return
 	}
 	d.detail.record = c.newRecord(hits)
 	d.detail.record.outcome = outcome
 }
+
+// keep returns the text of a key for a Decision. The texts of short keys lie one
+// behind the other in a block of memory, so that there is one allocation for
+// many of them.
+func (c *session) keep(key []byte) string {
+	if len(key) > longestKept {
+		return string(key)
+	}
+	if c.texts.Cap()-c.texts.Len() < len(key) {
+		c.texts.Reset() // the texts in the old block stay
+		c.texts.Grow(keptBlock)
+	}
+	from := c.texts.Len()
+	c.texts.Write(key)
+	return c.texts.String()[from:]
+}
+
+const (
+	keptBlock   = 1024 // bytes
+	longestKept = keptBlock / 16
+)
 
 func (c *session) wantOutcome() bool {
 	return slices.ContainsFunc(c.items, func(i Item) bool {
@@ -278,9 +296,5 @@ func (d *Decision) decidingItem() recordedItem {
 	if r := d.detail.record; r != nil {
 		return r.items[r.decides]
 	}
-	it := recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.hitKey, cost: d.Cost, at: d.detail.at}
-	if !it.hit {
-		it.key = string(d.detail.keyText[:d.detail.keyLen])
-	}
-	return it
+	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.key, cost: d.Cost, at: d.detail.at}
 }

@@ -1,38 +1,57 @@
 package core
 
-// shortHit is the longest key, in bytes, that takeSingle takes.
-const shortHit = 63
+import "github.com/floodgate-go/floodgate/core/internal/memtable"
 
-// takeSingle is take for the hit that most programs ask for: one short key that
-// the Memory knows, of a rule with one limit of fixed size. It returns
+// takeSingle is take for the hit that most programs ask for: a key that the
+// Memory knows, of a rule with one limit of fixed size. It returns
 // whether it has decided. All other hits take the long way, with the same outcome.
 func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *Decision) bool {
-	if s.memory == nil || cost <= 0 || len(hit.Key) > shortHit {
+	if s.memory == nil || cost <= 0 {
 		return false
 	}
-	rule, err := s.rule(hit.Rule)
-	if err != nil || !s.rules[rule].single {
+	i, err := s.rule(hit.Rule)
+	if err != nil || !s.rules[i].single {
 		return false
 	}
-	var key [shortHit + 1]byte // with the zero byte that ends a key: see closeKey
-	n := copy(key[:shortHit], hit.Key)
-	var r Result
-	at, done := s.memory.keys.TakeKnown(rule, key[:n+1], s.memory.m.now(), cost, peek, r.meter())
+	mode := memtable.Charge | memtable.Count
+	if peek {
+		mode = 0
+	} else if s.rehearsal {
+		mode = memtable.Charge
+	}
+	now := s.memory.m.now()
+	c, at, allowed, done := s.memory.keys.TakeKnown(i, hit.Key, now, cost, mode)
 	if !done {
 		return false
 	}
-	d.Limiter, d.Cost, d.Allowed = s.name, cost, r.Allowed
-	if !r.Allowed {
+	rule := &s.rules[i]
+	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = s.memory.keys.Meter(i).Tell(c, now, cost, allowed)
+	d.Allowed, d.Limiter, d.Cost = allowed, s.name, cost
+	d.Rule, d.Limit, d.Exceeded = rule.Name, rule.Limits[0], !allowed
+	d.detail.snap, d.detail.charged = s, allowed && !peek
+	d.detail.rule, d.detail.at, d.detail.hit, d.detail.key = int32(i), at, true, hit.Key
+	if !allowed {
 		d.Reason = ReasonOverLimit
 		if s.rehearsal {
 			d.Allowed, d.Rehearsal = true, true
 		}
 	}
-	d.LimitStatus.set(&s.rules[rule], 0, &r)
-	d.detail.snap, d.detail.charged = s, r.Allowed && !peek
-	d.detail.rule, d.detail.at, d.detail.hit, d.detail.hitKey = int32(rule), at, true, hit.Key
-	if !peek {
+	if !peek && s.rehearsal {
 		l.counts.count(d)
 	}
 	return true
+}
+
+// allowSingle is takeSingle for Allow: one hit, and no more of the decision than
+// whether it is allowed.
+func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
+	if s.memory == nil || s.rehearsal {
+		return false, false
+	}
+	i, err := s.rule(hit.Rule)
+	if err != nil || !s.rules[i].single {
+		return false, false
+	}
+	_, _, allowed, done = s.memory.keys.TakeKnown(i, hit.Key, s.memory.m.now(), 1, memtable.Charge|memtable.Count)
+	return allowed, done
 }

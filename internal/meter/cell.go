@@ -13,6 +13,9 @@ type cell struct {
 	a, b uint32
 }
 
+// Cell is a cell that Decide hands to Tell.
+type Cell = cell
+
 // cellWords is the number of words of a cell.
 const cellWords = 2
 

@@ -21,19 +21,6 @@ func (c cell) advanceFixed(m *Meter, now int64) cell {
 	return c
 }
 
-func (m *Meter) takeFixed(w []uint64, now, cost int64, peek bool, r *Result) (at int64) {
-	c := loadCell(w).advanceFixed(m, now)
-	at = max(now, c.t)
-	ok := cost <= m.quota-int64(c.a) || cost <= 0
-	if ok && !peek && cost > 0 {
-		c = c.chargeFixed(m, now, cost)
-	}
-	c.store(w)
-	left, reset, more := c.outlookFixed(m, now)
-	m.fill(r, w, now, cost, ok, left, reset, more)
-	return at
-}
-
 // chargeFixed adds hits to the window, and opens one if there is none.
 func (c cell) chargeFixed(m *Meter, now, cost int64) cell {
 	if c == (cell{}) {

@@ -44,17 +44,22 @@ func (c cell) usedSliding(m *Meter, now int64) int64 {
 	return int64(c.a) + mulDiv(int64(c.b), m.window-max(0, now-c.t), m.window)
 }
 
-func (m *Meter) takeSliding(w []uint64, now, cost int64, peek bool, r *Result) (at int64) {
-	c := loadCell(w).advanceSliding(m, now)
-	at = max(now, c.t)
-	ok := cost <= m.quota-c.usedSliding(m, now) || cost <= 0
-	if ok && !peek && cost > 0 {
-		c = c.chargeSliding(m, now, cost)
+// decideSliding does what advanceSliding, usedSliding and chargeSliding do.
+func (c cell) decideSliding(m *Meter, now, cost int64, charge bool) (after cell, ok, spent bool) {
+	c = c.advanceSliding(m, now)
+	t := c.turned(m, now)
+	left := m.quota - int64(t.a)
+	if t.b != 0 {
+		left -= mulDiv(int64(t.b), m.window-max(0, now-t.t), m.window)
 	}
-	c.store(w)
-	left, reset, more := c.outlookSliding(m, now)
-	m.fill(r, w, now, cost, ok, left, reset, more)
-	return at
+	if ok = cost <= left || cost <= 0; ok && charge {
+		if t == (cell{}) {
+			t.t = m.anchor(now)
+		}
+		t.a += uint32(cost)
+		return t, ok, left <= cost
+	}
+	return c, ok, left <= 0
 }
 
 // chargeSliding adds hits to the current window, and opens one if there is none.

@@ -85,18 +85,6 @@ func (c cell) leftBucket(m *Meter, now int64) int64 {
 	return max(0, m.capacity-c.debt(now).divUp(m.window))
 }
 
-func (m *Meter) takeBucket(w []uint64, now, cost int64, peek bool, r *Result) (at int64) {
-	c := loadCell(w).advanceBucket(m, now)
-	ok := cost <= m.capacity && c.admitsBucket(m, now, cost) || cost <= 0
-	if ok && !peek && cost > 0 {
-		c = c.chargeBucket(m, now, cost)
-	}
-	c.store(w)
-	left, reset, more := c.outlookBucket(m, now)
-	m.fill(r, w, now, cost, ok, left, reset, more)
-	return now
-}
-
 func (c cell) chargeBucket(m *Meter, now, cost int64) cell {
 	if m.narrow && (int64(c.b) == m.quota || c == cell{}) {
 		d := m.window * cost

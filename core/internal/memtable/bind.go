@@ -14,6 +14,7 @@ type rule struct {
 	version int          // of the newest layout
 	retired atomic.Bool  // the limiter has no such rule any more
 	held    atomic.Int64 // keys
+	gone    *counted     // of the limiter: by tables that have been dropped; guarded by Tables.mu
 }
 
 // layout describes a slot: where the states of a rule's limits are, and
@@ -27,6 +28,7 @@ type layout struct {
 	offsets   []int // where in a slot each limit's state begins
 	stride    int   // words of a slot
 	single    bool  // there is one limit, and its state does not grow
+	cells     bool  // single, and the state is a cell
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
 }
@@ -44,6 +46,7 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 		l.stride += l.meters[i].FixedWords()
 	}
 	l.single = len(limits) == 1 && !l.meters[0].Grows()
+	l.cells = l.single && l.meters[0].Cells()
 	work := len(limits)
 	for i := range l.meters {
 		work += int(l.meters[i].Buckets() / 64)
@@ -66,6 +69,7 @@ type Binding struct {
 	ts      *Tables
 	limiter string
 	layouts []*layout // by rule index
+	gone    *counted  // see rule
 }
 
 // Bind prepares the tables for the rules of a limiter, whose names must differ.
@@ -76,16 +80,16 @@ func (ts *Tables) Bind(limiter string, rules []Rule) (*Binding, error) {
 	if ts.closed.Load() {
 		return nil, ErrClosed
 	}
-	return ts.bind(limiter, rules), nil
+	return ts.bind(limiter, rules, new(counted)), nil
 }
 
-func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
-	b := &Binding{ts: ts, limiter: limiter}
+func (ts *Tables) bind(limiter string, rules []Rule, gone *counted) *Binding {
+	b := &Binding{ts: ts, limiter: limiter, gone: gone}
 	for _, r := range rules {
 		name := ruleName{limiter, r.Name}
 		known := ts.rules[name]
 		if known == nil {
-			known = &rule{id: ts.newID()}
+			known = &rule{id: ts.newID(), gone: gone}
 			ts.rules[name] = known
 		}
 		known.version++
@@ -105,7 +109,7 @@ func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
 	if ts.closed.Load() {
 		return nil, ErrClosed
 	}
-	next := ts.bind(b.limiter, rules)
+	next := ts.bind(b.limiter, rules, b.gone)
 	for name, rule := range ts.rules {
 		if name.limiter == b.limiter && !slices.ContainsFunc(rules, func(r Rule) bool { return r.Name == name.rule }) {
 			ts.retire(name, rule)
@@ -149,10 +153,14 @@ func (s *shard) drop(ts *Tables, rule *rule) {
 	}
 }
 
-// forget takes the keys of a table that has been dropped out of the counts.
+// forget takes the keys of a table that has been dropped out of the counts, and
+// keeps what it has counted. Tables.mu is locked.
 func (ts *Tables) forget(t *table) {
 	ts.keys.Add(-int64(t.used))
 	ts.hold(t.layout.rule, -int64(t.used))
+	gone := t.layout.rule.gone
+	gone.allowed += t.counted.allowed
+	gone.denied += t.counted.denied
 }
 
 func (s *shard) table(id int) *table {

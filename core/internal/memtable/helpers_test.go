@@ -42,9 +42,9 @@ func bind(tb testing.TB, ts *Tables, limits ...meter.Limit) *Binding {
 	return b
 }
 
-// open returns the place of the key k, whose shard it does not lock.
+// open returns the place of the key "k\x00", whose shard it does not lock.
 func (b *Binding) open() *Place {
-	p := b.Place(0, []byte("k"))
+	p := b.Place(0, []byte("k\x00"))
 	p.Open()
 	return &p
 }

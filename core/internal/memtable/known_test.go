@@ -6,9 +6,13 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// takeKnown takes a hit of the key k the short way.
+// takeKnown takes a hit of the key k, which is "k" and a zero byte, the short way.
 func (b *Binding) takeKnown() (r meter.Result, done bool) {
-	_, done = b.TakeKnown(0, []byte("k"), now0, 1, false, &r)
+	c, _, allowed, done := b.TakeKnown(0, "k", now0, 1, Charge|Count)
+	if done {
+		r.Allowed = allowed
+		r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter = b.Meter(0).Tell(c, now0, 1, allowed)
+	}
 	return r, done
 }
 

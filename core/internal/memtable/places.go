@@ -74,7 +74,7 @@ func (k *Places) holds(t *table, i int) bool {
 	}
 	slot := t.slot(i)
 	for j := range k.all {
-		if p := &k.all[j]; p.table == t && p.hash.a == slot[0] && p.hash.b == slot[1] {
+		if p := &k.all[j]; p.table == t && p.hash == slot[0] {
 			return true
 		}
 	}

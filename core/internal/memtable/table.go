@@ -24,12 +24,14 @@ type table struct {
 	open   slotBits // the slots whose key is not known to be denied
 	opens  int      // how many bits are set in open
 	blocks *blocks  // nil if no limit's state grows
+
+	counted counted // decisions of TakeKnown
 }
 
 // The words of a slot: the hash, then fixedWords for each limit. If the limit's
 // state grows, these are a reference to its block and the time until which it is
 // known to deny, 0 for none: see deniedUntil.
-const slotHeader = 2
+const slotHeader = 1
 
 const (
 	minHomes   = 8
@@ -71,16 +73,12 @@ func (t *table) home(hash uint64) int {
 }
 
 // find returns the slot of a key, or the slot at which to insert it.
-func (t *table) find(h hash128) (i int, found bool) {
+func (t *table) find(hash uint64) (i int, found bool) {
 	stride := t.layout.stride
-	i = t.home(h.a)
-	words := t.words
-	for p := i * stride; p < len(words)-1; p += stride {
-		switch a := words[p]; {
-		case a == h.a && words[p+1] == h.b:
-			return i, true
-		case a == 0 || a > h.a:
-			return i, false
+	i = t.home(hash)
+	for p := i * stride; p < len(t.words); p += stride {
+		if h := t.words[p]; h-1 >= hash-1 { // h is 0, or not below hash
+			return i, h == hash
 		}
 		i++
 	}
@@ -89,11 +87,11 @@ func (t *table) find(h hash128) (i int, found bool) {
 
 // insert makes a zeroed slot for a key that find has not found, and returns
 // its place.
-func (t *table) insert(h hash128) int {
+func (t *table) insert(hash uint64) int {
 	if t.used >= t.homes-t.homes/10 {
 		t.resize(t.grown())
 	}
-	i, _ := t.find(h)
+	i, _ := t.find(hash)
 	end := i
 	for end < t.slots && !t.empty(end) {
 		end++
@@ -106,7 +104,7 @@ func (t *table) insert(h hash128) int {
 	t.open.moveUp(i, end)
 	s := t.slot(i)
 	clear(s)
-	s[0], s[1] = h.a, h.b
+	s[0] = hash
 	t.open.set(i)
 	t.opens++
 	t.used++

@@ -69,6 +69,8 @@ func (ts *Tables) Evicted() uint64 { return ts.evicted.Load() }
 // Close forgets all keys and frees their memory. It waits for operations under
 // way. Closing again does nothing.
 func (ts *Tables) Close() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
 	ts.closed.Store(true)
 	for i := range ts.shards {
 		ts.shards[i].close(ts)

@@ -33,7 +33,7 @@ func TestCloseForgetsAllKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := b.Place(1, []byte("k"))
+	p := b.Place(1, []byte("k\x00"))
 	p.Open()
 	p.Insert(nil, now0)
 	for range 2 {

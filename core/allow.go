@@ -1,0 +1,28 @@
+package core
+
+import (
+	"context"
+	"errors"
+)
+
+// Allow charges one hit to every counter named, or to none if one of their
+// limits denies it, and returns whether the hit is allowed. It decides, charges
+// and counts as [Limiter.Take] with a cost of 1 does, and takes less time. It is
+// for programs that need neither the rest of the decision nor a refund.
+//
+// If the limiter cannot decide, Allow returns false, and Config.Log gets a line
+// with the error, which is the store's or wraps ErrUnknownRule. The hit may have
+// been charged all the same. A program that must handle errors itself calls Take.
+func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
+	s := l.current.Load()
+	if len(hits) == 1 {
+		if allowed, done := s.allowSingle(&hits[0]); done {
+			return allowed
+		}
+	}
+	var d Decision
+	if err := l.take(ctx, 1, false, hits, &d); errors.Is(err, ErrUnknownRule) { // take logs all others
+		l.counts.failures.report(ctx, s, callFailure, "allow", "", err)
+	}
+	return d.Allowed
+}

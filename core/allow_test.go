@@ -1,0 +1,131 @@
+package core_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Allow answers what Take with a cost of 1 answers, and leaves the same counters
+// and statistics.
+func TestAllowAgreesWithTake(t *testing.T) {
+	keys := []string{"", "a", "a\x00", "b"}
+	rapid.Check(t, func(t *rapid.T) {
+		limit := func(quota int64) core.Limit {
+			return rapid.SampledFrom([]core.Limit{
+				{Quota: quota, Window: time.Minute},
+				{Quota: quota, Window: time.Minute, Algorithm: core.FixedWindow},
+				{Quota: quota, Window: time.Minute, Algorithm: core.TokenBucket, Burst: quota + 1},
+				{Quota: quota, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: 10 * time.Second},
+				{Quota: quota, Window: time.Minute, Algorithm: core.SlidingLog},
+				{Quota: 0, Window: time.Minute},
+				{Quota: quota, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}},
+			}).Draw(t, "limit")
+		}
+		config := core.Config{Name: "l", Rehearsal: rapid.IntRange(0, 3).Draw(t, "rehearsal") == 0, Rules: []core.Rule{
+			{Name: "one", Key: core.TakeOnly, Limits: []core.Limit{limit(3)}},
+			{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{limit(4), {Name: "day", Quota: 6, Window: 24 * time.Hour}}},
+			{Name: "shadow", Key: core.TakeOnly, Limits: []core.Limit{limit(2)}, Shadow: true},
+		}}
+		now := time.Unix(1_800_000_000, 0)
+		var limiters [2]*core.Limiter
+		for i := range limiters {
+			config.Store = core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100, Clock: func() time.Time { return now }}))
+			if rapid.Bool().Draw(t, "another store") {
+				config.Store = covered{config.Store}
+			}
+			limiters[i] = core.Must(core.New(config))
+		}
+		allows, takes := limiters[0], limiters[1]
+		hit := rapid.Custom(func(t *rapid.T) core.Hit {
+			return core.Hit{Rule: rapid.SampledFrom([]string{"one", "two", "shadow"}).Draw(t, "rule"), Key: rapid.SampledFrom(keys).Draw(t, "key")}
+		})
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			hits := rapid.SliceOfN(hit, 1, 3).Draw(t, "hits")
+			if rapid.Bool().Draw(t, "of the first only") {
+				hits = hits[:1]
+			}
+			d, err := takes.Take(t.Context(), 1, hits...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := allows.Allow(t.Context(), hits...); got != d.Allowed {
+				t.Fatalf("Allow(%v) is %t, Take says %v", hits, got, d)
+			}
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 20, 70}).Draw(t, "seconds")) * time.Second)
+		}
+		if a, b := allows.Stats(), takes.Stats(); a != b {
+			t.Errorf("statistics of Allow %+v, of Take %+v", a, b)
+		}
+		for _, rule := range []string{"one", "two", "shadow"} {
+			for _, key := range keys {
+				var left [2][]core.LimitStatus
+				for i, l := range limiters {
+					d, err := l.Peek(t.Context(), 1, core.Hit{Rule: rule, Key: key})
+					if err != nil {
+						t.Fatal(err)
+					}
+					left[i] = slices.Collect(d.Limits())
+				}
+				if !slices.Equal(left[0], left[1]) {
+					t.Errorf("rule %s, key %q: Allow has left %+v, Take %+v", rule, key, left[0], left[1])
+				}
+			}
+		}
+	})
+}
+
+func TestAllowWithoutHitsIsTrue(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	if !l.Allow(t.Context()) {
+		t.Error("denied")
+	}
+}
+
+// What keeps Allow from deciding is logged, as nobody else hears of it.
+func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, s := &lines{}, newCounting()
+		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rehearsal: true, Rules: []core.Rule{
+			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+		}}, nil)
+		for range 2 { // one line a second
+			if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
+				t.Error("a rule that does not exist allows")
+			}
+		}
+		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule"`)
+		s.fault = errFault
+		if l.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
+			t.Error("a store that fails allows")
+		}
+		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
+		if got := l.Stats().Failed; got != 3 {
+			t.Errorf("%d failures are counted, want 3", got)
+		}
+	})
+}
+
+func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
+	log, m := &lines{}, core.Must(core.NewMemory(core.MemoryConfig{}))
+	l := newLimiter(t, core.Config{Name: "api", Store: m, Log: log.logger(), Rules: []core.Rule{
+		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+	}}, nil)
+	hit := core.Hit{Rule: "user", Key: "alice"}
+	for _, want := range []bool{true, true, false} {
+		if !want {
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := l.Allow(t.Context(), hit); got != want {
+			t.Errorf("Allow is %t, want %t", got, want)
+		}
+	}
+	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="in-process counters: floodgate: store is closed"`)
+}
