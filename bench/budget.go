@@ -25,9 +25,12 @@ const (
 )
 
 var budgets = []budget{
-	{what: "a decision, one key", table: "A decision in the process, one caller", column: "1 key", most: 60, timesLeader: 1.3},
-	{what: "a decision, 1,000 keys", table: "A decision in the process, one caller", column: "1,000 keys", most: 75, timesLeader: 1.3},
-	{what: "a decision, 1,000,000 keys", table: "A decision in the process, one caller", column: "1,000,000 keys", most: 260, timesLeader: 2.5},
+	{what: "a decision, one key", table: "A decision in the process, one caller", column: "1 key", most: 70, timesLeader: 1},
+	{what: "a decision, 1,000 keys", table: "A decision in the process, one caller", column: "1,000 keys", most: 80, timesLeader: 1},
+	{what: "a decision, 1,000,000 keys", table: "A decision in the process, one caller", column: "1,000,000 keys", most: 300, timesLeader: 1},
+	{what: "Allow, one key", table: "A decision in the process, one caller", column: "1 key", most: 60, peer: peers.Short},
+	{what: "Allow, 1,000 keys", table: "A decision in the process, one caller", column: "1,000 keys", most: 70, peer: peers.Short},
+	{what: "Allow, 1,000,000 keys", table: "A decision in the process, one caller", column: "1,000,000 keys", most: 270, peer: peers.Short},
 	{what: "allocations of a decision", table: "Allocations of a decision in the process", column: "1,000 keys", most: 0.001},
 	{what: "net/http middleware, allowed", table: "The middleware of net/http above the bare handler", column: "allowed", most: 400},
 	{what: "its allocations", table: "Allocations of the middleware of net/http", column: "allowed", most: 3},

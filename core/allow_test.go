@@ -1,12 +1,11 @@
 package core_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -14,20 +13,24 @@ import (
 // Allow answers what Take with a cost of 1 answers, and leaves the same counters
 // and statistics.
 func TestAllowAgreesWithTake(t *testing.T) {
-	keys := []string{"", "a", "a\x00", "b"}
-	rapid.Check(t, func(t *rapid.T) {
-		limit := func(quota int64) core.Limit {
-			return rapid.SampledFrom([]core.Limit{
-				{Quota: quota, Window: time.Minute},
-				{Quota: quota, Window: time.Minute, Algorithm: core.FixedWindow},
-				{Quota: quota, Window: time.Minute, Algorithm: core.TokenBucket, Burst: quota + 1},
-				{Quota: quota, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: 10 * time.Second},
-				{Quota: quota, Window: time.Minute, Algorithm: core.SlidingLog},
-				{Quota: 0, Window: time.Minute},
-				{Quota: quota, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}},
-			}).Draw(t, "limit")
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's
+	rules, keys := []string{"one", "two", "shadow"}, []string{"", "a", "a\x00", "b"}
+	limit := func(quota int64) core.Limit {
+		limits := []core.Limit{
+			{Quota: quota, Window: time.Minute},
+			{Quota: quota, Window: time.Minute, Algorithm: core.FixedWindow},
+			{Quota: quota, Window: time.Minute, Algorithm: core.TokenBucket, Burst: quota + 1},
+			{Quota: quota, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: 10 * time.Second},
+			{Quota: quota, Window: time.Minute, Algorithm: core.SlidingLog},
+			{Quota: 0, Window: time.Minute},
+			{Quota: quota, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}},
 		}
-		config := core.Config{Name: "l", Rehearsal: rapid.IntRange(0, 3).Draw(t, "rehearsal") == 0, Rules: []core.Rule{
+		return limits[random.IntN(len(limits))]
+	}
+	for range 300 {
+		config := core.Config{Name: "l", Rehearsal: random.IntN(4) == 0, Rules: []core.Rule{
 			{Name: "one", Key: core.TakeOnly, Limits: []core.Limit{limit(3)}},
 			{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{limit(4), {Name: "day", Quota: 6, Window: 24 * time.Hour}}},
 			{Name: "shadow", Key: core.TakeOnly, Limits: []core.Limit{limit(2)}, Shadow: true},
@@ -36,33 +39,30 @@ func TestAllowAgreesWithTake(t *testing.T) {
 		var limiters [2]*core.Limiter
 		for i := range limiters {
 			config.Store = core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100, Clock: func() time.Time { return now }}))
-			if rapid.Bool().Draw(t, "another store") {
+			if random.IntN(3) == 0 {
 				config.Store = covered{config.Store}
 			}
 			limiters[i] = core.Must(core.New(config))
 		}
 		allows, takes := limiters[0], limiters[1]
-		hit := rapid.Custom(func(t *rapid.T) core.Hit {
-			return core.Hit{Rule: rapid.SampledFrom([]string{"one", "two", "shadow"}).Draw(t, "rule"), Key: rapid.SampledFrom(keys).Draw(t, "key")}
-		})
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			hits := rapid.SliceOfN(hit, 1, 3).Draw(t, "hits")
-			if rapid.Bool().Draw(t, "of the first only") {
-				hits = hits[:1]
+		for range 1 + random.IntN(60) {
+			hits := make([]core.Hit, 1+max(0, random.IntN(5)-2))
+			for i := range hits {
+				hits[i] = core.Hit{Rule: rules[random.IntN(len(rules))], Key: keys[random.IntN(len(keys))]}
 			}
 			d, err := takes.Take(t.Context(), 1, hits...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := allows.Allow(t.Context(), hits...); got != d.Allowed {
-				t.Fatalf("Allow(%v) is %t, Take says %v", hits, got, d)
+				t.Fatalf("%+v: Allow(%v) is %t, Take says %v", config.Rules, hits, got, d)
 			}
-			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 20, 70}).Draw(t, "seconds")) * time.Second)
+			now = now.Add(time.Duration([]int{0, 0, 0, 1, 20, 70}[random.IntN(6)]) * time.Second)
 		}
 		if a, b := allows.Stats(), takes.Stats(); a != b {
-			t.Errorf("statistics of Allow %+v, of Take %+v", a, b)
+			t.Fatalf("%+v: statistics of Allow %+v, of Take %+v", config.Rules, a, b)
 		}
-		for _, rule := range []string{"one", "two", "shadow"} {
+		for _, rule := range rules {
 			for _, key := range keys {
 				var left [2][]core.LimitStatus
 				for i, l := range limiters {
@@ -73,11 +73,11 @@ func TestAllowAgreesWithTake(t *testing.T) {
 					left[i] = slices.Collect(d.Limits())
 				}
 				if !slices.Equal(left[0], left[1]) {
-					t.Errorf("rule %s, key %q: Allow has left %+v, Take %+v", rule, key, left[0], left[1])
+					t.Fatalf("%+v: rule %s, key %q: Allow has left %+v, Take %+v", config.Rules, rule, key, left[0], left[1])
 				}
 			}
 		}
-	})
+	}
 }
 
 func TestAllowWithoutHitsIsTrue(t *testing.T) {

@@ -46,7 +46,7 @@ type Peer struct {
 }
 
 // All are the peers, ours first.
-var All = []Peer{floodgate, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}
+var All = []Peer{floodgate, floodgateShort, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}
 
 func must[T any](v T, err error) T {
 	if err != nil {

@@ -5,6 +5,7 @@ import "github.com/floodgate-go/floodgate/internal/meter"
 // Mode is what TakeKnown does besides deciding.
 type Mode uint8
 
+// The modes, joined with |.
 const (
 	Charge Mode = 1 << iota // charge the cost if it is allowed
 	Count                   // count the decision: see Counted
