@@ -210,3 +210,15 @@ func TestWhatIsLeftOfAFailedClose(t *testing.T) {
 		}
 	}
 }
+
+// While its shard is locked, an exchange collects no more entries than it is told.
+func TestHowManyAreCollectedAtOnce(t *testing.T) {
+	s := idle(0)
+	put(s, counted(0, 1), counted(0, 1), counted(0, 1))
+	for _, want := range []int{1, 3} {
+		at := s.collectSome(&s.table.shards[0], 0, want, 0)
+		if n := len(frozen(s)) / 4; n != want || at != want {
+			t.Errorf("%d are collected, the next one is at %d; want %d", n, at, want)
+		}
+	}
+}
