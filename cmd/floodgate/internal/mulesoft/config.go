@@ -89,8 +89,8 @@ func (w *writer) rateLimiting(name string, s source, comments *strings.Builder) 
 
 // limits writes the limits of a policy; "" if there are none.
 func (w *writer) limits(all any, lose, remark func(string)) string {
-	items, ok := all.([]any)
-	if !ok || len(items) == 0 {
+	items, _ := all.([]any)
+	if len(items) == 0 {
 		lose("rateLimits is missing (want a list of {maximumRequests: 3, timePeriodInMilliseconds: 10000})")
 		return ""
 	}

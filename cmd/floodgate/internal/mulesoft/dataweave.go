@@ -166,9 +166,6 @@ func (p *reader) infix(level int) (string, error) {
 			left = "(" + left + " " + written + " " + right + ")"
 		}
 	}
-	if err == nil && p.peek() == (token{name, "default"}) {
-		return "", fmt.Errorf("default follows another operator: put the part with default in parentheses")
-	}
 	return left, err
 }
 

@@ -2,7 +2,7 @@ package mulesoft
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 )
 
 // store writes the store; "" if there is none.
@@ -43,7 +43,7 @@ func (w *writer) store(redis mapping) string {
 
 func quotedNumber(v any) string {
 	text := fmt.Sprint(v)
-	if text == "" || slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' }) {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return quoted(text)
 	}
 	return text

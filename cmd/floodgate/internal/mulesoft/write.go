@@ -137,7 +137,7 @@ const longestName = 40
 // name returns a policy's name that no other one has.
 func (w *writer) name(s source) string {
 	base := strings.Map(func(c rune) rune {
-		if c < 0x80 && (c == '_' || c == '.' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
+		if strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", c) {
 			return c
 		}
 		return '-'

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -66,6 +67,10 @@ func TestWhatEndsAReplay(t *testing.T) {
 		t.Errorf("half of a log: %v", err)
 	}
 	broken := errors.New("the disk is gone")
+	nonsense := io.MultiReader(strings.NewReader("nonsense\n"), iotest.ErrReader(broken))
+	if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: nonsense}); !errors.Is(err, broken) {
+		t.Errorf("a log that cannot be read to its end: %v", err)
+	}
 	if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: iotest.ErrReader(broken)}); !errors.Is(err, broken) {
 		t.Errorf("a log that cannot be read: %v", err)
 	}
@@ -89,6 +94,9 @@ func TestALogWithoutALine(t *testing.T) {
 		{"wrong\nwrong\nwrong\n", `log: none of its lines (3) is a line of an access log: line 1, "wrong", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
 		{"wrong\n", `log: none of its lines (1) is a line of an access log: line 1, "wrong", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
 		{"wrong\n" + line(0, "a", "GET /"), "<nil>"},
+		{"\n" + strings.Repeat("é", 101) + "\nwrong\n", `log: none of its lines (2) is a line of an access log: line 2, "` + strings.Repeat("é", 100) + `...", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
+		{strings.Repeat("é", 100) + "\n", `log: none of its lines (1) is a line of an access log: line 1, "` + strings.Repeat("é", 100) + `", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
+		{`{"when":1}`, `log: none of its lines (1) is a line of an access log: line 1, "{\"when\":1}", has no time that can be read (want ` + accesslog.Formats + "; --fields names the fields of other JSON)"},
 	} {
 		if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: strings.NewReader(c.text)}); fmt.Sprint(err) != c.want {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)

@@ -42,7 +42,8 @@ type countingBound struct {
 // Take implements [core.Bound].
 func (b *countingBound) Take(ctx context.Context, batch *core.Batch) error {
 	err := b.Bound.Take(ctx, batch)
-	if err != nil || batch.Peek {
+	// A peek that allows is followed by a take of the same request; one that denies is not.
+	if err != nil || batch.Peek && batch.Allowed {
 		return err
 	}
 	for i := range batch.Items {

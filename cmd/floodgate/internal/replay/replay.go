@@ -127,10 +127,10 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 	}()
 	r.report.Logs = append(r.report.Logs, log.Name)
 	lines, malformed := r.report.Lines, r.report.Malformed
-	var first *parsed // the first line that cannot be read
+	var first *parsed // the first line of the log
 	for batch := range batches {
 		for i := range batch {
-			if first == nil && batch[i].err != nil {
+			if first == nil {
 				first = &batch[i]
 			}
 			if err := r.line(log.Name, &batch[i]); err != nil {
@@ -161,7 +161,8 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 	return nil
 }
 
-// unreadable returns the error for a log of n lines of which none can be read.
+// unreadable returns the error for a log of n lines of which none can be read, not even
+// the first.
 func unreadable(n int64, first *parsed) error {
 	text, hint := []rune(strings.ToValidUTF8(first.text, "\ufffd")), "want "+accesslog.Formats
 	if len(text) > maxShown {
@@ -274,7 +275,6 @@ func (r *Replay) Report() *Report {
 	rep.To = r.now
 	rep.WholeSeconds = rep.WholeSeconds && rep.Requests > 0
 	rep.Missing = slices.Sorted(maps.Keys(r.request.missing))
-	rep.Files = nil
 	for _, one := range r.runs {
 		rep.Files = append(rep.Files, one.report())
 	}

@@ -43,4 +43,8 @@ func TestASeriesGetsWiderPoints(t *testing.T) {
 	if odd.halve(); len(odd.points) != 2 || odd.points[0].Allowed != 3 || odd.points[1].Allowed != 4 {
 		t.Errorf("of three points: %+v", odd.points)
 	}
+	even := series{start: start, width: time.Minute, points: make([]Point, 4)}
+	if even.halve(); len(even.points) != 2 {
+		t.Errorf("of four points: %+v", even.points)
+	}
 }

@@ -82,3 +82,22 @@ func TestTheTopOfATally(t *testing.T) {
 		}
 	}
 }
+
+// The keys that came most often are held.
+func TestTheRarerHalfIsDropped(t *testing.T) {
+	for _, most := range []int{10, 11} {
+		tally := newTally(most, func(n *int64) int64 { return *n })
+		for i := range most {
+			*tally.atText(fmt.Sprint(i)) = int64(i + 1)
+		}
+		tally.atText("one more")
+		for i := range most {
+			if held := tally.entries[fmt.Sprint(i)] != nil; held != (i > most/2) {
+				t.Errorf("of %d keys, the one that came %d times is held: %t", most, i+1, held)
+			}
+		}
+		if want := int64(most/2 + 1); tally.dropped != want {
+			t.Errorf("of %d keys: %d may be missed, want %d", most, tally.dropped, want)
+		}
+	}
+}
