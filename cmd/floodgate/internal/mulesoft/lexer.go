@@ -37,6 +37,8 @@ func (t token) String() string {
 // symbols are the operators, the longer ones first.
 var symbols = []string{"++", "==", "!=", ">=", "<=", "~=", ".", "[", "]", "(", ")", "!", ">", "<", ",", "+", "-", "*", "/", "?", ":", "{", "}", "$", "@", "#", "&", "|", "%"}
 
+const digits = "0123456789"
+
 // tokens cuts an expression into tokens.
 func tokens(s string) ([]token, error) {
 	var all []token
@@ -59,12 +61,9 @@ func tokens(s string) ([]token, error) {
 				i = len(s)
 			}
 			all, s = append(all, token{name, s[:i]}), s[i:]
-		case c >= '0' && c <= '9':
-			i := strings.IndexFunc(s, func(c rune) bool { return c < '0' || c > '9' })
-			if i < 0 {
-				i = len(s)
-			}
-			all, s = append(all, token{number, s[:i]}), s[i:]
+		case strings.ContainsRune(digits, c):
+			rest := strings.TrimLeft(s, digits)
+			all, s = append(all, token{number, strings.TrimSuffix(s, rest)}), rest
 		default:
 			found := ""
 			for _, op := range symbols {

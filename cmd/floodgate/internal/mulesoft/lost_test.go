@@ -17,21 +17,22 @@ func TestWhereAFileHasPolicies(t *testing.T) {
 		policies string // the names, in their order
 		lost     string
 	}{
-		"a list at the top":             {"policies: [{" + spike + "}, {" + spike + "}]", "spike-control spike-control-2", ""},
-		"a list of documents":           {"[{" + spike + "}, {policies: [{" + spike + "}]}]", "spike-control spike-control-2", ""},
-		"a list of a resource":          {"metadata: {name: shop}\nspec: {policies: [{" + spike + "}]}", "spike-control", ""},
-		"lists of two resources":        {"metadata: {name: shop}\nspec: {policies: [{" + spike + "}]}\n---\n{metadata: {name: pay}, spec: {policies: [{" + spike + "}]}}", "spike-control spike-control-2", "spike-control: the API shop: this policy applies to the requests of all APIs (write match: {paths: [/api/**]})|spike-control-2: the API pay: this policy applies to the requests of all APIs (write match: {paths: [/api/**]})"},
-		"a resource with a name":        {"metadata: {name: mine}\nspec: {" + spike + "}", "mine", ""},
-		"an empty document":             {"{" + spike + "}\n---\n---\n# nothing\n", "spike-control", ""},
-		"text for a list":               {"{" + spike + "}\n---\npolicies: 5\n", "spike-control", "policies, which is not a list is not translated"},
-		"text for a resource's list":    {"{" + spike + "}\n---\nspec: {policies: x}\n", "spike-control", "policies, which is not a list is not translated"},
-		"an entry that is text":         {"policies: [5, {" + spike + "}, {config: {}}]\n", "spike-control", "an entry of policies without policyRef is not translated|an entry of policies without policyRef is not translated"},
-		"a document that is text":       {"{" + spike + "}\n---\nhello\n", "spike-control", "a document that is not a mapping is not translated"},
-		"a document of another kind":    {"{" + spike + "}\n---\nkind: Gateway\nspec: {a: 1}\n", "spike-control", "a document without policies Gateway is not translated"},
-		"a document of no kind":         {"{" + spike + "}\n---\na: 1\n", "spike-control", "a document without policies is not translated"},
-		"a storage that is not a Redis": {"{" + spike + "}\n---\nspec: {sharedStorage: {file: x}}\n", "spike-control", "spec.sharedStorage is not translated"},
-		"a policyRef that is text":      {"{" + spike + "}\n---\npolicyRef: x\n", "spike-control", `rate-limit: policyRef.name: "" is no rate limiting policy (known are rate-limiting-flex and spike-control-flex)`},
-		"a control character":           {"{" + spike + "}\n---\npolicyRef: {name: \"x\\e[2J\\n\"}\n", "spike-control", `rate-limit: policyRef.name: "x\x1b[2J\n" is no rate limiting policy (known are rate-limiting-flex and spike-control-flex)`},
+		"a list at the top":               {"policies: [{" + spike + "}, {" + spike + "}]", "spike-control spike-control-2", ""},
+		"a list of documents":             {"[{" + spike + "}, {policies: [{" + spike + "}]}]", "spike-control spike-control-2", ""},
+		"a list of a resource":            {"metadata: {name: shop}\nspec: {policies: [{" + spike + "}]}", "spike-control", ""},
+		"lists of two resources":          {"metadata: {name: shop}\nspec: {policies: [{" + spike + "}]}\n---\n{metadata: {name: pay}, spec: {policies: [{" + spike + "}]}}", "spike-control spike-control-2", "spike-control: the API shop: this policy applies to the requests of all APIs (write match: {paths: [/api/**]})|spike-control-2: the API pay: this policy applies to the requests of all APIs (write match: {paths: [/api/**]})"},
+		"a resource with a name":          {"metadata: {name: mine}\nspec: {" + spike + "}", "mine", ""},
+		"an API with a control character": {"{" + spike + "}\n---\nspec: {targetRef: {name: \"a\\e\\n\"}, " + spike + "}", "spike-control spike-control-2", "spike-control-2: the API a\\x1b\\n: this policy applies to the requests of all APIs (write match: {paths: [/api/**]})"},
+		"an empty document":               {"{" + spike + "}\n---\n---\n# nothing\n", "spike-control", ""},
+		"text for a list":                 {"{" + spike + "}\n---\npolicies: 5\n", "spike-control", "policies, which is not a list is not translated"},
+		"text for a resource's list":      {"{" + spike + "}\n---\nspec: {policies: x}\n", "spike-control", "policies, which is not a list is not translated"},
+		"an entry that is text":           {"policies: [5, {" + spike + "}, {config: {}}]\n", "spike-control", "an entry of policies without policyRef is not translated|an entry of policies without policyRef is not translated"},
+		"a document that is text":         {"{" + spike + "}\n---\nhello\n", "spike-control", "a document that is not a mapping is not translated"},
+		"a document of another kind":      {"{" + spike + "}\n---\nkind: Gateway\nspec: {a: 1}\n", "spike-control", "a document without policies Gateway is not translated"},
+		"a document of no kind":           {"{" + spike + "}\n---\na: 1\n", "spike-control", "a document without policies is not translated"},
+		"a storage that is not a Redis":   {"{" + spike + "}\n---\nspec: {sharedStorage: {file: x}}\n", "spike-control", "spec.sharedStorage is not translated"},
+		"a policyRef that is text":        {"{" + spike + "}\n---\npolicyRef: x\n", "spike-control", `rate-limit: policyRef.name: "" is no rate limiting policy (known are rate-limiting-flex and spike-control-flex)`},
+		"a control character":             {"{" + spike + "}\n---\npolicyRef: {name: \"x\\e[2J\\n\"}\n", "spike-control", `rate-limit: policyRef.name: "x\x1b[2J\n" is no rate limiting policy (known are rate-limiting-flex and spike-control-flex)`},
 	} {
 		result, err := mulesoft.Import([]byte(c.file))
 		if err != nil {

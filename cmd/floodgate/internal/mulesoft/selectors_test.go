@@ -28,7 +28,7 @@ func TestAPartThatIsNotTranslatedIsAnErrorWhereverItIs(t *testing.T) {
 	for _, around := range []string{
 		"?", "(?)", "!?", "not ?", "upper(?)", "? default 'x'", "attributes.headers.x default ?", "? ++ 'x'", "'x' ++ ?", "'x' == ?", "if (?) 'x' else 'y'", "if ('x') ? else 'y'", "if ('x') 'y' else ?",
 	} {
-		for part, want := range map[string]string{"payload": "payload is not translated", "55": "55 is not translated", "attributes.version": "attributes.version is not translated", "attributes.5": "5 is where a name is expected", "]": "] is not translated"} {
+		for part, want := range map[string]string{"payload": "payload is not translated", "9870": "9870 is not translated", "56a": "56 is not translated", "attributes.version": "attributes.version is not translated", "attributes.5": "5 is where a name is expected", "]": "] is not translated"} {
 			selector := strings.Replace(around, "?", part, 1)
 			if key, err := mulesoft.Translate("#[" + selector + "]"); err == nil || !strings.Contains(err.Error(), want) || key.Expression != "" {
 				t.Errorf("%s: %s, %v, want %s", selector, key.Expression, err, want)

@@ -43,7 +43,7 @@ func (w *writer) store(redis mapping) string {
 
 func quotedNumber(v any) string {
 	text := fmt.Sprint(v)
-	if text == "" || strings.Trim(text, "0123456789") != "" {
+	if text == "" || strings.Trim(text, digits) != "" {
 		return quoted(text)
 	}
 	return text
