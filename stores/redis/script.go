@@ -19,7 +19,6 @@ var files embed.FS
 // what those before it define. internal/luamutants reads this list, too.
 var scriptFiles = []string{
 	"arguments.lua",
-	"single.lua",
 	"meter.lua",
 	"cell.lua",
 	"fixed_window.lua",
@@ -30,6 +29,8 @@ var scriptFiles = []string{
 	"lockout.lua",
 	"states.lua",
 	"take.lua",
+	"machinery_end.lua",
+	"single.lua",
 }
 
 var script = func() string {

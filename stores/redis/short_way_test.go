@@ -75,12 +75,12 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, ReadTimeout: patience})
 	defer client.Close() //nolint:errcheck // the test is over
-	const condition = "while number <= count and short() do end"
-	if strings.Count(redisstore.ScriptText(), condition) != 2 {
+	const condition = "verb == TAKE and items or 0"
+	if strings.Count(redisstore.ScriptText(), condition) != 1 {
 		t.Fatal("the short way is not found")
 	}
 	short := way{redis.NewScript(redisstore.ScriptText()), "fg1:short"}
-	long := way{redis.NewScript(strings.ReplaceAll(redisstore.ScriptText(), condition, "")), "fg1:long"}
+	long := way{redis.NewScript(strings.Replace(redisstore.ScriptText(), condition, "0", 1)), "fg1:long"}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	admitted := 0

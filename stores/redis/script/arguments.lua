@@ -40,53 +40,8 @@
 -- which every time and every count is; where a product may be above, muldiv
 -- works in parts. Integers in strings are little-endian.
 
-local ceil, unpack_list = math.ceil, unpack
-local pack, unpack = struct.pack, struct.unpack
-local pcall_redis = redis.pcall
-local MOST = 2147483647 -- the largest quota, and so the largest count
--- The algorithms' numbers, which also name them in stored states: the wire
--- numbers of internal/meter/algorithm.go.
-local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT = 0, 1, 2, 3, 4, 5
--- The verbs: look, charge, give back and look, give back, forget.
-local SKIP, TAKE, PEEK, BACK, REFUND, RESET = 0, 1, 2, 3, 4, 5
-
-local input = ARGV[1]
-local slack, count = unpack('<I4I4', input, 9)
-local replies = { string.sub(input, 1, 8) }
--- The decision that comes next: its number, and where it begins in input and KEYS.
-local number, from, first_key = 1, 17, 1
-local now, server_now -- the time of the decision, and of the server
-
--- begin reads the head of the next decision. It returns the verb, how many bytes
--- the items take, how many items there are, and where the first one is.
-local function begin()
-  local verb, size, items, time, at = unpack('<I1I4I4i8', input, from)
-  now = time
-  if time == 0 and verb ~= SKIP then
-    if not server_now then
-      local t = redis.call('TIME')
-      server_now = tonumber(t[1]) * 1000000 + tonumber(t[2])
-    end
-    now = server_now
-  end
-  return verb, size, items, at
-end
-
--- finish ends the decision.
-local function finish(reply, size, items)
-  number, from, first_key = number + 1, from + 17 + size, first_key + items
-  replies[number] = reply
-end
-
--- failed returns the reply of a decision that failed.
-local function failed(text) return pack('<I1I4', 2, #text) .. text end
-
--- The beginning of the error of a decision that has been made in part.
-local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
-
--- error_of returns the text of an error that a command replied, else nil.
-local function error_of(reply) return type(reply) == 'table' and reply.err or nil end
-
--- absent reports whether a key of which GETRANGE returned nothing does not exist:
--- an empty value is somebody else's.
-local function absent(key) return pcall_redis('PTTL', key) == -2 end
+-- machinery returns the function that makes any decision. Its parts, up to
+-- machinery_end.lua, are made when it is called, which most calls do not need. It
+-- uses no variable from outside: a variable that a function shares with the code
+-- around it costs more time than one of its own.
+local function machinery(input, slack)

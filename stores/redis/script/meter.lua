@@ -1,3 +1,24 @@
+local ceil, unpack_list = math.ceil, unpack
+local pack, unpack = struct.pack, struct.unpack
+local pcall_redis = redis.pcall
+local MOST = 2147483647 -- the largest quota, and so the largest count
+-- The algorithms' numbers, which also name them in stored states: the wire
+-- numbers of internal/meter/algorithm.go.
+local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT = 0, 1, 2, 3, 4, 5
+-- The verbs: look, charge, give back and look, give back, forget.
+local TAKE, PEEK, BACK, REFUND, RESET = 1, 2, 3, 4, 5
+local now, first_key -- of the decision that is being made: its time, and the place of its first key
+
+-- The beginning of the error of a decision that has been made in part.
+local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
+
+-- error_of returns the text of an error that a command replied, else nil.
+local function error_of(reply) return type(reply) == 'table' and reply.err or nil end
+
+-- absent reports whether a key of which GETRANGE returned nothing does not exist:
+-- an empty value is somebody else's.
+local function absent(key) return pcall_redis('PTTL', key) == -2 end
+
 local floor, max, sub, byte, rep = math.floor, math.max, string.sub, string.byte, string.rep
 
 -- muldiv returns floor(a × b / c) and the remainder, exactly, for whole numbers

@@ -86,12 +86,10 @@ local function make_decision(verb, size, p)
   return table.concat(reply)
 end
 
-repeat
-  local verb, size, items, p = begin()
-  -- An error of the script itself fails this decision, and no other.
+-- An error of the script itself fails its decision, and no other.
+return function(at, key, verb, items, p)
+  now, first_key = at, key
   local ran, reply, err = pcall(make_decision, verb, items, p)
   if not ran then err = 'FLOODGATE ' .. (error_of(reply) or tostring(reply)) end
-  finish(err and failed(err) or reply, size, items)
-  while number <= count and short() do end
-until number > count
-return table.concat(replies)
+  return err and pack('<I1I4', 2, #err) .. err or reply
+end
