@@ -2,6 +2,7 @@ package joining
 
 import (
 	"cmp"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -40,6 +41,7 @@ type Line[T any] struct {
 	all      []*Exchange[T] // that have not ended
 	spare    []*Exchange[T] // that have ended, to be used again
 	underWay int            // exchanges of all that count
+	opening  bool           // open has been called
 	pace     pace
 }
 
@@ -55,8 +57,8 @@ func (l *Line[T]) Go(member T) {
 	}
 }
 
-// Do sends the member alone, on the caller's goroutine, if nobody waits and an
-// exchange may begin. It returns true when that has ended. Otherwise it does what
+// Do sends the member alone, on the caller's goroutine, if nobody waits and no
+// exchange is under way. It returns true when that has ended. Otherwise it does what
 // Go does, and returns false.
 func (l *Line[T]) Do(member T) bool {
 	e := l.enter(member)
@@ -98,11 +100,28 @@ func (l *Line[T]) enter(member T) *Exchange[T] {
 		l.waiting.pop() // so that the queue is bounded if no exchange may begin
 	}
 	l.waiting.push(member)
-	if l.waiting.n == 1 {
-		return l.next()
+	if l.underWay == 0 || l.config.Most == 1 {
+		if l.waiting.n == 1 {
+			return l.next()
+		}
+		l.startAll()
+	} else if l.underWay < l.pace.atOnce && !l.opening {
+		l.opening = true
+		go l.open()
 	}
-	l.startAll()
 	return nil
+}
+
+// open begins an exchange when all who are about to join the line have done so:
+// the goroutines that could run before it was called. Callers whom one exchange has
+// answered come again at the same time, and then share the next one.
+func (l *Line[T]) open() {
+	runtime.Gosched()
+	l.mu.Lock()
+	l.opening = false
+	e := l.next()
+	l.mu.Unlock()
+	l.run(e)
 }
 
 // startAll starts exchanges with those who have waited longest, as many as may be

@@ -12,11 +12,12 @@ type pace struct {
 }
 
 const (
-	fewest  = 2  // enough for one to be under way while the next is being made
-	largest = 64 // there are seldom more connections
+	fewest = 2 // enough for one to be under way while the next is being made
 	// spacing is the time between two exchanges if as many as permitted are under
 	// way: short beside any distance for which more than two are permitted.
-	spacing = 50 * time.Microsecond
+	spacing = 100 * time.Microsecond
+	// most exchanges leave a twelfth of the distance between them, however far it is.
+	most = 12
 	// counted is how many exchanges make up a count.
 	counted = 256
 )
@@ -33,5 +34,5 @@ func (p *pace) note(took time.Duration) {
 	if t == 0 || p.before > 0 && p.before < t {
 		t = p.before
 	}
-	p.atOnce = min(max(int(t/spacing), fewest), largest)
+	p.atOnce = min(max(int(t/spacing), fewest), most)
 }
