@@ -1,6 +1,7 @@
 package instances_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ type work struct {
 	Limiter    string
 	Limits     [][]core.Limit // of each rule
 	Keys       int            // of the second rule, if there is one; the first has one
+	AtOnce     int            // goroutines, atOnce if it is 0
 }
 
 // rules returns the rules as the kind of store can count for them: PostgreSQL in
@@ -147,7 +149,7 @@ func worker() error {
 	}
 	fmt.Println("ready")
 	<-begin
-	workers := atOnce
+	workers := cmp.Or(w.AtOnce, atOnce)
 	if store.sync != nil {
 		workers = 1 // so that no more are on their way than the test says
 	}
