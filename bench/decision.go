@@ -15,7 +15,11 @@ var ample = peers.Limit{Quota: 1_000_000_000, Window: time.Hour}
 
 // decision measures a decision in the process.
 func decision(e effort, p peers.Peer) ([]Table, error) {
-	if p.Local == nil {
+	local := p.Local
+	if local == nil {
+		local = p.Synced
+	}
+	if local == nil {
 		return nil, nil
 	}
 	serial := Table{Title: "A decision in the process, one caller", Unit: "ns", Lower: true, Ours: "floodgate"}
@@ -30,7 +34,7 @@ func decision(e effort, p peers.Peer) ([]Table, error) {
 		if count == 1 {
 			column = "1 key"
 		}
-		allow, end := p.Local(ample)
+		allow, end := local(ample)
 		for _, key := range keys {
 			allow(key)
 		}

@@ -36,6 +36,8 @@ type Peer struct {
 	// Local counts in the process. Where the library can be told how long an
 	// idle key is kept, it is told the window.
 	Local func(Limit) (a Allow, end func())
+	// Synced counts in the process and exchanges the counts with others meanwhile.
+	Synced func(Limit) (a Allow, end func())
 	// Redis counts in Redis.
 	Redis func(*redis.Client, Limit) Allow
 	// The middleware of the frameworks, by the client's address.
@@ -46,7 +48,7 @@ type Peer struct {
 }
 
 // All are the peers, ours first.
-var All = []Peer{floodgate, floodgateShort, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}
+var All = []Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}
 
 func must[T any](v T, err error) T {
 	if err != nil {

@@ -27,6 +27,11 @@ func TestEachPeerAdmitsTheQuota(t *testing.T) {
 			admits(t, p.Name, allow)
 			end()
 		}
+		if p.Synced != nil {
+			allow, end := p.Synced(sample)
+			admits(t, p.Name, allow)
+			end()
+		}
 		if p.Redis != nil {
 			admits(t, p.Name+" in Redis", p.Redis(client, sample))
 			if err := client.FlushAll(t.Context()).Err(); err != nil {
