@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 func command(t *testing.T, in string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
+	args = append([]string{}, args...) // for nil, cobra takes the arguments of the process
 	code = run(t.Context(), args, strings.NewReader(in), &o, &e)
 	return code, o.String(), e.String()
 }
