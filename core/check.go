@@ -28,7 +28,11 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		s.hooks.OnDisallowed(r, d)
 		d.Allowed = true
 	}
-	l.release(c, &d)
+	if a.counted {
+		l.release(c, nil)
+	} else {
+		l.release(c, &d)
+	}
 	if !d.Allowed && d.Reason == ReasonBadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
@@ -69,6 +73,7 @@ type asking struct {
 	bad         error // the request is at fault: the other keys are charged all the same
 	fault       error // something else is wrong: nothing is charged
 	lost        bool  // it is not known which rules are for the request
+	counted     bool  // the decision has been counted: see knownSingle
 	kind        failureKind
 	rule        string // whose key function is at fault
 }
@@ -77,7 +82,11 @@ type asking struct {
 func (a *asking) check(r Request, d *Decision) {
 	c := a.session
 	c.probe = bodyProbe{Request: r, snap: c.snap, rule: aHook}
-	a.known(&c.probe)
+	if !c.snap.simple {
+		a.known(&c.probe)
+	} else if a.counted = a.knownSingle(&c.probe, d); a.counted {
+		return
+	}
 	if a.fault == nil && a.waiting() && !a.bodyless {
 		if len(c.items) > 0 && !a.extraWaits {
 			if err := c.take(r.Context(), true); err != nil {

@@ -39,6 +39,7 @@ type snapshot struct {
 	mixed     bool   // these limits do not all have the same headers
 	rehearsal bool
 	settles   bool // a rule wants to know the outcome
+	simple    bool // see checksSingle; bound is a memoryBound
 
 	denyUnreadable bool
 }
@@ -58,11 +59,18 @@ func New(c Config) (*Limiter, error) {
 			return nil, err
 		}
 	}
-	if s.bound, err = store.Bind(s.name, s.storeRules()); err != nil {
+	bound, err := store.Bind(s.name, s.storeRules())
+	if err != nil {
 		return nil, err
 	}
-	s.memory, _ = s.bound.(*memoryBound)
+	s.bindTo(bound)
 	return newLimiter(store, new(counters), s), nil
+}
+
+func (s *snapshot) bindTo(b Bound) {
+	s.bound = b
+	s.memory, _ = b.(*memoryBound)
+	s.simple = s.memory != nil && s.checksSingle()
 }
 
 func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {

@@ -38,8 +38,8 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.bound, err = old.bound.Rebind(s.storeRules())
-	s.memory, _ = s.bound.(*memoryBound)
+	bound, err := old.bound.Rebind(s.storeRules())
+	s.bindTo(bound)
 	return s, err
 }
 
