@@ -1,0 +1,85 @@
+package core_test
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// A request is decided in a shorter way if the limiter has one limit and a Memory: whatever
+// its key function does, the decision and the counts are those of the long way.
+func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a test's
+	bad := &core.BadRequestError{Detail: "bad"}
+	key := func(dst []byte, r core.Request) ([]byte, error) {
+		switch text := r.HeaderValues("Key")[0]; text {
+		case "skip":
+			return dst, core.SkipRule
+		case "bad":
+			return dst, bad
+		case "fail":
+			return append(dst, "x"...), errors.New("failed")
+		case "body":
+			return bodyKey(dst, r)
+		default:
+			return append(dst, text...), nil
+		}
+	}
+	texts := []string{"", "a", "b", "skip", "bad", "fail", "body", strings.Repeat("k", 63), strings.Repeat("k", 64), strings.Repeat("k", 500)}
+	for _, limit := range []core.Limit{core.PerMinute(5), {Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket}, {Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}, {Quota: 0, Window: time.Minute}} {
+		now := time.Unix(1_800_000_000, 0)
+		config := core.Config{Name: "a", Log: slog.New(slog.DiscardHandler), Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{limit}}}}
+		var limiters [2]*core.Limiter
+		for i := range limiters {
+			store := core.Store(core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }})))
+			if i == 1 {
+				store = covered{store}
+			}
+			config.Store = store
+			limiters[i] = core.Must(core.New(config))
+		}
+		config.Store = nil
+		for step := range 3000 {
+			r := &request{method: []string{"GET", "OPTIONS"}[random.IntN(2)], header: map[string][]string{"Key": {texts[random.IntN(len(texts))]}}, body: texts[random.IntN(3)]}
+			if r.method == "OPTIONS" && random.IntN(2) == 0 {
+				r.header["Access-Control-Request-Method"] = []string{"GET"}
+			}
+			refund := random.IntN(4) == 0
+			switch random.IntN(20) {
+			case 0:
+				now = now.Add(time.Duration(random.IntN(90)) * time.Second)
+			case 1:
+				config.Rehearsal = random.IntN(2) == 0
+				config.Rules[0].Shadow = random.IntN(4) == 0
+				for _, l := range limiters {
+					if err := l.Reconfigure(config); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var d [2]core.Decision
+			for i, l := range limiters {
+				if d[i] = l.Check(r); refund {
+					if err := l.Refund(t.Context(), d[i]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			a, b := d[0], d[1]
+			if a.LimitStatus != b.LimitStatus || a.Allowed != b.Allowed || a.Reason != b.Reason || a.Cost != b.Cost || a.Limiter != b.Limiter || a.Rehearsal != b.Rehearsal || (a.Err == nil) != (b.Err == nil) ||
+				a.Key() != b.Key() || a.StoredKey() != b.StoredKey() {
+				t.Fatalf("%v: step %d, %q: the short way %+v, the long way %+v", limit, step, r.header["Key"][0], a, b)
+			}
+		}
+		if a, b := limiters[0].Stats(), limiters[1].Stats(); a != b || a.Denied == 0 || a.Skipped == 0 || a.Failed == 0 || a.BadRequests == 0 {
+			t.Errorf("%v: stats %+v and %+v", limit, a, b)
+		}
+	}
+}
