@@ -55,6 +55,14 @@ func (c *company) key(i int) string {
 	return fmt.Sprint("own", i)
 }
 
+// cost is that of the caller's decision: of those with keys of their own, several.
+func (c *company) cost(i int) int64 {
+	if i%2 == 1 {
+		return 1
+	}
+	return 1 + int64(i/2%9)
+}
+
 // travel holds the reply of a decision until all have come that are to travel
 // together, calls strike, and lets them go.
 func (c *company) travel(strike func()) {
@@ -64,7 +72,7 @@ func (c *company) travel(strike func()) {
 	processtest.WaitFor(c.t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	c.batches, c.errs, c.took = make([]*core.Batch, travellers), make([]error, travellers), make([]time.Duration, travellers)
 	for i := range travellers {
-		c.batches[i] = one(c.key(i), 1, 1)
+		c.batches[i] = one(c.key(i), c.cost(i), 1)
 		c.wg.Go(func() {
 			begun := time.Now()
 			c.errs[i] = c.bound.Take(context.Background(), c.batches[i])
@@ -99,9 +107,12 @@ func (c *company) check(want func(error) bool) {
 		// What this caller alone may have charged.
 		least, most := int64(0), int64(0)
 		if err == nil && batch.Allowed {
-			least, most = 1, 1
+			least, most = c.cost(i), c.cost(i)
 		} else if err != nil && e.Unknown {
-			most = 1
+			most = c.cost(i)
+		}
+		if left := batch.Items[0].Results[0].Remaining; err == nil && c.key(i) != "shared" && left != 10-least {
+			c.t.Errorf("caller %d: %d remain after a charge of %d", i, left, least)
 		}
 		if c.key(i) == "shared" {
 			allowed, unknown = allowed+least, unknown+most-least
@@ -153,7 +164,7 @@ func TestALostReplyOfManyIsChargedOnceEach(t *testing.T) {
 	c.travel(func() { c.proxy.Fail(faultproxy.Cut, 1) })
 	c.check(of(redisstore.ClassUnreachable, true))
 	for i := range travellers {
-		if got := charged(t, c.other, c.key(i)); i%2 == 0 && got != 1 {
+		if got := charged(t, c.other, c.key(i)); i%2 == 0 && got != c.cost(i) {
 			t.Errorf("caller %d: %d charged by a command that has run", i, got)
 		}
 	}

@@ -14,7 +14,19 @@ import (
 )
 
 // keysOfCommands counts commands, and those with several keys.
-type keysOfCommands struct{ all, several *atomic.Int64 }
+type keysOfCommands struct {
+	all, several *atomic.Int64
+	cluster      bool // those of one slot are one key
+}
+
+func (k keysOfCommands) inOneSlot(names []any) bool {
+	for _, name := range names {
+		if !k.cluster || redisstore.SlotOf(name.(string)) != redisstore.SlotOf(names[0].(string)) {
+			return false
+		}
+	}
+	return true
+}
 
 func (keysOfCommands) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -26,7 +38,7 @@ func (k keysOfCommands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "evalsha" {
 			k.all.Add(1)
-			if cmd.Args()[2] != 1 {
+			if names := cmd.Args()[3:]; cmd.Args()[2] != 1 && !k.inOneSlot(names[:cmd.Args()[2].(int)]) {
 				k.several.Add(1)
 			}
 		}
@@ -46,7 +58,7 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 			if name == "proxy" {
 				opts = append(opts, redisstore.ShardedByKey())
 			}
-			hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64)}
+			hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), false}
 			client.AddHook(hook)
 			b := bind(t, client, hourly, opts...)
 			together(100, func(i int) {
@@ -55,6 +67,7 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 				if err := b.Take(context.Background(), batch); err != nil || !batch.Allowed {
 					t.Errorf("allowed %v, error %v", batch.Allowed, err)
 				}
+				take(t, b, "same")
 			})
 			if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 {
 				t.Errorf("%d of %d commands have several keys", n, hook.all.Load())
@@ -63,5 +76,21 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 				t.Error("the store promises to decide on several keys in one step")
 			}
 		})
+	}
+}
+
+// On a cluster, only decisions on keys of one slot share a command.
+func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
+	_, client := newCluster(t)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), true}
+	client.AddHook(hook)
+	const callers = 200
+	together(callers, func(i int) {
+		take(t, b, fmt.Sprint(i))
+		take(t, b, "same")
+	})
+	if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 || hook.all.Load() >= 2*callers {
+		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, hook.all.Load(), 2*callers)
 	}
 }
