@@ -49,6 +49,11 @@
 // dials five times, which takes longer than the Timeout: the error is then a
 // timeout and does not tell why. Set DialerRetries to 1, as [NewClient] does.
 //
+// If a [redis.Client] has ContextTimeoutEnabled set, as that of [NewClient] has, a
+// decision waits for it on the caller's goroutine if no other is under way, which is
+// faster. If the caller hangs up meanwhile, it waits until the reply or the deadline.
+// A hook of such a client must keep to the deadline of its context.
+//
 // # Together
 //
 // Decisions that a process makes at the same time share commands. Two commands may
@@ -85,8 +90,8 @@
 // # Pipelining
 //
 // go-redis 9.23 and later can pipeline automatically. The results of
-// client.AutoPipeline() and client.AsyncAutoPipeline() can be given to New. As
-// concurrent decisions share commands anyway, that is seldom faster.
+// client.AutoPipeline() and client.AsyncAutoPipeline() can be given to New. Concurrent
+// decisions share commands without them, too.
 //
 // # Servers
 //
