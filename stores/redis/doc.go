@@ -58,10 +58,11 @@
 //
 // Decisions that a process makes at the same time share commands. Two commands may
 // be under way at a time, and more if the server is far away: one for each 100 µs of
-// a round trip, up to twelve. A decision that comes when fewer are under way is sent at once. One
-// that comes later waits for the next reply, and is sent with all others that wait:
-// at most 64 in a command, and fewer if they take the script long. So a busy process
-// costs the server less than one command a decision, and nobody waits for company.
+// a round trip, up to twelve. A decision that comes when fewer are under way is sent
+// at once. One that comes later waits for the next reply, and is sent with all
+// others that wait: at most 64 in a command, and fewer if they take the script long.
+// So a busy process costs the server less than one command a decision, and nobody
+// waits for company.
 //
 // Each decision keeps its own deadline, result and error. The script makes the
 // decisions of a command one after the other, and a failed one neither fails nor
