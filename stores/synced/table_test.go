@@ -227,3 +227,24 @@ func TestAnEvictionIsBounded(t *testing.T) {
 		t.Errorf("%d of %d evictions found the cheapest of %d entries", found, tries, entries)
 	}
 }
+
+// A use by the short way has a key take part in as many exchanges as the first use.
+func TestAUseByTheShortWayLengthensTheExchanges(t *testing.T) {
+	s := idle(hour)
+	m, err := windowsOf(core.Limit{Quota: 10, Window: time.Hour, Aligned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bound{Store: s, limiter: "api", rules: []boundRule{{name: "r", limits: []limit{{number: 1, suffix: ":s", windows: m, quota: 10}}}}}
+	id := s.table.ident(1, []byte("k"))
+	for range 2 {
+		if err := b.Take(t.Context(), &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}); err != nil {
+			t.Fatal(err)
+		}
+		f := s.table.shards[id.shard()].entries.find(id)
+		if f.rounds != markedFor {
+			t.Errorf("%d exchanges more, want %d", f.rounds, markedFor)
+		}
+		f.rounds = 1
+	}
+}
