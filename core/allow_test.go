@@ -117,6 +117,11 @@ func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
 		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
 	}}, nil)
 	hit := core.Hit{Rule: "user", Key: "alice"}
+	l.Allow(t.Context(), hit)
+	if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
+		t.Error("a rule that does not exist allows")
+	}
+	log.take()
 	for _, want := range []bool{true, true, false} {
 		if !want {
 			if err := m.Close(); err != nil {

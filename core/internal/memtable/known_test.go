@@ -42,6 +42,17 @@ func TestTheShortWayDecidesOnAKnownKeyOfOneLimit(t *testing.T) {
 	if r, done := b.takeKnown(); !done || r.Allowed {
 		t.Errorf("done %t, %+v, want a denial", done, r)
 	}
+	// TakeSingle closes it too.
+	b = bind(t, New(100), perHour(3))
+	b.take(now0, 1)
+	for left := int64(1); left >= 0; left-- {
+		var r meter.Result
+		p := b.open()
+		p.TakeSingle(now0, 1, false, &r)
+		if open := p.table.open.has(p.at); r.Remaining != left || open != (left > 0) {
+			t.Errorf("%d hits left, the slot is open: %t; want %d", r.Remaining, open, left)
+		}
+	}
 }
 
 func TestTheShortWayIsForOneLimitThatDoesNotGrow(t *testing.T) {
