@@ -73,14 +73,14 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	op := b.store.begin(ctx)
 	groups := b.store.group(n.items)
 	if len(groups) > 1 {
-		allowed, err := b.store.takeGroups(op, verb, groups)
+		allowed, err := b.store.takeApart(op, verb, groups)
 		batch.Allowed = allowed
 		return err
 	}
 	allowed, err := b.store.ask(op, verb, n.items)
 	if err != nil && crossesSlots(err) {
 		b.store.layout.Store(oneSlot)
-		allowed, err = b.store.takeGroups(op, verb, b.store.group(n.items))
+		allowed, err = b.store.takeApart(op, verb, b.store.group(n.items))
 	}
 	batch.Allowed = allowed
 	return err

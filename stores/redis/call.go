@@ -80,11 +80,11 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 // within the operation's time, whatever the client does.
 func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
 	c := s.newCall(op, verb, items)
-	if !s.here {
+	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
+	if deadline, ends := op.ctx.Deadline(); !s.here || ends && deadline.Before(op.end) {
 		s.start(c)
 		return c.wait(items)
 	}
-	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
 	c.line = s.lineOf(c)
 	if c.line.Do(c) {
 		<-c.done
@@ -120,6 +120,7 @@ func (c *call) wait(items []namedItem) (reply, error) {
 		}
 		if c.state.Load() == unsent {
 			c.line.Push()
+			left = min(left, patience) // those that it has let begin may be stuck, too
 		}
 		c.timer.Reset(left)
 	}

@@ -51,7 +51,8 @@
 //
 // If a [redis.Client] has ContextTimeoutEnabled set, as that of [NewClient] has, a
 // decision waits for it on the caller's goroutine if no other is under way, which is
-// faster. If the caller hangs up meanwhile, it waits until the reply or the deadline.
+// faster. If the caller's context is canceled meanwhile, it waits until the reply or
+// the deadline; if the context has an earlier deadline of its own, it does not.
 // A hook of such a client must keep to the deadline of its context.
 //
 // # Together

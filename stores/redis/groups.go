@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +38,49 @@ func (s *Store) group(items []namedItem) [][]namedItem {
 func crossesSlots(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
+}
+
+// takeApart is takeGroups for a caller who may hang up. The rest of the decision goes
+// on then: a charge does not depend on the moment at which a client hangs up.
+func (s *Store) takeApart(op operation, verb byte, groups [][]namedItem) (bool, error) {
+	if verb == verbPeek || op.ctx.Done() == nil {
+		return s.takeGroups(op, verb, groups)
+	}
+	own := cloneGroups(groups) // the caller's items are used again
+	var allowed bool
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		allowed, err = s.takeGroups(operation{context.WithoutCancel(op.ctx), op.end}, verb, own)
+	}()
+	select {
+	case <-done:
+	case <-op.ctx.Done():
+		return false, &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(op.ctx)}
+	}
+	for i, g := range own {
+		for j := range g {
+			from, to := g[j].Item, groups[i][j].Item
+			to.At = from.At
+			copy(to.Results, from.Results)
+		}
+	}
+	return allowed, err
+}
+
+// cloneGroups returns groups that share nothing with the batch.
+func cloneGroups(groups [][]namedItem) [][]namedItem {
+	own := make([][]namedItem, len(groups))
+	for i, g := range groups {
+		own[i] = make([]namedItem, len(g))
+		for j := range g {
+			item := *g[j].Item
+			item.Key, item.Results = nil, slices.Clone(item.Results) // the name has the key
+			own[i][j] = namedItem{&item, g[j].rule, g[j].name}
+		}
+	}
+	return own
 }
 
 // takeGroups decides on groups that need a command each. It first peeks at all

@@ -18,6 +18,10 @@ func (x *exchange) settle(cmd exempt, err error) {
 		}
 		err = badReply(err)
 		x.dropConnection()
+	case len(x.calls) > 1 && redis.HasErrorPrefix(err, "TRYAGAIN"):
+		// The slot of the keys moves to another server, and the keys are on both.
+		x.separate()
+		return
 	case ranNot(err):
 		x.ranNot()
 		for _, c := range x.calls {
@@ -92,9 +96,11 @@ func (x *exchange) distribute(cmd *redis.Cmd) error {
 	if err := x.split(text); err != nil {
 		return err
 	}
-	left := x.calls[:0]
+	left, demoted := x.calls[:0], false
 	for _, c := range x.calls {
-		if err := c.err; err == nil {
+		err := c.err
+		demoted = demoted || err != nil && redis.HasErrorPrefix(err, "READONLY")
+		if err == nil {
 			c.finish(nil)
 		} else if ranNot(err) {
 			if !x.store.gathers {
@@ -107,6 +113,12 @@ func (x *exchange) distribute(cmd *redis.Cmd) error {
 		}
 	}
 	x.calls = left
+	if demoted {
+		// The server has become a replica. Behind an address of the primary, a new
+		// connection finds the new one. A client that gets this error itself closes the
+		// connection, too.
+		x.dropConnection()
+	}
 	return nil
 }
 

@@ -9,7 +9,10 @@ end
 local function make_decision(verb, size, p)
   local last_key = first_key + size - 1
   if verb == RESET then
-    local err = error_of(pcall_redis('DEL', unpack_list(KEYS, first_key, last_key)))
+    local err
+    for from = first_key, last_key, 1000 do -- a function takes some thousands of arguments at most
+      err = err or error_of(pcall_redis('DEL', unpack_list(KEYS, from, math.min(from + 999, last_key))))
+    end
     return not err and '\0' or nil, err
   end
   unreadable = false

@@ -70,7 +70,7 @@ func (l *Line[T]) Do(member T) bool {
 	return true
 }
 
-// Push is called for a member that has waited for Patience. From then on,
+// Push is called for a member whenever it has waited for Patience. From then on,
 // exchanges that have been under way for that long do not count any more: their
 // answers may never come, and nobody waits for them.
 func (l *Line[T]) Push() {
