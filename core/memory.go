@@ -21,8 +21,7 @@ type MemoryConfig struct {
 	// of keys of one request: keys of a request beyond it are not counted.
 	//
 	// It bounds memory. With the default algorithm a key takes about
-	// 10 + 19 × limits bytes if MaxKeys are held, and up to a quarter more while
-	// the tables grow. A key takes more for each of these limits: with
+	// 23 + 18 × limits bytes. A key takes more for each of these limits: with
 	// SlidingLog 8 bytes for each hit that the log has held at a time and 8
 	// more, rounded up to a power of two, from 64 bytes to 128 KiB (at a Quota
 	// of MaxLogQuota), until the log has expired and an insertion examines it;
@@ -40,16 +39,8 @@ type MemoryConfig struct {
 // what Bind returns, may be called concurrently.
 //
 // It has no goroutine. Each insertion of a key examines some slots of one shard
-// and removes the keys that have expired.
-//
-// # Hashes
-//
-// The text of a key is not kept, but a hash of 64 bits, with a random seed of
-// each Memory's own that nobody outside the process knows. Two keys of a rule
-// whose hashes are equal share a counter, so that they are denied sooner than
-// either alone. The probability that any two of n keys do is about n²/2⁶⁵: 3 in
-// 10⁸ for a million keys, 3 in 100 for a billion. Other stores keep
-// 128 bits or more.
+// and removes the keys that have expired. The text of a key is not kept, but
+// 128 bits of a hash of it, with random seeds of each Memory's own.
 //
 // # When it is full
 //

@@ -36,7 +36,7 @@ func TestARefundOpensTheSlotOfADeniedKey(t *testing.T) {
 func TestASearchBeginsAtTheEndOfTheLastOne(t *testing.T) {
 	table := testTable(perHour(5))
 	for i := range uint64(100) {
-		slot := table.slot(table.insert((i + 1) << 56))
+		slot := table.slot(table.insert(keyHash{place: (i + 1) << 56}))
 		table.layout.meters[0].Charge(table.state(slot, 0), now0, 1)
 	}
 	last := -1
@@ -55,7 +55,7 @@ func TestADeniedKeyWeighsItsLongestWait(t *testing.T) {
 		"the longest last":  {perMinute(1), perDay(1)},
 	} {
 		table := testTable(limits...)
-		slot := table.slot(table.insert(1 << 50))
+		slot := table.slot(table.insert(keyHash{place: 1 << 50}))
 		var want int64
 		for i := range table.layout.meters {
 			m, w := &table.layout.meters[i], table.state(slot, i)
@@ -75,7 +75,7 @@ func TestADeniedKeyWeighsItsLongestWait(t *testing.T) {
 func charged(quota int64, costs ...int64) *table {
 	table := testTable(perHour(quota))
 	for i := range costs {
-		table.insert(uint64(i + 1))
+		table.insert(keyHash{place: uint64(i + 1)})
 	}
 	for i, cost := range costs {
 		m, w := &table.layout.meters[0], table.state(table.slot(i), 0)

@@ -19,7 +19,7 @@ func Of(memory any) *Tables {
 // find returns the table of a rule and the key's place in it.
 func (ts *Tables) find(limiter, rule, key string) (t *table, i int, held bool) {
 	h := ts.hash.sum([]byte(key))
-	if t = ts.shards[h&ts.mask].table(ts.rules[ruleName{limiter, rule}].id); t != nil {
+	if t = ts.shards[h.place&ts.mask].table(ts.rules[ruleName{limiter, rule}].id); t != nil {
 		i, held = t.find(h)
 	}
 	return t, i, held

@@ -21,7 +21,7 @@ func (b *Binding) TakeKnown(rule int, text string, now, cost int64, mode Mode) (
 		return c, 0, false, false
 	}
 	hash := b.ts.hash.text(text)
-	s := &b.ts.shards[hash&b.ts.mask]
+	s := &b.ts.shards[hash.place&b.ts.mask]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.table(l.rule.id) // nil once the tables are closed

@@ -11,7 +11,7 @@ import (
 // locked. Limits of the rule are named by their index.
 type Place struct {
 	ts     *Tables
-	hash   uint64
+	hash   keyHash
 	shard  uint64
 	table  *table // nil: the limiter has no such rule any more
 	layout *layout
@@ -23,7 +23,7 @@ type Place struct {
 // Place returns the place of a key. It is not locked yet, and not looked up.
 func (b *Binding) Place(rule int, key []byte) Place {
 	h := b.ts.hash.sum(key)
-	return Place{ts: b.ts, hash: h, shard: h & b.ts.mask, layout: b.layouts[rule]}
+	return Place{ts: b.ts, hash: h, shard: h.place & b.ts.mask, layout: b.layouts[rule]}
 }
 
 // LockShard locks the place's shard. Open follows.

@@ -74,7 +74,7 @@ func (k *Places) holds(t *table, i int) bool {
 	}
 	slot := t.slot(i)
 	for j := range k.all {
-		if p := &k.all[j]; p.table == t && p.hash == slot[0] {
+		if p := &k.all[j]; p.table == t && p.hash == (keyHash{slot[0], slot[1]}) {
 			return true
 		}
 	}

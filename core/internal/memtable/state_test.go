@@ -40,7 +40,7 @@ func TestADenialIsNotedForAsLongAsItLasts(t *testing.T) {
 // moves its hits: it denies for one bucket then, not for a window and a bucket.
 func TestANoteOfADenialHoldsForAsLongAsTheLimitCanDeny(t *testing.T) {
 	table := testTable(perDay(9), logOf(2), bucketed(2, hour, minute))
-	slot := table.slot(table.insert(1))
+	slot := table.slot(table.insert(keyHash{place: 1}))
 	for _, c := range []struct {
 		limit int
 		ahead int64

@@ -7,7 +7,7 @@ import "math/bits"
 //
 // It is an ordered hash table with linear probing (Amble and Knuth, Ordered
 // hash tables, 1974). A slot's home is its hash scaled to the table's length.
-// The length need not be a power of two, so a table can grow by a quarter.
+// The length need not be a power of two, so a table can grow by a tenth.
 // Slots are in the order of their hashes: a search for an absent key ends early
 // even if the table is nearly full, a resize is one pass from left to right,
 // and equal hashes do not disturb each other.
@@ -28,10 +28,10 @@ type table struct {
 	counted counted // decisions of TakeKnown
 }
 
-// The words of a slot: the hash, then fixedWords for each limit. If the limit's
+// The words of a slot: the key's hash, then fixedWords for each limit. If the limit's
 // state grows, these are a reference to its block and the time until which it is
 // known to deny, 0 for none: see deniedUntil.
-const slotHeader = 1
+const slotHeader = 2
 
 const (
 	minHomes   = 8
@@ -67,18 +67,21 @@ func (t *table) slot(i int) []uint64 {
 
 func (t *table) empty(i int) bool { return t.words[i*t.layout.stride] == 0 }
 
-func (t *table) home(hash uint64) int {
-	h, _ := bits.Mul64(hash, uint64(t.homes))
+func (t *table) home(place uint64) int {
+	h, _ := bits.Mul64(place, uint64(t.homes))
 	return int(h)
 }
 
 // find returns the slot of a key, or the slot at which to insert it.
-func (t *table) find(hash uint64) (i int, found bool) {
+func (t *table) find(h keyHash) (i int, found bool) {
 	stride := t.layout.stride
-	i = t.home(hash)
-	for p := i * stride; p < len(t.words); p += stride {
-		if h := t.words[p]; h-1 >= hash-1 { // h is 0, or not below hash
-			return i, h == hash
+	i = t.home(h.place)
+	words := t.words
+	for p := i * stride; p < len(words)-1; p += stride {
+		if place := words[p]; place == h.place && words[p+1] == h.check {
+			return i, true
+		} else if place-1 >= h.place { // place is 0, or above h.place
+			return i, false
 		}
 		i++
 	}
@@ -87,11 +90,11 @@ func (t *table) find(hash uint64) (i int, found bool) {
 
 // insert makes a zeroed slot for a key that find has not found, and returns
 // its place.
-func (t *table) insert(hash uint64) int {
+func (t *table) insert(h keyHash) int {
 	if t.used >= t.homes-t.homes/10 {
 		t.resize(t.grown())
 	}
-	i, _ := t.find(hash)
+	i, _ := t.find(h)
 	end := i
 	for end < t.slots && !t.empty(end) {
 		end++
@@ -104,7 +107,7 @@ func (t *table) insert(hash uint64) int {
 	t.open.moveUp(i, end)
 	s := t.slot(i)
 	clear(s)
-	s[0] = hash
+	s[0], s[1] = h.place, h.check
 	t.open.set(i)
 	t.opens++
 	t.used++
@@ -124,7 +127,7 @@ func (t *table) extend() {
 // grown returns the next length. A table that will hold its shard's part of
 // MaxKeys gets exactly the length for that.
 func (t *table) grown() int {
-	homes := max(t.homes+t.homes/4, t.homes+minHomes)
+	homes := max(t.homes+t.homes/10, t.homes+minHomes)
 	if full := t.layout.fullHomes; t.homes < full {
 		return min(homes, full)
 	}

@@ -14,7 +14,7 @@ func testTable(limits ...meter.Limit) *table {
 }
 
 // check fails if the table's order is broken, or a key is not found.
-func (t *table) check(tb testing.TB, want map[uint64]uint64) {
+func (t *table) check(tb testing.TB, want map[keyHash]uint64) {
 	tb.Helper()
 	t.checkOrder(tb)
 	if t.used != len(want) {
@@ -72,18 +72,18 @@ func blockWords(b *blocks) (n int) {
 }
 
 // The table does as a map does, whatever the hashes, also if all keys have one
-// home.
+// home, or one place.
 func TestTheTableIsAMap(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for name, spread := range map[string]uint64{"spread": ^uint64(0), "crowded at the end": 1<<40 - 1, "one home": 1<<14 - 1} {
+	for name, spread := range map[string]uint64{"spread": ^uint64(0), "crowded at the end": 1<<40 - 1, "one home": 1<<14 - 1, "few places": 7, "one place": 0} {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			table, want := testTable(perHour(5)), map[uint64]uint64{}
-			var keys []uint64
+			table, want := testTable(perHour(5)), map[keyHash]uint64{}
+			var keys []keyHash
 			for step := range 6000 {
 				if r.IntN(3) > 0 || len(keys) == 0 {
-					h := ^(r.Uint64() & spread)
+					h := keyHash{^(r.Uint64() & spread), r.Uint64N(5000)}
 					if _, twice := want[h]; twice {
 						continue
 					}
@@ -104,25 +104,34 @@ func TestTheTableIsAMap(t *testing.T) {
 				}
 			}
 			table.check(t, want)
-			if _, found := table.find(7); found {
+			if _, found := table.find(keyHash{7, 7}); found {
 				t.Error("a key that was never inserted is found")
 			}
 		})
 	}
 }
 
-// Keys of one home count apart.
+// Keys of one home count apart, and keys of one place, too.
 func TestKeysOfOneHomeCountApart(t *testing.T) {
+	for name, hash := range map[string]func(i uint64) keyHash{
+		"one home":  func(i uint64) keyHash { return keyHash{1<<50 + i, 7} },
+		"one place": func(i uint64) keyHash { return keyHash{42, i} },
+	} {
+		t.Run(name, func(t *testing.T) { countApart(t, hash) })
+	}
+}
+
+func countApart(t *testing.T, hash func(i uint64) keyHash) {
 	table := testTable(perHour(5))
 	for i := range uint64(5000) {
-		h := 1<<50 + i
+		h := hash(i)
 		if _, found := table.find(h); found {
 			t.Fatalf("key %d is taken for another", i)
 		}
 		table.slot(table.insert(h))[slotHeader] = i
 	}
 	for i := range uint64(5000) {
-		if j, found := table.find(1<<50 + i); !found || table.slot(j)[slotHeader] != i {
+		if j, found := table.find(hash(i)); !found || table.slot(j)[slotHeader] != i {
 			t.Fatalf("key %d is not found", i)
 		}
 	}
@@ -136,8 +145,8 @@ func TestShardsAreEvenlyFilled(t *testing.T) {
 	h, shards, homes := newHasher(), make([]int, 64), make([]int, 64)
 	for i := range 100_000 {
 		sum := h.sum([]byte{'k', byte(i), byte(i >> 8), byte(i >> 16)})
-		shards[sum&63]++
-		homes[sum>>58]++
+		shards[sum.place&63]++
+		homes[sum.place>>58]++
 	}
 	for i := range 64 {
 		for what, n := range map[string]int{"shard": shards[i], "part of a table": homes[i]} {
@@ -205,7 +214,7 @@ func TestAdopt(t *testing.T) {
 	table := testTable(perHour(50), log, buckets)
 	const now = 1_764_000_000_000_000
 	for i := range uint64(300) {
-		h := (i + 1) << 50
+		h := keyHash{place: (i + 1) << 50}
 		slot := table.slot(table.insert(h))
 		for j := range table.layout.meters {
 			table.layout.meters[j].Charge(table.room(slot, j, 20), now, 20)
@@ -215,7 +224,7 @@ func TestAdopt(t *testing.T) {
 	next.version = 1
 	table.adopt(next)
 	for i := range uint64(300) {
-		p, found := table.find((i + 1) << 50)
+		p, found := table.find(keyHash{place: (i + 1) << 50})
 		if !found {
 			t.Fatalf("key %d is lost", i)
 		}
