@@ -88,7 +88,7 @@ var reroutes = []struct {
 		mux.Handle("POST /second", pathtest.Handler("second"))
 		return pathtest.Serve(t, app)
 	}},
-	{"gin, HandleContext", true, func(t *testing.T, set *policy.Set) string {
+	{"gin, HandleContext", false, func(t *testing.T, set *policy.Set) string {
 		g := gin.New()
 		g.Use(ginlimit.Middleware(set))
 		g.GET("/first", func(c *gin.Context) {
