@@ -2,8 +2,8 @@ package core
 
 import "github.com/floodgate-go/floodgate/core/internal/memtable"
 
-// checksSingle returns whether knownSingle is for the requests of a limiter: it has one rule
-// with one limit of fixed size, and nothing but the rule's key depends on the request.
+// checksSingle reports whether knownSingle may decide on the limiter's requests: the limiter
+// has one rule with one limit of fixed size, and only the rule's key depends on the request.
 func (s *snapshot) checksSingle() bool {
 	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.rehearsal {
 		return false
@@ -12,7 +12,7 @@ func (s *snapshot) checksSingle() bool {
 	return r.single && !r.Shadow && r.Cost == nil && r.Counts == nil && r.Clears == nil
 }
 
-// knownSingle is known for such a limiter. If the Memory knows the key, knownSingle also
+// knownSingle does what known does, for such a limiter. If the Memory knows the key, it also
 // decides on the request, counts the decision and returns true.
 func (a *asking) knownSingle(p *bodyProbe, d *Decision) (decided bool) {
 	a.cost, p.wanted = 1, false

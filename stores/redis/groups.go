@@ -40,8 +40,9 @@ func crossesSlots(err error) bool {
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
 }
 
-// takeApart is takeGroups for a caller who may hang up. The rest of the decision goes
-// on then: a charge does not depend on the moment at which a client hangs up.
+// takeApart does what takeGroups does, for a caller who may hang up. If the caller hangs
+// up, the decision is completed in the background. So nobody avoids a charge by hanging
+// up between two commands.
 func (s *Store) takeApart(op operation, verb byte, groups [][]namedItem) (bool, error) {
 	if verb == verbPeek || op.ctx.Done() == nil {
 		return s.takeGroups(op, verb, groups)

@@ -67,8 +67,8 @@ func TestAPrimaryThatIsDemotedIsLeft(t *testing.T) {
 			for round := range 5 {
 				together(atOnce, func(i int) { take(t, b, fmt.Sprint("after", round, "-", i)) })
 			}
-			new := bind(t, newClient(t, after.Addr), hourly, redisstore.Timeout(patience))
-			if got := charged(t, new, "after4-0"); got != 1 {
+			primary := bind(t, newClient(t, after.Addr), hourly, redisstore.Timeout(patience))
+			if got := charged(t, primary, "after4-0"); got != 1 {
 				t.Errorf("the new primary has charged %d, want 1", got)
 			}
 		})
@@ -98,8 +98,8 @@ func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
 	}
 }
 
-// A slot moves, and one of two keys has moved already. Decisions on both are not made
-// by one command then.
+// A slot moves, and one of two keys has moved already. No command decides on both keys
+// then.
 func TestDecisionsOnBothSidesOfAMovingSlot(t *testing.T) {
 	cluster, client := newCluster(t)
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1_000_000)}}}
@@ -143,7 +143,7 @@ func keysOfOneSlot(t *testing.T, cluster *redistest.Cluster) (keys []string, slo
 	}
 }
 
-// Two keys need two commands. Who hangs up between them is charged for both.
+// Two keys need two commands. A caller who hangs up between them is charged for both.
 func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 	cluster, client := newCluster(t)
 	b := bind(t, client, hourly, redisstore.Timeout(patience))

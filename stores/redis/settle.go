@@ -19,7 +19,7 @@ func (x *exchange) settle(cmd exempt, err error) {
 		err = badReply(err)
 		x.dropConnection()
 	case len(x.calls) > 1 && redis.HasErrorPrefix(err, "TRYAGAIN"):
-		// The slot of the keys moves to another server, and the keys are on both.
+		// The keys' slot is moving, and some of the keys are already on the other server.
 		x.separate()
 		return
 	case ranNot(err):

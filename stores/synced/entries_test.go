@@ -177,17 +177,15 @@ func TestTheShortWayAndTheLongWay(t *testing.T) {
 					t.Fatalf("%+v is the short way's answer, %+v the long way's", short, long)
 				}
 			},
-			"refund": func(t *rapid.T) {
-				if !ways[0].Allowed || ways[0].Items[0].Key == nil {
-					t.Skip("nothing was charged")
+			"refund": func(*rapid.T) {
+				if ways[0].Allowed && ways[0].Items[0].Key != nil {
+					do(b.Refund)
 				}
-				do(b.Refund)
 			},
-			"reset": func(t *rapid.T) {
-				if ways[0].Items[0].Key == nil {
-					t.Skip("no key")
+			"reset": func(*rapid.T) {
+				if ways[0].Items[0].Key != nil {
+					do(b.Reset)
 				}
-				do(b.Reset)
 			},
 			"wait for the next window": func(*rapid.T) {
 				now = time.Unix((now.Unix()/10+1)*10, 0)

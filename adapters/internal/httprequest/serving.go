@@ -31,7 +31,7 @@ const (
 	shardBits = 9
 )
 
-// shard has the passages of about one in shards requests: few, so that it finds them one
+// shard has the passages of about one in 512 requests. They are few: a search looks at one
 // after the other.
 type shard struct {
 	mu    sync.Mutex
