@@ -16,7 +16,7 @@ const (
 	// spacing is the time between two exchanges if as many as permitted are under
 	// way: short beside any distance for which more than two are permitted.
 	spacing = 100 * time.Microsecond
-	// most exchanges leave a twelfth of the distance between them, however far it is.
+	// most is the highest number of exchanges under way, however far the server is.
 	most = 12
 	// counted is how many exchanges make up a count.
 	counted = 256
