@@ -88,6 +88,9 @@ func (a *asking) askKey(r Request, rule int) error {
 		cost, err := a.costOf(r, rule)
 		if err == nil || errors.Is(err, ErrBadRequest) {
 			a.addItem(rule, from, cost)
+			if err == nil {
+				err = a.askQuotas(r, rule)
+			}
 		}
 		return err
 	case errors.Is(err, SkipRule):

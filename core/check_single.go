@@ -9,7 +9,7 @@ func (s *snapshot) checksSingle() bool {
 		return false
 	}
 	r := &s.rules[0]
-	return r.single && !r.Shadow && r.Cost == nil && r.Counts == nil && r.Clears == nil
+	return r.single && !r.Shadow && r.Cost == nil && r.Quota == nil && r.Counts == nil && r.Clears == nil
 }
 
 // knownSingle does what known does, for such a limiter. If the Memory knows the key, it also
@@ -31,7 +31,7 @@ func (a *asking) knownSingle(p *bodyProbe, d *Decision) (decided bool) {
 	s := a.snap
 	key := a.keep(a.keys)
 	now := s.memory.m.now()
-	c, at, allowed, done := s.memory.keys.TakeKnown(0, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
+	c, at, allowed, done := s.memory.keys.TakeKnown(0, nil, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
 	if !done {
 		return false
 	}

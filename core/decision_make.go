@@ -2,6 +2,8 @@ package core
 
 import (
 	"iter"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // decide writes into d, which is zero, what the store has filled in.
@@ -23,7 +25,7 @@ func (c *session) decide(d *Decision) {
 	}
 	item := &c.items[c.decides]
 	d.Cost = item.Cost
-	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit])
+	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit], item.quota(limit))
 }
 
 // deciding returns the index of the item, and of its limit, that a decision
@@ -53,15 +55,25 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 	if !x.Allowed {
 		return x.RetryAfter > y.RetryAfter
 	}
+	if p, q := a.quota(i) == Unlimited, b.quota(j) == Unlimited; p || q {
+		return !p
+	}
 	// x.Remaining / its capacity < y.Remaining / its capacity, in whole numbers.
-	return x.Remaining*c.snap.rules[b.Rule].Limits[j].Capacity() < y.Remaining*c.snap.rules[a.Rule].Limits[i].Capacity()
+	return x.Remaining*c.snap.capacity(b, j) < y.Remaining*c.snap.capacity(a, i)
 }
 
-func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result) {
+// set fills in the status of a limit. quota is as package meter takes it.
+func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result, quota int64) {
 	s.Rule = rule.Name
 	s.Limit = rule.Limits[limit]
 	s.Remaining, s.ResetAfter, s.MoreAfter, s.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
 	s.Exceeded = !r.Allowed
+	if quota != meter.Own {
+		s.Limit = s.Limit.with(quota)
+		if quota == Unlimited {
+			s.Remaining, s.MoreAfter = Unlimited, 0
+		}
+	}
 }
 
 // fail writes into d that err came in between.
@@ -100,7 +112,7 @@ func (d *Decision) statusAt(i int) (s LimitStatus) {
 		return d.LimitStatus
 	}
 	rule, limit := d.limitAt(i)
-	s.set(rule, limit, &r.results[i])
+	s.set(rule, limit, &r.results[i], r.quota(i))
 	return s
 }
 

@@ -99,7 +99,8 @@ const maxField = 999_999_999_999_999
 // AppendHeaders appends the decision's response header lines to dst and returns
 // the longer slice: what the limiter's Config.Headers choose, if a limit
 // applied; and for a denied request Cache-Control: no-store, and Retry-After
-// in whole seconds, rounded up, at least 1, unless no waiting will help.
+// in whole seconds, rounded up, at least 1, unless no waiting will help. Limits
+// whose quota is Unlimited for the request are left out.
 // A response may have several lines of the rate limit headers, one from each
 // limiter; Cache-Control and Retry-After replace what is there.
 func (d Decision) AppendHeaders(dst []Header) []Header {
@@ -108,7 +109,7 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	}
 	var wait string
 	dst, wait = d.appendDraft10(dst)
-	if n := d.statuses(); n > 0 {
+	if n := d.statuses(); n > 0 && d.Limit.Quota != Unlimited {
 		h := d.detail.snap.rules[d.decidingRule()].Headers
 		if h&HeadersDraft07 != 0 {
 			dst = d.appendDraft07(dst)

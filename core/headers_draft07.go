@@ -32,11 +32,11 @@ func (d *Decision) policy07() string {
 	deciding := item{d.Limit.policyQuota(), d.Limit.policyWindow()}
 	var items []item
 	for i := range d.statuses() {
-		rule, limit := d.limitAt(i)
-		if rule.Headers&HeadersDraft07 == 0 {
+		rule, _ := d.limitAt(i)
+		l := d.appliedLimit(i)
+		if rule.Headers&HeadersDraft07 == 0 || l.Quota == Unlimited {
 			continue
 		}
-		l := &rule.Limits[limit]
 		it := item{l.policyQuota(), l.policyWindow()}
 		if it.quota == deciding.quota {
 			it = deciding

@@ -45,15 +45,15 @@ func (s *snapshot) policyField() string {
 
 // policyField returns the field for the limits that applied.
 func (d *Decision) policyField(n int) string {
-	if d.eachRuleOnce() {
+	if !d.ownQuotas() && d.eachRuleOnce() {
 		return d.detail.snap.policy
 	}
 	var b []byte
 	var named []string
 	for i := range n {
-		rule, limit := d.limitAt(i)
-		l := &rule.Limits[limit]
-		if rule.draft10() && !slices.Contains(named, l.Name) { // several keys of a rule have one policy
+		rule, _ := d.limitAt(i)
+		l := d.appliedLimit(i)
+		if rule.draft10() && l.Quota != Unlimited && !slices.Contains(named, l.Name) { // several keys of a rule have one policy
 			b = appendPolicy(b, l)
 			named = append(named, l.Name)
 		}
@@ -150,6 +150,9 @@ func (d *Decision) appendRate(b []byte, i int) []byte {
 	if d.detail.record != nil {
 		other := d.statusAt(i)
 		s = &other
+	}
+	if s.Limit.Quota == Unlimited {
+		return b
 	}
 	b = appendItem(b, s.Limit.Name)
 	b = append(b, ";r="...)

@@ -122,7 +122,12 @@ func (l *Limiter) Traits() Traits {
 }
 
 // Hit names a counter by its rule and key.
-type Hit struct{ Rule, Key string }
+type Hit struct {
+	Rule, Key string
+	// Quotas are quotas for this operation, one for each of the rule's limits, in
+	// place of Limit.Quota: see Rule.Quota. nil: the limits' own.
+	Quotas []int64
+}
 
 // Take charges cost hits to every counter named, or to none if one of their
 // limits denies them. A cost of 0 looks without charging and is always allowed.

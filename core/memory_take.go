@@ -60,7 +60,7 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	if !p.Open() {
 		return errMemoryClosed
 	}
-	if p.Single() {
+	if p.Single() && item.Quotas == nil {
 		r := &item.Results[0]
 		item.At = p.TakeSingle(now, item.Cost, batch.Peek, r.meter())
 		batch.Allowed = r.Allowed
@@ -91,7 +91,7 @@ func (b *memoryBound) places(items []Item) *memtable.Places {
 func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
 	for i := range p.Limits() {
-		ok, at := p.Judge(i, now, item.Cost)
+		ok, at := p.Judge(i, item.quota(i), now, item.Cost)
 		item.At = max(item.At, at)
 		item.Results[i].Allowed = ok
 		allowed = allowed && ok
@@ -102,15 +102,37 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 // charge charges the item's cost to every limit and reports what is left.
 func charge(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
-		p.Charge(i, now, item.Cost, item.Results[i].meter())
+		p.Charge(i, item.quota(i), now, item.Cost, item.Results[i].meter())
 	}
 }
 
 // report fills in the results of an item that has been judged and not charged.
 func report(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
-		p.Report(i, now, item.Cost, item.Results[i].meter())
+		p.Report(i, item.quota(i), now, item.Cost, item.Results[i].meter())
 	}
+}
+
+// Charge implements [Bound].
+func (b *memoryBound) Charge(_ context.Context, batch *Batch) error {
+	now := b.m.now()
+	k := b.places(batch.Items)
+	defer k.Unlock()
+	if !k.Lock() {
+		return errMemoryClosed
+	}
+	batch.Allowed = true
+	for i := range batch.Items {
+		p, item := k.At(i), &batch.Items[i]
+		item.At = now
+		p.Find() // the item before may have moved the slots
+		if item.Cost > 0 {
+			p.Insert(k, now)
+		}
+		judge(p, item, now)
+		charge(p, item, now)
+	}
+	return nil
 }
 
 // Refund implements [Bound].
@@ -120,7 +142,7 @@ func (b *memoryBound) Refund(_ context.Context, batch *Batch) error {
 			return
 		}
 		for i := range p.Limits() {
-			p.Refund(i, now, item.At, int64(item.Results[i].ResetAfter/time.Microsecond), item.Cost)
+			p.Refund(i, item.quota(i), now, item.At, int64(item.Results[i].ResetAfter/time.Microsecond), item.Cost)
 		}
 		p.Refunded(now)
 	})

@@ -20,6 +20,7 @@ type session struct {
 	keys    []byte
 	texts   strings.Builder // see keep
 	results []Result
+	quotas  []int64
 	decides int // index of the item of the deciding limit
 	probe   bodyProbe
 	stripe  *stripe
@@ -30,7 +31,10 @@ type session struct {
 	failures *failureLog
 }
 
-type span struct{ from, to, hit int }
+type span struct {
+	from, to, hit int
+	quotas        int // where the item's quotas begin in session.quotas, plus 1; 0: it has none
+}
 
 func (l *Limiter) session(s *snapshot) *session {
 	c := l.sessions.Get().(*session)
@@ -43,7 +47,7 @@ func (l *Limiter) release(c *session, d *Decision) {
 	if d != nil {
 		c.stripe.count(d)
 	}
-	c.items, c.spans, c.keys, c.results = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0]
+	c.items, c.spans, c.keys, c.results, c.quotas = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0], c.quotas[:0]
 	c.chosen, c.mine, c.waits = c.chosen[:0], c.mine[:0], c.waits[:0]
 	c.batch.Degraded, c.snap, c.probe.Request = false, nil, nil
 	if cap(c.keys) <= 64<<10 {
@@ -85,15 +89,19 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
 	}
 	for i, h := range hits {
-		if i > 0 && slices.Contains(hits[:i], h) {
+		if i > 0 && slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Rule == h.Rule && o.Key == h.Key }) {
 			continue
 		}
 		rule, err := c.snap.rule(h.Rule)
 		if err != nil {
 			return err
 		}
+		if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
+			return err
+		}
 		c.addHit(rule, h.Key, cost)
 		c.spans[len(c.spans)-1].hit = i
+		c.addQuotas(h.Quotas)
 	}
 	return nil
 }
@@ -121,6 +129,9 @@ func (c *session) bindItems() {
 		item.Key = c.keys[s.from:s.to:s.to]
 		end := n + len(c.snap.rules[item.Rule].Limits)
 		item.Results = c.results[n:end:end]
+		if item.Quotas = nil; s.quotas > 0 {
+			item.Quotas = c.quotas[s.quotas-1:][: end-n : end-n]
+		}
 		n = end
 	}
 	c.batch.Items = c.items
@@ -138,6 +149,7 @@ func (c *session) take(ctx context.Context, peek bool) error {
 type record struct {
 	items   []recordedItem
 	results []Result
+	quotas  []int64     // as results; nil if no item has quotas of its own
 	decides int32       // index of the item of the deciding limit
 	outcome bool        // Settle has something to do
 	settled atomic.Bool // by Settle or Refund
@@ -244,6 +256,9 @@ func (c *session) newRecord(hits []Hit) *record {
 		}
 		r.items = append(r.items, it)
 		r.results = append(r.results, item.Results...)
+		if len(c.quotas) > 0 {
+			r.quotas = c.snap.appendQuotas(r.quotas, item)
+		}
 	}
 	return r
 }
@@ -259,11 +274,18 @@ func (c *session) recall(d *Decision, want func(i int) bool) {
 			if want(i) {
 				c.addRecorded(it)
 				kept = append(kept, r.results[from:from+n]...)
+				if r.quotas != nil {
+					c.addQuotas(r.quotas[from : from+n])
+				}
 			}
 			from += n
 		}
 	} else {
-		c.addRecorded(d.decidingItem())
+		it := d.decidingItem()
+		c.addRecorded(it)
+		if d.Limit.Quota != c.snap.rules[it.rule].Limits[0].Quota {
+			c.addQuotas([]int64{d.Limit.Quota})
+		}
 		kept = []Result{{Allowed: true, Remaining: d.Remaining, ResetAfter: d.ResetAfter}}
 	}
 	c.bindItems()

@@ -4,11 +4,17 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // Never is the RetryAfter of a request that will not be allowed however long the
 // client waits: it costs more than the whole quota.
 const Never time.Duration = math.MaxInt64
+
+// Unlimited is the quota of a request that a limit never denies: see
+// [Rule.Quota] and [Item.Quotas]. Such a request is counted all the same.
+const Unlimited int64 = math.MaxInt64
 
 // Store keeps counters. A store decides and charges in one step, so that two
 // callers cannot both take the last hit.
@@ -60,10 +66,18 @@ type Bound interface {
 	// fails. After an error the results mean nothing, and the hits may have been
 	// charged unless the error wraps [ErrNotCharged].
 	Take(ctx context.Context, b *Batch) error
-	// Refund gives back what an earlier Take of the same items charged: Cost
-	// hits, charged at Item.At, with the results of that Take. What has left
-	// its window since is not given back, no counter falls below zero, and no
-	// other window gains.
+	// Charge charges all items of b, whether their limits admit the cost or not,
+	// and sets Allowed. The results are how things stand after it: Allowed, and
+	// without a wait. What is charged above a quota is paid off by waiting, as any
+	// hit is. Counts stop at MaxQuota, a token bucket owes at most twice its
+	// burst, and a sliding log keeps its newest hits, as many as its quota. During the wait
+	// of a lockout nothing is charged to it. Charge
+	// charges at most once, as Take does, and its errors mean the same.
+	Charge(ctx context.Context, b *Batch) error
+	// Refund gives back what an earlier Take or Charge of the same items charged:
+	// Cost hits, or a part of them, charged at Item.At, with the quotas and results of
+	// that Take. What has left its window since is not given back, no counter
+	// falls below zero, and no other window gains.
 	Refund(ctx context.Context, b *Batch) error
 	// Reset forgets all counters of the items' keys. Costs do not matter.
 	Reset(ctx context.Context, b *Batch) error
@@ -100,6 +114,14 @@ type Item struct {
 	// Cost is the number of hits, 0 or more. 0 is always admitted, changes
 	// nothing and starts nothing.
 	Cost int64
+	// Quotas are the quotas of the rule's limits for this batch, in order, in place
+	// of Limit.Quota: 0 to MaxQuota (of a SlidingLog, to MaxLogQuota), or Unlimited.
+	// The burst of a token bucket changes in proportion, rounded down, and is at
+	// least 1. What is stored does not depend on them, but that the debt of a token
+	// bucket is paid off at the quota of the last charge. A limit with an Unlimited quota
+	// admits every cost and charges it as Bound.Charge does; its result has what
+	// Limit.Quota leaves. nil: the limits' own quotas. An input of Refund.
+	Quotas []int64
 	// At is the time of the decision by the store's clock, in microseconds
 	// since the Unix epoch. Set by Take; an input of Refund.
 	At int64
@@ -110,6 +132,14 @@ type Item struct {
 	// and did not look at this one: Results mean nothing. The caller of Take
 	// makes it false.
 	Unknown bool
+}
+
+// quota returns the quota of a limit as package meter takes it.
+func (it *Item) quota(limit int) int64 {
+	if it.Quotas == nil {
+		return meter.Own
+	}
+	return it.Quotas[limit]
 }
 
 // Result is the state of one limit for one key, after the charge if there was

@@ -14,6 +14,7 @@ type partly struct{ takes int }
 
 func (p *partly) Bind(string, []core.StoreRule) (core.Bound, error) { return p, nil }
 func (p *partly) Rebind([]core.StoreRule) (core.Bound, error)       { return p, nil }
+func (p *partly) Charge(context.Context, *core.Batch) error         { return nil }
 func (*partly) Refund(context.Context, *core.Batch) error           { return nil }
 func (*partly) Reset(context.Context, *core.Batch) error            { return nil }
 

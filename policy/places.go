@@ -177,6 +177,24 @@ func (p *part) tell(whole *core.Batch) {
 	whole.Degraded = whole.Degraded || p.batch.Degraded
 }
 
+// Charge implements [core.Bound].
+func (b *placesBound) Charge(ctx context.Context, whole *core.Batch) error {
+	p := b.split(whole)
+	defer b.release(p)
+	whole.Allowed, whole.Degraded = true, false
+	var errs []error
+	for _, to := range []struct {
+		*part
+		core.Bound
+	}{{&p.local, b.local}, {&p.shared, b.shared}} {
+		if len(to.batch.Items) > 0 {
+			errs = append(errs, to.Charge(ctx, &to.batch))
+			to.tell(whole)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Refund implements [core.Bound].
 func (b *placesBound) Refund(ctx context.Context, whole *core.Batch) error {
 	return b.both(whole, func(bound core.Bound, part *core.Batch) error { return bound.Refund(ctx, part) })

@@ -140,6 +140,15 @@ func (c *counter) item(rule int, key string, cost int64) core.Item {
 	return core.Item{Rule: rule, Key: []byte(key), Cost: cost, Results: make([]core.Result, len(c.rules[rule].Limits))}
 }
 
+func (c *counter) charge(items ...core.Item) *core.Batch {
+	c.t.Helper()
+	b := &core.Batch{Items: items}
+	if err := c.bound.Charge(context.Background(), b); err != nil {
+		c.t.Fatalf("Charge: %v", err)
+	}
+	return b
+}
+
 func (c *counter) batch(peek bool, items ...core.Item) *core.Batch {
 	c.t.Helper()
 	b := &core.Batch{Items: items, Peek: peek}

@@ -84,8 +84,9 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 	}
 }
 
-// The whole burst, charged less than a window ahead, is owed in full; a whole
-// window ahead it is moved back. In 64 bits and in 128.
+// Twice the burst, the most that a charge leaves, is owed in full if it was
+// charged less than a window ahead. A whole window ahead, no more than the burst is
+// owed. In 64 bits and in 128.
 func TestAFullBucketAheadOfTheClock(t *testing.T) {
 	const charged = now0
 	for _, l := range []Limit{
@@ -96,6 +97,9 @@ func TestAFullBucketAheadOfTheClock(t *testing.T) {
 		m := New(l)
 		full := make([]uint64, cellWords)
 		m.Charge(full, charged, m.capacity)
+		m.Charge(full, charged, m.capacity)
+		burst := make([]uint64, cellWords)
+		m.Charge(burst, charged, m.capacity)
 		for _, ahead := range []int64{1, m.window / 2, m.window - 1} {
 			w := slices.Clone(full)
 			if m.Advance(w, charged-ahead); m.Far(full, charged-ahead) || !slices.Equal(w, full) {
@@ -103,8 +107,8 @@ func TestAFullBucketAheadOfTheClock(t *testing.T) {
 			}
 		}
 		w := slices.Clone(full)
-		if m.Advance(w, charged-m.window); !m.Far(full, charged-m.window) || resetOf(&m, w, charged-m.window) != resetOf(&m, full, charged) {
-			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.window), resetOf(&m, full, charged))
+		if m.Advance(w, charged-m.window); !m.Far(full, charged-m.window) || resetOf(&m, w, charged-m.window) != resetOf(&m, burst, charged) {
+			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.window), resetOf(&m, burst, charged))
 		}
 	}
 }

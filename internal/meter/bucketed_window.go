@@ -110,7 +110,7 @@ func (m *Meter) chargeBuckets(w []uint64, now, cost int64) {
 	if w[bucketsPlace] == 0 && bucketsTotal(w) == 0 {
 		w[bucketsNewest] = uint64(floorDiv(now, m.precision))
 	}
-	m.addToBucket(w, 0, cost)
+	m.addToBucket(w, 0, min(cost, MaxCount-bucketsTotal(w)))
 }
 
 func (m *Meter) waitBuckets(w []uint64, now, cost int64) int64 {

@@ -57,3 +57,8 @@ func (r *Reader) words(c cell) []uint64 {
 	c.store(w)
 	return w
 }
+
+// addCount returns a count of hits after n more, which stops at MaxCount.
+func addCount(count uint32, n int64) uint32 {
+	return uint32(min(int64(count)+n, max(MaxCount, int64(count))))
+}

@@ -26,7 +26,7 @@ func (c cell) chargeFixed(m *Meter, now, cost int64) cell {
 	if c == (cell{}) {
 		c.t = m.anchor(now)
 	}
-	c.a += uint32(cost)
+	c.a = addCount(c.a, cost)
 	return c
 }
 

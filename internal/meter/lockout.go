@@ -137,13 +137,17 @@ func (c lockoutCell) used(m *Meter, now int64) int64 {
 	return int64(c.count)
 }
 
-// charge counts hits. Those that use the quota up begin a wait.
+// charge counts hits. Those that use the quota up begin a wait. During a wait
+// none are counted.
 func (c lockoutCell) charge(m *Meter, now, cost int64) lockoutCell {
+	if c.locked(now) {
+		return c
+	}
 	now = max(now, c.start)
 	if c.start == 0 && c.count == 0 {
 		c.start = now
 	}
-	c.count += uint32(cost)
+	c.count = addCount(c.count, cost)
 	if int64(c.count) >= m.quota {
 		before := c.left(m, now)
 		c.until = now + m.lockout.length(before)

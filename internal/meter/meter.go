@@ -43,10 +43,7 @@ func New(l Limit) Meter {
 	if l.Algorithm == Lockout {
 		m.lockout = newLockoutTerms(l.Waits)
 	}
-	m.narrow = m.capacity == 0 || m.window <= (1<<61)/max(m.capacity, m.quota)
-	if m.narrow && m.quota > 0 {
-		m.ahead = m.window*m.capacity/m.quota + m.window
-	}
+	m.narrows()
 	return m
 }
 
@@ -83,7 +80,7 @@ func (m *Meter) Words(w []uint64, cost int64) int {
 	case BucketedWindow:
 		return m.bucketsWords()
 	case SlidingLog:
-		return logHeader + int(logLen(w)+cost)
+		return logHeader + int(min(logLen(w)+cost, m.quota))
 	default:
 		return m.FixedWords()
 	}
@@ -165,11 +162,14 @@ func (m *Meter) anchor(now int64) int64 {
 	return now
 }
 
-// Charge adds cost hits at now. The state must have room: see Words.
+// Charge adds cost hits at now, whether the limit admits them or not. The state
+// must have room: see Words. Counts stop at MaxCount, a token bucket owes at most
+// twice its burst, and a log keeps its newest hits, as many as the quota.
 func (m *Meter) Charge(w []uint64, now, cost int64) {
 	if cost <= 0 {
 		return
 	}
+	cost = min(cost, MaxCount)
 	switch m.algorithm {
 	case SlidingWindow:
 		loadCell(w).chargeSliding(m, now, cost).store(w)

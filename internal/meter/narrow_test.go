@@ -90,12 +90,13 @@ func TestATokenBucketRefundsWhatIsStillOwed(t *testing.T) {
 	}
 }
 
-// A debt at another quota is far if it is a window ahead at that quota.
+// A debt at another quota is far if it is a window ahead of twice the burst at that
+// quota.
 func TestADebtAtAnotherQuotaThatIsFar(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket})
-	for ahead, want := range map[int64]bool{hour + hour/20: false, hour + hour/10 - 1: false, hour + hour/10: true, hour + hour/2: true} {
+	for ahead, want := range map[int64]bool{hour: false, 3*hour - 1: false, 3 * hour: true, 4 * hour: true} {
 		w := make([]uint64, cellWords)
-		cell{t: now0 + ahead, b: 50}.store(w) // 50 an hour: a burst of 5 is paid off in 6 minutes
+		cell{t: now0 + ahead, b: 50}.store(w) // 50 an hour, and a burst of 50
 		if got := m.Far(w, now0); got != want {
 			t.Errorf("%d µs ahead: far %v, want %v", ahead, got, want)
 		}

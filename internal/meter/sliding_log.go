@@ -108,6 +108,15 @@ func (m *Meter) advanceLog(w []uint64, now int64) {
 func (m *Meter) chargeLog(w []uint64, now, cost int64) {
 	n := logLen(w)
 	now = m.At(w, now) // the log stays in order
+	cost = min(cost, m.quota)
+	if drop := min(n, n+cost-m.quota); drop > 0 { // the oldest hits make room
+		n -= drop
+		head := logHead(w) + drop
+		if ring := int64(len(w) - logHeader); head >= ring {
+			head -= ring
+		}
+		setLog(w, head, n)
+	}
 	for i := range cost {
 		*logHit(w, n+i) = uint64(now)
 	}

@@ -68,7 +68,7 @@ func (c cell) chargeSliding(m *Meter, now, cost int64) cell {
 	if c == (cell{}) {
 		c.t = m.anchor(now)
 	}
-	c.a += uint32(cost)
+	c.a = addCount(c.a, cost)
 	return c
 }
 

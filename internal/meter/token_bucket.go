@@ -34,11 +34,14 @@ func (c cell) advanceBucket(m *Meter, now int64) cell {
 	if m.quota == 0 || !c.farBucket(m, now) {
 		return c
 	}
-	return debtor(int64(c.b), now, wideMul(m.window, m.capacity))
+	stored := m.With(int64(c.b))
+	return debtor(stored.quota, now, wideMul(m.window, stored.capacity))
 }
 
 // farBucket reports whether the charge that made the debt was a window or more
-// ahead of now: the debt is the whole burst and what a window pays off, or more.
+// ahead of now: the debt is twice the burst, which is the most that a charge
+// leaves, and what a window pays off, or more. All of them are reckoned at the quota
+// that is stored.
 func (c cell) farBucket(m *Meter, now int64) bool {
 	if m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false
@@ -48,7 +51,8 @@ func (c cell) farBucket(m *Meter, now int64) bool {
 
 // exceeds is farBucket in 128 bits.
 func (c cell) exceeds(m *Meter, now int64) bool {
-	return !c.debt(now).less(wideMul(m.window, m.capacity).add(wideMul(m.window, int64(c.b))))
+	stored := m.With(int64(c.b))
+	return !c.debt(now).less(wideMul(2*m.window, stored.capacity).add(wideMul(m.window, stored.quota)))
 }
 
 // debt returns D at now. The cell has been advanced to now.
@@ -86,14 +90,27 @@ func (c cell) leftBucket(m *Meter, now int64) int64 {
 }
 
 func (c cell) chargeBucket(m *Meter, now, cost int64) cell {
-	if m.narrow && (int64(c.b) == m.quota || c == cell{}) {
+	if m.narrow && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
 		d := m.window * cost
 		if c != (cell{}) {
 			d += (c.t-now)*m.quota + int64(c.a)
 		}
+		d = min(d, 2*m.window*m.capacity)
 		return cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}
 	}
-	return debtor(m.quota, now, c.debt(now).add(wideMul(m.window, cost)))
+	return c.oweBucket(m, now, cost)
+}
+
+// oweBucket is chargeBucket in 128 bits.
+func (c cell) oweBucket(m *Meter, now, cost int64) cell {
+	if m.quota == 0 { // nothing pays a debt off
+		return c
+	}
+	d, most := c.debt(now).add(wideMul(m.window, cost)), wideMul(2*m.window, m.capacity)
+	if most.less(d) {
+		d = most
+	}
+	return debtor(m.quota, now, d)
 }
 
 func (c cell) waitBucket(m *Meter, now, cost int64) int64 {

@@ -59,6 +59,10 @@ func (b timelyBound) Take(ctx context.Context, batch *core.Batch) error {
 	return b.do(ctx, batch, core.Bound.Take)
 }
 
+func (b timelyBound) Charge(ctx context.Context, batch *core.Batch) error {
+	return b.do(ctx, batch, core.Bound.Charge)
+}
+
 func (b timelyBound) Refund(ctx context.Context, batch *core.Batch) error {
 	return b.do(ctx, batch, core.Bound.Refund)
 }

@@ -34,7 +34,8 @@ func (b *bound) undo(ctx context.Context, items, todo []item, cause error) error
 
 func (it *item) refund(now int64) {
 	for i := range it.rule.meters {
-		m, w := &it.rule.meters[i], it.states[i]
+		m, _ := it.meter(i)
+		w := it.states[i]
 		m.Advance(w, now)
 		m.Refund(w, now, it.At, int64(it.Results[i].ResetAfter/time.Microsecond), it.Cost)
 	}

@@ -58,6 +58,7 @@ type item struct {
 	loaded Value
 	*stored
 	mend bool // store the value even if nothing is charged
+	room meter.Meter
 }
 
 func (b *bound) items(batch *core.Batch) []item {
@@ -94,16 +95,27 @@ func (b *bound) load(ctx context.Context, items []item) error {
 	return nil
 }
 
+// meter returns the meter of a limit with the quota of the item. If unlimited is
+// true, the limit denies nothing.
+func (it *item) meter(limit int) (m *meter.Meter, unlimited bool) {
+	quota := meter.Own
+	if it.Quotas != nil {
+		quota = it.Quotas[limit]
+	}
+	return it.rule.meters[limit].For(quota, &it.room)
+}
+
 // judge decides on an item with the states that were loaded.
 func (it *item) judge(now int64) bool {
 	allowed := true
 	it.At, it.mend = now, false
 	for i := range it.rule.meters {
-		m, w := &it.rule.meters[i], it.states[i]
+		m, unlimited := it.meter(i)
+		w := it.states[i]
 		it.mend = it.mend || m.Far(w, now)
 		m.Advance(w, now)
 		it.At = max(it.At, m.At(w, now))
-		ok := m.Admits(w, now, it.Cost)
+		ok := unlimited || m.Admits(w, now, it.Cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, it.Cost, ok)
 		allowed = allowed && ok
 	}
@@ -142,7 +154,7 @@ func (it *item) use(wait int64) {
 // charge adds the cost to the states as loaded.
 func (it *item) charge(now int64) {
 	for i := range it.rule.meters {
-		m := &it.rule.meters[i]
+		m, _ := it.meter(i)
 		w := it.states[i]
 		if need := m.Words(w, it.Cost); len(w) < need {
 			w = make([]uint64, need)
@@ -161,7 +173,13 @@ func (b *bound) store(ctx context.Context, it *item, now int64) (bool, error) {
 }
 
 // Take implements [core.Bound].
-func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
+func (b *bound) Take(ctx context.Context, batch *core.Batch) error { return b.take(ctx, batch, false) }
+
+// Charge implements [core.Bound].
+func (b *bound) Charge(ctx context.Context, batch *core.Batch) error { return b.take(ctx, batch, true) }
+
+// take is Take, or if always is true, Charge.
+func (b *bound) take(ctx context.Context, batch *core.Batch, always bool) error {
 	items := b.items(batch)
 	todo := items // those not charged yet
 	for attempt := range b.attempts {
@@ -176,7 +194,12 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		for i := range todo {
 			batch.Allowed = todo[i].judge(now) && batch.Allowed
 		}
-		if !batch.Allowed || batch.Peek {
+		if always {
+			batch.Allowed = true
+			if err := b.untouchable(todo); err != nil {
+				return b.undo(ctx, items, todo, notcharged.Error(err))
+			}
+		} else if !batch.Allowed || batch.Peek {
 			return b.deny(ctx, items, todo, now)
 		}
 		var err error
@@ -189,6 +212,17 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	err := fmt.Errorf("limiter %q: %d attempts: %w", b.limiter, b.attempts, core.ErrContended)
 	return b.undo(ctx, items, todo, notcharged.Error(err))
+}
+
+// untouchable returns an error if a charge would replace the value of a later
+// version of this module.
+func (b *bound) untouchable(todo []item) error {
+	for i := range todo {
+		if todo[i].is == newer {
+			return fmt.Errorf("limiter %q: %s: the stored value has the format of a later version, which this one does not replace", b.limiter, todo[i].name)
+		}
+	}
+	return nil
 }
 
 // swapAll charges and stores one item after another, until another writer has

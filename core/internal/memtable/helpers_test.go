@@ -55,7 +55,7 @@ func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allow
 	p := b.open()
 	results, at, allowed = make([]meter.Result, p.Limits()), now, true
 	for i := range results {
-		ok, time := p.Judge(i, now, cost)
+		ok, time := p.Judge(i, meter.Own, now, cost)
 		results[i].Allowed = ok
 		at, allowed = max(at, time), allowed && ok
 	}
@@ -64,9 +64,9 @@ func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allow
 	}
 	for i := range results {
 		if allowed && cost > 0 {
-			p.Charge(i, now, cost, &results[i])
+			p.Charge(i, meter.Own, now, cost, &results[i])
 		} else {
-			p.Report(i, now, cost, &results[i])
+			p.Report(i, meter.Own, now, cost, &results[i])
 		}
 	}
 	return results, at, allowed
@@ -76,7 +76,7 @@ func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allow
 func (b *Binding) refund(now, at, cost int64, results []meter.Result) {
 	p := b.open()
 	for i := range results {
-		p.Refund(i, now, at, results[i].ResetAfter.Microseconds(), cost)
+		p.Refund(i, meter.Own, now, at, results[i].ResetAfter.Microseconds(), cost)
 	}
 	p.Refunded(now)
 }

@@ -14,10 +14,14 @@ const (
 // TakeKnown decides on cost hits of the key that is text and a zero byte. done
 // is false if it cannot: the key is not in the table, or its rule has several
 // limits or one whose state is no cell. Place and its methods do the same for all
-// keys. at is the time of the decision, and c is for the Tell of the rule's Meter.
-func (b *Binding) TakeKnown(rule int, text string, now, cost int64, mode Mode) (c meter.Cell, at int64, allowed, done bool) {
+// keys. at is the time of the decision, and c is for the Tell of the meter that has decided: m, with a quota
+// of its own, or if it is nil, the rule's Meter.
+func (b *Binding) TakeKnown(rule int, m *meter.Meter, text string, now, cost int64, mode Mode) (c meter.Cell, at int64, allowed, done bool) {
 	l := b.layouts[rule]
-	if !l.cells {
+	if m == nil {
+		m = &l.meters[0]
+	}
+	if !l.cells || !m.Cells() {
 		return c, 0, false, false
 	}
 	hash := b.ts.hash.text(text)
@@ -32,7 +36,7 @@ func (b *Binding) TakeKnown(rule int, text string, now, cost int64, mode Mode) (
 	if !found {
 		return c, 0, false, false
 	}
-	c, at, allowed, spent := l.meters[0].Decide(t.slot(i)[slotHeader:], now, cost, mode&Charge != 0)
+	c, at, allowed, spent := m.Decide(t.slot(i)[slotHeader:], now, cost, mode&Charge != 0)
 	if spent {
 		t.deny(i)
 	}

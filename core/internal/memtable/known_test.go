@@ -8,7 +8,7 @@ import (
 
 // takeKnown takes a hit of the key k, which is "k" and a zero byte, the short way.
 func (b *Binding) takeKnown() (r meter.Result, done bool) {
-	c, _, allowed, done := b.TakeKnown(0, "k", now0, 1, Charge|Count)
+	c, _, allowed, done := b.TakeKnown(0, nil, "k", now0, 1, Charge|Count)
 	if done {
 		r.Allowed = allowed
 		r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter = b.Meter(0).Tell(c, now0, 1, allowed)

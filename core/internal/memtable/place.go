@@ -89,18 +89,23 @@ func (p *Place) Known() bool { return p.slot != nil }
 // Limits returns the number of limits of the rule.
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
-// Judge reports whether a limit admits cost, and returns the time of that
-// decision.
-func (p *Place) Judge(limit int, now, cost int64) (ok bool, at int64) {
-	m, w := &p.layout.meters[limit], p.state(limit)
+// Judge reports whether a limit with this quota (see meter.Meter.For) admits
+// cost, and returns the time of that decision.
+func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
+	var room meter.Meter
+	m, unlimited := p.layout.meters[limit].For(quota, &room)
+	w := p.state(limit)
 	m.Advance(w, now)
-	return m.Admits(w, now, cost), m.At(w, now)
+	return unlimited || m.Admits(w, now, cost), m.At(w, now)
 }
 
-// Charge charges cost to a limit and fills in r. If the key is not in the table,
-// it is charged to a state that nobody keeps.
-func (p *Place) Charge(limit int, now, cost int64, r *meter.Result) {
-	m, w := &p.layout.meters[limit], p.room(limit, cost)
+// Charge charges cost to a limit that has been judged, whether it admits the cost
+// or not, and fills in r. If the key is not in the table, it is charged to a state
+// that nobody keeps.
+func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
+	var room meter.Meter
+	m, _ := p.layout.meters[limit].For(quota, &room)
+	w := p.room(limit, m, cost)
 	m.Charge(w, now, cost)
 	m.Report(r, w, now, cost, true)
 	p.note(limit, r, now)
@@ -108,8 +113,10 @@ func (p *Place) Charge(limit int, now, cost int64, r *meter.Result) {
 
 // Report fills in r for a limit that has been judged and not charged. It reads
 // r.Allowed.
-func (p *Place) Report(limit int, now, cost int64, r *meter.Result) {
-	p.layout.meters[limit].Report(r, p.state(limit), now, cost, r.Allowed)
+func (p *Place) Report(limit int, quota, now, cost int64, r *meter.Result) {
+	var room meter.Meter
+	m, _ := p.layout.meters[limit].For(quota, &room)
+	m.Report(r, p.state(limit), now, cost, r.Allowed)
 	p.note(limit, r, now)
 }
 
@@ -129,13 +136,13 @@ func (p *Place) note(limit int, r *meter.Result, now int64) {
 }
 
 // room is state with room for a charge.
-func (p *Place) room(i int, cost int64) []uint64 {
+func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 	if p.slot != nil {
 		if j := p.limit(i); j >= 0 {
-			return p.table.room(p.slot, j, cost)
+			return p.table.room(p.slot, j, m, cost)
 		}
 	}
-	if m := &p.layout.meters[i]; m.Grows() {
+	if m.Grows() {
 		return make([]uint64, m.Words(nil, cost))
 	}
 	return p.absent(i)
@@ -143,8 +150,10 @@ func (p *Place) room(i int, cost int64) []uint64 {
 
 // Refund refunds cost hits to a limit. They were charged at the time at, and the
 // result of that charge had reset as its ResetAfter. Refunded must follow.
-func (p *Place) Refund(limit int, now, at, reset, cost int64) {
-	m, w := &p.layout.meters[limit], p.state(limit)
+func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
+	var room meter.Meter
+	m, _ := p.layout.meters[limit].For(quota, &room)
+	w := p.state(limit)
 	m.Advance(w, now)
 	m.Refund(w, now, at, reset, cost)
 }

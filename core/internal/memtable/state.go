@@ -12,9 +12,10 @@ func (t *table) state(slot []uint64, limit int) []uint64 {
 	return t.blocks.get(slot[off])
 }
 
-// room returns the words of a limit's state with room for a charge of cost.
-func (t *table) room(slot []uint64, limit int, cost int64) []uint64 {
-	state, m := t.state(slot, limit), &t.layout.meters[limit]
+// room returns the words of a limit's state with room for a charge of cost. m is
+// the limit's meter, or the one with the quota of the charge.
+func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uint64 {
+	state := t.state(slot, limit)
 	need := m.Words(state, cost)
 	if len(state) >= need {
 		return state

@@ -56,7 +56,7 @@ func TestTheSweepWeighsABoundedNumberOfKeys(t *testing.T) {
 		p.Open()
 		p.Insert(nil, now0)
 		var r meter.Result
-		p.Charge(0, now0, 1, &r)
+		p.Charge(0, meter.Own, now0, 1, &r)
 		own = p.table
 	}
 	for i := range own.slots {

@@ -217,7 +217,7 @@ func TestAdopt(t *testing.T) {
 		h := keyHash{place: (i + 1) << 50}
 		slot := table.slot(table.insert(h))
 		for j := range table.layout.meters {
-			table.layout.meters[j].Charge(table.room(slot, j, 20), now, 20)
+			table.layout.meters[j].Charge(table.room(slot, j, &table.layout.meters[j], 20), now, 20)
 		}
 	}
 	next := testTable(buckets, perDay(9), perHour(50)).layout

@@ -50,6 +50,13 @@ func (b bound) Take(ctx context.Context, batch *core.Batch) error {
 	return b.inner.Take(ctx, batch)
 }
 
+func (b bound) Charge(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	return b.inner.Charge(ctx, batch)
+}
+
 func (b bound) Refund(ctx context.Context, batch *core.Batch) error {
 	if err := b.gate.Err(); err != nil {
 		return err

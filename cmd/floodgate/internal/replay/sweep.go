@@ -154,6 +154,9 @@ func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
 	return nil
 }
 
+// Charge implements [core.Bound]; a replay never charges afterwards.
+func (b *sweepBound) Charge(context.Context, *core.Batch) error { return errUnused }
+
 // Refund implements [core.Bound]; a replay never refunds.
 func (b *sweepBound) Refund(context.Context, *core.Batch) error { return errUnused }
 

@@ -1,0 +1,57 @@
+package meter
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Own and Unlimited stand for a quota in For: the limit's, and none.
+const (
+	Own       int64 = -1
+	Unlimited int64 = math.MaxInt64
+)
+
+// For returns the meter for a decision with a quota. room is where a new one is
+// made. If unlimited is true, the decision is the meter's own, but the cost is
+// always admitted.
+func (m *Meter) For(quota int64, room *Meter) (n *Meter, unlimited bool) {
+	switch quota {
+	case Own, m.quota:
+		return m, false
+	case Unlimited:
+		return m, true
+	}
+	*room = m.With(quota)
+	return room, false
+}
+
+// With returns the meter of the same limit with another quota.
+// What is stored does not depend on it, but for a token bucket, whose debt is
+// paid off at the quota of the last charge. The burst of a token bucket changes in
+// proportion, rounded down, and is at least 1. The quota is 0 to MaxCount.
+func (m *Meter) With(quota int64) Meter {
+	w := *m
+	if quota == m.quota {
+		return w
+	}
+	switch {
+	case m.algorithm != TokenBucket, m.capacity == m.quota, m.quota == 0, quota == 0:
+		w.capacity = quota
+	default:
+		burst, _ := MulDiv(m.capacity, quota, m.quota)
+		w.capacity = min(max(burst, 1), MaxCount)
+	}
+	w.quota = quota
+	w.narrows()
+	return w
+}
+
+// narrows computes what of the meter depends on the quota and the capacity.
+func (m *Meter) narrows() {
+	hi, lo := bits.Mul64(uint64(m.window), uint64(max(m.capacity, m.quota)))
+	m.narrow = hi == 0 && lo <= 1<<61
+	m.ahead = 0
+	if m.algorithm == TokenBucket && m.narrow && m.quota > 0 {
+		m.ahead = 2*m.window*m.capacity/m.quota + m.window
+	}
+}
