@@ -24,7 +24,8 @@ type Rule struct {
 	Limits []Limit
 	// Cost returns how many hits a request is worth to the rule, 0 or more. It
 	// is asked for requests to which the rule applies, twice if it reads the
-	// body. Its errors mean what those of Hooks.Cost mean. nil: Hooks.Cost.
+	// body. Its errors mean what those of Hooks.Cost mean. The handler may say later what
+	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost.
 	Cost func(Request) (int64, error)
 	// Quota returns the quota of a request for one of the rule's limits, in place of
 	// Limit.Quota: the plan of a customer, say. It is asked for each of the limits, with its
@@ -187,6 +188,8 @@ func (c Config) compile() (*snapshot, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	s.weighs = !s.plain && ownCost(s.hooks)
+	s.estimates = s.estimates || s.weighs
 	s.policy = s.policyField()
 	return s, nil
 }
@@ -208,6 +211,7 @@ func (s *snapshot) add(r Rule) {
 	if s.index != nil {
 		s.index[r.Name] = i
 	}
+	s.estimates = s.estimates || r.Cost != nil
 	s.settles = s.settles || r.Counts != nil || r.Clears != nil
 }
 

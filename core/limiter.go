@@ -39,6 +39,8 @@ type snapshot struct {
 	mixed     bool   // these limits do not all have the same headers
 	rehearsal bool
 	settles   bool // a rule wants to know the outcome
+	weighs    bool // the hooks have a Cost of their own
+	estimates bool // they do, or a rule does
 	simple    bool // see checksSingle; bound is a memoryBound
 
 	denyUnreadable bool

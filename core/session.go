@@ -147,15 +147,17 @@ func (c *session) take(ctx context.Context, peek bool) error {
 // Decision: one allocation, shared by the copies of the Decision. With 512
 // bytes or less it costs the allocator less.
 type record struct {
-	items   []recordedItem
-	results []Result
-	quotas  []int64     // as results; nil if no item has quotas of its own
-	decides int32       // index of the item of the deciding limit
-	outcome bool        // Settle has something to do
-	settled atomic.Bool // by Settle or Refund
+	items    []recordedItem
+	results  []Result
+	quotas   []int64      // as results; nil if no item has quotas of its own
+	decides  int32        // index of the item of the deciding limit
+	outcome  bool         // Settle has something to do
+	estimate bool         // see Decision.SetCost
+	settled  atomic.Bool  // by Settle, Refund or Adjust
+	said     atomic.Int64 // what SetCost has said, plus 1; 0: nothing
 
 	firstItems   [3]recordedItem
-	firstResults [8]Result
+	firstResults [7]Result
 }
 
 // recordedItem is an Item with its key as text: the Key of a Hit if hit
@@ -189,8 +191,10 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	if len(c.items) == 0 {
 		return
 	}
-	d.detail.charged = c.batch.Allowed && !peek && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
-	outcome := c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
+	allowed := c.batch.Allowed && !peek
+	d.detail.charged = allowed && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
+	estimate := c.snap.estimates && allowed && hits == nil && c.estimates()
+	outcome := estimate || c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
 	item := &c.items[0]
 	if len(c.results) == 1 && !outcome {
 		d.detail.rule, d.detail.at = int32(item.Rule), item.At
@@ -202,7 +206,7 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 		return
 	}
 	d.detail.record = c.newRecord(hits)
-	d.detail.record.outcome = outcome
+	d.detail.record.outcome, d.detail.record.estimate = outcome, estimate
 }
 
 // keep returns the text of a key for a Decision. The texts of short keys lie one

@@ -11,8 +11,9 @@ func (d Decision) NeedsOutcome() bool {
 func (r *record) wantsOutcome() bool { return r != nil && r.outcome }
 
 // Settle implements [Checker]. It refunds the hits of the rules whose Counts
-// returns false, and resets the keys of the rules whose Clears returns true, also
-// if the client has closed the connection.
+// returns false, resets the keys of the rules whose Clears returns true, and settles
+// what is left to what [Decision.SetCost] has said, also if the client has closed the
+// connection.
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if d.detail.shadow != nil {
 		l.Settle(r, *d.detail.shadow, o)
@@ -23,6 +24,10 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 	s := d.detail.snap
 	clears, returns := false, false
+	said := record.said.Load() - 1
+	if o.Panicked {
+		said = -1
+	}
 	for i := range record.items {
 		it := &record.items[i]
 		rule := &s.rules[it.rule]
@@ -39,6 +44,10 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 	if returns {
 		l.settle(ctx, &d, returned, "refund", s.bound.Refund)
+	}
+	if said >= 0 {
+		wanted := record.settlesTo(s)
+		_ = l.adjust(ctx, &d, said, func(i int) bool { return record.items[i].fate == kept && wanted(i) }) // logged
 	}
 }
 

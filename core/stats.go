@@ -12,7 +12,7 @@ type Stats struct {
 	Rehearsed   uint64 // allowed although over a limit: Config.Rehearsal, Rule.Shadow
 	Skipped     uint64 // not limited: Hooks.ShouldLimit
 	BadRequests uint64 // denied: the request was at fault
-	Failed      uint64 // denied because of an error, and refunds and resets that failed
+	Failed      uint64 // denied because of an error, and refunds, charges and resets that failed
 	Degraded    uint64 // of all these, decided without the shared counters
 }
 
