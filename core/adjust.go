@@ -34,6 +34,11 @@ func (d Decision) SetCost(cost int64) bool {
 	return true
 }
 
+// Estimated reports whether SetCost settles what the request was charged.
+func (d Decision) Estimated() bool {
+	return d.detail.record != nil && d.detail.record.estimate || d.detail.shadow != nil && d.detail.shadow.Estimated()
+}
+
 // Adjust settles what the decision of a Take (or a Check) has charged for each of its keys to
 // cost, in hits: see [Decision.SetCost]. More is charged, whatever is left of the
 // quotas; less is given back into the window that it came from. The decision stays as it

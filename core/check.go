@@ -224,6 +224,10 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 	if d.detail.snap != nil {
 		s = d.detail.snap
 	}
+	return s.deny(r, d)
+}
+
+func (s *snapshot) deny(r Request, d Decision) Denial {
 	if s.plain {
 		return d.denial() // as DefaultHooks does
 	}

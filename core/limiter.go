@@ -243,16 +243,3 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	l.release(c, nil)
 	return err
 }
-
-// Reset forgets all that the counters named have counted.
-func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
-	s := l.current.Load()
-	c := l.session(s)
-	err := c.addHits(0, hits)
-	if err == nil && len(c.items) > 0 {
-		c.bindItems()
-		err = s.bound.Reset(ctx, &c.batch)
-	}
-	l.release(c, nil)
-	return err
-}

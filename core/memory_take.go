@@ -96,6 +96,9 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 		item.Results[i].Allowed = ok
 		allowed = allowed && ok
 	}
+	if item.Cost > 0 && p.BlockedUntil(now) > now {
+		return false
+	}
 	return allowed
 }
 
@@ -111,6 +114,33 @@ func report(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
 		p.Report(i, item.quota(i), now, item.Cost, item.Results[i].meter())
 	}
+	if until := p.BlockedUntil(now); until > now {
+		item.block(time.Duration(until-now) * time.Microsecond)
+	}
+}
+
+// block changes the results to those of a key that is denied for this time.
+func (it *Item) block(wait time.Duration) {
+	for i := range it.Results {
+		r := &it.Results[i]
+		r.Remaining, r.ResetAfter, r.MoreAfter = 0, max(r.ResetAfter, wait), max(r.MoreAfter, wait)
+		if it.Cost > 0 {
+			r.Allowed, r.RetryAfter = false, max(r.RetryAfter, wait)
+		}
+	}
+}
+
+// Block implements [Blocker].
+func (b *memoryBound) Block(_ context.Context, batch *Batch, d time.Duration) error {
+	return b.each(batch, func(p *memtable.Place, _ *Item, now int64) { p.Block(now+d.Microseconds(), now) })
+}
+
+// ResetAll implements [ResetterOfAll].
+func (b *memoryBound) ResetAll(context.Context) error {
+	if b.keys.ResetAll() != nil {
+		return errMemoryClosed
+	}
+	return nil
 }
 
 // Charge implements [Bound].
@@ -150,7 +180,10 @@ func (b *memoryBound) Refund(_ context.Context, batch *Batch) error {
 
 // Reset implements [Bound].
 func (b *memoryBound) Reset(_ context.Context, batch *Batch) error {
-	return b.each(batch, func(p *memtable.Place, _ *Item, _ int64) { p.Remove() })
+	return b.each(batch, func(p *memtable.Place, _ *Item, now int64) {
+		p.Remove()
+		p.Block(0, now)
+	})
 }
 
 func (b *memoryBound) each(batch *Batch, f func(p *memtable.Place, item *Item, now int64)) error {

@@ -108,7 +108,6 @@ func TestThePolicyOfALimiterOfWhichOneRuleApplies(t *testing.T) {
 }
 
 func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
-	cost := int64(1)
 	counts := func(core.Request, core.Outcome) bool { return true }
 	rule := func(name string, key core.KeyFunc) core.Rule {
 		return core.Rule{Name: name, Key: key, Limits: []core.Limit{core.PerMinute(5)}}
@@ -118,17 +117,18 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 		name           string
 		counts, clears bool // of the rule get
 		method         string
-		cost           int64
+		cost           func(core.Request) (int64, error) // of the hooks
 		want           bool
 	}{
-		{"no rule has a function", false, false, "GET", 1, false},
-		{"Counts", true, false, "GET", 1, true},
-		{"Clears", false, true, "GET", 1, true},
-		{"both", true, true, "GET", 1, true},
-		{"a rule that is not for the request", true, true, "", 1, false},
-		{"nothing is charged", true, false, "GET", 0, false},
+		{"no rule has a function", false, false, "GET", nil, false},
+		{"Counts", true, false, "GET", nil, true},
+		{"Clears", false, true, "GET", nil, true},
+		{"both", true, true, "GET", nil, true},
+		{"a rule that is not for the request", true, true, "", nil, false},
+		{"a cost that is an estimate", false, false, "GET", func(core.Request) (int64, error) { return 1, nil }, true},
+		{"an estimate of 0", false, false, "GET", func(core.Request) (int64, error) { return 0, nil }, true},
 	} {
-		get.Counts, get.Clears, cost = nil, nil, row.cost
+		get.Counts, get.Clears = nil, nil
 		if row.counts {
 			get.Counts = counts
 		}
@@ -136,7 +136,7 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 			get.Clears = counts
 		}
 		for _, rules := range [][]core.Rule{{get, all}, {all, get}, {get}} {
-			l := newLimiter(t, core.Config{Rules: rules, Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return cost, nil }}}, newClock())
+			l := newLimiter(t, core.Config{Rules: rules, Hooks: core.HookFuncs{CostFunc: row.cost}}, newClock())
 			if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
 				t.Errorf("%s, %d rules: %t", row.name, len(rules), d.NeedsOutcome())
 			}

@@ -88,6 +88,24 @@ type Bound interface {
 	Rebind(rules []StoreRule) (Bound, error)
 }
 
+// Blocker is a Bound that can deny keys for a time, whatever they have counted.
+// The Bounds of [Memory], package redisstore, package swapstore and package memcachedstore are.
+type Blocker interface {
+	// Block denies the keys of the items until d has passed, in every process that
+	// shares the counters. The results of a take then have no hits left, and a RetryAfter of at least what is left of d. 0 ends a
+	// block; so does Reset. d is 0 to MaxWindow. The error wraps ErrUnsupported if a store that this one wraps cannot block.
+	Block(ctx context.Context, b *Batch, d time.Duration) error
+}
+
+// ResetterOfAll is a Bound that can forget all counters of its limiter at once. The
+// Bounds of [Memory] and package redisstore are.
+type ResetterOfAll interface {
+	// ResetAll forgets all counters of all rules, also those of keys that nobody names. What is
+	// charged while it runs may be forgotten or not. The error wraps ErrUnsupported if a store that this one wraps
+	// cannot do it.
+	ResetAll(ctx context.Context) error
+}
+
 // Batch is the items that are decided on together. The caller owns it and all
 // that it points to. A store keeps no reference to it after it has returned.
 type Batch struct {

@@ -121,6 +121,23 @@ func setHeaders(f *fiber.Ctx, d *core.Decision) {
 
 func (m *middleware) refuse(f *fiber.Ctx, d *core.Decision) error {
 	denial := m.place.Checker.Deny(request{f}, *d)
+	if m.onDenied == nil {
+		return refuse(f, denial)
+	}
+	setDenialHeader(f, denial, true)
+	return m.onDenied(f, *d)
+}
+
+// refuse writes the response to a denied request.
+func refuse(f *fiber.Ctx, denial core.Denial) error {
+	setDenialHeader(f, denial, false)
+	f.Status(denial.Status)
+	f.Response().SetBody(denial.Body) // fasthttp sends none for HEAD, 204 and 304
+	return nil
+}
+
+// setDenialHeader sets the header lines of a denial. If a handler writes the body, the Content-Type is left out.
+func setDenialHeader(f *fiber.Ctx, denial core.Denial, handler bool) {
 	header := &f.Response().Header
 	if f.Request().IsBodyStream() {
 		// fasthttp would read the rest of the body as the next request.
@@ -130,16 +147,10 @@ func (m *middleware) refuse(f *fiber.Ctx, d *core.Decision) error {
 		header.Del(name)
 	}
 	for _, line := range denial.Header {
-		if m.onDenied == nil || !strings.EqualFold(line.Name, "Content-Type") {
+		if !handler || !strings.EqualFold(line.Name, "Content-Type") {
 			header.Set(line.Name, line.Value)
 		}
 	}
-	if m.onDenied != nil {
-		return m.onDenied(f, *d)
-	}
-	f.Status(denial.Status)
-	f.Response().SetBody(denial.Body) // fasthttp sends none for HEAD, 204 and 304
-	return nil
 }
 
 // DecisionFrom returns the decision with which a limiter has allowed the request. If

@@ -49,7 +49,7 @@ func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) O
 
 // ExposeDecision stores the decision in the context of the request that the handler
 // gets, so that [DecisionFrom] finds it. By default, the decision is stored only if the
-// limiter is mounted in several places. With ExposeDecision, the handler gets a copy of
+// limiter is mounted in several places, or if [SetCost] may settle it. With ExposeDecision, the handler gets a copy of
 // the request. A logger before the Middleware then does not see the pattern that a router
 // behind the Middleware writes into the request.
 func ExposeDecision() Option {
@@ -99,7 +99,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveAndMark(w, r)
 	} else {
 		d := h.place.Checker.Check(httprequest.Request{HTTP: r})
-		if h.admits(w, r, &d) {
+		switch {
+		case !h.admits(w, r, &d):
+		case d.Estimated():
+			h.mark(w, r, &d, lastVisit(r.Context()))
+		default:
 			h.serveNext(w, r, &d)
 		}
 	}
@@ -124,7 +128,12 @@ func (h *handler) serveAndMark(w http.ResponseWriter, r *http.Request) {
 	if !h.admits(w, r, &d) {
 		return
 	}
-	v := p.NewVisit(&d, before)
+	h.mark(w, r, &d, before)
+}
+
+// mark stores the decision in the context of the request that the handler gets.
+func (h *handler) mark(w http.ResponseWriter, r *http.Request, d *core.Decision, before *mounting.Visit) {
+	v := h.place.NewVisit(d, before)
 	if v.Origin != nil {
 		*v.Origin = origin(r)
 	}

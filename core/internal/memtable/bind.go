@@ -133,6 +133,7 @@ func (ts *Tables) newID() int {
 // that still use the rule find no key of it.
 func (ts *Tables) retire(name ruleName, rule *rule) {
 	rule.retired.Store(true)
+	ts.blocked.unblock(rule.id)
 	delete(ts.rules, name)
 	for i := range ts.shards {
 		ts.shards[i].drop(ts, rule)

@@ -13,7 +13,7 @@ const (
 
 // TakeKnown decides on cost hits of the key that is text and a zero byte. done
 // is false if it cannot: the key is not in the table, or its rule has several
-// limits or one whose state is no cell. Place and its methods do the same for all
+// limits or one whose state is no cell, or some key is blocked. Place and its methods do the same for all
 // keys. at is the time of the decision, and c is for the Tell of the meter that has decided: m, with a quota
 // of its own, or if it is nil, the rule's Meter.
 func (b *Binding) TakeKnown(rule int, m *meter.Meter, text string, now, cost int64, mode Mode) (c meter.Cell, at int64, allowed, done bool) {
@@ -21,7 +21,7 @@ func (b *Binding) TakeKnown(rule int, m *meter.Meter, text string, now, cost int
 	if m == nil {
 		m = &l.meters[0]
 	}
-	if !l.cells || !m.Cells() {
+	if !l.cells || !m.Cells() || b.ts.blocked.n.Load() > 0 {
 		return c, 0, false, false
 	}
 	hash := b.ts.hash.text(text)
@@ -86,7 +86,7 @@ func (s *shard) addCounted(b *Binding, sum *counted) {
 // Single reports whether TakeSingle may be called: the key is in the table, and
 // its rule has one limit, whose state does not grow.
 func (p *Place) Single() bool {
-	return p.slot != nil && p.layout.single && p.table.layout == p.layout
+	return p.slot != nil && p.layout.single && p.table.layout == p.layout && p.ts.blocked.n.Load() == 0
 }
 
 // TakeSingle decides on cost hits, and charges them if they are admitted and

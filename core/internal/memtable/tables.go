@@ -23,6 +23,8 @@ type Tables struct {
 	evicted atomic.Uint64
 	closed  atomic.Bool
 
+	blocked blocked
+
 	mu      sync.Mutex // guards what Bind changes
 	rules   map[ruleName]*rule
 	ids     int   // ids given so far

@@ -1,0 +1,15 @@
+package fiberlimit
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
+// its headers, as the middleware answers. The handler returns its result, which is nil.
+func Refuse(f *fiber.Ctx, d core.Decision) error {
+	setHeaders(f, &d)
+	return refuse(f, d.Denial(request{f}))
+}

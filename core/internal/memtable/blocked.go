@@ -1,0 +1,111 @@
+package memtable
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// blocked has the keys that are denied for a time, whatever has been counted. They are
+// few: a take looks for its key here only if there are any.
+type blocked struct {
+	n     atomic.Int64
+	mu    sync.Mutex
+	until map[blockedKey]int64
+}
+
+type blockedKey struct {
+	rule int // its id
+	hash keyHash
+}
+
+// Block denies the place's key until a time; 0 ends that. The shard need not be locked.
+func (p *Place) Block(until, now int64) {
+	b := &p.ts.blocked
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := blockedKey{p.layout.rule.id, p.hash}
+	switch {
+	case until <= now:
+		delete(b.until, key)
+	case p.layout.rule.retired.Load():
+	default:
+		if b.until == nil {
+			b.until = map[blockedKey]int64{}
+		}
+		b.until[key] = until
+		b.bound(p.ts.maxKeys, now)
+	}
+	b.n.Store(int64(len(b.until)))
+}
+
+// bound removes the keys whose time is over, and then, if there are more than most, the
+// one whose time is over first.
+func (b *blocked) bound(most, now int64) {
+	if int64(len(b.until)) <= most {
+		return
+	}
+	var first blockedKey
+	for key, until := range b.until {
+		if until <= now {
+			delete(b.until, key)
+		} else if end, ok := b.until[first]; !ok || until < end {
+			first = key
+		}
+	}
+	if int64(len(b.until)) > most {
+		delete(b.until, first)
+	}
+}
+
+// BlockedUntil returns the time until which the place's key is blocked, 0 if it is not.
+func (p *Place) BlockedUntil(now int64) int64 {
+	b := &p.ts.blocked
+	if b.n.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := blockedKey{p.layout.rule.id, p.hash}
+	until := b.until[key]
+	if until != 0 && until <= now {
+		delete(b.until, key)
+		b.n.Store(int64(len(b.until)))
+		return 0
+	}
+	return until
+}
+
+// unblock ends the blocks of all keys of a rule.
+func (b *blocked) unblock(rule int) {
+	if b.n.Load() == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key := range b.until {
+		if key.rule == rule {
+			delete(b.until, key)
+		}
+	}
+	b.n.Store(int64(len(b.until)))
+}
+
+// ResetAll forgets all keys of the limiter. The error is ErrClosed.
+func (b *Binding) ResetAll() error {
+	ts := b.ts
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed.Load() {
+		return ErrClosed
+	}
+	for _, l := range b.layouts {
+		if l.rule.retired.Load() {
+			continue
+		}
+		ts.blocked.unblock(l.rule.id)
+		for i := range ts.shards {
+			ts.shards[i].drop(ts, l.rule)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// TakeUpTo charges as many hits as are left, but no more than n, to every counter
+// named: as many to each. Decision.Cost is the number that was charged. If nothing
+// is left, nothing is charged, the decision is not Allowed, and its waits are those until one
+// hit is. n is 0 or more. The error is that of Take.
+//
+// TakeUpTo looks, and takes what it has seen. If others take hits in between, it looks again; after
+// many times it gives up, and the decision is not Allowed.
+func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
+	const attempts = 32
+	for range attempts {
+		seen, err := l.Peek(ctx, 0, hits...)
+		if err != nil {
+			return seen, err
+		}
+		cost := n
+		for s := range seen.Limits() {
+			cost = min(cost, s.Remaining)
+		}
+		if d, err = l.Take(ctx, max(cost, min(n, 1)), hits...); err != nil || d.Allowed || cost == 0 {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// Block denies the counters named until d has passed, whatever they have counted, in every
+// process that shares the store: a client that misbehaves, or an account that is under attack. d is
+// from 0, which ends a block, to MaxWindow; Reset ends it too. Decisions on such a key have
+// no hits left and wait for the rest of d.
+//
+// The error wraps ErrUnknownRule, ErrConfig if d is out of range, or [ErrUnsupported] if the store is no [Blocker],
+// or is the store's.
+func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
+	if d < 0 || d > MaxWindow {
+		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
+	}
+	return l.each(hits, func(s *snapshot, b *Batch) error {
+		blocker, ok := s.bound.(Blocker)
+		if !ok {
+			return fmt.Errorf("limiter %q: blocking a key: %T: %w", s.name, l.store, ErrUnsupported)
+		}
+		return blocker.Block(ctx, b, d)
+	})
+}
+
+// ResetAll forgets all that the limiter has counted, for all keys of all rules, in every
+// process that shares the store. What is charged while it runs may be forgotten or not. The error wraps [ErrUnsupported] if the store is no
+// [ResetterOfAll], or is the store's.
+func (l *Limiter) ResetAll(ctx context.Context) error {
+	bound := l.current.Load().bound
+	if r, ok := bound.(ResetterOfAll); ok {
+		return r.ResetAll(ctx)
+	}
+	return fmt.Errorf("limiter %q: forgetting all keys: %T: %w", l.Name(), l.store, ErrUnsupported)
+}
+
+// Reset forgets all that the counters named have counted.
+func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
+	return l.each(hits, func(s *snapshot, b *Batch) error { return s.bound.Reset(ctx, b) })
+}
+
+// each does op with the items of hits.
+func (l *Limiter) each(hits []Hit, op func(*snapshot, *Batch) error) error {
+	s := l.current.Load()
+	c := l.session(s)
+	defer l.release(c, nil)
+	if err := c.addHits(0, hits); err != nil || len(c.items) == 0 {
+		return err
+	}
+	c.bindItems()
+	return op(s, &c.batch)
+}
+
+// Denial returns the response to a request that a handler refuses because of the decision, which it
+// got from Take for instance: what the limiter's [Hooks.OnDisallowed] returns. The
+// adapters' functions Refuse write it.
+func (d Decision) Denial(r Request) Denial {
+	if d.detail.snap == nil {
+		return d.denial()
+	}
+	return d.detail.snap.deny(r, d)
+}
