@@ -13,12 +13,13 @@ func (l Limit) with(quota int64) Limit {
 		return l
 	}
 	if l.Burst > 0 {
-		l.Burst = 0
+		burst := int64(0)
 		if quota != Unlimited && quota > 0 && l.Quota > 0 {
 			m := newMeter(l)
 			with := m.With(quota)
-			l.Burst = with.Capacity()
+			burst = with.Capacity()
 		}
+		l.Burst = burst
 	}
 	l.Quota = quota
 	return l

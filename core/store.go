@@ -70,7 +70,7 @@ type Bound interface {
 	// and sets Allowed. The results are how things stand after it: Allowed, and
 	// without a wait. What is charged above a quota is paid off by waiting, as any
 	// hit is. Counts stop at MaxQuota, a token bucket owes at most twice its
-	// burst, and a sliding log keeps its newest hits, as many as its quota. During the wait
+	// burst, and a sliding log keeps its newest hits, as many as its quota or as it has. During the wait
 	// of a lockout nothing is charged to it. Charge
 	// charges at most once, as Take does, and its errors mean the same.
 	Charge(ctx context.Context, b *Batch) error

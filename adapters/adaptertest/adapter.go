@@ -170,6 +170,10 @@ type Context interface {
 	Decision() (core.Decision, bool)
 	// Decisions returns the decisions of all limiters that the request has met.
 	Decisions() []core.Decision
+	// SetCost is the adapter's SetCost.
+	SetCost(cost int64) bool
+	// Refuse is the adapter's Refuse.
+	Refuse(d core.Decision) error
 	// Stream writes parts, flushing each. next is called before each part and
 	// ends the response where it returns "".
 	Stream(next func() string) error
@@ -195,6 +199,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Log", logged},
 		{"Mounting", mounting},
 		{"Decisions", decisions},
+		{"Costs", costs},
 		{"Writers", writers},
 		{"Login", login},
 		{"Order", order},

@@ -179,6 +179,9 @@ func (x exchange) Header(name string) string        { return x.c.Request().Heade
 func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return echolimit.DecisionFrom(x.c) }
 func (x exchange) Decisions() []core.Decision       { return echolimit.DecisionsFrom(x.c) }
+func (x exchange) SetCost(cost int64) bool          { return echolimit.SetCost(x.c, cost) }
+
+func (x exchange) Refuse(d core.Decision) error { return echolimit.Refuse(x.c, d) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Response().WriteHeader(status)

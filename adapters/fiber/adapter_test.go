@@ -180,6 +180,9 @@ func (x exchange) Header(name string) string        { return x.c.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return fiberlimit.DecisionFrom(x.c) }
 func (x exchange) Decisions() []core.Decision       { return fiberlimit.DecisionsFrom(x.c) }
+func (x exchange) SetCost(cost int64) bool          { return fiberlimit.SetCost(x.c, cost) }
+
+func (x exchange) Refuse(d core.Decision) error { return fiberlimit.Refuse(x.c, d) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

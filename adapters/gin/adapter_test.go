@@ -177,6 +177,12 @@ func (x exchange) Header(name string) string        { return x.c.GetHeader(name)
 func (x exchange) SetHeader(name, value string)     { x.c.Header(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFrom(x.c) }
 func (x exchange) Decisions() []core.Decision       { return ginlimit.DecisionsFrom(x.c) }
+func (x exchange) SetCost(cost int64) bool          { return ginlimit.SetCost(x.c, cost) }
+
+func (x exchange) Refuse(d core.Decision) error {
+	ginlimit.Refuse(x.c, d)
+	return nil
+}
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

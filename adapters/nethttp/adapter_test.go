@@ -245,6 +245,12 @@ func (x exchange) Respond(status int, body string) error {
 
 func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.r.Context()) }
 func (x exchange) Decisions() []core.Decision      { return httplimit.DecisionsFrom(x.r.Context()) }
+func (x exchange) SetCost(cost int64) bool         { return httplimit.SetCost(x.r.Context(), cost) }
+
+func (x exchange) Refuse(d core.Decision) error {
+	httplimit.Refuse(x.w, x.r, d)
+	return nil
+}
 
 func (x exchange) Stream(next func() string) error {
 	for part := next(); part != ""; part = next() {

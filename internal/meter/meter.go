@@ -80,7 +80,8 @@ func (m *Meter) Words(w []uint64, cost int64) int {
 	case BucketedWindow:
 		return m.bucketsWords()
 	case SlidingLog:
-		return logHeader + int(min(logLen(w)+cost, m.quota))
+		n := logLen(w)
+		return logHeader + int(min(n+cost, m.mostHits(n)))
 	default:
 		return m.FixedWords()
 	}
@@ -164,7 +165,8 @@ func (m *Meter) anchor(now int64) int64 {
 
 // Charge adds cost hits at now, whether the limit admits them or not. The state
 // must have room: see Words. Counts stop at MaxCount, a token bucket owes at most
-// twice its burst, and a log keeps its newest hits, as many as the quota.
+// twice its burst, and a log keeps its newest hits, as many as the quota
+// or as it has.
 func (m *Meter) Charge(w []uint64, now, cost int64) {
 	if cost <= 0 {
 		return

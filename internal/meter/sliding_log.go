@@ -108,8 +108,9 @@ func (m *Meter) advanceLog(w []uint64, now int64) {
 func (m *Meter) chargeLog(w []uint64, now, cost int64) {
 	n := logLen(w)
 	now = m.At(w, now) // the log stays in order
-	cost = min(cost, m.quota)
-	if drop := min(n, n+cost-m.quota); drop > 0 { // the oldest hits make room
+	most := m.mostHits(n)
+	cost = min(cost, most)
+	if drop := min(n, n+cost-most); drop > 0 { // the oldest hits make room
 		n -= drop
 		head := logHead(w) + drop
 		if ring := int64(len(w) - logHeader); head >= ring {
@@ -122,6 +123,10 @@ func (m *Meter) chargeLog(w []uint64, now, cost int64) {
 	}
 	setLog(w, logHead(w), n+cost)
 }
+
+// mostHits returns how many hits a charge leaves at most in a log of n: the quota, or as many
+// as there are, if another quota has admitted more.
+func (m *Meter) mostHits(n int64) int64 { return max(m.quota, n) }
 
 func (m *Meter) waitLog(w []uint64, now, cost int64) int64 {
 	excess := logLen(w) + cost - m.quota

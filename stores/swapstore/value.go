@@ -32,7 +32,7 @@ const stateVersion = 2
 const newestVersion = 15
 
 // kindUsedUp is the kind of a record that denies the key until it expires. Its
-// body is the length of that time in microseconds. The record replaces a value
+// body is the length of that time in microseconds. Block writes it, and it replaces a value
 // that could not be read: see Config.DenyUnreadable.
 const kindUsedUp = 126
 
@@ -94,6 +94,7 @@ type stored struct {
 type foreignState struct {
 	expiry int64
 	record []byte // its length included
+	usedUp bool   // the record is of kindUsedUp
 }
 
 // encode returns the value at now, and when the last of its records expires.
@@ -124,7 +125,7 @@ func appendRecord(dst []byte, expiry int64, body []byte) []byte {
 // usedUpRecord returns a record that denies its key for this length of time.
 func usedUpRecord(now, length int64) foreignState {
 	body := binary.AppendUvarint([]byte{kindUsedUp}, uint64(length))
-	return foreignState{now + length, appendRecord(nil, now+length, body)}
+	return foreignState{now + length, appendRecord(nil, now+length, body), true}
 }
 
 func appendIdentity(dst []byte, id meter.Identity) []byte {
@@ -185,7 +186,7 @@ func (v *stored) record(r *meter.Reader, ids []meter.Identity, meters []meter.Me
 		// back.
 		if expiry > now && expiry-now < 2*length {
 			v.usedUp = max(v.usedUp, expiry)
-			v.foreign = append(v.foreign, foreignState{expiry, whole})
+			v.foreign = append(v.foreign, foreignState{expiry, whole, true})
 		}
 		return
 	}
@@ -198,7 +199,7 @@ func (v *stored) record(r *meter.Reader, ids []meter.Identity, meters []meter.Me
 		if latest := now + foreignLife(kind, in); expiry > latest {
 			expiry, whole = latest, appendRecord(nil, latest, body)
 		}
-		v.foreign = append(v.foreign, foreignState{expiry, whole})
+		v.foreign = append(v.foreign, foreignState{expiry, whole, false})
 	}
 }
 

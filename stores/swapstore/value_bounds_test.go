@@ -112,7 +112,7 @@ func foreign(n, size int) (records []foreignState) {
 		for ; len(record) > size; length-- {
 			record = appendRecord(nil, expiry, append([]byte{44}, make([]byte, length)...))
 		}
-		records = append(records, foreignState{expiry, record})
+		records = append(records, foreignState{expiry: expiry, record: record})
 	}
 	return records
 }

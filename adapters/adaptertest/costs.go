@@ -1,0 +1,165 @@
+package adaptertest
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// settled is a limiter that says when a request has been settled.
+type settled struct {
+	*core.Limiter
+	done chan struct{}
+}
+
+func (s settled) Settle(r core.Request, d core.Decision, o core.Outcome) {
+	s.Limiter.Settle(r, d, o)
+	s.done <- struct{}{}
+}
+
+// left returns how many hits a rule has left.
+func (s settled) left(t *testing.T, rule string) int64 {
+	t.Helper()
+	d, err := s.Peek(t.Context(), 0, core.Hit{Rule: rule, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+// costs tests what handlers say about costs: SetCost and Refuse.
+func costs(t *testing.T, a Adapter) {
+	// weighing returns a limiter of 100 requests and 1000 words, of which each request reserves
+	// 10.
+	weighing := func(t *testing.T) settled {
+		key := keyfuncs.Static("k")
+		return settled{limiter(t, core.Config{Name: "words", Rules: []core.Rule{
+			{Name: "requests", Key: key, Limits: []core.Limit{core.PerHour(100)}},
+			{Name: "words", Key: key, Limits: []core.Limit{core.PerHour(1000)}, Cost: func(core.Request) (int64, error) { return 10, nil }},
+		}}), make(chan struct{}, 100)}
+	}
+	wait := func(t *testing.T, s settled) {
+		t.Helper()
+		select {
+		case <-s.done:
+		case <-time.After(timeout):
+			t.Fatal("the request was not settled")
+		}
+	}
+	say := func(t *testing.T, c Context, cost int64) {
+		if !c.SetCost(cost) {
+			t.Errorf("SetCost(%d) concerns no rule", cost)
+		}
+	}
+	for _, row := range []struct {
+		name    string
+		handler func(t *testing.T, c Context) error
+		panics  bool
+		want    int64 // words that are left
+	}{
+		{"nothing said", func(_ *testing.T, c Context) error { return c.Respond(200, "ok") }, false, 990},
+		{"more than reserved", func(t *testing.T, c Context) error { say(t, c, 70); return c.Respond(200, "ok") }, false, 930},
+		{"less than reserved", func(t *testing.T, c Context) error { say(t, c, 3); return c.Respond(200, "ok") }, false, 997},
+		{"nothing", func(t *testing.T, c Context) error { say(t, c, 0); return c.Respond(200, "ok") }, false, 1000},
+		{"the same", func(t *testing.T, c Context) error { say(t, c, 10); return c.Respond(200, "ok") }, false, 990},
+		{"twice", func(t *testing.T, c Context) error { say(t, c, 500); say(t, c, 20); return c.Respond(200, "ok") }, false, 980},
+		{"more than the quota", func(t *testing.T, c Context) error { say(t, c, 5000); return c.Respond(200, "ok") }, false, 0},
+		{"an error", func(t *testing.T, c Context) error { say(t, c, 40); return StatusError(500) }, false, 960},
+		{"after the response", func(t *testing.T, c Context) error {
+			err := c.Respond(200, "ok")
+			say(t, c, 40)
+			return err
+		}, false, 960},
+		{"a negative cost", func(t *testing.T, c Context) error {
+			if c.SetCost(-1) {
+				t.Error("SetCost(-1) concerns a rule")
+			}
+			return c.Respond(200, "ok")
+		}, false, 990},
+		{"a panic keeps the estimate", func(t *testing.T, c Context) error { say(t, c, 70); panic("on purpose") }, true, 990},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := weighing(t)
+			app := App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error { return row.handler(t, c) }}}}
+			if row.panics {
+				app.Outside = []Middleware{Recovery}
+			}
+			c := direct(t, a.Serve(t, app))
+			c.do(http.MethodGet, "/", "")
+			wait(t, s)
+			if got := s.left(t, "words"); got != row.want {
+				t.Errorf("%d words are left, want %d", got, row.want)
+			}
+			if got := s.left(t, "requests"); got != 99 {
+				t.Errorf("%d requests are left, want 99: their rule counts, and does not weigh", got)
+			}
+		})
+	}
+
+	t.Run("a limiter that only counts", func(t *testing.T) {
+		l := byKey(t, keyfuncs.Static("k"), 5)
+		said := true
+		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l, Expose: true}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+			said = c.SetCost(3)
+			return c.Respond(200, "ok")
+		}}}}))
+		if c.do(http.MethodGet, "/", ""); said {
+			t.Error("SetCost concerns a rule, and no rule weighs")
+		}
+	})
+
+	t.Run("many requests at once settle each for itself", func(t *testing.T) {
+		s := weighing(t)
+		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+			n, err := strconv.ParseInt(c.Header("Words"), 10, 64)
+			if err != nil {
+				return err
+			}
+			say(t, c, n)
+			return c.Respond(200, "ok")
+		}}}}))
+		var clients sync.WaitGroup
+		for i := range 30 {
+			clients.Go(func() { _, _ = c.try(http.MethodGet, "/", "", "Words", strconv.Itoa(i)) })
+		}
+		clients.Wait()
+		for range 30 {
+			wait(t, s)
+		}
+		if got := s.left(t, "words"); got != 1000-29*30/2 {
+			t.Errorf("%d words are left, want %d", got, 1000-29*30/2)
+		}
+	})
+
+	t.Run("a handler refuses a request", func(t *testing.T) {
+		l := limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}})
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "inner", Key: "k"})
+			if err != nil {
+				return err
+			}
+			if !d.Allowed {
+				return c.Refuse(d)
+			}
+			return c.Respond(200, "ok")
+		}}}}))
+		for i := range 3 {
+			got := c.do(http.MethodGet, "/", "")
+			if i < 2 {
+				if got.status != 200 {
+					t.Errorf("request %d: %d, want 200", i, got.status)
+				}
+				continue
+			}
+			if got.status != 429 || got.header.Get("Retry-After") == "" || got.header.Get("Cache-Control") != "no-store" ||
+				got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("RateLimit") == "" {
+				t.Errorf("the refusal is %d %v, want 429 with the headers of a denial", got.status, got.header)
+			}
+		}
+	})
+}
