@@ -233,8 +233,10 @@ func TestAQuotaThatReadsTheBody(t *testing.T) {
 func ExampleRule_quota() {
 	plans := map[string]int64{"alice": 5, "bob": core.Unlimited}
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name:   "customer",
-		Key:    func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.HeaderValues("Customer")[0]...), nil },
+		Name: "customer",
+		Key: func(dst []byte, r core.Request) ([]byte, error) {
+			return append(dst, r.HeaderValues("Customer")[0]...), nil
+		},
 		Limits: []core.Limit{core.PerMinute(1)}, // of a customer without a plan
 		Quota: func(r core.Request, l core.Limit) (int64, error) {
 			if quota, ok := plans[r.HeaderValues("Customer")[0]]; ok {

@@ -1,0 +1,334 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// every is a limit of each algorithm, of 100 hits an hour.
+var every = []core.Limit{
+	core.PerHour(100),
+	{Quota: 100, Window: time.Hour, Algorithm: core.FixedWindow},
+	{Quota: 100, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute},
+	{Quota: 100, Window: time.Hour, Algorithm: core.SlidingLog},
+	{Quota: 100, Window: time.Hour, Algorithm: core.TokenBucket},
+}
+
+func TestAdjustSettlesToTheActualCost(t *testing.T) {
+	for _, limit := range every {
+		for _, limits := range [][]core.Limit{{limit}, {limit, core.PerMinute(80)}} {
+			for _, actual := range []int64{0, 1, 10, 30, 100, 150} {
+				c := newClock()
+				l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}, c)
+				k := core.Hit{Rule: "r", Key: "k"}
+				d, err := l.Take(t.Context(), 10, k)
+				if err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				c.advance(time.Millisecond)
+				if err := l.Adjust(t.Context(), d, actual); err != nil {
+					t.Errorf("%v, %d: %v", limits, actual, err)
+				}
+				seen, _ := l.Peek(t.Context(), 0, k)
+				for s := range seen.Limits() {
+					if want := max(0, s.Limit.Quota-actual); s.Remaining != want {
+						t.Errorf("%v, settled to %d: %d left of %s, want %d", limits, actual, s.Remaining, s.Limit.Name, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// More than the quota is a debt: it takes longer to pay off than the quota does.
+func TestADebtIsPaidOffByWaiting(t *testing.T) {
+	c := newClock()
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: 10 * time.Second, Algorithm: core.TokenBucket}}}}}, c)
+	k := core.Hit{Rule: "r", Key: "k"}
+	d, _ := l.Take(t.Context(), 1, k)
+	if err := l.Adjust(t.Context(), d, 15); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ = l.Take(t.Context(), 1, k); d.Allowed || d.RetryAfter != 6*time.Second {
+		t.Errorf("15 hits of 10: %v, wait %v, want 6s", d.Allowed, d.RetryAfter)
+	}
+	c.advance(6 * time.Second)
+	if d, _ = l.Take(t.Context(), 1, k); !d.Allowed {
+		t.Errorf("after the wait: %v", d)
+	}
+}
+
+func TestWhatAdjustLeavesAlone(t *testing.T) {
+	l := newLimiter(t, core.Config{Name: "l", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
+	k := core.Hit{Rule: "r", Key: "k"}
+	if err := l.Adjust(t.Context(), core.Decision{}, 5); err != nil {
+		t.Errorf("no decision: %v", err)
+	}
+	d, _ := l.Take(t.Context(), 2, k)
+	if err := l.Adjust(t.Context(), d, -1); !errors.Is(err, core.ErrNegativeCost) {
+		t.Errorf("a negative cost: %v", err)
+	}
+	denied, _ := l.Take(t.Context(), 5, k)
+	none, _ := l.Take(t.Context(), 5)
+	for _, d := range []core.Decision{denied, none} {
+		if err := l.Adjust(t.Context(), d, 5); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 { // the second time it is settled
+		if err := l.Adjust(t.Context(), d, 3); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Refund(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+	if got := left(t, l, "r", "k"); got != 2 {
+		t.Errorf("%d left, want 2", got)
+	}
+}
+
+// An Adjust that charged nothing may be tried again; one whose reply was lost may not.
+func TestAnAdjustThatFails(t *testing.T) {
+	for _, row := range []struct {
+		fault error
+		want  int64
+	}{{fmt.Errorf("read only: %w", core.ErrNotCharged), 4}, {errors.New("no reply"), 7}} {
+		s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+		log := new(lines)
+		l := newLimiter(t, core.Config{Name: "l", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9), core.PerHour(20)}}}}, nil)
+		d, err := l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fault = row.fault
+		if err := l.Adjust(t.Context(), d, 5); !errors.Is(err, row.fault) {
+			t.Errorf("%v, want %v", err, row.fault)
+		}
+		s.fault = nil
+		if err := l.Adjust(t.Context(), d, 5); err != nil {
+			t.Error(err)
+		}
+		if got := left(t, l, "r", "k"); got != row.want {
+			t.Errorf("%v: %d left, want %d", row.fault, got, row.want)
+		}
+		if n := len(log.take()); n != 1 || l.Stats().Failed != 1 {
+			t.Errorf("%v: %d lines in the log and %d failures, want one each", row.fault, n, l.Stats().Failed)
+		}
+	}
+}
+
+// faulty is a store whose charges fail.
+type faulty struct {
+	core.Store
+	core.Bound
+	fault error
+}
+
+func (s *faulty) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
+	s.Bound, err = s.Store.Bind(limiter, rules)
+	return s, err
+}
+
+func (s *faulty) Charge(ctx context.Context, b *core.Batch) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Bound.Charge(ctx, b)
+}
+
+// A charge is not lost because the client has gone.
+func TestAdjustAfterTheContextHasEnded(t *testing.T) {
+	s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Cost: func(core.Request) (int64, error) { return 1, nil }}}}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &request{ctx: ctx}
+	d, settled := l.Check(r), l.Check(r)
+	cancel()
+	if err := l.Adjust(ctx, d, 3); err != nil {
+		t.Error(err)
+	}
+	settled.SetCost(2)
+	l.Settle(r, settled, core.Outcome{Canceled: true})
+	if got := left(t, l, "r", "k"); got != 4 {
+		t.Errorf("%d left, want 4", got)
+	}
+}
+
+// Which rules SetCost settles: those with a Cost, or else all if the hooks have one.
+func TestWhatSetCostSettles(t *testing.T) {
+	ten := func(core.Request) (int64, error) { return 10, nil }
+	rule := func(name string, cost func(core.Request) (int64, error)) core.Rule {
+		return core.Rule{Name: name, Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost}
+	}
+	for _, row := range []struct {
+		name   string
+		config core.Config
+		a, b   int64 // left after SetCost(25)
+		said   bool
+	}{
+		{"no cost", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
+		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 99, 75, true},
+		{"both rules'", core.Config{Rules: []core.Rule{rule("a", ten), rule("b", ten)}}, 75, 75, true},
+		{"the hooks'", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 75, 75, true},
+		{"the hooks' and a rule's", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 90, 75, true},
+		{"hooks without one", core.Config{Hooks: core.HookFuncs{}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
+		{"embedded hooks", core.Config{Hooks: audit{}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
+		{"an estimate of nothing", core.Config{Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return 0, nil }}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 75, 75, true},
+	} {
+		l := newLimiter(t, row.config, newClock())
+		d := l.Check(&request{})
+		if said := d.SetCost(25); said != row.said || d.Estimated() != row.said {
+			t.Errorf("%s: SetCost %t, Estimated %t, want %t", row.name, said, d.Estimated(), row.said)
+		}
+		if d.NeedsOutcome() {
+			l.Settle(&request{}, d, core.Outcome{Status: 200})
+			l.Settle(&request{}, d, core.Outcome{Status: 200})
+		}
+		if a, b := left(t, l, "a", "k"), left(t, l, "b", "k"); a != row.a || b != row.b {
+			t.Errorf("%s: %d and %d left, want %d and %d", row.name, a, b, row.a, row.b)
+		}
+	}
+}
+
+// What Counts and Clears decide comes before the cost.
+func TestSetCostBesideCountsAndClears(t *testing.T) {
+	cost := func(core.Request) (int64, error) { return 10, nil }
+	yes, no := func(core.Request, core.Outcome) bool { return true }, func(core.Request, core.Outcome) bool { return false }
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: no},
+		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Clears: yes},
+		{Name: "kept", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: yes},
+		{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Shadow: true},
+	}}, newClock())
+	d := l.Check(&request{})
+	d.SetCost(30)
+	l.Settle(&request{}, d, core.Outcome{Status: 200})
+	for rule, want := range map[string]int64{"returned": 100, "cleared": 100, "kept": 70, "shadow": 70} {
+		if got := left(t, l, rule, "k"); got != want {
+			t.Errorf("%s: %d left, want %d", rule, got, want)
+		}
+	}
+}
+
+// 1,000 requests at once reserve 10 and use 0 to 30. What is stored is what was used, and no more is
+// admitted than the estimates were wrong by.
+func TestManyEstimatesAtOnce(t *testing.T) {
+	const quota, reserve, most = 3000, 10, 30
+	seed := rand.Uint64()
+	for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket} {
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{
+			Name: "r", Key: static("k"), Limits: []core.Limit{{Quota: quota, Window: time.Hour, Algorithm: algorithm}},
+			Cost: func(core.Request) (int64, error) { return reserve, nil },
+		}}}, newClock())
+		var used, running, worst atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(i)))
+				d := l.Check(&request{})
+				if !d.Allowed {
+					return
+				}
+				running.Add(1)
+				actual := r.Int64N(most + 1)
+				d.SetCost(actual)
+				before := used.Add(actual) - actual
+				if over := before + reserve - quota - running.Load()*(most-reserve); over > worst.Load() {
+					worst.Store(over)
+				}
+				l.Settle(&request{}, d, core.Outcome{Status: 200})
+				running.Add(-1)
+			})
+		}
+		wg.Wait()
+		if got, want := left(t, l, "r", "k"), max(0, quota-used.Load()); got != want {
+			t.Errorf("%v, seed %d: %d left, and %d of %d were used", algorithm, seed, got, used.Load(), quota)
+		}
+		if used.Load() < quota-reserve {
+			t.Errorf("%v, seed %d: only %d were used", algorithm, seed, used.Load())
+		}
+		if used.Load() > quota+1000*(most-reserve) || worst.Load() > most {
+			t.Errorf("%v, seed %d: %d were used of %d, %d above the estimates' error", algorithm, seed, used.Load(), quota, worst.Load())
+		}
+	}
+}
+
+// Takes, settlements and refunds in any order leave what a plain count says.
+func TestAdjustIsACount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.SampledFrom(every[:2]).Draw(t, "limit")
+		store := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
+		l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}))
+		k, count := core.Hit{Rule: "r", Key: "k"}, int64(0)
+		var open []core.Decision
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			n := rapid.Int64Range(0, 60).Draw(t, "n")
+			if len(open) == 0 || rapid.Bool().Draw(t, "take") {
+				d, err := l.Take(context.Background(), n, k)
+				if want := n == 0 || count+n <= limit.Quota; err != nil || d.Allowed != want {
+					t.Fatalf("a take of %d after %d: %v, %v", n, count, d, err)
+				}
+				if d.Allowed {
+					count += n
+					open = append(open, d)
+				}
+				continue
+			}
+			d := open[0]
+			open = open[1:]
+			if rapid.Bool().Draw(t, "refund") {
+				n = 0
+				if err := l.Refund(context.Background(), d); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := l.Adjust(context.Background(), d, n); err != nil {
+				t.Fatal(err)
+			}
+			count += n - d.Cost
+			seen, err := l.Peek(context.Background(), 0, k)
+			if err != nil || seen.Remaining != max(0, limit.Quota-count) {
+				t.Fatalf("%d left, and the count is %d of %d (%v)", seen.Remaining, count, limit.Quota, err)
+			}
+		}
+	})
+}
+
+type audit struct{ core.DefaultHooks }
+
+func ExampleLimiter_Adjust() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "words", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}))
+	ctx, alice := context.Background(), core.Hit{Rule: "words", Key: "alice"}
+	d, _ := limiter.Take(ctx, 200, alice) // what the work may cost
+	_ = limiter.Adjust(ctx, d, 340)       // what it has cost
+	d, _ = limiter.Peek(ctx, 0, alice)
+	fmt.Println(d.Remaining)
+	// Output: 660
+}
+
+func ExampleDecision_SetCost() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "words", Key: static("alice"), Limits: []core.Limit{core.PerHour(1000)},
+		Cost: func(core.Request) (int64, error) { return 200, nil }, // an estimate
+	}}}))
+	r := &request{}
+	d := limiter.Check(r)
+	d.SetCost(340)                                  // an adapter's SetCost does this for a handler
+	limiter.Settle(r, d, core.Outcome{Status: 200}) // an adapter does this after the handler
+	d, _ = limiter.Peek(context.Background(), 0, core.Hit{Rule: "words", Key: "alice"})
+	fmt.Println(d.Remaining)
+	// Output: 660
+}

@@ -1,0 +1,59 @@
+package core
+
+import "testing"
+
+type (
+	ownHooks     struct{ DefaultHooks }
+	pointerHooks struct{ DefaultHooks }
+	auditHooks   struct{ DefaultHooks }
+	deepHooks    struct {
+		name string
+		*auditHooks
+	}
+	wrapping struct {
+		Hooks
+		name string
+	}
+	generic[T any] struct{ DefaultHooks }
+	functional     func()
+)
+
+func (ownHooks) Cost(Request) (int64, error)                   { return 2, nil }
+func (*pointerHooks) Cost(Request) (int64, error)              { return 2, nil }
+func (auditHooks) OnDisallowed(Request, Decision) Denial       { return Denial{} }
+func (generic[T]) Cost(Request) (int64, error)                 { return 2, nil }
+func (functional) ShouldLimit(Request) bool                    { return true }
+func (functional) KeyExtra(Request) (string, error)            { return "", nil }
+func (functional) Cost(Request) (int64, error)                 { return 2, nil }
+func (f functional) OnDisallowed(r Request, d Decision) Denial { return Denial{} }
+
+func TestWhichHooksHaveACostOfTheirOwn(t *testing.T) {
+	cost := func(Request) (int64, error) { return 2, nil }
+	for name, row := range map[string]struct {
+		hooks Hooks
+		want  bool
+	}{
+		"the defaults":                       {DefaultHooks{}, false},
+		"a pointer to the defaults":          {&DefaultHooks{}, false},
+		"functions":                          {HookFuncs{}, false},
+		"functions with a cost":              {HookFuncs{CostFunc: cost}, true},
+		"a pointer to functions":             {&HookFuncs{CostFunc: cost}, true},
+		"embedded defaults":                  {auditHooks{}, false},
+		"a pointer":                          {&auditHooks{}, false},
+		"own":                                {ownHooks{}, true},
+		"own, a pointer":                     {&ownHooks{}, true},
+		"own with a pointer receiver":        {&pointerHooks{}, true},
+		"deep":                               {deepHooks{"", &auditHooks{}}, false},
+		"wrapping the defaults":              {wrapping{Hooks: DefaultHooks{}}, false},
+		"wrapping a pointer to the defaults": {&wrapping{Hooks: &auditHooks{}}, false},
+		"wrapping own":                       {wrapping{Hooks: ownHooks{}}, true},
+		"wrapping functions":                 {wrapping{Hooks: HookFuncs{CostFunc: cost}}, true},
+		"wrapping functions without a cost":  {wrapping{Hooks: HookFuncs{}}, false},
+		"generic":                            {generic[int]{}, true},
+		"a function":                         {functional(nil), true},
+	} {
+		if got := ownCost(row.hooks); got != row.want {
+			t.Errorf("%s: %t, want %t", name, got, row.want)
+		}
+	}
+}

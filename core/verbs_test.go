@@ -1,0 +1,222 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestTakeUpToTakesWhatIsLeft(t *testing.T) {
+	for _, limit := range every {
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}},
+			{Name: "few", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(30)}},
+		}}, newClock())
+		k, few := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "few", Key: "k"}
+		for _, step := range []struct {
+			n       int64
+			hits    []core.Hit
+			took    int64
+			allowed bool
+		}{
+			{40, []core.Hit{k}, 40, true},
+			{40, []core.Hit{k, few}, 30, true},
+			{0, []core.Hit{k}, 0, true},
+			{50, []core.Hit{k}, 30, true},
+			{50, []core.Hit{k}, 1, false},
+			{0, []core.Hit{k}, 0, true},
+		} {
+			d, err := l.TakeUpTo(t.Context(), step.n, step.hits...)
+			if err != nil || d.Allowed != step.allowed || d.Cost != step.took || d.Allowed == (d.RetryAfter > 0) {
+				t.Errorf("%v: TakeUpTo(%d): %v of %d, %v; want %d, %v", limit, step.n, d.Allowed, d.Cost, err, step.took, step.allowed)
+			}
+		}
+	}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}}}, newClock())
+	if _, err := l.TakeUpTo(t.Context(), -1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrNegativeCost) {
+		t.Errorf("a negative number: %v", err)
+	}
+	if _, err := l.TakeUpTo(t.Context(), 1, core.Hit{Rule: "x"}); !errors.Is(err, core.ErrUnknownRule) {
+		t.Errorf("an unknown rule: %v", err)
+	}
+	if d, err := l.TakeUpTo(t.Context(), 70, core.Hit{Rule: "r", Key: "u", Quotas: []int64{core.Unlimited}}); err != nil || !d.Allowed || d.Cost != 70 {
+		t.Errorf("of an unlimited quota: %v, %v", d, err)
+	}
+}
+
+// Together, many callers take the quota and no more.
+func TestTakeUpToByMany(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}, newClock())
+	var sum atomic.Int64
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for {
+				d, err := l.TakeUpTo(t.Context(), 7, core.Hit{Rule: "r", Key: "k"})
+				if err != nil {
+					t.Error(err)
+				}
+				if !d.Allowed {
+					if d.Remaining == 0 {
+						return
+					}
+					continue
+				}
+				sum.Add(d.Cost)
+			}
+		})
+	}
+	wg.Wait()
+	if sum.Load() != 1000 {
+		t.Errorf("%d hits were taken of 1000", sum.Load())
+	}
+}
+
+func TestABlockedKeyIsDenied(t *testing.T) {
+	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}, {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}} {
+		c := newClock()
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}, {Name: "s", Key: core.TakeOnly, Limits: limits}}}, c)
+		k, other, s := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "other"}, core.Hit{Rule: "s", Key: "k"}
+		take := func(allowed bool, hits ...core.Hit) core.Decision {
+			t.Helper()
+			d, err := l.Take(t.Context(), 1, hits...)
+			if err != nil || d.Allowed != allowed || l.Allow(t.Context(), hits...) != allowed {
+				t.Errorf("%v: %v, %v", limits, d, err)
+			}
+			return d
+		}
+		block := func(d time.Duration, hits ...core.Hit) {
+			t.Helper()
+			if err := l.Block(t.Context(), d, hits...); err != nil {
+				t.Error(err)
+			}
+		}
+		take(true, k)
+		block(10*time.Second, k)
+		if d := take(false, k); d.RetryAfter != 10*time.Second || d.Remaining != 0 || d.Reason != core.ReasonOverLimit {
+			t.Errorf("%v: %d left, wait %v, %v", limits, d.Remaining, d.RetryAfter, d.Reason)
+		}
+		if d, _ := l.Peek(t.Context(), 1, k); d.Allowed {
+			t.Errorf("%v: Peek allows it", limits)
+		}
+		take(false, other, k)
+		take(true, other)
+		take(true, s)
+		c.advance(10*time.Second - time.Microsecond)
+		take(false, k)
+		c.advance(time.Microsecond)
+		take(true, k)
+		block(time.Hour, k)
+		take(false, k)
+		block(0, k)
+		c.advance(2 * time.Hour)
+		block(time.Hour, k)
+		if err := l.Reset(t.Context(), k); err != nil {
+			t.Error(err)
+		}
+		take(true, k)
+	}
+}
+
+func TestWhatCannotBeBlocked(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+	k := core.Hit{Rule: "r", Key: "k"}
+	for _, d := range []time.Duration{-1, core.MaxWindow + 1} {
+		if err := l.Block(t.Context(), d, k); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%v: %v", d, err)
+		}
+	}
+	if err := l.Block(t.Context(), 1, core.Hit{Rule: "x"}); !errors.Is(err, core.ErrUnknownRule) {
+		t.Errorf("an unknown rule: %v", err)
+	}
+	l = newLimiter(t, core.Config{Name: "l", Store: newCounting(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+	for name, err := range map[string]error{"Block": l.Block(t.Context(), 1, k), "ResetAll": l.ResetAll(t.Context())} {
+		if !errors.Is(err, core.ErrUnsupported) {
+			t.Errorf("%s of a store that cannot: %v", name, err)
+		}
+	}
+}
+
+func TestResetAllForgetsOneLimiter(t *testing.T) {
+	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
+	rules := []core.Rule{
+		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "log", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}},
+	}
+	a, b := newLimiter(t, core.Config{Name: "a", Store: store, Rules: rules}, nil), newLimiter(t, core.Config{Name: "b", Store: store, Rules: rules}, nil)
+	for _, l := range []*core.Limiter{a, b} {
+		for i := range 1000 {
+			for _, rule := range []string{"r", "log"} {
+				if d, err := l.Take(t.Context(), 2, core.Hit{Rule: rule, Key: fmt.Sprint(i)}); err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+			}
+		}
+	}
+	if err := a.Block(t.Context(), time.Hour, core.Hit{Rule: "r", Key: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ResetAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		key := fmt.Sprint(i)
+		for _, rule := range []string{"r", "log"} {
+			if x, y := left(t, a, rule, key), left(t, b, rule, key); x != 5 || y != 3 {
+				t.Fatalf("%s of %s: %d and %d left, want 5 and 3", key, rule, x, y)
+			}
+		}
+	}
+	if got := store.Len(); got != 2000 {
+		t.Errorf("the store holds %d keys, want 2000", got)
+	}
+	if got := a.Stats().Allowed; got != 2000 {
+		t.Errorf("the limiter has counted %d decisions, want 2000", got)
+	}
+	_ = store.Close()
+	if err := a.ResetAll(t.Context()); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("of a closed store: %v", err)
+	}
+}
+
+func ExampleLimiter_TakeUpTo() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "rows", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}))
+	ctx, alice := context.Background(), core.Hit{Rule: "rows", Key: "alice"}
+	for range 3 {
+		d, _ := limiter.TakeUpTo(ctx, 600, alice)
+		fmt.Println(d.Allowed, d.Cost)
+	}
+	// Output:
+	// true 600
+	// true 400
+	// false 1
+}
+
+func ExampleLimiter_Block() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}}}}))
+	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
+	_ = limiter.Block(ctx, time.Hour, address)
+	fmt.Println(limiter.Allow(ctx, address))
+	_ = limiter.Block(ctx, 0, address)
+	fmt.Println(limiter.Allow(ctx, address))
+	// Output:
+	// false
+	// true
+}
+
+func ExampleLimiter_ResetAll() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
+	fmt.Println(limiter.Allow(ctx, address), limiter.Allow(ctx, address))
+	_ = limiter.ResetAll(ctx)
+	fmt.Println(limiter.Allow(ctx, address))
+	// Output:
+	// true false
+	// true
+}
