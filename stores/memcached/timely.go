@@ -71,6 +71,17 @@ func (b timelyBound) Reset(ctx context.Context, batch *core.Batch) error {
 	return b.do(ctx, batch, core.Bound.Reset)
 }
 
+// Block implements [core.Blocker]. A block longer than memcached keeps a value is an error that wraps
+// [core.ErrConfig].
+func (b timelyBound) Block(ctx context.Context, batch *core.Batch, d time.Duration) error {
+	if most := b.options.longestLifetime(); d > most {
+		return fmt.Errorf("%w: limiter %q: blocking for %v: a store in memcached keeps values for at most %v", core.ErrConfig, b.limiter, d, most)
+	}
+	return b.do(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
+		return inner.(core.Blocker).Block(ctx, batch, d)
+	})
+}
+
 func (b timelyBound) do(ctx context.Context, batch *core.Batch, op intime.Op) error {
 	err := b.runner.Do(ctx, b.inner, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
 		// The caller's context ends only the waiting; the operation has a

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -80,6 +81,28 @@ func (b bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 		return nil, err
 	}
 	return bound{inner, b.gate}, nil
+}
+
+// Block passes on to inner, if it is a core.Blocker.
+func (b bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	if blocker, ok := b.inner.(core.Blocker); ok {
+		return blocker.Block(ctx, batch, d)
+	}
+	return core.ErrUnsupported
+}
+
+// ResetAll passes on to inner, if it is a core.ResetterOfAll.
+func (b bound) ResetAll(ctx context.Context) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	if r, ok := b.inner.(core.ResetterOfAll); ok {
+		return r.ResetAll(ctx)
+	}
+	return core.ErrUnsupported
 }
 
 // ServerOf returns the server of a key, "" if inner does not report it. Package
