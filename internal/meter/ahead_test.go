@@ -84,11 +84,18 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 	}
 }
 
-// Twice the burst, the most that a charge leaves, is owed in full if it was
-// charged less than a window ahead. A whole window ahead, no more than the burst is
-// owed. In 64 bits and in 128.
+// The whole burst, and twice the burst, which is the most that a charge leaves, is owed in full
+// if it was charged less than a window ahead. A whole window ahead, no more than the burst
+// is owed. In 64 bits and in 128.
 func TestAFullBucketAheadOfTheClock(t *testing.T) {
 	const charged = now0
+	for _, twice := range []bool{false, true} {
+		fullBucketAhead(t, charged, twice)
+	}
+}
+
+func fullBucketAhead(t *testing.T, charged int64, twice bool) {
+	t.Helper()
 	for _, l := range []Limit{
 		{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket},
 		{Quota: 5, Capacity: 15, Window: hour, Algorithm: TokenBucket},
@@ -97,7 +104,9 @@ func TestAFullBucketAheadOfTheClock(t *testing.T) {
 		m := New(l)
 		full := make([]uint64, cellWords)
 		m.Charge(full, charged, m.capacity)
-		m.Charge(full, charged, m.capacity)
+		if twice {
+			m.Charge(full, charged, m.capacity)
+		}
 		burst := make([]uint64, cellWords)
 		m.Charge(burst, charged, m.capacity)
 		for _, ahead := range []int64{1, m.window / 2, m.window - 1} {

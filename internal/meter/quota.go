@@ -52,6 +52,6 @@ func (m *Meter) narrows() {
 	m.narrow = hi == 0 && lo <= 1<<61
 	m.ahead = 0
 	if m.algorithm == TokenBucket && m.narrow && m.quota > 0 {
-		m.ahead = 2*m.window*m.capacity/m.quota + m.window
+		m.ahead = m.window*m.capacity/m.quota + m.window
 	}
 }

@@ -16,18 +16,25 @@ package meter
 // The state is a cell: TAT = t + a/b, and b is the quota at the last charge,
 // which pays the debt off. D counts hits × window under any quota, so that
 // programs whose quotas differ agree on how many hits are owed. The state has no
-// time of its own: what a later clock has charged is a larger debt.
+// time of its own: what a later clock has charged is a larger debt. A charge that
+// nobody has admitted may leave a debt above the burst: overBurst, a bit of a, tells such
+// a debt from one that only a step of the clock explains.
+
+const overBurst = 1 << 31
+
+// part returns a without the bit.
+func (c cell) part() uint32 { return c.a &^ overBurst }
 
 func (r *Reader) bucket() []uint64 {
 	c := r.cell()
-	if c != (cell{}) && (c.b == 0 || c.a >= c.b || c.b > MaxCount) {
+	if c != (cell{}) && (c.b == 0 || c.part() >= c.b || c.b > MaxCount) {
 		r.Bad = true
 	}
 	return r.words(c)
 }
 
 func (c cell) advanceBucket(m *Meter, now int64) cell {
-	if c == (cell{}) || c.t < now || c.t == now && c.a == 0 || c.b == 0 {
+	if c == (cell{}) || c.t < now || c.t == now && c.part() == 0 || c.b == 0 {
 		return cell{}
 	}
 	// A quota of 0 counts nothing, and forgets nothing.
@@ -35,13 +42,13 @@ func (c cell) advanceBucket(m *Meter, now int64) cell {
 		return c
 	}
 	stored := m.With(int64(c.b))
-	return debtor(stored.quota, now, wideMul(m.window, stored.capacity))
+	return stored.debtor(now, wideMul(m.window, stored.capacity))
 }
 
 // farBucket reports whether the charge that made the debt was a window or more
-// ahead of now: the debt is twice the burst, which is the most that a charge
-// leaves, and what a window pays off, or more. All of them are reckoned at the quota
-// that is stored.
+// ahead of now: the debt is the most that a charge leaves, which is the burst, or twice
+// the burst if overBurst is set, and what a window pays off, or more. All of them are
+// reckoned at the quota that is stored.
 func (c cell) farBucket(m *Meter, now int64) bool {
 	if m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false
@@ -52,7 +59,11 @@ func (c cell) farBucket(m *Meter, now int64) bool {
 // exceeds is farBucket in 128 bits.
 func (c cell) exceeds(m *Meter, now int64) bool {
 	stored := m.With(int64(c.b))
-	return !c.debt(now).less(wideMul(2*m.window, stored.capacity).add(wideMul(m.window, stored.quota)))
+	most := wideMul(m.window, stored.capacity)
+	if c.a&overBurst != 0 {
+		most = most.add(most)
+	}
+	return !c.debt(now).less(most.add(wideMul(m.window, stored.quota)))
 }
 
 // debt returns D at now. The cell has been advanced to now.
@@ -60,16 +71,20 @@ func (c cell) debt(now int64) wide {
 	if c == (cell{}) {
 		return wide{}
 	}
-	return wideMul(c.t-now, int64(c.b)).add(wide{0, uint64(c.a)})
+	return wideMul(c.t-now, int64(c.b)).add(wide{0, uint64(c.part())})
 }
 
-// debtor returns the cell that owes d at now, paid off at this quota.
-func debtor(quota, now int64, d wide) cell {
+// debtor returns the cell that owes d at now, paid off at the meter's quota.
+func (m *Meter) debtor(now int64, d wide) cell {
 	if d.zero() {
 		return cell{}
 	}
-	q, r := d.div(quota)
-	return cell{t: now + q, a: uint32(r), b: uint32(quota)}
+	q, r := d.div(m.quota)
+	c := cell{t: now + q, a: uint32(r), b: uint32(m.quota)}
+	if wideMul(m.window, m.capacity).less(d) {
+		c.a |= overBurst
+	}
+	return c
 }
 
 func (c cell) admitsBucket(m *Meter, now, cost int64) bool {
@@ -77,7 +92,7 @@ func (c cell) admitsBucket(m *Meter, now, cost int64) bool {
 		return true // the caller has checked that cost ≤ capacity
 	}
 	if m.narrow && int64(c.b) == m.quota {
-		return (c.t-now)*m.quota+int64(c.a) <= m.window*(m.capacity-cost)
+		return (c.t-now)*m.quota+int64(c.part()) <= m.window*(m.capacity-cost)
 	}
 	return !wideMul(m.window, m.capacity-cost).less(c.debt(now))
 }
@@ -93,15 +108,17 @@ func (c cell) chargeBucket(m *Meter, now, cost int64) cell {
 	if m.narrow && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
 		d := m.window * cost
 		if c != (cell{}) {
-			d += (c.t-now)*m.quota + int64(c.a)
+			d += (c.t-now)*m.quota + int64(c.part())
 		}
-		d = min(d, 2*m.window*m.capacity)
+		if d > m.window*m.capacity {
+			return c.oweBucket(m, now, cost)
+		}
 		return cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}
 	}
 	return c.oweBucket(m, now, cost)
 }
 
-// oweBucket is chargeBucket in 128 bits.
+// oweBucket is chargeBucket in 128 bits, for a debt of any size.
 func (c cell) oweBucket(m *Meter, now, cost int64) cell {
 	if m.quota == 0 { // nothing pays a debt off
 		return c
@@ -110,7 +127,7 @@ func (c cell) oweBucket(m *Meter, now, cost int64) cell {
 	if most.less(d) {
 		d = most
 	}
-	return debtor(m.quota, now, d)
+	return m.debtor(now, d)
 }
 
 func (c cell) waitBucket(m *Meter, now, cost int64) int64 {
@@ -131,12 +148,12 @@ func (c cell) outlookBucket(m *Meter, now int64) (left, reset, more int64) {
 		}
 		return left, c.waitBucket(m, now, m.capacity), c.waitBucket(m, now, left+1)
 	}
-	debt, window, quota := uint64((c.t-now)*m.quota+int64(c.a)), uint64(m.window), uint64(m.quota)
+	debt, window, quota := uint64((c.t-now)*m.quota+int64(c.part())), uint64(m.window), uint64(m.quota)
 	if debt == 0 {
 		return m.capacity, 0, 0
 	}
 	owed := min(int64((debt-1)/window)+1, m.capacity) // hits
-	if reset = c.t - now; c.a > 0 {                   // a is less than the quota
+	if reset = c.t - now; c.part() > 0 {              // it is less than the quota
 		reset++
 	}
 	if owed == 1 {
@@ -157,7 +174,8 @@ func (c cell) refundBucket(m *Meter, now, at, reset, cost int64) cell {
 	if most.less(back) {
 		back = most
 	}
-	return debtor(int64(c.b), now, c.debt(now).sub(back))
+	stored := m.With(int64(c.b))
+	return stored.debtor(now, c.debt(now).sub(back))
 }
 
 func (c cell) expiryBucket() int64 { return c.t + 1 }
