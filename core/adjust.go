@@ -39,10 +39,11 @@ func (d Decision) Estimated() bool {
 	return d.detail.record != nil && d.detail.record.estimate || d.detail.shadow != nil && d.detail.shadow.Estimated()
 }
 
-// Adjust settles what the decision of a Take (or a Check) has charged for each of its keys to
-// cost, in hits: see [Decision.SetCost]. More is charged, whatever is left of the
-// quotas; less is given back into the window that it came from. The decision stays as it
-// is. A decision that is not within the limits has charged nothing, and adjusts nothing.
+// Adjust settles what the decision of a Take has charged for each of its keys to
+// cost, in hits. More is charged, whatever is left of the quotas; less is given back into
+// the window that it came from. Of the decision of a Check, the rules are settled that
+// [Decision.SetCost] settles, also after the handler has returned, if nothing was said
+// before. A decision that is not within the limits has charged nothing, and adjusts nothing.
 //
 // Call it at most once for a decision, and not after Refund: a Decision is a value, and
 // the limiter does not keep track of its copies. The error wraps ErrNegativeCost, or is the store's: then the difference may have
@@ -60,13 +61,18 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if d.detail.snap == nil || d.Rule == "" || d.Reason != ReasonWithinLimits {
 		return nil
 	}
-	r := d.detail.record
-	if r != nil && !r.settled.CompareAndSwap(false, true) {
-		return nil
+	r, wanted := d.detail.record, func(int) bool { return true }
+	if r != nil {
+		if !r.adjusted.CompareAndSwap(false, true) {
+			return nil
+		}
+		if r.estimate {
+			wanted = r.settlesTo(d.detail.snap)
+		}
 	}
-	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), func(int) bool { return true })
+	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), wanted)
 	if r != nil && errors.Is(err, ErrNotCharged) {
-		r.settled.Store(false)
+		r.adjusted.Store(false)
 	}
 	return err
 }
@@ -84,7 +90,14 @@ func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, want func
 func (l *Limiter) change(ctx context.Context, d *Decision, want func(i int) bool, part func(recordedItem) int64, name string, op func(context.Context, *Batch) error) error {
 	wanted := make([]bool, d.recordedItems())
 	parts := make([]int64, 0, len(wanted))
+	var fates []fate
+	if r := d.detail.record; r != nil && r.fates.Load() != nil {
+		fates = *r.fates.Load()
+	}
 	for i := range wanted {
+		if fates != nil && fates[i] != kept {
+			continue
+		}
 		if n := part(d.recordedItem(i)); n > 0 && want(i) {
 			wanted[i], parts = true, append(parts, n)
 		}

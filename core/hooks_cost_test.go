@@ -1,6 +1,9 @@
 package core
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+)
 
 type (
 	ownHooks     struct{ DefaultHooks }
@@ -55,5 +58,12 @@ func TestWhichHooksHaveACostOfTheirOwn(t *testing.T) {
 		if got := ownCost(row.hooks); got != row.want {
 			t.Errorf("%s: %t, want %t", name, got, row.want)
 		}
+	}
+}
+
+// A record of this size costs the allocator less than a larger one.
+func TestARecordFitsInto512Bytes(t *testing.T) {
+	if size := unsafe.Sizeof(record{}); size > 512 {
+		t.Errorf("a record has %d bytes, want 512 at most", size)
 	}
 }

@@ -234,7 +234,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	if s == nil || !d.detail.charged {
 		return nil
 	}
-	if d.detail.record != nil && !d.detail.record.settled.CompareAndSwap(false, true) {
+	if r := d.detail.record; r != nil && (!r.settled.CompareAndSwap(false, true) || !r.adjusted.CompareAndSwap(false, true)) {
 		return nil
 	}
 	c := l.session(s)

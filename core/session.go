@@ -149,12 +149,14 @@ func (c *session) take(ctx context.Context, peek bool) error {
 type record struct {
 	items    []recordedItem
 	results  []Result
-	quotas   []int64      // as results; nil if no item has quotas of its own
-	decides  int32        // index of the item of the deciding limit
-	outcome  bool         // Settle has something to do
-	estimate bool         // see Decision.SetCost
-	settled  atomic.Bool  // by Settle, Refund or Adjust
-	said     atomic.Int64 // what SetCost has said, plus 1; 0: nothing
+	quotas   []int64                // as results; nil if no item has quotas of its own
+	decides  int32                  // index of the item of the deciding limit
+	outcome  bool                   // Settle has something to do
+	estimate bool                   // see Decision.SetCost
+	settled  atomic.Bool            // by Settle or Refund
+	adjusted atomic.Bool            // by Settle, Adjust or Refund
+	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
+	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
 
 	firstItems   [3]recordedItem
 	firstResults [7]Result
@@ -165,7 +167,6 @@ type record struct {
 type recordedItem struct {
 	rule int32
 	hit  bool
-	fate fate
 	key  string
 	cost int64
 	at   int64

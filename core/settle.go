@@ -24,6 +24,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 	s := d.detail.snap
 	clears, returns := false, false
+	fates := make([]fate, len(record.items))
 	said := record.said.Load() - 1
 	if o.Panicked {
 		said = -1
@@ -33,21 +34,23 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		rule := &s.rules[it.rule]
 		switch {
 		case rule.Clears != nil && rule.Clears(r, o):
-			it.fate, clears = cleared, true
+			fates[i], clears = cleared, true
 		case rule.Counts != nil && !rule.Counts(r, o):
-			it.fate, returns = returned, true
+			fates[i], returns = returned, true
 		}
 	}
 	ctx := context.WithoutCancel(r.Context())
+	if clears || returns {
+		record.fates.Store(&fates)
+	}
 	if clears {
-		l.settle(ctx, &d, cleared, "reset", s.bound.Reset)
+		l.settle(ctx, &d, fates, cleared, "reset", s.bound.Reset)
 	}
 	if returns {
-		l.settle(ctx, &d, returned, "refund", s.bound.Refund)
+		l.settle(ctx, &d, fates, returned, "refund", s.bound.Refund)
 	}
-	if said >= 0 {
-		wanted := record.settlesTo(s)
-		_ = l.adjust(ctx, &d, said, func(i int) bool { return record.items[i].fate == kept && wanted(i) }) // logged
+	if said >= 0 && record.adjusted.CompareAndSwap(false, true) {
+		_ = l.adjust(ctx, &d, said, record.settlesTo(s)) // logged
 	}
 }
 
@@ -61,9 +64,9 @@ const (
 )
 
 // settle does op with the items of one fate.
-func (l *Limiter) settle(ctx context.Context, d *Decision, f fate, operation string, op func(context.Context, *Batch) error) {
+func (l *Limiter) settle(ctx context.Context, d *Decision, fates []fate, f fate, operation string, op func(context.Context, *Batch) error) {
 	c := l.session(d.detail.snap)
-	c.recall(d, func(i int) bool { return d.detail.record.items[i].fate == f })
+	c.recall(d, func(i int) bool { return fates[i] == f })
 	if err := op(ctx, &c.batch); err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, operation, err)
