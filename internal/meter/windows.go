@@ -11,6 +11,9 @@ func NewWindows(l Limit) (w Windows, ok bool) {
 	return Windows{New(l)}, l.Aligned
 }
 
+// With returns the Windows of the same limit with another quota.
+func (w *Windows) With(quota int64) Windows { return Windows{w.m.With(quota)} }
+
 // Start returns the beginning of the window that a time is in.
 func (w *Windows) Start(now int64) int64 { return floorTo(now, w.m.window) }
 
@@ -22,6 +25,20 @@ func (w *Windows) Window() int64 { return w.m.window }
 // Negative counts mean 0. If the limit admits the hits and this is not a peek, r
 // is the result after them, and the caller counts them.
 func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, peek bool) {
+	words := w.words(start, current, previous)
+	w.m.Take(words[:], now, cost, peek, r)
+}
+
+// Charge fills in r as it is after cost more hits, which the caller counts whether
+// the limit admits them or not. The other arguments are those of Take.
+func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
+	words := w.words(start, current, previous)
+	w.m.Advance(words[:], now)
+	w.m.Charge(words[:], now, cost)
+	w.m.Report(r, words[:], now, cost, true)
+}
+
+func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64) {
 	c := cell{t: start, a: count32(current), b: count32(previous)}
 	if w.m.algorithm == FixedWindow {
 		c.b = 0
@@ -29,9 +46,8 @@ func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, pee
 	if c.a == 0 && c.b == 0 {
 		c = cell{}
 	}
-	var words [cellWords]uint64
 	c.store(words[:])
-	w.m.Take(words[:], now, cost, peek, r)
+	return words
 }
 
 // Weight returns the part of the previous window that a window ending now
@@ -40,4 +56,4 @@ func (w *Windows) Weight(now int64) float64 {
 	return float64(w.m.window-(now-w.Start(now))) / float64(w.m.window)
 }
 
-func count32(n int64) uint32 { return uint32(min(max(n, 0), 1<<32-1)) }
+func count32(n int64) uint32 { return uint32(min(max(n, 0), MaxCount)) }

@@ -13,10 +13,11 @@
 //
 // While a key is denied nothing is charged to it, so RetryAfter and ResetAfter
 // only grow shorter. A request is passed to the store as soon as its wait is
-// over. A request with another cost has another wait: the store is asked about
-// it, and its denial is remembered beside the first. If that request is
-// admitted, the key's other denials are forgotten, because their waits have
-// changed.
+// over. A request with another cost, or with other quotas of its own
+// (core.Item.Quotas), has another wait: the store is asked about it, and its
+// denial is remembered beside the first. If that request is admitted, or hits are
+// charged (core.Bound.Charge), the key's other denials are forgotten, because
+// their waits have changed.
 //
 // A denial is remembered only if it lasts. A store that takes several items one
 // by one (core.Traits.OneStep is false) may deny because of hits that are

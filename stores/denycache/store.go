@@ -21,8 +21,8 @@ const (
 type Config struct {
 	// MaxKeys is the highest number of denied keys that are remembered at a
 	// time, for each limiter; 0 means DefaultMaxKeys. A key takes about 200
-	// bytes and 40 for each limit of its rule. The store is asked about keys
-	// that do not fit.
+	// bytes and 40 for each limit of its rule, or 48 if requests bring quotas of
+	// their own. The store is asked about keys that do not fit.
 	MaxKeys int
 	// Longest is the longest time for which a denial is remembered: 1 ms or
 	// more; 0 means DefaultLongest. The store is asked about each denied key
@@ -213,13 +213,27 @@ func (b *bound) remember(batch *core.Batch, now int64, generation uint64) {
 
 // charged forgets the remembered denials of the keys that were charged. Denials
 // of higher costs now last longer, or, if the charge has begun a lockout,
-// shorter.
+// shorter. A charge with quotas of its own can make any denial of a token bucket
+// shorter, even one that another caller is being told at this moment: the debt is
+// now paid off at its quota.
 func (b *bound) charged(batch *core.Batch) {
 	for i := range batch.Items {
-		if it := &batch.Items[i]; it.Cost > 0 {
+		it := &batch.Items[i]
+		switch {
+		case it.Cost == 0:
+		case it.Quotas != nil:
+			b.table.forget(it)
+		default:
 			b.table.forgetKnown(it)
 		}
 	}
+}
+
+// Charge implements [core.Bound].
+func (b *bound) Charge(ctx context.Context, batch *core.Batch) error {
+	err := b.inner.Charge(ctx, batch)
+	b.forget(batch) // also after an error: the hits may have been charged
+	return err
 }
 
 // Refund implements [core.Bound].

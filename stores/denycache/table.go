@@ -16,34 +16,50 @@ type table struct {
 	seeds  [2]maphash.Seed
 	most   int // keys in a shard
 	shards [shards]shard
+	// A key's generation is raised by each Charge, Reset and Refund of it, and by
+	// an admitted take of it if denials of it are remembered or the take has quotas
+	// of its own. A denial is remembered only if the generation has not changed since
+	// the store was asked: otherwise the denial might be out of date. Some keys
+	// share a generation.
+	generations [generations]atomic.Uint64
 }
 
-const shards = 64
+const (
+	shards      = 64
+	generations = 1024
+)
 
 type shard struct {
-	// generation is raised by each Reset and Refund of a key of the shard, and
-	// by an admitted take of a key with remembered denials. A denial is
-	// remembered only if generation has not changed since the store was asked:
-	// otherwise the denial might be out of date.
-	generation atomic.Uint64
-	mu         sync.Mutex
-	denied     map[key][]denial
+	mu     sync.Mutex
+	denied map[key][]denial
 }
 
 type key struct{ a, b uint64 }
 
-// denial is a denial by the store of a key and a cost.
+// denial is a denial by the store of a key, a cost and quotas.
 type denial struct {
 	at    int64 // the time before the store was asked
 	ask   int64 // from this time on, one caller asks the store again
 	until int64 // until this time, the other callers are denied
 	cost  int64
+	// quotas are those of the batch: nil means the limits' own.
+	quotas []int64
 	// results are those of the rule's limits at the time at.
 	results []core.Result
 }
 
-// maxCosts is the highest number of costs for which a key's denials are
-// remembered.
+// of reports whether the denial is one of the item's cost and quotas.
+func (d *denial) of(it *core.Item) bool {
+	return d.cost == it.Cost && slices.Equal(d.quotas, it.Quotas)
+}
+
+// find returns the denial of an item's cost and quotas, or -1.
+func find(list []denial, it *core.Item) int {
+	return slices.IndexFunc(list, func(d denial) bool { return d.of(it) })
+}
+
+// maxCosts is the highest number of pairs of a cost and quotas for which a key's
+// denials are remembered.
 const maxCosts = 4
 
 func newTable(maxKeys int) *table {
@@ -63,10 +79,12 @@ func (t *table) key(it *core.Item) key {
 
 func (t *table) shard(k key) *shard { return &t.shards[k.a%shards] }
 
-// generation changes if one of the items is reset or refunded.
+func (t *table) generationOf(k key) *atomic.Uint64 { return &t.generations[k.b%generations] }
+
+// generation changes if that of one of the items does.
 func (t *table) generation(items []core.Item) (sum uint64) {
 	for i := range items {
-		sum += t.shard(t.key(&items[i])).generation.Load()
+		sum += t.generationOf(t.key(&items[i])).Load()
 	}
 	return sum
 }
@@ -87,7 +105,7 @@ func (t *table) recall(it *core.Item, now int64) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.denied[k]
-	i := slices.IndexFunc(list, func(d denial) bool { return d.cost == it.Cost })
+	i := find(list, it)
 	if i < 0 {
 		return unknown
 	}
@@ -135,7 +153,7 @@ func (t *table) remember(batch *core.Batch, it *core.Item, at, ask, until int64,
 	if !found && len(s.denied) >= t.most {
 		s.makeRoom(at)
 	}
-	i := slices.IndexFunc(list, func(d denial) bool { return d.cost == it.Cost })
+	i := find(list, it)
 	switch {
 	case i >= 0:
 	case len(list) < maxCosts:
@@ -149,7 +167,7 @@ func (t *table) remember(batch *core.Batch, it *core.Item, at, ask, until int64,
 			}
 		}
 	}
-	list[i] = denial{at: at, ask: ask, until: until, cost: it.Cost, results: append(list[i].results[:0], it.Results...)}
+	list[i] = denial{at: at, ask: ask, until: until, cost: it.Cost, quotas: append(list[i].quotas[:0], it.Quotas...), results: append(list[i].results[:0], it.Results...)}
 	s.denied[k] = list
 }
 
@@ -188,7 +206,7 @@ func (s *shard) remove(k key, i int) {
 func (t *table) forget(it *core.Item) {
 	k := t.key(it)
 	s := t.shard(k)
-	s.generation.Add(1)
+	t.generationOf(k).Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.denied, k)
@@ -203,7 +221,7 @@ func (t *table) forgetKnown(it *core.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.denied[k]; known {
-		s.generation.Add(1)
+		t.generationOf(k).Add(1)
 		delete(s.denied, k)
 	}
 }

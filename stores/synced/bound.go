@@ -19,7 +19,7 @@ type limit struct {
 	suffix  string // of its counters in the backend
 	windows meter.Windows
 	quota   int64
-	near    int64 // hits from which an exchange is forced; 0: none
+	near    int64 // the percentage of the quota from which an exchange is forced; 0: none
 }
 
 // bound is the Bound of a Store.
@@ -91,11 +91,7 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 				s.limits[id] = uint64(len(s.limits) + 1)
 			}
 			s.fetcher.need(l.Window)
-			near := int64(0)
-			if s.config.Near > 0 {
-				near = max(1, l.Quota*int64(s.config.Near)/100)
-			}
-			rule.limits = append(rule.limits, limit{s.limits[id], suffix, m, l.Quota, near})
+			rule.limits = append(rule.limits, limit{s.limits[id], suffix, m, l.Quota, int64(s.config.Near)})
 		}
 		b.rules = append(b.rules, rule)
 	}

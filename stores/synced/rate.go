@@ -51,7 +51,7 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 	p := &k.places[0]
 	b.join(k, now, value > 0)
 	if value > 0 {
-		b.charge(k, p, now)
+		b.charge(k, p, now, value)
 	}
 	return p.rate(now, 0), nil
 }

@@ -10,18 +10,31 @@ import (
 // judge fills in the limit's result for the item's cost, if this is not a peek
 // after the charge. The caller charges.
 func (p *place) judge(now int64, peek bool) *core.Result {
-	var n counts
-	if p.entry != nil {
-		n = counts{p.entry.current.count(), p.entry.previous.count()}
+	return p.judgeCounts(now, p.counts(), peek)
+}
+
+// counts returns the hits of the place's counter.
+func (p *place) counts() counts {
+	if p.entry == nil {
+		return counts{}
 	}
-	return p.judgeCounts(now, n, peek)
+	return counts{p.entry.current.count(), p.entry.previous.count()}
 }
 
 // judgeCounts is judge for a place with these counts. A clock that was set back
 // may say that now is before the place's window.
 func (p *place) judgeCounts(now int64, n counts, peek bool) *core.Result {
+	var room meter.Windows
+	w, unlimited := p.windows(&room)
+	cost := p.item.Cost
+	if unlimited {
+		if !peek {
+			return p.judgeCharge(now, n)
+		}
+		cost = 0 // is always admitted
+	}
 	r := &p.item.Results[p.index]
-	p.limit.windows.Take((*meter.Result)(r), p.start, max(now, p.start), n.current, n.previous, p.item.Cost, peek)
+	w.Take((*meter.Result)(r), p.start, max(now, p.start), n.current, n.previous, cost, peek)
 	return r
 }
 
@@ -53,9 +66,10 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 			if p.item.Cost == 0 {
 				continue
 			}
+			left := p.item.Results[p.index].Remaining
 			r := p.judge(now, false)
-			b.charge(k, p, now)
-			force = force || p.limit.nearly(r)
+			b.charge(k, p, now, p.hits(p.counts().current))
+			force = force || p.nearly(left, r)
 		}
 	}
 	b.unlock(k)
@@ -95,8 +109,8 @@ func (b *bound) takeKnown(batch *core.Batch, now int64) bool {
 	item.At, batch.Allowed = now, r.Allowed
 	force := false
 	if r.Allowed && !batch.Peek {
-		f.charge(item.Cost)
-		force = item.Cost > 0 && l.nearly(r)
+		f.charge(p.hits(f.count.current))
+		force = item.Cost > 0 && p.nearly(1, r)
 	}
 	if b.config.Interval > 0 {
 		f.rounds = markedFor
@@ -108,9 +122,13 @@ func (b *bound) takeKnown(batch *core.Batch, now int64) bool {
 	return true
 }
 
-// nearly reports whether so much of the limit has been used that the next
-// exchange is not to wait for the interval.
-func (l *limit) nearly(r *core.Result) bool { return l.near > 0 && l.quota-r.Remaining >= l.near }
+// nearly reports whether so much of the quota has been used that the next
+// exchange is not to wait for the interval. left hits were left before the charge:
+// if there were none, the other processes know that already.
+func (p *place) nearly(left int64, r *core.Result) bool {
+	quota := p.quota()
+	return p.limit.near > 0 && quota != core.Unlimited && left > 0 && quota-r.Remaining >= max(1, quota*p.limit.near/100)
+}
 
 // join makes the places take part in the next exchanges, because the hits of
 // other processes matter to their keys. A key that is only read gets an entry
@@ -147,13 +165,13 @@ func (b *bound) newEntry(p *place) *entry {
 	return &entry{names: name + p.limit.suffix + backSuffix, window: p.limit.windows.Window(), start: p.start, fresh: true}
 }
 
-// charge adds the item's cost to the place's counter.
-func (b *bound) charge(k *places, p *place, now int64) {
+// charge adds hits to the place's counter.
+func (b *bound) charge(k *places, p *place, now, hits int64) {
 	if p.entry == nil {
 		p.entry = b.newEntry(p)
 		b.table.insert(&b.table.shards[p.id.shard()], p.id, p.entry, now, k.places)
 	}
-	p.entry.current.added.diff += p.item.Cost
+	p.entry.current.added.diff += hits
 }
 
 // Refund implements [core.Bound].

@@ -88,7 +88,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 		if !charged {
 			return 0
 		}
-		return places[i].item.Cost
+		return min(places[i].item.Cost, core.MaxQuota)
 	}
 	found, err := b.push(ctx, places, now, func(i int) counts { return counts{own(i), 0} })
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 	for i := range places {
 		places[i].judgeCounts(now, before(i), false)
 	}
-	return nil
+	return b.trim(ctx, places, now, found)
 }
 
 func (b *bound) refundThrough(ctx context.Context, batch *core.Batch) error {

@@ -42,6 +42,7 @@ type operation struct {
 	batch   core.Batch
 	items   []core.Item
 	keys    []byte
+	quotas  []int64
 	results []core.Result
 }
 
@@ -93,19 +94,25 @@ func (o *operation) run(ctx context.Context, inner core.Bound, op Op) (err error
 }
 
 func (o *operation) copy(batch *core.Batch) {
-	o.batch, o.items, o.keys, o.results = *batch, o.items[:0], o.keys[:0], o.results[:0]
+	o.batch, o.items, o.keys, o.quotas, o.results = *batch, o.items[:0], o.keys[:0], o.quotas[:0], o.results[:0]
 	for i := range batch.Items {
 		it := batch.Items[i]
 		o.keys = append(o.keys, it.Key...)
+		o.quotas = append(o.quotas, it.Quotas...)
 		o.results = append(o.results, it.Results...)
 		o.items = append(o.items, it)
 	}
-	key, result := 0, 0
+	key, quota, result := 0, 0, 0
 	for i := range o.items {
 		it := &o.items[i]
 		k, r := key+len(it.Key), result+len(it.Results)
 		it.Key, it.Results = o.keys[key:k:k], o.results[result:r:r]
 		key, result = k, r
+		if it.Quotas != nil {
+			q := quota + len(it.Quotas)
+			it.Quotas = o.quotas[quota:q:q]
+			quota = q
+		}
 	}
 	o.batch.Items = o.items
 }
