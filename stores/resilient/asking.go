@@ -105,6 +105,7 @@ type seen struct {
 	change uint64
 	known  int64 // see debt
 	later  int64 // see payment
+	back   int64 // see payment
 }
 
 // look returns what must be set aside for a claim's key.
@@ -112,7 +113,7 @@ func (o *owed) look(c *claim) (s seen) {
 	o.asking.look(o.ids[c.index], c.name, func(k askedKey) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		s = seen{k.hits, k.change, c.payment.known, c.payment.later}
+		s = seen{k.hits, k.change, c.payment.known, c.payment.later, c.payment.back}
 	})
 	return s
 }
@@ -128,6 +129,9 @@ func (a *asking) look(rule uint64, key []byte, see func(askedKey)) {
 		see(askedKey{})
 	}
 }
+
+// hits returns how many hits of an item count: no counter goes beyond core.MaxQuota.
+func hits(it *core.Item) int64 { return min(it.Cost, core.MaxQuota) }
 
 // asks is what is noted of a request's hits.
 type asks int
@@ -159,7 +163,7 @@ func (o *owed) ask(own *mirror) {
 	own.asks = asksCharging
 	for i := range own.items {
 		it := &own.items[i]
-		o.change(it, askedHits{charging: it.Cost}, nil)
+		o.change(it, askedHits{charging: hits(it)}, nil)
 	}
 }
 
@@ -173,7 +177,7 @@ func (o *owed) decided(own *mirror) {
 		own.asks = asksCharged
 		for i := range own.items {
 			it := &own.items[i]
-			o.change(it, askedHits{charging: -it.Cost, charged: it.Cost}, nil)
+			o.change(it, askedHits{charging: -hits(it), charged: hits(it)}, nil)
 		}
 	}
 }
@@ -184,7 +188,7 @@ func (o *owed) answered(own *mirror) {
 	known := own.known && own.asks == asksCharged && !o.none()
 	for i := range own.items {
 		it := &own.items[i]
-		by := own.asks.ended(it.Cost)
+		by := own.asks.ended(hits(it))
 		if known {
 			o.change(it, by, func() { o.know(it) })
 		} else if own.asks != asksNothing {

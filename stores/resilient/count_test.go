@@ -137,7 +137,7 @@ func hit(t *testing.T, b *bound) {
 
 // own returns a hit that the process has charged, and that the store is asked for.
 func own(t *testing.T, b *bound) *mirror {
-	m := newMirror(newHit())
+	m := b.newMirror(newHit())
 	if err := b.takeOwn(context.Background(), m); err != nil {
 		t.Error(err)
 	}
@@ -146,7 +146,7 @@ func own(t *testing.T, b *bound) *mirror {
 
 // charging returns a hit that the process has charged, and has not said so.
 func charging(t *testing.T, b *bound) *mirror {
-	m := newMirror(newHit())
+	m := b.newMirror(newHit())
 	b.owed.ask(m)
 	if err := b.local.Take(context.Background(), &m.batch); err != nil {
 		t.Error(err)
@@ -158,13 +158,18 @@ func charging(t *testing.T, b *bound) *mirror {
 // that the store has charged since.
 func TestWhatALimitOwes(t *testing.T) {
 	b := &bound{rules: []core.StoreRule{{Limits: []core.Limit{{Quota: 10, Window: time.Minute}}}}}
+	b.gauges.rules = newGauges(b.rules)
 	for _, row := range []struct {
 		sure, used, known, stored int64
 		want                      int64
 	}{
 		{5, 5, 0, 0, 5},
 		{5, 5, 0, 3, 5},  // others have used three
-		{5, 5, 0, 7, 3},  // no more fits
+		{5, 5, 0, 7, 5},  // they were admitted, and are charged above the quota
+		{0, 5, 0, 2, 3},  // the store has lost three
+		{0, 12, 0, 7, 3}, // it has lost five, and three fit
+		{2, 12, 0, 7, 3},
+		{4, 12, 0, 7, 4}, // of those that it has lost, one more must be charged
 		{5, 0, 0, 0, 0},  // the window has ended
 		{5, 2, 2, 2, 0},  // as before, and two have come since
 		{0, 4, 0, 1, 3},  // the store has lost three
@@ -172,9 +177,9 @@ func TestWhatALimitOwes(t *testing.T) {
 		{5, 2, 4, 10, 0}, // known in a window that has ended
 	} {
 		c := &claim{debt: debt{sure: row.sure, known: row.known}, used: []int64{row.used}}
-		byLimit, together := b.owes(c, []core.Result{{Remaining: 10 - row.stored}})
-		if byLimit[0] != row.want || together != row.want {
-			t.Errorf("%+v: %d, %d together", row, byLimit[0], together)
+		byLimit, together := b.owes(c, []core.Result{{Remaining: core.MaxQuota - row.stored}})
+		if byLimit[0].hits != row.want || together.hits != row.want {
+			t.Errorf("%+v: %+v, %+v together", row, byLimit[0], together)
 		}
 	}
 }
@@ -186,7 +191,7 @@ func TestAFailedPaymentKeepsWhatIsKnown(t *testing.T) {
 	o := newOwed(newLedger(10), s.now, []core.StoreRule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}}, nil)
 	it := &newHit().Items[0]
 	it.At = s.now()
-	o.note(nil, &core.Batch{Items: []core.Item{*it}}, false, &mirror{})
+	o.note(nil, &core.Batch{Items: []core.Item{*it}}, false, &mirror{items: []core.Item{*it}})
 	for _, want := range []int64{0, 1, 2} {
 		c := o.claim(it)
 		if c == nil || c.known != want {

@@ -26,7 +26,7 @@ func (l *ledger) add(k owedKey, d debt, server string, due bool, now int64) bool
 	}
 	d.sure, d.unsure = min(was.sure+d.sure, core.MaxQuota), min(was.unsure+d.unsure, core.MaxQuota)
 	d.known = min(was.known+d.known, core.MaxQuota)
-	d.until, d.due = max(was.until, d.until), was.due
+	d.until, d.due = max(was.until, d.until), was.due // and its plan: the last hits decide
 	if due && d.due == nil && !k.hashed {
 		if l.due[server] == nil {
 			l.due[server] = dueKeys{}

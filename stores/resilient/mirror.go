@@ -12,24 +12,33 @@ type mirror struct {
 	batch   core.Batch
 	items   []core.Item
 	results []core.Result
+	quotas  []int64
 	asks    asks // what the ledger has noted of it
 	known   bool // the store has charged it
 }
 
 var mirrors = sync.Pool{New: func() any { return new(mirror) }}
 
-// newMirror copies a batch, but not its keys, which do not change.
-func newMirror(batch *core.Batch) *mirror {
+// newMirror copies a batch, but not its keys, which do not change. The quotas of the
+// requests become this process's part of them.
+func (b *bound) newMirror(batch *core.Batch) *mirror {
 	m := mirrors.Get().(*mirror)
-	m.items, m.results = append(m.items[:0], batch.Items...), m.results[:0]
+	m.items, m.results, m.quotas = append(m.items[:0], batch.Items...), m.results[:0], m.quotas[:0]
 	for i := range m.items {
 		m.results = append(m.results, m.items[i].Results...)
+		for _, q := range m.items[i].Quotas {
+			m.quotas = append(m.quotas, part(q, int64(b.config.Instances)))
+		}
 	}
-	from := 0
+	result, quota := 0, 0
 	for i := range m.items {
-		to := from + len(m.items[i].Results)
-		m.items[i].Results = m.results[from:to:to]
-		from = to
+		it := &m.items[i]
+		r, q := result+len(it.Results), quota+len(it.Quotas)
+		it.Results = m.results[result:r:r]
+		if it.Quotas != nil {
+			it.Quotas = m.quotas[quota:q:q]
+		}
+		result, quota = r, q
 	}
 	m.batch, m.known = *batch, false
 	m.batch.Items = m.items

@@ -19,7 +19,8 @@ type owed struct {
 	names []string        // of the rules
 	ids   []uint64        // of the rules, for asking
 	lives []time.Duration // of each rule's hits
-	local core.Bound      // the counters of this process
+	rules []core.StoreRule
+	local core.Bound // the counters of this process
 }
 
 // ledger is what the versions of a limiter's rules have in common.
@@ -70,6 +71,7 @@ type debt struct {
 	known int64
 	until int64   // when they count no more
 	due   dueKeys // the set that has the key; nil: none
+	plan  *plan   // nil: the limits' own quotas
 }
 
 func (d debt) hits() int64 { return d.sure + d.unsure }
@@ -81,6 +83,7 @@ type payment struct {
 	reset bool          // the key has been reset since the payment began
 	known int64         // see debt
 	later int64         // hits that this process has charged meanwhile, and that are owed
+	back  int64         // hits of the claim that have been refunded in this process meanwhile
 	done  chan struct{} // closed at its end
 }
 
@@ -91,13 +94,14 @@ type claim struct {
 	name    []byte  // the key
 	index   int     // of the rule
 	used    []int64 // how many hits this process counts in each limit: see bound.count
+	back    int64   // see payment; when used was counted
 	asked   bool    // the store was asked for a charge, and may have made it
 	payment *payment
 }
 
 // newOwed returns the debts of a ledger as the versions of a limiter's rules see them.
 func newOwed(l *ledger, now func() int64, rules []core.StoreRule, local core.Bound) *owed {
-	o := &owed{ledger: l, now: now, local: local}
+	o := &owed{ledger: l, now: now, rules: rules, local: local}
 	for _, r := range rules {
 		life := time.Millisecond
 		for _, l := range r.Limits {
@@ -112,8 +116,8 @@ func newOwed(l *ledger, now func() int64, rules []core.StoreRule, local core.Bou
 // that the store was asked for them and may have charged them. note ends what
 // ask has begun.
 func (o *owed) note(where Locator, batch *core.Batch, asked bool, own *mirror) {
-	for i := range batch.Items {
-		it := &batch.Items[i]
+	for i := range own.items {
+		it := &own.items[i]
 		if it.Cost == 0 {
 			continue
 		}
@@ -121,21 +125,31 @@ func (o *owed) note(where Locator, batch *core.Batch, asked bool, own *mirror) {
 		if where != nil {
 			server = where.ServerOf(it.Rule, it.Key)
 		}
-		d := debt{sure: it.Cost, until: it.At + o.lives[it.Rule].Microseconds()}
+		d := debt{sure: hits(it), until: o.ends(it), plan: newPlan(o.rules[it.Rule].Limits, batch.Items[i].Quotas)}
 		if asked {
-			d.sure, d.unsure = 0, it.Cost
+			d.sure, d.unsure = 0, d.sure
 		}
 		k := o.key(it)
-		o.change(it, own.asks.ended(it.Cost), func() {
+		o.change(it, own.asks.ended(hits(it)), func() {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.add(k, d, server, true, it.At)
 			if p := o.paying[k]; p != nil {
-				p.later += it.Cost
+				p.later += hits(it)
 			}
 		})
 	}
 	own.asks = asksNothing
+}
+
+// ends returns when an item's hits count no more. What was charged above the quota
+// counts for longer.
+func (o *owed) ends(it *core.Item) int64 {
+	end := it.At + o.lives[it.Rule].Microseconds()
+	for i := range it.Results {
+		end = max(end, it.At+it.Results[i].ResetAfter.Microseconds())
+	}
+	return end
 }
 
 // none reports whether no key has such hits. It takes no lock, because nearly every
@@ -193,9 +207,13 @@ func (o *owed) paid(c *claim, server string, failed, due bool) {
 	if !failed || c.payment.reset {
 		return
 	}
-	d := debt{sure: c.sure, unsure: c.unsure, known: c.payment.known, until: c.until}
+	d := debt{sure: c.sure, unsure: c.unsure, known: c.payment.known, until: c.until, plan: c.plan}
+	d.giveBack(c.payment.back)
 	if c.asked {
-		d.sure, d.unsure = 0, c.sure+c.unsure
+		d.sure, d.unsure = 0, d.hits()
+	}
+	if newer, found := o.debts[c.owedKey]; found {
+		d.plan = newer.plan
 	}
 	o.add(c.owedKey, d, server, due, o.now())
 }
@@ -214,9 +232,9 @@ func (o *owed) know(it *core.Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if p := o.paying[k]; p != nil {
-		p.known += it.Cost
+		p.known += hits(it)
 	} else if d, found := o.debts[k]; found {
-		d.known += it.Cost
+		d.known += hits(it)
 		o.debts[k] = d
 	}
 }

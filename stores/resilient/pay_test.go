@@ -59,32 +59,31 @@ func TestWhatDoesNotFitIsChargedInPart(t *testing.T) {
 			others: map[string]int64{"less": 1},
 		}
 		b := &bound{Store: &Store{config: Config{Timeout: time.Minute}}, owed: &owed{ledger: newLedger(10)}}
-		claims, hits := []*claim{}, []int64{}
+		claims, dues := []*claim{}, []due{}
 		for _, key := range []string{"none", "less", "nothing", "all", "some"} {
-			claims, hits = append(claims, &claim{name: []byte(key), payment: &payment{}}), append(hits, owes[key])
+			claims, dues = append(claims, &claim{name: []byte(key), payment: &payment{}}), append(dues, due{hits: owes[key], results: 1})
 		}
-		limits := func(int) int { return 1 }
 		if alone {
 			for i := range claims {
-				if err := b.charge(t.Context(), store, limits, claims[i:i+1], hits[i:i+1]); err != nil {
+				if err := b.charge(t.Context(), store, claims[i:i+1], dues[i:i+1]); err != nil {
 					t.Fatal(err)
 				}
 			}
-		} else if err := b.charge(t.Context(), store, limits, claims, hits); err != nil {
+		} else if err := b.charge(t.Context(), store, claims, dues); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := fmt.Sprint(store.charged), fmt.Sprint(map[string]int64{"all": 3, "some": 2, "less": 3}); got != want {
 			t.Errorf("alone %v: charged %s, want %s", alone, got, want)
 		}
 		for i, c := range claims {
-			if asked := hits[i] > 0; c.asked != asked {
+			if asked := dues[i].hits > 0; c.asked != asked {
 				t.Errorf("alone %v: the store was asked for %s: %v", alone, c.name, c.asked)
 			}
 		}
 	}
 	store := &scarce{t: t}
 	b := &bound{Store: &Store{}, owed: &owed{ledger: newLedger(10)}}
-	if err := b.charge(t.Context(), store, nil, []*claim{{payment: &payment{}}}, []int64{0}); err != nil || store.asked != 0 {
+	if err := b.charge(t.Context(), store, []*claim{{payment: &payment{}}}, []due{{}}); err != nil || store.asked != 0 {
 		t.Errorf("the store was asked %d times for no hits: %v", store.asked, err)
 	}
 }

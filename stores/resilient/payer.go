@@ -126,7 +126,6 @@ var errPanicked = errors.New("panicked")
 
 // unanswered reports whether an error of payDue means that the store did not
 // answer: all other keys would fail too.
-// answer: all other keys would fail too.
 func unanswered(err error) bool { return trouble(err) && !errors.Is(err, errPanicked) }
 
 // payDue charges the claimed keys and ends the claims. If the store does not
@@ -144,7 +143,7 @@ func (b *bound) payDue(ctx context.Context, claims []*claim) error {
 	var last error
 	for i, c := range claims {
 		if c.asked {
-			c.sure, c.unsure = 0, c.sure+c.unsure
+			c.sure, c.unsure = 0, c.hits()
 		}
 		if err := b.payDue(ctx, claims[i:i+1]); unanswered(err) {
 			last = err

@@ -28,7 +28,7 @@ func (o *owed) recordOne(one *core.Batch) {
 	s, id := o.asking.shard(o.ids[it.Rule], it.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	missed := o.charge(one, it.Cost)
+	missed := o.charge(one, hits(it))
 	if j := s.find(id); j >= 0 {
 		s.keys[j].missed += missed
 		s.change(id, askedHits{})
@@ -66,7 +66,7 @@ func (o *owed) noteUsedUp(where Locator, it *core.Item) bool {
 	if where != nil {
 		server = where.ServerOf(it.Rule, it.Key)
 	}
-	return o.add(k, debt{until: until}, server, true, it.At)
+	return o.add(k, debt{until: until, plan: newPlan(o.rules[it.Rule].Limits, it.Quotas)}, server, true, it.At)
 }
 
 // misses reports whether the process has charged a batch and misses hits of one of
@@ -84,7 +84,7 @@ func (o *owed) misses(own *mirror) bool {
 // makeUp charges hits that the process has missed of an item's key. It returns
 // how many are still missed. The key's shard of asking is locked.
 func (o *owed) makeUp(it *core.Item, missed int64) int64 {
-	one := core.Batch{Items: []core.Item{{Rule: it.Rule, Key: it.Key, Results: make([]core.Result, len(it.Results))}}}
+	one := core.Batch{Items: []core.Item{{Rule: it.Rule, Key: it.Key, Quotas: it.Quotas, Results: make([]core.Result, len(it.Results))}}}
 	return o.charge(&one, missed)
 }
 

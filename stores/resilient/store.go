@@ -93,13 +93,12 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 // no quota becomes 0.
 func share(rules []core.StoreRule, instances int) []core.StoreRule {
 	n := int64(instances)
-	part := func(quota int64) int64 { return (quota + n - 1) / n }
 	shared := make([]core.StoreRule, len(rules))
 	for i, r := range rules {
 		shared[i] = core.StoreRule{Name: r.Name, Limits: append([]core.Limit(nil), r.Limits...)}
 		for j := range r.Limits {
 			l := &shared[i].Limits[j]
-			l.Quota, l.Burst = part(l.Quota), part(l.Burst)
+			l.Quota, l.Burst = part(l.Quota, n), part(l.Burst, n)
 		}
 	}
 	return shared
@@ -110,6 +109,7 @@ type bound struct {
 	*Store
 	rules  []core.StoreRule
 	shares []core.StoreRule // the rules of local
+	gauges struct{ rules, shares []gauge }
 	inner  core.Bound
 	where  Locator // inner, if it is one
 	local  core.Bound
@@ -120,6 +120,7 @@ type bound struct {
 func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, debts *ledger) *bound {
 	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules, local)}
 	b.where, _ = inner.(Locator)
+	b.gauges.rules, b.gauges.shares = newGauges(rules), newGauges(shares)
 	debts.serve(b)
 	return b
 }
@@ -137,33 +138,6 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	}
 	return newBound(b.Store, rules, shares, inner, local, b.owed.ledger), nil
 }
-
-// Refund implements [core.Bound].
-func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
-	if batch.Degraded {
-		if b.config.Meanwhile == ModeInProcess {
-			return b.local.Refund(ctx, batch)
-		}
-		return nil // it was never charged
-	}
-	err := b.ask(ctx, batch, core.Bound.Refund)
-	if b.config.Meanwhile == ModeInProcess {
-		own := newMirror(batch)
-		defer own.free()
-		now, offset := b.now(), b.offset.Load()
-		for i := range own.items {
-			it := &own.items[i]
-			it.At = min(now, it.At+offset+clockSlack.Microseconds())
-		}
-		err = errors.Join(err, b.local.Refund(ctx, &own.batch))
-	}
-	return err
-}
-
-// clockSlack is added to the estimate of when this process charged a hit of the
-// store's. An estimate that is too early might lie before the window that the
-// hit has opened. One that is too late only leaves the hit counted here.
-const clockSlack = 200 * time.Millisecond
 
 // at returns the time of a decision by the store's clock.
 func at(batch *core.Batch) int64 {

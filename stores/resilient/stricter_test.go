@@ -67,7 +67,7 @@ func TestWhatADeniedKeyOfAnOutageIsTold(t *testing.T) {
 		b.inner = says{b.inner, c.store, c.err}
 		batch := newHit()
 		b.owed.add(b.owed.key(&batch.Items[0]), debt{sure: 1, until: b.now() + 1_000_000}, "", false, b.now())
-		own := newMirror(batch)
+		own := b.newMirror(batch)
 		own.items[0].Results[0] = c.own
 		tickets, err := b.circuits.allow(b.where, batch)
 		if err != nil {

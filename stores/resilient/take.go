@@ -18,7 +18,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	// in time.
 	var own *mirror
 	if b.config.Meanwhile == ModeInProcess {
-		m := newMirror(batch)
+		m := b.newMirror(batch)
 		defer b.freeMirror(m)
 		if b.takeOwn(ctx, m) == nil {
 			own = m
@@ -150,7 +150,7 @@ func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, c
 	case b.config.Meanwhile == ModeClosed:
 		return cause
 	case own == nil:
-		own = newMirror(batch)
+		own = b.newMirror(batch)
 		defer b.freeMirror(own)
 		if err := b.takeOwn(ctx, own); err != nil {
 			return err
@@ -186,7 +186,11 @@ func (b *bound) admit(batch *core.Batch) {
 		it := &batch.Items[i]
 		it.At = now
 		for j, l := range b.rules[it.Rule].Limits {
-			it.Results[j] = core.Result{Allowed: true, Remaining: l.Capacity()}
+			most := l.Capacity()
+			if it.Quotas != nil && it.Quotas[j] != core.Unlimited {
+				most = capacity(l, it.Quotas[j])
+			}
+			it.Results[j] = core.Result{Allowed: true, Remaining: most}
 		}
 	}
 }
