@@ -16,6 +16,7 @@ type Meter struct {
 	aligned   bool
 	quota     int64
 	capacity  int64 // most hits at once: the burst of a token bucket, else the quota
+	own       share // of the limit itself: see With
 	window    int64
 	precision int64
 	buckets   int64 // full buckets in a window
@@ -23,6 +24,9 @@ type Meter struct {
 	ahead     int64 // of a narrow token bucket: a debt that takes less time to pay off is not far
 	lockout   *lockoutTerms
 }
+
+// share is a burst and its quota.
+type share struct{ capacity, quota int64 }
 
 // MostFixedWords is the size of the largest state that does not grow.
 const MostFixedWords = lockoutWords
@@ -34,6 +38,7 @@ func New(l Limit) Meter {
 		aligned:   l.Aligned,
 		quota:     l.Quota,
 		capacity:  l.Capacity,
+		own:       share{l.Capacity, l.Quota},
 		window:    l.Window,
 	}
 	if l.Algorithm == BucketedWindow {

@@ -28,17 +28,20 @@ func (m *Meter) For(quota int64, room *Meter) (n *Meter, unlimited bool) {
 // With returns the meter of the same limit with another quota.
 // What is stored does not depend on it, but for a token bucket, whose debt is
 // paid off at the quota of the last charge. The burst of a token bucket changes in
-// proportion, rounded down, and is at least 1. The quota is 0 to MaxCount.
+// proportion to the limit's own, rounded down, and is at least 1: it does not matter
+// which quota m has. The quota is 0 to MaxCount.
 func (m *Meter) With(quota int64) Meter {
 	w := *m
 	if quota == m.quota {
 		return w
 	}
-	switch {
-	case m.algorithm != TokenBucket, m.capacity == m.quota, m.quota == 0, quota == 0:
+	switch own := m.own; {
+	case quota == own.quota:
+		w.capacity = own.capacity
+	case m.algorithm != TokenBucket, own.capacity == own.quota, own.quota == 0, quota == 0:
 		w.capacity = quota
 	default:
-		burst, _ := MulDiv(m.capacity, quota, m.quota)
+		burst, _ := MulDiv(own.capacity, quota, own.quota)
 		w.capacity = min(max(burst, 1), MaxCount)
 	}
 	w.quota = quota

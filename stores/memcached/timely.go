@@ -3,6 +3,7 @@ package memcachedstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
