@@ -40,6 +40,7 @@ type work struct {
 	Limits     [][]core.Limit // of each rule
 	Keys       int            // of the second rule, if there is one; the first has one
 	AtOnce     int            // goroutines, atOnce if it is 0
+	Settles    bool           // it runs settle
 }
 
 // rules returns the rules as the kind of store can count for them: PostgreSQL in
@@ -165,6 +166,9 @@ func worker() error {
 }
 
 func (w work) run(store opened, first int, stopped <-chan struct{}) error {
+	if w.Settles {
+		return w.settle(store, stopped)
+	}
 	denied := 0
 	for i := 0; denied < enough*max(1, w.Keys); i++ {
 		select {
