@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -214,6 +215,29 @@ func (b *placesBound) both(whole *core.Batch, do func(core.Bound, *core.Batch) e
 	}
 	if len(p.shared.batch.Items) > 0 {
 		errs = append(errs, do(b.shared, &p.shared.batch))
+	}
+	return errors.Join(errs...)
+}
+
+// Block implements [core.Blocker], if both stores do.
+func (b *placesBound) Block(ctx context.Context, whole *core.Batch, d time.Duration) error {
+	return b.both(whole, func(bound core.Bound, part *core.Batch) error {
+		if blocker, ok := bound.(core.Blocker); ok {
+			return blocker.Block(ctx, part, d)
+		}
+		return core.ErrUnsupported
+	})
+}
+
+// ResetAll implements [core.ResetterOfAll], if both stores do.
+func (b *placesBound) ResetAll(ctx context.Context) error {
+	var errs []error
+	for _, bound := range []core.Bound{b.local, b.shared} {
+		if r, ok := bound.(core.ResetterOfAll); ok {
+			errs = append(errs, r.ResetAll(ctx))
+		} else {
+			errs = append(errs, core.ErrUnsupported)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -225,3 +225,19 @@ func (t *table) forgetKnown(it *core.Item) {
 		delete(s.denied, k)
 	}
 }
+
+// forgetAll forgets all denials, and those that are being asked for.
+func (t *table) forgetAll() {
+	for i := range t.generations {
+		t.generations[i].Add(1)
+	}
+	for i := range t.shards {
+		t.shards[i].clear()
+	}
+}
+
+func (s *shard) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.denied)
+}
