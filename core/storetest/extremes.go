@@ -67,12 +67,16 @@ func (s *suite) extremes(t *testing.T) {
 			}
 		})
 	}
+	t.Run("charges", s.extremeCharges)
 	t.Run("quota 0", func(t *testing.T) {
 		for _, l := range variants() {
 			l.Quota, l.Burst = 0, 0
 			c := one(t, s.new(t, nil), l)
 			if b := c.take("k", 1); b.Allowed || b.Items[0].Results[0].RetryAfter != core.Never {
 				t.Errorf("%v: %+v", l, b.Items[0].Results)
+			}
+			if b := c.charge(c.item(0, "charged", 3)); !b.Allowed || b.Items[0].Results[0].Remaining != 0 {
+				t.Errorf("%v: charged: %+v", l, b.Items[0].Results)
 			}
 		}
 	})

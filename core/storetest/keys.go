@@ -161,8 +161,8 @@ func (s *suite) context(t *testing.T) {
 	s.hungUp(t, gone)
 }
 
-// hungUp tests that a refund and a reset are made even if the caller has gone,
-// at once or a little later, whatever they return.
+// hungUp tests that a refund, a reset and a charge are made even if the caller has
+// gone, at once or a little later, whatever they return.
 func (s *suite) hungUp(t *testing.T, gone context.Context) {
 	c := bindRules(t, s.new(t, nil),
 		core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(10), {Quota: 10, Window: 24 * time.Hour}}},
@@ -190,4 +190,6 @@ func (s *suite) hungUp(t *testing.T, gone context.Context) {
 	become("a take", 24)
 	_ = c.bound.Reset(gone, &core.Batch{Items: []core.Item{c.item(0, "k", 0), c.item(1, "k", 0)}})
 	become("a reset", 30)
+	_ = c.bound.Charge(gone, &core.Batch{Items: []core.Item{c.item(0, "k", 4), c.item(1, "k", 4)}})
+	become("a charge", 18)
 }

@@ -13,7 +13,7 @@ import (
 type modelLimit struct {
 	core.Limit
 	charges []modelCharge
-	full    *big.Rat // token bucket: when it is full again; nil: always was
+	debt    modelDebt
 	waits   []modelWait
 }
 
@@ -36,21 +36,6 @@ func (l *modelLimit) anchor(t int64) int64 {
 		return t - t%l.window()
 	}
 	return t
-}
-
-// perHit is the time between hits at an even rate.
-func (l *modelLimit) perHit() *big.Rat { return big.NewRat(l.window(), l.Quota) }
-
-// times returns n × perHit.
-func (l *modelLimit) times(n int64) *big.Rat {
-	return new(big.Rat).Mul(l.perHit(), new(big.Rat).SetInt64(n))
-}
-
-func later(a, b *big.Rat) *big.Rat {
-	if a == nil || a.Cmp(b) < 0 {
-		return b
-	}
-	return a
 }
 
 // used returns the hits that count at t.
@@ -116,18 +101,21 @@ func (l *modelLimit) admits(t, cost int64) bool {
 	case l.locked(t):
 		return false
 	case l.Algorithm == core.TokenBucket:
-		now := new(big.Rat).SetInt64(t)
-		full := new(big.Rat).Add(later(l.full, now), l.times(cost))
-		return full.Sub(full, l.times(l.capacity())).Cmp(now) <= 0
+		return plus(l.owes(t), cost).Cmp(hits(l.capacity())) <= 0
 	default:
 		return l.used(t)+cost <= l.Quota
 	}
 }
 
 func (l *modelLimit) charge(t, cost int64) {
-	if l.Algorithm == core.TokenBucket {
-		l.full = new(big.Rat).Add(later(l.full, new(big.Rat).SetInt64(t)), l.times(cost))
+	switch {
+	case cost == 0 || l.locked(t):
 		return
+	case l.Algorithm == core.TokenBucket:
+		l.owe(t, cost)
+		return
+	case l.Algorithm == core.SlidingLog:
+		cost = l.makeRoom(t, cost)
 	}
 	l.charges = append(l.charges, modelCharge{t, cost})
 	if l.Lockout != (core.Lockout{}) && l.used(t) >= l.Quota {
@@ -135,17 +123,30 @@ func (l *modelLimit) charge(t, cost int64) {
 	}
 }
 
+// makeRoom drops the oldest hits of a log, so that it keeps as many as its quota, or
+// as it has. It returns how many of the new hits have room.
+func (l *modelLimit) makeRoom(t, cost int64) int64 {
+	used := l.used(t)
+	most := max(l.Quota, used)
+	cost = min(cost, most)
+	drop := used + cost - most
+	for i := range l.charges {
+		if c := &l.charges[i]; drop > 0 && t-c.at < l.window() {
+			n := min(drop, c.cost)
+			c.cost -= n
+			drop -= n
+		}
+	}
+	return cost
+}
+
 // refund takes back a charge of cost hits made at the time at.
 func (l *modelLimit) refund(t, at int64, reset time.Duration, cost int64) {
+	if cost == 0 {
+		return
+	}
 	if l.Algorithm == core.TokenBucket {
-		owed := new(big.Rat).SetInt64(max(0, at+reset.Microseconds()-t))
-		if l.full == nil || owed.Sign() == 0 {
-			return
-		}
-		if all := l.times(cost); all.Cmp(owed) < 0 {
-			owed = all
-		}
-		l.full = new(big.Rat).Sub(l.full, owed)
+		l.payBack(t, max(0, at+reset.Microseconds()-t), cost)
 		return
 	}
 	for i := range l.charges {
@@ -155,7 +156,9 @@ func (l *modelLimit) refund(t, at int64, reset time.Duration, cost int64) {
 			cost -= back
 		}
 	}
-	l.endWait(t)
+	if _, _, from := l.windows(t, 1); at >= from { // it was in the window that has been filled
+		l.endWait(t)
+	}
 }
 
 // remaining returns the largest cost that is admitted.
@@ -180,8 +183,8 @@ func (l *modelLimit) wait(t, cost int64) time.Duration {
 		return core.Never
 	}
 	low, high := int64(0), 4*l.window()
-	if l.Algorithm == core.TokenBucket {
-		high = l.window()/l.Quota*(l.capacity()+1) + l.capacity() + l.window()
+	for l.Algorithm == core.TokenBucket && !l.admits(t+high, cost) {
+		high *= 2
 	}
 	for low < high {
 		if mid := (low + high) / 2; l.admits(t+mid, cost) {

@@ -31,6 +31,7 @@ func (s *suite) model(t *testing.T) {
 			"take":    func(r *rapid.T) { p.r = r; p.take(false) },
 			"again":   func(r *rapid.T) { p.r = r; p.take(false) },
 			"peek":    func(r *rapid.T) { p.r = r; p.take(true) },
+			"charge":  func(r *rapid.T) { p.r = r; p.charges() },
 			"refund":  func(r *rapid.T) { p.r = r; p.refund() },
 			"reset":   func(r *rapid.T) { p.r = r; p.forget() },
 			"advance": func(r *rapid.T) { p.r = r; p.advance() },
@@ -113,13 +114,35 @@ func (p *play) now() int64 { return p.clock.Now().UnixMicro() }
 func (p *play) drawItems() []core.Item {
 	var items []core.Item
 	cost := rapid.Int64Range(0, 9).Draw(p.r, "cost")
+	own := rapid.Bool().Draw(p.r, "quotas of the limits")
 	for range rapid.IntRange(1, 3).Draw(p.r, "items") {
 		item := p.item(rapid.IntRange(0, len(p.rules)-1).Draw(p.r, "rule"), rapid.SampledFrom([]string{"", "a", "b"}).Draw(p.r, "key"), cost)
 		if !slices.ContainsFunc(items, func(o core.Item) bool { return o.Rule == item.Rule && string(o.Key) == string(item.Key) }) {
+			if !own {
+				item.Quotas = p.drawQuotas(item.Rule)
+			}
 			items = append(items, item)
 		}
 	}
 	return items
+}
+
+// drawQuotas draws a quota for each limit of a rule.
+func (p *play) drawQuotas(rule int) []int64 {
+	var quotas []int64
+	for _, l := range p.rules[rule].Limits {
+		some := rapid.SampledFrom([]int64{0, 1, 2, 5, 9, 20, l.Quota, core.Unlimited})
+		quotas = append(quotas, some.Draw(p.r, "quota of the request"))
+	}
+	return quotas
+}
+
+// quota returns the quota of an item for a limit.
+func (p *play) quota(item core.Item, limit int) int64 {
+	if item.Quotas == nil {
+		return p.rules[item.Rule].Limits[limit].Quota
+	}
+	return item.Quotas[limit]
 }
 
 func (p *play) take(peek bool) {
@@ -127,56 +150,105 @@ func (p *play) take(peek bool) {
 	if err := p.bound.Take(context.Background(), b); err != nil {
 		p.r.Fatalf("Take: %v", err)
 	}
-	now, allowed := p.now(), true
+	allowed := true
 	for _, item := range b.Items {
-		for _, l := range p.state(item) {
-			allowed = allowed && l.admits(now, item.Cost)
+		for j := range p.state(item) {
+			allowed = allowed && p.admits(item, j)
 		}
 	}
+	p.compare(b, allowed, allowed && !peek, false)
+}
+
+// admits reports whether a limit admits an item.
+func (p *play) admits(item core.Item, limit int) bool {
+	quota := p.quota(item, limit)
+	l, done := p.state(item)[limit].under(quota)
+	defer done()
+	return quota == core.Unlimited || l.admits(p.now(), item.Cost)
+}
+
+func (p *play) charges() {
+	b := &core.Batch{Items: p.drawItems()}
+	if err := p.bound.Charge(context.Background(), b); err != nil {
+		p.r.Fatalf("Charge: %v", err)
+	}
+	p.compare(b, true, true, true)
+}
+
+// compare compares the results of a batch with the model's. charged means that
+// the hits were charged, always that no limit was asked.
+func (p *play) compare(b *core.Batch, allowed, charged, always bool) {
 	if b.Allowed != allowed {
 		p.r.Fatalf("Allowed is %v, model says %v: %s", b.Allowed, allowed, p.describe(b))
 	}
+	now := p.now()
+	known := charged // the model knows what a refund of it gives back
 	for _, item := range b.Items {
 		if item.At != now {
 			p.r.Fatalf("At is %d, the clock says %d", item.At, now)
 		}
-		for j, l := range p.state(item) {
-			admits, wait := l.admits(now, item.Cost), l.wait(now, item.Cost)
-			if allowed && !peek && item.Cost > 0 {
-				l.charge(now, item.Cost)
-			}
-			want := core.Result{Allowed: admits, Remaining: l.remaining(now), ResetAfter: l.reset(now), MoreAfter: l.more(now), RetryAfter: wait}
+		for j := range p.state(item) {
+			known = known && !p.state(item)[j].locked(now)
+			want := p.result(item, j, charged, always)
 			if item.Results[j] != want {
-				p.r.Fatalf("rule %d, key %q, limit %v, cost %d: result %+v, model says %+v", item.Rule, item.Key, l.Limit, item.Cost, item.Results[j], want)
+				p.r.Fatalf("rule %d, key %q, limit %v, cost %d, quotas %d: result %+v, model says %+v", item.Rule, item.Key, p.rules[item.Rule].Limits[j], item.Cost, item.Quotas, item.Results[j], want)
 			}
 		}
 	}
-	if allowed && !peek {
+	if known {
 		p.taken = append(p.taken, b)
 	}
+}
+
+// result charges one limit of an item, if it is charged, and returns its result.
+func (p *play) result(item core.Item, limit int, charged, always bool) core.Result {
+	quota, now := p.quota(item, limit), p.now()
+	l, done := p.state(item)[limit].under(quota)
+	defer done()
+	admits, wait := true, time.Duration(0)
+	if !always && quota != core.Unlimited {
+		admits, wait = l.admits(now, item.Cost), l.wait(now, item.Cost)
+	}
+	if charged {
+		l.charge(now, item.Cost)
+	}
+	return core.Result{Allowed: admits, Remaining: l.remaining(now), ResetAfter: l.reset(now), MoreAfter: l.more(now), RetryAfter: wait}
 }
 
 func (p *play) describe(b *core.Batch) string {
 	text := ""
 	for _, item := range b.Items {
-		text += fmt.Sprintf("rule %d (%v), key %q, cost %d: %+v; ", item.Rule, p.rules[item.Rule].Limits, item.Key, item.Cost, item.Results)
+		text += fmt.Sprintf("rule %d (%v), key %q, cost %d, quotas %d: %+v; ", item.Rule, p.rules[item.Rule].Limits, item.Key, item.Cost, item.Quotas, item.Results)
 	}
 	return text
 }
 
+// refund gives back some of the hits of a batch, or all that are left of it.
 func (p *play) refund() {
 	if len(p.taken) == 0 {
 		return
 	}
 	i := rapid.IntRange(0, len(p.taken)-1).Draw(p.r, "which")
-	b := p.taken[i]
-	p.taken = slices.Delete(p.taken, i, i+1)
-	if err := p.bound.Refund(context.Background(), b); err != nil {
+	whole := p.taken[i]
+	cost := whole.Items[0].Cost
+	some := *whole
+	some.Items = slices.Clone(whole.Items)
+	back := rapid.Int64Range(0, cost).Draw(p.r, "back")
+	for j := range some.Items {
+		some.Items[j].Cost = back
+		whole.Items[j].Cost = cost - back
+	}
+	if back == cost {
+		p.taken = slices.Delete(p.taken, i, i+1)
+	}
+	if err := p.bound.Refund(context.Background(), &some); err != nil {
 		p.r.Fatalf("Refund: %v", err)
 	}
-	for _, item := range b.Items {
-		for j, l := range p.state(item) {
+	for _, item := range some.Items {
+		for j := range p.state(item) {
+			l, done := p.state(item)[j].under(p.quota(item, j))
 			l.refund(p.now(), item.At, item.Results[j].ResetAfter, item.Cost)
+			done()
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (c cell) leftBucket(m *Meter, now int64) int64 {
 }
 
 func (c cell) chargeBucket(m *Meter, now, cost int64) cell {
-	if m.narrow && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
+	if m.narrow && m.quota > 0 && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
 		d := m.window * cost
 		if c != (cell{}) {
 			d += (c.t-now)*m.quota + int64(c.part())
