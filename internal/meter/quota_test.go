@@ -45,3 +45,13 @@ func TestALookWithAnotherQuotaChangesNothing(t *testing.T) {
 		t.Errorf("%d left, want 1", left)
 	}
 }
+// A charge to a token bucket with a quota of 0 and a burst changes nothing.
+func TestAChargeToABucketWithoutAQuota(t *testing.T) {
+	m := New(Limit{Quota: 0, Capacity: 3, Window: hour, Algorithm: TokenBucket})
+	for _, cost := range []int64{1, 3, 4, MaxCount} {
+		w := make([]uint64, cellWords)
+		if m.Charge(w, now0, cost); w[0] != 0 || w[1] != 0 {
+			t.Errorf("a charge of %d: state %v", cost, w)
+		}
+	}
+}
