@@ -26,9 +26,17 @@ var units = map[string]time.Duration{
 //	100/2h
 //	5/week
 //
+// The word "per" may stand in place of the slash, and spaces around the slash:
+//
+//	100 per minute
+//	5 per 15 minutes
+//	1 / second
+//
 // A window is a unit, or a whole number and a unit: ms, s (sec, second), m
-// (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well.
-// It may be followed, with spaces between, by the name of an algorithm
+// (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well,
+// in small letters or capitals. M is an error, because it may mean a month. Only
+// after "per" may a space separate the number from the unit: 5/10 s could be
+// read as half a hit. It may be followed, with spaces between, by the name of an algorithm
 // ([Algorithm.String]; sliding_window if there is none), "aligned",
 // "burst=50", "precision=1s" and "name=api":
 //
@@ -63,9 +71,9 @@ func parseLimit(item string) (Limit, error) {
 	if len(words) == 0 {
 		return Limit{}, fmt.Errorf("%w: empty", ErrConfig)
 	}
-	quota, window, found := strings.Cut(words[0], "/")
+	quota, window, words, found := cutWindow(words)
 	if !found {
-		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, words[0])
+		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, quota)
 	}
 	var l Limit
 	var err error
@@ -76,7 +84,7 @@ func parseLimit(item string) (Limit, error) {
 		return Limit{}, err
 	}
 	seen := map[string]bool{}
-	for _, word := range words[1:] {
+	for _, word := range words {
 		kind, err := l.parseOption(word)
 		if err != nil {
 			return Limit{}, err
@@ -87,6 +95,27 @@ func parseLimit(item string) (Limit, error) {
 		seen[kind] = true
 	}
 	return l, nil
+}
+
+// cutWindow returns the quota and the window of 10/s, 10 / s, 10 per s or
+// 10 per 5 s, and the words behind them.
+func cutWindow(words []string) (quota, window string, rest []string, found bool) {
+	quota, window, found = strings.Cut(words[0], "/")
+	rest = words[1:]
+	if !found && len(rest) > 0 {
+		if strings.EqualFold(rest[0], "per") {
+			rest, found = rest[1:], true
+			if len(rest) > 1 && strings.Trim(rest[0], "0123456789") == "" {
+				return quota, rest[0] + rest[1], rest[2:], true
+			}
+		} else if window, found = strings.CutPrefix(rest[0], "/"); found {
+			rest = rest[1:]
+		}
+	}
+	if found && window == "" && len(rest) > 0 {
+		window, rest = rest[0], rest[1:]
+	}
+	return quota, window, rest, found
 }
 
 // parseOption reads one word behind the window and returns what it sets.
@@ -137,7 +166,10 @@ func parseWindow(field, s string) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	unit, known := units[s[digits:]]
+	if s[digits:] == "M" {
+		return 0, fmt.Errorf("%w: %s: %q: may mean minutes or months: write m for minutes, d for days", ErrConfig, field, s)
+	}
+	unit, known := units[smallLetters(s[digits:])]
 	if !known {
 		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d or w, or a whole number and a unit", ErrConfig, field, s)
 	}
@@ -145,4 +177,15 @@ func parseWindow(field, s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: %s: %q: out of range", ErrConfig, field, s)
 	}
 	return time.Duration(n) * unit, nil
+}
+
+// smallLetters returns s with the letters A to Z in lower case. No other letter
+// changes: U+212A, the Kelvin sign, is not a k.
+func smallLetters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }

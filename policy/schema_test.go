@@ -51,7 +51,7 @@ func validate(s *jsonschema.Schema, text []byte) error {
 // What the schema cannot tell: the insides of texts, and what depends on
 // another place of the file or on the program.
 var beyondTheSchema = []string{
-	"a word behind a limit that is no algorithm",
+	"a word behind a limit that is no algorithm", "a minute or a month",
 	"another library's name for an algorithm", "one equals sign", "a method of text", "an address in a text", "one ampersand", "one bar", "and in capitals", "buckets without a precision", "buckets without a precision in a field", "a password that is a variable", "a variable in braces as the password", "a method without quotes", "a key that is a bare word", "what others call the address", "a header with a dot",
 	"a name twice", "a policy with the name of another one's rule", "names that are too long together", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing", "an option that is none",
 	"a burst for a window", "a precision that does not divide", "an aligned bucket", "a log too large", "two limits that count the same",
@@ -90,7 +90,7 @@ func TestTheSchemaRefusesBrokenFiles(t *testing.T) {
 // fieldValues are values of each kind, good and bad, for each field.
 var fieldValues = map[string][]any{
 	"name": {"a", "b.c-d_1", "", "a b", 5, nil}, "key": {"ip", `header["x"]`, "#[attributes.method]", "", 5, nil, []any{"ip"}}, "fallback": {"ip", "", true},
-	"missing": {"skip", "reject", "own-bucket", "Skip", false}, "limits": {"3/6s", "10/s, 100/m", "1/h sliding_window", 5, []any{"1/s", map[string]any{"quota": 3, "window": "2s"}}, []any{}, map[string]any{"maximumRequests": 3, "timePeriodInMilliseconds": 6000}, map[string]any{"maximumRequests": 3, "window": "6s"}, map[string]any{"quota": -1, "window": "6s"}, map[string]any{"quota": 1, "window": "6s", "algorithm": "sliding_log"}, "x"},
+	"missing": {"skip", "reject", "own-bucket", "Skip", false}, "limits": {"3/6s", "10/s, 100/m", "100 per minute", "5 per 15 Minutes, 1 / second", "10/S", "10/5 s", "10 a minute", "1/h sliding_window", 5, []any{"1/s", map[string]any{"quota": 3, "window": "2s"}}, []any{}, map[string]any{"maximumRequests": 3, "timePeriodInMilliseconds": 6000}, map[string]any{"maximumRequests": 3, "window": "6s"}, map[string]any{"quota": -1, "window": "6s"}, map[string]any{"quota": 1, "window": "6s", "algorithm": "sliding_log"}, "x"},
 	"tier": {`header["x-plan"]`, 5}, "tiers": {map[string]any{"default": "1/s", "paid": "unlimited"}, map[string]any{"paid": "1/s"}, map[string]any{"default": 5}, []any{}},
 	"match":    {map[string]any{"methods": []any{"GET"}, "paths": []any{"/a/*"}}, map[string]any{"when": "true"}, map[string]any{"methods": []any{"get"}}, map[string]any{"method": []any{"GET"}}, nil, map[string]any{"paths": []any{}}},
 	"rules":    {[]any{map[string]any{"name": "r", "limits": "1/s"}}, []any{map[string]any{"limits": "1/s"}}, []any{}, []any{map[string]any{"name": "r", "limits": "1/s", "missing": "skip"}}},

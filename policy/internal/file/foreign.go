@@ -48,7 +48,7 @@ func limitHint(item, problem string) string {
 	if problem[0] >= 'A' && problem[0] <= 'Z' {
 		return "" // a field of a limit that has been understood
 	}
-	first, rest := "", strings.Fields(item)
+	first, rest := "", strings.Fields(slash.ReplaceAllString(item, "/$1"))
 	if len(rest) > 0 {
 		first, rest = rest[0], rest[1:]
 	}
@@ -72,6 +72,9 @@ func limitHint(item, problem string) string {
 	}
 	return formOfALimit
 }
+
+// slash is a slash or the word per, with what may stand around it.
+var slash = regexp.MustCompile(`\s*/\s*|(?i:\s+per\s+)(?:(\d+)\s+)?`)
 
 const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow"
 

@@ -119,7 +119,7 @@ func list[V any](of kind[V], most int, want string, key func(V) string) kind[[]V
 func duration(want string) kind[time.Duration] {
 	return kind[time.Duration]{shape{"a length of time such as `500ms`, `6s`, `2h` or `1d`", func(d *definitions) object {
 		return d.ref("window", func() object {
-			return object{{"description", "A length of time: 500ms, 6s, 2h, 1d."}, {"type", "string"}, {"pattern", "^[0-9]*[a-z]+$"}}
+			return object{{"description", "A length of time: 500ms, 6s, 2h, 1d."}, {"type", "string"}, {"pattern", "^[0-9]*[A-Za-z]+$"}}
 		})
 	}, nil}, func(r *reader, v value) (time.Duration, bool) {
 		text, ok := r.text(v, want)
