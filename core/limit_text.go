@@ -19,6 +19,13 @@ var units = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
 }
 
+// isMonth reports whether the window of limits text is a month, which has no
+// fixed length.
+func isMonth(window string) bool {
+	unit := strings.TrimPrefix(smallLetters(window), "1")
+	return unit == "month" || unit == "months"
+}
+
 // ParseLimits reads limits from text: a list with commas between, each a quota, a
 // slash and a window, as in
 //
@@ -41,6 +48,12 @@ var units = map[string]time.Duration{
 // "burst=50", "precision=1s" and "name=api":
 //
 //	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
+//
+// A day or a week followed by the name of a time zone is that of the calendar, as
+// is a month, in UTC if no zone follows: see [Limit.In]. The algorithm is
+// fixed_window. The zone must be one that [time.LoadLocation] finds.
+//
+//	1000/day Europe/Berlin, 5000 per week America/New_York, 10000/month
 //
 // Text of any other form is an error that wraps [ErrConfig] and names the place
 // in the text. Every limit is checked by [Limit.Validate].
@@ -80,7 +93,9 @@ func parseLimit(item string) (Limit, error) {
 	if l.Quota, err = parseCount("quota", quota); err != nil {
 		return Limit{}, err
 	}
-	if l.Window, err = parseWindow("window", window); err != nil {
+	if isMonth(window) {
+		l.Window, l.Zone = Month, time.UTC
+	} else if l.Window, err = parseWindow("window", window); err != nil {
 		return Limit{}, err
 	}
 	seen := map[string]bool{}
@@ -93,6 +108,12 @@ func parseLimit(item string) (Limit, error) {
 			return Limit{}, fmt.Errorf("%w: %q: %s is given twice", ErrConfig, word, kind)
 		}
 		seen[kind] = true
+	}
+	if l.Zone != nil && !seen["algorithm"] {
+		l.Algorithm = FixedWindow
+	}
+	if l.Window == Month && l.Zone != nil && !isMonth(window) {
+		return Limit{}, fmt.Errorf("%w: window: %q: is not a month: write %d/month %v", ErrConfig, window, l.Quota, l.Zone)
 	}
 	return l, nil
 }
@@ -130,7 +151,12 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 			return "algorithm", nil
 		}
 	}
-	kind, value, _ := strings.Cut(word, "=")
+	kind, value, option := strings.Cut(word, "=")
+	if slash := strings.Contains(word, "/"); !option && (slash || validZone(word)) {
+		if l.Zone, err = loadZone(word); err == nil || slash {
+			return "zone", err
+		}
+	}
 	switch kind {
 	case "burst":
 		if l.Burst, err = parseCount(kind, value); err == nil && l.Burst == 0 {
@@ -143,7 +169,7 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 			err = fmt.Errorf("%w: name: \"\": %s", ErrConfig, nameRule)
 		}
 	default:
-		err = fmt.Errorf("%w: %q: not an algorithm, aligned, burst=, precision= or name=", ErrConfig, word)
+		err = fmt.Errorf("%w: %q: not an algorithm, a time zone, aligned, burst=, precision= or name=", ErrConfig, word)
 	}
 	return kind, err
 }
@@ -167,11 +193,14 @@ func parseWindow(field, s string) (time.Duration, error) {
 		}
 	}
 	if s[digits:] == "M" {
-		return 0, fmt.Errorf("%w: %s: %q: may mean minutes or months: write m for minutes, d for days", ErrConfig, field, s)
+		return 0, fmt.Errorf("%w: %s: %q: may mean minutes or months: write m or month", ErrConfig, field, s)
 	}
 	unit, known := units[smallLetters(s[digits:])]
+	if u := smallLetters(s[digits:]); u == "month" || u == "months" {
+		return 0, fmt.Errorf("%w: %s: %q: has no fixed length: write month for one month of the calendar, or days such as 30d", ErrConfig, field, s)
+	}
 	if !known {
-		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d or w, or a whole number and a unit", ErrConfig, field, s)
+		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d, w or month, or a whole number and a unit", ErrConfig, field, s)
 	}
 	if n == 0 || n > math.MaxInt64/int64(unit) {
 		return 0, fmt.Errorf("%w: %s: %q: out of range", ErrConfig, field, s)
