@@ -15,8 +15,8 @@ func (a Algorithm) String() string {
 	return meterAlgorithms[a].String()
 }
 
-// WorstCase returns the most hits that some window of the limit's length can
-// hold, with quota L and burst B: L for BucketedWindow and SlidingLog, 2 × L for
+// WorstCase returns the most hits that some window of the limit's length, or
+// two windows of its Zone, can hold, with quota L and burst B: L for BucketedWindow and SlidingLog, 2 × L for
 // SlidingWindow and FixedWindow, B + L for TokenBucket; with a Lockout, L for
 // each time that the shortest waits let the quota be used up, and once more. It
 // holds for one clock: if the clocks of processes that share a store differ by

@@ -257,7 +257,7 @@ func nameLimits(r Rule) []Limit {
 		}
 		l.Name = r.Name
 		if len(limits) > 1 {
-			l.Name += "-" + shortDuration(l.Window)
+			l.Name += "-" + l.windowName()
 			taken := func(o Limit) bool { return o.Name == l.Name }
 			if slices.ContainsFunc(limits[:i], taken) {
 				l.Name += "-" + l.Algorithm.String()

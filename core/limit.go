@@ -38,8 +38,13 @@ const (
 	MaxRefill = 36_500 * 24 * time.Hour
 )
 
+// Month is the Window of a limit whose windows are the months of a Zone. Without
+// a Zone it is 31 days.
+const Month = 31 * 24 * time.Hour
+
 // Limit is a quota of hits for a window. The zero Algorithm is SlidingWindow.
-// A Limit is a plain value; New checks it.
+// A Limit is a plain value; New checks it. Limits can be compared with ==; those
+// that differ in the pointer Zone only mean the same if the zones' names are equal.
 type Limit struct {
 	// Name names the limit in response headers and audit logs, and must be unique
 	// among the limits of a Limiter: 1 to 64 of the characters A-Z a-z 0-9 _ . -
@@ -65,6 +70,17 @@ type Limit struct {
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
 	Aligned bool
+	// Zone makes the windows of a FixedWindow those of the calendar in a time zone:
+	// its days if Window is 24 hours, its weeks from Monday if it is 7 days, its
+	// months if it is Month. Each begins at its first instant and ends at the first
+	// instant of the next one, whatever the zone's clock does between: a day may
+	// have 23 hours, or not begin at midnight. See [Limit.In]. nil: windows have the
+	// length of Window.
+	//
+	// Counters are named by the zone's name. It must be the same in every process
+	// that shares the counters, so [time.Local] is an error. Other algorithms, and
+	// limits with Aligned or a Lockout: must be nil.
+	Zone *time.Location
 	// Lockout adds escalating waits to a FixedWindow limit: see [Lockout]. Other
 	// algorithms: must be the zero value.
 	Lockout Lockout
@@ -78,3 +94,17 @@ func PerMinute(quota int64) Limit { return Limit{Quota: quota, Window: time.Minu
 
 // PerHour returns a SlidingWindow limit of quota hits per hour.
 func PerHour(quota int64) Limit { return Limit{Quota: quota, Window: time.Hour} }
+
+// PerDay returns a SlidingWindow limit of quota hits per 24 hours. With
+// [Limit.In] it is per day of the calendar.
+func PerDay(quota int64) Limit { return Limit{Quota: quota, Window: 24 * time.Hour} }
+
+// PerWeek returns a SlidingWindow limit of quota hits per 7 days. With
+// [Limit.In] it is per week of the calendar, which begins on Monday.
+func PerWeek(quota int64) Limit { return Limit{Quota: quota, Window: 7 * 24 * time.Hour} }
+
+// PerMonth returns a FixedWindow limit of quota hits per month of the calendar:
+// from the first at midnight, in UTC. [Limit.In] changes the time zone.
+func PerMonth(quota int64) Limit {
+	return Limit{Quota: quota, Window: Month, Algorithm: FixedWindow, Zone: time.UTC}
+}

@@ -39,6 +39,7 @@ func (l Limit) Validate() error {
 	l.checkWindow(bad)
 	l.checkBurst(bad)
 	l.checkLockout(bad)
+	l.checkZone(bad)
 	if l.Aligned && l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow {
 		bad("Aligned", true, fmt.Sprintf("only fixed_window and sliding_window have windows to align, not %s", l.Algorithm))
 	}
@@ -109,13 +110,13 @@ func validName(s string) bool {
 	return true
 }
 
-// String describes the limit, such as "10 per 1s" or
-// "1000 per 1h (token_bucket, burst 50)".
+// String describes the limit, such as "10 per 1s",
+// "1000 per 1h (token_bucket, burst 50)" or "10000 per month Europe/Berlin".
 func (l Limit) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d per %s", l.Quota, shortDuration(l.Window))
+	fmt.Fprintf(&b, "%d per %s", l.Quota, l.per())
 	var more []string
-	if l.Algorithm != SlidingWindow {
+	if l.Algorithm != SlidingWindow && (l.Zone == nil || l.Algorithm != FixedWindow) {
 		more = append(more, l.Algorithm.String())
 	}
 	if l.Burst > 0 {

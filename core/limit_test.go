@@ -20,6 +20,16 @@ func TestLimitsText(t *testing.T) {
 		" 0/day ":            {{Quota: 0, Window: 24 * time.Hour}},
 		"7/1500ms":           {{Quota: 7, Window: 1500 * time.Millisecond}},
 		"2/2 weeks":          nil,
+		"100 per minute":     {core.PerMinute(100)},
+		"1 / second":         {core.PerSecond(1)},
+		"10/S":               {core.PerSecond(10)},
+		"10 / s, 3 /H, 4/ H": {core.PerSecond(10), core.PerHour(3), core.PerHour(4)},
+		"5 PER 15 Minutes":   {{Quota: 5, Window: 15 * time.Minute}},
+		"5 per 15min":        {{Quota: 5, Window: 15 * time.Minute}},
+		"9 per s aligned":    {{Quota: 9, Window: time.Second, Aligned: true}},
+		"1000 per hour token_bucket burst=50": {
+			{Quota: 1000, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 50},
+		},
 		"1000/h token_bucket burst=50": {
 			{Quota: 1000, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 50},
 		},
@@ -27,8 +37,10 @@ func TestLimitsText(t *testing.T) {
 			{Name: "hourly", Quota: 240, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute},
 			{Quota: 9, Window: time.Second, Algorithm: core.FixedWindow, Aligned: true},
 		},
-		"": nil, ",": nil, "10": nil, "10/": nil, "/s": nil, "10/s,": nil, "10/fortnight": nil, "5/mo": nil, "5/month": nil, "5/y": nil,
-		"-1/s": nil, "+1/s": nil, "1.5/s": nil, "1e3/s": nil, "10/0s": nil, "10/-1s": nil, "10 / s": nil, "10/s/m": nil, "10/S": nil, "10/1.5s": nil,
+		"": nil, ",": nil, "10": nil, "10/": nil, "/s": nil, "10/s,": nil, "10/fortnight": nil, "5/mo": nil, "5/2month": nil, "5/ month UTC UTC": nil, "5/y": nil,
+		"-1/s": nil, "+1/s": nil, "1.5/s": nil, "1e3/s": nil, "10/0s": nil, "10/-1s": nil, "10/s/m": nil, "10/M": nil, "10/2M": nil, "10 per M": nil, "10/1.5s": nil,
+		"10 per": nil, "10 /": nil, "per minute": nil, "10per minute": nil, "10 a minute": nil, "10 per / s": nil, "10 / per s": nil, "10 per per s": nil,
+		"10/ 5 s": nil, "10 / 5 s": nil, "10 per 5": nil, "10 per 0 s": nil, "10 per 5 5 s": nil, "10 / / s": nil, "10/wee\u212a": nil, "10 per -5 s": nil,
 		"10/s moving_window": nil, "10/s elastic": nil, "10/s burst=5": nil, "10/s token_bucket burst=0": nil, "10/s token_bucket burst=x": nil,
 		"10/s token_bucket token_bucket": nil, "10/s name=a name=b": nil, "10/s name=": nil, "10/s name=é": nil, "10/s precision=1s": nil,
 		"99999999999/s": nil, "9/99999999999999999999s": nil, "9/367d": nil, "10001/s sliding_log": nil, "１/s": nil,
@@ -46,7 +58,7 @@ func TestLimitsText(t *testing.T) {
 }
 
 func FuzzLimits(f *testing.F) {
-	for _, s := range []string{"10/s, 120/m", "1000/h token_bucket burst=50", "5/week", "240/h bucketed_window precision=1m", "9/s aligned name=x", "3/6 s"} {
+	for _, s := range []string{"10/s, 120/m", "100 per minute", "1 / second", "10/S", "5 per 15 minutes aligned", "9/day Europe/Berlin", "7 per month", "5/week UTC fixed_window name=w", "1/31d UTC", "1/3s token_bucket burst=4 name=b", "1000/h token_bucket burst=50", "5/week", "240/h bucketed_window precision=1m", "9/s aligned name=x", "3/6 s"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -58,9 +70,55 @@ func FuzzLimits(f *testing.F) {
 			if err := l.Validate(); err != nil {
 				t.Errorf("%q gives a limit that is not valid: %v", text, err)
 			}
-			_ = l.String()
+			if again, err := core.ParseLimits(limitText(l)); err != nil || len(again) != 1 || !same(again[0], l) {
+				t.Errorf("%q gives %v, its text %q gives %v, %v", text, l, limitText(l), again, err)
+			}
+			if name := l.Name; !strings.Contains(l.String(), "(") {
+				l.Name = ""
+				if again, err := core.ParseLimits(l.String()); err != nil || len(again) != 1 || !same(again[0], l) {
+					t.Errorf("%q (%s) is described as %q, which gives %v, %v", text, name, l, again, err)
+				}
+			}
 		}
 	})
+}
+
+// same reports whether two limits are equal, but for the pointers to their zones.
+func same(a, b core.Limit) bool {
+	if a.Zone != nil && b.Zone != nil && a.Zone.String() == b.Zone.String() {
+		a.Zone = b.Zone
+	}
+	return a == b
+}
+
+// limitText writes a limit as ParseLimits reads it.
+func limitText(l core.Limit) string {
+	text := fmt.Sprintf("%d/%dms %v", l.Quota, l.Window.Milliseconds(), l.Algorithm)
+	if l.Zone != nil {
+		unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week", core.Month: "month"}[l.Window]
+		text = fmt.Sprintf("%d/%s %v %v", l.Quota, unit, l.Zone, l.Algorithm)
+	}
+	if l.Burst > 0 {
+		text += fmt.Sprint(" burst=", l.Burst)
+	}
+	if l.Precision > 0 {
+		text += fmt.Sprintf(" precision=%dms", l.Precision.Milliseconds())
+	}
+	if l.Aligned {
+		text += " aligned"
+	}
+	if l.Name != "" {
+		text += " name=" + l.Name
+	}
+	return text
+}
+
+// The letter M is a minute to some programs and a month to others.
+func TestAnAmbiguousUnitTellsWhatToWrite(t *testing.T) {
+	_, err := core.ParseLimits("10/M")
+	if err == nil || !strings.Contains(err.Error(), `window: "M": may mean minutes or months: write m or month`) {
+		t.Error(err)
+	}
 }
 
 func TestValidateNamesTheField(t *testing.T) {
@@ -142,11 +200,14 @@ func TestWorstCaseAndLifetime(t *testing.T) {
 func ExampleParseLimits() {
 	limits, err := core.ParseLimits("10/s, 1000/h token_bucket burst=50")
 	fmt.Println(limits, err)
+	limits, err = core.ParseLimits("100 per minute, 1 / second")
+	fmt.Println(limits, err)
 	_, err = core.ParseLimits("5/fortnight")
 	fmt.Println(err)
 	// Output:
 	// [10 per 1s 1000 per 1h (token_bucket, burst 50)] <nil>
-	// limits text "5/fortnight", item 1: floodgate: configuration: window: "fortnight": want a unit such as s, m, h, d or w, or a whole number and a unit
+	// [100 per 1m 1 per 1s] <nil>
+	// limits text "5/fortnight", item 1: floodgate: configuration: window: "fortnight": want a unit such as s, m, h, d, w or month, or a whole number and a unit
 }
 
 func ExampleLimit() {

@@ -19,6 +19,13 @@ var units = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
 }
 
+// isMonth reports whether the window of limits text is a month, which has no
+// fixed length.
+func isMonth(window string) bool {
+	unit := strings.TrimPrefix(smallLetters(window), "1")
+	return unit == "month" || unit == "months"
+}
+
 // ParseLimits reads limits from text: a list with commas between, each a quota, a
 // slash and a window, as in
 //
@@ -26,13 +33,27 @@ var units = map[string]time.Duration{
 //	100/2h
 //	5/week
 //
+// The word "per" may stand in place of the slash, and spaces around the slash:
+//
+//	100 per minute
+//	5 per 15 minutes
+//	1 / second
+//
 // A window is a unit, or a whole number and a unit: ms, s (sec, second), m
-// (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well.
-// It may be followed, with spaces between, by the name of an algorithm
+// (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well,
+// in small letters or capitals. M is an error, because it may mean a month. Only
+// after "per" may a space separate the number from the unit: 5/10 s could be
+// read as half a hit. It may be followed, with spaces between, by the name of an algorithm
 // ([Algorithm.String]; sliding_window if there is none), "aligned",
 // "burst=50", "precision=1s" and "name=api":
 //
 //	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
+//
+// A day or a week followed by the name of a time zone is that of the calendar, as
+// is a month, in UTC if no zone follows: see [Limit.In]. The algorithm is
+// fixed_window. The zone must be one that [time.LoadLocation] finds.
+//
+//	1000/day Europe/Berlin, 5000 per week America/New_York, 10000/month
 //
 // Text of any other form is an error that wraps [ErrConfig] and names the place
 // in the text. Every limit is checked by [Limit.Validate].
@@ -63,20 +84,22 @@ func parseLimit(item string) (Limit, error) {
 	if len(words) == 0 {
 		return Limit{}, fmt.Errorf("%w: empty", ErrConfig)
 	}
-	quota, window, found := strings.Cut(words[0], "/")
+	quota, window, words, found := cutWindow(words)
 	if !found {
-		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, words[0])
+		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, quota)
 	}
 	var l Limit
 	var err error
 	if l.Quota, err = parseCount("quota", quota); err != nil {
 		return Limit{}, err
 	}
-	if l.Window, err = parseWindow("window", window); err != nil {
+	if isMonth(window) {
+		l.Window, l.Zone = Month, time.UTC
+	} else if l.Window, err = parseWindow("window", window); err != nil {
 		return Limit{}, err
 	}
 	seen := map[string]bool{}
-	for _, word := range words[1:] {
+	for _, word := range words {
 		kind, err := l.parseOption(word)
 		if err != nil {
 			return Limit{}, err
@@ -86,7 +109,34 @@ func parseLimit(item string) (Limit, error) {
 		}
 		seen[kind] = true
 	}
+	if l.Zone != nil && !seen["algorithm"] {
+		l.Algorithm = FixedWindow
+	}
+	if l.Window == Month && l.Zone != nil && !isMonth(window) {
+		return Limit{}, fmt.Errorf("%w: window: %q: is not a month: write %d/month %v", ErrConfig, window, l.Quota, l.Zone)
+	}
 	return l, nil
+}
+
+// cutWindow returns the quota and the window of 10/s, 10 / s, 10 per s or
+// 10 per 5 s, and the words behind them.
+func cutWindow(words []string) (quota, window string, rest []string, found bool) {
+	quota, window, found = strings.Cut(words[0], "/")
+	rest = words[1:]
+	if !found && len(rest) > 0 {
+		if strings.EqualFold(rest[0], "per") {
+			rest, found = rest[1:], true
+			if len(rest) > 1 && strings.Trim(rest[0], "0123456789") == "" {
+				return quota, rest[0] + rest[1], rest[2:], true
+			}
+		} else if window, found = strings.CutPrefix(rest[0], "/"); found {
+			rest = rest[1:]
+		}
+	}
+	if found && window == "" && len(rest) > 0 {
+		window, rest = rest[0], rest[1:]
+	}
+	return quota, window, rest, found
 }
 
 // parseOption reads one word behind the window and returns what it sets.
@@ -101,7 +151,12 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 			return "algorithm", nil
 		}
 	}
-	kind, value, _ := strings.Cut(word, "=")
+	kind, value, option := strings.Cut(word, "=")
+	if slash := strings.Contains(word, "/"); !option && (slash || validZone(word)) {
+		if l.Zone, err = loadZone(word); err == nil || slash {
+			return "zone", err
+		}
+	}
 	switch kind {
 	case "burst":
 		if l.Burst, err = parseCount(kind, value); err == nil && l.Burst == 0 {
@@ -114,7 +169,7 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 			err = fmt.Errorf("%w: name: \"\": %s", ErrConfig, nameRule)
 		}
 	default:
-		err = fmt.Errorf("%w: %q: not an algorithm, aligned, burst=, precision= or name=", ErrConfig, word)
+		err = fmt.Errorf("%w: %q: not an algorithm, a time zone, aligned, burst=, precision= or name=", ErrConfig, word)
 	}
 	return kind, err
 }
@@ -137,12 +192,29 @@ func parseWindow(field, s string) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	unit, known := units[s[digits:]]
+	if s[digits:] == "M" {
+		return 0, fmt.Errorf("%w: %s: %q: may mean minutes or months: write m or month", ErrConfig, field, s)
+	}
+	unit, known := units[smallLetters(s[digits:])]
+	if u := smallLetters(s[digits:]); u == "month" || u == "months" {
+		return 0, fmt.Errorf("%w: %s: %q: has no fixed length: write month for one month of the calendar, or days such as 30d", ErrConfig, field, s)
+	}
 	if !known {
-		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d or w, or a whole number and a unit", ErrConfig, field, s)
+		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d, w or month, or a whole number and a unit", ErrConfig, field, s)
 	}
 	if n == 0 || n > math.MaxInt64/int64(unit) {
 		return 0, fmt.Errorf("%w: %s: %q: out of range", ErrConfig, field, s)
 	}
 	return time.Duration(n) * unit, nil
+}
+
+// smallLetters returns s with the letters A to Z in lower case. No other letter
+// changes: U+212A, the Kelvin sign, is not a k.
+func smallLetters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }

@@ -36,6 +36,9 @@ func (l Limit) meter() meter.Limit {
 		Window:    l.Window.Microseconds(),
 		Precision: l.Precision.Microseconds(),
 	}
+	if l.Zone != nil {
+		m.Algorithm, m.Zone = meter.Calendar, l.Zone
+	}
 	if !l.Lockout.none() {
 		k := l.Lockout.filled()
 		m.Algorithm = meter.Lockout

@@ -115,6 +115,9 @@ func Words(l core.Limit) string {
 		return "none at all"
 	}
 	switch {
+	case l.Zone != nil:
+		unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
+		return fmt.Sprintf("at most %d in each %s of the calendar in %v", l.Quota, unit, l.Zone)
 	case l.Algorithm == core.FixedWindow && l.Aligned:
 		return per + "windows begin at multiples of their length"
 	case l.Algorithm == core.FixedWindow:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
 )
 
 func TestExplanations(t *testing.T) {
@@ -74,6 +75,19 @@ func TestThePreflightOfAnExemptAddressIsExplainedAsAPreflight(t *testing.T) {
 	for method, want := range map[string]string{"OPTIONS": "a CORS preflight is not limited", "GET": "the address is in the list exempt"} {
 		if got := s.set.Explain(&explained{method: method, address: "10.0.0.1:5", header: preflight})[0]; got.Applies || got.Why != want {
 			t.Errorf("%s: applies %t, %q: want %q", method, got.Applies, got.Why, want)
+		}
+	}
+}
+
+func TestWordsOfTheCalendar(t *testing.T) {
+	for text, want := range map[string]string{
+		"9/day Asia/Kathmandu": "at most 9 in each day of the calendar in Asia/Kathmandu",
+		"9/week UTC":           "at most 9 in each week, from Monday, of the calendar in UTC",
+		"9/month":              "at most 9 in each month of the calendar in UTC",
+		"0/month":              "none at all",
+	} {
+		if got := policy.Words(core.Must(core.ParseLimits(text))[0]); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

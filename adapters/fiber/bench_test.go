@@ -54,13 +54,27 @@ func BenchmarkMiddleware(b *testing.B) {
 	run("denied", app(fiberlimit.Middleware(newLimiter(b, 0, 0))))
 }
 
-// The number of allocations of a request does not depend on the machine: one for the text of
-// the address. The decision that handlers can read is kept in memory that earlier requests
-// have used, and the core.Request takes none.
+// The number of allocations of a request does not depend on the machine: one with headers,
+// for the text of RateLimit. The decision that handlers can read, the core.Request and the
+// text of the address are in memory that earlier requests have used.
 func TestAllocations(t *testing.T) {
 	bare := testing.AllocsPerRun(1000, request(app()))
-	limited := testing.AllocsPerRun(1000, request(app(fiberlimit.Middleware(newLimiter(t, core.MaxQuota, core.HeadersOff)))))
-	if got := limited - bare; got > 1 && !raceEnabled {
-		t.Errorf("%v allocations a request, at most 1", got)
+	for _, row := range []struct {
+		name    string
+		quota   int64
+		headers core.Headers
+		most    float64
+	}{
+		{"no headers", core.MaxQuota, core.HeadersOff, 0},
+		{"default headers", core.MaxQuota, 0, 1},
+		{"denied", 0, 0, 2},
+		{"denied, no headers", 0, core.HeadersOff, 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			limited := testing.AllocsPerRun(1000, request(app(fiberlimit.Middleware(newLimiter(t, row.quota, row.headers)))))
+			if got := limited - bare; got > row.most && !raceEnabled {
+				t.Errorf("%v allocations a request, at most %v", got, row.most)
+			}
+		})
 	}
 }

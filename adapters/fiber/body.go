@@ -14,7 +14,7 @@ import (
 
 // Body implements core.Request. If the application streams bodies, Body reads
 // the whole body into memory, up to the application's BodyLimit: see readStream.
-func (r request) Body(n int) ([]byte, error) {
+func (r *request) Body(n int) ([]byte, error) {
 	if n <= 0 {
 		return nil, nil // nothing to read
 	}
@@ -42,7 +42,7 @@ type streamKey struct{}
 // readStream reads the request's stream into memory and makes the text the request's
 // body. It cannot put a reader around the stream: when a request gets another body,
 // fasthttp reuses the request's stream for another request.
-func (r request) readStream() error {
+func (r *request) readStream() error {
 	req := r.c.Request()
 	limit := r.c.App().Config().BodyLimit
 	if limit <= 0 {
@@ -95,7 +95,7 @@ var errBoundary = errors.New("fiberlimit: a part of the multipart form contains 
 // form that handlers read. fasthttp parses a multipart form when it reads the request, and
 // writes the body anew when the body is read. In between it decodes quoted-printable
 // parts, and the decoded text may contain the boundary.
-func (r request) checkRewritten(b []byte) error {
+func (r *request) checkRewritten(b []byte) error {
 	req := r.c.Request()
 	boundary := req.Header.MultipartFormBoundary()
 	if len(boundary) == 0 || req.Header.ContentLength() <= 0 || len(req.Header.ContentEncoding()) > 0 || r.c.App().Config().DisablePreParseMultipartForm {

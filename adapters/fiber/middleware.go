@@ -75,7 +75,8 @@ type middleware struct {
 }
 
 func (m *middleware) serve(f *fiber.Ctx) error {
-	r, v := request{f}, newVisit(&m.place, lastVisit(f))
+	v := newVisit(f, &m.place, lastVisit(f))
+	r := &v.request
 	if seen := v.Before.Of(&m.place); seen == nil {
 		v.Decision = m.place.Checker.Check(r)
 	} else {
@@ -90,7 +91,7 @@ func (m *middleware) serve(f *fiber.Ctx) error {
 	}
 	setHeaders(f, &v.Decision)
 	if !v.Decision.Allowed {
-		err := m.refuse(f, &v.Decision)
+		err := m.refuse(r, &v.Decision)
 		v.free()
 		return err
 	}
@@ -119,8 +120,9 @@ func setHeaders(f *fiber.Ctx, d *core.Decision) {
 	}
 }
 
-func (m *middleware) refuse(f *fiber.Ctx, d *core.Decision) error {
-	denial := m.place.Checker.Deny(request{f}, *d)
+func (m *middleware) refuse(r *request, d *core.Decision) error {
+	f := r.c
+	denial := m.place.Checker.Deny(r, *d)
 	if m.onDenied == nil {
 		return refuse(f, denial)
 	}

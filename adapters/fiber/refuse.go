@@ -11,5 +11,5 @@ import (
 // its headers, as the middleware answers. The handler returns its result, which is nil.
 func Refuse(f *fiber.Ctx, d core.Decision) error {
 	setHeaders(f, &d)
-	return refuse(f, d.Denial(request{f}))
+	return refuse(f, d.Denial(&request{c: f}))
 }

@@ -29,7 +29,7 @@ func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
 		case f.Context().Hijacked():
 			r.Status = http.StatusSwitchingProtocols
 		}
-		c.Settle(request{f}, d, r.Outcome())
+		c.Settle(&request{c: f}, d, r.Outcome())
 	}()
 	if failed = f.Next(); failed != nil {
 		// The response is not known before the application's ErrorHandler has

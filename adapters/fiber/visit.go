@@ -13,6 +13,7 @@ import (
 // last visit of a request, and only the last visit refers to the visits before it.
 type visit struct {
 	mounting.Visit
+	request
 	origin mounting.Origin // Visit.Origin points to it
 	before *visit          // Visit.Before points to its Visit
 	local  bool            // it is the last visit in the locals of a request, or before that
@@ -22,16 +23,17 @@ var visits = sync.Pool{New: func() any { return new(visit) }}
 
 // newVisit returns a visit. Its Decision may be one of an earlier request: the caller must
 // replace it.
-func newVisit(p *mounting.Place, before *visit) *visit {
+func newVisit(f *fiber.Ctx, p *mounting.Place, before *visit) *visit {
 	v := visits.Get().(*visit)
-	v.Place, v.Origin, v.before, v.Before = p, nil, before, nil
+	v.c, v.Place, v.Origin, v.before, v.Before = f, p, nil, before, nil
 	if before != nil {
 		v.Before = &before.Visit
 	}
 	return v
 }
 
-// free returns a visit to the pool. Nothing may refer to the visit any more.
+// free returns a visit to the pool. Nothing may refer to the visit any more. The visit keeps
+// its context, which Fiber reuses too, so that a hook that keeps a request does not panic.
 func (v *visit) free() { visits.Put(v) }
 
 // Close frees the visit and the visits before it. It implements io.Closer: fasthttp closes
@@ -48,8 +50,9 @@ func (v *visit) Close() error {
 
 type visitKey struct{}
 
+// lastVisit does not call Ctx.Locals, nor does keep: its argument for a value allocates.
 func lastVisit(f *fiber.Ctx) *visit {
-	v, _ := f.Locals(visitKey{}).(*visit)
+	v, _ := f.Context().UserValue(visitKey{}).(*visit)
 	return v
 }
 
@@ -64,10 +67,10 @@ func visited(f *fiber.Ctx) *mounting.Visit {
 // keep makes v the last visit of a request.
 func (v *visit) keep(f *fiber.Ctx) {
 	v.local = true
-	f.Locals(visitKey{}, v)
+	f.Context().SetUserValue(visitKey{}, v)
 }
 
-func (r request) origin() mounting.Origin {
+func (r *request) origin() mounting.Origin {
 	target := mounting.TargetOf(r.c.Method(), r.c.Path(), utils.UnsafeString(r.c.Context().URI().PathOriginal()))
 	return mounting.Origin{Target: target, Route: r.Route()}
 }

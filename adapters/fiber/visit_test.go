@@ -26,9 +26,9 @@ func newLimiter(t *testing.T, name string) *core.Limiter {
 // A visit is reused only after its request has ended.
 func TestAVisitIsReusedByOneRequestOnly(t *testing.T) {
 	a, b := mounting.NewPlace("test", newLimiter(t, "a")), mounting.NewPlace("test", newLimiter(t, "b"))
-	first := newVisit(&a, nil)
+	first := newVisit(nil, &a, nil)
 	first.local = true
-	second := newVisit(&b, first)
+	second := newVisit(nil, &b, first)
 	second.local = true
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAVisitIsReusedByOneRequestOnly(t *testing.T) {
 	_ = second.Close()
 	seen := map[*visit]bool{}
 	for range 8 {
-		v := newVisit(&a, nil)
+		v := newVisit(nil, &a, nil)
 		if seen[v] {
 			t.Fatal("two requests have the same visit")
 		}

@@ -11,6 +11,7 @@ const (
 	SlidingLog
 	TokenBucket
 	Lockout
+	Calendar
 )
 
 // algorithms lists every algorithm once. The wire number names it in stored
@@ -26,6 +27,7 @@ var algorithms = [...]struct {
 	SlidingLog:     {"sliding_log", 3},
 	TokenBucket:    {"token_bucket", 4},
 	Lockout:        {"lockout", 5},
+	Calendar:       {"calendar_window", 6},
 }
 
 // Algorithms returns all algorithms.

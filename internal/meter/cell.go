@@ -7,6 +7,7 @@ import "math"
 //
 //	FixedWindow    t: start of the window   a: its hits
 //	SlidingWindow  t: start of the window   a: its hits   b: the previous window's hits
+//	Calendar       t: start of the window   a: its hits   b: its length in seconds
 //	TokenBucket    t + a/b: when the bucket is full again   b: the quota that pays the debt off
 type cell struct {
 	t    int64

@@ -32,6 +32,8 @@ func (m *Meter) ReadState(r *Reader) []uint64 {
 		return r.bucket()
 	case Lockout:
 		return r.lockout()
+	case Calendar:
+		return r.calendar(m)
 	default:
 		return r.window()
 	}

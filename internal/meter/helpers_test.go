@@ -1,5 +1,11 @@
 package meter
 
+import (
+	"testing"
+	"time"
+	_ "time/tzdata" // so that every system has the zones
+)
+
 // Times in microseconds.
 const (
 	second    = int64(1_000_000)
@@ -21,9 +27,27 @@ func everyAlgorithm(window int64) (meters []Meter) {
 		{Quota: 5, Window: window, Algorithm: BucketedWindow, Precision: window / 60},
 		{Quota: 5, Window: window, Algorithm: SlidingLog},
 		{Quota: 5, Window: window, Algorithm: Lockout, Waits: Waits{First: minute, Factor: 2, Longest: hour, Decay: hour}},
+		{Quota: 5, Window: Day, Algorithm: Calendar, Zone: time.UTC},
 	} {
 		l.Capacity = max(l.Capacity, l.Quota)
 		meters = append(meters, New(l))
 	}
 	return meters
+}
+
+// zones are zones whose clocks change in different ways: at midnight (Cairo,
+// Beirut, Sao_Paulo), a minute after it (St_Johns), by half an hour (Lord_Howe),
+// by a whole day (Apia, Kwajalein), never (Kathmandu, UTC).
+var zones = []string{
+	"UTC", "Europe/Berlin", "Africa/Cairo", "Asia/Beirut", "America/Sao_Paulo", "America/St_Johns", "America/Havana", "America/Santiago",
+	"Australia/Lord_Howe", "Pacific/Apia", "Pacific/Kwajalein", "Asia/Kathmandu", "Asia/Kolkata", "America/New_York", "Africa/Casablanca", "Atlantic/Azores",
+}
+
+func zone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
 }

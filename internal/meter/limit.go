@@ -1,5 +1,10 @@
 package meter
 
+import (
+	"hash/fnv"
+	"time"
+)
+
 // The largest numbers that a state may hold. Package core returns an error for
 // limits that could exceed them.
 const (
@@ -13,10 +18,11 @@ type Limit struct {
 	Algorithm Algorithm
 	Aligned   bool // windows begin at multiples of Window since the Unix epoch
 	Quota     int64
-	Capacity  int64 // the most hits at once: the burst of a TokenBucket, else Quota
-	Window    int64 // microseconds
-	Precision int64 // of a BucketedWindow: the length of a bucket in microseconds
-	Waits     Waits // of a Lockout
+	Capacity  int64          // the most hits at once: the burst of a TokenBucket, else Quota
+	Window    int64          // microseconds
+	Precision int64          // of a BucketedWindow: the length of a bucket in microseconds
+	Waits     Waits          // of a Lockout
+	Zone      *time.Location // of a Calendar, whose Window is Day, Week or Month
 }
 
 // Identity tells the counters of one key of one rule apart. The quota, the burst
@@ -24,12 +30,28 @@ type Limit struct {
 type Identity struct {
 	Algorithm         Algorithm
 	Aligned           bool
-	Window, Precision int64 // microseconds
+	Window, Precision int64  // microseconds
+	Zone              string // the name of a Calendar's time zone
 }
 
 // Identity returns the limit's identity.
 func (l Limit) Identity() Identity {
-	return Identity{l.Algorithm, l.Aligned, l.Window, l.Precision}
+	id := Identity{Algorithm: l.Algorithm, Aligned: l.Aligned, Window: l.Window, Precision: l.Precision}
+	if l.Algorithm == Calendar {
+		id.Zone = l.Zone.String()
+	}
+	return id
+}
+
+// Detail returns what stored states and the Redis script have for the precision:
+// the precision, or 48 bits of a hash of a Calendar's zone. They never change.
+func (id Identity) Detail() int64 {
+	if id.Algorithm != Calendar {
+		return id.Precision
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id.Zone))
+	return int64(h.Sum64() >> 16)
 }
 
 // Kind returns the byte that names the algorithm and the alignment in stored

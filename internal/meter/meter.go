@@ -23,6 +23,7 @@ type Meter struct {
 	narrow    bool  // twice window × capacity, and window × quota, fit in 62 bits
 	ahead     int64 // of a narrow token bucket: a debt that takes less time to pay off is not far
 	lockout   *lockoutTerms
+	calendar  *calendar
 }
 
 // share is a burst and its quota.
@@ -48,6 +49,9 @@ func New(l Limit) Meter {
 	if l.Algorithm == Lockout {
 		m.lockout = newLockoutTerms(l.Waits)
 	}
+	if l.Algorithm == Calendar {
+		m.calendar = &calendar{zone: l.Zone, nominal: l.Window}
+	}
 	m.narrows()
 	return m
 }
@@ -55,7 +59,7 @@ func New(l Limit) Meter {
 // Capacity returns the most hits that can be taken at once.
 func (m *Meter) Capacity() int64 { return m.capacity }
 
-// Window returns the window's length.
+// Window returns the window's length, of a Calendar its nominal length.
 func (m *Meter) Window() int64 { return m.window }
 
 // Precision returns the length of a bucket, 0 if the algorithm has none.
@@ -122,6 +126,8 @@ func (m *Meter) Advance(w []uint64, now int64) {
 		m.advanceLog(w, now)
 	case Lockout:
 		loadLockout(w).advance(m, now).store(w)
+	case Calendar:
+		loadCell(w).advanceCalendar(m, now).store(w)
 	}
 }
 
@@ -134,6 +140,9 @@ func (m *Meter) Far(w []uint64, now int64) bool {
 		return m.quota > 0 && c.t > now && c.farBucket(m, now)
 	case Lockout:
 		return loadLockout(w).far(m, now)
+	case Calendar:
+		c := loadCell(w)
+		return c.t > now && c.farCalendar(m, now)
 	default:
 		return m.At(w, now)-now >= m.window
 	}
@@ -144,7 +153,7 @@ func (m *Meter) Far(w []uint64, now int64) bool {
 // token bucket has no time of its own.
 func (m *Meter) At(w []uint64, now int64) int64 {
 	switch m.algorithm {
-	case SlidingWindow, FixedWindow:
+	case SlidingWindow, FixedWindow, Calendar:
 		return max(now, loadCell(w).t)
 	case BucketedWindow:
 		if bucketsTotal(w) > 0 {
@@ -190,6 +199,8 @@ func (m *Meter) Charge(w []uint64, now, cost int64) {
 		m.chargeLog(w, now, cost)
 	case Lockout:
 		loadLockout(w).charge(m, now, cost).store(w)
+	case Calendar:
+		loadCell(w).chargeCalendar(m, now, cost).store(w)
 	}
 }
 
@@ -212,6 +223,8 @@ func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 		refundLog(w, at, cost)
 	case Lockout:
 		loadLockout(w).refund(m, now, at, cost).store(w)
+	case Calendar:
+		loadCell(w).refundCalendar(at, cost).store(w)
 	}
 }
 
@@ -228,6 +241,8 @@ func (m *Meter) Expiry(w []uint64) int64 {
 		return m.expiryLog(w)
 	case Lockout:
 		return loadLockout(w).expiry(m)
+	case Calendar:
+		return loadCell(w).endCalendar()
 	default:
 		return loadCell(w).expirySliding(m)
 	}

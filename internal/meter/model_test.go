@@ -83,6 +83,8 @@ func (p *plain) remaining(now int64) int64 {
 		if open {
 			used = p.between(start, start+p.Window)
 		}
+	case Calendar:
+		used = p.between(plainWindow(p.Window, p.Zone, now))
 	case FixedWindow:
 		if open {
 			used = p.between(start, start+p.Window)

@@ -37,7 +37,7 @@ func (m *Meter) Admits(w []uint64, now, cost int64) bool {
 // used returns the hits that count at now, for the algorithms that count hits.
 func (m *Meter) used(w []uint64, now int64) int64 {
 	switch m.algorithm {
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		return int64(loadCell(w).a)
 	case BucketedWindow:
 		return bucketsTotal(w)
@@ -81,6 +81,8 @@ func (m *Meter) Wait(w []uint64, now, cost int64) int64 {
 		return m.waitLog(w, now, cost)
 	case Lockout:
 		return loadLockout(w).wait(m, now, cost)
+	case Calendar:
+		return loadCell(w).waitCalendar(m, now, cost)
 	default:
 		return loadCell(w).waitSliding(m, now, cost)
 	}
@@ -108,6 +110,8 @@ func (m *Meter) Outlook(w []uint64, now int64) (left, reset, more int64) {
 		return m.outlookLog(w, now)
 	case Lockout:
 		return loadLockout(w).outlook(m, now)
+	case Calendar:
+		return loadCell(w).outlookCalendar(m, now)
 	default:
 		return loadCell(w).outlookSliding(m, now)
 	}

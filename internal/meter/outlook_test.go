@@ -119,6 +119,8 @@ func randomLimit(r *rand.Rand) Limit {
 		l.Waits = Waits{First: minute, Longest: hour, Factor: 2, Decay: hour}
 	case FixedWindow, SlidingWindow:
 		l.Aligned = r.IntN(2) == 0
+	case Calendar:
+		l.Window, l.Zone = []int64{Day, Week, Month}[r.IntN(3)], randomZone(r)
 	}
 	return l
 }

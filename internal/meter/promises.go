@@ -4,7 +4,7 @@ package meter
 // hold.
 func (m *Meter) WorstCase() int64 {
 	switch m.algorithm {
-	case SlidingWindow, FixedWindow:
+	case SlidingWindow, FixedWindow, Calendar:
 		return 2 * m.quota
 	case TokenBucket:
 		return m.capacity + m.quota
@@ -30,6 +30,8 @@ func (m *Meter) Lifetime() int64 {
 		return wideMul(m.window, m.capacity).divUp(m.quota) + 1
 	case Lockout:
 		return max(m.window, m.lockout.Longest+int64(m.lockout.levels)*m.lockout.Decay)
+	case Calendar:
+		return m.window + longestChange
 	default:
 		return m.window
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 // smallLimit returns a limit whose hits meet often.
@@ -17,6 +18,8 @@ func smallLimit(r *rand.Rand) Limit {
 	switch l.Algorithm {
 	case TokenBucket:
 		l.Capacity = 1 + r.Int64N(2*l.Quota)
+	case Calendar:
+		l.Window, l.Zone = []int64{Day, Week, Month}[r.IntN(3)], randomZone(r)
 	case Lockout:
 		l.Window = hour
 		l.Waits = Waits{First: minute << r.IntN(3), Longest: hour * r.Int64N(3) / 2, Factor: 1 + r.Int64N(4), Decay: []int64{minute, hour, 3 * hour}[r.IntN(3)]}
@@ -225,6 +228,7 @@ func TestPromisesAreReached(t *testing.T) {
 		{Limit{Quota: 5, Capacity: 10, Window: hour, Algorithm: TokenBucket}, 2*hour + 1, 15},
 		{Limit{Quota: 3, Capacity: 1, Window: 10, Algorithm: TokenBucket}, 5, 4},
 		{Limit{Quota: 0, Capacity: 0, Window: hour, Algorithm: TokenBucket}, 0, 0},
+		{Limit{Quota: 5, Window: Week, Algorithm: Calendar, Zone: time.UTC}, Week + 27*hour, 10},
 		// waits of 10, 20 and 30 minutes: used up at 0, 10 and 30, and again at 60
 		{Limit{Quota: 5, Window: hour, Algorithm: Lockout, Waits: Waits{First: 10 * minute, Factor: 2, Longest: 30 * minute, Decay: hour}}, 30*minute + 3*hour, 20},
 		{Limit{Quota: 5, Window: hour + 1, Algorithm: Lockout, Waits: Waits{First: 10 * minute, Factor: 2, Longest: 30 * minute, Decay: hour}}, 30*minute + 3*hour, 25},

@@ -45,6 +45,7 @@ func TestALookWithAnotherQuotaChangesNothing(t *testing.T) {
 		t.Errorf("%d left, want 1", left)
 	}
 }
+
 // A charge to a token bucket with a quota of 0 and a burst changes nothing.
 func TestAChargeToABucketWithoutAQuota(t *testing.T) {
 	m := New(Limit{Quota: 0, Capacity: 3, Window: hour, Algorithm: TokenBucket})

@@ -37,7 +37,7 @@ func (m *Meter) Take(w []uint64, now, cost int64, peek bool, r *Result) (at int6
 // Cells reports whether Decide and Tell may be called: the state is a cell, and
 // the quota is not 0.
 func (m *Meter) Cells() bool {
-	return m.quota > 0 && (m.algorithm == SlidingWindow || m.algorithm == FixedWindow || m.algorithm == TokenBucket)
+	return m.quota > 0 && (m.algorithm == SlidingWindow || m.algorithm == FixedWindow || m.algorithm == TokenBucket || m.algorithm == Calendar)
 }
 
 // Decide is the first half of Take, for a state that is a cell; Tell is the
@@ -56,6 +56,13 @@ func (m *Meter) Decide(w []uint64, now, cost int64, charge bool) (c Cell, at int
 		at = max(now, c.t)
 		if ok = cost <= m.quota-int64(c.a) || cost <= 0; ok && charge {
 			c = c.chargeFixed(m, now, cost)
+		}
+		spent = int64(c.a) >= m.quota
+	case Calendar:
+		c = c.advanceCalendar(m, now)
+		at = max(now, c.t)
+		if ok = cost <= m.quota-int64(c.a) || cost <= 0; ok && charge {
+			c = c.chargeCalendar(m, now, cost)
 		}
 		spent = int64(c.a) >= m.quota
 	default:
@@ -78,6 +85,8 @@ func (m *Meter) Tell(c Cell, now, cost int64, allowed bool) (left int64, reset, 
 		left, resetAfter, moreAfter = c.outlookSliding(m, now)
 	case FixedWindow:
 		left, resetAfter, moreAfter = c.outlookFixed(m, now)
+	case Calendar:
+		left, resetAfter, moreAfter = c.outlookCalendar(m, now)
 	default:
 		left, resetAfter, moreAfter = c.outlookBucket(m, now)
 	}

@@ -34,6 +34,9 @@ func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 // Rebind implements [core.Bound]. A state names the limit that it is of, so
 // that unchanged limits find their states again.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	if err := refuseZones(rules); err != nil {
+		return nil, err
+	}
 	return newBound(b.store, b.limiter, rules), nil
 }
 

@@ -30,6 +30,7 @@ type call struct {
 	timer *time.Timer
 	done  chan struct{} // has an element once the result is there
 	reply string        // the results, in the script's encoding
+	waits bool          // the reply says how long the cost has to wait
 	// unreadable means that a stored value could not be read.
 	unreadable bool
 	err        error
@@ -135,7 +136,7 @@ func (c *call) wait(items []namedItem) (reply, error) {
 
 func (c *call) result(items []namedItem) (r reply, err error) {
 	if err = c.err; err == nil && c.verb != verbRefund && c.verb != verbReset {
-		r, err = parse(c.reply, items)
+		r, err = parse(c.reply, c.waits, items)
 		r.unreadable = c.unreadable
 	}
 	c.timer.Stop()
@@ -146,7 +147,7 @@ func (c *call) result(items []namedItem) (r reply, err error) {
 func (c *call) free() {
 	clear(c.items)
 	c.items, c.resets = c.items[:0], c.resets[:0]
-	c.store, c.ctx, c.line, c.reply, c.unreadable, c.err = nil, nil, nil, "", false, nil
+	c.store, c.ctx, c.line, c.reply, c.waits, c.unreadable, c.err = nil, nil, nil, "", false, false, nil
 	calls.Put(c)
 }
 

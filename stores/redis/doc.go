@@ -99,8 +99,8 @@
 //
 // The store needs Redis 5 or later, or a server that runs its scripts with the
 // struct library, such as Valkey. The user needs EVALSHA, EVAL, TIME, GETRANGE,
-// SET, DEL, PTTL and PEXPIRE on keys fg1:*. A server with maxmemory-policy
-// allkeys-* may evict counters, which then start again at 0. A full server with
-// noeviction makes no charge and returns an error, which is an [Error] of class
-// [ClassFull].
+// SET, DEL, PTTL and PEXPIRE on keys fg1:*, and should have SETRANGE: without it,
+// decisions take longer. A server with maxmemory-policy allkeys-* may evict
+// counters, which then start again at 0. A full server with noeviction makes no
+// charge and returns an error, which is an [Error] of class [ClassFull].
 package redisstore

@@ -258,6 +258,7 @@ func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
 	}
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
+	take(t, b, "k")
 	for _, rights := range [][]string{{"-set"}, {"+set", "-evalsha"}, {"resetkeys", "~other:*"}, {"resetpass", ">changed"}} {
 		server.MustDo(append([]string{"ACL", "SETUSER", "limited"}, rights...)...)
 		server.MustDo("CLIENT", "KILL", "TYPE", "normal")

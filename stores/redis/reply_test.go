@@ -20,9 +20,11 @@ import (
 )
 
 // head is the beginning of the reply to one decision with the nonce.
-func head(nonce uint64) string {
-	b := append(binary.LittleEndian.AppendUint64(nil, nonce), statusMade)
-	return string(binary.LittleEndian.AppendUint64(b, 1_764_000_123_456_789))
+func head(nonce uint64) string { return headOf(nonce, bitWaits, 1_764_000_123_456_789) }
+
+func headOf(nonce uint64, status byte, at uint64) string {
+	b := append(binary.LittleEndian.AppendUint64(nil, nonce), status)
+	return string(binary.LittleEndian.AppendUint64(b, at))
 }
 
 // sentExchange is an exchange with a take from one key for each number, which is
@@ -45,10 +47,13 @@ type nowhere struct{}
 
 func (nowhere) Process(context.Context, redis.Cmder) error { return io.EOF }
 
-func limitReply(left, reset, more, retry int64) string {
-	var b []byte
-	for _, n := range []int64{left, reset, more, retry} {
+// limitReply is the part of a reply that is a limit's. The last number is there if
+// some limit does not admit.
+func limitReply(left uint32, times ...int64) string {
+	b := binary.LittleEndian.AppendUint32(nil, left)
+	for _, n := range times {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		b = b[:len(b)-1]
 	}
 	return string(b)
 }
@@ -57,7 +62,8 @@ func limitReply(left, reset, more, retry int64) string {
 func TestWeirdRepliesAreErrors(t *testing.T) {
 	for what, val := range map[string]any{
 		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
-		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x", "another's": head(8) + limitReply(1, 2, 1, 0),
+		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x",
+		"without waits": head(7) + limitReply(1, 2, 1), "with waits": headOf(7, statusMade, 1) + limitReply(1, 2, 1, 0), "an unknown status": headOf(7, 8, 1) + limitReply(1, 2, 1), "another's": head(8) + limitReply(1, 2, 1, 0),
 	} {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)
@@ -70,23 +76,30 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		}
 	}
 	for what, val := range map[string]string{
-		"negative remaining": head(7) + limitReply(-1, 2, 1, 0), "huge remaining": head(7) + limitReply(1<<40, 2, 1, 0),
-		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<62, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
+		"huge remaining": head(7) + limitReply(1<<31, 2, 1, 0),
+		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<54, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
 		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
-		"impossible time": head(7)[:9] + limitReply(1<<60, 1, 2, 1)[:8] + limitReply(1, 2, 1, 0),
+		"impossible time": headOf(7, bitWaits, 1<<60) + limitReply(1, 2, 1, 0), "impossible wait": head(7) + limitReply(1, 2, 1, 1<<54),
 	} {
 		var e *Error
-		if _, err := parse(val[replyHead+1:], oneItem(1)); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
+		if _, err := parse(val[replyHead+1:], true, oneItem(1)); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
 			t.Errorf("%s: error %v, want class %v", what, err, ClassDamaged)
 		}
 	}
 	items := oneItem(1)
-	r, err := parse((head(7) + limitReply(1, 2, 1, -1))[replyHead+1:], items)
+	r, err := parse((head(7) + limitReply(1, 2, 1, -1))[replyHead+1:], true, items)
 	if err != nil {
 		t.Fatal(err)
 	}
 	item := items[0]
 	if allowed := r.fill(items); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
+		t.Errorf("allowed %v, item %+v", allowed, item)
+	}
+	const most = core.MaxQuota
+	if r, err = parse((head(7) + limitReply(most, 1<<53, 1<<52))[replyHead+1:], false, items); err != nil {
+		t.Fatal(err)
+	}
+	if allowed := r.fill(items); !allowed || item.Results[0] != (core.Result{Allowed: true, Remaining: most, ResetAfter: 1 << 53 * time.Microsecond, MoreAfter: 1 << 52 * time.Microsecond}) {
 		t.Errorf("allowed %v, item %+v", allowed, item)
 	}
 }
@@ -100,6 +113,8 @@ func FuzzRedisReply(f *testing.F) {
 	f.Add(head(7)+limitReply(1, 2, 1, 0), 1, -1)
 	f.Add(head(7)+limitReply(1, 2, 1, 0)+"\x00"+head(7)[9:], 1, 0)
 	f.Add(head(7)[:8]+"\x02\x03\x00\x00\x00ERR"+head(7)[8:]+limitReply(1, 2, 1, 0), 1, 1)
+	f.Add(headOf(7, statusMade, 1)+limitReply(1, 2, 1), 1, -1)
+	f.Add(headOf(7, bitUnreadable|bitWaits, 1)+limitReply(1, 2, 1, 0), 1, -1)
 	f.Add(head(7), 0, -1)
 	f.Add("", 2, 1)
 	f.Fuzz(func(t *testing.T, text string, limits, more int) {
@@ -118,7 +133,7 @@ func FuzzRedisReply(f *testing.F) {
 				continue
 			}
 			items := oneItem(of[i])
-			r, err := parse(c.reply, items)
+			r, err := parse(c.reply, c.waits, items)
 			if err != nil {
 				continue
 			}

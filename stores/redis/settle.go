@@ -79,10 +79,13 @@ func (x *exchange) separate() {
 
 // The script's statuses of a call: see script/arguments.lua.
 const (
-	statusMade = iota
-	statusUnreadable
-	statusFailed
-	statusSkipped
+	statusMade    = 0
+	statusFailed  = 2
+	statusSkipped = 3
+
+	// Bits of the status of a call that was made.
+	bitUnreadable = 1
+	bitWaits      = 4
 )
 
 // distribute gives each call its part of the reply. It finishes all calls but those
@@ -143,8 +146,8 @@ func (x *exchange) split(text string) error {
 		}
 		c.err = nil
 		switch status[0] {
-		case statusMade, statusUnreadable:
-			c.unreadable = status[0] == statusUnreadable
+		case statusMade, bitUnreadable, bitWaits, bitUnreadable | bitWaits:
+			c.unreadable, c.waits = status[0]&bitUnreadable != 0, status[0]&bitWaits != 0
 			c.reply, ok = cut(c.replySize())
 		case statusFailed:
 			var size, reason string
@@ -173,7 +176,7 @@ func (c *call) replySize() (n int) {
 		return 0
 	}
 	for i := range c.items {
-		n += replyItem + replyLimit*c.items[i].limits
+		n += replyItem + limitSize(c.waits)*c.items[i].limits
 	}
 	return n
 }

@@ -117,7 +117,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 			if x, y := client.PTTL(ctx, short.key).Val(), client.PTTL(ctx, long.key).Val(); (x - y).Abs() > time.Second {
 				t.Fatalf("seed %d, round %d, step %d, limits %v: kept for %v and %v", seed, round, step, limits, x, y)
 			}
-			if !peek && cost > 0 && strings.HasSuffix(a, strings.Repeat("\x00", 8)) {
+			if !peek && cost > 0 && a[8] == 0 { // made, and no limit makes it wait
 				admitted++
 			}
 			d := time.Duration(r.Int64N(int64(window)*5/4)) / time.Duration(1+r.IntN(1000))

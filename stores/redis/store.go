@@ -128,6 +128,10 @@ func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
+	if err := refuseZones(rules); err != nil {
+		s.names.Unclaim(limiter)
+		return nil, err
+	}
 	return newBound(s, limiter, rules), nil
 }
 

@@ -21,7 +21,8 @@ import (
 // (encoding/binary). The length counts the bytes that follow in the record. The
 // expiry is the time from which the record means the same as none, in signed
 // microseconds since the Unix epoch. The kind is algorithm × 2, + 1 if windows
-// are aligned. The body of a limit is its window, its precision and its state.
+// are aligned. The body of a limit is its window, its precision and its state;
+// of a limit with a Zone, a hash of the zone's name in place of the precision.
 //
 // A later format that keeps the version must keep records of this shape:
 // records of unknown kinds are kept like those of unknown limits.
@@ -131,7 +132,7 @@ func usedUpRecord(now, length int64) foreignState {
 func appendIdentity(dst []byte, id meter.Identity) []byte {
 	dst = binary.AppendUvarint(dst, uint64(id.Kind()))
 	dst = binary.AppendUvarint(dst, uint64(id.Window))
-	return binary.AppendUvarint(dst, uint64(id.Precision))
+	return binary.AppendUvarint(dst, uint64(id.Detail()))
 }
 
 // decodeStored reads a value. A limit that has no record there gets the state

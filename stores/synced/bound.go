@@ -79,7 +79,7 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 		for _, l := range r.Limits {
 			m, err := windowsOf(l)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("rule %q, limit %q: %w (stores/synced counts in windows that begin at the same time everywhere: set Aligned)", r.Name, l.Name, err))
+				errs = append(errs, fmt.Errorf("rule %q, limit %q: %w (stores/synced counts in windows that begin at multiples of their length everywhere: set Aligned)", r.Name, l.Name, err))
 				continue
 			}
 			suffix := ":s"
@@ -102,6 +102,9 @@ func (s *Store) bind(limiter string, rules []core.StoreRule) (*bound, error) {
 func windowsOf(l core.Limit) (meter.Windows, error) {
 	if err := l.Validate(); err != nil {
 		return meter.Windows{}, err
+	}
+	if l.Zone != nil {
+		return meter.Windows{}, fmt.Errorf("%w: Zone: %v: windows of the calendar cannot be counted apart: leave Zone out", core.ErrConfig, l.Zone)
 	}
 	w, ok := meter.NewWindows(limits.Of(l))
 	if !ok {

@@ -36,6 +36,10 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 			t.Errorf("%v: %v", l, err)
 		}
 	}
+	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMonth(1)}}}})
+	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Zone: UTC: windows of the calendar") {
+		t.Errorf("a month: %v", err)
+	}
 	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a window of 1 ns: %v", err)
 	}

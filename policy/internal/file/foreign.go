@@ -45,10 +45,16 @@ func limitHint(item, problem string) string {
 	if strings.HasPrefix(problem, "Precision: 0s") {
 		return precisionHint
 	}
+	if strings.HasPrefix(problem, "zone: ") {
+		return "" // the problem says what to write
+	}
+	if strings.HasPrefix(problem, "Zone: ") && strings.Contains(problem, "is not a day") {
+		return zoneHint
+	}
 	if problem[0] >= 'A' && problem[0] <= 'Z' {
 		return "" // a field of a limit that has been understood
 	}
-	first, rest := "", strings.Fields(item)
+	first, rest := "", strings.Fields(slash.ReplaceAllString(item, "/$1"))
 	if len(rest) > 0 {
 		first, rest = rest[0], rest[1:]
 	}
@@ -73,11 +79,16 @@ func limitHint(item, problem string) string {
 	return formOfALimit
 }
 
+// slash is a slash or the word per, with what may stand around it.
+var slash = regexp.MustCompile(`\s*/\s*|(?i:\s+per\s+)(?:(\d+)\s+)?`)
+
 const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow"
 
 func isAlgorithm(word string) bool {
 	return slices.ContainsFunc(algorithms, func(a core.Algorithm) bool { return a.String() == word })
 }
+
+const zoneHint = "a time zone stands behind the window day, week or month"
 
 const precisionHint = "bucketed_window needs the length of its buckets: write bucketed_window precision=1s, or the field precision: 1s"
 

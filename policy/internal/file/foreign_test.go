@@ -11,6 +11,9 @@ import (
 func TestHintsForLimitsText(t *testing.T) {
 	for item, want := range map[string]string{
 		"5/15 m": "write 5/15m, without a space", "5/9 m": "write 5/9m, without a space", "5/10 m": "write 5/10m, without a space",
+		"5 / 15 m": "write 5/15m, without a space", "5/ 15 m": "write 5/15m, without a space",
+		"60 per minute gcra": "gcra is called token_bucket here", "60 per 5 minutes gcra": "gcra is called token_bucket here", "60 / s gcra": "gcra is called token_bucket here",
+		"5 per": formOfALimit, "5 per 5": formOfALimit, "5 a minute": formOfALimit,
 		"": formOfALimit, " ": formOfALimit, "5": formOfALimit, "x": formOfALimit, "5 m": formOfALimit,
 	} {
 		if got := limitHint(item, "what is wrong"); got != want {

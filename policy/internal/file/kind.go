@@ -116,10 +116,13 @@ func list[V any](of kind[V], most int, want string, key func(V) string) kind[[]V
 }
 
 // duration is a length of time as limits text writes it: 500ms, 6s, 2h.
-func duration(want string) kind[time.Duration] {
+func duration(want string) kind[time.Duration] { return length(want, false) }
+
+// length is a duration or, if months is true, the word month.
+func length(want string, months bool) kind[time.Duration] {
 	return kind[time.Duration]{shape{"a length of time such as `500ms`, `6s`, `2h` or `1d`", func(d *definitions) object {
 		return d.ref("window", func() object {
-			return object{{"description", "A length of time: 500ms, 6s, 2h, 1d."}, {"type", "string"}, {"pattern", "^[0-9]*[a-z]+$"}}
+			return object{{"description", "A length of time: 500ms, 6s, 2h, 1d."}, {"type", "string"}, {"pattern", "^[0-9]*[A-Za-z]+$"}}
 		})
 	}, nil}, func(r *reader, v value) (time.Duration, bool) {
 		text, ok := r.text(v, want)
@@ -128,7 +131,12 @@ func duration(want string) kind[time.Duration] {
 		}
 		if !strings.ContainsAny(text, " ,/\t\n") {
 			if limits, err := core.ParseLimits("1/" + text); err == nil && len(limits) == 1 {
-				return limits[0].Window, true
+				switch isMonth := limits[0].Zone != nil; {
+				case !isMonth:
+					return limits[0].Window, true
+				case months:
+					return month, true
+				}
 			}
 		}
 		r.bad(v, fmt.Sprintf("%q: want %s", words.Shown(text), want), "units are ms, s, m, h, d and w; 366 days at most")

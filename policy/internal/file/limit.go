@@ -1,6 +1,8 @@
 package file
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -30,8 +32,16 @@ func limitMapping() *mapping[core.Limit] {
 				value: set(whole[int64](0, core.MaxQuota), quota),
 			}, {
 				name: "window", example: "1h",
-				about: "The length of the window.",
-				value: set(duration("a window such as 6s, 500ms or 2h"), func(l *core.Limit) *time.Duration { return &l.Window }),
+				about: "The length of the window; with `zone`, `day`, `week` or `month`.",
+				value: then(length("a window such as 6s, 500ms, 2h or month", true), func(_ *reader, _ value, l *core.Limit, d time.Duration) {
+					if l.Window = d; d == month && l.Zone == nil {
+						l.Zone = time.UTC
+					}
+				}),
+			}, {
+				name: "zone", without: "a window has a fixed length; of a month: `UTC`", example: "Europe/Berlin",
+				about: "The time zone whose calendar decides when a window begins; the window is `day`, `week` or `month`, and the algorithm `fixed_window`.",
+				value: set(zone(), func(l *core.Limit) **time.Location { return &l.Zone }),
 			}, {
 				name: "maximumRequests", example: "3",
 				about: "The quota, as MuleSoft writes it.",
@@ -42,7 +52,7 @@ func limitMapping() *mapping[core.Limit] {
 				value: then(milliseconds, func(_ *reader, _ value, l *core.Limit, ms int64) { l.Window = time.Duration(ms) * time.Millisecond }),
 			}, {
 				name: "algorithm", initial: algorithms[0].String(), example: "fixed_window",
-				about: "The algorithm that counts.",
+				about: "The algorithm that counts; with `zone` or the window `month` it is `fixed_window`.",
 				value: set(choice(algorithm...), func(l *core.Limit) *core.Algorithm { return &l.Algorithm }),
 			}, {
 				name: "burst", without: "the quota", example: "20",
@@ -67,10 +77,25 @@ func limitMapping() *mapping[core.Limit] {
 			if !m.fine {
 				return
 			}
+			if l.Zone != nil && !has(m.given, "algorithm") {
+				l.Algorithm = core.FixedWindow
+			}
+			switch l.Window {
+			case month:
+				l.Window = core.Month
+			case core.Month:
+				if l.Zone != nil {
+					r.bad(m.value, "a window of 31 days is not a month", "write window: month")
+					return
+				}
+			}
 			if err := l.Validate(); err != nil {
 				hint := ""
 				if l.Algorithm == core.BucketedWindow && l.Precision == 0 {
 					hint = precisionHint
+				}
+				if l.Zone != nil && l.Algorithm == core.FixedWindow && !l.Aligned {
+					hint = "with zone, write window: day, week or month"
 				}
 				r.bad(m.value, words.Reason(err), hint)
 			}
@@ -81,6 +106,35 @@ func limitMapping() *mapping[core.Limit] {
 			}
 		},
 	}
+}
+
+// month stands for a month until the limit has been read: 31 days may be written
+// as they are.
+const month = -core.Month
+
+// zone is the name of a time zone.
+func zone() kind[*time.Location] {
+	const want = "a time zone such as Europe/Berlin or UTC"
+	shape := always("the name of a time zone of the IANA database, such as `Europe/Berlin` or `UTC`",
+		object{{"type", "string"}, {"pattern", "^[A-Z][A-Za-z0-9_+/-]{0,63}$"}})
+	return kind[*time.Location]{shape, func(r *reader, v value) (*time.Location, bool) {
+		text, ok := r.text(v, want)
+		if !ok {
+			return nil, false
+		}
+		problem := fmt.Sprintf("%q: want %s", words.Shown(text), want)
+		if !strings.ContainsAny(text, " ,\t\n") {
+			limits, err := core.ParseLimits("1/day " + text)
+			if err == nil && limits[0].Zone != nil {
+				return limits[0].Zone, true
+			}
+			if err != nil && text[0] >= 'A' && text[0] <= 'Z' {
+				problem = words.Reason(err)
+			}
+		}
+		r.bad(v, problem, "")
+		return nil, false
+	}}
 }
 
 // spellings says that both fields of one of two spellings are there.

@@ -12,6 +12,11 @@ func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 	for text, fields := range map[string]string{
 		"5/m":                        "{quota: 5, window: m}",
 		"3/10s":                      "{maximumRequests: 3, timePeriodInMilliseconds: 10000}",
+		"100 per minute, 1 / S":      "[{quota: 100, window: Minute}, 1 per 1 second]",
+		"9/month UTC":                "{quota: 9, window: Month}",
+		"9/week UTC, 9/d":            "[{quota: 9, window: w, zone: UTC, algorithm: fixed_window}, {quota: 9, window: day}]",
+		"9/day UTC, 9/month UTC":     "[{zone: UTC, quota: 9, window: 24h}, {zone: UTC, window: month, quota: 9}]",
+		"9/31d":                      "{quota: 9, window: 31d}",
 		"10/s aligned":               "{quota: 10, window: 1s, aligned: true}",
 		"5/m fixed_window name=a":    "{quota: 5, window: 1m, algorithm: fixed_window, name: a}",
 		"10/s token_bucket burst=20": "{quota: 10, window: 1s, algorithm: token_bucket, burst: 20}",

@@ -132,11 +132,14 @@ func (s *Synced) identity() string {
 
 // serves returns why the store cannot count a limit, "" if it can.
 func (s *Store) serves(l core.Limit) (problem, hint string) {
+	if s.Synced != nil && l.Zone != nil {
+		return fmt.Sprintf("%v: a synced store does not count by the calendar of a time zone", l), "write fixed_window aligned in place of the zone: a day then begins at midnight UTC"
+	}
 	if s.Synced != nil && (!l.Aligned || l.Algorithm != core.FixedWindow && l.Algorithm != core.SlidingWindow) {
 		return fmt.Sprintf("%v: a synced store counts aligned fixed_window and sliding_window limits only", l), "write aligned behind the limit"
 	}
 	if life, most := l.Lifetime(), memcachedstore.LongestLifetime(); s.Memcached != nil && life > most {
-		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, words.Duration(life), words.Duration(most)), ""
+		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, words.Duration(life), words.Duration(most)), map[bool]string{true: "write week, or count in Redis"}[l.Zone != nil]
 	}
 	return "", ""
 }

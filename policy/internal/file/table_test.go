@@ -158,7 +158,7 @@ var fieldNeeds = map[string]map[string]string{
 	"policy.tier": {"limits": "", "tiers": "{default: 1/s}"}, "rule.tier": {"limits": "", "tiers": "{default: 1/s}"},
 	"policy.fallback": {"key": "path"}, "policy.missing": {"key": "path"}, "rule.fallback": {"key": "path"}, "rule.missing": {"key": "path"},
 	"limit.maximumRequests": {"quota": "", "window": "", "timePeriodInMilliseconds": "5"}, "limit.timePeriodInMilliseconds": {"quota": "", "window": "", "maximumRequests": "5"},
-	"limit.burst": {"algorithm": "token_bucket"}, "limit.precision": {"algorithm": "bucketed_window"},
+	"limit.burst": {"algorithm": "token_bucket"}, "limit.precision": {"algorithm": "bucketed_window"}, "limit.zone": {"window": "day"},
 }
 
 // fileWith returns a file in which a field of a mapping has a value, or lacks if the

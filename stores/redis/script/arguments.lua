@@ -23,11 +23,14 @@
 --           wait, decay. One byte more at the end: a value that cannot be read
 --           denies its key
 -- Reply  a string: the eight bytes, and for each decision one byte
---          0  it was made. For take, peek and back there follow, for each item: the
---             time of the decision, and for each limit: what remains, how long
---             until all is free again, how long until more remains (0 if nothing is
---             missing), and how long until the cost is admitted (0 now, -1 never)
+--          0  it was made, and all limits admit the cost. For take, peek and back
+--             there follow, for each item: the time of the decision (8), and for
+--             each limit: what remains (4), how long until all is free again (7),
+--             and how long until more remains (7; 0 if nothing is missing)
 --          1  the same, and a stored value could not be read
+--          4  as 0, but a limit does not admit the cost. For each limit there also
+--             follows how long until it does (7; 0 now, -1 never)
+--          5  the same, and a stored value could not be read
 --          2  it failed: the length of the error's text (4) and the text
 --          3  it was skipped
 --

@@ -45,7 +45,7 @@ local function make_decision(verb, size, p)
     items[i] = item
   end
 
-  local written, reply = false, { '\0' }
+  local written, reply = false, { string.char((unreadable and 1 or 0) + (admitted and 0 or 4)) }
   for i = 1, #items do
     local item, err = items[i], nil
     local charged = verb == TAKE and admitted and item.cost > 0
@@ -81,11 +81,10 @@ local function make_decision(verb, size, p)
           local ends = item.used_up - now
           left, reset, more = 0, max(reset, ends), max(more, ends)
         end
-        reply[#reply + 1] = pack('<i8i8i8i8', left, reset, more, m.waits)
+        reply[#reply + 1] = pack(admitted and '<I4i7i7' or '<I4i7i7i7', left, reset, more, m.waits)
       end
     end
   end
-  if unreadable then reply[1] = '\1' end
   return table.concat(reply)
 end
 

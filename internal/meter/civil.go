@@ -1,0 +1,111 @@
+package meter
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// The windows of a Calendar, by their nominal length in microseconds.
+const (
+	Day   = 24 * int64(time.Hour/time.Microsecond)
+	Week  = 7 * Day
+	Month = 31 * Day
+)
+
+const microsecond = 1_000_000 // microseconds in a second
+
+// longestChange is more than changes of a zone's clock add to a window: a zone
+// that crosses the date line has a day twice, and summer time ends once.
+const longestChange = Day + Day/8
+
+// zoneSpan is a time that the clocks of all zones are less apart from UTC than,
+// in seconds: the largest offset of the time zone database is below 16 hours.
+const zoneSpan = 24 * 60 * 60
+
+// calendar is the windows of a time zone. The meters of a limit share it. Its
+// methods may be called concurrently.
+type calendar struct {
+	zone    *time.Location
+	nominal int64
+	latest  atomic.Pointer[civilWindow] // the window that was asked for last
+}
+
+// civilWindow is a window of a calendar.
+type civilWindow struct {
+	start, end int64 // microseconds
+	length     uint32
+}
+
+// window returns the start of the window that a time is in, and its length in
+// seconds.
+func (c *calendar) window(now int64) (start int64, length uint32) {
+	w := c.latest.Load()
+	if w == nil || now < w.start || now >= w.end {
+		first, last := CivilWindow(c.nominal, c.zone, floorDiv(now, microsecond))
+		w = &civilWindow{first * microsecond, last * microsecond, uint32(last - first)}
+		c.latest.Store(w)
+	}
+	return w.start, w.length
+}
+
+// CivilWindow returns the window of a calendar that a time is in: its start, and
+// the start of the next one, in seconds since the Unix epoch. The nominal length
+// is Day, Week or Month.
+//
+// The windows of a zone are in the order of its dates. A window begins when the
+// zone's clock first reaches the midnight of its first day or, if the clock skips
+// that, a later time. If the clock is then set back over midnight, the repeated
+// hour of the day before belongs to the window that has begun. A date that the
+// zone has skipped has no window.
+func CivilWindow(nominal int64, zone *time.Location, now int64) (start, end int64) {
+	year, month, day := time.Unix(now, 0).In(zone).Date()
+	switch nominal {
+	case Month:
+		day = 1
+	case Week:
+		monday := int(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Weekday()+6) % 7
+		day -= monday
+	}
+	// The clock may have been set back since the window of a later date began.
+	first := func(n int) int64 { return firstInstant(date(nominal, year, month, day, n), zone) }
+	n := 0
+	for start = first(0); ; n++ {
+		if end = first(n + 1); end > now {
+			return start, end
+		}
+		start = end
+	}
+}
+
+// date returns the midnight that begins the n-th window after the one of a date,
+// as the seconds that it would be since the Unix epoch in UTC.
+func date(nominal int64, year int, month time.Month, day, n int) int64 {
+	switch nominal {
+	case Month:
+		month += time.Month(n)
+	case Week:
+		day += 7 * n
+	default:
+		day += n
+	}
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
+}
+
+// firstInstant returns the first time at which the clock of a zone shows wall, or
+// later. wall is the seconds that it would be since the Unix epoch in UTC.
+func firstInstant(wall int64, zone *time.Location) int64 {
+	t := wall - zoneSpan // before it, in every zone
+	for {
+		at := time.Unix(t, 0).In(zone)
+		_, offset := at.Zone()
+		reached := max(t, wall-int64(offset))
+		_, change := at.ZoneBounds()
+		// ZoneBounds ends a leap year a day early. For the rest of it, the offset is
+		// looked up for each minute.
+		until := max(change.Unix(), t+60)
+		if change.IsZero() || reached < until {
+			return reached
+		}
+		t = until
+	}
+}
