@@ -56,6 +56,12 @@ func New(l Limit) Meter {
 	return m
 }
 
+// Algorithm returns the limit's algorithm.
+func (m *Meter) Algorithm() Algorithm { return m.algorithm }
+
+// Quota returns the most hits in a window.
+func (m *Meter) Quota() int64 { return m.quota }
+
 // Capacity returns the most hits that can be taken at once.
 func (m *Meter) Capacity() int64 { return m.capacity }
 

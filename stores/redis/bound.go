@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // bound is the Bound of a Store.
@@ -20,13 +22,18 @@ type boundRule struct {
 	limits any  // a string, as the script reads it, boxed once
 	denies bool // deny a key whose value cannot be read
 	weight int  // microseconds that the script probably needs for a key
+	meters []meter.Meter
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
 		deny := r.DenyUnreadable || s.options.denyUnreadable
-		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, deny), deny, weightOf(r.Limits)})
+		rule := boundRule{name: r.Name, limits: encodeLimits(r.Limits, deny), denies: deny, weight: weightOf(r.Limits)}
+		for _, l := range r.Limits {
+			rule.meters = append(rule.meters, meter.New(limits.Of(l)))
+		}
+		b.rules = append(b.rules, rule)
 	}
 	return b
 }
@@ -67,12 +74,22 @@ func (n *namedItems) free() {
 
 // Take implements [core.Bound].
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
-	n := b.items(batch)
-	defer n.free()
 	verb := verbTake
 	if batch.Peek {
 		verb = verbPeek
 	}
+	return b.decide(ctx, verb, batch)
+}
+
+// Charge implements [core.Bound].
+func (b *bound) Charge(ctx context.Context, batch *core.Batch) error {
+	return b.decide(ctx, verbCharge, batch)
+}
+
+// decide runs a verb that has results.
+func (b *bound) decide(ctx context.Context, verb byte, batch *core.Batch) error {
+	n := b.items(batch)
+	defer n.free()
 	op := b.store.begin(ctx)
 	groups := b.store.group(n.items)
 	if len(groups) > 1 {

@@ -38,11 +38,11 @@ type call struct {
 
 type callItem struct {
 	name   string
-	rule   *boundRule
+	limits any // as the script reads them
 	cost   int64
 	at     int64
-	limits int
-	place  int // of the rule's limits among the arguments
+	n      int // how many limits
+	place  int // of the limits among the arguments
 }
 
 // The states of a call.
@@ -65,8 +65,9 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	c.state.Store(unsent)
 	for i := range items {
 		it := &items[i]
-		c.items = append(c.items, callItem{name: it.name, rule: it.rule, cost: it.Cost, limits: len(it.Results)})
-		c.weight += it.rule.weight
+		limits, weight := it.rule.limitsOf(it.Item)
+		c.items = append(c.items, callItem{name: it.name, limits: limits, cost: it.Cost, n: len(it.Results)})
+		c.weight += weight
 		if verb == verbBack || verb == verbRefund {
 			c.items[i].at = it.At
 			for j := range it.Results {

@@ -50,8 +50,8 @@ func anyLimit(r *rand.Rand) core.Limit {
 }
 
 // The Lua and the Go of the same arithmetic agree to the unit, on thousands of
-// random steps over the whole range of limits, costs and times, with refunds,
-// resets, other quotas and a clock that also goes back.
+// random steps over the whole range of limits, costs and times, with charges,
+// refunds in part, resets, quotas of a batch's own and a clock that also goes back.
 func TestRedisAgreesWithMemory(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
@@ -75,10 +75,11 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 			var pair [2]*core.Batch
 			items := r.IntN(2) + 1
 			key, cost, peek := fmt.Append(nil, r.IntN(1+round%2)), anyCost(r, rules), r.IntN(8) == 0
+			quotas := [2][]int64{anyQuotas(r, rules[0].Limits), anyQuotas(r, rules[1].Limits)}
 			for i := range pair {
 				pair[i] = &core.Batch{Peek: peek}
 				for rule := range items {
-					pair[i].Items = append(pair[i].Items, core.Item{Rule: rule, Key: key, Cost: cost, Results: make([]core.Result, len(rules[rule].Limits))})
+					pair[i].Items = append(pair[i].Items, core.Item{Rule: rule, Key: key, Cost: cost, Quotas: quotas[rule], Results: make([]core.Result, len(rules[rule].Limits))})
 				}
 			}
 			var op func(core.Bound, *core.Batch) error
@@ -89,7 +90,16 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 				taken = nil // what a reset has forgotten is not to be refunded
 			case n < 4 && len(taken) > 0:
 				pair, taken = taken[0], taken[1:]
+				part := 1 + r.Int64N(pair[0].Items[0].Cost)
+				for _, batch := range pair {
+					for i := range batch.Items {
+						batch.Items[i].Cost = part
+					}
+				}
 				op = func(b core.Bound, batch *core.Batch) error { return b.Refund(context.Background(), batch) }
+			case n < 8:
+				took, peek = true, false
+				op = func(b core.Bound, batch *core.Batch) error { return b.Charge(context.Background(), batch) }
 			default:
 				took = true
 				op = func(b core.Bound, batch *core.Batch) error { return b.Take(context.Background(), batch) }
@@ -100,7 +110,7 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 				}
 			}
 			if !reflect.DeepEqual(pair[0], pair[1]) {
-				t.Fatalf("seed %d, round %d, step %d, rules %v, time %d, cost %d:\nmemory %+v\nredis  %+v", seed, round, step, rules, clock.Now().UnixMicro(), cost, pair[0], pair[1])
+				t.Fatalf("seed %d, round %d, step %d, rules %v, time %d, cost %d, quotas %v:\nmemory %+v\nredis  %+v", seed, round, step, rules, clock.Now().UnixMicro(), cost, quotas, pair[0], pair[1])
 			}
 			charged := took && pair[0].Allowed && !peek && cost > 0
 			if charged {

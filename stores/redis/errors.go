@@ -103,6 +103,8 @@ var replies = []struct {
 	// A command in the script: Redis 7.0, and later ones.
 	{"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
 	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
+	// The script's, for a charge to a value that it must not replace.
+	{"FLOODGATE newer: ", ClassOther},
 	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther},
 }
 

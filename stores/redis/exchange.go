@@ -102,7 +102,7 @@ func (x *exchange) arm(ctx context.Context, command, script any) exempt {
 	for _, c := range x.calls {
 		for i := range c.items {
 			it := &c.items[i]
-			it.place = x.place(first, it.rule.limits)
+			it.place = x.place(first, it.limits)
 		}
 	}
 	x.fixed = false
@@ -173,10 +173,10 @@ func (x *exchange) serialise() ([]byte, error) {
 			b = le.AppendUint64(b, uint64(it.cost))
 			if verb == verbBack || verb == verbRefund {
 				b = le.AppendUint64(b, uint64(it.at))
-				for _, reset := range resets[:it.limits] {
+				for _, reset := range resets[:it.n] {
 					b = le.AppendUint64(b, uint64(reset))
 				}
-				resets = resets[it.limits:]
+				resets = resets[it.n:]
 			}
 		}
 		le.PutUint32(b[start-callHead+1:], uint32(len(b)-start))

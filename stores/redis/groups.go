@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // group splits the items into groups that may be in one command, in the order
@@ -40,12 +42,12 @@ func crossesSlots(err error) bool {
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
 }
 
-// takeApart does what takeGroups does, for a caller who may hang up. If the caller hangs
+// takeApart does what takeGroups or chargeGroups does, for a caller who may hang up. If the caller hangs
 // up, the decision is completed in the background. So nobody avoids a charge by hanging
 // up between two commands.
 func (s *Store) takeApart(op operation, verb byte, groups [][]namedItem) (bool, error) {
 	if verb == verbPeek || op.ctx.Done() == nil {
-		return s.takeGroups(op, verb, groups)
+		return s.decideGroups(op, verb, groups)
 	}
 	own := cloneGroups(groups) // the caller's items are used again
 	var allowed bool
@@ -53,7 +55,7 @@ func (s *Store) takeApart(op operation, verb byte, groups [][]namedItem) (bool, 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		allowed, err = s.takeGroups(operation{context.WithoutCancel(op.ctx), op.end}, verb, own)
+		allowed, err = s.decideGroups(operation{context.WithoutCancel(op.ctx), op.end}, verb, own)
 	}()
 	select {
 	case <-done:
@@ -78,10 +80,35 @@ func cloneGroups(groups [][]namedItem) [][]namedItem {
 		for j := range g {
 			item := *g[j].Item
 			item.Key, item.Results = nil, slices.Clone(item.Results) // the name has the key
+			item.Quotas = slices.Clone(item.Quotas)
 			own[i][j] = namedItem{&item, g[j].rule, g[j].name}
 		}
 	}
 	return own
+}
+
+func (s *Store) decideGroups(op operation, verb byte, groups [][]namedItem) (bool, error) {
+	if verb == verbCharge {
+		return true, s.chargeGroups(op, groups)
+	}
+	return s.takeGroups(op, verb, groups)
+}
+
+// chargeGroups charges groups that need a command each, in order. If one fails, the
+// others are charged all the same, because the caller must not charge any of them
+// again. Only if nothing has been charged yet, it stops: the caller may then try again.
+func (s *Store) chargeGroups(op operation, groups [][]namedItem) error {
+	var first error
+	for i, g := range groups {
+		_, err := s.ask(op, verbCharge, g)
+		if i == 0 && errors.Is(err, core.ErrNotCharged) {
+			return err
+		}
+		if err != nil {
+			first = cmp.Or(first, afterOthers(err))
+		}
+	}
+	return first
 }
 
 // takeGroups decides on groups that need a command each. It first peeks at all

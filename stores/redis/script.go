@@ -20,6 +20,7 @@ var files embed.FS
 var scriptFiles = []string{
 	"arguments.lua",
 	"meter.lua",
+	"quota.lua",
 	"cell.lua",
 	"fixed_window.lua",
 	"sliding_window.lua",
@@ -65,12 +66,20 @@ const (
 	verbBack
 	verbRefund
 	verbReset
+	verbCharge
+)
+
+// A limit as the script reads it: its size, that of what a lockout adds, and the
+// places of numbers in it.
+const (
+	textLimit, textLockout  = 21, 16
+	textQuota, textCapacity = 13, 17
 )
 
 // encodeLimits writes a rule's limits as the script reads them. deny means that
 // a value that cannot be read denies its key.
 func encodeLimits(rule []core.Limit, deny bool) string {
-	b := make([]byte, 0, 21*len(rule)+1)
+	b := make([]byte, 0, textLimit*len(rule)+1)
 	for _, limit := range rule {
 		l := limits.Of(limit)
 		id := l.Identity()

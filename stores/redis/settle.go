@@ -176,7 +176,7 @@ func (c *call) replySize() (n int) {
 		return 0
 	}
 	for i := range c.items {
-		n += replyItem + limitSize(c.waits)*c.items[i].limits
+		n += replyItem + limitSize(c.waits)*c.items[i].n
 	}
 	return n
 }

@@ -60,7 +60,8 @@ func otherQuotas(r *rand.Rand, rules []core.StoreRule) []core.StoreRule {
 
 // The script and the counters of the process agree on sequences that meet the
 // edges of all algorithms: of windows, buckets, waits and debts, to the
-// microsecond, with refunds and with quotas that change.
+// microsecond, with charges, refunds in part, quotas that change and quotas of a
+// batch's own.
 func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
@@ -89,7 +90,9 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 				i := r.IntN(len(charged))
 				said = charged[i]
 				charged = slices.Delete(charged, i, i+1)
+				part := 1 + r.Int64N(said[0].Items[0].Cost)
 				for i, b := range bounds {
+					said[i].Items[0].Cost = part
 					if err := b.Refund(t.Context(), said[i]); err != nil {
 						t.Fatal(err)
 					}
@@ -102,14 +105,18 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 				}
 				continue
 			}
+			op, quotas := core.Bound.Take, smallQuotas(r, rules[rule].Limits)
+			if r.IntN(5) == 0 {
+				op, peek, cost = core.Bound.Charge, false, cost+r.Int64N(9)
+			}
 			for i, b := range bounds {
-				said[i] = &core.Batch{Peek: peek, Items: []core.Item{{Rule: rule, Key: []byte("k"), Cost: cost, Results: make([]core.Result, len(rules[rule].Limits))}}}
-				if err := b.Take(t.Context(), said[i]); err != nil {
+				said[i] = &core.Batch{Peek: peek, Items: []core.Item{{Rule: rule, Key: []byte("k"), Cost: cost, Quotas: quotas, Results: make([]core.Result, len(rules[rule].Limits))}}}
+				if err := op(b, t.Context(), said[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if !reflect.DeepEqual(said[0], said[1]) {
-				t.Fatalf("seed %d, round %d, step %d, rules %v, time %d, cost %d:\nmemory %+v\nredis  %+v", seed, round, step, rules, clock.Now().UnixMicro(), cost, said[0], said[1])
+				t.Fatalf("seed %d, round %d, step %d, rules %v, time %d, cost %d, quotas %v:\nmemory %+v\nredis  %+v", seed, round, step, rules, clock.Now().UnixMicro(), cost, quotas, said[0], said[1])
 			}
 			if said[0].Allowed && !peek {
 				charged = append(charged, said)

@@ -20,11 +20,12 @@
 --           if its windows are aligned to the epoch), window, precision, quota,
 --           capacity (the burst of a token bucket, else the quota); of a lockout the
 --           first wait instead of the precision, and 16 bytes more: factor, longest
---           wait, decay. One byte more at the end: a value that cannot be read
---           denies its key
+--           wait, decay. The highest bit of the quota: no cost is denied, whatever
+--           the quota. One byte more at the end: a value that cannot be read denies
+--           its key
 -- Reply  a string: the eight bytes, and for each decision one byte
---          0  it was made, and all limits admit the cost. For take, peek and back
---             there follow, for each item: the time of the decision (8), and for
+--          0  it was made, and all limits admit the cost. For all but refund and
+--             reset there follow, for each item: the time of the decision (8), and for
 --             each limit: what remains (4), how long until all is free again (7),
 --             and how long until more remains (7; 0 if nothing is missing)
 --          1  the same, and a stored value could not be read

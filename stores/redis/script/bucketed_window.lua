@@ -62,6 +62,7 @@ make[BUCKETED] = function()
         m.newest, m.total, m.n, m.src, m.from = k, cost, 1, pack('<I4', cost), 1
         return
       end
+      cost = add_count(m.total, cost) - m.total
       m.total = m.total + cost
       if m.newest == k then return set(m, m.n, count(m, m.n) + cost) end
       m.src = sub(m.src, m.from, m.from + 4 * m.n - 1) .. rep('\0', 4 * (k - m.newest - 1)) .. pack('<I4', cost)

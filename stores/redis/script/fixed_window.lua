@@ -12,7 +12,7 @@ make[FIXED] = function()
     left = function(m) return m.quota - (m.t and m.a or 0) end,
     charge = function(m, cost)
       if not m.t then m.t, m.a, m.b = anchor(m), 0, 0 end
-      m.a = m.a + cost
+      m.a = add_count(m.a, cost)
     end,
     wait = function(m, cost)
       if not m.t or m.a + cost <= m.quota then return 0 end

@@ -54,10 +54,11 @@ make[LOCKOUT] = function()
       return m.quota - (m.a or 0)
     end,
     charge = function(m, cost)
+      if locked(m) then return end -- a wait counts nothing
       if not m.t then m.t, m.a, m.b, m.u = 0, 0, 0, 0 end
       local at = max(now, m.t)
       if m.t == 0 and m.a == 0 then m.t = at end
-      m.a = m.a + cost
+      m.a = add_count(m.a, cost)
       if m.a >= m.quota then
         local before = strikes(m, at)
         m.u, m.b = at + length(m, before), math.min(before + 1, levels(m))

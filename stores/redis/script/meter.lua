@@ -5,8 +5,9 @@ local MOST = 2147483647 -- the largest quota, and so the largest count
 -- The algorithms' numbers, which also name them in stored states: the wire
 -- numbers of internal/meter/algorithm.go.
 local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT = 0, 1, 2, 3, 4, 5
--- The verbs: look, charge, give back and look, give back, forget.
-local TAKE, PEEK, BACK, REFUND, RESET = 1, 2, 3, 4, 5
+-- The verbs: charge if all is admitted, look, give back and look, give back, forget,
+-- charge whatever is admitted.
+local TAKE, PEEK, BACK, REFUND, RESET, CHARGE = 1, 2, 3, 4, 5, 6
 local now, first_key -- of the decision that is being made: its time, and the place of its first key
 
 -- The beginning of the error of a decision that has been made in part.
@@ -65,7 +66,7 @@ end
 --   time(m)          its time, nil if it has none, as At
 --   left(m)          the largest cost admitted now, or below 0 for none, as
 --                    Remaining
---   charge(m, cost)
+--   charge(m, cost)  also of a cost above what is left; at most MOST
 --   wait(m, cost)    how long until cost is admitted, 0 now
 --   refund(m, cost, at, reset)
 --   expiry(m)        the time from which the state means the same as none

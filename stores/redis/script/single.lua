@@ -44,7 +44,7 @@ for d = 1, count do
       plan = #specs < 86 and { n, n == 1 and '33' or n == 2 and '65' or n == 3 and '97' or '129', nil, nil, nil, nil, nil, nil, nil, nil, nil }
       for j = 0, plan and n - 1 or -1 do
         local kind, window, _, quota = unpack('<I1I6I6I4', specs, 21 * j + 1)
-        if kind >= 2 * BUCKETED then
+        if kind >= 2 * BUCKETED or quota > MOST then
           plan = false
           break
         end

@@ -56,11 +56,12 @@ make[LOG] = function()
     time = function(m) return (m.n or 0) > 0 and hit(m, m.n) or nil end,
     left = function(m) return m.quota - (m.n or 0) end,
     charge = function(m, cost)
-      local at = now
-      if (m.n or 0) > 0 then at = max(now, hit(m, m.n)) end
-      local hits = rep(pack('<i7', at), cost)
-      if (m.n or 0) > 0 then hits = part(m, 1, m.n) .. hits end
-      m.n, m.src, m.from = (m.n or 0) + cost, hits, 1
+      local at, n = now, m.n or 0
+      if n > 0 then at = max(now, hit(m, n)) end
+      cost = math.min(cost, m.quota)
+      local hits, dropped = rep(pack('<i7', at), cost), max(0, math.min(n, n + cost - m.quota))
+      if n > dropped then hits = part(m, dropped + 1, n) .. hits end -- the oldest make room
+      m.n, m.src, m.from = n - dropped + cost, hits, 1
     end,
     wait = function(m, cost)
       local excess = (m.n or 0) + cost - m.quota

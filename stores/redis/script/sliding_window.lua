@@ -31,7 +31,7 @@ make[SLIDING] = function()
     left = function(m) return m.quota - used(m) end,
     charge = function(m, cost)
       if m.t then m.t, m.a, m.b = turned(m) else m.t, m.a, m.b = anchor(m), 0, 0 end
-      m.a = m.a + cost
+      m.a = add_count(m.a, cost)
     end,
     wait = function(m, cost)
       if used(m) + cost <= m.quota then return 0 end

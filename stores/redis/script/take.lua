@@ -1,5 +1,5 @@
 local function wait(m, cost)
-  if cost == 0 then return 0 end
+  if cost == 0 or m.unlimited then return 0 end
   if cost > m.capacity or m.quota == 0 then return -1 end
   return m.algorithm.wait(m, cost)
 end
@@ -16,13 +16,16 @@ local function make_decision(verb, size, p)
     return not err and '\0' or nil, err
   end
   unreadable = false
-  local giving = verb == BACK or verb == REFUND
+  local giving, charging = verb == BACK or verb == REFUND, verb == CHARGE
   local items, admitted = {}, true
   for i = 1, size do
     local place, cost
     place, cost, p = unpack('<I4i8', input, p)
     local item, err = read(KEYS[first_key + i - 1], ARGV[place])
     if not item then return nil, err end
+    if item.newer and charging and cost > 0 then
+      return nil, 'FLOODGATE newer: ' .. item.key .. ': the stored value has the format of a later version, which this one does not replace'
+    end
     local meters = item.meters
     if giving then
       local at, reset
@@ -30,13 +33,13 @@ local function make_decision(verb, size, p)
       for j = 1, #meters do
         local m = meters[j]
         reset, p = unpack('<i8', input, p)
-        if m.quota > 0 then m.algorithm.refund(m, cost, at, reset) end
+        m.algorithm.refund(m, cost, at, reset)
       end
     end
     for j = 1, #meters do
       local m = meters[j]
-      m.waits = wait(m, cost)
-      if item.used_up and cost > 0 and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
+      m.waits = charging and 0 or wait(m, cost)
+      if item.used_up and cost > 0 and not charging and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
       admitted = admitted and m.waits == 0
       local t = m.algorithm.time(m)
       if t and t > item.at then item.at = t end
@@ -48,11 +51,11 @@ local function make_decision(verb, size, p)
   local written, reply = false, { string.char((unreadable and 1 or 0) + (admitted and 0 or 4)) }
   for i = 1, #items do
     local item, err = items[i], nil
-    local charged = verb == TAKE and admitted and item.cost > 0
+    local charged = (charging or verb == TAKE and admitted) and item.cost > 0
     local mended = item.mark and item.cost > 0 and not giving
     for j = 1, #item.meters do
       local m = item.meters[j]
-      if charged then m.algorithm.charge(m, item.cost) end
+      if charged then m.algorithm.charge(m, math.min(item.cost, MOST)) end
       mended = mended or m.mended
     end
     if charged or mended or giving and item.stored and not item.unreadable then

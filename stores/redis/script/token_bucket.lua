@@ -6,11 +6,15 @@
 -- The debt is kept as q whole microseconds and r parts of 1 / rate microsecond:
 -- (q, r) with r < rate. The rate is the quota at the last charge, which pays the
 -- debt off. So programs with different quotas agree on how many hits are owed.
+-- At most twice the burst is owed.
 -- State: the time now + q, r, and the rate.
 make[TOKEN] = function()
   -- costs returns what n hits cost, as (q, r).
   local function costs(m, n) return muldiv(m.window, n, m.rate) end
   local function above(q, r, q2, r2) return q > q2 or q == q2 and r > r2 end
+  -- most returns what n hits cost twice. With so many that it is inexact, it is above
+  -- all that can be owed.
+  local function most(m, n) return muldiv(2 * m.window, n, m.rate) end
   -- over returns by how much what is owed is above (q, r), rounded up to whole
   -- microseconds; 0 if it is not.
   local function over(m, q, r)
@@ -22,18 +26,22 @@ make[TOKEN] = function()
     load = function(m, v, at)
       local t, r, rate = unpack('<i7I4I4', v, at)
       if rate < 1 or rate > MOST or r >= rate then return false end
+      local q = t - now
+      if q < 0 or q == 0 and r == 0 then return true end
       if m.quota == 0 then -- admits nothing, and forgets nothing
         m.kept, m.kept_until = sub(v, at, at + 14), t + 1
         return true
       end
-      local q = t - now
-      if q < 0 then return true end
       m.q, m.r, m.rate = q, r, rate
-      -- More than the burst, and what a window pays off, can only be owed to a
+      -- Twice the burst, and what a window pays off, or more can only be owed to a
       -- clock that has been set back.
-      local most_q, most_r = costs(m, m.capacity)
-      if not above(most_q + m.window, most_r, q, r) then
-        m.q, m.r, m.mended = most_q, most_r, true
+      if q >= m.window then
+        local burst = capacity_with(m, rate)
+        local most_q, most_r = most(m, burst)
+        if not above(most_q + m.window, most_r, q, r) then
+          m.q, m.r = costs(m, burst)
+          m.mended = true
+        end
       end
       return true
     end,
@@ -50,16 +58,22 @@ make[TOKEN] = function()
       return m.capacity - n - ceil((rest + m.r) / m.window)
     end,
     charge = function(m, cost)
-      local q, r = m.q or 0, m.r or 0
+      if m.quota == 0 then return end -- nothing pays a debt off
+      local q, r, too_much = m.q or 0, m.r or 0, false
       if m.q and m.rate ~= m.quota then -- the debt in hits stays what it was
-        local whole, part = muldiv(q, m.rate, m.quota)
-        q, r = muldiv(1, part + r, m.quota)
-        q = whole + q
+        too_much = above(q, r, most(m, m.capacity))
+        if not too_much then
+          local whole, part = muldiv(q, m.rate, m.quota)
+          q, r = muldiv(1, part + r, m.quota)
+          q = whole + q
+        end
       end
       m.rate = m.quota
       local cost_q, cost_r = costs(m, cost)
       q, r = q + cost_q, r + cost_r
       if r >= m.rate then q, r = q + 1, r - m.rate end
+      local most_q, most_r = most(m, m.capacity)
+      if too_much or above(q, r, most_q, most_r) then q, r = most_q, most_r end
       m.q, m.r = q, r
     end,
     wait = function(m, cost)
