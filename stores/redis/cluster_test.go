@@ -239,8 +239,8 @@ func TestARing(t *testing.T) {
 	}
 }
 
-// refusing makes a client fail the takes of one key, without sending them.
-type refusing struct{ name string }
+// refusing makes a client fail the calls with a verb for one key, without sending them.
+type refusing struct{ name, verb string }
 
 var errRefused = errors.New("refused by the test")
 
@@ -252,7 +252,7 @@ func (refusing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); len(args) > 4 && args[3] == h.name && redisstore.Verbs(cmd)[0] == "take" {
+		if args := cmd.Args(); len(args) > 4 && args[3] == h.name && redisstore.Verbs(cmd)[0] == h.verb {
 			return errRefused
 		}
 		return next(ctx, cmd)
@@ -263,7 +263,7 @@ func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
-	client.AddHook(refusing{core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(keys[2]))})
+	client.AddHook(refusing{core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(keys[2])), "take"})
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	batch := &core.Batch{}
 	for _, k := range keys {

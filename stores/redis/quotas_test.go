@@ -2,8 +2,11 @@ package redisstore_test
 
 import (
 	"math/rand/v2"
+	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
 // anyQuotas returns quotas for one batch, nil for the limits' own.
@@ -43,4 +46,28 @@ func smallQuotas(r *rand.Rand, limits []core.Limit) (quotas []int64) {
 		quotas = append(quotas, [...]int64{l.Quota, core.Unlimited, r.Int64N(9), max(1, l.Quota-1), l.Quota / 2}[r.IntN(5)])
 	}
 	return quotas
+}
+
+// A take without a limit is counted, by every algorithm, and tells what the limit's
+// own quota leaves.
+func TestATakeWithoutALimitIsCounted(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	for _, l := range all(20) {
+		t.Run(l.Name, func(t *testing.T) {
+			b := bind(t, client, []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}, redisstore.Timeout(patience))
+			for _, left := range []int64{5, 0, 0} {
+				batch := one("k", 15, 1)
+				batch.Items[0].Quotas = []int64{core.Unlimited}
+				if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+				}
+				if r := batch.Items[0].Results[0]; !r.Allowed || r.Remaining != left || r.RetryAfter != 0 {
+					t.Errorf("%+v, want %d left", r, left)
+				}
+			}
+			if take(t, b, "k").Allowed {
+				t.Error("a take with the limit's own quota is admitted after that")
+			}
+		})
+	}
 }
