@@ -58,9 +58,12 @@ make[LOG] = function()
     charge = function(m, cost)
       local at, n = now, m.n or 0
       if n > 0 then at = max(now, hit(m, n)) end
-      cost = math.min(cost, m.quota)
-      local hits, dropped = rep(pack('<i7', at), cost), max(0, math.min(n, n + cost - m.quota))
-      if n > dropped then hits = part(m, dropped + 1, n) .. hits end -- the oldest make room
+      -- At most the quota is left, or as many as there are if another quota has
+      -- admitted more. The oldest make room.
+      local most = max(m.quota, n)
+      cost = math.min(cost, most)
+      local hits, dropped = rep(pack('<i7', at), cost), max(0, n + cost - most)
+      if n > dropped then hits = part(m, dropped + 1, n) .. hits end
       m.n, m.src, m.from = n - dropped + cost, hits, 1
     end,
     wait = function(m, cost)
