@@ -35,7 +35,7 @@ func TestTheLimitsWithQuotas(t *testing.T) {
 	}
 	limits, _ := rule.limitsOf(&core.Item{Quotas: []int64{3, core.Unlimited, 0}})
 	text := limits.(string)
-	numbers := map[int]uint32{13: 3, 17: 2, 21 + 13: 1<<31 + 5, 21 + 17: 5, 21 + 37 + 13: 0, 21 + 37 + 17: 0}
+	numbers := map[int]uint32{7: 4, 21 + 13: 1<<31 + 5, 21 + 17: 5, 21 + 37 + 13: 0, 21 + 37 + 17: 0}
 	if len(text) != len(own) {
 		t.Fatalf("%x, want as many bytes as %x", text, own)
 	}

@@ -30,12 +30,15 @@ func (r *boundRule) withQuotas(quotas []int64) (limits any, weight int) {
 		var room meter.Meter
 		own := &r.meters[i]
 		m, unlimited := own.For(quotas[i], &room)
-		quota := uint32(m.Quota())
-		if unlimited {
-			quota |= unlimitedBit
+		switch {
+		case unlimited:
+			le.PutUint32(b[at+textQuota:], uint32(m.Quota())|unlimitedBit)
+		case m.Algorithm() == meter.TokenBucket: // the script needs its own share, too
+			le.PutUint32(b[at+textPrecision:], uint32(m.Quota())+1)
+		default:
+			le.PutUint32(b[at+textQuota:], uint32(m.Quota()))
+			le.PutUint32(b[at+textCapacity:], uint32(m.Capacity()))
 		}
-		le.PutUint32(b[at+textQuota:], quota)
-		le.PutUint32(b[at+textCapacity:], uint32(m.Capacity()))
 		weight += weightOfHits(m) - weightOfHits(own)
 		at += textLimit
 		if m.Algorithm() == meter.Lockout {

@@ -73,6 +73,7 @@ const (
 // places of numbers in it.
 const (
 	textLimit, textLockout  = 21, 16
+	textPrecision           = 7
 	textQuota, textCapacity = 13, 17
 )
 

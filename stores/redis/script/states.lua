@@ -43,13 +43,17 @@ local function meters_of(spec)
       number = a, algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
       quota = unlimited and quota - MOST - 1 or quota, unlimited = unlimited, capacity = capacity,
       identity = sub(spec, p, p + (a == BUCKETED and 12 or 6)),
-      t = nil, a = nil, b = nil, waits = nil, mended = nil,
+      t = nil, a = nil, b = nil, waits = nil, mended = nil, own_quota = nil, own_capacity = nil, over = nil,
     }
     p = p + 21
     if a == LOCKOUT then
       local m = meters[#meters]
       m.first, m.factor, m.longest, m.decay = precision, unpack('<I4I6I6', spec, p)
       p = p + 16
+    elseif a == TOKEN then
+      local m = meters[#meters]
+      m.own_quota, m.own_capacity = m.quota, capacity
+      if precision > 0 then m.quota, m.capacity = precision - 1, capacity_with(m, precision - 1) end
     end
   end
   return meters, p <= #spec

@@ -6,8 +6,9 @@
 -- The debt is kept as q whole microseconds and r parts of 1 / rate microsecond:
 -- (q, r) with r < rate. The rate is the quota at the last charge, which pays the
 -- debt off. So programs with different quotas agree on how many hits are owed.
--- At most twice the burst is owed.
--- State: the time now + q, r, and the rate.
+-- A charge that nobody has admitted may leave a debt above the burst, up to twice the
+-- burst: over tells such a debt from one that only a step of the clock explains.
+-- State: the time now + q, r with over as its highest bit, and the rate.
 make[TOKEN] = function()
   -- costs returns what n hits cost, as (q, r).
   local function costs(m, n) return muldiv(m.window, n, m.rate) end
@@ -25,6 +26,8 @@ make[TOKEN] = function()
   return {
     load = function(m, v, at)
       local t, r, rate = unpack('<i7I4I4', v, at)
+      local over = r > MOST
+      if over then r = r - MOST - 1 end
       if rate < 1 or rate > MOST or r >= rate then return false end
       local q = t - now
       if q < 0 or q == 0 and r == 0 then return true end
@@ -32,15 +35,15 @@ make[TOKEN] = function()
         m.kept, m.kept_until = sub(v, at, at + 14), t + 1
         return true
       end
-      m.q, m.r, m.rate = q, r, rate
-      -- Twice the burst, and what a window pays off, or more can only be owed to a
+      m.q, m.r, m.rate, m.over = q, r, rate, over
+      -- More than a charge leaves, and what a window pays off, can only be owed to a
       -- clock that has been set back.
       if q >= m.window then
         local burst = capacity_with(m, rate)
-        local most_q, most_r = most(m, burst)
+        local most_q, most_r = (over and most or costs)(m, burst)
         if not above(most_q + m.window, most_r, q, r) then
           m.q, m.r = costs(m, burst)
-          m.mended = true
+          m.over, m.mended = false, true
         end
       end
       return true
@@ -48,7 +51,7 @@ make[TOKEN] = function()
     dump = function(m)
       if m.kept then return m.kept end
       if not m.q or m.q == 0 and m.r == 0 then return nil end
-      return pack('<i7I4I4', now + m.q, m.r, m.rate)
+      return pack('<i7I4I4', now + m.q, m.over and m.r + MOST + 1 or m.r, m.rate)
     end,
     time = function() return nil end, -- what a later clock has charged is a larger debt
     left = function(m)
@@ -72,8 +75,11 @@ make[TOKEN] = function()
       local cost_q, cost_r = costs(m, cost)
       q, r = q + cost_q, r + cost_r
       if r >= m.rate then q, r = q + 1, r - m.rate end
-      local most_q, most_r = most(m, m.capacity)
-      if too_much or above(q, r, most_q, most_r) then q, r = most_q, most_r end
+      m.over = too_much or above(q, r, costs(m, m.capacity))
+      if m.over then
+        local most_q, most_r = most(m, m.capacity)
+        if too_much or above(q, r, most_q, most_r) then q, r = most_q, most_r end
+      end
       m.q, m.r = q, r
     end,
     wait = function(m, cost)
@@ -90,7 +96,7 @@ make[TOKEN] = function()
       if above(q, r, m.q, m.r) then q, r = m.q, m.r end
       q, r = m.q - q, m.r - r
       if r < 0 then q, r = q - 1, r + m.rate end
-      m.q, m.r = q, r
+      m.q, m.r, m.over = q, r, above(q, r, costs(m, capacity_with(m, m.rate)))
     end,
     expiry = function(m) return m.kept_until or now + m.q + 1 end,
   }
