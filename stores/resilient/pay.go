@@ -50,8 +50,8 @@ func (b *bound) limits(rule int) int { return len(b.rules[rule].Limits) }
 
 // due is how many hits are to be charged to a limit of a key, or to all of them.
 type due struct {
-	sure    int64   // of these, so many were admitted or charged and are charged in any case
-	hits    int64   // the others only as far as they fit: others may restore them too
+	sure    int64   // hits of the outage, which are charged even if they do not fit
+	hits    int64   // all: the rest only as far as they fit, as other instances may restore them too
 	quotas  []int64 // with which they are charged; nil: the limits' own
 	results int     // how many limits are charged
 }
@@ -61,9 +61,11 @@ type due struct {
 //
 // A limit owes the hits for which the store was not asked, but at most as many
 // as this process still counts in it: hits that have left a short window are
-// not charged to it again. They are charged even if they do not fit. If the store
-// counts fewer hits than this process, the limit owes at least the difference, as
-// far as it fits: hits whose charge failed, and hits that the store has lost.
+// not charged to it again. If the store counts fewer hits than this process, the
+// limit owes at least the difference. These are hits of the outage that the store may
+// have charged and has not, and hits from before it that the store has lost. The hits
+// of the outage are charged even if they do not fit, the others only as far as
+// they fit.
 func (b *bound) owes(c *claim, stored []core.Result) (byLimit []due, together due) {
 	limits := b.rules[c.index].Limits
 	quotas := c.plan.of(limits)
@@ -76,8 +78,9 @@ func (b *bound) owes(c *claim, stored []core.Result) (byLimit []due, together du
 		}
 		used := b.gauges.rules[c.index].used(j, &stored[j])
 		room := max(0, capacity(l, quota)-used)
-		d := due{sure: max(0, min(sure, c.used[j]-c.known)), results: 1}
-		d.hits = max(d.sure, min(room, c.used[j]-used))
+		lost := c.used[j] - used
+		d := due{sure: max(0, min(sure, c.used[j]-c.known), min(lost, c.hits()-c.back)), results: 1}
+		d.hits = max(d.sure, min(room, lost))
 		if quotas != nil {
 			d.quotas = quotas[j : j+1]
 		}

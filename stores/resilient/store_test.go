@@ -102,6 +102,13 @@ func (b flakyBound) Take(ctx context.Context, batch *core.Batch) error {
 	return err
 }
 
+func (b flakyBound) Charge(ctx context.Context, batch *core.Batch) error {
+	if b.f.full.Load() {
+		return b.do(func() error { return errFull })
+	}
+	return b.do(func() error { return b.Bound.Charge(ctx, batch) })
+}
+
 func (b flakyBound) Refund(ctx context.Context, batch *core.Batch) error {
 	return b.do(func() error { return b.Bound.Refund(ctx, batch) })
 }
