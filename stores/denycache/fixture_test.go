@@ -20,6 +20,7 @@ type counting struct {
 	slots bool // several items are taken one by one
 
 	meanwhile func() // is called while the store is asked
+	after     func() // is called when it has decided
 }
 
 func (c *counting) Traits() core.Traits {
@@ -48,7 +49,17 @@ func (b countingBound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	err := b.Bound.Take(ctx, batch)
 	batch.Degraded = b.c.mark
+	if b.c.after != nil {
+		b.c.after()
+	}
 	return err
+}
+
+func (b countingBound) Charge(ctx context.Context, batch *core.Batch) error {
+	if b.c.err != nil {
+		return b.c.err
+	}
+	return b.Bound.Charge(ctx, batch)
 }
 
 func (b countingBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
