@@ -61,11 +61,11 @@ type plan struct {
 }
 
 // newPlan returns nil for a request without quotas of its own.
-func newPlan(limits []core.Limit, quotas []int64) *plan {
+func newPlan(of []core.Limit, quotas []int64) *plan {
 	if quotas == nil {
 		return nil
 	}
-	return &plan{limits, slices.Clone(quotas)}
+	return &plan{of, slices.Clone(quotas)}
 }
 
 // of returns the quotas for a version of the rule's limits, nil for the limits' own.
@@ -85,7 +85,4 @@ func (p *plan) of(now []core.Limit) []int64 {
 }
 
 // countsAs reports whether two limits of a rule count in the same counter.
-func countsAs(a, b core.Limit) bool {
-	return a.Algorithm == b.Algorithm && a.Window == b.Window && a.Precision == b.Precision && a.Aligned == b.Aligned &&
-		(a.Lockout == core.Lockout{}) == (b.Lockout == core.Lockout{})
-}
+func countsAs(a, b core.Limit) bool { return limits.Of(a).Identity() == limits.Of(b).Identity() }
