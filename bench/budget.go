@@ -16,27 +16,42 @@ type budget struct {
 	timesLeader         float64 // at least so many times as good as the best peer; 0: none
 	share               float64 // at least this share of the INCR, at most if less is better; 0: none
 	peer                string  // whose value it is; "": ours
+	times               float64 // at most so many times our value in the same column of the table of; 0: none
+	of                  string
 }
 
 const (
 	redisRate    = "Decisions a second in Redis on the loopback interface"
 	redisFar     = "Decisions a second in Redis 1 ms away"
 	redisFarHalf = "Half of the decisions in Redis 1 ms away take no longer than"
+	inProcess    = "A decision in the process, one caller"
+	overNetHTTP  = "The middleware of net/http above the bare handler"
+	overGin      = "The middleware of Gin above the bare handler"
+	overEcho     = "The middleware of Echo above the bare handler"
+	overFiber    = "The middleware of Fiber above the bare handler"
+	allocsHTTP   = "Allocations of the middleware of net/http"
 )
 
 var budgets = []budget{
-	{what: "a decision, one key", table: "A decision in the process, one caller", column: "1 key", most: 70, timesLeader: 1},
-	{what: "a decision, 1,000 keys", table: "A decision in the process, one caller", column: "1,000 keys", most: 80, timesLeader: 1},
-	{what: "a decision, 1,000,000 keys", table: "A decision in the process, one caller", column: "1,000,000 keys", most: 300, timesLeader: 1},
-	{what: "Allow, one key", table: "A decision in the process, one caller", column: "1 key", most: 60, peer: peers.Short},
-	{what: "Allow, 1,000 keys", table: "A decision in the process, one caller", column: "1,000 keys", most: 70, peer: peers.Short},
-	{what: "Allow, 1,000,000 keys", table: "A decision in the process, one caller", column: "1,000,000 keys", most: 270, peer: peers.Short},
+	{what: "a decision, one key", table: inProcess, column: "1 key", most: 70, timesLeader: 1},
+	{what: "a decision, 1,000 keys", table: inProcess, column: "1,000 keys", most: 80, timesLeader: 1},
+	{what: "a decision, 1,000,000 keys", table: inProcess, column: "1,000,000 keys", most: 300, timesLeader: 1},
+	{what: "Allow, one key", table: inProcess, column: "1 key", most: 60, peer: peers.Short},
+	{what: "Allow, 1,000 keys", table: inProcess, column: "1,000 keys", most: 70, peer: peers.Short},
+	{what: "Allow, 1,000,000 keys", table: inProcess, column: "1,000,000 keys", most: 270, peer: peers.Short},
 	{what: "allocations of a decision", table: "Allocations of a decision in the process", column: "1,000 keys", most: 0.001},
-	{what: "net/http middleware, allowed", table: "The middleware of net/http above the bare handler", column: "allowed", most: 400},
-	{what: "its allocations", table: "Allocations of the middleware of net/http", column: "allowed", most: 3},
-	{what: "Gin middleware, allowed", table: "The middleware of Gin above the bare handler", column: "allowed", timesLeader: 1},
-	{what: "Echo middleware, allowed", table: "The middleware of Echo above the bare handler", column: "allowed", timesLeader: 1},
-	{what: "Fiber middleware, allowed", table: "The middleware of Fiber above the bare handler", column: "allowed", timesLeader: 1},
+	{what: "synced, 100,000 keys", table: inProcess, column: "100,000 keys", peer: peers.Synced, times: 1.3, of: inProcess},
+	{what: "net/http middleware, allowed", table: overNetHTTP, column: "allowed", most: 400},
+	{what: "without headers", table: overNetHTTP, column: "allowed", peer: peers.Plain, most: 200},
+	{what: "denied", table: overNetHTTP, column: "denied", most: 800},
+	{what: "allocations in net/http, allowed", table: allocsHTTP, column: "allowed", most: 2},
+	{what: "allocations without headers", table: allocsHTTP, column: "allowed", peer: peers.Plain, most: 0.001},
+	{what: "allocations, denied", table: allocsHTTP, column: "denied", most: 4},
+	{what: "Gin middleware, allowed", table: overGin, column: "allowed", times: 1.2, of: overNetHTTP},
+	{what: "Echo middleware, allowed", table: overEcho, column: "allowed", times: 1.2, of: overNetHTTP},
+	{what: "Fiber middleware, allowed", table: overFiber, column: "allowed", times: 1.2, of: overNetHTTP},
+	{what: "Echo middleware without headers, allowed", table: overEcho, column: "allowed", peer: peers.Plain, timesLeader: 1},
+	{what: "Fiber middleware without headers, allowed", table: overFiber, column: "allowed", peer: peers.Plain, timesLeader: 1},
 	{what: "live memory of a key", table: "Live memory of a key, at a million keys", column: "bytes", most: 40},
 	{what: "the longest call while a million keys expire", table: "The longest call while a million keys expire", column: "µs", most: 100},
 	{what: "Redis, 1 caller", table: redisRate, column: "1 caller", timesLeader: 1},
@@ -99,6 +114,9 @@ func (b budget) verdict(tables []Table) (text string, met, measured bool) {
 				check(times >= b.timesLeader, "%s times as good as %s, at least %s", strconv.FormatFloat(times, 'f', 2, 64), peer, strconv.FormatFloat(b.timesLeader, 'f', -1, 64))
 			}
 		}
+		if reference, ok := ourMedian(tables, b.of, b.column); ok && b.times > 0 {
+			check(ours <= b.times*reference, "%.2f times %s %s, at most %s", ours/reference, t.number(reference), t.Unit, strconv.FormatFloat(b.times, 'f', -1, 64))
+		}
 		if row := t.row(bareINCR.Name); b.share > 0 && row != nil && row.Cells[b.column] != nil {
 			share := ours / row.Cells[b.column].median()
 			if t.Lower {
@@ -110,6 +128,21 @@ func (b budget) verdict(tables []Table) (text string, met, measured bool) {
 		return text, met, true
 	}
 	return "", false, false
+}
+
+// ourMedian returns our median of a table's column, and whether it was measured.
+func ourMedian(tables []Table, title, column string) (float64, bool) {
+	for i := range tables {
+		t := &tables[i]
+		row := t.row(t.Ours)
+		if t.Title != title || row == nil {
+			continue
+		}
+		if cell := row.Cells[column]; cell != nil && len(cell.Values) > 0 {
+			return cell.median(), true
+		}
+	}
+	return 0, false
 }
 
 // bestPeer returns the best of the others.

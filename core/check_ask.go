@@ -77,6 +77,23 @@ func checkedCost(cost int64, err error) (int64, error) {
 
 func (a *asking) askKey(r Request, rule int) error {
 	from := len(a.keys)
+	if added, err := a.addKey(r, rule); !added {
+		return err
+	}
+	cost, err := a.costOf(r, rule)
+	if err == nil || errors.Is(err, ErrBadRequest) {
+		a.addItem(rule, from, cost)
+		if err == nil {
+			err = a.askQuotas(r, rule)
+		}
+	}
+	return err
+}
+
+// addKey appends the key of a rule to keys. added is false if the rule's key function has
+// returned an error.
+func (a *asking) addKey(r Request, rule int) (added bool, err error) {
+	from := len(a.keys)
 	// The key function gets an empty slice with room behind it: whatever it
 	// does with it, the keys of other rules stay.
 	a.probe.rule = rule
@@ -85,19 +102,12 @@ func (a *asking) askKey(r Request, rule int) error {
 	switch {
 	case err == nil:
 		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
-		cost, err := a.costOf(r, rule)
-		if err == nil || errors.Is(err, ErrBadRequest) {
-			a.addItem(rule, from, cost)
-			if err == nil {
-				err = a.askQuotas(r, rule)
-			}
-		}
-		return err
+		return true, nil
 	case errors.Is(err, SkipRule):
+		return false, nil
 	case errors.Is(err, errBodyLater):
-		return err // a.wants drops it
+		return false, err // a.wants drops it
 	default:
-		return fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
+		return false, fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
 	}
-	return nil
 }

@@ -16,16 +16,14 @@ func (s *snapshot) checksSingle() bool {
 // decides on the request, counts the decision and returns true.
 func (a *asking) knownSingle(p *bodyProbe, d *Decision) (decided bool) {
 	a.cost, p.wanted = 1, false
-	err := a.askKey(p, 0)
+	added, err := a.addKey(p, 0)
 	switch {
 	case p.wanted:
-		a.items, a.spans, a.keys = a.items[:0], a.spans[:0], a.keys[:0]
+		a.keys = a.keys[:0]
 		a.waits = append(a.waits, 0)
 		return false
-	case err != nil:
+	case !added:
 		a.note(0, err)
-		return false
-	case len(a.items) == 0:
 		return false
 	}
 	s := a.snap
@@ -33,6 +31,7 @@ func (a *asking) knownSingle(p *bodyProbe, d *Decision) (decided bool) {
 	now := s.memory.m.now()
 	c, at, allowed, done := s.memory.keys.TakeKnown(0, nil, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
 	if !done {
+		a.addItem(0, 0, 1)
 		return false
 	}
 	rule := &s.rules[0]

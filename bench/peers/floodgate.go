@@ -38,10 +38,13 @@ var floodgate = Peer{
 	Fiber: func(l Limit) fiber.Handler { return fiberlimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
 }
 
+// Plain is the peer without response headers.
+const Plain = "floodgate, no headers"
+
 // floodgatePlain is ours without response headers, to be seen beside the peers
 // that write none.
 var floodgatePlain = Peer{
-	Name: "floodgate, no headers", Module: ourModule,
+	Name: Plain, Module: ourModule,
 	HTTP: func(l Limit) func(http.Handler) http.Handler {
 		return httplimit.Middleware(ours(l, core.HeadersOff, nil))
 	},

@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ const Synced = "floodgate, synced"
 var floodgateSynced = Peer{
 	Name: Synced, Module: ourModule,
 	Synced: func(l Limit) (Allow, func()) {
-		store := must(synced.New(&exchanged{counts: map[counter]int64{}}, synced.Config{Interval: time.Second, MaxKeys: 2 * l.keys()}))
+		store := must(synced.New(&exchanged{counts: map[counter]int64{}}, synced.Config{Interval: time.Second, MaxKeys: 2 * l.keys(), Log: slog.New(slog.DiscardHandler)}))
 		limiter := must(core.New(core.Config{
 			Name:  "bench",
 			Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{{Quota: int64(l.Quota), Window: l.Window, Aligned: true}}}},

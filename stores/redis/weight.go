@@ -27,7 +27,7 @@ func weightOf(rule []core.Limit) int {
 		case l.Algorithm == core.TokenBucket, l.Lockout != (core.Lockout{}):
 			weight += 20
 		default: // the script has a short way for it
-			weight += 2
+			weight++
 		}
 	}
 	return weight

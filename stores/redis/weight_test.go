@@ -20,7 +20,8 @@ func TestHowManyDecisionsTravelTogether(t *testing.T) {
 		least, most int
 	}{
 		{"one window", []core.Limit{hour}, mostCalls, mostCalls},
-		{"three windows", []core.Limit{hour, hour, hour}, 30, 50},
+		{"three windows", []core.Limit{hour, hour, hour}, mostCalls, mostCalls},
+		{"four windows", []core.Limit{hour, hour, hour, hour}, 40, 60},
 		{"a token bucket", []core.Limit{hourly(core.TokenBucket, 100)}, 10, 25},
 		{"a lockout", []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Hour}}}, 10, 25},
 		{"3,600 buckets", []core.Limit{hourly(core.BucketedWindow, 100)}, 1, 4},

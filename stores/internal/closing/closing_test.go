@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/internal/closing"
@@ -18,6 +19,10 @@ func (c counting) call() error { *c.calls++; return nil }
 func (c counting) Take(context.Context, *core.Batch) error   { return c.call() }
 func (c counting) Refund(context.Context, *core.Batch) error { return c.call() }
 func (c counting) Reset(context.Context, *core.Batch) error  { return c.call() }
+func (c counting) Charge(context.Context, *core.Batch) error { return c.call() }
+
+func (c counting) Block(context.Context, *core.Batch, time.Duration) error { return c.call() }
+func (c counting) ResetAll(context.Context) error                          { return c.call() }
 
 func (c counting) Rebind([]core.StoreRule) (core.Bound, error) { return c, c.call() }
 
@@ -37,15 +42,15 @@ func TestABoundEndsWithItsGate(t *testing.T) {
 	}
 	use := func(b core.Bound) []error {
 		_, err := b.Rebind(nil)
-		return []error{b.Take(t.Context(), nil), b.Refund(t.Context(), nil), b.Reset(t.Context(), nil), err}
+		return []error{b.Take(t.Context(), nil), b.Refund(t.Context(), nil), b.Reset(t.Context(), nil), b.Charge(t.Context(), nil), b.(core.Blocker).Block(t.Context(), nil, 0), b.(core.ResetterOfAll).ResetAll(t.Context()), err}
 	}
 	for _, err := range append(use(first), use(second)...) {
 		if err != nil {
 			t.Errorf("before Close: %v", err)
 		}
 	}
-	if calls != 9 {
-		t.Errorf("%d of 9 calls have reached the store", calls)
+	if calls != 15 {
+		t.Errorf("%d of 15 calls have reached the store", calls)
 	}
 	g.Close()
 	g.Close()
@@ -54,8 +59,8 @@ func TestABoundEndsWithItsGate(t *testing.T) {
 			t.Errorf("after Close: %v", err)
 		}
 	}
-	if calls != 9 {
-		t.Errorf("%d calls have reached the store after Close", calls-9)
+	if calls != 15 {
+		t.Errorf("%d calls have reached the store after Close", calls-15)
 	}
 }
 
