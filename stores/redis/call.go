@@ -136,7 +136,7 @@ func (c *call) wait(items []namedItem) (reply, error) {
 }
 
 func (c *call) result(items []namedItem) (r reply, err error) {
-	if err = c.err; err == nil && c.verb != verbRefund && c.verb != verbReset {
+	if err = c.err; err == nil && c.results() {
 		r, err = parse(c.reply, c.waits, items)
 		r.unreadable = c.unreadable
 	}

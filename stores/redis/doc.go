@@ -55,6 +55,19 @@
 // the deadline; if the context has an earlier deadline of its own, it does not.
 // A hook of such a client must keep to the deadline of its context.
 //
+// # Charges and quotas of a request
+//
+// A charge ([core.Bound].Charge) is made at most once, as a take is, and shares
+// commands with takes. If its keys are in several hash slots, the slots are charged
+// in order, with one command each. If the first of them fails and nothing was charged,
+// the charge ends, and its error wraps [core.ErrNotCharged]. If one fails otherwise,
+// the others are charged all the same, because the caller must not repeat the charge. A
+// charge that would replace the value of a later version charges nothing.
+//
+// A take with quotas of its own ([core.Item].Quotas) sends some 20 bytes more for each
+// limit. Decisions with the same quotas share these bytes in a command. A take without
+// them costs what it did.
+//
 // # Together
 //
 // Decisions that a process makes at the same time share commands. Two commands may

@@ -36,7 +36,7 @@ func Verbs(cmd redis.Cmder) (verbs []string) {
 	for _, arg := range cmd.Args() {
 		if x, ok := arg.(*exchange); ok {
 			for _, c := range x.calls {
-				verbs = append(verbs, [...]string{"skip", "take", "peek", "back", "refund", "reset", "charge"}[c.verb])
+				verbs = append(verbs, [...]string{"skip", "take", "peek", "back", "refund", "reset", "charge", "block"}[c.verb])
 			}
 		}
 	}

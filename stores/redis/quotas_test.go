@@ -1,10 +1,14 @@
 package redisstore_test
 
 import (
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -70,4 +74,36 @@ func TestATakeWithoutALimitIsCounted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A charge may cost more than any count holds: every algorithm counts what it can.
+func TestAChargeOfAnyCost(t *testing.T) {
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
+	client := newClient(t, redistest.Start(t).Addr)
+	for _, l := range all(20) {
+		t.Run(l.Name, func(t *testing.T) {
+			rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
+			bounds := []core.Bound{
+				core.Must(memory.Bind(bindName(t), rules)),
+				bind(t, client, rules, redisstore.Timeout(patience), redisstore.Clock(clock.Now)),
+			}
+			for _, cost := range []int64{3, core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64} {
+				for _, quota := range []int64{l.Quota, 7, core.Unlimited} {
+					var said [2]*core.Batch
+					for i, b := range bounds {
+						said[i] = one("k", cost, 1)
+						said[i].Items[0].Quotas = []int64{quota}
+						if err := b.Charge(t.Context(), said[i]); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if !reflect.DeepEqual(said[0], said[1]) {
+						t.Errorf("cost %d, quota %d: in the process %+v, in Redis %+v", cost, quota, said[0], said[1])
+					}
+				}
+			}
+		})
+	}
+	_ = memory.Close()
 }

@@ -46,7 +46,9 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	b := newBound(s, limiter, rules)
 	for i := range b.rules {
 		for _, node := range nodes {
-			if err := s.scan(ctx, node, limiter, &b.rules[i], len(rules[i].Limits), each); err != nil {
+			if err := s.scan(ctx, node, limiter, &b.rules[i], func(ctx context.Context, items []namedItem) error {
+				return s.show(ctx, items, each)
+			}); err != nil {
 				return err
 			}
 		}
@@ -74,7 +76,23 @@ func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
 	return all, err
 }
 
-func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *boundRule, limits int, each func(Stored) error) error {
+// show calls each for the items.
+func (s *Store) show(ctx context.Context, items []namedItem, each func(Stored) error) error {
+	for _, group := range s.group(items) {
+		if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
+			return err
+		}
+	}
+	for i := range items {
+		if err := each(Stored{items[i].rule.name, items[i].name, items[i].Results}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan calls some for the counters of a rule on a server, some of them at a time.
+func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *boundRule, some func(context.Context, []namedItem) error) error {
 	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has no character with a meaning in a pattern
 	for cursor := uint64(0); ; {
 		names, next, err := s.scanStep(ctx, node, prefix+"*", cursor)
@@ -84,18 +102,11 @@ func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *bou
 		items := make([]core.Item, len(names))
 		named := make([]namedItem, len(names))
 		for i, name := range names {
-			items[i].Results = make([]core.Result, limits)
+			items[i].Results = make([]core.Result, len(rule.meters))
 			named[i] = namedItem{&items[i], rule, name}
 		}
-		for _, group := range s.group(named) {
-			if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
-				return err
-			}
-		}
-		for i := range named {
-			if err := each(Stored{rule.name, names[i], items[i].Results}); err != nil {
-				return err
-			}
+		if err := some(ctx, named); err != nil {
+			return err
 		}
 		if cursor = next; cursor == 0 {
 			return nil

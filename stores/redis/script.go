@@ -67,6 +67,7 @@ const (
 	verbRefund
 	verbReset
 	verbCharge
+	verbBlock
 )
 
 // A limit as the script reads it: its size, that of what a lockout adds, and the

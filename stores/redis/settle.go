@@ -170,9 +170,14 @@ func (x *exchange) split(text string) error {
 	return nil
 }
 
+// results reports whether the verb has any.
+func (c *call) results() bool {
+	return c.verb != verbRefund && c.verb != verbReset && c.verb != verbBlock
+}
+
 // replySize is how many bytes of results the reply has for the call.
 func (c *call) replySize() (n int) {
-	if c.verb == verbRefund || c.verb == verbReset {
+	if !c.results() {
 		return 0
 	}
 	for i := range c.items {

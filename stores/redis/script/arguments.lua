@@ -12,7 +12,7 @@
 --             the time in microseconds since the Unix epoch; 0: the server's (8)
 --           and for each of its items
 --             the place of the rule's limits in ARGV (4)
---             the cost (8)
+--             the cost (8); for block: how long it denies the key
 --             for back and refund: the time of the charge (8), and for each limit
 --             the time until all was free again, as that take returned it (8)
 --           A decision that is not to be made, SKIP, has names, but no items here.
@@ -26,8 +26,8 @@
 --           quota. One byte more at the end: a value that cannot be read denies its
 --           key
 -- Reply  a string: the eight bytes, and for each decision one byte
---          0  it was made, and all limits admit the cost. For all but refund and
---             reset there follow, for each item: the time of the decision (8), and for
+--          0  it was made, and all limits admit the cost. For all but refund,
+--             reset and block there follow, for each item: the time of the decision (8), and for
 --             each limit: what remains (4), how long until all is free again (7),
 --             and how long until more remains (7; 0 if nothing is missing)
 --          1  the same, and a stored value could not be read

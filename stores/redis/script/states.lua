@@ -95,7 +95,7 @@ local function parse(item, v)
       -- Further ahead, it is the time of a clock that has been set back.
       if expiry > now and expiry - now < 2 * unpack('<I6', v, pos + 11) then
         item.used_up = max(item.used_up or 0, expiry)
-        item.foreign[#item.foreign + 1] = { expiry, sub(v, pos, after - 1) }
+        item.foreign[#item.foreign + 1] = { expiry, sub(v, pos, after - 1), true }
       end
     elseif expiry + slack * 1000 > now then
       local record, life = sub(v, pos, after - 1), LONGEST_LIFE
@@ -116,6 +116,11 @@ end
 
 local unreadable = false -- a value could not be read
 
+-- used_up returns a record that denies its key for this length of time.
+local function used_up(length)
+  return { now + length, pack('<I3i7I1I6', 14, now + length, USED_UP, length), true }
+end
+
 -- deny begins the time for which a value that cannot be read denies its key: the
 -- shortest window. The value of a newer program is left as it is.
 local function deny(item)
@@ -124,7 +129,7 @@ local function deny(item)
   item.used_up = now + length
   if not item.newer then
     item.mark = true
-    item.foreign = { { item.used_up, pack('<I3i7I1I6', 14, item.used_up, USED_UP, length) } }
+    item.foreign = { used_up(length) }
   end
 end
 

@@ -4,6 +4,32 @@ local function wait(m, cost)
   return m.algorithm.wait(m, cost)
 end
 
+local NEWER = ': the stored value has the format of a later version, which this one does not replace'
+
+-- block denies keys for the times that stand in place of their costs.
+local function block(size, p)
+  local some = ''
+  for i = 1, size do
+    local place, length
+    place, length, p = unpack('<I4i8', input, p)
+    local item, err = read(KEYS[first_key + i - 1], ARGV[place])
+    if not item then return nil, some .. err end
+    if item.newer then return nil, some .. 'FLOODGATE newer: ' .. item.key .. NEWER end
+    local others = {}
+    for j = 1, #item.foreign do
+      if not item.foreign[j][3] then others[#others + 1] = item.foreign[j] end
+    end
+    if length > 0 then others[#others + 1] = used_up(length) end
+    item.foreign = others
+    if length > 0 or item.stored then
+      err = write(item)
+      if err then return nil, some .. err end
+      some = SOME_WRITTEN
+    end
+  end
+  return '\0'
+end
+
 -- make_decision makes a decision of any kind. It returns the reply; nil and an
 -- error's text if it fails.
 local function make_decision(verb, size, p)
@@ -15,6 +41,7 @@ local function make_decision(verb, size, p)
     end
     return not err and '\0' or nil, err
   end
+  if verb == BLOCK then return block(size, p) end
   unreadable = false
   local giving, charging = verb == BACK or verb == REFUND, verb == CHARGE
   local items, admitted = {}, true
@@ -24,7 +51,7 @@ local function make_decision(verb, size, p)
     local item, err = read(KEYS[first_key + i - 1], ARGV[place])
     if not item then return nil, err end
     if item.newer and charging and cost > 0 then
-      return nil, 'FLOODGATE newer: ' .. item.key .. ': the stored value has the format of a later version, which this one does not replace'
+      return nil, 'FLOODGATE newer: ' .. item.key .. NEWER
     end
     local meters = item.meters
     if giving then

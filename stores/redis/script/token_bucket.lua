@@ -13,8 +13,7 @@ make[TOKEN] = function()
   -- costs returns what n hits cost, as (q, r).
   local function costs(m, n) return muldiv(m.window, n, m.rate) end
   local function above(q, r, q2, r2) return q > q2 or q == q2 and r > r2 end
-  -- most returns what n hits cost twice. With so many that it is inexact, it is above
-  -- all that can be owed.
+  -- most returns what n hits cost twice.
   local function most(m, n) return muldiv(2 * m.window, n, m.rate) end
   -- over returns by how much what is owed is above (q, r), rounded up to whole
   -- microseconds; 0 if it is not.
@@ -62,23 +61,20 @@ make[TOKEN] = function()
     end,
     charge = function(m, cost)
       if m.quota == 0 then return end -- nothing pays a debt off
-      local q, r, too_much = m.q or 0, m.r or 0, false
+      local q, r = m.q or 0, m.r or 0
       if m.q and m.rate ~= m.quota then -- the debt in hits stays what it was
-        too_much = above(q, r, most(m, m.capacity))
-        if not too_much then
-          local whole, part = muldiv(q, m.rate, m.quota)
-          q, r = muldiv(1, part + r, m.quota)
-          q = whole + q
-        end
+        local whole, part = muldiv(q, m.rate, m.quota)
+        q, r = muldiv(1, part + r, m.quota)
+        q = whole + q -- inexact only if it is above all that can be owed
       end
       m.rate = m.quota
       local cost_q, cost_r = costs(m, cost)
       q, r = q + cost_q, r + cost_r
       if r >= m.rate then q, r = q + 1, r - m.rate end
-      m.over = too_much or above(q, r, costs(m, m.capacity))
+      m.over = above(q, r, costs(m, m.capacity))
       if m.over then
         local most_q, most_r = most(m, m.capacity)
-        if too_much or above(q, r, most_q, most_r) then q, r = most_q, most_r end
+        if above(q, r, most_q, most_r) then q, r = most_q, most_r end
       end
       m.q, m.r = q, r
     end,
