@@ -69,7 +69,7 @@ const maxErrors = 100
 // join sorts errors by their places and joins the first ones.
 func join(errs []*Error) error {
 	slices.SortStableFunc(errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	if more := len(errs) - maxErrors; more > 0 {
 		errs = append(errs[:maxErrors:maxErrors], &Error{File: errs[0].File, Problem: fmt.Sprintf("and %d more errors", more)})
