@@ -36,12 +36,12 @@ type QuotaSource interface {
 // The last colon of a line ends the key, so that an IPv6 address needs no quotes. A
 // key begins at the beginning of its line. A comment begins with #, behind a space or
 // at the beginning of a line. A file has at most 64 MiB. It is read only if it has changed.
-func QuotaFile(path string) QuotaSource { return quotaFile(path) }
+func QuotaFile(path string) QuotaSource { return fileTable(path) }
 
-type quotaFile string
+type fileTable string
 
 // Quotas implements [QuotaSource].
-func (f quotaFile) Quotas(_ context.Context, row func(key, quotas string) error) error {
+func (f fileTable) Quotas(_ context.Context, row func(key, quotas string) error) error {
 	text, err := regularfile.Read(string(f), quotas.MaxBytes)
 	if err != nil {
 		return err

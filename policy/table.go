@@ -85,7 +85,7 @@ func newTable(q *file.Quotas, o *options, folder string) (t *table, problem, hin
 			return nil, "the program has no source " + q.Source, "have it give policy.WithQuotas, or write file"
 		}
 		t.name = "source " + q.Source
-		if path, is := t.source.(quotaFile); is {
+		if path, is := t.source.(fileTable); is {
 			t.path, t.name = string(path), string(path)
 		}
 		return t, "", ""

@@ -86,7 +86,11 @@ func (m *mistakes) addError(w *wanted, err error) {
 		m.errs = append(m.errs, found...)
 		return
 	}
-	m.add(w.at, fmt.Sprintf("%s: %v", w.name, err), "")
+	text := err.Error()
+	if w.path == "" {
+		text = w.name + ": " + text
+	}
+	m.add(w.at, text, "")
 }
 
 // checkTables adds what is wrong with the tables for the rules of a policy file.
@@ -119,7 +123,9 @@ func (s *Set) adopt(c *candidate) {
 		} else if w.refused { // the new policies may have what it was refused for
 			w.tried = stamp{}
 		}
-		if w.table.every.Swap(int64(w.every)) != int64(w.every) {
+		if w.isFile() {
+			w.table.every.Store(int64(pollEvery))
+		} else if w.table.every.Swap(int64(w.every)) != int64(w.every) {
 			select {
 			case w.sooner <- struct{}{}:
 			default:
@@ -145,7 +151,6 @@ func (s *Set) start(t *table) {
 			return
 		}
 		parent = s.watching
-		t.every.Store(int64(pollEvery))
 	}
 	var ctx context.Context
 	ctx, t.stop = context.WithCancel(parent)

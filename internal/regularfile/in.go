@@ -1,9 +1,11 @@
 package regularfile
 
 import (
-	"fmt"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -17,22 +19,22 @@ func ReadIn(folder, name string, most int64) (text []byte, info os.FileInfo, err
 	}
 	defer root.Close() //nolint:errcheck // nothing depends on it
 	if info, err = root.Stat(name); err != nil {
-		return nil, nil, fmt.Errorf("in the folder %s: %w", folder, err)
+		return nil, nil, within(folder, name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, notRegular(name, info)
+		return nil, nil, notRegular(filepath.Join(folder, name), info)
 	}
 	// The file may have been replaced since: opening must not block.
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("in the folder %s: %w", folder, err)
+		return nil, nil, within(folder, name, err)
 	}
 	defer f.Close() //nolint:errcheck // it was read only
 	if info, err = f.Stat(); err != nil {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, notRegular(name, info)
+		return nil, nil, notRegular(filepath.Join(folder, name), info)
 	}
 	text, err = io.ReadAll(io.LimitReader(f, most+1))
 	return text, info, err
@@ -45,5 +47,17 @@ func StatIn(folder, name string) (os.FileInfo, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // nothing depends on it
-	return root.Stat(name)
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, within(folder, name, err)
+	}
+	return info, nil
+}
+
+// within returns an error of a file in a folder with the whole path.
+func within(folder, name string, err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	return &fs.PathError{Op: "open", Path: filepath.Join(folder, name), Err: err}
 }

@@ -94,10 +94,10 @@ func (t *Table) Check(sets [][]core.Limit) (problems, doubts []Problem) {
 		}
 	}
 	if e, found := t.entries["default"]; found {
-		doubts = append(doubts, Problem{int(e.line), 0, "default: is a key as any other", "a key that is not in the table has the quotas of limits in the policy file"})
+		doubts = append(doubts, Problem{int(e.line), 1, "default: is a key as any other", "a key that is not in the table has the quotas of limits in the policy file"})
 	}
 	if e, found := t.entries["*"]; found {
-		doubts = append(doubts, Problem{int(e.line), 0, "*: is a key as any other, no pattern", "a key that is not in the table has the quotas of limits in the policy file"})
+		doubts = append(doubts, Problem{int(e.line), 1, "*: is a key as any other, no pattern", "a key that is not in the table has the quotas of limits in the policy file"})
 	}
 	slices.SortStableFunc(doubts, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return problems, doubts

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,8 @@ type Config struct {
 	Tolerance time.Duration
 	// StopAtOutlier makes an outlier an error.
 	StopAtOutlier bool
+	// Options are given to package policy in addition, such as sources of quotas.
+	Options []policy.Option
 	// Progress is called now and then with the number of lines read; may be nil.
 	Progress func(lines int64)
 }
@@ -283,8 +286,9 @@ func (r *Replay) Report() *Report {
 
 // options are those of every Set: what the program would say of users comes from
 // the log, and of tiers nothing is known.
-func (r *Replay) options(shadowDenied func(core.Decision)) []policy.Option {
-	return []policy.Option{
+func (r *Replay) options(file string, shadowDenied func(core.Decision)) []policy.Option {
+	return append(slices.Clone(r.config.Options),
+		policy.Folder(filepath.Dir(file)),
 		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
 		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
 		policy.WithTier(func(core.Request) (string, error) {
@@ -295,5 +299,5 @@ func (r *Replay) options(shadowDenied func(core.Decision)) []policy.Option {
 			shadowDenied(d)
 			return denial
 		}),
-	}
+	)
 }

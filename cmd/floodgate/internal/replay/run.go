@@ -47,14 +47,14 @@ func newRun(f File, r *Replay) (*run, error) {
 	one.keys = newTally(r.config.MaxKeys, func(c *keyCount) int64 { return c.requests })
 	one.routes = newTally(min(maxRoutes, r.config.MaxKeys), func(c *keyCount) int64 { return c.requests })
 	one.clients = newTally(r.config.MaxKeys, func(c *clientCount) int64 { return c.requests })
-	opts := r.options(func(d core.Decision) {
+	opts := r.options(f.Name, func(d core.Decision) {
 		if d.Rehearsal {
 			one.shadows = append(one.shadows, one.exceeded(d)...)
 		}
 	})
 	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(&countingStore{memory, one.keys}))...)
 	if err == nil && r.config.Sweep {
-		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(func(core.Decision) {}))
+		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(f.Name, func(core.Decision) {}))
 	}
 	if err != nil {
 		return nil, errors.Join(err, one.close())
