@@ -39,7 +39,7 @@ func quotasMapping() *mapping[*Quotas] {
 	})
 	every := duration("a time such as 30s or 5m")
 	return &mapping[*Quotas]{
-		name: "quotas", want: "a mapping with file or source", about: "Where the quotas of single keys are, which take the place of those in `limits`.",
+		name: "quotas", want: "a mapping such as {file: customers.quotas} or {source: customers}", about: "Where the quotas of single keys are, which take the place of those in `limits`.",
 		fields: []field[*Quotas]{
 			{
 				name: "file", example: "customers.quotas",

@@ -150,5 +150,6 @@ func (b *Builder) Table() (*Table, []Problem) {
 	if b.problems != nil {
 		return nil, b.problems
 	}
-	return &b.table, nil
+	t := b.table // without what the builder needs
+	return &t, nil
 }

@@ -53,8 +53,8 @@ func split(line string) (key, quotas string, column int, problem, hint string) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return "", "", 1, "begins with a space", "a key begins at the beginning of its line, and its quotas are on the same line, as in ann: 1000/m"
 	}
-	at := 0 // where rest begins
-	rest := line
+	var at int // where rest begins
+	var rest string
 	if line[0] == '"' || line[0] == '\'' {
 		var ok bool
 		if key, rest, ok = unquote(line); !ok {

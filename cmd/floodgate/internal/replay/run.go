@@ -2,7 +2,9 @@ package replay
 
 import (
 	"errors"
+	"log/slog"
 	"math/bits"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -197,4 +199,22 @@ func (r *run) histogram() []Bar {
 		bars[i].Denied += e.value.denied
 	}
 	return bars
+}
+
+// options are those of every Set: what the program would say of users comes from
+// the log, and of tiers nothing is known.
+func (r *Replay) options(file string, shadowDenied func(core.Decision)) []policy.Option {
+	return append(slices.Clone(r.config.Options),
+		policy.Folder(filepath.Dir(file)),
+		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
+		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
+		policy.WithTier(func(core.Request) (string, error) {
+			r.request.lacks("tier")
+			return "", nil
+		}),
+		policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+			shadowDenied(d)
+			return denial
+		}),
+	)
 }
