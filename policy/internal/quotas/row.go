@@ -81,8 +81,9 @@ func parsePart(item string) (p part, problem, hint string) {
 		return part{}, fmt.Sprintf("%q: %s", words.Shorten(item), words.Reason(err)), Want
 	}
 	l := limits[0]
-	if l != (core.Limit{Quota: l.Quota, Window: l.Window}) {
-		return part{}, fmt.Sprintf("%q: says more than a quota and a window", words.Shorten(item)), "the algorithm of a limit, its burst and its name stand in the policy file"
+	month := core.PerMonth(l.Quota) // the row may leave out of which zone it is
+	if l != (core.Limit{Quota: l.Quota, Window: l.Window}) && l != month {
+		return part{}, fmt.Sprintf("%q: says more than a quota and a window", words.Shorten(item)), "the algorithm of a limit, its time zone, its burst and its name stand in the policy file"
 	}
 	p = part{l.Window, l.Quota}
 	if unlimited {
@@ -141,9 +142,17 @@ func (row *Row) Check(sets [][]core.Limit) (problem, hint string) {
 func spelled(limits []core.Limit) string {
 	var all []string
 	for _, l := range limits {
-		all = append(all, fmt.Sprintf("%d/%s", l.Quota, words.Duration(l.Window)))
+		all = append(all, fmt.Sprintf("%d/%s", l.Quota, windowOf(l)))
 	}
 	return strings.Join(all, ", ")
+}
+
+// windowOf writes a limit's window as a row has it.
+func windowOf(l core.Limit) string {
+	if l.Zone != nil && l.Window == core.Month {
+		return "month"
+	}
+	return words.Duration(l.Window)
 }
 
 // deniesAll reports whether one of the quotas is 0.

@@ -143,6 +143,11 @@ func TestNoMessageHasAKey(t *testing.T) {
 }
 
 func TestATableIsCheckedForARule(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	months := [][]core.Limit{{core.PerDay(100).In(berlin), core.PerMonth(1000).In(berlin)}}
 	log := [][]core.Limit{{{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}}}
 	tiers := [][]core.Limit{{core.PerMinute(1)}, {core.PerMinute(5), core.PerHour(100)}}
 	for _, c := range []struct {
@@ -161,6 +166,11 @@ func TestATableIsCheckedForARule(t *testing.T) {
 		{"a: 1000/m, 20000000/m", log, `1:4: "1000/m, 20000000/m": the window 1m stands twice`},
 		{"a: 20000000/m", log, `1:4: "20000000/m": 20000000: is more than`},
 		{"a: unlimited", log, ""},
+		{"a: 5000/month\nb: 500/d, unlimited/month\nc: 200 per day", months, ""},
+		{"a: 5000/month", twoLimits, `1:4: "5000/month": the rule has no limit with a window of`},
+		{"a: 5000/h", months, `1:4: "5000/h": the rule has no limit with a window of 1h (its limits are 100/24h, 1000/month)`},
+		{"a: 500/d Europe/Berlin", months, `1:4: "500/d Europe/Berlin": says more than`},
+		{"a: 500/month Europe/Berlin", months, `1:4: "500/month Europe/Berlin": says more than`},
 	} {
 		table, problems := Parse([]byte(c.text))
 		if problems == nil {
