@@ -41,6 +41,26 @@
 // [Reference] describes all fields, and [Schema] is a JSON Schema for editors. Limits
 // are written as core.ParseLimits reads them.
 //
+// # Quotas of single keys
+//
+// The field quotas names a table of quotas, which take the place of those in limits:
+//
+//	policies:
+//	  - name: api
+//	    key: user
+//	    fallback: ip
+//	    limits: [100/m, 2000/d]
+//	    quotas: {file: customers.quotas} # or {source: customers}: WithQuotas gives it
+//
+// A line of the file has a key, a colon and its quotas, as in "ann: 1000/m, 20000/d"
+// or "bob: unlimited": see [QuotaFile]. A key that the table does not have keeps the
+// quotas in limits. The file is below the folder of the policy file, and is read again when it
+// changes if the policy file is watched. A broken table is logged, and the former one stays in
+// force. The counts of a key stay when its quota changes. The field quota is an
+// expression for the quota of a request, for keys that the table does not have. Its value is a number,
+// text as in the table, or empty for the quotas in limits. A request whose
+// value is no quota is denied with 400.
+//
 // # Which requests
 //
 // A policy applies to a request that meets all conditions of its match. The
@@ -104,7 +124,7 @@
 // proxy sets the header of every request: name such a header in trusted-headers.
 // [Set.Warnings] reports tiers and keys that a client can choose.
 //
-// Keys, fallbacks, tiers, costs and match.when are expressions in the language
+// Keys, fallbacks, tiers, costs, quotas and match.when are expressions in the language
 // of github.com/expr-lang/expr. They see method, path, route, ip, user,
 // header["x"], query["x"], cookie["x"], form["x"] and json["a.b"], and
 // cidr(ip, "10.0.0.0/8", ...) says whether an address is in one of the prefixes.

@@ -15,15 +15,17 @@ import (
 // first 100, one more Error reports the number of the others. errors.As returns
 // one of them, and [Errors] returns all.
 type Error struct {
-	// File is the file's name, as it was given.
+	// File is the file's name, as it was given; of a mistake in a table of quotas, the
+	// table's path, or "source" and its name.
 	File string
 	// Line and Column are the place, from 1. Both are 0 if the Error is about the
-	// whole file.
+	// whole file. Of a [QuotaSource], Line is the number of the row and Column is 0.
 	Line, Column int
 	// Field is the path of the field, such as policies[0].rules[1].limits. It is
 	// "" if the Error is about no field.
 	Field string
-	// Problem describes the mistake and quotes the value.
+	// Problem describes the mistake and quotes the value. It never has a key of a table of
+	// quotas, which may be a secret.
 	Problem string
 	// Hint is what to write instead; it may be "".
 	Hint string
@@ -34,7 +36,10 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
 	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	if e.Column > 0 {
+		fmt.Fprintf(&b, ":%d", e.Column)
 	}
 	b.WriteString(": ")
 	if e.Field != "" {
@@ -69,7 +74,7 @@ const maxErrors = 100
 // join sorts errors by their places and joins the first ones.
 func join(errs []*Error) error {
 	slices.SortStableFunc(errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	if more := len(errs) - maxErrors; more > 0 {
 		errs = append(errs[:maxErrors:maxErrors], &Error{File: errs[0].File, Problem: fmt.Sprintf("and %d more errors", more)})

@@ -44,8 +44,20 @@ type RuleExplanation struct {
 	// Key is the key of the counter; all requests without a key share the key "".
 	Key string
 	// Limits are the limits that apply to the key. There are none if the tier is
-	// unlimited.
+	// unlimited. Their quotas are the limits' own.
 	Limits []core.Limit
+	// Quotas are the quotas of the request, one for each of Limits.
+	Quotas []QuotaExplanation
+}
+
+// QuotaExplanation describes the quota of a request for one limit.
+type QuotaExplanation struct {
+	// Quota is the number of hits that are allowed in the limit's window, or
+	// core.Unlimited.
+	Quota int64
+	// From says where the quota comes from if it is not the limit's own: a table and, of a
+	// file, the line of the key, such as customers.quotas:3, or the field quota.
+	From string
 }
 
 // Explain returns what the policies do with a request. It asks no store and charges
@@ -103,18 +115,53 @@ func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanat
 		return fail(err)
 	default:
 		e.Applies, e.Key = true, string(key)
+		own := ownQuotas{rule: rule.Rule, row: rule.table.find(key)}
+		for i := range e.Limits {
+			q, from, err := rule.quotaOf(&own, q, &e.Limits[i])
+			if err != nil {
+				e.Applies, e.Quotas = false, nil
+				return fail(err)
+			}
+			e.Quotas = append(e.Quotas, QuotaExplanation{q, rule.describe(from, e.Key)})
+		}
 	}
 	return e
 }
 
-// Words describes a limit in words: "at most 3 in 6s; a window begins with the
+// describe says where a quota comes from.
+func (rule enforcedRule) describe(from origin, key string) string {
+	switch from {
+	case fromTable:
+		if line := rule.table.current.Load().Line(key); line > 0 && rule.table.path != "" {
+			return fmt.Sprintf("%s:%d", rule.table.name, line)
+		}
+		return rule.table.name
+	case fromExpression:
+		return "the field quota"
+	default:
+		return ""
+	}
+}
+
+// With returns the limit as it is for a request with this quota: its burst is in
+// proportion.
+func (e QuotaExplanation) With(l core.Limit) core.Limit {
+	if l.Burst > 0 && l.Quota > 0 && e.Quota != core.Unlimited {
+		l.Burst = max(1, l.Burst*e.Quota/l.Quota) // below 2^62
+	}
+	l.Quota = e.Quota
+	return l
+}
+
+// Words describes a limit in words, also one whose quota is core.Unlimited: "at most 3 in 6s; a window begins with the
 // first request of a key".
 func Words(l core.Limit) string {
 	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
-	if l.Quota == 0 {
-		return "none at all"
-	}
 	switch {
+	case l.Quota == core.Unlimited:
+		return "without a limit, counted in " + words.Duration(l.Window)
+	case l.Quota == 0:
+		return "none at all"
 	case l.Zone != nil:
 		unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
 		return fmt.Sprintf("at most %d in each %s of the calendar in %v", l.Quota, unit, l.Zone)

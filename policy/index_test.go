@@ -49,7 +49,7 @@ func TestTheIndexFindsWhatTheWholeFileFinds(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		spec := enforce(read, core.Must(newOptions(nil)))
+		spec := enforce(read, core.Must(newOptions(nil)), nil)
 		spec.config(nil)
 		if spec.index == nil {
 			t.Fatal("there is no index")

@@ -29,16 +29,21 @@ type enforcedPolicy struct {
 type enforcedRule struct {
 	*file.Rule
 	options *options
+	table   *table // nil: none
 }
 
 // enforce prepares the policies of a file for a limiter.
-func enforce(spec *file.Spec, o *options) *enforcedFile {
+func enforce(spec *file.Spec, o *options, tables map[tableID]*wanted) *enforcedFile {
 	f := &enforcedFile{Spec: spec, options: o}
 	var patterns [][]paths.Pattern
 	for _, said := range spec.Policies {
 		p := &enforcedPolicy{Policy: said, sources: spec.Sources}
 		for i := range said.Rules {
-			p.rules = append(p.rules, enforcedRule{&said.Rules[i], o})
+			rule := enforcedRule{Rule: &said.Rules[i], options: o}
+			if rule.Quotas != nil {
+				rule.table = tables[idOf(rule.Quotas)].table
+			}
+			p.rules = append(p.rules, rule)
 		}
 		f.policies, patterns = append(f.policies, p), append(patterns, said.Match.Paths)
 	}

@@ -18,6 +18,8 @@ type options struct {
 	reloaded func(error)
 	log      *slog.Logger
 	apart    bool
+	folder   string
+	sources  map[string]QuotaSource
 }
 
 func newOptions(opts []Option) (*options, error) {
@@ -27,6 +29,11 @@ func newOptions(opts []Option) (*options, error) {
 			return nil, fmt.Errorf("%w: policy: an option is nil: write one such as policy.Log(log), or none", core.ErrConfig)
 		}
 		option(o)
+	}
+	for name, source := range o.sources {
+		if source == nil {
+			return nil, fmt.Errorf("%w: policy: WithQuotas: the source %q is nil", core.ErrConfig, name)
+		}
 	}
 	if o.store != nil {
 		if _, err := core.TraitsOf(o.store); err != nil {
@@ -40,6 +47,24 @@ func newOptions(opts []Option) (*options, error) {
 // denied addresses count nothing and do not need it. The file's store section is
 // checked but not opened, and its passwords are not read.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }
+
+// WithQuotas gives the source that policies name in quotas: {source: name}. It is read
+// at the start, and again at the interval that the policy file says. After an error the former table
+// stays in force; at the start, the error is that of [Load], [Parse] or [Watch]. The source with the name ""
+// is the one of all names that have no source of their own.
+func WithQuotas(name string, source QuotaSource) Option {
+	return func(o *options) {
+		if o.sources == nil {
+			o.sources = map[string]QuotaSource{}
+		}
+		o.sources[name] = source
+	}
+}
+
+// Folder says which folder has the files that the policy file names in quotas. Without it,
+// they are in the folder of the policy file, if it is read with [Load] or [Watch];
+// [Parse] needs it.
+func Folder(path string) Option { return func(o *options) { o.folder = path } }
 
 // WithUser makes f return the user of a request, "" if there is none: the value of
 // user in expressions. Without this option, a file that uses it has an error. f may

@@ -21,6 +21,7 @@ type memo struct {
 	except []string    // the policies that do not
 	path   *paths.Path // nil: not known yet
 	client expression.AddressMemo
+	own    ownQuotas // of the rule that was asked last
 }
 
 // asks reports whether a policy decides on the request.

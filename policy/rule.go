@@ -42,8 +42,12 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 
 // coreRules returns the rule for the limiter, or a rule for each of its tiers.
 func (rule enforcedRule) coreRules() []core.Rule {
+	var quota func(core.Request, core.Limit) (int64, error)
+	if rule.varies() {
+		quota = rule.quota
+	}
 	if len(rule.Tiers) == 0 {
-		return []core.Rule{{Name: rule.Counters, Limits: rule.Limits, Key: rule.identify}}
+		return []core.Rule{{Name: rule.Counters, Limits: rule.Limits, Key: rule.counter, Quota: quota}}
 	}
 	var rules []core.Rule
 	for _, t := range rule.Tiers {
@@ -60,8 +64,9 @@ func (rule enforcedRule) coreRules() []core.Rule {
 				if err != nil {
 					return dst, err
 				}
-				return rule.identify(dst, r)
+				return rule.counter(dst, r)
 			},
+			Quota: quota,
 		})
 	}
 	return rules
@@ -94,7 +99,7 @@ const (
 	fallbackMark = "?:"
 )
 
-// identify is the rule's [core.KeyFunc].
+// identify appends the key of a request, as a [core.KeyFunc] does.
 func (rule enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
 	if rule.Key == nil {
 		return dst, nil

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +31,8 @@ type Set struct {
 	current atomic.Pointer[enforcedFile] // what is in force
 	limiter *core.Limiter                // of all policies; never replaced
 
+	folder string // of the files that the file names; "" if it is not known
+
 	change  sync.Mutex // one change at a time
 	tried   []byte     // the file's text that was last tried, in force or refused
 	shared  opened     // the zero value if the file has no store
@@ -38,6 +42,12 @@ type Set struct {
 	warned  map[string]bool // warnings that have been logged
 	closed  bool
 	watcher *watcher // nil: none
+
+	tables    map[tableID]*table // of the file in force
+	life      context.Context    //nolint:containedctx // ends when the Set is closed
+	die       context.CancelFunc // ends it
+	watching  context.Context    //nolint:containedctx // of Watch; nil: none
+	following sync.WaitGroup     // for the goroutines that read tables again
 }
 
 // Load reads the policies of a file. The error is the operating system's, or has all
@@ -62,8 +72,16 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{file: file, path: path, options: o, wanted: map[string]bool{}, warned: map[string]bool{}}
+	s.life, s.die = context.WithCancel(context.Background())
+	if s.folder = o.folder; s.folder == "" && path != "" {
+		s.folder = filepath.Dir(path)
+	}
 	s.tried = text
-	if err := s.replace(text); err != nil {
+	next := s.prepare(text, true)
+	s.change.Lock()
+	err = s.replace(next)
+	s.change.Unlock()
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -88,33 +106,36 @@ func (s *Set) Reload() error {
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
+	next := s.prepare(text, true)
 	s.change.Lock()
 	defer s.change.Unlock()
 	s.tried = text
-	return s.replace(text)
+	return s.replace(next)
 }
 
 // Replace is Reload with text in place of the file. The text is in force until the
 // file changes.
 func (s *Set) Replace(text []byte) error {
+	next := s.prepare(text, false)
 	s.change.Lock()
 	defer s.change.Unlock()
-	return s.replace(text)
+	return s.replace(next)
 }
 
-func (s *Set) replace(text []byte) error {
+// replace puts a file in force. The caller holds the lock.
+func (s *Set) replace(next *candidate) error {
 	if s.closed {
 		return fmt.Errorf("policy: %s: %w", s.file, core.ErrClosed)
 	}
-	m := &mistakes{file: s.file}
-	spec, problems := file.Read(text, file.Options{User: s.options.user, Tier: s.options.tier != nil})
-	for _, p := range problems {
-		m.add(p.Place, p.Text, p.Hint)
+	m := next.mistakes
+	if !m.found() {
+		next.checkTables()
 	}
 	if !m.found() {
-		f := enforce(spec, s.options)
+		f := enforce(next.spec, s.options, next.tables)
 		if s.build(m, f); !m.found() {
 			s.current.Store(f)
+			s.adopt(next)
 			s.warn(f.warnings(s.file))
 			return nil
 		}
@@ -122,17 +143,17 @@ func (s *Set) replace(text []byte) error {
 	return join(m.errs)
 }
 
-// Close stops watching the file and closes the stores that the Set has opened.
+// Close stops watching the file, ends the reading of sources, and closes the stores that the Set has opened.
 // Decisions after that fail.
 func (s *Set) Close() error {
 	s.change.Lock()
-	w, closed := s.watcher, s.closed
+	w, closed, tables := s.watcher, s.closed, s.tables
 	s.closed = true
 	s.change.Unlock()
 	if closed {
 		return nil
 	}
-	var errs []error
+	errs := []error{s.endTables(tables)}
 	if w != nil {
 		errs = append(errs, w.end())
 	}

@@ -3,7 +3,7 @@ package policy
 // Warnings returns parts of the file in force that are legal and probably
 // mistakes: tiers, costs and keys that a client can choose, keys that a request
 // may lack if the file does not set the field missing, keys by a route that may
-// be unknown, quotas of 0, and lists of addresses that contradict each other. Each
+// be unknown, quotas of 0, in a table too, and lists of addresses that contradict each other. Each
 // warning is also logged once.
 func (s *Set) Warnings() []*Error { return s.current.Load().warnings(s.file) }
 
@@ -24,5 +24,6 @@ func (f *enforcedFile) warnings(name string) []*Error {
 	for _, d := range f.Doubts {
 		m.add(d.Place, d.Text, d.Hint)
 	}
+	f.tableDoubts(m)
 	return m.errs
 }

@@ -19,6 +19,7 @@ import (
 // replaying has the values of replay's flags.
 type replaying struct {
 	against          []string
+	sources          sourceFiles
 	format, output   string
 	fieldFlags       []string
 	fields           accesslog.Fields
@@ -57,6 +58,7 @@ func replayCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringArrayVar(&o.against, "against", nil, "another policy file to run side by side; may be repeated")
+	o.sources.flag(c)
 	f.StringVar(&o.format, "format", "text", "text, csv, json or html")
 	f.StringVarP(&o.output, "output", "o", "", "the file to write the report to (default: the standard output)")
 	f.StringArrayVar(&o.fieldFlags, "fields", nil, "the names of fields in JSON lines, such as time=when,addr=client.ip; known fields: "+strings.Join(accesslog.FieldNames, ", "))
@@ -80,7 +82,10 @@ func (o *replaying) check() error {
 	if o.tolerance <= 0 {
 		return fmt.Errorf("--tolerance: %v: want a duration such as 5m", o.tolerance)
 	}
-	var err error
+	err := o.sources.check()
+	if err != nil {
+		return err
+	}
 	if o.fields, err = parseFields(o.fieldFlags); err != nil {
 		return err
 	}
@@ -96,7 +101,7 @@ func (o *replaying) check() error {
 }
 
 func (o *replaying) replay(ctx context.Context, files, logs []string) (err error) {
-	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop"}
+	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop", Options: o.sources.options()}
 	if o.output != "" {
 		if err := checkOutput(o.output); err != nil {
 			return err

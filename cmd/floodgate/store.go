@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -122,7 +124,11 @@ func (s *stored) hits(set *policy.Set) ([]core.Hit, error) {
 	for _, name := range rules {
 		// The name of the policy may be left out of the rule's.
 		if s.rule == "" || s.rule == name || s.policy+"."+s.rule == name {
-			hits = append(hits, core.Hit{Rule: name, Key: key})
+			quotas, err := set.QuotasOf(name, key)
+			if err != nil {
+				return nil, err
+			}
+			hits = append(hits, core.Hit{Rule: name, Key: key, Quotas: quotas})
 		}
 	}
 	if len(hits) == 0 {
@@ -153,15 +159,34 @@ func (s *stored) inspect(ctx context.Context, set *policy.Set, out io.Writer) er
 	var b strings.Builder
 	b.WriteString("rule\tlimit\tused\tremaining\treset in\n")
 	for _, hit := range hits {
-		d, err := l.Peek(ctx, 1, hit)
+		d, err := l.Peek(ctx, 1, usage(hit))
 		if err != nil {
 			return err
 		}
+		i := 0
 		for status := range d.Limits() {
-			fmt.Fprintf(&b, "%s\t%s\t%d\t%d\t%v\n", hit.Rule, status.Limit, status.Limit.Capacity()-status.Remaining, status.Remaining, status.ResetAfter.Round(time.Millisecond))
+			limit, remaining := status.Limit.String(), strconv.FormatInt(status.Remaining, 10)
+			if hit.Quotas != nil && hit.Quotas[i] == core.Unlimited {
+				_, window, _ := strings.Cut(limit, " ")
+				limit, remaining = "unlimited "+window, "unlimited"
+			}
+			i++
+			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%v\n", hit.Rule, limit, status.Limit.Capacity()-status.Remaining, remaining, status.ResetAfter.Round(time.Millisecond))
 		}
 	}
 	return align(out, b.String())
+}
+
+// usage returns a hit that says what the key has used: nothing is used of a quota that is
+// unlimited, so that it is asked for with a large one.
+func usage(hit core.Hit) core.Hit {
+	hit.Quotas = slices.Clone(hit.Quotas)
+	for i, q := range hit.Quotas {
+		if q == core.Unlimited {
+			hit.Quotas[i] = core.MaxLogQuota // which every algorithm can have
+		}
+	}
+	return hit
 }
 
 // align writes lines whose cells are separated by tabs.
@@ -208,7 +233,7 @@ func resetCommand() *cobra.Command {
 // used returns the rules of which the key has used something.
 func used(ctx context.Context, l *core.Limiter, hits []core.Hit) (rules []string, err error) {
 	for _, hit := range hits {
-		d, err := l.Peek(ctx, 1, hit)
+		d, err := l.Peek(ctx, 1, usage(hit))
 		if err != nil {
 			return nil, err
 		}

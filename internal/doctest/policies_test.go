@@ -2,6 +2,8 @@ package doctest
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
@@ -27,10 +29,27 @@ func CheckPolicies(pages []*Page) (problems []Problem, n int) {
 	return problems, n
 }
 
+// folderOf writes the files of a page to a new folder: a policy file may name one.
+func folderOf(p *Page) (string, error) {
+	folder, err := os.MkdirTemp("", "doctest")
+	for _, b := range p.Blocks {
+		if name, found := b.Directives["file"]; found && err == nil {
+			err = os.WriteFile(filepath.Join(folder, filepath.Base(name)), []byte(b.Text), 0o600)
+		}
+	}
+	return folder, err
+}
+
 func checkPolicy(b *Block) (problems []Problem) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	defer memory.Close() //nolint:errcheck // always nil
+	folder, err := folderOf(b.Page)
+	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	if err != nil {
+		return []Problem{b.problem("%v", err)}
+	}
 	set, err := policy.Parse(b.Page.File, []byte(b.Text),
+		policy.Folder(folder),
 		policy.Log(slog.New(slog.DiscardHandler)),
 		policy.WithStore(memory),
 		policy.WithUser(func(core.Request) string { return "" }),

@@ -50,3 +50,45 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// A file is read in a folder and below it, and by links that stay there.
+func TestReadIn(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "dir")
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.MkdirAll(in("sub"), 0o700), os.WriteFile(in("sub/file"), []byte("12345678"), 0o600), os.WriteFile(filepath.Join(top, "secret"), []byte("s"), 0o600), syscall.Mkfifo(in("pipe"), 0o600),
+		os.Symlink("sub/file", in("link")), os.Symlink("../secret", in("out")), os.Symlink(filepath.Join(top, "secret"), in("absolute")), os.Symlink("..", in("up")),
+		os.Symlink("sub", in("data")), os.Symlink("data/file", in("twice")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"pipe": " is a named pipe: want a regular file", "sub": " is a folder: want a regular file", "none": "no such file", "out": "escapes", "absolute": "escapes", "up/secret": "escapes", "../secret": "escapes",
+	} {
+		text, _, err := regularfile.ReadIn(dir, name, 8)
+		if err == nil || !strings.Contains(err.Error(), in(name)) && name != "../secret" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v, want %s", name, text, err, want)
+		}
+		if _, err := regularfile.StatIn(dir, name); (err == nil) != strings.Contains(want, "is a ") {
+			t.Errorf("StatIn %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"sub/file", "link", "data/file", "twice"} {
+		text, info, err := regularfile.ReadIn(dir, name, 6)
+		if err != nil || string(text) != "1234567" || info.Size() != 8 {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if other, err := regularfile.StatIn(dir, name); err != nil || !os.SameFile(info, other) {
+			t.Errorf("StatIn %s: %v", name, err)
+		}
+	}
+	if _, _, err := regularfile.ReadIn(filepath.Join(top, "nowhere"), "file", 6); err == nil {
+		t.Error("a folder that is not there")
+	}
+	if _, err := regularfile.StatIn(filepath.Join(top, "nowhere"), "file"); err == nil {
+		t.Error("a folder that is not there")
+	}
+}

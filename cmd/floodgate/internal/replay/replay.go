@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -48,6 +46,8 @@ type Config struct {
 	Tolerance time.Duration
 	// StopAtOutlier makes an outlier an error.
 	StopAtOutlier bool
+	// Options are given to package policy in addition, such as sources of quotas.
+	Options []policy.Option
 	// Progress is called now and then with the number of lines read; may be nil.
 	Progress func(lines int64)
 }
@@ -279,21 +279,4 @@ func (r *Replay) Report() *Report {
 		rep.Files = append(rep.Files, one.report())
 	}
 	return &rep
-}
-
-// options are those of every Set: what the program would say of users comes from
-// the log, and of tiers nothing is known.
-func (r *Replay) options(shadowDenied func(core.Decision)) []policy.Option {
-	return []policy.Option{
-		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
-		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
-		policy.WithTier(func(core.Request) (string, error) {
-			r.request.lacks("tier")
-			return "", nil
-		}),
-		policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
-			shadowDenied(d)
-			return denial
-		}),
-	}
 }

@@ -2,7 +2,9 @@ package replay
 
 import (
 	"errors"
+	"log/slog"
 	"math/bits"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -47,14 +49,14 @@ func newRun(f File, r *Replay) (*run, error) {
 	one.keys = newTally(r.config.MaxKeys, func(c *keyCount) int64 { return c.requests })
 	one.routes = newTally(min(maxRoutes, r.config.MaxKeys), func(c *keyCount) int64 { return c.requests })
 	one.clients = newTally(r.config.MaxKeys, func(c *clientCount) int64 { return c.requests })
-	opts := r.options(func(d core.Decision) {
+	opts := r.options(f.Name, func(d core.Decision) {
 		if d.Rehearsal {
 			one.shadows = append(one.shadows, one.exceeded(d)...)
 		}
 	})
 	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(&countingStore{memory, one.keys}))...)
 	if err == nil && r.config.Sweep {
-		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(func(core.Decision) {}))
+		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(f.Name, func(core.Decision) {}))
 	}
 	if err != nil {
 		return nil, errors.Join(err, one.close())
@@ -197,4 +199,22 @@ func (r *run) histogram() []Bar {
 		bars[i].Denied += e.value.denied
 	}
 	return bars
+}
+
+// options are those of every Set: what the program would say of users comes from
+// the log, and of tiers nothing is known.
+func (r *Replay) options(file string, shadowDenied func(core.Decision)) []policy.Option {
+	return append(slices.Clone(r.config.Options),
+		policy.Folder(filepath.Dir(file)),
+		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
+		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
+		policy.WithTier(func(core.Request) (string, error) {
+			r.request.lacks("tier")
+			return "", nil
+		}),
+		policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+			shadowDenied(d)
+			return denial
+		}),
+	)
 }

@@ -89,7 +89,7 @@ type sweepStore struct {
 
 // Bind implements [core.Store].
 func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b := &sweepBound{store: s}
+	b := &sweepBound{store: s, rules: slices.Clone(rules)}
 	for i, f := range factors {
 		scaled := make([]core.StoreRule, len(rules))
 		for j, r := range rules {
@@ -109,23 +109,37 @@ func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, e
 
 // scale multiplies a limit's quota, as far as its algorithm can have it.
 func scale(l *core.Limit, f float64) {
+	l.Quota, l.Burst = times(l.Algorithm, l.Quota, f), times(l.Algorithm, l.Burst, f)
+}
+
+// times multiplies a quota, as far as an algorithm can have it.
+func times(a core.Algorithm, n int64, f float64) int64 {
 	most := int64(core.MaxQuota)
-	if l.Algorithm == core.SlidingLog {
+	if a == core.SlidingLog {
 		most = core.MaxLogQuota
 	}
-	times := func(n int64) int64 {
-		if n == 0 {
-			return 0
-		}
-		return min(most, max(1, int64(float64(n)*f+0.5)))
+	if n == 0 || n == core.Unlimited {
+		return n
 	}
-	l.Quota, l.Burst = times(l.Quota), times(l.Burst)
+	return min(most, max(1, int64(float64(n)*f+0.5)))
 }
 
 // sweepBound is a limiter's counters, once for each factor.
 type sweepBound struct {
 	store  *sweepStore
+	rules  []core.StoreRule // with the file's own quotas
 	bounds []core.Bound
+	own    [][]int64 // of the items of a batch: their quotas as the file has them
+}
+
+// scaleItems multiplies the quotas that items have of their own.
+func (b *sweepBound) scaleItems(batch *core.Batch, f float64) {
+	for i := range batch.Items {
+		item := &batch.Items[i]
+		for j, q := range b.own[i] {
+			item.Quotas[j] = times(b.rules[item.Rule].Limits[j].Algorithm, q, f)
+		}
+	}
 }
 
 // Take implements [core.Bound]. It returns the result with the file's own
@@ -134,10 +148,16 @@ func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
 	own := slices.Index(factors, 1)
 	p := b.store.current
 	p.requests++
+	b.own = b.own[:0]
+	for i := range batch.Items {
+		b.own = append(b.own, slices.Clone(batch.Items[i].Quotas))
+	}
+	defer b.scaleItems(batch, 1)
 	for i, bound := range b.bounds {
 		if i == own {
 			continue
 		}
+		b.scaleItems(batch, factors[i])
 		if err := bound.Take(ctx, batch); err != nil {
 			return err
 		}
@@ -145,6 +165,7 @@ func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
 			p.denied[i]++
 		}
 	}
+	b.scaleItems(batch, 1)
 	if err := b.bounds[own].Take(ctx, batch); err != nil {
 		return err
 	}

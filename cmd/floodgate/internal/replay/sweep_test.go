@@ -1,10 +1,13 @@
 package replay
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
 )
 
 func TestScaledQuotas(t *testing.T) {
@@ -61,5 +64,46 @@ func TestASweepCountsEachQuotaByItself(t *testing.T) {
 func TestASweepOfABrokenFile(t *testing.T) {
 	if s, err := newSweep("f", []byte("policies: []"), time.Now, nil); err == nil {
 		t.Error("it is taken", s.close())
+	}
+}
+
+// The quotas that requests have of their own are multiplied as those of limits are.
+func TestASweepOfATableOfQuotas(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "customers"), []byte("ann: 8/m, 20/h\nbob: unlimited\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_800_000_000, 0)
+	var user string
+	s, err := newSweep("f", []byte("policies: [{name: a, key: user, missing: reject, limits: [10/h token_bucket burst=5, 4/m], quotas: {file: customers}}]"), func() time.Time { return now },
+		[]policy.Option{policy.Folder(dir), policy.WithUser(func(core.Request) string { return user })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	scaled := func(n, f float64) int64 { return max(1, int64(n*f+0.5)) }
+	want := make([]int64, len(factors))
+	for _, user = range []string{"ann", "bob", "eve"} {
+		for range 20 {
+			s.check(&request{missing: map[string]bool{}})
+		}
+		for i, f := range factors {
+			switch user {
+			case "ann": // the burst is in proportion to the quota
+				burst := scaled(5, f) * scaled(20, f) / scaled(10, f)
+				want[i] += max(0, 20-min(burst, scaled(8, f)))
+			case "eve":
+				want[i] += max(0, 20-min(scaled(5, f), scaled(4, f)))
+			}
+		}
+	}
+	for i, p := range s.curves()[0].Points {
+		if p.Denied != want[i] {
+			t.Errorf("× %g: %d denied, want %d", factors[i], p.Denied, want[i])
+		}
 	}
 }
