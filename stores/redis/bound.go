@@ -23,13 +23,14 @@ type boundRule struct {
 	denies bool // deny a key whose value cannot be read
 	weight int  // microseconds that the script probably needs for a key
 	meters []meter.Meter
+	edges  *edges
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
 		deny := r.DenyUnreadable || s.options.denyUnreadable
-		rule := boundRule{name: r.Name, limits: encodeLimits(r.Limits, deny), denies: deny, weight: weightOf(r.Limits)}
+		rule := boundRule{name: r.Name, limits: encodeLimits(r.Limits, deny), denies: deny, weight: weightOf(r.Limits), edges: edgesOf(r.Limits)}
 		for _, l := range r.Limits {
 			rule.meters = append(rule.meters, meter.New(limits.Of(l)))
 		}
@@ -41,9 +42,6 @@ func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 // Rebind implements [core.Bound]. A state names the limit that it is of, so
 // that unchanged limits find their states again.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	if err := refuseZones(rules); err != nil {
-		return nil, err
-	}
 	return newBound(b.store, b.limiter, rules), nil
 }
 

@@ -37,12 +37,12 @@ type call struct {
 }
 
 type callItem struct {
-	name   string
-	limits any // as the script reads them
-	cost   int64
-	at     int64
-	n      int // how many limits
-	place  int // of the limits among the arguments
+	name  string
+	texts any // of the limits, as the script reads them
+	cost  int64
+	at    int64
+	n     int // how many limits
+	place int // of the limits among the arguments
 }
 
 // The states of a call.
@@ -65,8 +65,8 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	c.state.Store(unsent)
 	for i := range items {
 		it := &items[i]
-		limits, weight := it.rule.limitsOf(it.Item)
-		c.items = append(c.items, callItem{name: it.name, limits: limits, cost: it.Cost, n: len(it.Results)})
+		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
+		c.items = append(c.items, callItem{name: it.name, texts: texts, cost: it.Cost, n: len(it.Results)})
 		c.weight += weight
 		if verb == verbBack || verb == verbRefund {
 			c.items[i].at = it.At
@@ -81,6 +81,14 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 // do makes the call and returns its reply, which has results for items. It returns
 // within the operation's time, whatever the client does.
 func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
+	r, err := s.doOnce(op, verb, items)
+	for i := 1; i < mostEdges && s.learns(err); i++ {
+		r, err = s.doOnce(op, verb, items)
+	}
+	return r, err
+}
+
+func (s *Store) doOnce(op operation, verb byte, items []namedItem) (reply, error) {
 	c := s.newCall(op, verb, items)
 	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
 	if deadline, ends := op.ctx.Deadline(); !s.here || ends && deadline.Before(op.end) {

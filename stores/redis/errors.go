@@ -105,7 +105,7 @@ var replies = []struct {
 	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
 	// The script's, for a charge to a value that it must not replace.
 	{"FLOODGATE newer: ", ClassOther},
-	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther},
+	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther}, {edgesPrefix, ClassOther},
 }
 
 // classify makes an Error of the error that the client returned for a command.

@@ -26,14 +26,14 @@ func TestTheLimitsWithQuotas(t *testing.T) {
 	rule := &quotasBound().rules[0]
 	own := rule.limits.(string)
 	for _, it := range []*core.Item{{}, {Quotas: []int64{9, 5, 10}}} {
-		if limits, weight := rule.limitsOf(it); limits != rule.limits || weight != rule.weight {
+		if limits, weight := rule.textsOf(it, rule.limits); limits != rule.limits || weight != rule.weight {
 			t.Errorf("quotas %v: %x of weight %d, want %x of weight %d", it.Quotas, limits, weight, own, rule.weight)
 		}
-		if n := testing.AllocsPerRun(10, func() { rule.limitsOf(it) }); n > 0 {
+		if n := testing.AllocsPerRun(10, func() { rule.textsOf(it, rule.limits) }); n > 0 {
 			t.Errorf("quotas %v: %v allocations", it.Quotas, n)
 		}
 	}
-	limits, _ := rule.limitsOf(&core.Item{Quotas: []int64{3, core.Unlimited, 0}})
+	limits, _ := rule.textsOf(&core.Item{Quotas: []int64{3, core.Unlimited, 0}}, rule.limits)
 	text := limits.(string)
 	numbers := map[int]uint32{7: 4, 21 + 13: 1<<31 + 5, 21 + 17: 5, 21 + 37 + 13: 0, 21 + 37 + 17: 0}
 	if len(text) != len(own) {
@@ -55,7 +55,7 @@ func TestTheLimitsWithQuotas(t *testing.T) {
 func TestALargeQuotaOfALogWeighs(t *testing.T) {
 	rule := &quotasBound().rules[1]
 	for quota, want := range map[int64]int{10: rule.weight, 10_000: rule.weight + 999, 0: rule.weight - 1, core.Unlimited: rule.weight} {
-		if _, weight := rule.limitsOf(&core.Item{Quotas: []int64{quota}}); weight != want {
+		if _, weight := rule.textsOf(&core.Item{Quotas: []int64{quota}}, rule.limits); weight != want {
 			t.Errorf("a quota of %d: %d, want %d", quota, weight, want)
 		}
 	}

@@ -7,24 +7,25 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// limitsOf returns the limits of an item as the script reads them, and how many
-// microseconds the script probably needs for it.
-func (r *boundRule) limitsOf(it *core.Item) (limits any, weight int) {
+// textsOf returns the limits of an item as the script reads them, and how many
+// microseconds the script probably needs for it. texts has the limits with their own
+// quotas.
+func (r *boundRule) textsOf(it *core.Item, texts any) (of any, weight int) {
 	for i, q := range it.Quotas {
 		if q != r.meters[i].Quota() {
-			return r.withQuotas(it.Quotas)
+			return r.withQuotas(texts.(string), it.Quotas)
 		}
 	}
-	return r.limits, r.weight
+	return texts, r.weight
 }
 
 // unlimitedBit is set in the quota of a limit that admits every cost: see
 // script/arguments.lua.
 const unlimitedBit = 1 << 31
 
-// withQuotas is limitsOf with quotas in place of the limits'.
-func (r *boundRule) withQuotas(quotas []int64) (limits any, weight int) {
-	b, le, weight := []byte(r.limits.(string)), binary.LittleEndian, r.weight
+// withQuotas is textsOf with quotas in place of the limits'.
+func (r *boundRule) withQuotas(texts string, quotas []int64) (of any, weight int) {
+	b, le, weight := []byte(texts), binary.LittleEndian, r.weight
 	at := 0 // where the limit begins
 	for i := range r.meters {
 		var room meter.Meter
@@ -41,8 +42,11 @@ func (r *boundRule) withQuotas(quotas []int64) (limits any, weight int) {
 		}
 		weight += weightOfHits(m) - weightOfHits(own)
 		at += textLimit
-		if m.Algorithm() == meter.Lockout {
+		switch m.Algorithm() {
+		case meter.Lockout:
 			at += textLockout
+		case meter.Calendar:
+			at += textEdges
 		}
 	}
 	return string(b), weight

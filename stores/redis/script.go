@@ -28,6 +28,7 @@ var scriptFiles = []string{
 	"sliding_log.lua",
 	"token_bucket.lua",
 	"lockout.lua",
+	"calendar_window.lua",
 	"states.lua",
 	"take.lua",
 	"machinery_end.lua",
@@ -85,7 +86,7 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 	for _, limit := range rule {
 		l := limits.Of(limit)
 		id := l.Identity()
-		precision := id.Precision
+		precision := id.Detail()
 		if id.Algorithm == meter.Lockout {
 			precision = l.Waits.First
 		}
@@ -98,6 +99,9 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 			b = binary.LittleEndian.AppendUint32(b, uint32(l.Waits.Factor))
 			b = appendUint48(b, l.Waits.Longest)
 			b = appendUint48(b, l.Waits.Decay)
+		}
+		if id.Algorithm == meter.Calendar {
+			b = append(b, make([]byte, textEdges)...) // see edges
 		}
 	}
 	if deny {

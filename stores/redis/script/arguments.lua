@@ -20,11 +20,14 @@
 --           if its windows are aligned to the epoch), window, precision, quota,
 --           capacity (the burst of a token bucket, else the quota); of a lockout the
 --           first wait instead of the precision, and 16 bytes more: factor, longest
---           wait, decay. A quota of the decision's own stands in place of the quota
---           and the capacity; that of a token bucket, plus 1, in place of the
---           precision. The highest bit of the quota: no cost is denied, whatever the
---           quota. One byte more at the end: a value that cannot be read denies its
---           key
+--           wait, decay; of a calendar a hash of the zone instead of the precision, and
+--           19 bytes more: when the first of three windows begins (7), and the length
+--           of each in seconds. If the time is in none of them, the decision fails and
+--           changes nothing, unless it gives back, forgets or blocks. A quota of the
+--           decision's own stands in place of the quota and the capacity; that of a token
+--           bucket, plus 1, in place of the precision. The highest bit of the quota: no
+--           cost is denied, whatever the quota. One byte more at the end: a value that
+--           cannot be read denies its key
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          0  it was made, and all limits admit the cost. For all but refund,
 --             reset and block there follow, for each item: the time of the decision (8), and for

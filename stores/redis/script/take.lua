@@ -54,6 +54,11 @@ local function make_decision(verb, size, p)
       return nil, 'FLOODGATE newer: ' .. item.key .. NEWER
     end
     local meters = item.meters
+    for j = 1, giving and 0 or #meters do
+      if meters[j].number == CALENDAR and not meters[j].opens then
+        return nil, string.format('FLOODGATE edges %.0f', now)
+      end
+    end
     if giving then
       local at, reset
       at, p = unpack('<i8', input, p)
