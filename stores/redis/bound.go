@@ -20,13 +20,14 @@ type boundRule struct {
 	limits any  // a string, as the script reads it, boxed once
 	denies bool // deny a key whose value cannot be read
 	weight int  // microseconds that the script probably needs for a key
+	edges  *edges
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
 		deny := r.DenyUnreadable || s.options.denyUnreadable
-		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, deny), deny, weightOf(r.Limits)})
+		b.rules = append(b.rules, boundRule{r.Name, encodeLimits(r.Limits, deny), deny, weightOf(r.Limits), edgesOf(r.Limits)})
 	}
 	return b
 }
@@ -34,9 +35,6 @@ func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 // Rebind implements [core.Bound]. A state names the limit that it is of, so
 // that unchanged limits find their states again.
 func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	if err := refuseZones(rules); err != nil {
-		return nil, err
-	}
 	return newBound(b.store, b.limiter, rules), nil
 }
 

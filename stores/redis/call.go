@@ -38,7 +38,7 @@ type call struct {
 
 type callItem struct {
 	name   string
-	rule   *boundRule
+	texts  any // of the rule's limits
 	cost   int64
 	at     int64
 	limits int
@@ -65,7 +65,7 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	c.state.Store(unsent)
 	for i := range items {
 		it := &items[i]
-		c.items = append(c.items, callItem{name: it.name, rule: it.rule, cost: it.Cost, limits: len(it.Results)})
+		c.items = append(c.items, callItem{name: it.name, texts: it.rule.textFor(s, c.time), cost: it.Cost, limits: len(it.Results)})
 		c.weight += it.rule.weight
 		if verb == verbBack || verb == verbRefund {
 			c.items[i].at = it.At
@@ -80,6 +80,14 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 // do makes the call and returns its reply, which has results for items. It returns
 // within the operation's time, whatever the client does.
 func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
+	r, err := s.doOnce(op, verb, items)
+	for i := 1; i < mostEdges && s.learns(err); i++ {
+		r, err = s.doOnce(op, verb, items)
+	}
+	return r, err
+}
+
+func (s *Store) doOnce(op operation, verb byte, items []namedItem) (reply, error) {
 	c := s.newCall(op, verb, items)
 	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
 	if deadline, ends := op.ctx.Deadline(); !s.here || ends && deadline.Before(op.end) {

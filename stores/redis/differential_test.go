@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 	"time"
+	_ "time/tzdata" // so that every system has the zones
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
@@ -39,6 +40,10 @@ func anyLimit(r *rand.Rand) core.Limit {
 				l.Lockout.Decay = core.MinWindow + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
 				break
 			}
+			if r.IntN(2) == 0 {
+				l = anyCalendar(r, l.Quota)
+				break
+			}
 			l.Aligned = r.IntN(2) == 0
 		default:
 			l.Aligned = r.IntN(2) == 0
@@ -47,6 +52,15 @@ func anyLimit(r *rand.Rand) core.Limit {
 			return l
 		}
 	}
+}
+
+// anyCalendar returns a limit of the calendar of some zone.
+func anyCalendar(r *rand.Rand, quota int64) core.Limit {
+	zone, err := time.LoadLocation([]string{"Europe/Berlin", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu"}[r.IntN(4)])
+	if err != nil {
+		panic(err)
+	}
+	return []core.Limit{core.PerDay(quota), core.PerWeek(quota), core.PerMonth(quota)}[r.IntN(3)].In(zone)
 }
 
 // The Lua and the Go of the same arithmetic agree to the unit, on thousands of
@@ -62,6 +76,9 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 		for len(rules[1].Limits) < 3 {
 			l := anyLimit(r)
 			l.Algorithm, l.Burst, l.Precision, l.Aligned, l.Lockout = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket}[len(rules[1].Limits)], 0, 0, false, core.Lockout{}
+			if l.Algorithm != core.FixedWindow {
+				l.Zone = nil
+			}
 			rules[1].Limits = append(rules[1].Limits, l)
 		}
 		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))

@@ -103,7 +103,7 @@ var replies = []struct {
 	// A command in the script: Redis 7.0, and later ones.
 	{"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
 	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
-	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther},
+	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther}, {edgesPrefix, ClassOther},
 }
 
 // classify makes an Error of the error that the client returned for a command.

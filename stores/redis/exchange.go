@@ -102,7 +102,7 @@ func (x *exchange) arm(ctx context.Context, command, script any) exempt {
 	for _, c := range x.calls {
 		for i := range c.items {
 			it := &c.items[i]
-			it.place = x.place(first, it.rule.limits)
+			it.place = x.place(first, it.texts)
 		}
 	}
 	x.fixed = false

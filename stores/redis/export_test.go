@@ -28,6 +28,9 @@ func init() {
 	script, scriptArg, scriptSHA = string(text), string(text), hex.EncodeToString(sum[:])
 }
 
+// SetAhead makes a store take its server's clock for this much ahead of the process's.
+func SetAhead(s *Store, d time.Duration) { s.ahead.Store(d.Microseconds()) }
+
 // ScriptText returns the script.
 func ScriptText() string { return script }
 
@@ -49,7 +52,7 @@ func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (
 	s := New(nil, Clock(func() time.Time { return time.UnixMicro(now) }))
 	s.options.slackMillis = 1000
 	x := &exchange{store: s}
-	rule := &boundRule{limits: encodeLimits(limits, deny)}
+	rule := &boundRule{limits: encodeLimits(limits, deny), edges: edgesOf(limits)}
 	verb := verbTake
 	if peek {
 		verb = verbPeek

@@ -126,6 +126,9 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 	var first error
 	for i, c := range pending {
 		r, err := c.wait(groups[i])
+		if s.learns(err) {
+			r, err = s.do(op, verbPeek, groups[i])
+		}
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue

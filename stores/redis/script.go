@@ -27,6 +27,7 @@ var scriptFiles = []string{
 	"sliding_log.lua",
 	"token_bucket.lua",
 	"lockout.lua",
+	"calendar_window.lua",
 	"states.lua",
 	"take.lua",
 	"machinery_end.lua",
@@ -74,7 +75,7 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 	for _, limit := range rule {
 		l := limits.Of(limit)
 		id := l.Identity()
-		precision := id.Precision
+		precision := id.Detail()
 		if id.Algorithm == meter.Lockout {
 			precision = l.Waits.First
 		}
@@ -87,6 +88,9 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 			b = binary.LittleEndian.AppendUint32(b, uint32(l.Waits.Factor))
 			b = appendUint48(b, l.Waits.Longest)
 			b = appendUint48(b, l.Waits.Decay)
+		}
+		if id.Algorithm == meter.Calendar {
+			b = append(b, make([]byte, textEdges)...) // see edges
 		}
 	}
 	if deny {

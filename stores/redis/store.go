@@ -35,6 +35,7 @@ type Store struct {
 	gathers bool             // the client may write the commands of several callers together
 	here    bool             // a decision alone waits for the client on its caller's goroutine
 	nonces  atomic.Uint64
+	ahead   atomic.Int64 // of this process's clock: the server's, in microseconds, as far as is known
 	lines   lines
 	// patience is how long a call waits for the exchanges before it.
 	patience time.Duration
@@ -127,10 +128,6 @@ func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	}
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
-	}
-	if err := refuseZones(rules); err != nil {
-		s.names.Unclaim(limiter)
-		return nil, err
 	}
 	return newBound(s, limiter, rules), nil
 }

@@ -21,7 +21,7 @@ func weightOf(limits []core.Limit) int {
 			weight += 20 + int(min(l.Quota, core.MaxQuota)/10)
 		case l.Algorithm == core.BucketedWindow:
 			weight += 20 + int(l.Window/max(l.Precision, time.Microsecond)/20)
-		case l.Algorithm == core.TokenBucket, l.Lockout != (core.Lockout{}):
+		case l.Algorithm == core.TokenBucket, l.Lockout != (core.Lockout{}), l.Zone != nil:
 			weight += 20
 		default: // the script has a short way for it
 			weight++

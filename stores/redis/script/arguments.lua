@@ -20,7 +20,10 @@
 --           if its windows are aligned to the epoch), window, precision, quota,
 --           capacity (the burst of a token bucket, else the quota); of a lockout the
 --           first wait instead of the precision, and 16 bytes more: factor, longest
---           wait, decay. One byte more at the end: a value that cannot be read
+--           wait, decay; of a calendar a hash of the zone instead of the precision, and
+--           19 bytes more: when the first of three windows begins (7), and the length
+--           of each in seconds. If the time is in none of them, the decision fails and
+--           changes nothing, unless it gives back or forgets. One byte more at the end: a value that cannot be read
 --           denies its key
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          0  it was made, and all limits admit the cost. For take, peek and back

@@ -4,7 +4,7 @@ local pcall_redis = redis.pcall
 local MOST = 2147483647 -- the largest quota, and so the largest count
 -- The algorithms' numbers, which also name them in stored states: the wire
 -- numbers of internal/meter/algorithm.go.
-local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT = 0, 1, 2, 3, 4, 5
+local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT, CALENDAR = 0, 1, 2, 3, 4, 5, 6
 -- The verbs: look, charge, give back and look, give back, forget.
 local TAKE, PEEK, BACK, REFUND, RESET = 1, 2, 3, 4, 5
 local now, first_key -- of the decision that is being made: its time, and the place of its first key

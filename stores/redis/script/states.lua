@@ -11,8 +11,8 @@ end
 -- A value is a version byte and records. A record is its length (3 bytes, of
 -- what follows), its expiry (7 bytes, the time from which it means the same as
 -- none), and a kind (1 byte). The record of a limit that has a state goes on
--- with its window and, of a bucketed window, precision, which with the kind are
--- its identity, and with the state. So a limit finds its state, and limits can
+-- with its window and, of a bucketed window, precision, and of a calendar a hash of
+-- the zone, which with the kind are its identity, and with the state. So a limit finds its state, and limits can
 -- come, go and change their quota.
 --
 -- Records of others, of whatever kind, are kept until they have expired: another
@@ -41,7 +41,7 @@ local function meters_of(spec)
     -- What comes later has its place made here: a table that grows is slow.
     meters[#meters + 1] = {
       number = a, algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
-      quota = quota, capacity = capacity, identity = sub(spec, p, p + (a == BUCKETED and 12 or 6)),
+      quota = quota, capacity = capacity, identity = sub(spec, p, p + ((a == BUCKETED or a == CALENDAR) and 12 or 6)),
       t = nil, a = nil, b = nil, waits = nil, mended = nil,
     }
     p = p + 21
@@ -49,6 +49,15 @@ local function meters_of(spec)
       local m = meters[#meters]
       m.first, m.factor, m.longest, m.decay = precision, unpack('<I4I6I6', spec, p)
       p = p + 16
+    end
+    if a == CALENDAR then
+      local m, opens = meters[#meters], unpack('<i7', spec, p)
+      for edge = p + 7, p + 15, 4 do
+        local closes = opens + unpack('<I4', spec, edge) * 1000000
+        if now >= opens and now < closes then m.opens, m.closes = opens, closes end
+        opens = closes
+      end
+      p = p + 19
     end
   end
   return meters, p <= #spec
@@ -77,7 +86,7 @@ local function parse(item, v)
       next = next + 1
     else
       mine = nil
-      local identity = sub(v, pos + 10, pos + 10 + (floor(kind / 2) == BUCKETED and 12 or 6))
+      local identity = sub(v, pos + 10, pos + 10 + ((floor(kind / 2) == BUCKETED or floor(kind / 2) == CALENDAR) and 12 or 6))
       for j = 1, #meters do
         if meters[j].identity == identity then mine, next = meters[j], j + 1 end
       end

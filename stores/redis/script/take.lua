@@ -24,6 +24,11 @@ local function make_decision(verb, size, p)
     local item, err = read(KEYS[first_key + i - 1], ARGV[place])
     if not item then return nil, err end
     local meters = item.meters
+    for j = 1, giving and 0 or #meters do
+      if meters[j].number == CALENDAR and not meters[j].opens then
+        return nil, string.format('FLOODGATE edges %.0f', now)
+      end
+    end
     if giving then
       local at, reset
       at, p = unpack('<i8', input, p)
