@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 )
 
 // session is the working memory of one decision. Sessions are pooled: nothing
@@ -143,48 +142,6 @@ func (c *session) take(ctx context.Context, peek bool) error {
 	return c.snap.bound.Take(ctx, &c.batch)
 }
 
-// record is what a Decision keeps of a session if that does not fit into the
-// Decision: one allocation, shared by the copies of the Decision. With 512
-// bytes or less it costs the allocator less.
-type record struct {
-	items    []recordedItem
-	results  []Result
-	quotas   []int64                // as results; nil if no item has quotas of its own
-	decides  int32                  // index of the item of the deciding limit
-	outcome  bool                   // Settle has something to do
-	estimate bool                   // see Decision.SetCost
-	settled  atomic.Bool            // by Settle or Refund
-	adjusted atomic.Bool            // by Settle, Adjust or Refund
-	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
-	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
-
-	firstItems   [3]recordedItem
-	firstResults [7]Result
-}
-
-// recordedItem is an Item with its key as text: the Key of a Hit if hit
-// is set, else the key that the store gets.
-type recordedItem struct {
-	rule int32
-	hit  bool
-	key  string
-	cost int64
-	at   int64
-}
-
-// detail is the part of a Decision that is not for everybody.
-type detail struct {
-	snap   *snapshot
-	shadow *Decision // of the shadow rules; nil if none applied
-	record *record
-	// Of a decision on one limit without a record, as in recordedItem:
-	key     string
-	at      int64
-	rule    int32
-	hit     bool
-	charged bool // of every decision
-}
-
 // remember notes in d what Refund, Settle, StoredKey and Limits need of the
 // session. hits are those of a Take, nil for a request.
 func (c *session) remember(d *Decision, peek bool, hits []Hit) {
@@ -236,92 +193,4 @@ func (c *session) wantOutcome() bool {
 		r := &c.snap.rules[i.Rule]
 		return r.Counts != nil || r.Clears != nil
 	})
-}
-
-func (c *session) newRecord(hits []Hit) *record {
-	r := new(record)
-	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
-	var keys string
-	if hits == nil {
-		keys = string(c.keys)
-	}
-	for i := range c.items {
-		item := &c.items[i]
-		if item.Unknown { // nothing was charged either
-			continue
-		}
-		it := recordedItem{rule: int32(item.Rule), cost: item.Cost, at: item.At}
-		if hits == nil {
-			it.key = keys[c.spans[i].from:c.spans[i].to]
-		} else {
-			it.hit, it.key = true, hits[c.spans[i].hit].Key
-		}
-		if i == c.decides {
-			r.decides = int32(len(r.items))
-		}
-		r.items = append(r.items, it)
-		r.results = append(r.results, item.Results...)
-		if len(c.quotas) > 0 {
-			r.quotas = c.snap.appendQuotas(r.quotas, item)
-		}
-	}
-	return r
-}
-
-// recall makes the session's batch of the items that d's was made of, those
-// for which want returns true, by their place in the record.
-func (c *session) recall(d *Decision, want func(i int) bool) {
-	var kept []Result
-	if r := d.detail.record; r != nil {
-		from := 0
-		for i, it := range r.items {
-			n := len(c.snap.rules[it.rule].Limits)
-			if want(i) {
-				c.addRecorded(it)
-				kept = append(kept, r.results[from:from+n]...)
-				if r.quotas != nil {
-					c.addQuotas(r.quotas[from : from+n])
-				}
-			}
-			from += n
-		}
-	} else {
-		it := d.decidingItem()
-		c.addRecorded(it)
-		if d.Limit.Quota != c.snap.rules[it.rule].Limits[0].Quota {
-			c.addQuotas([]int64{d.Limit.Quota})
-		}
-		kept = []Result{{Allowed: true, Remaining: d.Remaining, ResetAfter: d.ResetAfter}}
-	}
-	c.bindItems()
-	copy(c.results, kept)
-	c.batch.Degraded = d.Degraded
-}
-
-func (c *session) addRecorded(it recordedItem) {
-	if it.hit {
-		c.addHit(int(it.rule), it.key, it.cost)
-	} else {
-		from := len(c.keys)
-		c.keys = append(c.keys, it.key...)
-		c.addItem(int(it.rule), from, it.cost)
-	}
-	c.items[len(c.items)-1].At = it.at
-}
-
-// decidingRule returns the index of the rule that the decision names.
-func (d *Decision) decidingRule() int {
-	if r := d.detail.record; r != nil {
-		return int(r.items[r.decides].rule)
-	}
-	return int(d.detail.rule)
-}
-
-// decidingItem returns the item of the limit that the decision names. A rule
-// must have applied.
-func (d *Decision) decidingItem() recordedItem {
-	if r := d.detail.record; r != nil {
-		return r.items[r.decides]
-	}
-	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.key, cost: d.Cost, at: d.detail.at}
 }

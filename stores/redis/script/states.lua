@@ -12,8 +12,8 @@ end
 -- what follows), its expiry (7 bytes, the time from which it means the same as
 -- none), and a kind (1 byte). The record of a limit that has a state goes on
 -- with its window and, of a bucketed window, precision, and of a calendar a hash of
--- the zone, which with the kind are its identity, and with the state. So a limit finds its state, and limits can
--- come, go and change their quota.
+-- the zone, which with the kind are its identity, and with the state. So a limit
+-- finds its state, and limits can come, go and change their quota.
 --
 -- Records of others, of whatever kind, are kept until they have expired: another
 -- program, or another version of this one, counts under the same name.

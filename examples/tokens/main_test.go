@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lines is a log that tells each of its lines.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+func (l lines) wait(t *testing.T, text string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the log does not say %q", text)
+		}
+	}
+}
+
+// serve runs the program with a copy of its files, which the test may change.
+func serve(t *testing.T) (base, folder string, log lines) {
+	t.Helper()
+	folder = t.TempDir()
+	for _, name := range []string{"limits.yaml", "keys.quotas"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
+	log = make(lines, 1000)
+	go func() {
+		ended <- run(ctx, "127.0.0.1:0", filepath.Join(folder, "limits.yaml"), time.Microsecond, slog.New(slog.NewTextHandler(log, nil)), func(a net.Addr) { addr <- a })
+	}()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case a := <-addr:
+		return "http://" + a.String(), folder, log
+	case err := <-ended:
+		t.Fatal(err)
+		return "", "", nil
+	}
+}
+
+func ask(t *testing.T, base, key, words string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/answer?words="+words, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set("X-Api-Key", key)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// A key is charged the words that were sent, and its quota is that of the file, also of one that
+// has been changed.
+func TestWordsAreCharged(t *testing.T) {
+	base, folder, log := serve(t)
+	want := func(key, words string, status int) {
+		t.Helper()
+		if got, body := ask(t, base, key, words); got != status {
+			t.Errorf("%s asks for %s words: %d %.60q, want %d", key, words, got, body, status)
+		}
+	}
+	want("", "1", http.StatusUnauthorized)
+	for range 5 { // 150 words and 100 reserved: 250 of 300
+		want("trial-11c2", "30", http.StatusOK)
+	}
+	want("trial-11c2", "many", http.StatusBadRequest) // costs nothing
+	want("trial-11c2", "100", http.StatusOK)          // 250, and 100 more are too many
+	want("trial-11c2", "1", http.StatusTooManyRequests)
+	want("nobody", "1950", http.StatusOK) // the quota of a key without a plan
+	want("nobody", "1", http.StatusTooManyRequests)
+	want("gold-7f3a", "5000", http.StatusOK)
+	want("gold-7f3a", "5000", http.StatusOK)
+	want("gold-7f3a", "1", http.StatusTooManyRequests)
+	for range 3 {
+		want("staff-0001", "5000", http.StatusOK)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "keys.quotas"), []byte("trial-11c2: 400\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log.wait(t, "keys.quotas")
+	want("trial-11c2", "1", http.StatusOK)
+	want("staff-0001", "1", http.StatusTooManyRequests) // 15000 words are counted, and its plan is gone
+}
