@@ -129,7 +129,7 @@ func TestWindowsThatAreNotAsLongAsOthers(t *testing.T) {
 		if got != row.want {
 			t.Errorf("%s, %s: %s, want %s", row.zone, row.at, got, row.want)
 		}
-		for _, inside := range []int64{start, end - 1} {
+		for _, inside := range []int64{start, start + 59, start + 1800, end - 1} {
 			if s, e := CivilWindow(row.nominal, z, inside); s != start || e != end {
 				t.Errorf("%s: %v is in another window", row.zone, time.Unix(inside, 0).In(z))
 			}
