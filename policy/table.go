@@ -97,7 +97,8 @@ func newTable(q *file.Quotas, o *options, folder string) (t *table, problem, hin
 	return t, "", ""
 }
 
-// isFile reports whether the policy file names a file: a program decides whether it is read again.
+// isFile reports whether the policy file names the table as a file. Only a Set that watches its policy file
+// reads it again.
 func (t *table) isFile() bool { return t.folder != "" }
 
 // stat describes the file.
