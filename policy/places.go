@@ -187,11 +187,16 @@ func (b *placesBound) Charge(ctx context.Context, whole *core.Batch) error {
 	for _, to := range []struct {
 		*part
 		core.Bound
-	}{{&p.local, b.local}, {&p.shared, b.shared}} {
-		if len(to.batch.Items) > 0 {
-			errs = append(errs, to.Charge(ctx, &to.batch))
-			to.tell(whole)
+	}{{&p.shared, b.shared}, {&p.local, b.local}} {
+		if len(to.batch.Items) == 0 {
+			continue
 		}
+		err := to.Charge(ctx, &to.batch)
+		to.tell(whole)
+		if errors.Is(err, core.ErrNotCharged) {
+			return err // the shared store has charged nothing: nor do the local counters, so that the error is true
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

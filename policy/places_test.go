@@ -169,6 +169,13 @@ func (s *failing) Take(ctx context.Context, b *core.Batch) error {
 	return s.Bound.Take(ctx, b)
 }
 
+func (s *failing) Charge(ctx context.Context, b *core.Batch) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	return s.Bound.Charge(ctx, b)
+}
+
 func (s *failing) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if s.fault != nil {
 		return nil, s.fault
@@ -199,6 +206,32 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	b := one(true)
 	if err := bound.Take(t.Context(), b); err != nil || b.Items[0].Results[0].Remaining != 5 {
 		t.Errorf("%d left locally (%v), want 5", b.Items[0].Results[0].Remaining, err)
+	}
+}
+
+// An error that says that nothing was charged is true of both places. After another
+// error the local counters have the charge: it may have been made in the shared store.
+func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
+	for fault, want := range map[error]int64{core.ErrNotCharged: 5, errors.New("no answer"): 4, nil: 4} {
+		store := twoPlaces(t, nil)
+		shared := &failing{Store: store.(*places).shared}
+		store.(*places).shared = shared
+		bound, err := store.Bind("l", []core.StoreRule{
+			{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
+			{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 5, Window: time.Minute}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.fault = fault
+		if err := bound.Charge(t.Context(), one(false)); !errors.Is(err, fault) {
+			t.Errorf("the error is %v, want %v", err, fault)
+		}
+		shared.fault = nil
+		b := one(true)
+		if err := bound.Take(t.Context(), b); err != nil || b.Items[0].Results[0].Remaining != want {
+			t.Errorf("after %v: %d left locally (%v), want %d", fault, b.Items[0].Results[0].Remaining, err, want)
+		}
 	}
 }
 

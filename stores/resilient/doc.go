@@ -13,7 +13,8 @@
 //   - ModeInProcess (the default) counts in this process. Each instance counts
 //     for itself, with its part of every quota and burst: the quota divided by
 //     Config.Instances, rounded up. Together the instances admit the quota, or
-//     less than one hit each more if it does not divide.
+//     less than one hit each more if it does not divide. The quotas of a request
+//     (core.Item.Quotas) are divided in the same way; core.Unlimited stays.
 //   - ModeOpen allows every request and counts none.
 //   - ModeClosed denies every request: the limiter answers 503.
 //
@@ -44,9 +45,9 @@
 // When the store answers again, this process charges to it the hits that the
 // process admitted during the outage. It charges each key once: with the next
 // request for the key or in the background, whichever comes first. From then on
-// the store decides alone, so that a Reset by any process counts for all. If the
-// hits do not fit, because other instances have charged theirs, the key's quota
-// is used up. While the hits are being charged, the counters of
+// the store decides alone, so that a Reset by any process counts for all. The hits
+// of the outage are charged with core.Bound.Charge, with the quotas of the last
+// request: also above the quota, if other instances have charged theirs. While the hits are being charged, the counters of
 // this process must admit the requests for the key too; a denial by them is
 // Degraded. If the charge fails, the hits are charged later.
 //
@@ -84,6 +85,13 @@
 // with the same number of hits, which may be too few for a long limit beside a
 // short one.
 //
+// A charge (core.Bound.Charge) goes the same way as an admitted request. With
+// ModeOpen and ModeClosed, a charge that does not reach the store is not made:
+// ModeOpen returns no error, ModeClosed returns one. In this process a token bucket
+// owes at most twice its part of the burst, and a log keeps as many hits as its part
+// of the quota, so that more than that of an outage's charges is not charged to the
+// store.
+//
 // A Reset ends only hits that have been charged. With the default Retry and
 // some thousand keys for each instance, every instance that reaches the store
 // has charged its hits two seconds after the store answers again. Two kinds of
@@ -93,7 +101,8 @@
 // counters did not see that Reset. Reset the key again then.
 //
 // A refund is made where the hit was charged: in the process, and in the store
-// if the store answers. A hit of an outage is refunded only in the process,
-// even if it has been charged to the store since. A Reset forgets the key in
+// if the store answers. A hit of an outage is refunded only in the process: it is
+// not owed to the store any more, but if it has been charged to the store already,
+// it stays charged there. A Reset forgets the key in
 // both, and returns an error if the store could not be told.
 package resilient

@@ -33,6 +33,10 @@
 // process. So limits must be fixed_window or sliding_window limits with Aligned
 // set; Bind returns an error for others.
 //
+// Quotas of a request and charges (core.Item.Quotas, core.Bound.Charge) are counted
+// like other hits: the quotas decide in this process, and other processes learn of the
+// hits with the next exchange.
+//
 // # What a process knows
 //
 // When a limiter is bound, the store fetches the counters of the namespace, so
