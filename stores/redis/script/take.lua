@@ -65,7 +65,7 @@ local function make_decision(verb, size, p)
       for j = 1, #meters do
         local m = meters[j]
         reset, p = unpack('<i8', input, p)
-        m.algorithm.refund(m, cost, at, reset)
+        if cost > 0 then m.algorithm.refund(m, cost, at, reset) end
       end
     end
     for j = 1, #meters do
