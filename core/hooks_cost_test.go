@@ -6,17 +6,11 @@ import (
 )
 
 type (
-	ownHooks     struct{ DefaultHooks }
-	pointerHooks struct{ DefaultHooks }
-	auditHooks   struct{ DefaultHooks }
-	deepHooks    struct {
-		name string
-		*auditHooks
-	}
-	wrapping struct {
-		Hooks
-		name string
-	}
+	ownHooks       struct{ DefaultHooks }
+	pointerHooks   struct{ DefaultHooks }
+	auditHooks     struct{ DefaultHooks }
+	deepHooks      struct{ *auditHooks }
+	wrapping       struct{ Hooks }
 	generic[T any] struct{ DefaultHooks }
 	functional     func()
 )
@@ -46,7 +40,7 @@ func TestWhichHooksHaveACostOfTheirOwn(t *testing.T) {
 		"own":                                {ownHooks{}, true},
 		"own, a pointer":                     {&ownHooks{}, true},
 		"own with a pointer receiver":        {&pointerHooks{}, true},
-		"deep":                               {deepHooks{"", &auditHooks{}}, false},
+		"deep":                               {deepHooks{&auditHooks{}}, false},
 		"wrapping the defaults":              {wrapping{Hooks: DefaultHooks{}}, false},
 		"wrapping a pointer to the defaults": {&wrapping{Hooks: &auditHooks{}}, false},
 		"wrapping own":                       {wrapping{Hooks: ownHooks{}}, true},

@@ -25,7 +25,7 @@ func jobs() *core.Limiter {
 func ExampleSetCost() {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httplimit.SetCost(r.Context(), 500)
-		fmt.Fprint(w, "five hundred words")
+		_, _ = fmt.Fprint(w, "five hundred words")
 	})
 	limited := httplimit.Middleware(words(), httplimit.OnDenied(func(w http.ResponseWriter, _ *http.Request, _ core.Decision) {
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -47,7 +47,7 @@ func ExampleRefuse() {
 			httplimit.Refuse(w, r, d)
 			return
 		}
-		fmt.Fprint(w, "started")
+		_, _ = fmt.Fprint(w, "started")
 	})
 	get(start, "/")
 	get(start, "/")
