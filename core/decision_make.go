@@ -69,7 +69,7 @@ func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result, quota int64)
 	s.Remaining, s.ResetAfter, s.MoreAfter, s.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
 	s.Exceeded = !r.Allowed
 	if quota != meter.Own {
-		s.Limit = s.Limit.with(quota)
+		s.Limit.setQuota(quota)
 		if quota == Unlimited {
 			s.Remaining, s.MoreAfter = Unlimited, 0
 		}

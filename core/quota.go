@@ -9,20 +9,21 @@ import (
 
 // with returns the limit as it is for a request with a quota of its own.
 func (l Limit) with(quota int64) Limit {
-	if quota == l.Quota {
-		return l
-	}
-	if l.Burst > 0 {
+	l.setQuota(quota)
+	return l
+}
+
+func (l *Limit) setQuota(quota int64) {
+	if l.Burst > 0 && quota != l.Quota {
 		burst := int64(0)
 		if quota != Unlimited && quota > 0 && l.Quota > 0 {
-			m := newMeter(l)
+			m := newMeter(*l)
 			with := m.With(quota)
 			burst = with.Capacity()
 		}
 		l.Burst = burst
 	}
 	l.Quota = quota
-	return l
 }
 
 // capacity returns the most hits that a limit allows an item at once.
@@ -53,10 +54,10 @@ func (s *snapshot) checkQuotas(rule int, quotas []int64) error {
 }
 
 func checkQuota(l *Limit, quota int64) error {
-	if most := l.maxQuota(); quota != Unlimited && (quota < 0 || quota > most) {
-		return fmt.Errorf("%d: must be from 0 to %d for %s, or core.Unlimited", quota, most, l.Algorithm)
+	if quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%d: must be from 0 to %d for %s, or core.Unlimited", quota, l.maxQuota(), l.Algorithm)
 }
 
 // addQuotas gives quotas to the last item, nil for the limits' own.

@@ -40,7 +40,7 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 	d.Allowed, d.Limiter, d.Cost = allowed, s.name, cost
 	d.Rule, d.Limit, d.Exceeded = rule.Name, rule.Limits[0], !allowed
 	if hit.Quotas != nil {
-		d.Limit = d.Limit.with(hit.Quotas[0])
+		d.Limit.setQuota(hit.Quotas[0])
 	}
 	d.detail.snap, d.detail.charged = s, allowed && !peek
 	d.detail.rule, d.detail.at, d.detail.hit, d.detail.key = int32(i), at, true, hit.Key

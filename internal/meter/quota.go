@@ -21,7 +21,8 @@ func (m *Meter) For(quota int64, room *Meter) (n *Meter, unlimited bool) {
 	case Unlimited:
 		return m, true
 	}
-	*room = m.With(quota)
+	*room = *m
+	room.setQuota(quota)
 	return room, false
 }
 
@@ -32,21 +33,20 @@ func (m *Meter) For(quota int64, room *Meter) (n *Meter, unlimited bool) {
 // which quota m has. The quota is 0 to MaxCount.
 func (m *Meter) With(quota int64) Meter {
 	w := *m
-	if quota == m.quota {
-		return w
-	}
-	switch own := m.own; {
-	case quota == own.quota:
-		w.capacity = own.capacity
-	case m.algorithm != TokenBucket, own.capacity == own.quota, own.quota == 0, quota == 0:
-		w.capacity = quota
-	default:
-		burst, _ := MulDiv(own.capacity, quota, own.quota)
-		w.capacity = min(max(burst, 1), MaxCount)
-	}
-	w.quota = quota
-	w.narrows()
+	w.setQuota(quota)
 	return w
+}
+
+func (m *Meter) setQuota(quota int64) {
+	if quota == m.quota {
+		return
+	}
+	m.quota, m.capacity = quota, quota
+	if own := m.own; m.algorithm == TokenBucket && own.capacity != own.quota && own.quota != 0 && quota != 0 {
+		burst, _ := MulDiv(own.capacity, quota, own.quota)
+		m.capacity = min(max(burst, 1), MaxCount)
+	}
+	m.narrows()
 }
 
 // narrows computes what of the meter depends on the quota and the capacity.
