@@ -9,13 +9,16 @@ import (
 // SetCost says what the request has really cost, in hits, once that is known: the tokens of an
 // answer, the rows that were read. What the request was charged is then an estimate. When
 // the handler has returned, more than that is charged, whatever is left of the quotas,
-// and less is given back. A quota that is exceeded in this way is a debt that the key pays off
-// by waiting. If the handler panics, or nobody says the cost, the estimate stays.
+// and less is given back. What is above a quota is a debt that the key pays off
+// by waiting, as long as the algorithm remembers it: until the windows have ended that the hits
+// are counted in; of a TokenBucket, at most twice the Burst; of a SlidingLog, at most
+// the Quota. If the handler panics, or nobody says the cost, the estimate stays.
 //
 // The rules with a Cost of their own are settled. If none of the rules that apply has
 // one, all of them are settled, provided that the limiter's Hooks have a Cost of their
 // own. If neither is so, the request was counted and not weighed: SetCost does nothing and
-// returns false. It also returns false if the decision has charged nothing, and if cost is negative.
+// returns false. It also returns false if the decision has charged nothing or has been
+// settled or refunded, and if cost is negative.
 // The last call before the handler returns counts. SetCost may be called
 // concurrently.
 //
@@ -27,7 +30,7 @@ func (d Decision) SetCost(cost int64) bool {
 		said = d.detail.shadow.SetCost(cost)
 	}
 	r := d.detail.record
-	if r == nil || !r.estimate || cost < 0 {
+	if r == nil || !r.estimate || cost < 0 || r.settled.Load() || r.refunded.Load() {
 		return said
 	}
 	r.said.Store(min(cost, MaxQuota) + 1)
@@ -41,9 +44,12 @@ func (d Decision) Estimated() bool {
 
 // Adjust settles what the decision of a Take has charged for each of its keys to
 // cost, in hits. More is charged, whatever is left of the quotas; less is given back into
-// the window that it came from. Of the decision of a Check, the rules are settled that
-// [Decision.SetCost] settles, also after the handler has returned, if nothing was said
-// before. A decision that is not within the limits has charged nothing, and adjusts nothing.
+// the window that it came from. A decision that is not within the limits has charged
+// nothing, and adjusts nothing.
+//
+// Of the decision of a Check, the rules are settled that [Decision.SetCost] settles, and if there are none, nothing is
+// done. Before Settle, which an adapter calls when the handler has returned, Adjust is SetCost. After it, Adjust charges or gives back at once, if
+// nothing was said before: for a stream that outlives its handler.
 //
 // Call it at most once for a decision, and not after Refund: a Decision is a value, and
 // the limiter does not keep track of its copies. The error wraps ErrNegativeCost, or is the store's: then the difference may have
@@ -62,13 +68,14 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 		return nil
 	}
 	r, wanted := d.detail.record, func(int) bool { return true }
-	if r != nil {
-		if !r.adjusted.CompareAndSwap(false, true) {
-			return nil
+	if !d.decidingItem().hit { // of a request
+		if r == nil || !r.estimate || d.SetCost(cost) && !r.settled.Load() {
+			return nil // Settle will do it, or the request was not weighed
 		}
-		if r.estimate {
-			wanted = r.settlesTo(d.detail.snap)
-		}
+		wanted = r.settlesTo(d.detail.snap)
+	}
+	if r != nil && (r.refunded.Load() || !r.adjusted.CompareAndSwap(false, true)) {
+		return nil
 	}
 	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), wanted)
 	if r != nil && errors.Is(err, ErrNotCharged) {

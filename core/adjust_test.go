@@ -154,7 +154,11 @@ func TestAdjustAfterTheContextHasEnded(t *testing.T) {
 	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Cost: func(core.Request) (int64, error) { return 1, nil }}}}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &request{ctx: ctx}
-	d, settled := l.Check(r), l.Check(r)
+	settled := l.Check(r)
+	d, err := l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cancel()
 	if err := l.Adjust(ctx, d, 3); err != nil {
 		t.Error(err)

@@ -75,6 +75,7 @@ type asking struct {
 	lost        bool  // it is not known which rules are for the request
 	counted     bool  // the decision has been counted: see knownSingle
 	kind        failureKind
+	quotaFailed bool   // fault is the error of Rule.Quota, not of Key or Cost
 	rule        string // whose key function is at fault
 }
 
@@ -214,6 +215,9 @@ func (a *asking) note(rule int, err error) {
 		a.fault, a.kind, a.rule = err, hookFailure, ""
 		if rule >= 0 {
 			a.kind, a.rule = keyFailure, a.snap.rules[rule].Name
+			if a.quotaFailed {
+				a.kind = quotaFailure
+			}
 		}
 	}
 }

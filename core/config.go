@@ -96,9 +96,9 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
 	Headers Headers
-	// Log gets a line if a store, key function or hook fails, or if Allow names an
+	// Log gets a line if a store, key function, quota function or hook fails, or if Allow names an
 	// unknown rule, with the names of the limiter and the rules and the error: at
-	// most one line a second for each of the four kinds, with the number of
+	// most one line a second for each of the five kinds, with the number of
 	// failures that were left out since the line before. Keys are not logged. The texts of errors
 	// are. nil: slog.Default().
 	Log *slog.Logger

@@ -86,6 +86,7 @@ func (a *asking) askQuotas(r Request, rule int) error {
 			a.quotas = a.quotas[:from]
 		}
 		if err != nil {
+			a.quotaFailed = !errors.Is(err, ErrBadRequest)
 			return fmt.Errorf("quota of rule %q, limit %q: %w", c.Name, c.Limits[i].Name, err)
 		}
 		a.quotas = append(a.quotas, q)

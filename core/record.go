@@ -12,8 +12,9 @@ type record struct {
 	decides  int32                  // index of the item of the deciding limit
 	outcome  bool                   // Settle has something to do
 	estimate bool                   // see Decision.SetCost
-	settled  atomic.Bool            // by Settle or Refund
-	adjusted atomic.Bool            // by Settle, Adjust or Refund
+	settled  atomic.Bool            // by Settle
+	refunded atomic.Bool            // by Refund
+	adjusted atomic.Bool            // by Settle or Adjust
 	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
 	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
 

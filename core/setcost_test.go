@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -78,4 +79,92 @@ func ExampleDecision_SetCost() {
 	d, _ = limiter.Peek(context.Background(), 0, core.Hit{Rule: "words", Key: "alice"})
 	fmt.Println(d.Remaining)
 	// Output: 660
+}
+
+// Adjust on the decision of a request settles what SetCost settles, and no other rule: neither
+// those that only count, nor, if the rule that weighs is a shadow rule, those that deny.
+func TestAdjustOfARequestLeavesRulesThatCountAlone(t *testing.T) {
+	cost := func(core.Request) (int64, error) { return 10, nil }
+	skip := func(dst []byte, _ core.Request) ([]byte, error) { return dst, core.SkipRule }
+	count := core.Rule{Name: "count", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}}
+	weigh := core.Rule{Name: "weigh", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: cost}
+	shadow, skipped, shadowCount := weigh, weigh, count
+	shadow.Shadow, skipped.Key, shadowCount.Shadow = true, skip, true
+	for name, row := range map[string]struct {
+		rules []core.Rule
+		weigh int64 // left
+	}{
+		"a shadow rule weighs":         {[]core.Rule{count, shadow}, 600},
+		"a shadow rule counts":         {[]core.Rule{shadowCount, weigh}, 600},
+		"the rule that weighs is left": {[]core.Rule{count, skipped}, 1000},
+		"no rule weighs":               {[]core.Rule{count}, -1},
+	} {
+		for _, settled := range []bool{false, true} {
+			l := newLimiter(t, core.Config{Rules: row.rules}, newClock())
+			d := l.Check(&request{})
+			settle := func() {
+				if d.NeedsOutcome() {
+					l.Settle(&request{}, d, core.Outcome{Status: 200})
+				}
+			}
+			if settled {
+				settle()
+			}
+			for range 2 {
+				if err := l.Adjust(t.Context(), d, 400); err != nil {
+					t.Error(err)
+				}
+			}
+			settle()
+			if got := left(t, l, "count", "k"); got != 999 {
+				t.Errorf("%s, settled %t: %d are left of the rule that counts, want 999", name, settled, got)
+			}
+			if row.weigh >= 0 {
+				if got := left(t, l, "weigh", "k"); got != row.weigh {
+					t.Errorf("%s, settled %t: %d are left of the rule that weighs, want %d", name, settled, got, row.weigh)
+				}
+			}
+		}
+	}
+}
+
+// What Counts gives back is what the request was charged, whatever a handler says or does.
+func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
+	for name, row := range map[string]struct {
+		handler func(l *core.Limiter, d core.Decision) error
+		counts  bool
+		used    int64 // of the rule with Counts
+		clears  int   // how often Clears is asked
+	}{
+		"less":                    {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) }, false, 500, 1},
+		"more":                    {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 400) }, false, 500, 1},
+		"more, and it counts":     {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 400) }, true, 900, 1},
+		"a refund":                {func(l *core.Limiter, d core.Decision) error { return l.Refund(t.Context(), d) }, false, 500, 1},
+		"a refund, and it counts": {func(l *core.Limiter, d core.Decision) error { return l.Refund(t.Context(), d) }, true, 500, 1},
+		"a refund, then a cost": {func(l *core.Limiter, d core.Decision) error {
+			err := l.Refund(t.Context(), d)
+			d.SetCost(300)
+			return err
+		}, true, 500, 1},
+		"a refund and an adjustment": {func(l *core.Limiter, d core.Decision) error {
+			return errors.Join(l.Refund(t.Context(), d), l.Adjust(t.Context(), d, 300))
+		}, true, 500, 1},
+	} {
+		asked := 0
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: func(core.Request) (int64, error) { return 100, nil }, Counts: func(core.Request, core.Outcome) bool { return row.counts }},
+			{Name: "f", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Clears: func(core.Request, core.Outcome) bool { asked++; return true }},
+		}}, newClock())
+		if _, err := l.Take(t.Context(), 500, core.Hit{Rule: "r", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		d := l.Check(&request{})
+		if err := row.handler(l, d); err != nil {
+			t.Error(err)
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if got := 1000 - left(t, l, "r", "k"); got != row.used || asked != row.clears {
+			t.Errorf("%s: %d are used, want %d; Clears was asked %d times, want %d", name, got, row.used, asked, row.clears)
+		}
+	}
 }

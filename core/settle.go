@@ -40,6 +40,9 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		}
 	}
 	ctx := context.WithoutCancel(r.Context())
+	if record.refunded.Load() { // by the handler: nothing is left to give back or to charge
+		returns, said = false, -1
+	}
 	if clears || returns {
 		record.fates.Store(&fates)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // TakeUpTo charges as many hits as are left, but no more than n, to every counter
-// named: as many to each. Decision.Cost is the number that was charged. If nothing
+// named: as many to each. Decision.Cost is the number that was charged, at most MaxQuota. If nothing
 // is left, nothing is charged, the decision is not Allowed, and its waits are those until one
 // hit is. n is 0 or more. The error is that of Take.
 //
@@ -15,6 +15,7 @@ import (
 // many times it gives up, and the decision is not Allowed.
 func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
 	const attempts = 32
+	n = min(n, MaxQuota)
 	for range attempts {
 		seen, err := l.Peek(ctx, 0, hits...)
 		if err != nil {
@@ -34,7 +35,8 @@ func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decisio
 // Block denies the counters named until d has passed, whatever they have counted, in every
 // process that shares the store: a client that misbehaves, or an account that is under attack. d is
 // from 0, which ends a block, to MaxWindow; Reset ends it too. Decisions on such a key have
-// no hits left and wait for the rest of d.
+// no hits left and wait for the rest of d. A [Memory] holds at most MaxKeys blocks: of more, it
+// keeps those that end last.
 //
 // The error wraps ErrUnknownRule, ErrConfig if d is out of range, or [ErrUnsupported] if the store is no [Blocker],
 // or is the store's.
@@ -62,7 +64,8 @@ func (l *Limiter) ResetAll(ctx context.Context) error {
 	return fmt.Errorf("limiter %q: forgetting all keys: %T: %w", l.Name(), l.store, ErrUnsupported)
 }
 
-// Reset forgets all that the counters named have counted.
+// Reset forgets all that the counters named have counted. A request that was charged before
+// and gives hits back after a Reset may take them from what was charged since.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
 	return l.each(hits, func(s *snapshot, b *Batch) error { return s.bound.Reset(ctx, b) })
 }

@@ -113,6 +113,24 @@ func costs(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("each limiter of a request is told", func(t *testing.T) {
+		first, second := weighing(t), weighing(t)
+		c := direct(t, a.Serve(t, App{
+			Limits: []Limit{{Checker: first}, {Checker: second}, {Checker: byKey(t, keyfuncs.Static("k"), 5), Expose: true}},
+			Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+				say(t, c, 70)
+				return c.Respond(200, "ok")
+			}}},
+		}))
+		c.do(http.MethodGet, "/", "")
+		for i, s := range []settled{first, second} {
+			wait(t, s)
+			if got := s.left(t, "words"); got != 930 {
+				t.Errorf("limiter %d: %d words are left, want 930", i, got)
+			}
+		}
+	})
+
 	t.Run("many requests at once settle each for itself", func(t *testing.T) {
 		s := weighing(t)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {

@@ -1,0 +1,52 @@
+package memtable
+
+import "testing"
+
+// A block ends at its time, and is then removed.
+func TestABlockIsOverAtItsEnd(t *testing.T) {
+	ts := New(100)
+	b := bind(t, ts, perMinute(5))
+	p := b.open()
+	p.Block(now0+second, now0)
+	for _, row := range []struct{ now, want int64 }{{now0, now0 + second}, {now0 + second - 1, now0 + second}, {now0 + second, 0}} {
+		if got := p.BlockedUntil(row.now); got != row.want {
+			t.Errorf("at %d: blocked until %d, want %d", row.now-now0, got, row.want)
+		}
+	}
+	if n := ts.blocked.n.Load(); n != 0 || len(ts.blocked.until) != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+// A table that has as many blocks as keys forgets the ones that are over, or the one that is over
+// first.
+func TestTheBlocksOfATableAreBounded(t *testing.T) {
+	key := func(b *Binding, k string) *Place { p := b.Place(0, []byte(k+"\x00")); return &p }
+	ts := New(3)
+	b := bind(t, ts, perMinute(5))
+	for k, length := range map[string]int64{"a": minute, "b": second, "c": hour} {
+		key(b, k).Block(now0+length, now0)
+	}
+	for _, k := range []string{"a", "b", "c"} { // as many as there may be
+		if key(b, k).BlockedUntil(now0) == 0 {
+			t.Errorf("%s is not blocked", k)
+		}
+	}
+	key(b, "d").Block(now0+day, now0)
+	for k, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
+		if got := key(b, k).BlockedUntil(now0) != 0; got != want {
+			t.Errorf("%s is blocked: %t, want %t", k, got, want)
+		}
+	}
+}
+
+// A rule that has gone keeps no blocks.
+func TestARuleThatHasGoneIsNotBlocked(t *testing.T) {
+	ts := New(100)
+	b := bind(t, ts, perMinute(5))
+	p := b.open()
+	p.layout.rule.retired.Store(true)
+	if p.Block(now0+second, now0); len(ts.blocked.until) != 0 {
+		t.Error("a rule that has gone is blocked")
+	}
+}
