@@ -94,6 +94,8 @@ func (s *Set) look(ctx context.Context, t *table) {
 	case t.path == "" && !recovered: // it is read whether it has changed or not
 		s.options.log.Debug("table of quotas in force", "table", t.name, "keys", v.table.Len())
 		return
+	case v.table.Len() == 0: // probably a file that was cut off
+		s.options.log.Warn("table of quotas in force, without a key: all keys have the quotas of the policy file", "table", t.name)
 	default:
 		s.options.log.Info("table of quotas in force", "table", t.name, "keys", v.table.Len())
 	}

@@ -153,6 +153,12 @@ func TestAWatchedTable(t *testing.T) {
 	if err := change("10.0.0.1: 6/m, 8/h\n"); err != nil || quotaOf(t, w.set, "10.0.0.1") != 6 {
 		t.Errorf("it is back: %v", err)
 	}
+	if err := change("# cut off\n"); err != nil || quotaOf(t, w.set, "10.0.0.1") != -1 {
+		t.Errorf("an empty table: %v", err)
+	}
+	if log := w.log.String(); !strings.Contains(log, "level=WARN msg=\"table of quotas in force, without a key") {
+		t.Errorf("the log says nothing of an empty table:\n%s", log)
+	}
 	w.write("policies: [{name: a, key: ip, limits: 2/m}]")
 	if err := w.reloaded(); err != nil || quotaOf(t, w.set, "10.0.0.1") != -1 {
 		t.Errorf("without the table: %v", err)
