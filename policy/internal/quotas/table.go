@@ -141,7 +141,7 @@ func (b *Builder) Add(key, text string, line, column int) bool {
 		b.table.rows = append(b.table.rows, stored{row, text, line, column})
 		b.known[text] = i
 	}
-	b.table.entries[key] = entry{i, uint32(min(line, math.MaxUint32))} //nolint:gosec // bounded
+	b.table.entries[key] = entry{i, uint32(min(int64(line), math.MaxUint32))} //nolint:gosec // bounded
 	return true
 }
 
