@@ -6,10 +6,14 @@ import (
 )
 
 type (
-	ownHooks       struct{ DefaultHooks }
-	pointerHooks   struct{ DefaultHooks }
-	auditHooks     struct{ DefaultHooks }
-	deepHooks      struct{ *auditHooks }
+	ownHooks     struct{ DefaultHooks }
+	pointerHooks struct{ DefaultHooks }
+	auditHooks   struct{ DefaultHooks }
+	deepHooks    struct{ *auditHooks }
+	tagged       struct {
+		Headers
+		DefaultHooks
+	}
 	wrapping       struct{ Hooks }
 	generic[T any] struct{ DefaultHooks }
 	functional     func()
@@ -47,6 +51,7 @@ func TestWhichHooksHaveACostOfTheirOwn(t *testing.T) {
 		"wrapping functions":                 {wrapping{Hooks: HookFuncs{CostFunc: cost}}, true},
 		"wrapping functions without a cost":  {wrapping{Hooks: HookFuncs{}}, false},
 		"generic":                            {generic[int]{}, true},
+		"embedded behind another type":       {tagged{}, false},
 		"a function":                         {functional(nil), true},
 	} {
 		if got := ownCost(row.hooks); got != row.want {
