@@ -6,21 +6,23 @@ import (
 	"fmt"
 )
 
-// SetCost says what the request has really cost, in hits, once that is known: the tokens of an
-// answer, the rows that were read. What the request was charged is then an estimate. When
-// the handler has returned, more than that is charged, whatever is left of the quotas,
-// and less is given back. What is above a quota is a debt that the key pays off
-// by waiting, as long as the algorithm remembers it: until the windows have ended that the hits
-// are counted in; of a TokenBucket, at most twice the Burst; of a SlidingLog, at most
-// the Quota. If the handler panics, or nobody says the cost, the estimate stays.
+// SetCost sets the actual cost of the request, in hits, once it is known: the tokens
+// of an answer, or the rows that were read. What was charged before the handler is
+// then an estimate. After the handler has returned, the limiter charges what is
+// missing, even above the quota, or gives back what is too much. If the handler
+// panics, or nobody sets the cost, the estimate stays.
 //
-// The rules with a Cost of their own are settled. If none of the rules that apply has
-// one, all of them are settled, provided that the limiter's Hooks have a Cost of their
-// own. If neither is so, the request was counted and not weighed: SetCost does nothing and
-// returns false. It also returns false if the decision has charged nothing or has been
-// settled or refunded, and if cost is negative.
+// What is above a quota is a debt: the key waits until the algorithm has forgotten
+// it. Windows forget hits when they end. A TokenBucket owes at most twice its Burst,
+// and a SlidingLog keeps at most its Quota.
+//
+// SetCost settles the rules that have a Cost of their own. If none of the rules that
+// apply has one, but the limiter's Hooks have, it settles all of them. If neither has,
+// SetCost does nothing and returns false. It also returns false if the decision has
+// charged nothing, if it has been settled or refunded, and if cost is negative.
+//
 // The last call before the handler returns counts. SetCost may be called
-// concurrently.
+// concurrently. A cost above MaxQuota means MaxQuota.
 //
 // Handlers use the SetCost of their adapter. A program without requests uses
 // [Limiter.Adjust].
@@ -43,18 +45,20 @@ func (d Decision) Estimated() bool {
 }
 
 // Adjust settles what the decision of a Take has charged for each of its keys to
-// cost, in hits. More is charged, whatever is left of the quotas; less is given back into
-// the window that it came from. A decision that is not within the limits has charged
-// nothing, and adjusts nothing.
+// cost, in hits. If cost is more, the difference is charged, even above the quotas. If
+// it is less, the difference is given back into the window that it came from. A
+// decision whose Reason is not ReasonWithinLimits has charged nothing, and Adjust does
+// nothing. cost is 0 or more; a cost above MaxQuota means MaxQuota.
 //
-// Of the decision of a Check, the rules are settled that [Decision.SetCost] settles, and if there are none, nothing is
-// done. Before Settle, which an adapter calls when the handler has returned, Adjust is SetCost. After it, Adjust charges or gives back at once, if
-// nothing was said before: for a stream that outlives its handler.
+// Of the decision of a Check, Adjust settles the rules that [Decision.SetCost]
+// settles. Before Settle, which an adapter calls after the handler, Adjust does what
+// SetCost does. After Settle, it charges or gives back at once, unless SetCost was
+// called before. So a stream that outlives its handler calls Adjust.
 //
-// Call it at most once for a decision, and not after Refund: a Decision is a value, and
-// the limiter does not keep track of its copies. The error wraps ErrNegativeCost, or is the store's: then the difference may have
-// been charged or given back, unless it wraps [ErrNotCharged].
-// The charge is not lost if ctx ends.
+// Call it at most once for a decision, and not after Refund: a Decision is a value,
+// and the limiter does not keep track of its copies. The error wraps ErrNegativeCost,
+// or it is the store's: then the difference may have been charged or given back,
+// unless the error wraps [ErrNotCharged]. The charge is not lost if ctx ends.
 func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)

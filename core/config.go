@@ -28,14 +28,16 @@ type Rule struct {
 	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost.
 	Cost func(Request) (int64, error)
 	// Quota returns the quota of a request for one of the rule's limits, in place of
-	// Limit.Quota: the plan of a customer, say. It is asked for each of the limits, with its
-	// Name filled in, if the rule applies to the request; twice if it reads the body. It returns 0 (none) to MaxQuota, of a SlidingLog to
-	// MaxLogQuota, or [Unlimited]: the request is counted, and the limit never
-	// denies it. The burst of a TokenBucket changes in proportion. What has been
-	// counted stays, so that a new plan acts on the next request. An error that wraps ErrBadRequest means what it means for a KeyFunc; after
-	// any other error, and after a number that is out of range, the answer is 503, nothing is
-	// charged, and Config.Log gets a line. It may be called concurrently, and for
-	// every request: keep it fast. nil: the limit's Quota.
+	// Limit.Quota: the plan of a customer, for instance. It returns 0 (none) to
+	// MaxQuota, of a SlidingLog to MaxLogQuota, or [Unlimited]: then the limit counts
+	// the request and never denies it. The burst of a TokenBucket changes in
+	// proportion. Counts stay, so that a new plan acts on the next request.
+	//
+	// If the rule applies to a request, Quota is called for each limit, whose Name is
+	// filled in; twice if it reads the body. It may be called concurrently. An error
+	// that wraps ErrBadRequest means what it means for a KeyFunc. After any other
+	// error, or a number that is out of range, the answer is 503, nothing is charged,
+	// and Config.Log gets a line. nil: the limit's Quota.
 	Quota func(Request, Limit) (int64, error)
 	// Shadow makes the rule decide and count as always, and deny nothing. A
 	// request that it would have denied is given to Hooks.OnDisallowed with the

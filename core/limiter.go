@@ -221,9 +221,8 @@ func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, peek
 
 // Refund gives back what the decision of a Take (or a Check) has charged, as
 // far as it has not left its window: no counter falls below zero and no other
-// window gains. A decision that charged nothing refunds nothing, nor does one that
-// Adjust or Settle has ended before. Call it at
-// most once for a decision: a Decision is a value, and the limiter does not
+// window gains. If the decision charged nothing, or if Adjust or Settle has ended it,
+// Refund does nothing. Call it at most once for a decision: a Decision is a value, and the limiter does not
 // keep track of its copies.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	if d.detail.shadow != nil {

@@ -92,17 +92,19 @@ type Bound interface {
 // The Bounds of [Memory], package redisstore, package swapstore and package memcachedstore are.
 type Blocker interface {
 	// Block denies the keys of the items until d has passed, in every process that
-	// shares the counters. The results of a take then have no hits left, and a RetryAfter of at least what is left of d. 0 ends a
-	// block; so does Reset. d is 0 to MaxWindow. The error wraps ErrUnsupported if a store that this one wraps cannot block.
+	// shares the counters. Until then the results of a take have no hits left, and
+	// their RetryAfter is at least the rest of d. d is 0 to MaxWindow. A d of 0 ends a
+	// block, and so does Reset. The error wraps ErrUnsupported if this store wraps one
+	// that cannot block.
 	Block(ctx context.Context, b *Batch, d time.Duration) error
 }
 
 // ResetterOfAll is a Bound that can forget all counters of its limiter at once. The
 // Bounds of [Memory] and package redisstore are.
 type ResetterOfAll interface {
-	// ResetAll forgets all counters of all rules, also those of keys that nobody names. What is
-	// charged while it runs may be forgotten or not. The error wraps ErrUnsupported if a store that this one wraps
-	// cannot do it.
+	// ResetAll forgets the counters of all keys of all rules. What is charged while
+	// it runs may be forgotten or not. The error wraps ErrUnsupported if this store
+	// wraps one that cannot do it.
 	ResetAll(ctx context.Context) error
 }
 
@@ -134,11 +136,12 @@ type Item struct {
 	Cost int64
 	// Quotas are the quotas of the rule's limits for this batch, in order, in place
 	// of Limit.Quota: 0 to MaxQuota (of a SlidingLog, to MaxLogQuota), or Unlimited.
-	// The burst of a token bucket changes in proportion, rounded down, and is at
-	// least 1. What is stored does not depend on them, but that the debt of a token
-	// bucket is paid off at the quota of the last charge. A limit with an Unlimited quota
-	// admits every cost and charges it as Bound.Charge does; its result has what
-	// Limit.Quota leaves. nil: the limits' own quotas. An input of Refund.
+	// nil means the limits' own quotas. The burst of a token bucket changes in
+	// proportion, rounded down, and is at least 1. Stored counts do not depend on
+	// quotas; the debt of a token bucket is paid off at the quota of the last charge.
+	// If a quota is Unlimited, the limit admits every cost and charges it as
+	// Bound.Charge does, and its Result is reckoned with Limit.Quota. An input of
+	// Refund.
 	Quotas []int64
 	// At is the time of the decision by the store's clock, in microseconds
 	// since the Unix epoch. Set by Take; an input of Refund.

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// TakeUpTo charges as many hits as are left, but no more than n, to every counter
-// named: as many to each. Decision.Cost is the number that was charged, at most MaxQuota. If nothing
-// is left, nothing is charged, the decision is not Allowed, and its waits are those until one
-// hit is. n is 0 or more. The error is that of Take.
+// TakeUpTo charges the hits that are left, at most n, to every counter named. Each
+// counter is charged the same number, which is Decision.Cost. If no hit is left,
+// nothing is charged: the decision is not Allowed, and its RetryAfter is the wait for
+// one hit. n is 0 or more; a number above MaxQuota means MaxQuota. The error is that
+// of Take.
 //
-// TakeUpTo looks, and takes what it has seen. If others take hits in between, it looks again; after
-// many times it gives up, and the decision is not Allowed.
+// TakeUpTo first peeks, and then takes what it has seen. If others take hits in
+// between, it tries again, up to 32 times. After that, the decision is not Allowed.
 func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
 	const attempts = 32
 	n = min(n, MaxQuota)
@@ -32,14 +33,15 @@ func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decisio
 	return d, nil
 }
 
-// Block denies the counters named until d has passed, whatever they have counted, in every
-// process that shares the store: a client that misbehaves, or an account that is under attack. d is
-// from 0, which ends a block, to MaxWindow; Reset ends it too. Decisions on such a key have
-// no hits left and wait for the rest of d. A [Memory] holds at most MaxKeys blocks: of more, it
-// keeps those that end last.
+// Block denies the counters named until d has passed, whatever they have counted, in
+// every process that shares the store. It is for a client that misbehaves, or an
+// account that is under attack. d is 0 to MaxWindow. A d of 0 ends a block, and so does
+// Reset. Until then a decision on the key has no hits left, and its RetryAfter is at
+// least the rest of d. A [Memory] holds at most MaxKeys blocks: of more, it keeps
+// those that end last.
 //
-// The error wraps ErrUnknownRule, ErrConfig if d is out of range, or [ErrUnsupported] if the store is no [Blocker],
-// or is the store's.
+// The error wraps ErrUnknownRule; ErrConfig if d is out of range; [ErrUnsupported] if
+// the store is no [Blocker]; or it is the store's.
 func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
@@ -53,9 +55,10 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	})
 }
 
-// ResetAll forgets all that the limiter has counted, for all keys of all rules, in every
-// process that shares the store. What is charged while it runs may be forgotten or not. The error wraps [ErrUnsupported] if the store is no
-// [ResetterOfAll], or is the store's.
+// ResetAll forgets what the limiter has counted for all keys of all rules, in every
+// process that shares the store. What is charged while it runs may be forgotten or
+// not. The error wraps [ErrUnsupported] if the store is no [ResetterOfAll]; or it is
+// the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	bound := l.current.Load().bound
 	if r, ok := bound.(ResetterOfAll); ok {
@@ -64,8 +67,9 @@ func (l *Limiter) ResetAll(ctx context.Context) error {
 	return fmt.Errorf("limiter %q: forgetting all keys: %T: %w", l.Name(), l.store, ErrUnsupported)
 }
 
-// Reset forgets all that the counters named have counted. A request that was charged before
-// and gives hits back after a Reset may take them from what was charged since.
+// Reset forgets all that the counters named have counted. If a request was charged
+// before a Reset and is refunded after it, the refund may take back hits that were
+// charged since.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
 	return l.each(hits, func(s *snapshot, b *Batch) error { return s.bound.Reset(ctx, b) })
 }
@@ -82,9 +86,9 @@ func (l *Limiter) each(hits []Hit, op func(*snapshot, *Batch) error) error {
 	return op(s, &c.batch)
 }
 
-// Denial returns the response to a request that a handler refuses because of the decision, which it
-// got from Take for instance: what the limiter's [Hooks.OnDisallowed] returns. The
-// adapters' functions Refuse write it.
+// Denial returns the response to a request that a handler refuses because of this
+// decision, for instance one of Take: what the limiter's [Hooks.OnDisallowed]
+// returns. The adapters' functions Refuse write it.
 func (d Decision) Denial(r Request) Denial {
 	if d.detail.snap == nil {
 		return d.denial()
