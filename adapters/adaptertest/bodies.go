@@ -147,7 +147,7 @@ func bodies(t *testing.T, a Adapter) {
 	t.Run("what is compressed shares a quota", func(t *testing.T) {
 		var bomb bytes.Buffer
 		w := gzip.NewWriter(&bomb)
-		_, _ = io.CopyN(w, endless{}, 50<<20)
+		_, _ = io.CopyN(w, endless{}, 5<<20) // 5 kB of body: fasthttp reads a stream so far itself, and would take more that no handler reads for a request
 		_ = w.Close()
 		c := direct(t, a.Serve(t, byField(t, 3, ok)))
 		want(t, count(6, func(int) response {
