@@ -142,10 +142,11 @@ func (d Decision) Key() string {
 		return ""
 	}
 	it := d.decidingItem()
-	if it.hit {
+	if it.raw {
 		return it.key
 	}
-	return openKey(it.key)
+	key, _ := openKey(it.key)
+	return key
 }
 
 // Shadow returns the decision of the shadow rules beside this one, and whether

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -18,4 +19,19 @@ func ExampleLimit_Capacity() {
 func ExampleLimit_Lifetime() {
 	fmt.Println(core.PerMinute(100).Lifetime(), core.Limit{Quota: 60, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 5}.Lifetime())
 	// Output: 2m0s 5.000001s
+}
+
+// An operator lets a client back in whose request was refused, whatever its key is made of.
+func ExampleDecision_Hit() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)},
+	}}}))
+	ctx := context.Background()
+	alice := core.Hit{Rule: "user", Key: "alice", Extra: "tenant 7"}
+	limiter.Allow(ctx, alice)
+	refused, _ := limiter.Take(ctx, 1, alice)
+
+	_ = limiter.Reset(ctx, refused.Hit())
+	fmt.Println(limiter.Allow(ctx, alice))
+	// Output: true
 }

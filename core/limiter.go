@@ -126,6 +126,9 @@ func (l *Limiter) Traits() Traits {
 // Hit names a counter by its rule and key.
 type Hit struct {
 	Rule, Key string
+	// Extra is what [Hooks.KeyExtra] adds to the keys of a request: it finds the
+	// counters of such a request. "" adds nothing.
+	Extra string
 	// Quotas are quotas for this operation, one for each of the rule's limits, in
 	// place of Limit.Quota: see Rule.Quota. nil: the limits' own.
 	Quotas []int64

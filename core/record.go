@@ -1,6 +1,9 @@
 package core
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // record is what a Decision keeps of a session if that does not fit into the
 // Decision: one allocation, shared by the copies of the Decision. With 512
@@ -22,11 +25,12 @@ type record struct {
 	firstResults [7]Result
 }
 
-// recordedItem is an Item with its key as text: the Key of a Hit if hit
-// is set, else the key that the store gets.
+// recordedItem is an Item with its key as text: the Key of a Hit if raw
+// is set, else the key that the store gets. hit reports that a Hit brought it.
 type recordedItem struct {
 	rule int32
 	hit  bool
+	raw  bool
 	key  string
 	cost int64
 	at   int64
@@ -42,6 +46,7 @@ type detail struct {
 	at      int64
 	rule    int32
 	hit     bool
+	raw     bool
 	charged bool // of every decision
 }
 
@@ -49,7 +54,7 @@ func (c *session) newRecord(hits []Hit) *record {
 	r := new(record)
 	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
 	var keys string
-	if hits == nil {
+	if hits == nil || slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }) {
 		keys = string(c.keys)
 	}
 	for i := range c.items {
@@ -58,10 +63,11 @@ func (c *session) newRecord(hits []Hit) *record {
 			continue
 		}
 		it := recordedItem{rule: int32(item.Rule), cost: item.Cost, at: item.At}
-		if hits == nil {
-			it.key = keys[c.spans[i].from:c.spans[i].to]
+		it.hit = hits != nil
+		if it.raw = it.hit && hits[c.spans[i].hit].Extra == ""; it.raw {
+			it.key = hits[c.spans[i].hit].Key
 		} else {
-			it.hit, it.key = true, hits[c.spans[i].hit].Key
+			it.key = keys[c.spans[i].from:c.spans[i].to]
 		}
 		if i == c.decides {
 			r.decides = int32(len(r.items))
@@ -106,8 +112,8 @@ func (c *session) recall(d *Decision, want func(i int) bool) {
 }
 
 func (c *session) addRecorded(it recordedItem) {
-	if it.hit {
-		c.addHit(int(it.rule), it.key, it.cost)
+	if it.raw {
+		c.addHit(int(it.rule), it.key, "", it.cost)
 	} else {
 		from := len(c.keys)
 		c.keys = append(c.keys, it.key...)
@@ -130,5 +136,5 @@ func (d *Decision) decidingItem() recordedItem {
 	if r := d.detail.record; r != nil {
 		return r.items[r.decides]
 	}
-	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, key: d.detail.key, cost: d.Cost, at: d.detail.at}
+	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, raw: d.detail.raw, key: d.detail.key, cost: d.Cost, at: d.detail.at}
 }

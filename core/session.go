@@ -74,13 +74,14 @@ func closeKey(keys []byte, from int, extra string) []byte {
 	return append(keys, 1)
 }
 
-// openKey returns the key that closeKey has joined with an extra.
-func openKey(key string) string {
-	end := len(key) - 1
-	if key[end] == 0 {
-		return key[:end]
+// openKey returns the key and the extra that closeKey has joined.
+func openKey(joined string) (key, extra string) {
+	end := len(joined) - 1
+	if joined[end] == 0 {
+		return joined[:end], ""
 	}
-	return key[:binary.BigEndian.Uint32([]byte(key[end-4:end]))]
+	n := binary.BigEndian.Uint32([]byte(joined[end-4 : end]))
+	return joined[:n], joined[n : end-4]
 }
 
 func (c *session) addHits(cost int64, hits []Hit) error {
@@ -88,7 +89,7 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
 	}
 	for i, h := range hits {
-		if i > 0 && slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Rule == h.Rule && o.Key == h.Key }) {
+		if i > 0 && slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Rule == h.Rule && o.Key == h.Key && o.Extra == h.Extra }) {
 			continue
 		}
 		rule, err := c.snap.rule(h.Rule)
@@ -98,16 +99,16 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 		if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
 			return err
 		}
-		c.addHit(rule, h.Key, cost)
+		c.addHit(rule, h.Key, h.Extra, cost)
 		c.spans[len(c.spans)-1].hit = i
 		c.addQuotas(h.Quotas)
 	}
 	return nil
 }
 
-func (c *session) addHit(rule int, key string, cost int64) {
+func (c *session) addHit(rule int, key, extra string, cost int64) {
 	from := len(c.keys)
-	c.keys = closeKey(append(c.keys, key...), from, "")
+	c.keys = closeKey(append(c.keys, key...), from, extra)
 	c.addItem(rule, from, cost)
 }
 
@@ -156,8 +157,9 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	item := &c.items[0]
 	if len(c.results) == 1 && !outcome {
 		d.detail.rule, d.detail.at = int32(item.Rule), item.At
-		if hits != nil {
-			d.detail.hit, d.detail.key = true, hits[0].Key
+		d.detail.hit = hits != nil
+		if d.detail.raw = d.detail.hit && hits[0].Extra == ""; d.detail.raw {
+			d.detail.key = hits[0].Key
 		} else {
 			d.detail.key = c.keep(item.Key)
 		}

@@ -14,7 +14,7 @@ func (d Decision) StoredKey() string {
 	}
 	it := d.decidingItem()
 	key := []byte(it.key)
-	if it.hit {
+	if it.raw {
 		key = closeKey(key, 0, "")
 	}
 	return StoreRule{Name: d.Rule}.StoredKey(d.Limiter, key)

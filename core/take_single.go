@@ -9,7 +9,7 @@ import (
 // Memory knows, of a rule with one limit of fixed size. It returns
 // whether it has decided. All other hits take the long way, with the same outcome.
 func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *Decision) bool {
-	if s.memory == nil || cost <= 0 {
+	if s.memory == nil || cost <= 0 || hit.Extra != "" {
 		return false
 	}
 	i, err := s.rule(hit.Rule)
@@ -43,7 +43,7 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 		d.Limit.setQuota(hit.Quotas[0])
 	}
 	d.detail.snap, d.detail.charged = s, allowed && !peek
-	d.detail.rule, d.detail.at, d.detail.hit, d.detail.key = int32(i), at, true, hit.Key
+	d.detail.rule, d.detail.at, d.detail.hit, d.detail.raw, d.detail.key = int32(i), at, true, true, hit.Key
 	if !allowed {
 		d.Reason = ReasonOverLimit
 		if s.rehearsal {
@@ -59,7 +59,7 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 // allowSingle is takeSingle for Allow: one hit, and no more of the decision than
 // whether it is allowed.
 func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
-	if s.memory == nil || s.rehearsal || hit.Quotas != nil {
+	if s.memory == nil || s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
 		return false, false
 	}
 	i, err := s.rule(hit.Rule)
