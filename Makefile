@@ -2,6 +2,8 @@
 GO      ?= go
 MODULES := $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path './.*/*')))
 $(if $(MODULES),,$(error no go.mod found))
+# The modules that others import: the root and the adapters that are modules of their own.
+PUBLISHED := $(filter . ./adapters/%,$(MODULES))
 TOOLS   := $(CURDIR)/.tools
 FUZZTIME ?= 10s
 
@@ -28,6 +30,7 @@ test: format tidy vet lint allocations ## everything that must pass: format, vet
 .PHONY: allocations
 allocations: ## the tests that count allocations, which cannot run with -race
 	$(GO) test -run Alloc ./core ./keyfuncs ./stores/denycache ./adapters/...
+	@set -e; for m in $(filter-out .,$(PUBLISHED)); do echo "== go test -run Alloc ./... ($$m)"; (cd $$m && $(GO) test -run Alloc ./...); done
 
 # What is tested with the oldest Go; FLOOR=./... is everything.
 FLOOR ?= ./core/... ./keyfuncs/... ./login/...
@@ -36,14 +39,15 @@ FLOOR ?= ./core/... ./keyfuncs/... ./login/...
 floor: ## with the oldest Go that go.mod allows: compile and vet everything, run the tests of FLOOR
 	@v=go$$($(GO) list -m -f '{{.GoVersion}}'); \
 	if ! GOTOOLCHAIN=$$v $(GO) version >/dev/null 2>&1; then echo "left out: $$v, which cannot be had"; exit 0; fi; \
-	set -e; export GOTOOLCHAIN=$$v; $(GO) version; $(GO) build ./...; $(GO) vet ./...; $(GO) test -shuffle=on $(FLOOR)
+	set -e; export GOTOOLCHAIN=$$v; $(GO) version; for m in $(PUBLISHED); do (cd $$m && $(GO) build ./... && $(GO) vet ./...); done; $(GO) test -shuffle=on $(FLOOR)
 
 # The systems and processors on which everything must compile, tests included.
 PLATFORMS := windows/amd64 darwin/arm64 linux/386 linux/arm
 
 .PHONY: cross
 cross: ## compile everything, tests included, for other systems and processors
-	@set -e; for p in $(PLATFORMS); do echo "== go vet ./... for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...; done
+	@set -e; for p in $(PLATFORMS); do for m in $(PUBLISHED); do \
+	  echo "== go vet ./... for $$p ($$m)"; (cd $$m && GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...); done; done
 
 .PHONY: format
 format: ## fail where a file is not as gofmt writes it
@@ -81,6 +85,7 @@ bench-full: ## the whole of it, in a quarter of an hour; writes bench/report
 .PHONY: bench-code
 bench-code: ## the benchmarks beside the code
 	$(GO) test -run '^$$' -bench . ./core ./keyfuncs ./adapters/... ./policy/... ./cmd/floodgate/internal/replay
+	@set -e; for m in $(filter-out .,$(PUBLISHED)); do (cd $$m && $(GO) test -run '^$$' -bench . ./...); done
 
 .PHONY: newest
 newest: ## the tests with the newest dependencies, go.mod untouched

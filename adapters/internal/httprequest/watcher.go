@@ -42,6 +42,10 @@ func (s *Watcher) set(status int) {
 	}
 }
 
+// Missed records a status that a handler has written past the Watcher, to a writer that
+// the Watcher's wraps. It does nothing if the Watcher has recorded a status.
+func (s *Watcher) Missed(status int) { s.set(status) }
+
 // Wrap returns a response writer that calls w and records the status. It implements the
 // optional interfaces of w, and those that complete adds.
 func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {

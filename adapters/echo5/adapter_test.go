@@ -1,0 +1,221 @@
+package echo5limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
+
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
+	echo5limit "github.com/floodgate-go/floodgate/adapters/echo5"
+	echoreaders "github.com/floodgate-go/floodgate/adapters/echo5/internal/echoreaders"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/readers"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func TestAdapter(t *testing.T) {
+	adaptertest.Run(t, adaptertest.Adapter{
+		Readers:    readers.Names(echoreaders.ByField),
+		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
+		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
+		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
+			return listen(t, perIP(quota, window, opts))
+		},
+		Flushes:     true,
+		SendsAtOnce: true,
+		Hijacks:     true,
+		Panics:      true,
+
+		SeesCancel:     true,
+		TimeoutOutside: true,
+	})
+}
+
+func listen(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func listenHTTP2(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func newEcho() *echo.Echo {
+	e := echo.New()
+	e.Logger = slog.New(slog.DiscardHandler)
+	return e
+}
+
+func perIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) http.Handler {
+	e := newEcho()
+	e.GET("/", func(*echo.Context) error { return nil }, echo5limit.PerIP(quota, window, opts...))
+	return e
+}
+
+// build makes an Echo application.
+func build(app adaptertest.App) http.Handler {
+	e := newEcho()
+	outside, around := adaptertest.Timeouts(app.Outside)
+	e.Use(surround(outside)...)
+	if app.AnswersErrors {
+		e.HTTPErrorHandler = answerErrors
+	}
+	if app.User != "" {
+		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) error {
+				c.Set(adaptertest.UserKey, app.User)
+				return next(c)
+			}
+		})
+	}
+	limits, add := append(middlewares(app.Limits), surround(app.Inside)...), e.Add
+	if app.Group != "" {
+		add = e.Group(app.Group, limits...).Add
+	} else {
+		e.Use(limits...)
+	}
+	for _, route := range app.Routes {
+		add(route.Method, route.Pattern, handler(route.Handler), middlewares(route.Limits)...)
+	}
+	return around(e)
+}
+
+func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
+	for _, m := range ms {
+		fs = append(fs, map[adaptertest.Middleware]echo.MiddlewareFunc{
+			adaptertest.Recovery: middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}),
+			adaptertest.CORS:     middleware.CORSWithConfig(middleware.CORSConfig{AllowOrigins: []string{adaptertest.AllowedOrigin}}),
+			adaptertest.Logging: middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
+				LogStatus: true, HandleError: true,
+				LogValuesFunc: func(*echo.Context, middleware.RequestLoggerValues) error { return nil },
+			}),
+
+			adaptertest.Deadline:        middleware.ContextTimeout(adaptertest.DeadlineAfter),
+			adaptertest.PatientDeadline: middleware.ContextTimeout(adaptertest.PatientAfter),
+
+			adaptertest.Headers: first(func(c *echo.Context) {
+				for name, value := range adaptertest.StaleHeaders {
+					c.Response().Header().Set(name, value)
+				}
+			}),
+			adaptertest.ReadsBody:  first(func(c *echo.Context) { _, _ = io.ReadAll(c.Request().Body) }),
+			adaptertest.ReadsPart:  first(func(c *echo.Context) { _, _ = io.ReadFull(c.Request().Body, make([]byte, 8)) }),
+			adaptertest.ParsesForm: first(func(c *echo.Context) { _ = c.FormValue("x") }),
+		}[m])
+	}
+	return fs
+}
+
+// first calls read before the next handler.
+func first(read func(*echo.Context)) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			read(c)
+			return next(c)
+		}
+	}
+}
+
+func answerErrors(c *echo.Context, err error) {
+	if errors.Is(err, adaptertest.ErrWrongPassword) && !committed(c) {
+		err = echo.ErrUnauthorized
+	}
+	echo.DefaultHTTPErrorHandler(false)(c, err)
+}
+
+// committed reports whether a response has been begun.
+func committed(c *echo.Context) bool {
+	r, err := echo.UnwrapResponse(c.Response())
+	return err == nil && r.Committed
+}
+
+func middlewares(limits []adaptertest.Limit) (ms []echo.MiddlewareFunc) {
+	for _, l := range limits {
+		var opts []echo5limit.Option
+		if l.Denied != "" {
+			opts = append(opts, echo5limit.OnDenied(func(c *echo.Context, _ core.Decision) error { return c.String(http.StatusTeapot, l.Denied) }))
+		}
+		ms = append(ms, echo5limit.Middleware(l.Checker, opts...))
+	}
+	return ms
+}
+
+func handler(h adaptertest.Handler) echo.HandlerFunc {
+	return func(c *echo.Context) error {
+		var status adaptertest.StatusError
+		err := h(exchange{c})
+		switch {
+		case !errors.As(err, &status):
+			return err
+		case err == status: //nolint:errorlint // not wrapped
+			return echo.NewHTTPError(int(status), "")
+		default:
+			return fmt.Errorf("wrapped: %w", echo.NewHTTPError(int(status), ""))
+		}
+	}
+}
+
+// exchange is a request and its response as the table's handlers see them.
+type exchange struct{ c *echo.Context }
+
+func (x exchange) Context() context.Context         { return x.c.Request().Context() }
+func (x exchange) Body() ([]byte, error)            { return io.ReadAll(x.c.Request().Body) }
+func (x exchange) Form(name string) string          { return x.c.FormValue(name) }
+func (x exchange) Read(field, reader string) string { return echoreaders.ByField[field][reader](x.c) }
+func (x exchange) JSON(v any) error                 { return x.c.Bind(v) }
+func (x exchange) Header(name string) string        { return x.c.Request().Header.Get(name) }
+func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool)  { return echo5limit.DecisionFrom(x.c) }
+func (x exchange) Decisions() []core.Decision       { return echo5limit.DecisionsFrom(x.c) }
+func (x exchange) SetCost(cost int64) bool          { return echo5limit.SetCost(x.c, cost) }
+
+func (x exchange) Refuse(d core.Decision) error { return echo5limit.Refuse(x.c, d) }
+
+func (x exchange) Respond(status int, body string) error {
+	x.c.Response().WriteHeader(status)
+	if body == "" {
+		return nil
+	}
+	_, err := io.WriteString(x.c.Response(), body)
+	return err
+}
+
+func (x exchange) Stream(next func() string) error {
+	for part := next(); part != ""; part = next() {
+		if _, err := io.WriteString(x.c.Response(), part); err != nil {
+			return err
+		}
+		if err := http.NewResponseController(x.c.Response()).Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x exchange) Hijack(raw string) error {
+	conn, _, err := http.NewResponseController(x.c.Response()).Hijack()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(conn, raw)
+	return errors.Join(err, conn.Close())
+}

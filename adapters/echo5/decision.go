@@ -1,0 +1,41 @@
+package echo5limit
+
+import (
+	"github.com/labstack/echo/v5"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// serving has the decisions on the requests whose handlers are running.
+var serving httprequest.Serving
+
+// exposed returns the last visit that [ExposeDecision] has stored.
+func exposed(e *echo.Context) *mounting.Visit {
+	v, _ := e.Get(mounting.Key).(*mounting.Visit)
+	return v
+}
+
+// DecisionFrom returns the decision with which a limiter has allowed the request. If
+// several limiters have allowed it, it is the decision of the last one. The bool is false
+// if no limiter has allowed the request.
+//
+// DecisionFrom finds the decision while the handlers behind the limiter run, and after that
+// only with the option [ExposeDecision]. A goroutine that outlives the handlers is given the
+// decision, because Echo reuses e.
+func DecisionFrom(e *echo.Context) (core.Decision, bool) {
+	if d, found := serving.Last(e.Request(), e); found {
+		return d, true
+	}
+	return exposed(e).Last()
+}
+
+// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
+// the order in which they decided. It finds them as long as [DecisionFrom] does.
+func DecisionsFrom(e *echo.Context) []core.Decision {
+	if all := serving.All(e.Request(), e); len(all) > 0 {
+		return all
+	}
+	return exposed(e).All()
+}

@@ -1,0 +1,100 @@
+package echo5limit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/labstack/echo/v5"
+
+	echo5limit "github.com/floodgate-go/floodgate/adapters/echo5"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func get(app http.Handler) {
+	rec := httptest.NewRecorder()
+	app.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api", nil))
+	if rec.Header().Get("Content-Type") == "application/problem+json" {
+		rec.Body.Reset()
+	}
+	fmt.Println(rec.Code, rec.Body)
+}
+
+func ExamplePerIP() {
+	app := echo.New()
+	app.GET("/api", func(c *echo.Context) error { return c.String(http.StatusOK, "hello") }, echo5limit.PerIP(1, time.Minute))
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}
+
+func ExampleMiddleware() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerSecond(10), core.PerHour(240)}},
+	}}))
+	app := echo.New()
+	app.GET("/api", func(c *echo.Context) error { return c.String(http.StatusOK, "hello") }, echo5limit.Middleware(limiter))
+
+	get(app)
+	// Output: 200 hello
+}
+
+func ExampleOnDenied() {
+	closed := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(0)}}}}))
+	app := echo.New()
+	slowDown := echo5limit.OnDenied(func(c *echo.Context, _ core.Decision) error { return c.String(http.StatusTooManyRequests, "slow down") })
+	app.GET("/api", func(*echo.Context) error { return nil }, echo5limit.Middleware(closed, slowDown))
+
+	get(app)
+	// Output: 429 slow down
+}
+
+func ExampleDecisionFrom() {
+	app := echo.New()
+	app.GET("/api", func(c *echo.Context) error {
+		d, _ := echo5limit.DecisionFrom(c)
+		return c.String(http.StatusOK, fmt.Sprint(d.Remaining, " left"))
+	}, echo5limit.PerIP(5, time.Minute))
+
+	get(app)
+	// Output: 200 4 left
+}
+
+func ExampleDecisionsFrom() {
+	app := echo.New()
+	app.Use(echo5limit.PerIP(100, time.Minute))
+	app.GET("/api", func(c *echo.Context) error {
+		left := ""
+		for _, d := range echo5limit.DecisionsFrom(c) {
+			left += fmt.Sprint(d.Remaining, " left; ")
+		}
+		return c.String(http.StatusOK, left)
+	}, echo5limit.PerIP(5, time.Minute))
+
+	get(app)
+	// Output: 200 99 left; 4 left;
+}
+
+func ExampleExposeDecision() {
+	app := echo.New()
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
+	app.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			err := next(c)
+			d, _ := echo5limit.DecisionFrom(c)
+			fmt.Println("log:", d.Remaining, "left")
+			return err
+		}
+	}, echo5limit.Middleware(limiter, echo5limit.ExposeDecision()))
+	app.GET("/api", func(c *echo.Context) error { return c.String(http.StatusOK, "hello") })
+
+	get(app)
+	// Output:
+	// log: 4 left
+	// 200 hello
+}

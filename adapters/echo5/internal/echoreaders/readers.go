@@ -1,0 +1,110 @@
+// Package echoreaders has the readers of Echo v5: see package readers.
+package echoreaders
+
+import (
+	"github.com/labstack/echo/v5"
+
+	"github.com/floodgate-go/floodgate/internal/readers"
+)
+
+// ByField are the readers of each field.
+var ByField = map[string]map[string]func(*echo.Context) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
+
+// All are the readers of the field username in Echo. Each reads the body once.
+var All = map[string]func(*echo.Context) string{
+	"FormValue":     func(c *echo.Context) string { return c.FormValue("username") },
+	"PostFormValue": func(c *echo.Context) string { return c.Request().PostFormValue("username") },
+	"FormValues": func(c *echo.Context) string {
+		form, _ := c.FormValues()
+		return form.Get("username")
+	},
+	"QueryParam": func(c *echo.Context) string { return c.QueryParam("username") },
+	"MultipartForm": func(c *echo.Context) string {
+		form, err := c.MultipartForm()
+		if err != nil || len(form.Value["username"]) == 0 {
+			return ""
+		}
+		return form.Value["username"][0]
+	},
+	"Bind": func(c *echo.Context) string {
+		var f readers.Form
+		_ = c.Bind(&f)
+		return f.Username
+	},
+	"Bind, embedded": func(c *echo.Context) string {
+		var f readers.Credentials
+		_ = c.Bind(&f)
+		return f.Username
+	},
+	"BindBody": func(c *echo.Context) string {
+		var f readers.Form
+		_ = echo.BindBody(c, &f)
+		return f.Username
+	},
+	"BindQueryParams": func(c *echo.Context) string {
+		var f readers.Form
+		_ = echo.BindQueryParams(c, &f)
+		return f.Username
+	},
+	"FormFieldBinder": func(c *echo.Context) (name string) {
+		_ = echo.FormFieldBinder(c).String("username", &name).BindError()
+		return name
+	},
+}
+
+// Nested are the readers of the field user[name].
+var Nested = map[string]func(*echo.Context) string{
+	"FormValue": func(c *echo.Context) string { return c.FormValue("user[name]") },
+	"Bind": func(c *echo.Context) string {
+		var f struct {
+			Name string `form:"user[name]" query:"user[name]"`
+		}
+		_ = c.Bind(&f)
+		return f.Name
+	},
+	"Bind, an object": func(c *echo.Context) string {
+		var f readers.Nested
+		_ = c.Bind(&f)
+		return f.User.Name
+	},
+}
+
+// Path are the readers of the field name, which is in the object user in JSON.
+var Path = map[string]func(*echo.Context) string{
+	"the query before JSON": func(c *echo.Context) string {
+		return readers.First(c.QueryParam("name"), c.QueryParam("user[name]"), c.QueryParam("user.name"), Nested["Bind, an object"](c))
+	},
+}
+
+// Mail are the readers of the field mail.
+var Mail = map[string]func(*echo.Context) string{
+	"FormValue": func(c *echo.Context) string { return c.FormValue("mail") },
+	"Bind": func(c *echo.Context) string {
+		var f readers.Mail
+		_ = c.Bind(&f)
+		return f.Mail
+	},
+}
+
+// Query are the readers of the query parameter id.
+var Query = map[string]func(*echo.Context) string{
+	"QueryParam": func(c *echo.Context) string { return c.QueryParam("id") },
+	"BindQueryParams": func(c *echo.Context) string {
+		var q struct {
+			ID string `query:"id"`
+		}
+		_ = echo.BindQueryParams(c, &q)
+		return q.ID
+	},
+}
+
+// Cookies are the readers of the cookie sid.
+var Cookies = map[string]func(*echo.Context) string{
+	"Cookie": func(c *echo.Context) string {
+		cookie, err := c.Cookie("sid")
+		if err != nil {
+			return ""
+		}
+		return cookie.Value
+	},
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package echo5limit_test
+
+const raceEnabled = false

@@ -1,0 +1,49 @@
+package echo5limit
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// request is the core.Request of an Echo context. It is one pointer, so that its
+// conversion to an interface does not allocate.
+type request struct{ c *echo.Context }
+
+var _ core.Request = request{}
+
+// origin returns the request's method, path and route.
+func (r request) origin() mounting.Origin {
+	return mounting.Origin{Target: httprequest.Target(r.c.Request()), Route: r.c.Path()}
+}
+
+func (r request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request()} }
+
+func (r request) Context() context.Context          { return r.http().Context() }
+func (r request) Method() string                    { return r.http().Method() }
+func (r request) Path() string                      { return r.http().Path() }
+func (r request) EscapedPath() string               { return r.http().EscapedPath() }
+func (r request) RemoteAddr() string                { return r.http().RemoteAddr() }
+func (r request) HeaderValues(name string) []string { return r.http().HeaderValues(name) }
+func (r request) Cookie(name string) (string, bool) { return r.http().Cookie(name) }
+func (r request) Query(name string) (string, bool)  { return r.http().Query(name) }
+func (r request) RawQuery() string                  { return r.http().RawQuery() }
+func (r request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
+
+// Route returns the pattern of the matched route.
+func (r request) Route() string { return r.c.Path() }
+
+// Value returns the value that is stored in Echo's context, or else in the request's
+// context.
+func (r request) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if v := r.c.Get(name); v != nil {
+			return v
+		}
+	}
+	return r.http().Value(key)
+}

@@ -1,0 +1,108 @@
+package echo5limit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
+
+	echo5limit "github.com/floodgate-go/floodgate/adapters/echo5"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// learning returns a limiter that stores the outcome of each request in learnt.
+func learning(learnt *core.Outcome) *core.Limiter {
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(100)},
+		Counts: func(_ core.Request, o core.Outcome) bool {
+			*learnt = o
+			return true
+		},
+	}}}))
+}
+
+// Echo v5 gives a handler an http.ResponseWriter. Whichever writer below it the handler
+// writes to, the status counts.
+func TestTheStatusCountsWhicheverWriterTheHandlerWritesTo(t *testing.T) {
+	for name, write := range map[string]func(*echo.Context) error{
+		"the context": func(c *echo.Context) error { return c.NoContent(http.StatusUnauthorized) },
+		"JSON":        func(c *echo.Context) error { return c.JSON(http.StatusUnauthorized, "no") },
+		"Echo's Response": func(c *echo.Context) error {
+			r, err := echo.UnwrapResponse(c.Response())
+			if err == nil {
+				r.WriteHeader(http.StatusUnauthorized)
+			}
+			return err
+		},
+		"the status that Echo's Response is told": func(c *echo.Context) error {
+			r, err := echo.UnwrapResponse(c.Response())
+			if err == nil {
+				r.Status = http.StatusUnauthorized
+				_, err = r.Write([]byte("no"))
+			}
+			return err
+		},
+		"an error":         func(*echo.Context) error { return echo.ErrUnauthorized },
+		"a wrapped writer": wrapped(func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }),
+	} {
+		for kind, outside := range map[string]echo.MiddlewareFunc{"": first(func(*echo.Context) {}), ", in Gzip": middleware.Gzip()} {
+			var learnt core.Outcome
+			e := newEcho()
+			e.Use(outside)
+			e.POST("/login", write, echo5limit.Middleware(learning(&learnt)))
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/login", http.NoBody))
+			if w.Code != http.StatusUnauthorized || learnt.Status != http.StatusUnauthorized {
+				t.Errorf("%s%s: the client gets %d, the limiter learns %+v", name, kind, w.Code, learnt)
+			}
+		}
+	}
+}
+
+// wrapped is a handler behind a middleware of net/http that wraps the writer.
+func wrapped(write func(http.ResponseWriter)) echo.HandlerFunc {
+	return echo.WrapHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(hidden{w}) }))
+}
+
+// A router with AutoHandleHEAD answers HEAD with the handler for GET, and writes the
+// status after the limiter has settled.
+func TestTheStatusOfAHEADThatTheHandlerOfGETAnswers(t *testing.T) {
+	for name, row := range map[string]struct {
+		handler echo.HandlerFunc
+		status  int
+	}{
+		"a status": {func(c *echo.Context) error { return c.String(http.StatusAccepted, "hello") }, http.StatusAccepted},
+		"an error": {func(*echo.Context) error { return echo.ErrUnauthorized }, http.StatusUnauthorized},
+		"nothing":  {func(*echo.Context) error { return nil }, http.StatusOK},
+	} {
+		var learnt core.Outcome
+		e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
+		e.GET("/api", row.handler, echo5limit.Middleware(learning(&learnt)))
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api", http.NoBody))
+		if w.Code != row.status || learnt.Status != row.status || w.Body.Len() > 0 {
+			t.Errorf("%s: the client gets %d %q, the limiter learns %+v", name, w.Code, w.Body, learnt)
+		}
+	}
+	e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
+	e.GET("/api", func(*echo.Context) error { return nil }, echo5limit.Middleware(newLimiter(t, 0, 0)))
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api", http.NoBody))
+	if w.Code != http.StatusTooManyRequests || w.Body.Len() > 0 || w.Header().Get("Ratelimit") == "" {
+		t.Errorf("denied: %d %v %q", w.Code, w.Header(), w.Body)
+	}
+}
+
+// A test of a handler makes such a context.
+func TestAContextWithoutAnApplicationIsServed(t *testing.T) {
+	var learnt core.Outcome
+	w := httptest.NewRecorder()
+	c := echo.NewContext(httptest.NewRequest(http.MethodGet, "/", http.NoBody), w)
+	err := echo5limit.Middleware(learning(&learnt))(func(*echo.Context) error { return echo.ErrUnauthorized })(c)
+	if err == nil || learnt.Status != http.StatusUnauthorized {
+		t.Errorf("%v, the limiter learns %+v", err, learnt)
+	}
+}

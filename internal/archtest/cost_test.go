@@ -1,0 +1,161 @@
+package archtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// cost is what a program has to take along.
+type cost struct {
+	requires int     // modules in go.mod, without Floodgate's
+	sums     int     // lines of go.sum
+	packages int     // packages outside the standard library, without Floodgate's
+	binary   float64 // size of the program in MB, or 0
+}
+
+// programs are the programs that the table in docs/dependencies.md measures: the main
+// function, which limits a handler of the framework, and the imports. The comments are the
+// lines that are left out to measure the framework alone.
+var programs = []struct{ adapter, imports, main string }{
+	{"core", ``, `
+	_ = core.Must(core.New(core.Config{})) //limit`},
+	{"adapters/nethttp", `"net/http"`, `
+	var h http.Handler = http.NotFoundHandler()
+	h = limit.PerIP(1, time.Second)(h) //limit
+	_ = http.ListenAndServe(":0", h)`},
+	{"adapters/gin", `"github.com/gin-gonic/gin"`, `
+	e := gin.New()
+	e.Use(limit.PerIP(1, time.Second)) //limit
+	_ = e.Run(":0")`},
+	{"adapters/echo", `"github.com/labstack/echo/v4"`, `
+	e := echo.New()
+	e.Use(limit.PerIP(1, time.Second)) //limit
+	_ = e.Start(":0")`},
+	{"adapters/echo5", `"github.com/labstack/echo/v5"`, `
+	e := echo.New()
+	e.Use(limit.PerIP(1, time.Second)) //limit
+	_ = e.Start(":0")`},
+	{"adapters/fiber", `"github.com/gofiber/fiber/v2"`, `
+	a := fiber.New()
+	a.Use(limit.PerIP(1, time.Second)) //limit
+	_ = a.Listen(":0")`},
+}
+
+// source returns a program, with or without Floodgate.
+func source(adapter, imports, main string, limited bool) string {
+	if limited {
+		if adapter == "core" {
+			imports += "\n" + `"` + module + `/core"`
+		} else {
+			imports += "\n" + `"time"` + "\n" + `limit "` + module + "/" + adapter + `"`
+		}
+	} else {
+		main = regexp.MustCompile(`(?m)^.*//limit$`).ReplaceAllString(main, "")
+	}
+	return "package main\n\nimport (\n" + imports + "\n)\n\nfunc main() {" + main + "\n}\n"
+}
+
+// cost measures the consumer.
+func (c consumer) cost() (k cost) {
+	c.t.Helper()
+	var mod struct{ Require []struct{ Path string } }
+	if err := json.Unmarshal([]byte(c.run("mod", "edit", "-json")), &mod); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, r := range mod.Require {
+		if !ours(r.Path) {
+			k.requires++
+		}
+	}
+	k.sums = strings.Count(c.file("go.sum"), "\n")
+	for _, path := range strings.Fields(c.run("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")) {
+		if !ours(path) && path != "example.com/consumer" {
+			k.packages++
+		}
+	}
+	c.run("build", "-trimpath", "-ldflags=-s -w", "-o", "program", ".")
+	info, err := os.Stat(filepath.Join(c.dir, "program"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	k.binary = float64(info.Size()) / 1e6
+	return k
+}
+
+func ours(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
+
+// costs is the page with the table. costsOf is the version and the system that its sizes
+// are of.
+const (
+	costs   = "../../docs/dependencies.md"
+	costsOf = "go1.26 linux/amd64"
+)
+
+var costRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\| (\\d+) \\((\\d+)\\) \\| (\\d+) \\((\\d+)\\) \\| (\\d+) \\((\\d+)\\) \\| ([\\d.]+) \\(([\\d.]+)\\) \\|$")
+
+// What a program has to take along is what the page says, so that it does not grow
+// unnoticed.
+func TestWhatAConsumerTakesAlongIsWhatThePageSays(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "0")
+	text, err := os.ReadFile(costs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string][]float64{}
+	for _, m := range costRow.FindAllStringSubmatch(string(text), -1) {
+		for _, number := range m[2:] {
+			n, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said[m[1]] = append(said[m[1]], n)
+		}
+	}
+	sized := strings.HasPrefix(runtime.Version(), strings.Fields(costsOf)[0]) && runtime.GOOS+"/"+runtime.GOARCH == strings.Fields(costsOf)[1]
+	table, wrong := "", false
+	for _, p := range programs {
+		var own []string
+		if slices.Contains(ownModules(t), p.adapter) {
+			own = append(own, p.adapter)
+		}
+		with := newConsumer(t, source(p.adapter, p.imports, p.main, true), own...).cost()
+		without := newConsumer(t, source(p.adapter, p.imports, p.main, false)).cost()
+		now := []float64{
+			float64(with.requires), float64(without.requires), float64(with.sums), float64(without.sums),
+			float64(with.packages), float64(without.packages), with.binary, without.binary,
+		}
+		table += fmt.Sprintf("| `%s` | %v (%v) | %v (%v) | %v (%v) | %.1f (%.1f) |\n", append([]any{p.adapter}, anys(now)...)...)
+		before := said[p.adapter]
+		if len(before) != len(now) {
+			t.Errorf("%s is not in the table", p.adapter)
+			wrong = true
+			continue
+		}
+		for i, n := range now {
+			isSize := i >= 6
+			if !isSize && n != before[i] || isSize && sized && math.Abs(n-before[i]) > 0.1+before[i]/50 {
+				t.Errorf("%s, number %d: %.1f, the page says %.1f", p.adapter, i+1, n, before[i])
+				wrong = true
+			}
+		}
+	}
+	if wrong {
+		t.Logf("the table in %s should be\n%s", costs, table)
+	}
+}
+
+func anys(numbers []float64) (all []any) {
+	for _, n := range numbers {
+		all = append(all, n)
+	}
+	return all
+}
