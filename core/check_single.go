@@ -1,15 +1,18 @@
 package core
 
-import "github.com/floodgate-go/floodgate/core/internal/memtable"
+import (
+	"github.com/floodgate-go/floodgate/core/internal/memtable"
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
 
 // checksSingle reports whether knownSingle may decide on the limiter's requests: the limiter
-// has one rule with one limit of fixed size, and only the rule's key depends on the request.
+// has one rule with one limit of fixed size, and only the rule's key and quota depend on the request.
 func (s *snapshot) checksSingle() bool {
 	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.rehearsal {
 		return false
 	}
 	r := &s.rules[0]
-	return r.single && !r.Shadow && r.Cost == nil && r.Quota == nil && r.Counts == nil && r.Clears == nil
+	return r.single && !r.Shadow && r.Cost == nil && r.Counts == nil && r.Clears == nil
 }
 
 // knownSingle does what known does, for such a limiter. If the Memory knows the key, it also
@@ -17,27 +20,54 @@ func (s *snapshot) checksSingle() bool {
 func (a *asking) knownSingle(p *bodyProbe, d *Decision) (decided bool) {
 	a.cost, p.wanted = 1, false
 	added, err := a.addKey(p, 0)
+	quota := meter.Own
+	if added && a.snap.rules[0].Quota != nil {
+		quota, err = a.askQuota(p, 0, 0)
+	}
 	switch {
 	case p.wanted:
-		a.keys = a.keys[:0]
+		a.keys, a.quotaFailed = a.keys[:0], false
 		a.waits = append(a.waits, 0)
 		return false
 	case !added:
 		a.note(0, err)
 		return false
+	case err == nil && a.takeKnown(quota, d):
+		return true
+	}
+	a.addItem(0, 0, 1)
+	if err == nil && quota != meter.Own {
+		a.quotas = append(a.quotas, quota)
+		a.spans[0].quotas = 1
+	}
+	a.note(0, err)
+	return false
+}
+
+// takeKnown decides on the request if the Memory knows its key.
+func (a *asking) takeKnown(quota int64, d *Decision) (decided bool) {
+	if quota == Unlimited {
+		return false
 	}
 	s := a.snap
+	m := s.memory.keys.Meter(0)
+	if quota != meter.Own {
+		var room meter.Meter
+		m, _ = m.For(quota, &room)
+	}
 	key := a.keep(a.keys)
 	now := s.memory.m.now()
-	c, at, allowed, done := s.memory.keys.TakeKnown(0, nil, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
+	c, at, allowed, done := s.memory.keys.TakeKnown(0, m, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
 	if !done {
-		a.addItem(0, 0, 1)
 		return false
 	}
 	rule := &s.rules[0]
-	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = s.memory.keys.Meter(0).Tell(c, now, 1, allowed)
+	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = m.Tell(c, now, 1, allowed)
 	d.Allowed, d.Limiter, d.Cost = allowed, s.name, 1
 	d.Rule, d.Limit, d.Exceeded = rule.Name, rule.Limits[0], !allowed
+	if quota != meter.Own {
+		d.Limit.setQuota(quota)
+	}
 	d.detail.snap, d.detail.charged, d.detail.at, d.detail.key = s, allowed, at, key
 	if !allowed {
 		d.Reason = ReasonOverLimit

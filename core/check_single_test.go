@@ -46,8 +46,28 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 			limiters[i] = core.Must(core.New(config))
 		}
 		config.Store = nil
+		quota := func(r core.Request, l core.Limit) (int64, error) {
+			switch text := r.HeaderValues("Quota")[0]; text {
+			case "bad":
+				return 0, bad
+			case "fail":
+				return 0, errors.New("failed")
+			case "body":
+				_, err := bodyKey(nil, r)
+				return 2, err
+			case "unlimited":
+				return core.Unlimited, nil
+			case "negative":
+				return -1, nil
+			case "own":
+				return l.Quota, nil
+			default:
+				return int64(len(text)), nil
+			}
+		}
+		quotas := []string{"", "x", "xx", strings.Repeat("x", 9), "own", "bad", "fail", "body", "unlimited", "negative", "own", "own"}
 		for step := range 3000 {
-			r := &request{method: []string{"GET", "OPTIONS"}[random.IntN(2)], header: map[string][]string{"Key": {texts[random.IntN(len(texts))]}}, body: texts[random.IntN(3)]}
+			r := &request{method: []string{"GET", "OPTIONS"}[random.IntN(2)], header: map[string][]string{"Key": {texts[random.IntN(len(texts))]}, "Quota": {quotas[random.IntN(len(quotas))]}}, body: texts[random.IntN(3)]}
 			if r.method == "OPTIONS" && random.IntN(2) == 0 {
 				r.header["Access-Control-Request-Method"] = []string{"GET"}
 			}
@@ -58,6 +78,9 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 			case 1:
 				config.Rehearsal = random.IntN(2) == 0
 				config.Rules[0].Shadow = random.IntN(4) == 0
+				if config.Rules[0].Quota = nil; random.IntN(2) == 0 {
+					config.Rules[0].Quota = quota
+				}
 				for _, l := range limiters {
 					if err := l.Reconfigure(config); err != nil {
 						t.Fatal(err)
@@ -75,7 +98,7 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 			a, b := d[0], d[1]
 			if a.LimitStatus != b.LimitStatus || a.Allowed != b.Allowed || a.Reason != b.Reason || a.Cost != b.Cost || a.Limiter != b.Limiter || a.Rehearsal != b.Rehearsal || (a.Err == nil) != (b.Err == nil) ||
 				a.Key() != b.Key() || a.StoredKey() != b.StoredKey() {
-				t.Fatalf("%v: step %d, %q: the short way %+v, the long way %+v", limit, step, r.header["Key"][0], a, b)
+				t.Fatalf("%v: step %d, %q, quota %q: the short way %+v, the long way %+v", limit, step, r.header["Key"][0], r.header["Quota"][0], a, b)
 			}
 		}
 		if a, b := limiters[0].Stats(), limiters[1].Stats(); a != b || a.Denied == 0 || a.Skipped == 0 || a.Failed == 0 || a.BadRequests == 0 {

@@ -60,9 +60,9 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	if !p.Open() {
 		return errMemoryClosed
 	}
-	if p.Single() && item.Quotas == nil {
+	if quota := item.quota(0); quota != Unlimited && p.Single() {
 		r := &item.Results[0]
-		item.At = p.TakeSingle(now, item.Cost, batch.Peek, r.meter())
+		item.At = p.TakeSingle(quota, now, item.Cost, batch.Peek, r.meter())
 		batch.Allowed = r.Allowed
 		return nil
 	}

@@ -27,7 +27,7 @@ func (p *bodyProbe) Body(most int) ([]byte, error) {
 }
 
 func (p *bodyProbe) Value(key any) any {
-	if key == (requestlog.Key{}) {
+	if _, is := key.(requestlog.Key); is {
 		return p.logger()
 	}
 	return p.Request.Value(key)

@@ -54,10 +54,14 @@ func (s *snapshot) checkQuotas(rule int, quotas []int64) error {
 }
 
 func checkQuota(l *Limit, quota int64) error {
-	if quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog) {
+	if l.canHave(quota) {
 		return nil
 	}
 	return fmt.Errorf("%d: must be from 0 to %d for %s, or core.Unlimited", quota, l.maxQuota(), l.Algorithm)
+}
+
+func (l *Limit) canHave(quota int64) bool {
+	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog)
 }
 
 // addQuotas gives quotas to the last item, nil for the limits' own.
@@ -76,23 +80,31 @@ func (a *asking) askQuotas(r Request, rule int) error {
 	}
 	from := len(a.quotas)
 	for i := range c.Limits {
-		q, err := c.Quota(r, c.Limits[i])
-		if err == nil {
-			if err = checkQuota(&c.Limits[i], q); err != nil {
-				err = fmt.Errorf("%w: %w", ErrConfig, err)
-			}
-		}
-		if errors.Is(err, ErrBadRequest) { // it counts all the same
-			a.quotas = a.quotas[:from]
-		}
+		q, err := a.askQuota(r, rule, i)
 		if err != nil {
-			a.quotaFailed = !errors.Is(err, ErrBadRequest)
-			return fmt.Errorf("quota of rule %q, limit %q: %w", c.Name, c.Limits[i].Name, err)
+			a.quotas = a.quotas[:from] // if the request is at fault, it counts all the same
+			return err
 		}
 		a.quotas = append(a.quotas, q)
 	}
 	a.spans[len(a.spans)-1].quotas = from + 1
 	return nil
+}
+
+// askQuota asks for the quota of the request for a limit.
+func (a *asking) askQuota(r Request, rule, limit int) (quota int64, err error) {
+	c := &a.snap.rules[rule]
+	l := &c.Limits[limit]
+	quota, err = c.Quota(r, *l)
+	if err == nil {
+		if l.canHave(quota) {
+			return quota, nil
+		}
+		err = checkQuota(l, quota)
+		err = fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	a.quotaFailed = !errors.Is(err, ErrBadRequest)
+	return 0, fmt.Errorf("quota of rule %q, limit %q: %w", c.Name, l.Name, err)
 }
 
 // appendQuotas appends the quotas of an item that are not the limits' own.

@@ -36,19 +36,29 @@ func (rule enforcedRule) counter(dst []byte, r core.Request) ([]byte, error) {
 	return dst, err
 }
 
-// quota is the rule's core.Rule.Quota.
-func (rule enforcedRule) quota(r core.Request, l core.Limit) (int64, error) {
-	m := remembered(r)
-	if m == nil || m.own.rule != rule.Rule { // somebody asks the limiter, not the Set
-		var room [64]byte
-		key, err := rule.identify(room[:0], r)
+// quota returns the rule's core.Rule.Quota.
+func (rule *enforcedRule) quota() func(core.Request, core.Limit) (int64, error) {
+	return func(r core.Request, l core.Limit) (int64, error) {
+		own, err := rule.ownOf(r)
 		if err != nil {
 			return 0, err
 		}
-		m = &memo{own: ownQuotas{rule: rule.Rule, row: rule.table.find(key)}}
+		q, _, err := rule.quotaOf(own, r, &l)
+		return q, err
 	}
-	q, _, err := rule.quotaOf(&m.own, r, &l)
-	return q, err
+}
+
+// ownOf returns what counter has remembered of the request.
+func (rule *enforcedRule) ownOf(r core.Request) (*ownQuotas, error) {
+	if m := remembered(r); m != nil && m.own.rule == rule.Rule {
+		return &m.own, nil
+	}
+	var room [64]byte // somebody asks the limiter, not the Set
+	key, err := rule.identify(room[:0], r)
+	if err != nil {
+		return nil, err
+	}
+	return &ownQuotas{rule: rule.Rule, row: rule.table.find(key)}, nil
 }
 
 // origin is where a quota comes from.
@@ -62,7 +72,7 @@ const (
 
 // quotaOf returns the quota of a request for a limit: the table's, else that of the
 // expression, else the limit's own.
-func (rule enforcedRule) quotaOf(own *ownQuotas, r core.Request, l *core.Limit) (int64, origin, error) {
+func (rule *enforcedRule) quotaOf(own *ownQuotas, r core.Request, l *core.Limit) (int64, origin, error) {
 	if own.row != nil {
 		if q, found := own.row.Quota(l); found {
 			return q, fromTable, nil

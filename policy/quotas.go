@@ -46,13 +46,13 @@ func (f fileTable) Quotas(_ context.Context, row func(key, quotas string) error)
 	if err != nil {
 		return err
 	}
-	t, problems := quotas.Parse(text)
-	if problems != nil {
+	b := quotas.Read(text)
+	if problems := b.Problems(); problems != nil {
 		m := &mistakes{}
 		m.addRows(string(f), "", problems)
 		return join(m.errs)
 	}
-	for key, text := range t.All() {
+	for key, text := range b.All() {
 		if err := row(key, text); err != nil {
 			return err
 		}

@@ -34,10 +34,10 @@ type memoKey struct{}
 // Value implements [core.Request]. The limiter gives hooks and key functions a
 // request that wraps this one and asks it for values.
 func (r *request) Value(key any) any {
-	switch key {
-	case memoKey{}:
+	switch key.(type) {
+	case memoKey:
 		return &r.memo
-	case expression.AddressMemoKey{}:
+	case expression.AddressMemoKey:
 		return &r.memo.client
 	}
 	return r.Request.Value(key)

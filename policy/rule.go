@@ -44,7 +44,7 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 func (rule enforcedRule) coreRules() []core.Rule {
 	var quota func(core.Request, core.Limit) (int64, error)
 	if rule.varies() {
-		quota = rule.quota
+		quota = rule.quota()
 	}
 	if len(rule.Tiers) == 0 {
 		return []core.Rule{{Name: rule.Counters, Limits: rule.Limits, Key: rule.counter, Quota: quota}}

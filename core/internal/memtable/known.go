@@ -89,15 +89,22 @@ func (p *Place) Single() bool {
 	return p.slot != nil && p.layout.single && p.table.layout == p.layout && p.ts.blocked.n.Load() == 0
 }
 
-// TakeSingle decides on cost hits, and charges them if they are admitted and
-// this is not a peek. It returns the time of the decision.
-func (p *Place) TakeSingle(now, cost int64, peek bool, r *meter.Result) (at int64) {
-	return p.table.takeSingle(p.at, now, cost, peek, r)
+// TakeSingle decides on cost hits with a quota (see meter.Meter.For) that is not
+// unlimited, and charges them if they are admitted and this is not a peek. It
+// returns the time of the decision.
+func (p *Place) TakeSingle(quota, now, cost int64, peek bool, r *meter.Result) (at int64) {
+	m := &p.layout.meters[0]
+	if quota == meter.Own {
+		return p.table.takeSingle(p.at, m, now, cost, peek, r)
+	}
+	var room meter.Meter
+	m, _ = m.For(quota, &room)
+	return p.table.takeSingle(p.at, m, now, cost, peek, r)
 }
 
 // takeSingle decides on the key of a slot of a table whose layout is single.
-func (t *table) takeSingle(i int, now, cost int64, peek bool, r *meter.Result) (at int64) {
-	at = t.layout.meters[0].Take(t.slot(i)[slotHeader:], now, cost, peek, r)
+func (t *table) takeSingle(i int, m *meter.Meter, now, cost int64, peek bool, r *meter.Result) (at int64) {
+	at = m.Take(t.slot(i)[slotHeader:], now, cost, peek, r)
 	if r.Remaining == 0 {
 		t.deny(i)
 	}

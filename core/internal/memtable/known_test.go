@@ -48,7 +48,7 @@ func TestTheShortWayDecidesOnAKnownKeyOfOneLimit(t *testing.T) {
 	for left := int64(1); left >= 0; left-- {
 		var r meter.Result
 		p := b.open()
-		p.TakeSingle(now0, 1, false, &r)
+		p.TakeSingle(meter.Own, now0, 1, false, &r)
 		if open := p.table.open.has(p.at); r.Remaining != left || open != (left > 0) {
 			t.Errorf("%d hits left, the slot is open: %t; want %d", r.Remaining, open, left)
 		}

@@ -35,14 +35,15 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var again []byte
-		for _, key := range slices.Sorted(maps.Keys(table.entries)) {
-			again = append(strconv.AppendQuote(again, key), ": "+table.rows[table.entries[key].row].text+"\n"...)
+		texts := maps.Collect(Read(text).All())
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			again = append(strconv.AppendQuote(again, key), ": "+texts[key]+"\n"...)
 		}
 		other, problems := Parse(again)
 		if problems != nil || other.Len() != table.Len() {
 			t.Fatalf("written anew: %q: %v", again, problems)
 		}
-		for key := range table.entries {
+		for key := range texts {
 			a, b := table.Find([]byte(key)), other.Find([]byte(key))
 			if b == nil || a.every != b.every || !slices.Equal(a.parts, b.parts) {
 				t.Errorf("%q: %+v, %+v", key, a, b)

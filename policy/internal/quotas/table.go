@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -19,8 +20,8 @@ const maxProblems = 1000
 
 // Table has the quotas of keys. The nil Table is empty.
 type Table struct {
-	entries map[string]entry
-	rows    []stored // each text of a row is kept once: customers of a plan have the same
+	index
+	rows []stored // each text of a row is kept once: customers of a plan have the same
 }
 
 // entry is what is kept for a key.
@@ -41,7 +42,7 @@ func (t *Table) Len() int {
 	if t == nil {
 		return 0
 	}
-	return len(t.entries)
+	return t.keys
 }
 
 // Find returns the row of a key, nil if the table does not have the key.
@@ -49,30 +50,21 @@ func (t *Table) Find(key []byte) *Row {
 	if t == nil {
 		return nil
 	}
-	e, found := t.entries[string(key)]
-	if !found {
+	i := t.find(key)
+	if i < 0 {
 		return nil
 	}
-	return &t.rows[e.row].Row
-}
-
-// All returns the keys and the texts of their rows, in no order.
-func (t *Table) All() iter.Seq2[string, string] {
-	return func(yield func(key, text string) bool) {
-		for key, e := range t.entries {
-			if !yield(key, t.rows[e.row].text) {
-				return
-			}
-		}
-	}
+	return &t.rows[t.row(i)].Row
 }
 
 // Line returns the line of a key, 0 if it is not known.
 func (t *Table) Line(key string) int {
-	if t == nil {
-		return 0
+	if t != nil {
+		if i := t.find([]byte(key)); i >= 0 {
+			return int(t.lines[i])
+		}
 	}
-	return int(t.entries[key].line)
+	return 0
 }
 
 // Check returns what is wrong with the table for a rule, and what is probably a
@@ -93,11 +85,11 @@ func (t *Table) Check(sets [][]core.Limit) (problems, doubts []Problem) {
 			doubts = append(doubts, Problem{row.line, row.column, fmt.Sprintf("%q: denies all requests of the key", words.Shorten(row.text)), "write 1 or more; leave the line out for the limit's own quota"})
 		}
 	}
-	if e, found := t.entries["default"]; found {
-		doubts = append(doubts, Problem{int(e.line), 1, "default: is a key as any other", "a key that is not in the table has the quotas of limits in the policy file"})
+	if t.find([]byte("default")) >= 0 {
+		doubts = append(doubts, Problem{t.Line("default"), 1, "default: is a key as any other", "a key that is not in the table has the quotas of limits in the policy file"})
 	}
-	if e, found := t.entries["*"]; found {
-		doubts = append(doubts, Problem{int(e.line), 1, "*: is a key as any other, no pattern", "a key that is not in the table has the quotas of limits in the policy file"})
+	if t.find([]byte("*")) >= 0 {
+		doubts = append(doubts, Problem{t.Line("*"), 1, "*: is a key as any other, no pattern", "a key that is not in the table has the quotas of limits in the policy file"})
 	}
 	slices.SortStableFunc(doubts, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return problems, doubts
@@ -105,7 +97,8 @@ func (t *Table) Check(sets [][]core.Limit) (problems, doubts []Problem) {
 
 // Builder makes a Table. Its zero value is ready for use.
 type Builder struct {
-	table    Table
+	entries  map[string]entry
+	rows     []stored
 	known    map[string]uint32 // texts of rows
 	problems []Problem
 }
@@ -119,14 +112,14 @@ func (b *Builder) bad(line, column int, text, hint string) {
 
 // Add adds a row. It returns false if nothing more can be added.
 func (b *Builder) Add(key, text string, line, column int) bool {
-	if b.table.entries == nil {
-		b.table.entries, b.known = map[string]entry{}, map[string]uint32{}
+	if b.entries == nil {
+		b.entries, b.known = map[string]entry{}, map[string]uint32{}
 	}
-	if e, twice := b.table.entries[key]; twice {
+	if e, twice := b.entries[key]; twice {
 		b.bad(line, 1, fmt.Sprintf("the key stands twice, in line %d too", e.line), "leave one out")
 		return !b.full()
 	}
-	if len(b.table.entries) == MaxRows {
+	if len(b.entries) == MaxRows {
 		b.bad(line, 1, fmt.Sprintf("more than %d rows", MaxRows), "")
 		return false
 	}
@@ -137,11 +130,11 @@ func (b *Builder) Add(key, text string, line, column int) bool {
 			b.bad(line, column, problem, hint)
 			return !b.full()
 		}
-		i = uint32(len(b.table.rows)) //nolint:gosec // at most MaxRows
-		b.table.rows = append(b.table.rows, stored{row, text, line, column})
+		i = uint32(len(b.rows)) //nolint:gosec // at most MaxRows
+		b.rows = append(b.rows, stored{row, text, line, column})
 		b.known[text] = i
 	}
-	b.table.entries[key] = entry{i, uint32(min(int64(line), math.MaxUint32))} //nolint:gosec // bounded
+	b.entries[key] = entry{i, uint32(min(int64(line), math.MaxUint32))} //nolint:gosec // bounded
 	return true
 }
 
@@ -150,6 +143,19 @@ func (b *Builder) Table() (*Table, []Problem) {
 	if b.problems != nil {
 		return nil, b.problems
 	}
-	t := b.table // without what the builder needs
-	return &t, nil
+	return &Table{newIndex(b.entries, bits.Len(uint(len(b.rows)))), b.rows}, nil
+}
+
+// Problems returns the problems of the rows.
+func (b *Builder) Problems() []Problem { return b.problems }
+
+// All returns the keys and the texts of their rows, in no order.
+func (b *Builder) All() iter.Seq2[string, string] {
+	return func(yield func(key, text string) bool) {
+		for key, e := range b.entries {
+			if !yield(key, b.rows[e.row].text) {
+				return
+			}
+		}
+	}
 }

@@ -17,14 +17,19 @@ const lineHint = "write a key, a colon and quotas on each line, as in ann: 1000/
 // key. Empty lines mean nothing, and neither do comments, which begin with # at the
 // beginning of a line or behind a space. The last colon of a line ends the key, so that a key may have
 // colons. A key with other odd characters stands in quotes.
-func Parse(text []byte) (*Table, []Problem) {
+func Parse(text []byte) (*Table, []Problem) { return Read(text).Table() }
+
+// Read reads the text of a file as Parse does, and keeps the keys.
+func Read(text []byte) *Builder {
+	b, number := &Builder{}, 0
 	if len(text) > MaxBytes {
-		return nil, []Problem{{Text: fmt.Sprintf("has more than %d bytes", MaxBytes), Hint: "a table in a file has at most so many: use a source, such as a database"}}
+		b.problems = []Problem{{Text: fmt.Sprintf("has more than %d bytes", MaxBytes), Hint: "a table in a file has at most so many: use a source, such as a database"}}
+		return b
 	}
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		return nil, []Problem{{1, 1, "is text in UTF-16", "save the file as UTF-8"}}
+		b.bad(1, 1, "is text in UTF-16", "save the file as UTF-8")
+		return b
 	}
-	b, number := &Builder{}, 0
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // some editors write a byte order mark
 		number++
 		line = strings.TrimRight(line, " \t\r\n")
@@ -41,7 +46,7 @@ func Parse(text []byte) (*Table, []Problem) {
 			break
 		}
 	}
-	return b.Table()
+	return b
 }
 
 // split takes a line apart. column is where the quotas begin, from 1, or where the
