@@ -122,7 +122,7 @@ func (l *Limiter) change(ctx context.Context, d *Decision, want func(i int) bool
 	for i, n := range parts {
 		c.items[i].Cost = n
 	}
-	err := op(ctx, &c.batch)
+	err := c.snap.run(ctx, name, &c.batch, op)
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, name, err)

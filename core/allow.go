@@ -19,6 +19,11 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 		if allowed, done := s.allowSingle(&hits[0]); done {
 			return allowed
 		}
+		if s.observer != nil && s.observer.Decided != nil {
+			if allowed, done := s.allowObserved(ctx, &hits[0]); done {
+				return allowed
+			}
+		}
 	}
 	var d Decision
 	if err := l.take(ctx, 1, false, hits, &d); errors.Is(err, ErrUnknownRule) { // take logs all others

@@ -15,6 +15,9 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		d.Allowed, d.Reason, d.Limiter = true, ReasonSkipped, s.name
 		d.detail.snap = s
 		l.release(l.session(s), &d)
+		if s.observer != nil {
+			s.observer.decided(r.Context(), &d)
+		}
 		return d
 	}
 	c := l.session(s)
@@ -32,6 +35,9 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		l.release(c, nil)
 	} else {
 		l.release(c, &d)
+	}
+	if s.observer != nil {
+		s.observer.decided(r.Context(), &d)
 	}
 	if !d.Allowed && d.Reason == ReasonBadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})

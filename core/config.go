@@ -104,6 +104,9 @@ type Config struct {
 	// failures that were left out since the line before. Keys are not logged. The texts of errors
 	// are. nil: slog.Default().
 	Log *slog.Logger
+	// Observer is told of every decision: see [ObserverFuncs]. nil: nobody is, and it
+	// costs nothing.
+	Observer Observer
 	// Rehearsal makes the limiter decide, count and report as always, and allow
 	// every request. The decision on a request that would have been denied has
 	// Rehearsal set, and is given to Hooks.OnDisallowed.

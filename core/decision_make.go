@@ -24,7 +24,7 @@ func (c *session) decide(d *Decision) {
 		c.decides, limit = c.deciding()
 	}
 	item := &c.items[c.decides]
-	d.Cost = item.Cost
+	d.Cost, d.detail.limit = item.Cost, uint8(limit)
 	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit], item.quota(limit))
 }
 

@@ -13,7 +13,10 @@ import (
 // Capacity returns the most hits that can be taken at once: the Burst of a
 // TokenBucket that has one, else the Quota. Decision.Remaining of a key that has
 // not been used is the Capacity.
-func (l Limit) Capacity() int64 {
+func (l Limit) Capacity() int64 { return l.capacity() }
+
+// capacity is Capacity without a copy of the limit.
+func (l *Limit) capacity() int64 {
 	if l.Algorithm == TokenBucket && l.Burst > 0 {
 		return l.Burst
 	}

@@ -38,10 +38,13 @@ type snapshot struct {
 	policy    string // the RateLimit-Policy field of all limits that can deny
 	mixed     bool   // these limits do not all have the same headers
 	rehearsal bool
-	settles   bool // a rule wants to know the outcome
-	weighs    bool // the hooks have a Cost of their own
-	estimates bool // they do, or a rule does
-	simple    bool // see checksSingle; bound is a memoryBound
+	settles   bool         // a rule wants to know the outcome
+	weighs    bool         // the hooks have a Cost of their own
+	estimates bool         // they do, or a rule does
+	simple    bool         // see checksSingle; bound is a memoryBound
+	quick     *memoryBound // memory, if Allow may ask it without a Decision
+	observer  *observing   // nil: none
+	timed     bool         // the observer wants to know how long the store takes
 
 	denyUnreadable bool
 }
@@ -61,18 +64,26 @@ func New(c Config) (*Limiter, error) {
 			return nil, err
 		}
 	}
+	counts := new(counters)
+	if err := s.observedBy(c.Observer, &counts.panicked); err != nil {
+		return nil, err
+	}
 	bound, err := store.Bind(s.name, s.storeRules())
 	if err != nil {
 		return nil, err
 	}
 	s.bindTo(bound)
-	return newLimiter(store, new(counters), s), nil
+	return newLimiter(store, counts, s), nil
 }
 
 func (s *snapshot) bindTo(b Bound) {
 	s.bound = b
 	s.memory, _ = b.(*memoryBound)
 	s.simple = s.memory != nil && s.checksSingle()
+	if s.quick = s.memory; s.rehearsal || s.observer != nil && s.observer.Decided != nil {
+		s.quick = nil
+	}
+	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
 }
 
 func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {
@@ -157,6 +168,9 @@ func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision
 func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
 	s := l.current.Load()
 	if len(hits) == 1 && l.takeSingle(s, cost, peek, &hits[0], d) {
+		if s.observer != nil && !peek {
+			s.observer.decided(ctx, d)
+		}
 		return nil
 	}
 	rehearsal := s.rehearsal
@@ -178,6 +192,9 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 		l.release(c, nil) // no request was allowed or denied
 	} else {
 		l.release(c, d)
+		if s.observer != nil {
+			s.observer.decided(ctx, d)
+		}
 	}
 	return err
 }
@@ -242,7 +259,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	}
 	c := l.session(s)
 	c.recall(&d, func(int) bool { return true })
-	err := s.bound.Refund(ctx, &c.batch)
+	err := s.run(ctx, "refund", &c.batch, s.bound.Refund)
 	l.release(c, nil)
 	return err
 }

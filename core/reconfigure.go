@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// Reconfigure replaces the limiter's rules, limits, hooks, headers and
+// Reconfigure replaces the limiter's rules, limits, hooks, headers, observer and
 // rehearsal, for all later requests. Requests under way are decided and settled by
 // the configuration with which they began. Counters whose rule name, algorithm, window, precision and alignment
 // stay keep their count, whatever their quota becomes. The name and the store
@@ -36,6 +36,9 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 	}
 	s, err := c.compile()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
 		return nil, err
 	}
 	bound, err := old.bound.Rebind(s.storeRules())

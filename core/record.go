@@ -47,7 +47,8 @@ type detail struct {
 	rule    int32
 	hit     bool
 	raw     bool
-	charged bool // of every decision
+	charged bool  // of every decision
+	limit   uint8 // index of the deciding limit in its rule, of every decision
 }
 
 func (c *session) newRecord(hits []Hit) *record {

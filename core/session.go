@@ -140,7 +140,14 @@ func (c *session) bindItems() {
 func (c *session) take(ctx context.Context, peek bool) error {
 	c.bindItems()
 	c.batch.Peek = peek
-	return c.snap.bound.Take(ctx, &c.batch)
+	if !c.snap.timed {
+		return c.snap.bound.Take(ctx, &c.batch)
+	}
+	operation := "take"
+	if peek {
+		operation = "peek"
+	}
+	return c.snap.run(ctx, operation, &c.batch, c.snap.bound.Take)
 }
 
 // remember notes in d what Refund, Settle, StoredKey and Limits need of the

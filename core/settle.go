@@ -70,7 +70,7 @@ const (
 func (l *Limiter) settle(ctx context.Context, d *Decision, fates []fate, f fate, operation string, op func(context.Context, *Batch) error) {
 	c := l.session(d.detail.snap)
 	c.recall(d, func(i int) bool { return fates[i] == f })
-	if err := op(ctx, &c.batch); err != nil {
+	if err := c.snap.run(ctx, operation, &c.batch, op); err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, operation, err)
 	}

@@ -45,7 +45,8 @@ type counters struct {
 	next    atomic.Uint32
 
 	failures failureLog
-	near     sync.Pool // of *stripe: what a processor gets back is what it had
+	panicked atomic.Bool // see observing
+	near     sync.Pool   // of *stripe: what a processor gets back is what it had
 }
 
 // count counts a decision for which there is no session.

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
@@ -59,7 +61,7 @@ func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *De
 // allowSingle is takeSingle for Allow: one hit, and no more of the decision than
 // whether it is allowed.
 func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
-	if s.memory == nil || s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
+	if s.quick == nil || hit.Quotas != nil || hit.Extra != "" {
 		return false, false
 	}
 	i, err := s.rule(hit.Rule)
@@ -68,4 +70,23 @@ func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
 	}
 	_, _, allowed, done = s.memory.keys.TakeKnown(i, nil, hit.Key, s.memory.m.now(), 1, memtable.Charge|memtable.Count)
 	return allowed, done
+}
+
+// allowObserved is allowSingle with an observer of decisions.
+func (s *snapshot) allowObserved(ctx context.Context, hit *Hit) (allowed, done bool) {
+	if s.memory == nil || s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
+		return false, false
+	}
+	i, err := s.rule(hit.Rule)
+	if err != nil || !s.rules[i].single {
+		return false, false
+	}
+	now := s.memory.m.now()
+	c, _, allowed, done := s.memory.keys.TakeKnown(i, nil, hit.Key, now, 1, memtable.Charge|memtable.Count)
+	if !done {
+		return false, false
+	}
+	left, _, _, retry := s.memory.keys.Meter(i).Tell(c, now, 1, allowed)
+	s.observer.single(ctx, allowed, i, hit.Key, left, retry)
+	return allowed, true
 }

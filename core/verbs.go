@@ -46,7 +46,7 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
 	}
-	return l.each(hits, func(s *snapshot, b *Batch) error {
+	return l.each(ctx, "block", hits, func(ctx context.Context, s *snapshot, b *Batch) error {
 		blocker, ok := s.bound.(Blocker)
 		if !ok {
 			return fmt.Errorf("limiter %q: blocking a key: %T: %w", s.name, l.store, ErrUnsupported)
@@ -71,11 +71,11 @@ func (l *Limiter) ResetAll(ctx context.Context) error {
 // before a Reset and is refunded after it, the refund may take back hits that were
 // charged since.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
-	return l.each(hits, func(s *snapshot, b *Batch) error { return s.bound.Reset(ctx, b) })
+	return l.each(ctx, "reset", hits, func(ctx context.Context, s *snapshot, b *Batch) error { return s.bound.Reset(ctx, b) })
 }
 
-// each does op with the items of hits.
-func (l *Limiter) each(hits []Hit, op func(*snapshot, *Batch) error) error {
+// each does op, which is an operation of the store, with the items of hits.
+func (l *Limiter) each(ctx context.Context, operation string, hits []Hit, op func(context.Context, *snapshot, *Batch) error) error {
 	s := l.current.Load()
 	c := l.session(s)
 	defer l.release(c, nil)
@@ -83,7 +83,7 @@ func (l *Limiter) each(hits []Hit, op func(*snapshot, *Batch) error) error {
 		return err
 	}
 	c.bindItems()
-	return op(s, &c.batch)
+	return s.run(ctx, operation, &c.batch, func(ctx context.Context, b *Batch) error { return op(ctx, s, b) })
 }
 
 // Denial returns the response to a request that a handler refuses because of this

@@ -28,6 +28,7 @@ type attempt struct {
 	settled   atomic.Bool
 	refusal   *core.Denial // the Verdict.Refuse of OnSuspicion
 	suspicion Suspicion
+	seen      core.Observation // of the limiter's last decision, if there is an observer
 }
 
 type attemptKey struct{}

@@ -165,6 +165,10 @@ type Config struct {
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events.
 	Identify bool
+	// Observer is told of every decision of the guard, and of events: see
+	// core.ObserverFuncs. Each attempt is one decision. If OnSuspicion has denied it, no
+	// limit has decided. Keys need Identify too. nil: none.
+	Observer core.Observer
 	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
 	// client whose address could not be remembered, and one if the first 100 attempts
 	// have all succeeded; nil: slog.Default().

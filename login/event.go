@@ -96,6 +96,7 @@ func (h hasher) sum(kind, s string) string {
 }
 
 func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
+	g.limiter.Report(a.Request.Context(), kind.String())
 	if g.config.OnEvent == nil {
 		return
 	}

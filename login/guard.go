@@ -15,14 +15,15 @@ import (
 // [core.Checker], which the Middleware of every adapter accepts. Its methods may be
 // called concurrently.
 type Guard struct {
-	config  Config
-	limiter *core.Limiter
-	memory  *memory
-	signer  *signer
-	hasher  hasher
-	close   func() error
-	tally   tally
-	judging judging
+	config   Config
+	limiter  *core.Limiter
+	memory   *memory
+	signer   *signer
+	hasher   hasher
+	observer *observer // nil: none
+	close    func() error
+	tally    tally
+	judging  judging
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -39,6 +40,9 @@ func NewGuard(c Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{config: c, hasher: newHasher(c.Secrets), close: closeStore}
+	if c.Observer != nil {
+		g.observer = &observer{Observer: c.Observer, identify: c.Identify}
+	}
 	g.limiter, err = core.New(core.Config{
 		Name:    c.Name,
 		Rules:   g.rules(),
@@ -47,6 +51,7 @@ func NewGuard(c Config) (*Guard, error) {
 		// An attacker who can damage a counter must not get a new quota by that.
 		DenyUnreadable: true,
 		Log:            c.Log,
+		Observer:       g.observed(),
 		Hooks:          core.HookFuncs{ShouldLimitFunc: g.shouldLimit, OnDisallowedFunc: g.disallowed},
 	})
 	if err == nil {
@@ -110,6 +115,7 @@ func (g *Guard) Check(r core.Request) core.Decision {
 	case d.Reason == core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
+	g.observe(a, &d)
 	if d.Allowed && d.NeedsOutcome() && g.config.trusts() {
 		g.judging.begin(a, g.memory.trustOf(a))
 	}
@@ -127,12 +133,14 @@ func (g *Guard) again(a *attempt, denied core.Decision) core.Decision {
 // returns the denial of the limit with the shorter wait.
 func (g *Guard) checkKnown(a *attempt, stranger core.Decision) core.Decision {
 	a.known = true
+	seen := a.seen
 	d := g.again(a, stranger)
 	if !exceeds(d, ruleTrusted) {
 		return d
 	}
 	a.known = false
 	if stranger.RetryAfter < d.RetryAfter {
+		a.seen = seen
 		return stranger
 	}
 	return d

@@ -58,7 +58,9 @@ func (s *Set) rehearse(m *mistakes, f *enforcedFile) {
 	if m.found() {
 		return
 	}
-	if _, err := core.New(f.config(memory)); err != nil { // such as names that two policies have
+	whole := f.config(memory)
+	whole.Observer = nil                       // the file is not in force yet
+	if _, err := core.New(whole); err != nil { // such as names that two policies have
 		m.field("policies", words.Reason(err), "")
 	}
 }

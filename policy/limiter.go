@@ -55,7 +55,7 @@ func enforce(spec *file.Spec, o *options, tables map[tableID]*wanted) *enforcedF
 // limiter or several.
 func (f *enforcedFile) config(store core.Store) core.Config {
 	f.byRule = map[string]*enforcedPolicy{}
-	c := core.Config{Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Select: f.choose, Log: f.options.log}
+	c := core.Config{Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Select: f.choose, Log: f.options.log, Observer: f.options.observer}
 	for _, p := range f.policies {
 		p.first = len(c.Rules)
 		c.Rules = append(c.Rules, p.coreRules()...)

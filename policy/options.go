@@ -17,6 +17,7 @@ type options struct {
 	denied   func(core.Request, core.Decision, core.Denial) core.Denial
 	reloaded func(error)
 	log      *slog.Logger
+	observer core.Observer
 	apart    bool
 	folder   string
 	sources  map[string]QuotaSource
@@ -93,6 +94,10 @@ func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) co
 // The file is not read again before f returns. f must not call Set.Close, which
 // waits for f.
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
+
+// WithObserver tells o of every decision of the Set's limiter: see core.Config.Observer.
+// It is told of the rules anew whenever a changed file is put in force.
+func WithObserver(o core.Observer) Option { return func(opts *options) { opts.observer = o } }
 
 // AnotherInstance lets several Sets of this process count for policies of the same
 // names in the store that their files describe. Without it, that is an error. It is

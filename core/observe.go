@@ -1,0 +1,121 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// observing is what a limiter needs to call the functions of its observer.
+type observing struct {
+	ObserverFuncs
+
+	snap     *snapshot
+	panicked *atomic.Bool // of the limiter: a panic has been logged
+}
+
+// observedBy makes the snapshot call the functions of an observer, which may be nil.
+func (s *snapshot) observedBy(o Observer, panicked *atomic.Bool) (err error) {
+	if o == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: Observer: %T: Observe panicked: %v", ErrConfig, o, p)
+		}
+	}()
+	rules := make([]Rule, len(s.rules))
+	for i := range s.rules {
+		rules[i] = s.rules[i].Rule
+	}
+	s.observer = &observing{o.Observe(s.name, rules), s, panicked}
+	return nil
+}
+
+// caught ends the panic of an observer's function. It must be deferred itself.
+func (o *observing) caught(ctx context.Context) {
+	if p := recover(); p != nil && o.panicked.CompareAndSwap(false, true) {
+		o.snap.logger().ErrorContext(ctx, "floodgate: the observer panicked; further panics are not logged", "panic", p)
+	}
+}
+
+// decided tells the observer of a decision, and of that of the shadow rules beside it.
+func (o *observing) decided(ctx context.Context, d *Decision) {
+	if o.Decided == nil {
+		return
+	}
+	if d.detail.shadow != nil {
+		o.tell(ctx, d.detail.shadow, true)
+	}
+	o.tell(ctx, d, false)
+}
+
+func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
+	rule, capacity, key, extra := -1, int64(0), "", ""
+	if d.Rule != "" {
+		rule, capacity = d.decidingRule(), d.Limit.capacity()
+		shadow = shadow || o.snap.rules[rule].Shadow // a Take may name shadow rules only
+		if o.Keys {
+			it := d.decidingItem()
+			if key = it.key; !it.raw {
+				key, extra = openKey(it.key)
+			}
+		}
+	}
+	defer o.caught(ctx)
+	o.Decided(ctx, Observation{
+		Allowed:   d.Allowed && !shadow || shadow && d.Reason != ReasonOverLimit,
+		Reason:    d.Reason,
+		Degraded:  d.Degraded,
+		Rehearsal: d.Rehearsal && !shadow && d.Reason != ReasonWithinLimits && d.Reason != ReasonNoRule,
+		Shadow:    shadow,
+		Rule:      rule, Limit: int(d.detail.limit), Cost: d.Cost,
+		Remaining: d.Remaining, Capacity: capacity, RetryAfter: d.RetryAfter,
+		Err: d.Err, Key: key, Extra: extra,
+	})
+}
+
+// single tells the observer of a decision on one hit, of a rule with one limit.
+func (o *observing) single(ctx context.Context, allowed bool, rule int, key string, left int64, retry time.Duration) {
+	if !o.Keys {
+		key = ""
+	}
+	reason := ReasonWithinLimits
+	if !allowed {
+		reason = ReasonOverLimit
+	}
+	defer o.caught(ctx)
+	o.Decided(ctx, Observation{
+		Allowed: allowed, Reason: reason, Rule: rule, Cost: 1,
+		Remaining: left, Capacity: o.snap.rules[rule].Limits[0].capacity(), RetryAfter: retry, Key: key,
+	})
+}
+
+// stored tells the observer of an operation of the store that began at start.
+func (o *observing) stored(ctx context.Context, operation string, start time.Time, err error) {
+	took := time.Since(start)
+	defer o.caught(ctx)
+	o.Stored(ctx, operation, took, err)
+}
+
+// run does an operation of the store, and tells the observer if that wants to know.
+func (s *snapshot) run(ctx context.Context, operation string, b *Batch, op func(context.Context, *Batch) error) error {
+	if !s.timed {
+		return op(ctx, b)
+	}
+	start := time.Now()
+	err := op(ctx, b)
+	s.observer.stored(ctx, operation, start, err)
+	return err
+}
+
+// Report tells the limiter's observer of an event of a [Checker] around the limiter:
+// see ObserverFuncs.Reported. event is one of a few constants of the checker, because
+// an observer may keep a number for each.
+func (l *Limiter) Report(ctx context.Context, event string) {
+	if o := l.current.Load().observer; o != nil && o.Reported != nil {
+		defer o.caught(ctx)
+		o.Reported(ctx, event)
+	}
+}

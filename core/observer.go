@@ -1,0 +1,74 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// Observer is told what limiters decide: for metrics, traces and logs. It is the
+// Observer of a [Config]. Package observe counts decisions, and has packages for
+// Prometheus, OpenTelemetry and log/slog. One Observer may serve any number of
+// limiters.
+type Observer interface {
+	// Observe is called by New and by Reconfigure, before the configuration is in
+	// force, and returns the functions that the limiter calls from then on. limiter is
+	// the limiter's name. rules are its rules, with all names filled in; Observe must
+	// not change them. A configuration may turn out not to be valid after Observe has
+	// been called. It may be called concurrently, for several limiters. If it panics,
+	// New and Reconfigure return an error.
+	Observe(limiter string, rules []Rule) ObserverFuncs
+}
+
+// ObserverFuncs are the functions of an [Observer] for one limiter. A nil function is
+// not called, and costs nothing.
+//
+// The limiter calls the functions while a request waits, concurrently, and while it
+// holds no lock. So they must be quick: one that writes to a network hands its work to
+// a goroutine of its own. If a function panics, the decision stands as it is, and the
+// first panic of a limiter is logged to Config.Log.
+type ObserverFuncs struct {
+	// Decided is called once for each decision of Check, Take, TakeUpTo and Allow, and
+	// once more for the decision of the shadow rules, if there is one. ctx is the
+	// request's context, which may have ended. Peeks are no decisions.
+	Decided func(ctx context.Context, o Observation)
+	// Stored is called after each operation of a store. operation is "take", "peek",
+	// "charge", "refund", "reset" or "block". took is how long the store took. err is
+	// nil if the store gave an answer, yes or no. The operations of a [Memory], which
+	// take less time than the clock, are not observed.
+	Stored func(ctx context.Context, operation string, took time.Duration, err error)
+	// Reported is called for events of a [Checker] around the limiter. Those of a login
+	// guard are "refused", "failed", "succeeded", "suspected" and "canceled".
+	Reported func(ctx context.Context, event string)
+	// Keys asks for Observation.Key and Extra.
+	Keys bool
+}
+
+// Observation is a decision as an [Observer] sees it.
+type Observation struct {
+	// Allowed, Reason, Degraded, Cost and Err are those of the Decision. Allowed is true
+	// if the request would have been denied but for Config.Rehearsal.
+	Allowed  bool
+	Reason   Reason
+	Degraded bool
+	// Rehearsal reports that the request is allowed only because of Config.Rehearsal.
+	Rehearsal bool
+	// Shadow reports that this is the decision of the shadow rules beside another
+	// decision. Its Allowed is false if they would have denied the request.
+	Shadow bool
+	// Rule is the deciding rule's index in the rules that Observe was given, and Limit
+	// the index of the deciding limit in the rule's Limits: see Decision.LimitStatus.
+	// If no limit has decided, Rule is -1 and Limit is 0.
+	Rule, Limit int
+	Cost        int64
+	// Remaining is the number of hits that are left, of Capacity hits at once:
+	// the limit's Capacity, or that of the request's own quota, which may be Unlimited.
+	// Both are 0 if no limit has decided.
+	Remaining, Capacity int64
+	// RetryAfter is the deciding limit's: 0 if it does not deny the request.
+	RetryAfter time.Duration
+	Err        error
+	// Key and Extra are those of [Decision.Hit]: the deciding limit's key, and what
+	// Hooks.KeyExtra has added. Both are "" unless ObserverFuncs.Keys is set. They may
+	// hold what a client sent, such as a username.
+	Key, Extra string
+}

@@ -1,0 +1,110 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// An observer that panics changes no decision. The log has one line, whatever panics how often.
+func TestObserverPanics(t *testing.T) {
+	panics := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+		return core.ObserverFuncs{
+			Decided:  func(context.Context, core.Observation) { panic("decided") },
+			Stored:   func(context.Context, string, time.Duration, error) { panic(errors.New("stored")) },
+			Reported: func(context.Context, string) { panic("reported") },
+		}
+	})
+	for _, store := range []core.Store{core.Must(core.NewMemory(core.MemoryConfig{})), covered{core.Must(core.NewMemory(core.MemoryConfig{}))}} {
+		log := new(lines)
+		config := core.Config{Name: "l", Store: store, Log: log.logger(), Observer: panics, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}}}
+		l := newLimiter(t, config, nil)
+		hit := core.Hit{Rule: "r", Key: "k"}
+		first := l.Check(&request{})
+		d, err := l.Take(t.Context(), 1, hit)
+		if !first.Allowed || !d.Allowed || err != nil || !l.Allow(t.Context(), hit) || l.Allow(t.Context(), hit) || l.Check(&request{}).Allowed {
+			t.Error("the decisions are others with an observer that panics")
+		}
+		if err := l.Reconfigure(config); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Refund(t.Context(), d); err != nil || !l.Allow(t.Context(), hit) {
+			t.Errorf("a refund: %v", err)
+		}
+		l.Report(t.Context(), "event")
+		got := log.take()
+		if len(got) != 1 || !strings.Contains(got[0], "observer panicked") || !strings.Contains(got[0], "limiter=l") {
+			t.Errorf("the log: %q", got)
+		}
+		if s := l.Stats(); s.Allowed != 4 || s.Denied != 2 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// If Observe panics, there is no limiter, and Reconfigure changes nothing.
+func TestObservePanics(t *testing.T) {
+	panics := observeFunc(func(string, []core.Rule) core.ObserverFuncs { panic("no") })
+	config := core.Config{Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}
+	l := newLimiter(t, config, nil)
+	config.Observer, config.Rules = panics, []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(2)}}}
+	if _, err := core.New(config); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Observer: core_test.observeFunc") {
+		t.Errorf("New: %v", err)
+	}
+	if err := l.Reconfigure(config); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("Reconfigure: %v", err)
+	}
+	if !l.Check(&request{}).Allowed || l.Check(&request{}).Allowed {
+		t.Error("the limit has changed")
+	}
+}
+
+// The functions of an observer may use the limiter: no lock is held.
+func TestObserverAsksTheLimiter(t *testing.T) {
+	var l *core.Limiter
+	left := int64(-1)
+	asks := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+		return core.ObserverFuncs{Keys: true, Decided: func(ctx context.Context, o core.Observation) {
+			d, _ := l.Peek(ctx, 0, core.Hit{Rule: "r", Key: o.Key, Extra: o.Extra})
+			left = d.Remaining
+		}}
+	})
+	extra := core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return "x", nil }}
+	l = newLimiter(t, core.Config{Observer: asks, Hooks: extra, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}}}, nil)
+	l.Check(&request{})
+	if left != 2 {
+		t.Errorf("the observer has seen that %d are left, want 2", left)
+	}
+}
+
+func TestObserverAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("with -race, pools forget")
+	}
+	n := 0
+	counts := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+		return core.ObserverFuncs{Keys: true, Decided: func(_ context.Context, o core.Observation) { n += len(o.Key) }}
+	})
+	l := newLimiter(t, core.Config{Observer: counts, Rules: []core.Rule{
+		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1_000_000)}}, {Name: "none", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}},
+	}}, nil)
+	r, ctx, hit := &request{}, context.Background(), core.Hit{Rule: "r", Key: "k"}
+	for name, f := range map[string]func(){
+		"Allow":           func() { l.Allow(ctx, hit) },
+		"Take":            func() { _, _ = l.Take(ctx, 1, hit) },
+		"Take, denied":    func() { _, _ = l.Take(ctx, 2, core.Hit{Rule: "none", Key: "k"}) },
+		"Check":           func() { l.Check(r) },
+		"Take, of 2 hits": func() { _ = l.Allow(ctx, hit, hit) },
+	} {
+		if got := testing.AllocsPerRun(1000, f); got > 0 {
+			t.Errorf("%s: %v allocations with an observer", name, got)
+		}
+	}
+	if n == 0 {
+		t.Error("nothing was observed")
+	}
+}

@@ -1,0 +1,262 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// watcher is an Observer that keeps what it is told.
+type watcher struct {
+	mu       sync.Mutex
+	keys     bool
+	bound    []string
+	seen     []core.Observation
+	stored   []string
+	reported []string
+}
+
+func (w *watcher) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
+	text := limiter
+	for _, r := range rules {
+		text += " " + r.Name + "/" + r.Limits[0].Name
+	}
+	w.bound = append(w.bound, text)
+	return core.ObserverFuncs{
+		Keys: w.keys,
+		Decided: func(_ context.Context, o core.Observation) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.seen = append(w.seen, o)
+		},
+		Stored: func(_ context.Context, operation string, took time.Duration, err error) {
+			w.stored = append(w.stored, fmt.Sprint(operation, " ", took, " ", err))
+		},
+		Reported: func(_ context.Context, event string) { w.reported = append(w.reported, event) },
+	}
+}
+
+func (w *watcher) take() []core.Observation {
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+// whole is what an observation says of a decision.
+func whole(d core.Decision, rule, limit int) core.Observation {
+	o := core.Observation{Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, Rule: rule, Limit: limit, Cost: d.Cost, Err: d.Err}
+	if rule >= 0 {
+		o.Remaining, o.Capacity, o.RetryAfter = d.Remaining, d.Limit.Capacity(), d.RetryAfter
+	}
+	return o
+}
+
+// However a decision is reached, the observer is told of it once, and of what it says.
+func TestObserverIsToldOfEveryDecision(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // a test's
+	fault := errors.New("down")
+	names := []string{"one", "two"}
+	key := func(dst []byte, r core.Request) ([]byte, error) {
+		switch text := r.HeaderValues("Key")[0]; text {
+		case "skip":
+			return dst, core.SkipRule
+		case "bad":
+			return dst, core.ErrBadRequest
+		case "fail":
+			return dst, fault
+		default:
+			return append(dst, text...), nil
+		}
+	}
+	for i := range 3 {
+		limits := [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(9), core.PerHour(120)}}
+		w := &watcher{keys: i == 1}
+		clock := newClock()
+		store := core.Store(core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})))
+		wrapped := &counting{Store: store}
+		if i > 0 {
+			store = wrapped
+		}
+		config := core.Config{Name: "l", Log: new(lines).logger(), Observer: w}
+		for j, name := range names {
+			config.Rules = append(config.Rules, core.Rule{Name: name, Key: key, Limits: limits[j]})
+		}
+		config.Store = store
+		l := newLimiter(t, config, nil)
+		config.Store = nil
+		var sum core.Stats
+		for range 4000 {
+			clock.advance(time.Duration(random.IntN(4)) * time.Second)
+			var d core.Decision
+			if i == 2 {
+				wrapped.degraded, wrapped.fault = random.IntN(2) == 0, nil
+				if random.IntN(9) == 0 {
+					wrapped.fault = fault
+				}
+			}
+			text := []string{"a", "b", "skip", "bad", "fail"}[random.IntN(5)]
+			allow, peek := false, false
+			switch rule := names[random.IntN(2)]; random.IntN(7) {
+			case 0:
+				d, _ = l.Take(t.Context(), int64(random.IntN(3)), core.Hit{Rule: rule, Key: text})
+			case 1:
+				d, _ = l.Take(t.Context(), 1, core.Hit{Rule: "one", Key: text}, core.Hit{Rule: "two", Key: text})
+			case 2:
+				d.Allowed, allow = l.Allow(t.Context(), core.Hit{Rule: rule, Key: text}), true
+			case 3:
+				d, _ = l.Peek(t.Context(), 1, core.Hit{Rule: rule, Key: text})
+				peek = true
+			case 4:
+				config.Rules[0].Limits[0].Quota = int64(4 + random.IntN(3))
+				if err := l.Reconfigure(config); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			default:
+				d = l.Check(&request{header: map[string][]string{"Key": {text}}})
+			}
+			seen := w.take()
+			if peek {
+				if len(seen) != 0 {
+					t.Fatalf("seed %d: a peek was observed: %+v", seed, seen)
+				}
+				continue
+			}
+			if len(seen) != 1 {
+				t.Fatalf("seed %d: %d observations of %v", seed, len(seen), d)
+			}
+			got := seen[0]
+			if !w.keys && got.Key != "" || w.keys && got.Rule >= 0 && got.Key != text {
+				t.Fatalf("seed %d: the key of %q is %q", seed, text, got.Key)
+			}
+			got.Key = ""
+			if allow {
+				if got.Allowed != d.Allowed || got.Cost != 1 || got.Reason == core.ReasonOverLimit && got.RetryAfter <= 0 {
+					t.Fatalf("seed %d: %+v of Allow, which returned %v", seed, got, d.Allowed)
+				}
+			} else {
+				rule, limit := slices.Index(names, d.Rule), 0
+				if rule >= 0 {
+					limit = slices.IndexFunc(limits[rule], func(l core.Limit) bool { return l.Window == d.Limit.Window })
+				}
+				if want := whole(d, rule, limit); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+					t.Fatalf("seed %d: observed\n%+v of\n%+v", seed, got, want)
+				}
+			}
+			if got.Degraded {
+				sum.Degraded++
+			}
+			switch {
+			case got.Reason == core.ReasonFailed:
+				sum.Failed++
+			case got.Reason == core.ReasonBadRequest:
+				sum.BadRequests++
+			case got.Allowed:
+				sum.Allowed++
+			default:
+				sum.Denied++
+			}
+		}
+		if got := l.Stats(); got != sum {
+			t.Errorf("seed %d: observed %+v, Stats %+v", seed, sum, got)
+		}
+		if !strings.HasPrefix(w.bound[0], "l one/one two/two-1m") {
+			t.Errorf("Observe was given %q", w.bound[0])
+		}
+	}
+}
+
+func TestObserverOfShadowsAndRehearsals(t *testing.T) {
+	rule := func(name string, quota int64, shadow bool) core.Rule {
+		return core.Rule{Name: name, Key: static("k"), Limits: []core.Limit{core.PerMinute(quota)}, Shadow: shadow}
+	}
+	w := &watcher{}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{rule("real", 2, false), rule("shadow", 1, true)}, Observer: w}, newClock())
+	said := func() string {
+		var all []string
+		for _, o := range w.take() {
+			all = append(all, fmt.Sprintf("%d allowed=%v rehearsal=%v shadow=%v %v", o.Rule, o.Allowed, o.Rehearsal, o.Shadow, o.Reason))
+		}
+		return strings.Join(all, "; ")
+	}
+	check := func(want string) {
+		t.Helper()
+		if got := said(); got != want {
+			t.Errorf("observed %q, want %q", got, want)
+		}
+	}
+	l.Check(&request{})
+	check("1 allowed=true rehearsal=false shadow=true within limits; 0 allowed=true rehearsal=false shadow=false within limits")
+	_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "real", Key: "k"}, core.Hit{Rule: "shadow", Key: "k"})
+	check("1 allowed=false rehearsal=false shadow=true over limit; 0 allowed=true rehearsal=false shadow=false within limits")
+	l.Check(&request{})
+	check("1 allowed=false rehearsal=false shadow=true over limit; 0 allowed=false rehearsal=false shadow=false over limit")
+	_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "shadow", Key: "k"})
+	check("1 allowed=false rehearsal=false shadow=true over limit")
+	if err := l.Reconfigure(core.Config{Rules: []core.Rule{rule("real", 2, false)}, Rehearsal: true, Observer: w}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l.Check(&request{})
+		check("0 allowed=true rehearsal=true shadow=false over limit")
+		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "real", Key: "k"})
+		check("0 allowed=true rehearsal=true shadow=false over limit")
+		l.Allow(t.Context(), core.Hit{Rule: "real", Key: "k"})
+		check("0 allowed=true rehearsal=true shadow=false over limit")
+	}
+	l.Check(&request{method: "OPTIONS", header: map[string][]string{"Access-Control-Request-Method": {"GET"}}})
+	check("-1 allowed=true rehearsal=false shadow=false skipped")
+}
+
+// slow is a store that takes a second for a take, and two for anything else.
+type slow struct{ faulty }
+
+func (s *slow) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
+	_, err = s.faulty.Bind(limiter, rules)
+	return s, err
+}
+
+func (s *slow) Take(ctx context.Context, b *core.Batch) error {
+	time.Sleep(time.Second)
+	return s.Bound.Take(ctx, b)
+}
+
+func (s *slow) Reset(ctx context.Context, b *core.Batch) error {
+	time.Sleep(2 * time.Second)
+	return s.Bound.Reset(ctx, b)
+}
+
+func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watcher{}
+		s := &slow{faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{})), fault: errors.New("down")}}
+		l := newLimiter(t, core.Config{Name: "l", Store: s, Observer: w, Log: new(lines).logger(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+		hit := core.Hit{Rule: "r", Key: "k"}
+		d, _ := l.Take(t.Context(), 1, hit)
+		_, _ = l.Peek(t.Context(), 1, hit)
+		_ = l.Adjust(t.Context(), d, 3)
+		d, _ = l.Take(t.Context(), 1, hit)
+		_ = l.Refund(t.Context(), d)
+		_ = l.Reset(t.Context(), hit)
+		_ = l.Block(t.Context(), time.Minute, hit)
+		l.Report(t.Context(), "suspected")
+		want := []string{"take 1s <nil>", "peek 1s <nil>", "charge 0s down", "take 1s <nil>", "refund 0s <nil>", "reset 2s <nil>"}
+		if n := len(want); len(w.stored) != n+1 || !slices.Equal(w.stored[:n], want) || !strings.HasPrefix(w.stored[n], "block 0s limiter") {
+			t.Errorf("the store: %q", w.stored)
+		}
+		if len(w.seen) != 2 || len(w.reported) != 1 || w.reported[0] != "suspected" {
+			t.Errorf("%d decisions, and %q", len(w.seen), w.reported)
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package login_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// watcher is an observer that counts what the guard decides.
+type watcher struct {
+	stats  core.Stats
+	rules  []string
+	keys   []string
+	seen   []core.Observation
+	events map[string]int
+	panics bool
+}
+
+func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
+	for _, r := range rules {
+		w.rules = append(w.rules, r.Name)
+	}
+	w.events = map[string]int{}
+	return core.ObserverFuncs{
+		Keys: true,
+		Decided: func(_ context.Context, o core.Observation) {
+			switch {
+			case o.Reason == core.ReasonFailed:
+				w.stats.Failed++
+			case o.Reason == core.ReasonBadRequest:
+				w.stats.BadRequests++
+			case o.Reason == core.ReasonSkipped:
+				w.stats.Skipped++
+			case o.Allowed:
+				w.stats.Allowed++
+			default:
+				w.stats.Denied++
+			}
+			if o.Key != "" {
+				w.keys = append(w.keys, o.Key)
+			}
+			w.seen = append(w.seen, o)
+			if w.panics {
+				panic("no")
+			}
+		},
+		Reported: func(_ context.Context, event string) { w.events[event]++ },
+	}
+}
+
+// The guard's limiter decides up to three times on an attempt. The observer is told of each
+// attempt once: so its counts are those of Stats.
+func TestObserverIsToldOfEachAttemptOnce(t *testing.T) {
+	for _, refuses := range []bool{false, true} {
+		w, events := &watcher{}, map[string]int{}
+		c := login.Config{Secrets: [][]byte{secret}, Observer: w, Identify: refuses, OnEvent: func(e login.Event) { events[e.Kind.String()]++ }}
+		if refuses {
+			c.OnSuspicion = func(core.Request, login.Suspicion) login.Verdict {
+				return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
+			}
+		}
+		s := newSite(t, c)
+		s.right("192.0.2.7", "alice") // a known address
+		many(7, func(int) int { return s.wrong("203.0.113.1", "alice") })
+		many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+		many(9, func(int) int { return s.wrong("192.0.2.7", "alice") })
+		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		many(9, func(int) int { return s.wrong("203.0.113.1", "alice") })
+		many(9, func(int) int { return s.serve(s.withCookie(form("203.0.113.1", "bob"), "bob"), 401) })
+		s.serve(form("203.0.113.9", ""), 200)
+		s.cancel("203.0.113.8", "carol")
+		if got := s.guard.Stats(); got != w.stats || got.Denied == 0 || got.BadRequests == 0 {
+			t.Errorf("observed %+v, Stats %+v", w.stats, got)
+		}
+		if fmt.Sprint(w.events) != fmt.Sprint(events) || w.events["suspected"] == 0 || w.events["canceled"] != 1 {
+			t.Errorf("reported %v, events %v", w.events, events)
+		}
+		if refuses == (len(w.keys) == 0) {
+			t.Errorf("Identify %v: %d keys", refuses, len(w.keys))
+		}
+		denied := map[string]int{}
+		for _, o := range w.seen {
+			if o.Reason == core.ReasonOverLimit && o.Rule >= 0 {
+				denied[w.rules[o.Rule]]++
+			} else if o.Reason == core.ReasonOverLimit {
+				denied["suspicion"]++
+			}
+		}
+		if refuses == (denied["suspicion"] == 0) || denied["address-account"] == 0 || refuses == (denied["account"] > 0) {
+			t.Errorf("Refuse %v: denied by %v", refuses, denied)
+		}
+	}
+}
+
+func TestObserverOfAGuardPanics(t *testing.T) {
+	var log strings.Builder
+	s := newSite(t, login.Config{Observer: &watcher{panics: true}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.want(many(8, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:3]")
+	if n := strings.Count(log.String(), "observer panicked"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, log.String())
+	}
+}
