@@ -7,7 +7,8 @@ import (
 )
 
 // String returns the algorithm's name as it is written in limits text:
-// sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket.
+// sliding_window, fixed_window, bucketed_window, sliding_log, token_bucket or
+// in_flight.
 func (a Algorithm) String() string {
 	if !a.known() {
 		return "unknown_algorithm"
@@ -18,7 +19,8 @@ func (a Algorithm) String() string {
 // WorstCase returns the most hits that some window of the limit's length, or
 // two windows of its Zone, can hold, with quota L and burst B: L for BucketedWindow and SlidingLog, 2 × L for
 // SlidingWindow and FixedWindow, B + L for TokenBucket; with a Lockout, L for
-// each time that the shortest waits let the quota be used up, and once more. It
+// each time that the shortest waits let the quota be used up, and once more; and
+// MaxQuota for Leases, because a request that ends makes room for another one. It
 // holds for one clock: if the clocks of processes that share a store differ by
 // d, less than the window, it holds for windows that are d shorter. The limit
 // must be valid.

@@ -11,7 +11,8 @@ import (
 // for programs that need neither the rest of the decision nor a refund.
 //
 // If the limiter cannot decide, Allow returns false, and Config.Log gets a line
-// with the error, which is the store's or wraps ErrUnknownRule. The hit may have
+// with the error, which is the store's or wraps ErrUnknownRule, or ErrUnsupported if a rule has a
+// limit of [Leases]. The hit may have
 // been charged all the same. A program that must handle errors itself calls Take.
 func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	s := l.current.Load()
@@ -26,7 +27,7 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 		}
 	}
 	var d Decision
-	if err := l.take(ctx, 1, false, hits, &d); errors.Is(err, ErrUnknownRule) { // take logs all others
+	if err := l.take(ctx, 1, false, hits, &d); errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) { // take logs all others
 		l.counts.failures.report(ctx, s, callFailure, "allow", "", err)
 	}
 	return d.Allowed

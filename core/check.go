@@ -23,6 +23,12 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	c := l.session(s)
 	a := asking{session: c, rules: s.enforced}
 	a.check(r, &d)
+	settled := !s.leases
+	defer func() {
+		if !settled { // a hook has panicked: nobody will settle the decision
+			l.releaser(&d)()
+		}
+	}()
 	if len(s.shadows) > 0 && !a.lost {
 		l.checkShadows(c, r, &d)
 	}
@@ -42,6 +48,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	if !d.Allowed && d.Reason == ReasonBadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
+	settled = settled || d.Allowed // if not, no handler runs: the leases of shadow rules end
 	return d
 }
 

@@ -116,6 +116,7 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
+	leases bool // it has a limit of Leases
 	single bool // it has one limit, whose state does not grow: see takeSingle
 }
 
@@ -206,7 +207,7 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{r, !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
+	s.rules = append(s.rules, compiledRule{r, hasLeases(r.Limits), !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
 	if r.Shadow {
 		s.shadows = append(s.shadows, i)
 	} else {
@@ -217,6 +218,7 @@ func (s *snapshot) add(r Rule) {
 		s.index[r.Name] = i
 	}
 	s.estimates = s.estimates || r.Cost != nil
+	s.addLeases(r.Limits)
 	s.settles = s.settles || r.Counts != nil || r.Clears != nil
 }
 
@@ -243,6 +245,8 @@ func (r Rule) check() error {
 		errs = append(errs, within(at, l.Validate()))
 		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.meter().Identity() == l.meter().Identity() }); k >= 0 {
 			bad(at, "%v: counts the same as Limits[%d], %v: only their quotas differ", l, k, r.Limits[k])
+		} else if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.Algorithm == Leases }); l.Algorithm == Leases && k >= 0 {
+			bad(at, "%v: a rule has one limit of in_flight, and Limits[%d] is %v", l, k, r.Limits[k])
 		}
 	}
 	return errors.Join(errs...)

@@ -62,7 +62,7 @@ func TestTheNamesOfLimits(t *testing.T) {
 }
 
 func TestAnAlgorithmThatDoesNotExist(t *testing.T) {
-	last := core.TokenBucket
+	last := core.Leases
 	if l := (core.Limit{Quota: 1, Window: time.Hour, Algorithm: last}); l.Validate() != nil {
 		t.Error(l.Validate())
 	}

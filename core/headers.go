@@ -29,6 +29,9 @@ const (
 	// number of seconds, rounded up, until there are more: of a limit that
 	// denies the request, until the limit would allow it, as in Retry-After;
 	// 0 if no quota is missing.
+	//
+	// Of [Leases], q is the Quota and r the number of requests that could begin now.
+	// There is no w, and no t unless the limit denies the request: t is then 1.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft07 are RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
@@ -42,7 +45,8 @@ const (
 	// it, as in Retry-After. RateLimit-Policy has an item for each limit, which is
 	// q and w of HeadersDraft10. The draft allows neither an item without w nor two
 	// items with one number: the deciding limit has its item before others of the
-	// same number, and other limits go without.
+	// same number, and other limits go without. Of [Leases], there is no item, and reset
+	// is 0, or 1 if the limit denies the request.
 	HeadersDraft07
 	// HeadersDraft03 are RateLimit-Limit, RateLimit-Remaining and
 	// RateLimit-Reset of the deciding limit, as in the older drafts up to -06.

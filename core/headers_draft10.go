@@ -104,6 +104,9 @@ func (l *Limit) policyQuota() int64 {
 // back, 0 if it is no whole number: the window, or Window × Burst / Quota of a
 // token bucket.
 func (l *Limit) policyWindow() int64 {
+	if l.Algorithm == Leases { // a slot comes back when a request ends
+		return 0
+	}
 	micros := l.Window.Microseconds()
 	if l.Algorithm == TokenBucket && l.Quota > 0 {
 		q, r := meter.MulDiv(micros, l.Capacity(), l.Quota)
@@ -157,6 +160,9 @@ func (d *Decision) appendRate(b []byte, i int) []byte {
 	b = appendItem(b, s.Limit.Name)
 	b = append(b, ";r="...)
 	b = strconv.AppendInt(b, s.Remaining, 10)
+	if s.Limit.Algorithm == Leases && !s.Exceeded { // nobody knows when there is more
+		return b
+	}
 	b = append(b, ";t="...)
 	t := seconds(s.MoreAfter)
 	if s.Exceeded && s.RetryAfter != Never {

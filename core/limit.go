@@ -24,6 +24,18 @@ const (
 	// TokenBucket allows hits at an even rate, after a burst (GCRA). One
 	// number a key.
 	TokenBucket
+	// Leases counts what is under way rather than hits: Quota is the most requests
+	// that may run at a time, and a request gives its place back when it is done.
+	// See [InFlight], which returns such a limit, and [Limiter.Acquire].
+	//
+	// Window is the lease: how long a process that has died keeps its places in a
+	// shared store, a second or more. A process that runs renews its leases for as
+	// long as its requests run. Counters in this process do not need it.
+	//
+	// It has no exact waits: RetryAfter of a request that is denied is a second, and
+	// ResetAfter and MoreAfter are 0. About 24 bytes for each request in flight. A
+	// rule has one such limit at most.
+	Leases
 )
 
 // The range of a Limit's fields.
@@ -31,7 +43,7 @@ const (
 	MinWindow   = time.Millisecond     // shortest Window and Precision
 	MaxWindow   = 366 * 24 * time.Hour // longest Window
 	MaxQuota    = 1<<31 - 1            // largest Quota and Burst
-	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit
+	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit, and of Leases
 	MaxBuckets  = 4096                 // most buckets (Window/Precision) of a BucketedWindow
 	// MaxRefill is the longest time that an empty token bucket may take to
 	// fill: Window × Burst / Quota.
@@ -52,10 +64,11 @@ type Limit struct {
 	// several limits.
 	Name string
 	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
-	// for SlidingLog to MaxLogQuota.
+	// for SlidingLog and Leases to MaxLogQuota. Of Leases, the most at a time.
 	Quota int64
 	// Window is the length of time for which Quota is allowed: MinWindow to MaxWindow, in
-	// whole microseconds.
+	// whole microseconds. Of Leases, how long a lease lasts if nobody renews it: a
+	// second or more.
 	Window time.Duration
 	// Algorithm is how hits are counted.
 	Algorithm Algorithm

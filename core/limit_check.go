@@ -34,12 +34,13 @@ func (l Limit) Validate() error {
 		bad("Name", strconv.Quote(l.Name), nameRule)
 	}
 	if !l.Algorithm.known() {
-		bad("Algorithm", uint8(l.Algorithm), "is not one of SlidingWindow, FixedWindow, BucketedWindow, SlidingLog, TokenBucket")
+		bad("Algorithm", uint8(l.Algorithm), "is not one of SlidingWindow, FixedWindow, BucketedWindow, SlidingLog, TokenBucket, Leases")
 	}
 	if most := l.maxQuota(); l.Quota < 0 || l.Quota > most {
 		bad("Quota", l.Quota, fmt.Sprintf("must be from 0 to %d for %s", most, l.Algorithm))
 	}
 	l.checkWindow(bad)
+	l.checkLease(bad)
 	l.checkBurst(bad)
 	l.checkLockout(bad)
 	l.checkZone(bad)
@@ -50,7 +51,7 @@ func (l Limit) Validate() error {
 }
 
 func (l Limit) maxQuota() int64 {
-	if l.Algorithm == SlidingLog {
+	if l.Algorithm == SlidingLog || l.Algorithm == Leases {
 		return MaxLogQuota
 	}
 	return MaxQuota
@@ -114,8 +115,12 @@ func validName(s string) bool {
 }
 
 // String describes the limit, such as "10 per 1s",
-// "1000 per 1h (token_bucket, burst 50)" or "10000 per month Europe/Berlin".
+// "1000 per 1h (token_bucket, burst 50)", "10000 per month Europe/Berlin" or
+// "10 in flight".
 func (l Limit) String() string {
+	if l.Algorithm == Leases {
+		return l.inFlight()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d per %s", l.Quota, l.per())
 	var more []string

@@ -100,6 +100,9 @@ func (l Limit) per() string {
 // windowName returns the part of a limit's name that tells it from the others of
 // its rule: 1h or month.
 func (l Limit) windowName() string {
+	if l.Algorithm == Leases {
+		return "in-flight"
+	}
 	if l.Zone == nil {
 		return shortDuration(l.Window)
 	}

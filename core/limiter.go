@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Limiter decides on requests, or on keys directly. It is made by [New]. All
@@ -15,6 +16,7 @@ type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	sessions sync.Pool
 	counts   *counters
+	keeper   leaseKeeper
 
 	reconfigure sync.Mutex // one Reconfigure at a time
 	store       Store
@@ -46,6 +48,12 @@ type snapshot struct {
 	observer  *observing   // nil: none
 	timed     bool         // the observer wants to know how long the store takes
 
+	leases  bool          // a rule has a limit of Leases
+	lease   time.Duration // the shortest of these
+	leaser  Leaser        // bound, if leases
+	shared  bool          // leases end if they are not renewed
+	limiter *Limiter
+
 	denyUnreadable bool
 }
 
@@ -68,27 +76,35 @@ func New(c Config) (*Limiter, error) {
 	if err := s.observedBy(c.Observer, &counts.panicked); err != nil {
 		return nil, err
 	}
-	bound, err := store.Bind(s.name, s.storeRules())
+	bound, err := store.Bind(s.name, s.storeRules(store))
 	if err != nil {
 		return nil, err
 	}
-	s.bindTo(bound)
+	if err := s.bindTo(store, bound); err != nil {
+		return nil, err
+	}
 	return newLimiter(store, counts, s), nil
 }
 
-func (s *snapshot) bindTo(b Bound) {
+// bindTo makes the snapshot count in b. The error says that b does not count leases.
+func (s *snapshot) bindTo(store Store, b Bound) error {
 	s.bound = b
+	if err := s.bindLeases(store, b); err != nil {
+		return err
+	}
 	s.memory, _ = b.(*memoryBound)
 	s.simple = s.memory != nil && s.checksSingle()
 	if s.quick = s.memory; s.rehearsal || s.observer != nil && s.observer.Decided != nil {
 		s.quick = nil
 	}
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
+	return nil
 }
 
 func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {
 	l := &Limiter{store: store, counts: counts}
-	l.sessions.New = func() any { return &session{stripe: counts.stripe(), failures: &counts.failures} }
+	l.keeper.limiter, s.limiter = l, l
+	l.sessions.New = func() any { return &session{stripe: counts.stripe(), failures: &counts.failures, keeper: &l.keeper} }
 	l.current.Store(s)
 	return l
 }
@@ -102,10 +118,13 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-func (s *snapshot) storeRules() []StoreRule {
+func (s *snapshot) storeRules(store Store) []StoreRule {
 	rules := make([]StoreRule, len(s.rules))
 	for i, r := range s.rules {
 		rules[i] = StoreRule{Name: r.Name, Limits: r.Limits, DenyUnreadable: s.denyUnreadable}
+	}
+	if s.leases && private(store) {
+		endless(rules)
 	}
 	return rules
 }
@@ -150,7 +169,8 @@ type Hit struct {
 // A counter named twice is charged once. Hits of shadow rules are decided on
 // separately and deny nothing; their limits are in the decision only if there are no
 // other hits. The error is nil if the store gave
-// an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or is the
+// an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or ErrUnsupported if
+// a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
 // store's, and then the decision has Reason Failed and is not Allowed.
 //
 // The hits stay charged if ctx ends before the store has answered.
@@ -166,6 +186,15 @@ func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision
 }
 
 func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
+	what := charging
+	if peek {
+		what = peeking
+	}
+	return l.takeFor(ctx, cost, what, hits, d)
+}
+
+func (l *Limiter) takeFor(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
+	peek := what == peeking
 	s := l.current.Load()
 	if len(hits) == 1 && l.takeSingle(s, cost, peek, &hits[0], d) {
 		if s.observer != nil && !peek {
@@ -181,9 +210,9 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 		}
 	}
 	c := l.session(s)
-	err := c.takeHits(ctx, cost, peek, hits, d)
+	err := c.takeHits(ctx, cost, what, hits, d)
 	if err == nil && len(shadows) > 0 {
-		l.takeShadows(ctx, s, cost, peek, shadows, d)
+		l.takeShadows(ctx, s, cost, what, shadows, d)
 	}
 	if rehearsal && d.Reason == ReasonOverLimit {
 		d.Allowed, d.Rehearsal = true, true
@@ -200,9 +229,13 @@ func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d
 }
 
 // takeHits decides on hits that are all of shadow rules, or all of others.
-func (c *session) takeHits(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
+func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
 	c.cost = cost
+	peek := what == peeking
 	err := c.addHits(cost, hits)
+	if err == nil && c.snap.leases && what == charging {
+		err = c.needsAcquire()
+	}
 	if err == nil && len(c.items) > 0 {
 		if err = c.take(ctx, peek); err != nil && !peek {
 			c.reportStore(ctx, "take", err)
@@ -230,10 +263,10 @@ func (s *snapshot) split(hits []Hit) (enforced, shadows []Hit) {
 }
 
 // takeShadows takes hits of shadow rules, beside the decision d on others.
-func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, peek bool, hits []Hit, d *Decision) {
+func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, what purpose, hits []Hit, d *Decision) {
 	c := l.session(s)
 	var shadow Decision
-	_ = c.takeHits(ctx, cost, peek, hits, &shadow) // logged, and it denies nothing
+	_ = c.takeHits(ctx, cost, what, hits, &shadow) // logged, and it denies nothing
 	d.Rehearsal = d.Allowed && !shadow.Allowed
 	d.detail.shadow = &shadow
 	l.release(c, nil)

@@ -42,7 +42,7 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 		}
 		if batch.Allowed && !batch.Peek && item.Cost > 0 {
 			moved = p.Insert(k, now) || moved
-			charge(p, item, now)
+			charge(p, item, now, true)
 		} else {
 			report(p, item, now)
 		}
@@ -70,7 +70,7 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 	batch.Allowed = judge(&p, item, now)
 	if batch.Allowed && !batch.Peek && item.Cost > 0 {
 		p.Insert(nil, now)
-		charge(&p, item, now)
+		charge(&p, item, now, true)
 	} else {
 		report(&p, item, now)
 	}
@@ -102,9 +102,14 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 	return allowed
 }
 
-// charge charges the item's cost to every limit and reports what is left.
-func charge(p *memtable.Place, item *Item, now int64) {
+// charge charges the item's cost to every limit and reports what is left. If lease is
+// true, it adds the item's lease to a limit of leases.
+func charge(p *memtable.Place, item *Item, now int64, lease bool) {
 	for i := range p.Limits() {
+		if lease && p.Leases(i) {
+			p.Lease(i, item.quota(i), now, item.Lease, item.Cost, item.Results[i].meter())
+			continue
+		}
 		p.Charge(i, item.quota(i), now, item.Cost, item.Results[i].meter())
 	}
 }
@@ -160,7 +165,7 @@ func (b *memoryBound) Charge(_ context.Context, batch *Batch) error {
 			p.Insert(k, now)
 		}
 		judge(p, item, now)
-		charge(p, item, now)
+		charge(p, item, now, false)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ var meterAlgorithms = [...]meter.Algorithm{
 	BucketedWindow: meter.BucketedWindow,
 	SlidingLog:     meter.SlidingLog,
 	TokenBucket:    meter.TokenBucket,
+	Leases:         meter.InFlight,
 }
 
 // known returns whether a is one of the algorithms.

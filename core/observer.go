@@ -27,12 +27,12 @@ type Observer interface {
 // a goroutine of its own. If a function panics, the decision stands as it is, and the
 // first panic of a limiter is logged to Config.Log.
 type ObserverFuncs struct {
-	// Decided is called once for each decision of Check, Take, TakeUpTo and Allow, and
+	// Decided is called once for each decision of Check, Take, TakeUpTo, Allow and Acquire, and
 	// once more for the decision of the shadow rules, if there is one. ctx is the
 	// request's context, which may have ended. Peeks are no decisions.
 	Decided func(ctx context.Context, o Observation)
 	// Stored is called after each operation of a store. operation is "take", "peek",
-	// "charge", "refund", "reset" or "block". took is how long the store took. err is
+	// "charge", "refund", "reset", "block", "release" or "renew". took is how long the store took. err is
 	// nil if the store gave an answer, yes or no. The operations of a [Memory], which
 	// take less time than the clock, are not observed.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)

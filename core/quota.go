@@ -61,7 +61,7 @@ func checkQuota(l *Limit, quota int64) error {
 }
 
 func (l *Limit) canHave(quota int64) bool {
-	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog)
+	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog && l.Algorithm != Leases)
 }
 
 // addQuotas gives quotas to the last item, nil for the limits' own.

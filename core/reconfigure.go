@@ -41,9 +41,12 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
 		return nil, err
 	}
-	bound, err := old.bound.Rebind(s.storeRules())
-	s.bindTo(bound)
-	return s, err
+	bound, err := old.bound.Rebind(s.storeRules(l.store))
+	if err != nil {
+		return nil, err
+	}
+	s.limiter = l
+	return s, s.bindTo(l.store, bound)
 }
 
 // same returns whether a and b are one store. Non-comparable stores are never

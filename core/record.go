@@ -20,9 +20,12 @@ type record struct {
 	adjusted atomic.Bool            // by Settle or Adjust
 	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
 	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
+	lease    uint64                 // of the items whose rules have a limit of Leases; 0: none
+	released atomic.Bool            // the leases have ended
+	held     atomic.Bool            // Settle leaves them alone: see Decision.Hold
 
 	firstItems   [3]recordedItem
-	firstResults [7]Result
+	firstResults [6]Result
 }
 
 // recordedItem is an Item with its key as text: the Key of a Hit if raw

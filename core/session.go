@@ -27,7 +27,10 @@ type session struct {
 	mine    []int // of these, the rules that this session decides on
 	waits   []int // rules whose key or cost waits for the body
 
+	lease uint64 // of the take, 0 if no item gets one
+
 	failures *failureLog
+	keeper   *leaseKeeper
 }
 
 type span struct {
@@ -48,7 +51,7 @@ func (l *Limiter) release(c *session, d *Decision) {
 	}
 	c.items, c.spans, c.keys, c.results, c.quotas = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0], c.quotas[:0]
 	c.chosen, c.mine, c.waits = c.chosen[:0], c.mine[:0], c.waits[:0]
-	c.batch.Degraded, c.snap, c.probe.Request = false, nil, nil
+	c.batch.Degraded, c.lease, c.snap, c.probe.Request = false, 0, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
@@ -58,7 +61,7 @@ func (l *Limiter) release(c *session, d *Decision) {
 func (c *session) addItem(rule, from int, cost int64) {
 	n := len(c.items)
 	c.items = slices.Grow(c.items, 1)[:n+1]
-	c.items[n].Rule, c.items[n].Cost, c.items[n].Unknown = rule, cost, false
+	c.items[n].Rule, c.items[n].Cost, c.items[n].Unknown, c.items[n].Lease = rule, cost, false, 0
 	c.spans = append(c.spans, span{from: from, to: len(c.keys)})
 }
 
@@ -140,6 +143,19 @@ func (c *session) bindItems() {
 func (c *session) take(ctx context.Context, peek bool) error {
 	c.bindItems()
 	c.batch.Peek = peek
+	if !c.snap.leases || peek {
+		return c.ask(ctx, peek)
+	}
+	c.giveLease()
+	err := c.ask(ctx, peek)
+	if c.lease != 0 {
+		c.taken(err)
+	}
+	return err
+}
+
+// ask asks the store for a decision.
+func (c *session) ask(ctx context.Context, peek bool) error {
 	if !c.snap.timed {
 		return c.snap.bound.Take(ctx, &c.batch)
 	}
@@ -161,8 +177,9 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	d.detail.charged = allowed && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
 	estimate := c.snap.estimates && allowed && hits == nil && c.estimates()
 	outcome := estimate || c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
+	leased := allowed && c.lease != 0
 	item := &c.items[0]
-	if len(c.results) == 1 && !outcome {
+	if len(c.results) == 1 && !outcome && !leased {
 		d.detail.rule, d.detail.at = int32(item.Rule), item.At
 		d.detail.hit = hits != nil
 		if d.detail.raw = d.detail.hit && hits[0].Extra == ""; d.detail.raw {
@@ -174,6 +191,11 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 	}
 	d.detail.record = c.newRecord(hits)
 	d.detail.record.outcome, d.detail.record.estimate = outcome, estimate
+	if leased {
+		if d.detail.record.lease = c.lease; c.snap.shared {
+			c.keeper.add(c.snap, d.detail.record)
+		}
+	}
 }
 
 // keep returns the text of a key for a Decision. The texts of short keys lie one

@@ -2,23 +2,27 @@ package core
 
 import "context"
 
-// NeedsOutcome returns whether a rule depends on the outcome of the request. If
+// NeedsOutcome returns whether a rule depends on the outcome of the request, or the request
+// has leases. If
 // so, an adapter calls Settle once the handler has returned.
 func (d Decision) NeedsOutcome() bool {
 	return d.detail.record.wantsOutcome() || d.detail.shadow != nil && d.detail.shadow.detail.record.wantsOutcome()
 }
 
-func (r *record) wantsOutcome() bool { return r != nil && r.outcome }
+func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease != 0) }
 
 // Settle implements [Checker]. It refunds the hits of the rules whose Counts
 // returns false, resets the keys of the rules whose Clears returns true, and settles
 // what is left to what [Decision.SetCost] has said, also if the client has closed the
-// connection.
+// connection. In the end it releases the leases of the request: see [Leases].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
+	record := d.detail.record
+	if record.leased() && !record.held.Load() {
+		defer l.endLease(r.Context(), d.detail.snap, record)
+	}
 	if d.detail.shadow != nil {
 		l.Settle(r, *d.detail.shadow, o)
 	}
-	record := d.detail.record
 	if record == nil || !record.outcome || !record.settled.CompareAndSwap(false, true) {
 		return
 	}

@@ -149,6 +149,10 @@ type Item struct {
 	// Results has one element for each limit of the rule, in order. The caller
 	// makes it; Take fills it. An input of Refund.
 	Results []Result
+	// Lease is the lease that a Take gets in a limit of [Leases] of the item's rule:
+	// a number above 0 that no other Take has. It is 0 if the rule has no such
+	// limit. See [Leaser].
+	Lease uint64
 	// Unknown is set by a store that denied the batch because of another item
 	// and did not look at this one: Results mean nothing. The caller of Take
 	// makes it false.
@@ -180,6 +184,7 @@ type Result struct {
 	MoreAfter time.Duration
 	// RetryAfter is 0 if the limit allows the cost. Otherwise it is how long it
 	// takes, without further hits, until the limit allows it, exact to the
-	// microsecond: the cost is denied one earlier. Never if it never will.
+	// microsecond: the cost is denied one earlier. Never if it never will. Of Leases
+	// it is a second, because nobody knows when a request ends.
 	RetryAfter time.Duration
 }

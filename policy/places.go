@@ -40,8 +40,10 @@ func (p *places) Bind(limiter string, rules []core.StoreRule) (core.Bound, error
 	if b.local, err = p.local.Bind(limiter, b.localRules); err != nil {
 		return nil, err
 	}
-	b.shared, err = p.shared.Bind(limiter, b.sharedRules)
-	return b, err
+	if b.shared, err = p.shared.Bind(limiter, b.sharedRules); err != nil {
+		return nil, err
+	}
+	return b, b.checkLeasers()
 }
 
 // placesBound is a [core.Bound] over two others.
@@ -80,7 +82,7 @@ func (b *placesBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 		_, back := b.shared.Rebind(b.sharedRules)
 		return nil, errors.Join(err, back)
 	}
-	return next, nil
+	return next, next.checkLeasers()
 }
 
 // parts is a batch in two parts.
@@ -160,7 +162,8 @@ func (b *placesBound) takeLocal(ctx context.Context, p *parts, whole *core.Batch
 
 // undo refunds the local charges and updates the results.
 func (b *placesBound) undo(ctx context.Context, p *parts, whole *core.Batch) error {
-	err := b.local.Refund(context.WithoutCancel(ctx), &p.local.batch)
+	ctx = context.WithoutCancel(ctx)
+	err := errors.Join(b.local.Refund(ctx, &p.local.batch), b.releaseLocal(ctx, &p.local.batch))
 	p.local.batch.Peek = true
 	if err == nil {
 		err = b.local.Take(ctx, &p.local.batch)

@@ -22,9 +22,6 @@ var recordedOperations embed.FS
 // operations.
 const operationsFolder = "FLOODGATE_OPERATIONS"
 
-// notYet are the files of operations that the store contract does not have.
-var notYet = []string{"in_flight"}
-
 // operations is a sequence of operations and their results, from a plain model
 // of the arithmetic that keeps every hit and finds waits by bisection.
 type operations struct {
@@ -44,9 +41,11 @@ type operatedLimit struct {
 	Aligned     bool   `json:"aligned"`
 	Calendar    string `json:"calendar"` // day, week or month, in place of WindowUS
 	Zone        string `json:"zone"`
+	LeaseUS     int64  `json:"lease_us"` // of in_flight, in place of WindowUS
 }
 
-// operation is one step: take, peek, charge, reset, or refund of an earlier take.
+// operation is one step: take, peek, charge, reset, or refund, release or renew of
+// an earlier take.
 type operation struct {
 	TimeUS  int64              `json:"t_us"`
 	Op      string             `json:"op"`
@@ -54,6 +53,7 @@ type operation struct {
 	Cost    int64              `json:"cost"`
 	Quotas  []int64            `json:"quotas"`
 	Of      int                `json:"of"`
+	Lease   uint64             `json:"lease"`
 	Allowed bool               `json:"allowed"`
 	Results [][]operatedResult `json:"results"`
 }
@@ -65,11 +65,11 @@ type operatedResult struct {
 	RetryAfterUS int64 `json:"retry_after_us"` // -1: never
 }
 
-// Operations replays sequences of takes, with quotas of their own too, peeks, charges, refunds and resets, with all
-// their results: those in the folder that the environment variable
+// Operations replays sequences of takes, with quotas of their own too, peeks, charges, refunds and resets,
+// and of leases that are released and renewed, with all their results: those in the folder that the environment variable
 // FLOODGATE_OPERATIONS names (files *.json and *.json.gz), or else those that
 // the package holds. A store may refuse windows of the calendar that it cannot
-// keep, with an error that wraps [core.ErrConfig].
+// keep, and limits of leases, with an error that wraps [core.ErrConfig].
 func Operations(t *testing.T, newStore Factory) {
 	var folder fs.FS = recordedOperations
 	dir := "testdata/operations"
@@ -87,9 +87,6 @@ func Operations(t *testing.T, newStore Factory) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			if slices.Contains(notYet, name) {
-				t.Skip("stores do not have these operations yet")
-			}
 			ran++
 			replayOperations(t, folder, path.Join(dir, e.Name()), newStore)
 		})
@@ -116,15 +113,15 @@ func replayOperations(t *testing.T, folder fs.FS, name string, newStore Factory)
 		}
 	}
 	if refused > 0 {
-		t.Logf("%d of %d are of windows of the calendar that the store cannot keep", refused, len(all))
+		t.Logf("%d of %d are of limits that the store refuses", refused, len(all))
 	}
 	if refused == len(all) {
-		t.Skip("the store does not count by the calendar")
+		t.Skip("the store refuses these limits")
 	}
 }
 
-// replay returns false if the store has refused a limit of the calendar, with an
-// error of its configuration.
+// replay returns false if the store has refused a limit of the calendar or of leases,
+// with an error of its configuration.
 func (o operations) replay(t *testing.T, store core.Store, clock *Clock) (counted bool) {
 	t.Helper()
 	var limits []core.Limit
@@ -138,7 +135,8 @@ func (o operations) replay(t *testing.T, store core.Store, clock *Clock) (counte
 	}
 	rules := []core.StoreRule{{Name: "r", Limits: limits}}
 	bound, err := store.Bind(uniqueName(), rules)
-	if ofCalendar := func(l core.Limit) bool { return l.Zone != nil }; errors.Is(err, core.ErrConfig) && slices.ContainsFunc(limits, ofCalendar) {
+	mayRefuse := func(l core.Limit) bool { return l.Zone != nil || l.Algorithm == core.Leases }
+	if errors.Is(err, core.ErrConfig) && slices.ContainsFunc(limits, mayRefuse) {
 		return false
 	}
 	if err != nil {
@@ -152,16 +150,16 @@ func (o operations) replay(t *testing.T, store core.Store, clock *Clock) (counte
 		var items []core.Item
 		for _, k := range step.Keys {
 			item := c.item(0, k, step.Cost)
-			item.Quotas = step.Quotas
+			item.Quotas, item.Lease = step.Quotas, step.Lease
 			items = append(items, item)
 		}
 		diff := ""
 		switch step.Op {
 		case "take", "peek":
 			taken[i] = c.batch(step.Op == "peek", items...)
-			diff = step.compare(taken[i])
+			diff = step.compare(taken[i], limits)
 		case "charge":
-			diff = step.compare(c.charge(items...))
+			diff = step.compare(c.charge(items...), limits)
 		case "reset":
 			c.reset(items...)
 		case "refund":
@@ -175,6 +173,12 @@ func (o operations) replay(t *testing.T, store core.Store, clock *Clock) (counte
 				of.Items[j].Cost = step.Cost
 			}
 			c.refund(&of)
+		case "release", "renew":
+			if step.Of < 0 || step.Of >= i || taken[step.Of] == nil || !taken[step.Of].Allowed {
+				t.Errorf("%s, step %d: %s of step %d", o.Name, i, step.Op, step.Of)
+				return true
+			}
+			c.lease(step.Op, taken[step.Of].Items...)
 		default:
 			diff = fmt.Sprintf("unknown operation %q", step.Op)
 		}
@@ -194,6 +198,9 @@ func (l operatedLimit) limit() (core.Limit, error) {
 	micros := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 	limit.Quota, limit.Burst, limit.Aligned = l.Quota, l.Burst, l.Aligned
 	limit.Window, limit.Precision = micros(l.WindowUS), micros(l.PrecisionUS)
+	if limit.Algorithm == core.Leases {
+		limit.Window = micros(l.LeaseUS)
+	}
 	if l.Calendar != "" {
 		calendars := map[string]core.Limit{"day": core.PerDay(l.Quota), "week": core.PerWeek(l.Quota), "month": core.PerMonth(l.Quota)}
 		zone, err := time.LoadLocation(l.Zone)
@@ -208,7 +215,7 @@ func (l operatedLimit) limit() (core.Limit, error) {
 	return limit, limit.Validate()
 }
 
-func (o operation) compare(b *core.Batch) string {
+func (o operation) compare(b *core.Batch, limits []core.Limit) string {
 	if b.Allowed != (o.Allowed || o.Op == "charge") {
 		return fmt.Sprintf("allowed %v, want %v", b.Allowed, o.Allowed)
 	}
@@ -228,6 +235,9 @@ func (o operation) compare(b *core.Batch) string {
 				want.RetryAfter = core.Never
 			}
 			want.MoreAfter = got.MoreAfter // is not recorded
+			if !got.Allowed && limits[j].Algorithm == core.Leases {
+				want.RetryAfter = got.RetryAfter // there is no exact wait
+			}
 			if got != want {
 				return fmt.Sprintf("key %q, limit %d: %+v, want %+v", item.Key, j, got, want)
 			}

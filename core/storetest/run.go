@@ -176,6 +176,22 @@ func (c *counter) refund(b *core.Batch) {
 	}
 }
 
+// lease releases or renews leases.
+func (c *counter) lease(op string, items ...core.Item) {
+	c.t.Helper()
+	leaser, ok := c.bound.(core.Leaser)
+	if !ok {
+		c.t.Fatalf("%T has bound a limit of leases, and is no core.Leaser", c.bound)
+	}
+	do := leaser.Release
+	if op == "renew" {
+		do = leaser.Renew
+	}
+	if err := do(context.Background(), &core.Batch{Items: items}); err != nil {
+		c.t.Fatalf("%s: %v", op, err)
+	}
+}
+
 func (c *counter) reset(items ...core.Item) {
 	c.t.Helper()
 	if err := c.bound.Reset(context.Background(), &core.Batch{Items: items}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func (l vectorLimit) limit() (core.Limit, error) {
 		Precision: time.Duration(l.PrecisionMS) * time.Millisecond,
 		Aligned:   l.Aligned,
 	}
-	for _, a := range algorithms {
+	for _, a := range append(slices.Clone(algorithms), core.Leases) {
 		if a.String() == l.Algorithm {
 			limit.Algorithm = a
 			return limit, limit.Validate()
@@ -135,6 +136,7 @@ func (l vectorLimit) limit() (core.Limit, error) {
 	return limit, fmt.Errorf("unknown algorithm %q", l.Algorithm)
 }
 
+// algorithms are those that count hits.
 var algorithms = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.BucketedWindow, core.SlidingLog, core.TokenBucket}
 
 func (v vector) replay(t *testing.T, store core.Store, clock *Clock) {

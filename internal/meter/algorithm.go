@@ -12,6 +12,7 @@ const (
 	TokenBucket
 	Lockout
 	Calendar
+	InFlight
 )
 
 // algorithms lists every algorithm once. The wire number names it in stored
@@ -28,6 +29,7 @@ var algorithms = [...]struct {
 	TokenBucket:    {"token_bucket", 4},
 	Lockout:        {"lockout", 5},
 	Calendar:       {"calendar_window", 6},
+	InFlight:       {"in_flight", 7},
 }
 
 // Algorithms returns all algorithms.

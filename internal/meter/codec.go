@@ -14,6 +14,8 @@ func (m *Meter) AppendState(dst []byte, w []uint64) []byte {
 		return appendLog(dst, w)
 	case Lockout:
 		return loadLockout(w).append(dst)
+	case InFlight:
+		return appendLeases(dst, w)
 	default:
 		return loadCell(w).append(dst)
 	}
@@ -34,6 +36,8 @@ func (m *Meter) ReadState(r *Reader) []uint64 {
 		return r.lockout()
 	case Calendar:
 		return r.calendar(m)
+	case InFlight:
+		return r.leases()
 	default:
 		return r.window()
 	}

@@ -5,8 +5,8 @@ package meter
 // called concurrently, each with a state of its own.
 //
 // The algorithms that keep a cell have a state of two words, a Lockout has three.
-// All zero is the state of a key never seen. The state of a BucketedWindow and
-// of a SlidingLog is nil for a key never seen, and grows (see Words).
+// All zero is the state of a key never seen. The state of a BucketedWindow, a
+// SlidingLog and an InFlight is nil for a key never seen, and grows (see Words).
 //
 // The order of calls is: Advance, then any of Admits, Remaining, Wait and
 // Outlook, then at most one of Charge and Refund, after which Remaining, Wait
@@ -78,7 +78,7 @@ func (m *Meter) Buckets() int64 { return m.buckets }
 func (m *Meter) Grows() bool { return m.algorithm.Grows() }
 
 // Grows reports whether the states of the algorithm have no fixed size.
-func (a Algorithm) Grows() bool { return a == BucketedWindow || a == SlidingLog }
+func (a Algorithm) Grows() bool { return a == BucketedWindow || a == SlidingLog || a == InFlight }
 
 // FixedWords returns the size of a state that does not grow. If it grows, it is
 // the room for a reference to it and for one number more.
@@ -89,7 +89,8 @@ func (m *Meter) FixedWords() int {
 	return cellWords
 }
 
-// Words returns how many words the state needs to take a charge of cost.
+// Words returns how many words the state needs to take a charge of cost, or one
+// lease more.
 func (m *Meter) Words(w []uint64, cost int64) int {
 	switch m.algorithm {
 	case BucketedWindow:
@@ -97,6 +98,8 @@ func (m *Meter) Words(w []uint64, cost int64) int {
 	case SlidingLog:
 		n := logLen(w)
 		return logHeader + int(min(n+cost, m.mostHits(n)))
+	case InFlight:
+		return leasesHeader + leaseWords*(leases(w)+1)
 	default:
 		return m.FixedWords()
 	}
@@ -134,6 +137,8 @@ func (m *Meter) Advance(w []uint64, now int64) {
 		loadLockout(w).advance(m, now).store(w)
 	case Calendar:
 		loadCell(w).advanceCalendar(m, now).store(w)
+	case InFlight:
+		m.advanceLeases(w, now)
 	}
 }
 
@@ -149,6 +154,8 @@ func (m *Meter) Far(w []uint64, now int64) bool {
 	case Calendar:
 		c := loadCell(w)
 		return c.t > now && c.farCalendar(m, now)
+	case InFlight:
+		return m.farLeases(w, now)
 	default:
 		return m.At(w, now)-now >= m.window
 	}
@@ -186,7 +193,7 @@ func (m *Meter) anchor(now int64) int64 {
 // Charge adds cost hits at now, whether the limit admits them or not. The state
 // must have room: see Words. Counts stop at MaxCount, a token bucket owes at most
 // twice its burst, and a log keeps its newest hits, as many as the quota
-// or as it has.
+// or as it has. Leases are left alone: see Lease.
 func (m *Meter) Charge(w []uint64, now, cost int64) {
 	if cost <= 0 {
 		return
@@ -211,7 +218,7 @@ func (m *Meter) Charge(w []uint64, now, cost int64) {
 }
 
 // Refund takes back cost hits that were charged at the time at, when reset was
-// what Outlook returned after the charge.
+// what Outlook returned after the charge. Leases are left alone: see Release.
 func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 	if cost <= 0 {
 		return
@@ -239,6 +246,8 @@ func (m *Meter) Expiry(w []uint64) int64 {
 	switch m.algorithm {
 	case FixedWindow:
 		return loadCell(w).expiryFixed(m)
+	case InFlight:
+		return expiryLeases(w)
 	case TokenBucket:
 		return loadCell(w).expiryBucket()
 	case BucketedWindow:

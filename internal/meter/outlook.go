@@ -43,6 +43,8 @@ func (m *Meter) used(w []uint64, now int64) int64 {
 		return bucketsTotal(w)
 	case SlidingLog:
 		return logLen(w)
+	case InFlight:
+		return usedLeases(w)
 	case Lockout:
 		return loadLockout(w).used(m, now)
 	default:
@@ -62,7 +64,7 @@ func (m *Meter) Remaining(w []uint64, now int64) int64 {
 }
 
 // Wait returns how long it takes, without further hits, until cost is admitted:
-// 0 if it is admitted now, Forever if it never is.
+// 0 if it is admitted now, Forever if it never is. For leases it is a guess.
 func (m *Meter) Wait(w []uint64, now, cost int64) int64 {
 	switch {
 	case cost <= 0:
@@ -79,6 +81,8 @@ func (m *Meter) Wait(w []uint64, now, cost int64) int64 {
 		return m.waitBuckets(w, now, cost)
 	case SlidingLog:
 		return m.waitLog(w, now, cost)
+	case InFlight:
+		return m.waitLeases(w, cost)
 	case Lockout:
 		return loadLockout(w).wait(m, now, cost)
 	case Calendar:
@@ -108,6 +112,8 @@ func (m *Meter) Outlook(w []uint64, now int64) (left, reset, more int64) {
 		return m.outlookBuckets(w, now)
 	case SlidingLog:
 		return m.outlookLog(w, now)
+	case InFlight:
+		return m.outlookLeases(w)
 	case Lockout:
 		return loadLockout(w).outlook(m, now)
 	case Calendar:

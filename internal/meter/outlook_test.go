@@ -88,7 +88,7 @@ func TestTheOutlookAgreesWithVerdictsAndWaits(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range Algorithms() {
+	for _, a := range countHits {
 		for _, kind := range []string{"some left", "none left", "all left", "quota 0"} {
 			if name := fmt.Sprint(a, " ", kind); seen[name] == 0 && (a != Lockout || kind != "quota 0") {
 				t.Errorf("seed %d: no state of %s has been met", seed, name)
@@ -98,7 +98,7 @@ func TestTheOutlookAgreesWithVerdictsAndWaits(t *testing.T) {
 }
 
 func randomLimit(r *rand.Rand) Limit {
-	l := Limit{Quota: 1 + r.Int64N(6), Window: hour, Algorithm: Algorithm(r.IntN(len(algorithms)))}
+	l := Limit{Quota: 1 + r.Int64N(6), Window: hour, Algorithm: countHits[r.IntN(len(countHits))]}
 	if r.IntN(3) == 0 {
 		l.Window = minWindow + r.Int64N(1000)
 	}

@@ -8,6 +8,8 @@ func (m *Meter) WorstCase() int64 {
 		return 2 * m.quota
 	case TokenBucket:
 		return m.capacity + m.quota
+	case InFlight:
+		return MaxCount
 	case Lockout:
 		return m.quota * (m.lockoutsWithin() + 1)
 	default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -83,14 +84,18 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err != nil {
 		return nil, err
 	}
-	return newBound(s, b), nil
+	if err := limits.CheckLeaser(b, rules); err != nil {
+		return nil, err
+	}
+	return newBound(s, b, rules), nil
 }
 
 // bound is the Bound of a Store.
 type bound struct {
 	*Store
-	inner core.Bound
-	table *table
+	inner  core.Bound
+	table  *table
+	leases []int // see leases
 }
 
 // ServerOf returns the server of a key as the other store reports it, "" if it
@@ -114,8 +119,8 @@ func (b *bound) Beside(rules []core.StoreRule) (core.Bound, error) {
 	return nil, nil
 }
 
-func newBound(s *Store, inner core.Bound) *bound {
-	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys)}
+func newBound(s *Store, inner core.Bound, rules []core.StoreRule) *bound {
+	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys), leases: leases(rules)}
 }
 
 // Rebind implements [core.Bound]. It forgets all denials, because the limits
@@ -125,7 +130,7 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBound(b.Store, inner), nil
+	return newBound(b.Store, inner, rules), nil
 }
 
 // Take implements [core.Bound].
@@ -200,7 +205,7 @@ func (b *bound) remember(batch *core.Batch, now int64, generation uint64) {
 		for j := range it.Results {
 			wait = max(wait, it.Results[j].RetryAfter)
 		}
-		if wait == 0 || it.Unknown {
+		if wait == 0 || it.Unknown || b.mayEnd(it) {
 			continue
 		}
 		ask := wait

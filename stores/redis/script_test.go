@@ -39,7 +39,7 @@ func TestTheScriptKnowsTheAlgorithms(t *testing.T) {
 			t.Errorf("%v is %s in the script, and %d on the wire", a, line[i+1], a.Wire())
 		}
 	}
-	for _, a := range meter.Algorithms() {
+	for _, a := range meter.Algorithms()[:meter.InFlight] {
 		if !slices.Contains(scriptFiles, a.String()+".lua") {
 			t.Errorf("%v has no Lua file", a)
 		}

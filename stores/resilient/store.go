@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
 )
@@ -74,6 +75,9 @@ func (s *Store) Close() error {
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	if err := limits.RefuseLeases(rules, "not in resilient yet"); err != nil {
+		return nil, err
+	}
 	inner, err := s.store.Bind(limiter, rules)
 	if err != nil {
 		return nil, err

@@ -23,13 +23,21 @@ func (b *bound) undo(ctx context.Context, items, todo []item, cause error) error
 	var errs []error
 	for i := range done {
 		if done[i].Cost > 0 {
-			errs = append(errs, notcharged.Unmark(b.change(ctx, &done[i], (*item).refund)))
+			errs = append(errs, notcharged.Unmark(b.change(ctx, &done[i], (*item).undo)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(notcharged.Unmark(cause), err)
 	}
 	return cause
+}
+
+// undo gives back all that a take has charged.
+func (it *item) undo(now int64) {
+	it.refund(now)
+	if i := it.rule.leases; it.leased {
+		it.rule.meters[i].Release(it.states[i], it.Lease)
+	}
 }
 
 func (it *item) refund(now int64) {

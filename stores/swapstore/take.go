@@ -23,13 +23,17 @@ type boundRule struct {
 	meters   []meter.Meter
 	deny     bool  // a value that cannot be read denies its key
 	shortest int64 // the shortest window of all limits
+	leases   int   // the limit that counts leases; -1: none
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{Store: s, limiter: limiter}
 	for _, r := range rules {
-		rule := boundRule{name: r.Name, deny: r.DenyUnreadable || s.denyUnreadable, shortest: core.MaxWindow.Microseconds()}
-		for _, l := range r.Limits {
+		rule := boundRule{name: r.Name, deny: r.DenyUnreadable || s.denyUnreadable, shortest: core.MaxWindow.Microseconds(), leases: -1}
+		for i, l := range r.Limits {
+			if l.Algorithm == core.Leases {
+				rule.leases = i
+			}
 			m := limits.Of(l)
 			rule.ids = append(rule.ids, m.Identity())
 			rule.meters = append(rule.meters, meter.New(m))
@@ -57,8 +61,9 @@ type item struct {
 	name   string
 	loaded Value
 	*stored
-	mend bool // store the value even if nothing is charged
-	room meter.Meter
+	mend   bool // store the value even if nothing is charged
+	leased bool // the take has added its lease
+	room   meter.Meter
 }
 
 func (b *bound) items(batch *core.Batch) []item {
@@ -151,15 +156,14 @@ func (it *item) use(wait int64) {
 	}
 }
 
-// charge adds the cost to the states as loaded.
-func (it *item) charge(now int64) {
+// charge adds the cost to the states as loaded, and if lease is true, the item's lease.
+func (it *item) charge(now int64, lease bool) {
 	for i := range it.rule.meters {
 		m, _ := it.meter(i)
-		w := it.states[i]
-		if need := m.Words(w, it.Cost); len(w) < need {
-			w = make([]uint64, need)
-			m.Grow(w, it.states[i])
-			it.states[i] = w
+		w := it.grow(i, m, it.Cost)
+		if lease && i == it.rule.leases {
+			m.Lease(w, now, it.Lease, it.Cost)
+			it.leased = true
 		}
 		m.Charge(w, now, it.Cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, it.Cost, true)
@@ -203,7 +207,7 @@ func (b *bound) take(ctx context.Context, batch *core.Batch, always bool) error 
 			return b.deny(ctx, items, todo, now)
 		}
 		var err error
-		if todo, err = b.swapAll(ctx, todo, now); err != nil {
+		if todo, err = b.swapAll(ctx, todo, now, !always); err != nil {
 			return b.undo(ctx, items, todo, err)
 		}
 		if len(todo) == 0 {
@@ -227,11 +231,11 @@ func (b *bound) untouchable(todo []item) error {
 
 // swapAll charges and stores one item after another, until another writer has
 // changed one. It returns the items left to do.
-func (b *bound) swapAll(ctx context.Context, todo []item, now int64) ([]item, error) {
+func (b *bound) swapAll(ctx context.Context, todo []item, now int64, lease bool) ([]item, error) {
 	for len(todo) > 0 {
 		it := &todo[0]
 		if it.Cost > 0 {
-			it.charge(now)
+			it.charge(now, lease)
 			stored, err := b.store(ctx, it, now)
 			if err != nil || !stored {
 				return todo, err

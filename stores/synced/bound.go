@@ -103,6 +103,9 @@ func windowsOf(l core.Limit) (meter.Windows, error) {
 	if err := l.Validate(); err != nil {
 		return meter.Windows{}, err
 	}
+	if l.Algorithm == core.Leases {
+		return meter.Windows{}, fmt.Errorf("%w: Algorithm: %s: what is in flight cannot be counted apart: give the rule a limiter with another store", core.ErrConfig, l.Algorithm)
+	}
 	if l.Zone != nil {
 		return meter.Windows{}, fmt.Errorf("%w: Zone: %v: windows of the calendar cannot be counted apart: leave Zone out", core.ErrConfig, l.Zone)
 	}

@@ -29,6 +29,7 @@ type layout struct {
 	stride    int   // words of a slot
 	single    bool  // there is one limit, and its state does not grow
 	cells     bool  // single, and the state is a cell
+	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
 }
@@ -38,12 +39,15 @@ type layout struct {
 const sampledToEvict = 8
 
 func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
-	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes}
+	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes, leases: -1}
 	for i, limit := range limits {
 		l.meters = append(l.meters, meter.New(limit))
 		l.ids = append(l.ids, limit.Identity())
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].FixedWords()
+		if l.meters[i].Leases() {
+			l.leases = i
+		}
 	}
 	l.single = len(limits) == 1 && !l.meters[0].Grows()
 	l.cells = l.single && l.meters[0].Cells()

@@ -6,12 +6,16 @@ package memtable
 const sweptPerInsert = 8
 
 // insert makes a slot for the place's key. It returns false if there is no room
-// for it: all keys that could be evicted belong to the same operation.
+// for it: all keys that could be evicted belong to the same operation. Keys that
+// hold leases are no reason: see leases.go.
 func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
 	s, t := &ts.shards[p.shard], p.table
 	s.sweep(ts, t, now)
 	if !ts.makeRoom(s, t, others, now) {
-		return false
+		if !s.hasLeases() {
+			return false
+		}
+		ts.keys.Add(1)
 	}
 	ts.hold(t.layout.rule, 1)
 	p.at = t.insert(p.hash)
@@ -192,7 +196,7 @@ func (t *table) search(others *Places, now int64) (best victim) {
 		}
 		at := t.hand
 		t.hand++
-		if !t.empty(at) && !others.holds(t, at) {
+		if !t.empty(at) && !others.holds(t, at) && !t.holding(t.slot(at), now) {
 			t.examine(at, now, &best)
 			if left--; left == 0 {
 				break
@@ -218,7 +222,7 @@ func (t *table) searchOpen(others *Places, now int64, best *victim) {
 		}
 		from = i + 1
 		t.hand = from
-		if others.holds(t, i) {
+		if others.holds(t, i) || t.holding(t.slot(i), now) {
 			continue
 		}
 		switch v := t.examine(i, now, best); {

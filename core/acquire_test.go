@@ -1,0 +1,161 @@
+package core_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func inFlight(t testing.TB, n int64, store core.Store) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{Name: "api", Store: store, Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(n)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var ann = core.Hit{Rule: "user", Key: "ann"}
+
+func acquire(t testing.TB, l *core.Limiter, hits ...core.Hit) (core.Decision, func()) {
+	t.Helper()
+	d, release, err := l.Acquire(t.Context(), hits...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, release
+}
+
+func TestAcquireTakesASlotUntilItIsReleased(t *testing.T) {
+	l := inFlight(t, 2, nil)
+	_, first := acquire(t, l, ann)
+	_, second := acquire(t, l, ann)
+	d, none := acquire(t, l, ann)
+	if d.Allowed || d.Reason != core.ReasonOverLimit || d.RetryAfter != time.Second || d.Remaining != 0 || d.MoreAfter != 0 || d.ResetAfter != 0 {
+		t.Errorf("the third of two: %+v", d)
+	}
+	none()
+	if d, _ := acquire(t, l, ann); d.Allowed {
+		t.Error("the release of a denied Acquire freed a slot")
+	}
+	first()
+	first()
+	if d, _ := acquire(t, l, ann); !d.Allowed {
+		t.Error("denied after a release")
+	}
+	first()
+	if d, _ := acquire(t, l, ann); d.Allowed {
+		t.Error("a release that was called again freed the slot of another")
+	}
+	second()
+	if d, _ := l.Peek(t.Context(), 1, ann); d.Remaining != 1 {
+		t.Errorf("%d slots left, want 1", d.Remaining)
+	}
+}
+
+func TestReleaseMayBeCalledConcurrently(t *testing.T) {
+	l := inFlight(t, 3, nil)
+	_, release := acquire(t, l, ann)
+	acquire(t, l, ann)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(release)
+	}
+	all.Wait()
+	if d, _ := l.Peek(t.Context(), 1, ann); d.Remaining != 2 {
+		t.Errorf("%d slots left, want 2", d.Remaining)
+	}
+}
+
+// With a rate beside it, all is taken or nothing, and the hits of the rate stay.
+func TestAcquireWithARate(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2), core.PerHour(3)}}}}))
+	hit := core.Hit{Rule: "default", Key: "k"}
+	_, a := acquire(t, l, hit)
+	_, b := acquire(t, l, hit)
+	if d, _ := acquire(t, l, hit); d.Allowed || d.Limit.Algorithm != core.Leases {
+		t.Errorf("%+v", d)
+	}
+	a()
+	b()
+	_, c := acquire(t, l, hit)
+	c()
+	d, _ := acquire(t, l, hit)
+	if d.Allowed || d.Limit.Algorithm == core.Leases {
+		t.Errorf("the fourth of three in an hour: %+v", d)
+	}
+	for s := range d.Limits() {
+		if s.Limit.Algorithm == core.Leases && s.Remaining != 2 {
+			t.Errorf("%d slots left, want 2: a denied take has taken one", s.Remaining)
+		}
+	}
+}
+
+func TestTakeNeedsAcquire(t *testing.T) {
+	l := inFlight(t, 2, nil)
+	if _, err := l.Take(t.Context(), 1, ann); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("Take: %v", err)
+	}
+	if _, err := l.TakeUpTo(t.Context(), 1, ann); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("TakeUpTo: %v", err)
+	}
+	if l.Allow(t.Context(), ann) {
+		t.Error("Allow: true")
+	}
+	if d, err := l.Peek(t.Context(), 1, ann); err != nil || d.Remaining != 2 {
+		t.Errorf("Peek: %+v, %v", d, err)
+	}
+	if _, err := l.Take(t.Context(), 0, ann); err != nil {
+		t.Errorf("a cost of 0: %v", err)
+	}
+}
+
+// In the process a slot is held for as long as the request runs, whatever the lease is.
+func TestALeaseInTheProcessDoesNotEnd(t *testing.T) {
+	clock := newClock()
+	l := inFlight(t, 1, core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})))
+	_, release := acquire(t, l, ann)
+	clock.advance(100 * core.DefaultLease)
+	remaining(t, l, 0, "after 100 leases")
+	release()
+	remaining(t, l, 1, "after the release")
+}
+
+func TestReconfigureKeepsLeases(t *testing.T) {
+	l := inFlight(t, 1, nil)
+	_, release := acquire(t, l, ann)
+	if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 3, Window: time.Minute, Algorithm: core.Leases}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	remaining(t, l, 2, "after Reconfigure")
+	release()
+	remaining(t, l, 3, "after the release")
+}
+
+func TestAStoreThatCountsNoLeases(t *testing.T) {
+	_, err := core.New(core.Config{Store: ratesOnly{core.Must(core.NewMemory(core.MemoryConfig{}))}, Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}}}, Name: "api"})
+	want := `Rules[0] ("user").Limits[0].Algorithm: in_flight: the store cannot count what is in flight (core_test.ratesBound is no core.Leaser)`
+	if !errors.Is(err, core.ErrConfig) || err.Error() != "floodgate: configuration: "+want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+func remaining(t *testing.T, l *core.Limiter, want int64, when string) {
+	t.Helper()
+	if d, err := l.Peek(t.Context(), 1, ann); err != nil || d.Remaining != want {
+		t.Errorf("%s: %d slots left, want %d (%v)", when, d.Remaining, want, err)
+	}
+}
+
+// ratesOnly is a store that was written before there were leases.
+type ratesOnly struct{ core.Store }
+
+type ratesBound struct{ core.Bound }
+
+func (s ratesOnly) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Store.Bind(limiter, rules)
+	return ratesBound{b}, err
+}
