@@ -10,6 +10,6 @@ import (
 // that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
 // its headers, as the middleware answers. The handler returns its result, which is nil.
 func Refuse(f *fiber.Ctx, d core.Decision) error {
-	setHeaders(f, &d)
-	return refuse(f, d.Denial(&request{c: f}))
+	major.Refuse(f, f.Context(), d)
+	return nil
 }

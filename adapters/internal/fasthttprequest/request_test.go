@@ -1,19 +1,16 @@
-package fiberlimit
+package fasthttprequest
 
 import (
 	"net"
 	"testing"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 )
 
 // A key function or a hook may keep the text of an address.
 func TestTextsOfAddressesStay(t *testing.T) {
 	var c fasthttp.RequestCtx
-	app := fiber.New()
-	r := request{c: app.AcquireCtx(&c)}
-	defer app.ReleaseCtx(r.c)
+	r := Request{fast: &c}
 	var addrs []net.Addr
 	for i := range 200 { // several blocks
 		addrs = append(addrs,

@@ -1,10 +1,10 @@
-package fiberlimit
+package fasthttprequest
 
 import (
 	"context"
 	"net/http"
 
-	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
@@ -12,31 +12,29 @@ import (
 
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the
 // request to the checker. It does not recover a panic, so that the panic keeps its stack.
-func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
-	before := f.UserContext()
+func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, d core.Decision) error {
+	before := m.Context(f)
 	panicked := true
 	var failed error
 	defer func() {
 		r := outcome.Response{
-			Status:   f.Response().StatusCode(),
-			Ended:    ended(f, before, failed),
+			Status:   fast.Response.StatusCode(),
+			Ended:    m.ended(f, fast, before, failed),
 			Panicked: panicked,
-			Header:   func(name string) string { return string(f.Response().Header.Peek(name)) },
+			Header:   func(name string) string { return string(fast.Response.Header.Peek(name)) },
 		}
 		switch {
 		case panicked:
 			r.Status = http.StatusInternalServerError
-		case f.Context().Hijacked():
+		case fast.Hijacked():
 			r.Status = http.StatusSwitchingProtocols
 		}
-		c.Settle(&request{c: f}, d, r.Outcome())
+		c.Settle(&Request{major: m, fiber: f, fast: fast}, d, r.Outcome())
 	}()
 	if failed = f.Next(); failed != nil {
 		// The response is not known before the application's ErrorHandler has
 		// returned. Fiber's own logger calls it in the same way.
-		if err := f.App().ErrorHandler(f, failed); err != nil {
-			_ = f.SendStatus(fiber.StatusInternalServerError)
-		}
+		m.HandleError(f, failed)
 	}
 	panicked = false
 	return nil
@@ -48,25 +46,23 @@ func nextAndSettle(f *fiber.Ctx, c core.Checker, d core.Decision) error {
 // failed is the error of the handlers. fasthttp does not tell handlers that a client has
 // closed the connection. fasthttp's own context ends when the server shuts down; the
 // client then still gets a response that a handler writes.
-func ended(f *fiber.Ctx, before context.Context, failed error) bool {
+func (m *Major) ended(f Ctx, fast *fasthttp.RequestCtx, before context.Context, failed error) bool {
 	if before.Err() != nil {
 		return true
 	}
-	if written(f) {
+	if written(fast) {
 		return false
 	}
-	return outcome.Ended(before, f.UserContext()) || outcome.IsContextError(failed) || shutDown(f)
+	return outcome.Ended(before, m.Context(f)) || outcome.IsContextError(failed) || shutDown(fast)
 }
 
 // written reports whether a handler has written a response: it differs from the response
 // that a client gets if no handler writes anything.
-func written(f *fiber.Ctx) bool {
-	r := f.Response()
-	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0 || f.Context().Hijacked()
+func written(fast *fasthttp.RequestCtx) bool {
+	r := &fast.Response
+	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0 || fast.Hijacked()
 }
 
 // shutDown reports whether the server is shutting down. It returns false for a context
 // without a connection, which unit tests make.
-func shutDown(f *fiber.Ctx) bool {
-	return f.Context().Conn() != nil && f.Context().Err() != nil
-}
+func shutDown(fast *fasthttp.RequestCtx) bool { return fast.Conn() != nil && fast.Err() != nil }

@@ -1,10 +1,11 @@
-package fiberlimit
+package fasthttprequest
 
 import (
+	"strings"
 	"sync"
+	"unsafe"
 
-	"github.com/gofiber/fiber/v2"
-	"github.com/gofiber/fiber/v2/utils"
+	"github.com/valyala/fasthttp"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 )
@@ -13,7 +14,7 @@ import (
 // last visit of a request, and only the last visit refers to the visits before it.
 type visit struct {
 	mounting.Visit
-	request
+	Request
 	origin mounting.Origin // Visit.Origin points to it
 	before *visit          // Visit.Before points to its Visit
 	local  bool            // it is the last visit in the locals of a request, or before that
@@ -23,9 +24,10 @@ var visits = sync.Pool{New: func() any { return new(visit) }}
 
 // newVisit returns a visit. Its Decision may be one of an earlier request: the caller must
 // replace it.
-func newVisit(f *fiber.Ctx, p *mounting.Place, before *visit) *visit {
+func newVisit(m *Major, f Ctx, fast *fasthttp.RequestCtx, p *mounting.Place, before *visit) *visit {
 	v := visits.Get().(*visit)
-	v.c, v.Place, v.Origin, v.before, v.Before = f, p, nil, before, nil
+	v.major, v.fiber, v.fast = m, f, fast
+	v.Place, v.Origin, v.before, v.Before = p, nil, before, nil
 	if before != nil {
 		v.Before = &before.Visit
 	}
@@ -50,27 +52,30 @@ func (v *visit) Close() error {
 
 type visitKey struct{}
 
-// lastVisit does not call Ctx.Locals, nor does keep: its argument for a value allocates.
-func lastVisit(f *fiber.Ctx) *visit {
-	v, _ := f.Context().UserValue(visitKey{}).(*visit)
+// lastVisit does not call Fiber's Locals, nor does keep: its argument for a value allocates.
+func lastVisit(fast *fasthttp.RequestCtx) *visit {
+	v, _ := fast.UserValue(visitKey{}).(*visit)
 	return v
 }
 
-// visited returns the last Visit of a request, or nil if there is none.
-func visited(f *fiber.Ctx) *mounting.Visit {
-	if v := lastVisit(f); v != nil {
+// Visited returns the last Visit of a request, or nil if there is none.
+func Visited(fast *fasthttp.RequestCtx) *mounting.Visit {
+	if v := lastVisit(fast); v != nil {
 		return &v.Visit
 	}
 	return nil
 }
 
 // keep makes v the last visit of a request.
-func (v *visit) keep(f *fiber.Ctx) {
+func (v *visit) keep() {
 	v.local = true
-	f.Context().SetUserValue(visitKey{}, v)
+	v.fast.SetUserValue(visitKey{}, v)
 }
 
-func (r *request) origin() mounting.Origin {
-	target := mounting.TargetOf(r.c.Method(), r.c.Path(), utils.UnsafeString(r.c.Context().URI().PathOriginal()))
-	return mounting.Origin{Target: target, Route: r.Route()}
+func (r *Request) origin() mounting.Origin {
+	escaped := r.fast.URI().PathOriginal()
+	return mounting.Origin{
+		Target: mounting.TargetOf(r.fiber.Method(), r.fiber.Path(), unsafe.String(unsafe.SliceData(escaped), len(escaped))),
+		Route:  strings.Clone(r.major.Route(r.fiber)),
+	}
 }

@@ -1,4 +1,4 @@
-package fiberlimit
+package fiberlimit_test
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func newLimiter(t *testing.T, name string) *core.Limiter {
+func named(t *testing.T, name string) *core.Limiter {
 	t.Helper()
 	l, err := core.New(core.Config{Name: name, Rules: []core.Rule{{Name: "key", Key: keyfuncs.Header("Key"), Limits: []core.Limit{core.PerHour(1000)}}}})
 	if err != nil {
@@ -23,47 +23,20 @@ func newLimiter(t *testing.T, name string) *core.Limiter {
 	return l
 }
 
-// A visit is reused only after its request has ended.
-func TestAVisitIsReusedByOneRequestOnly(t *testing.T) {
-	a, b := mounting.NewPlace("test", newLimiter(t, "a")), mounting.NewPlace("test", newLimiter(t, "b"))
-	first := newVisit(nil, &a, nil)
-	first.local = true
-	second := newVisit(nil, &b, first)
-	second.local = true
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if first.local || second.local {
-		t.Error("Close has not freed all visits of the request")
-	}
-	// Of the next visits, two at most are these; none may be the same.
-	_ = second.Close()
-	seen := map[*visit]bool{}
-	for range 8 {
-		v := newVisit(nil, &a, nil)
-		if seen[v] {
-			t.Fatal("two requests have the same visit")
-		}
-		if seen[v] = true; v.Origin != nil || v.Before != nil || v.before != nil {
-			t.Errorf("a visit remembers the request before: %+v", v)
-		}
-	}
-}
-
-// They do so during the whole request, however many requests are served at the same time, and
+// Handlers read the decisions of their own requests during the whole request, however many requests are served at the same time, and
 // on connections that stay open.
 func TestHandlersReadTheDecisionsOfTheirOwnRequests(t *testing.T) {
-	outer, inner := newLimiter(t, "outer"), newLimiter(t, "inner")
+	outer, inner := named(t, "outer"), named(t, "inner")
 	f := fiber.New()
 	f.Use(func(f *fiber.Ctx) error {
 		err := f.Next()
-		if d, found := DecisionFrom(f); !found || f.GetRespHeader("Decision") != fmt.Sprint(d.Limiter, d.Remaining) {
+		if d, found := fiberlimit.DecisionFrom(f); !found || f.GetRespHeader("Decision") != fmt.Sprint(d.Limiter, d.Remaining) {
 			t.Errorf("after the handler, the decision is %v, %t", d, found)
 		}
 		return err
-	}, Middleware(outer))
-	f.Get("/", Middleware(inner), Middleware(outer), func(f *fiber.Ctx) error {
-		d, _ := DecisionFrom(f)
+	}, fiberlimit.Middleware(outer))
+	f.Get("/", fiberlimit.Middleware(inner), fiberlimit.Middleware(outer), func(f *fiber.Ctx) error {
+		d, _ := fiberlimit.DecisionFrom(f)
 		f.Set("Decision", fmt.Sprint(d.Limiter, d.Remaining))
 		return nil
 	})

@@ -1,4 +1,4 @@
-package fiberlimit
+package fasthttprequest
 
 import (
 	"bytes"
@@ -14,18 +14,18 @@ import (
 
 // Body implements core.Request. If the application streams bodies, Body reads
 // the whole body into memory, up to the application's BodyLimit: see readStream.
-func (r *request) Body(n int) ([]byte, error) {
+func (r *Request) Body(n int) ([]byte, error) {
 	if n <= 0 {
 		return nil, nil // nothing to read
 	}
-	req := r.c.Request()
-	if err, ok := r.c.Locals(streamKey{}).(error); ok {
+	req := &r.fast.Request
+	if err, ok := r.fast.UserValue(streamKey{}).(error); ok {
 		return nil, err
 	}
 	if req.IsBodyStream() {
 		if err := r.readStream(); err != nil {
-			r.c.Locals(streamKey{}, err)
-			r.c.Context().SetConnectionClose() // the rest of the body must not be read as a request
+			r.fast.SetUserValue(streamKey{}, err)
+			r.fast.SetConnectionClose() // the rest of the body must not be read as a request
 			return nil, err
 		}
 	}
@@ -42,9 +42,9 @@ type streamKey struct{}
 // readStream reads the request's stream into memory and makes the text the request's
 // body. It cannot put a reader around the stream: when a request gets another body,
 // fasthttp reuses the request's stream for another request.
-func (r *request) readStream() error {
-	req := r.c.Request()
-	limit := r.c.App().Config().BodyLimit
+func (r *Request) readStream() error {
+	req := &r.fast.Request
+	limit := r.major.Bodies(r.fiber).Limit
 	if limit <= 0 {
 		limit = fasthttp.DefaultMaxRequestBodySize
 	}
@@ -89,16 +89,14 @@ func tooLong(limit int) error {
 	return &core.BadRequestError{Detail: fmt.Sprintf("the body is longer than %d bytes", limit)}
 }
 
-var errBoundary = errors.New("fiberlimit: a part of the multipart form contains the form's boundary")
-
 // checkRewritten returns an error if b, the request's body, may have other parts than the
 // form that handlers read. fasthttp parses a multipart form when it reads the request, and
 // writes the body anew when the body is read. In between it decodes quoted-printable
 // parts, and the decoded text may contain the boundary.
-func (r *request) checkRewritten(b []byte) error {
-	req := r.c.Request()
+func (r *Request) checkRewritten(b []byte) error {
+	req := &r.fast.Request
 	boundary := req.Header.MultipartFormBoundary()
-	if len(boundary) == 0 || req.Header.ContentLength() <= 0 || len(req.Header.ContentEncoding()) > 0 || r.c.App().Config().DisablePreParseMultipartForm {
+	if len(boundary) == 0 || req.Header.ContentLength() <= 0 || len(req.Header.ContentEncoding()) > 0 || r.major.Bodies(r.fiber).KeepMultipart {
 		return nil // the body is as it was received
 	}
 	form, err := req.MultipartForm() // parsed already
@@ -113,7 +111,7 @@ func (r *request) checkRewritten(b []byte) error {
 		boundaries += len(files)
 	}
 	if bytes.Count(b, append([]byte("--"), boundary...)) != boundaries {
-		return errBoundary
+		return errors.New(r.major.Adapter + ": a part of the multipart form contains the form's boundary")
 	}
 	return nil
 }

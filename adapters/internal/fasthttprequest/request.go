@@ -1,0 +1,139 @@
+package fasthttprequest
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Request is the core.Request of a Fiber context. It is a part of a visit, so that its
+// conversion to an interface does not allocate. Fiber's strings are parts of buffers that
+// Fiber reuses, so that the methods return copies.
+type Request struct {
+	major *Major
+	fiber Ctx
+	fast  *fasthttp.RequestCtx
+	text  strings.Builder // see RemoteAddr
+}
+
+var _ core.Request = (*Request)(nil)
+
+// Context implements core.Request.
+func (r *Request) Context() context.Context { return r.major.Context(r.fiber) }
+
+// Path implements core.Request.
+func (r *Request) Path() string { return strings.Clone(r.fiber.Path()) }
+
+// Method implements core.Request.
+func (r *Request) Method() string {
+	m := r.fiber.Method()
+	for _, known := range r.major.Methods {
+		if m == known {
+			return known
+		}
+	}
+	return strings.Clone(m)
+}
+
+// Route returns the pattern of the route for which the middleware runs. It returns "" if
+// the middleware is mounted with Use. Such a middleware runs before Fiber has matched the
+// route, and Fiber's Route is then the prefix that was given to Use.
+func (r *Request) Route() string { return strings.Clone(r.major.Route(r.fiber)) }
+
+// textBlock is the number of bytes that RemoteAddr allocates at a time.
+const textBlock = 1024
+
+// RemoteAddr writes the texts of addresses one behind the other into a block of memory, so
+// that there is one allocation for many of them. A block never changes what it has.
+func (r *Request) RemoteAddr() string {
+	addr := r.fast.RemoteAddr()
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return addr.String()
+	}
+	a := tcp.AddrPort()
+	if !a.IsValid() {
+		return addr.String()
+	}
+	var buf [64]byte                                                         // longer than any address but one with a long zone
+	text := netip.AddrPortFrom(a.Addr().Unmap(), a.Port()).AppendTo(buf[:0]) // the text of String
+	if r.text.Cap()-r.text.Len() < len(text) {
+		r.text.Reset() // the texts in the old block stay
+		r.text.Grow(textBlock)
+	}
+	from := r.text.Len()
+	r.text.Write(text)
+	return r.text.String()[from:]
+}
+
+// HeaderValues leaves out the lines of trailers. fasthttp appends trailers to the header
+// of a chunked request. A proxy writes its line into the header, and a client can write
+// the same line into the trailer.
+func (r *Request) HeaderValues(name string) []string {
+	header := &r.fast.Request.Header
+	lines := header.PeekAll(name)
+	if len(lines) > 1 {
+		if n, chunked := receivedLines(header.RawHeaders(), name); chunked && n > 0 && n < len(lines) {
+			lines = lines[:n]
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	values := make([]string, len(lines))
+	for i, line := range lines {
+		values[i] = string(line)
+	}
+	return values
+}
+
+// receivedLines returns the number of lines that a header had for a name when it was
+// received. chunked reports whether a trailer may follow the body.
+func receivedLines(raw []byte, name string) (n int, chunked bool) {
+	for line := range bytes.Lines(raw) {
+		key, _, found := bytes.Cut(line, []byte(":"))
+		switch {
+		case !found:
+		case strings.EqualFold(string(key), name):
+			n++
+		case strings.EqualFold(string(key), fasthttp.HeaderTransferEncoding):
+			chunked = true
+		}
+	}
+	return n, chunked
+}
+
+// Cookie implements core.Request.
+func (r *Request) Cookie(name string) (string, bool) {
+	v := r.fast.Request.Header.Cookie(name)
+	return string(v), v != nil
+}
+
+// Query implements core.Request.
+func (r *Request) Query(name string) (string, bool) {
+	args := r.fast.QueryArgs()
+	if !args.Has(name) {
+		return "", false
+	}
+	return string(args.Peek(name)), true
+}
+
+// EscapedPath implements core.Request.
+func (r *Request) EscapedPath() string { return string(r.fast.URI().PathOriginal()) }
+
+// RawQuery implements core.Request.
+func (r *Request) RawQuery() string { return string(r.fast.URI().QueryString()) }
+
+// Value returns the value that is stored in Fiber's locals, or else in the user context.
+func (r *Request) Value(key any) any {
+	if v := r.fast.UserValue(key); v != nil {
+		return v
+	}
+	return r.Context().Value(key)
+}
