@@ -49,6 +49,9 @@ type Adapter struct {
 	// ReadsFirst says that the server has read the body before any handler
 	// runs: a refused client has sent it all the same.
 	ReadsFirst bool
+	// RefusesTrailers says that the server answers 400 to a request with
+	// X-Forwarded-For or X-Real-IP in its trailer, before any handler runs.
+	RefusesTrailers bool
 }
 
 // App is an application in no framework's words.

@@ -140,11 +140,12 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 		"github.com/labstack/echo/v4":              "adapters/echo",
 		"github.com/labstack/echo/v5":              "adapters/echo5",
 		"github.com/gofiber/fiber/v2":              "adapters/fiber",
+		"github.com/gofiber/fiber/v3":              "adapters/fiber3",
 		"github.com/redis/go-redis/v9":             "stores/redis stores/synced/redisbackend policy",
 		"github.com/bradfitz/gomemcache":           "stores/memcached policy",
 		"github.com/jackc/pgx/v5":                  "stores/synced/pgbackend policy",
 		"github.com/sony/gobreaker/v2":             "stores/resilient login policy",
-		"golang.org/x/text":                        "login adapters/gin adapters/echo stores/synced/pgbackend policy",
+		"golang.org/x/text":                        "login adapters/gin adapters/echo adapters/fiber3 stores/synced/pgbackend policy",
 		"pgregory.net/rapid":                       "",
 		"go.uber.org/goleak":                       "",
 		"github.com/goccy/go-yaml":                 "policy",
@@ -152,12 +153,12 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 		"github.com/fsnotify/fsnotify":             "policy",
 		"github.com/spf13/cobra":                   "",
 		"github.com/santhosh-tekuri/jsonschema/v6": "",
-		"github.com/valyala/fasthttp":              "adapters/fiber",
+		"github.com/valyala/fasthttp":              "adapters/fiber adapters/fiber3",
 		"github.com/go-playground/validator/v10":   "adapters/gin",
 	}
 	for _, path := range []string{
 		"adapters/gin", "adapters/echo", "adapters/fiber", "stores/redis", "stores/memcached", "stores/resilient", "stores/denycache",
-		"adapters/echo5",
+		"adapters/echo5", "adapters/fiber3",
 		"stores/synced", "stores/synced/redisbackend", "stores/synced/pgbackend", "login", "keyfuncs", "policy",
 	} {
 		var own []string

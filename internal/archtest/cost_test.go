@@ -48,6 +48,10 @@ var programs = []struct{ adapter, imports, main string }{
 	a := fiber.New()
 	a.Use(limit.PerIP(1, time.Second)) //limit
 	_ = a.Listen(":0")`},
+	{"adapters/fiber3", `"github.com/gofiber/fiber/v3"`, `
+	a := fiber.New()
+	a.Use(limit.PerIP(1, time.Second)) //limit
+	_ = a.Listen(":0")`},
 }
 
 // source returns a program, with or without Floodgate.
@@ -158,4 +162,23 @@ func anys(numbers []float64) (all []any) {
 		all = append(all, n)
 	}
 	return all
+}
+
+// Fiber v3 needs a newer fasthttp, and Echo v5 a newer golang.org/x/net. Who imports the
+// adapter for Fiber v2 gets neither.
+func TestTheAdapterForFiberV2RaisesNoVersionThatOtherMajorsNeed(t *testing.T) {
+	for _, p := range programs {
+		if p.adapter != "adapters/fiber" {
+			continue
+		}
+		version := func(c consumer, path string) string { return strings.TrimSpace(c.run("list", "-m", "-f", "{{.Version}}", path)) }
+		with, without := newConsumer(t, source(p.adapter, p.imports, p.main, true)), newConsumer(t, source(p.adapter, p.imports, p.main, false))
+		const fasthttp, net, today = "github.com/valyala/fasthttp", "golang.org/x/net", "v0.56.0"
+		if got, want := version(with, fasthttp), version(without, fasthttp); got != want {
+			t.Errorf("%s %s, and %s without Floodgate", fasthttp, got, want)
+		}
+		if got := version(with, net); got != today {
+			t.Errorf("%s %s, want %s", net, got, today)
+		}
+	}
 }

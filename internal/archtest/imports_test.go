@@ -86,6 +86,7 @@ var arrows = []struct {
 	{"floodgatetest", []string{"core"}},
 	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
 	{"adapters/echo5/internal", []string{"internal/readers"}},
+	{"adapters/fiber3/internal", []string{"internal/readers"}},
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal"}},
 	{"stores", []string{"core", "stores", "internal/meter", "internal/limits", "internal/names"}},
 	{"login", []string{"core", "keyfuncs", "stores"}},
@@ -177,10 +178,11 @@ func TestAdaptersDependOnTheirOwnFrameworkOnly(t *testing.T) {
 		"adapters/nethttp": {"github.com/felixge/httpsnoop"},
 	}
 	frameworks := map[string]string{
-		"adapters/gin":   "github.com/gin-gonic/gin",
-		"adapters/echo":  "github.com/labstack/echo/v4",
-		"adapters/fiber": "github.com/gofiber/fiber/v2",
-		"adapters/echo5": "github.com/labstack/echo/v5",
+		"adapters/gin":    "github.com/gin-gonic/gin",
+		"adapters/echo":   "github.com/labstack/echo/v4",
+		"adapters/fiber":  "github.com/gofiber/fiber/v2",
+		"adapters/echo5":  "github.com/labstack/echo/v5",
+		"adapters/fiber3": "github.com/gofiber/fiber/v3",
 	}
 	for path := range frameworks {
 		for _, p := range listIn(t, path, "-deps", ".") {

@@ -20,12 +20,25 @@ type Request struct {
 	fiber Ctx
 	fast  *fasthttp.RequestCtx
 	text  strings.Builder // see RemoteAddr
+	ctx   context.Context //nolint:containedctx // see settled; nil: the application's
 }
 
 var _ core.Request = (*Request)(nil)
 
 // Context implements core.Request.
-func (r *Request) Context() context.Context { return r.major.Context(r.fiber) }
+func (r *Request) Context() context.Context {
+	if r.ctx != nil {
+		return r.ctx
+	}
+	return r.major.Context(r.fiber)
+}
+
+// settled returns the request for a call of Settle. ctx is the context that the request had
+// before the handlers ran: Fiber v3's middleware for timeouts leaves a goroutine behind that
+// sets the application's context again.
+func (m *Major) settled(f Ctx, fast *fasthttp.RequestCtx, ctx context.Context) *Request {
+	return &Request{major: m, fiber: f, fast: fast, ctx: ctx}
+}
 
 // Path implements core.Request.
 func (r *Request) Path() string { return strings.Clone(r.fiber.Path()) }

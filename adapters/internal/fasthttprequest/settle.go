@@ -29,7 +29,7 @@ func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, 
 		case fast.Hijacked():
 			r.Status = http.StatusSwitchingProtocols
 		}
-		c.Settle(&Request{major: m, fiber: f, fast: fast}, d, r.Outcome())
+		c.Settle(m.settled(f, fast, before), d, r.Outcome())
 	}()
 	if failed = f.Next(); failed != nil {
 		// The response is not known before the application's ErrorHandler has

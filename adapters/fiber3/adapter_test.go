@@ -1,0 +1,236 @@
+package fiber3limit_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/cors"
+	"github.com/gofiber/fiber/v3/middleware/logger"
+	"github.com/gofiber/fiber/v3/middleware/recover"
+
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
+	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
+	fiberreaders "github.com/floodgate-go/floodgate/adapters/fiber3/internal/fiberreaders"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/readers"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func TestAdapter(t *testing.T) { adaptertest.Run(t, adapter(false)) }
+
+func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run(t, adapter(true)) }
+
+func adapter(streams bool) adaptertest.Adapter {
+	return adaptertest.Adapter{
+		Readers:     readers.Names(fiberreaders.ByField),
+		LimitsFirst: true,
+		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },
+		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
+			app := newFiber(false, streams)
+			app.Get("/", fiber3limit.PerIP(quota, window, opts...), func(fiber.Ctx) error { return nil })
+			return listen(t, app)
+		},
+		ReadsFirst: true,
+		KeepsBody:  true,
+		Flushes:    true,
+		Hijacks:    true,
+
+		RefusesTrailers: !streams, // a stream's trailer is read with the body
+	}
+}
+
+func newFiber(answersErrors, streams bool) *fiber.App {
+	answer := fiber.DefaultErrorHandler
+	if answersErrors {
+		answer = answerErrors
+	}
+	return fiber.New(fiber.Config{
+		ErrorHandler:      answer,
+		StreamRequestBody: streams,
+		ReadBufferSize:    200 << 10, // for the long headers of the table
+		RequestMethods:    append(fiber.DefaultMethods, "PROPFIND", "REPORT", "QUERY", "post"),
+	})
+}
+
+func listen(t *testing.T, app *fiber.App) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.ShutdownWithTimeout(10*time.Second), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// build makes a Fiber application.
+func build(app adaptertest.App, streams bool) *fiber.App {
+	f := newFiber(app.AnswersErrors, streams)
+	use(f, surround(app.Outside)...)
+	if app.User != "" {
+		f.Use(func(c fiber.Ctx) error {
+			c.Locals(adaptertest.UserKey, app.User)
+			return c.Next()
+		})
+	}
+	limits, router := append(middleware(app.Limits), surround(app.Inside)...), fiber.Router(f)
+	if app.Group != "" {
+		router = f.Group(app.Group)
+	}
+	use(router, limits...)
+	for _, route := range app.Routes {
+		add(router, route.Method, route.Pattern, append(middleware(route.Limits), handler(route.Handler))...)
+	}
+	return f
+}
+
+// add adds a route. Fiber v3 takes handlers of many types.
+func add(r fiber.Router, method, pattern string, hs ...fiber.Handler) {
+	var rest []any
+	for _, h := range hs[1:] {
+		rest = append(rest, h)
+	}
+	r.Add([]string{method}, pattern, hs[0], rest...)
+}
+
+func use(r fiber.Router, hs ...fiber.Handler) {
+	for _, h := range hs {
+		r.Use(h)
+	}
+}
+
+func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
+	for _, m := range ms {
+		hs = append(hs, map[adaptertest.Middleware]fiber.Handler{
+			adaptertest.Recovery: recover.New(),
+			adaptertest.CORS:     cors.New(cors.Config{AllowOrigins: []string{adaptertest.AllowedOrigin}}),
+			adaptertest.Logging:  logger.New(logger.Config{Stream: io.Discard}),
+
+			adaptertest.Deadline:        deadline(adaptertest.DeadlineAfter),
+			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
+
+			adaptertest.Headers: first(func(c fiber.Ctx) {
+				for name, value := range adaptertest.StaleHeaders {
+					c.Set(name, value)
+				}
+			}),
+			adaptertest.ReadsBody:  first(func(c fiber.Ctx) { _ = c.Body() }),
+			adaptertest.ReadsPart:  first(func(c fiber.Ctx) { _ = c.Body()[:8] }),
+			adaptertest.ParsesForm: first(func(c fiber.Ctx) { _ = c.FormValue("x") }),
+		}[m])
+	}
+	return hs
+}
+
+// deadline is the middleware that users of Fiber v3 write. Fiber's own runs the next handlers
+// in a goroutine, and writes to the response while they do.
+func deadline(after time.Duration) fiber.Handler {
+	return func(c fiber.Ctx) error {
+		ctx, cancel := context.WithTimeout(c.Context(), after)
+		defer cancel()
+		c.SetContext(ctx)
+		if err := c.Next(); !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return fiber.ErrRequestTimeout
+	}
+}
+
+// untimed lets App.Test take as long as it takes.
+var untimed = fiber.TestConfig{}
+
+// first calls read before the next handler.
+func first(read func(fiber.Ctx)) fiber.Handler {
+	return func(c fiber.Ctx) error {
+		read(c)
+		return c.Next()
+	}
+}
+
+func answerErrors(c fiber.Ctx, err error) error {
+	if errors.Is(err, adaptertest.ErrWrongPassword) {
+		return c.SendStatus(fiber.StatusUnauthorized)
+	}
+	return fiber.DefaultErrorHandler(c, err)
+}
+
+func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
+	for _, l := range limits {
+		var opts []fiber3limit.Option
+		if l.Denied != "" {
+			opts = append(opts, fiber3limit.OnDenied(func(c fiber.Ctx, _ core.Decision) error {
+				return c.Status(fiber.StatusTeapot).SendString(l.Denied)
+			}))
+		}
+		hs = append(hs, fiber3limit.Middleware(l.Checker, opts...))
+	}
+	return hs
+}
+
+func handler(h adaptertest.Handler) fiber.Handler {
+	return func(c fiber.Ctx) error {
+		var status adaptertest.StatusError
+		err := h(exchange{c})
+		switch {
+		case !errors.As(err, &status):
+			return err
+		case err == status: //nolint:errorlint // not wrapped
+			return fiber.NewError(int(status))
+		default:
+			return fmt.Errorf("wrapped: %w", fiber.NewError(int(status)))
+		}
+	}
+}
+
+// exchange is a request and its response as the table's handlers see them.
+type exchange struct{ c fiber.Ctx }
+
+func (x exchange) Context() context.Context         { return x.c.Context() }
+func (x exchange) Body() ([]byte, error)            { return x.c.Body(), nil }
+func (x exchange) Form(name string) string          { return x.c.FormValue(name) }
+func (x exchange) Read(field, reader string) string { return fiberreaders.ByField[field][reader](x.c) }
+func (x exchange) JSON(v any) error                 { return x.c.Bind().Body(v) }
+func (x exchange) Header(name string) string        { return x.c.Get(name) }
+func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool)  { return fiber3limit.DecisionFrom(x.c) }
+func (x exchange) Decisions() []core.Decision       { return fiber3limit.DecisionsFrom(x.c) }
+func (x exchange) SetCost(cost int64) bool          { return fiber3limit.SetCost(x.c, cost) }
+
+func (x exchange) Refuse(d core.Decision) error { return fiber3limit.Refuse(x.c, d) }
+
+func (x exchange) Respond(status int, body string) error {
+	x.c.Status(status)
+	x.c.Response().SetBodyString(body)
+	return nil
+}
+
+// Stream writes parts after the handler has ended: Fiber knows no other way.
+func (x exchange) Stream(next func() string) error {
+	x.c.RequestCtx().SetBodyStreamWriter(func(w *bufio.Writer) {
+		for part := next(); part != ""; part = next() {
+			if _, err := w.WriteString(part); err != nil || w.Flush() != nil {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// Hijack takes over the connection after the handler has ended.
+func (x exchange) Hijack(raw string) error {
+	x.c.RequestCtx().HijackSetNoResponse(true)
+	x.c.RequestCtx().Hijack(func(c net.Conn) { _, _ = io.WriteString(c, raw) })
+	return nil
+}

@@ -1,0 +1,21 @@
+package fiber3limit
+
+import (
+	"github.com/gofiber/fiber/v3"
+)
+
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. What the limiters have charged for the request is then
+// an estimate. After the handlers have returned, the limiters charge what is missing, or give
+// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
+// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+//
+// The last call counts. SetCost may be called concurrently. A stream writer of fasthttp
+// runs after the handlers: it comes too late, and calls [core.Limiter].Adjust.
+func SetCost(f fiber.Ctx, cost int64) bool {
+	said := false
+	for _, d := range DecisionsFrom(f) {
+		said = d.SetCost(cost) || said
+	}
+	return said
+}

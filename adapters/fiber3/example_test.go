@@ -1,0 +1,89 @@
+package fiber3limit_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+
+	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func get(app *fiber.App) {
+	resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/api", nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.Header.Get("Content-Type") == "application/problem+json" {
+		body = nil
+	}
+	fmt.Println(resp.StatusCode, string(body))
+}
+
+func ExamplePerIP() {
+	app := fiber.New()
+	app.Get("/api", fiber3limit.PerIP(1, time.Minute), func(c fiber.Ctx) error { return c.SendString("hello") })
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}
+
+func ExampleMiddleware() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerSecond(10), core.PerHour(240)}},
+	}}))
+	app := fiber.New()
+	app.Get("/api", fiber3limit.Middleware(limiter), func(c fiber.Ctx) error { return c.SendString("hello") })
+
+	get(app)
+	// Output: 200 hello
+}
+
+func ExampleOnDenied() {
+	closed := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(0)}}}}))
+	app := fiber.New()
+	slowDown := fiber3limit.OnDenied(func(c fiber.Ctx, _ core.Decision) error {
+		return c.Status(fiber.StatusTooManyRequests).SendString("slow down")
+	})
+	app.Get("/api", fiber3limit.Middleware(closed, slowDown))
+
+	get(app)
+	// Output: 429 slow down
+}
+
+func ExampleDecisionFrom() {
+	app := fiber.New()
+	app.Get("/api", fiber3limit.PerIP(5, time.Minute), func(c fiber.Ctx) error {
+		d, _ := fiber3limit.DecisionFrom(c)
+		return c.SendString(fmt.Sprint(d.Remaining, " left"))
+	})
+
+	get(app)
+	// Output: 200 4 left
+}
+
+func ExampleDecisionsFrom() {
+	app := fiber.New()
+	app.Use(fiber3limit.PerIP(100, time.Minute))
+	app.Get("/api", fiber3limit.PerIP(5, time.Minute), func(c fiber.Ctx) error {
+		left := ""
+		for _, d := range fiber3limit.DecisionsFrom(c) {
+			left += fmt.Sprint(d.Remaining, " left; ")
+		}
+		return c.SendString(left)
+	})
+
+	get(app)
+	// Output: 200 99 left; 4 left;
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package fiber3limit_test
+
+const raceEnabled = false

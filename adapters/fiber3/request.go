@@ -1,0 +1,39 @@
+package fiber3limit
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/fasthttprequest"
+)
+
+// major is what Fiber v3 differs in from other majors.
+var major = fasthttprequest.Major{
+	Adapter: "fiber3limit",
+	Methods: fiber.DefaultMethods,
+	Context: func(c fasthttprequest.Ctx) context.Context { return own(c).Context() },
+	Route: func(c fasthttprequest.Ctx) string {
+		route := own(c).Route()
+		if use.Of(reflect.ValueOf(route).Elem()) || !use.Known() && !own(c).Matched() {
+			return ""
+		}
+		return route.Path
+	},
+	HandleError: func(c fasthttprequest.Ctx, failed error) {
+		if err := own(c).App().ErrorHandler(own(c), failed); err != nil {
+			_ = own(c).SendStatus(fiber.StatusInternalServerError)
+		}
+	},
+	Bodies: func(c fasthttprequest.Ctx) fasthttprequest.Bodies {
+		config := own(c).App().Config()
+		return fasthttprequest.Bodies{Limit: config.BodyLimit, KeepMultipart: config.DisablePreParseMultipartForm}
+	},
+	IsChild: fiber.IsChild,
+}
+
+// own returns the context as Fiber's own type, which it is.
+func own(c fasthttprequest.Ctx) fiber.Ctx { return c.(fiber.Ctx) }
+
+var use = fasthttprequest.NewUseField(reflect.TypeFor[fiber.Route]())
