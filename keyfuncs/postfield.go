@@ -27,7 +27,7 @@ type postField struct {
 	strict     bool
 	formsOnly  bool
 	normalize  []func(string) (string, error)
-	said       atomic.Bool // the log has the line about a body that was read before
+	said       atomic.Bool // the log has the line about a body that was read before, or about a call
 }
 
 // PostField returns a key function for a field of the request's body. The body is a
@@ -39,7 +39,8 @@ type postField struct {
 //
 // The limiter must run before any middleware that reads the body or parses the form. If
 // such a middleware runs first, the error is a [core.BadRequestError], and the log of the
-// limiter (see [core.Config]) has one line about it. The handler still gets the whole
+// limiter (see [core.Config]) has one line about it. The same is true for a call of gRPC or
+// Connect, which has messages and no body. The handler still gets the whole
 // body. The key function parses bodies of at most [MaxBody] bytes, decompresses nothing
 // and writes no file.
 //
@@ -101,6 +102,9 @@ func (f *postField) value(r core.Request) (string, error) {
 		return "", faultInQuery
 	}
 	if b.kind == otherBody {
+		if err, isCall := r.Value(requestlog.NoBodyKey{}).(error); isCall {
+			return "", f.unread(r, err)
+		}
 		if f.strict {
 			if body, err := r.Body(1); err != nil {
 				return "", f.unread(r, err)
@@ -142,6 +146,13 @@ func (f *postField) value(r core.Request) (string, error) {
 // unread returns the error for a body that Request.Body could not read. It writes the
 // log line about a middleware that has read the body.
 func (f *postField) unread(r core.Request, err error) error {
+	if errors.Is(err, requestlog.ErrNoBody) {
+		if f.said.CompareAndSwap(false, true) {
+			requestlog.Of(r).Error("keyfuncs: PostField cannot read a call of gRPC or Connect, which has messages and no body. "+
+				"Such calls are refused with InvalidArgument. Use keyfuncs.Func with a function that reads the message: see Message of packages grpclimit and connectlimit", "field", f.name)
+		}
+		return errNoBody
+	}
 	if !errors.Is(err, core.ErrBodyRead) {
 		return fmt.Errorf("reading the body: %w", withoutAddress(err))
 	}
@@ -151,6 +162,8 @@ func (f *postField) unread(r core.Request, err error) error {
 	}
 	return errBodyRead
 }
+
+var errNoBody = &core.BadRequestError{Detail: "a remote procedure call has no body with fields: use a key function that reads the message"}
 
 var errBodyRead = &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"}
 

@@ -141,11 +141,14 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 		"github.com/labstack/echo/v5":              "adapters/echo5",
 		"github.com/gofiber/fiber/v2":              "adapters/fiber",
 		"github.com/gofiber/fiber/v3":              "adapters/fiber3",
+		"google.golang.org/grpc":                   "adapters/grpc",
+		"connectrpc.com/connect":                   "adapters/connect",
+		"google.golang.org/protobuf":               "adapters/grpc adapters/connect adapters/gin",
 		"github.com/redis/go-redis/v9":             "stores/redis stores/synced/redisbackend policy",
 		"github.com/bradfitz/gomemcache":           "stores/memcached policy",
 		"github.com/jackc/pgx/v5":                  "stores/synced/pgbackend policy",
 		"github.com/sony/gobreaker/v2":             "stores/resilient login policy",
-		"golang.org/x/text":                        "login adapters/gin adapters/echo adapters/fiber3 stores/synced/pgbackend policy",
+		"golang.org/x/text":                        "login adapters/gin adapters/echo adapters/fiber3 stores/synced/pgbackend policy adapters/grpc",
 		"pgregory.net/rapid":                       "",
 		"go.uber.org/goleak":                       "",
 		"github.com/goccy/go-yaml":                 "policy",
@@ -158,7 +161,7 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 	}
 	for _, path := range []string{
 		"adapters/gin", "adapters/echo", "adapters/fiber", "stores/redis", "stores/memcached", "stores/resilient", "stores/denycache",
-		"adapters/echo5", "adapters/fiber3",
+		"adapters/echo5", "adapters/fiber3", "adapters/grpc", "adapters/connect",
 		"stores/synced", "stores/synced/redisbackend", "stores/synced/pgbackend", "login", "keyfuncs", "policy",
 	} {
 		var own []string

@@ -52,6 +52,18 @@ var programs = []struct{ adapter, imports, main string }{
 	a := fiber.New()
 	a.Use(limit.PerIP(1, time.Second)) //limit
 	_ = a.Listen(":0")`},
+	{"adapters/grpc", `"google.golang.org/grpc"`, `
+	var opts []grpc.ServerOption
+	opts = append(opts, limit.PerIP(1, time.Second)...) //limit
+	_ = grpc.NewServer(opts...).Serve(nil)`},
+	{"adapters/connect", `"context"
+"net/http"
+"connectrpc.com/connect"
+"google.golang.org/protobuf/types/known/emptypb"`, `
+	var opts []connect.HandlerOption
+	opts = append(opts, connect.WithInterceptors(limit.PerIP(1, time.Second))) //limit
+	h := connect.NewUnaryHandler("/s.S/M", func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) { return nil, nil }, opts...)
+	_ = http.ListenAndServe(":0", h)`},
 }
 
 // source returns a program, with or without Floodgate.
@@ -132,7 +144,7 @@ func TestWhatAConsumerTakesAlongIsWhatThePageSays(t *testing.T) {
 			own = append(own, p.adapter)
 		}
 		with := newConsumer(t, source(p.adapter, p.imports, p.main, true), own...).cost()
-		without := newConsumer(t, source(p.adapter, p.imports, p.main, false)).cost()
+		without := newConsumer(t, source(p.adapter, p.imports, p.main, false), own...).cost() // with the same version of the framework
 		now := []float64{
 			float64(with.requires), float64(without.requires), float64(with.sums), float64(without.sums),
 			float64(with.packages), float64(without.packages), with.binary, without.binary,

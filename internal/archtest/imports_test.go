@@ -87,6 +87,8 @@ var arrows = []struct {
 	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
 	{"adapters/echo5/internal", []string{"internal/readers"}},
 	{"adapters/fiber3/internal", []string{"internal/readers"}},
+	{"adapters/grpc", []string{"core", "keyfuncs", "adapters/internal", "internal/requestlog"}},
+	{"adapters/connect", []string{"core", "keyfuncs", "adapters/internal", "adapters/connect/internal", "internal/requestlog"}},
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal"}},
 	{"stores", []string{"core", "stores", "internal/meter", "internal/limits", "internal/names"}},
 	{"login", []string{"core", "keyfuncs", "stores"}},
@@ -183,6 +185,9 @@ func TestAdaptersDependOnTheirOwnFrameworkOnly(t *testing.T) {
 		"adapters/fiber":  "github.com/gofiber/fiber/v2",
 		"adapters/echo5":  "github.com/labstack/echo/v5",
 		"adapters/fiber3": "github.com/gofiber/fiber/v3",
+
+		"adapters/grpc":    "google.golang.org/grpc",
+		"adapters/connect": "connectrpc.com/connect",
 	}
 	for path := range frameworks {
 		for _, p := range listIn(t, path, "-deps", ".") {

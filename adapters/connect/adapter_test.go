@@ -1,0 +1,191 @@
+package connectlimit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+
+	connectlimit "github.com/floodgate-go/floodgate/adapters/connect"
+	"github.com/floodgate-go/floodgate/adapters/connect/internal/texts"
+	"github.com/floodgate-go/floodgate/adapters/connect/internal/texts/textsconnect"
+	"github.com/floodgate-go/floodgate/adapters/internal/rpctest"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The table passes with every protocol of Connect.
+func TestAdapter(t *testing.T) {
+	for _, p := range []struct {
+		name    string
+		method  string
+		options []connect.ClientOption
+	}{
+		{"Connect", http.MethodPost, nil},
+		{"Connect with GET", http.MethodGet, []connect.ClientOption{connect.WithHTTPGet()}},
+		{"Connect with JSON", http.MethodPost, []connect.ClientOption{connect.WithProtoJSON()}},
+		{"gRPC", http.MethodPost, []connect.ClientOption{connect.WithGRPC()}},
+		{"gRPC-Web", http.MethodPost, []connect.ClientOption{connect.WithGRPCWeb()}},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			rpctest.Run(t, rpctest.Adapter{
+				Serve: func(t *testing.T, app rpctest.App) rpctest.Server {
+					return server{serve(t, app, interceptors(app)...), p.options}
+				},
+				PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) rpctest.Server {
+					return server{serve(t, rpctest.App{}, connectlimit.PerIP(quota, window, opts...)), p.options}
+				},
+				Code: func(o core.Outcome) uint32 { return uint32(connectlimit.Code(o)) },
+				Message: func(r core.Request) (string, bool) {
+					m, ok := connectlimit.Message(r).(*texts.Text)
+					return m.GetText(), ok
+				},
+				Method: p.method,
+			})
+		})
+	}
+}
+
+// server is a server and how its clients speak to it.
+type server struct {
+	addr    string
+	options []connect.ClientOption
+}
+
+func serve(t *testing.T, app rpctest.App, interceptors ...connect.Interceptor) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if app.Handler == nil {
+		app.Handler = rpctest.OK
+	}
+	_, handler := textsconnect.NewTextsHandler(&service{handler: app.Handler}, connect.WithInterceptors(interceptors...))
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{Handler: handler, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	done := make(chan error)
+	go func() { done <- s.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = s.Close()
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+func interceptors(app rpctest.App) (all []connect.Interceptor) {
+	if app.Recovers {
+		all = append(all, recovers{})
+	}
+	if app.User != "" {
+		all = append(all, user(app.User))
+	}
+	for _, l := range app.Limits {
+		var opts []connectlimit.Option
+		if l.PerMessage {
+			opts = append(opts, connectlimit.PerMessage())
+		}
+		if l.Denied != "" || l.DeniedNil {
+			opts = append(opts, connectlimit.OnDenied(func(context.Context, connect.Spec, core.Decision) error {
+				if l.DeniedNil {
+					return nil
+				}
+				return connect.NewError(connect.CodeFailedPrecondition, errors.New(l.Denied))
+			}))
+		}
+		all = append(all, connectlimit.Interceptor(l.Checker, opts...))
+	}
+	return all
+}
+
+// recovers makes CodeInternal of a panic, as connect.WithRecover does; it can be put first.
+type recovers struct{}
+
+func recovered(err *error) {
+	if recover() != nil {
+		*err = connect.NewError(connect.CodeInternal, errors.New("a panic"))
+	}
+}
+
+func (recovers) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (_ connect.AnyResponse, err error) {
+		defer recovered(&err)
+		return next(ctx, r)
+	}
+}
+
+func (recovers) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (recovers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, c connect.StreamingHandlerConn) (err error) {
+		defer recovered(&err)
+		return next(ctx, c)
+	}
+}
+
+// user stores a user in the context, as an authentication does.
+type user string
+
+func (u user) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		return next(context.WithValue(ctx, rpctest.UserKey{}, string(u)), r)
+	}
+}
+
+func (user) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (u user) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, c connect.StreamingHandlerConn) error {
+		return next(context.WithValue(ctx, rpctest.UserKey{}, string(u)), c)
+	}
+}
+
+// service calls the table's handler for every method.
+type service struct{ handler rpctest.Handler }
+
+func (s *service) Once(ctx context.Context, r *connect.Request[texts.Text]) (*connect.Response[texts.Text], error) {
+	c := &call{ctx: ctx, in: []string{r.Msg.GetText()}}
+	if err := c.serve(s.handler); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&texts.Text{Text: c.last}), nil
+}
+
+func (s *service) Down(ctx context.Context, r *connect.Request[texts.Text], stream *connect.ServerStream[texts.Text]) error {
+	return (&call{ctx: ctx, in: []string{r.Msg.GetText()}, send: stream.Send}).serve(s.handler)
+}
+
+func (s *service) Up(ctx context.Context, stream *connect.ClientStream[texts.Text]) (*connect.Response[texts.Text], error) {
+	c := &call{ctx: ctx, receive: func() (*texts.Text, error) {
+		if stream.Receive() {
+			return stream.Msg(), nil
+		}
+		if err := stream.Err(); err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	}}
+	if err := c.serve(s.handler); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&texts.Text{Text: c.last}), nil
+}
+
+func (s *service) Both(ctx context.Context, stream *connect.BidiStream[texts.Text, texts.Text]) error {
+	return (&call{ctx: ctx, receive: stream.Receive, send: stream.Send}).serve(s.handler)
+}

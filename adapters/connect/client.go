@@ -1,0 +1,137 @@
+package connectlimit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+)
+
+// clientCallKey is the key of the last *rpc.Call in the context of a client's call.
+type clientCallKey struct{}
+
+// WrapStreamingClient implements connect.Interceptor. The program sets the header of the stream
+// after it has opened the stream, so that the stream is decided on when the first message is
+// sent, or the stream is closed.
+func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		before, _ := ctx.Value(clientCallKey{}).(*rpc.Call)
+		if before.Met(&i.place) {
+			return next(ctx, spec)
+		}
+		pending := rpc.Pending(&i.place, before)
+		ctx = context.WithValue(ctx, clientCallKey{}, pending)
+		return &clientConn{StreamingClientConn: next(ctx, spec), by: i, ctx: ctx, call: pending}
+	}
+}
+
+// clientConn is a client's stream.
+type clientConn struct {
+	connect.StreamingClientConn
+	by   *interceptor
+	ctx  context.Context //nolint:containedctx // that of the stream
+	call *rpc.Call
+
+	begin sync.Once // no lock is shared by streams
+	err   error     // the error of a denied stream
+	stop  func() bool
+}
+
+// errBroken is the error of a stream on which the checker has panicked.
+var errBroken = connect.NewError(connect.CodeInternal, errors.New("the limiter has panicked"))
+
+// begun decides on the stream, if that has not been done. It returns the error of a denied
+// stream.
+func (s *clientConn) begun() error {
+	s.begin.Do(func() {
+		s.err = errBroken
+		r := &request{ctx: s.ctx, spec: s.Spec(), peer: s.Peer(), header: s.RequestHeader()}
+		d := s.by.place.Checker.Check(r)
+		if !d.Allowed {
+			s.err = s.by.refuse(r, &d, nil)
+			return
+		}
+		s.err = nil
+		s.call.Next(r, d)
+		if d.NeedsOutcome() {
+			s.stop = context.AfterFunc(s.ctx, func() { s.settle(nil) })
+		}
+	})
+	return s.err
+}
+
+// end settles the stream after err, once it has begun.
+func (s *clientConn) end(err error) {
+	s.settle(err)
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+func (s *clientConn) settle(err error) {
+	if s.call.NeedsOutcome() {
+		s.call.End(endOf(s.ctx, err, false, nil).Outcome())
+	}
+}
+
+// Send implements connect.StreamingClientConn.
+func (s *clientConn) Send(m any) error {
+	if err := s.begun(); err != nil {
+		return err
+	}
+	return s.StreamingClientConn.Send(m)
+}
+
+// CloseRequest implements connect.StreamingClientConn.
+func (s *clientConn) CloseRequest() error {
+	if s.begun() != nil {
+		return nil //nolint:nilerr // Receive returns the error
+	}
+	return s.StreamingClientConn.CloseRequest()
+}
+
+// Receive implements connect.StreamingClientConn.
+func (s *clientConn) Receive(m any) error {
+	if err := s.begun(); err != nil {
+		return err
+	}
+	err := s.StreamingClientConn.Receive(m)
+	switch {
+	case errors.Is(err, io.EOF):
+		s.end(nil)
+	case err != nil:
+		s.end(err)
+	}
+	return err
+}
+
+// CloseResponse implements connect.StreamingClientConn. A stream whose end the program has not
+// seen was canceled.
+func (s *clientConn) CloseResponse() error {
+	if s.begun() != nil {
+		return nil
+	}
+	defer s.end(context.Canceled)
+	return s.StreamingClientConn.CloseResponse()
+}
+
+// ResponseHeader implements connect.StreamingClientConn.
+func (s *clientConn) ResponseHeader() http.Header {
+	if s.begun() != nil {
+		return http.Header{}
+	}
+	return s.StreamingClientConn.ResponseHeader()
+}
+
+// ResponseTrailer implements connect.StreamingClientConn.
+func (s *clientConn) ResponseTrailer() http.Header {
+	if s.begun() != nil {
+		return http.Header{}
+	}
+	return s.StreamingClientConn.ResponseTrailer()
+}

@@ -1,0 +1,121 @@
+package connectlimit
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"connectrpc.com/connect"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+)
+
+// WrapUnary implements connect.Interceptor.
+func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (resp connect.AnyResponse, err error) {
+		key, header := any(callKey{}), http.Header(nil)
+		if req.Spec().IsClient {
+			key = clientCallKey{}
+		} else {
+			header = responseHeader(ctx)
+		}
+		before, _ := ctx.Value(key).(*rpc.Call)
+		if before.Met(&i.place) {
+			return next(ctx, req)
+		}
+		r := &request{ctx: ctx, spec: req.Spec(), peer: req.Peer(), header: req.Header(), method: req.HTTPMethod(), message: req.Any()}
+		d := i.place.Checker.Check(r)
+		if !d.Allowed {
+			return nil, i.refuse(r, &d, header)
+		}
+		set(header, rpc.Fields(&d))
+		call := rpc.Enter(&i.place, r, d, before)
+		panicked := true
+		defer func() {
+			if resp != nil && !panicked && err == nil {
+				header = resp.Header()
+			}
+			call.End(endOf(ctx, err, panicked, header).Outcome())
+		}()
+		resp, err = next(context.WithValue(ctx, key, call), req)
+		panicked = false
+		return resp, err
+	}
+}
+
+// responseHeader returns the header of the response to a handler's unary call. It is sent with
+// errors too, and an error that a handler returns need not be changed: it may be one for all.
+func responseHeader(ctx context.Context) http.Header {
+	if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
+		return info.ResponseHeader()
+	}
+	return nil
+}
+
+// WrapStreamingHandler implements connect.Interceptor.
+func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
+		before := callOf(ctx)
+		if before.Met(&i.place) {
+			return next(ctx, conn)
+		}
+		r := &request{ctx: ctx, spec: conn.Spec(), peer: conn.Peer(), header: conn.RequestHeader(), method: http.MethodPost}
+		d := i.place.Checker.Check(r)
+		if !d.Allowed {
+			return i.refuse(r, &d, conn.ResponseHeader())
+		}
+		set(conn.ResponseHeader(), rpc.Fields(&d))
+		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r, call: rpc.Enter(&i.place, r, d, before), first: true}
+		panicked := true
+		defer func() {
+			if denied := s.denied.Load(); denied != nil {
+				err = *denied
+			}
+			s.call.End(endOf(ctx, err, panicked, conn.ResponseHeader()).Outcome())
+		}()
+		ctx = context.WithValue(ctx, callKey{}, s.call)
+		if i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0 {
+			conn = s
+		}
+		err = next(ctx, conn)
+		panicked = false
+		return err
+	}
+}
+
+// handlerConn is a stream whose messages count.
+type handlerConn struct {
+	connect.StreamingHandlerConn
+	by      *interceptor
+	request *request
+	call    *rpc.Call
+	first   bool                  // no message has been received; of the goroutine that receives
+	denied  atomic.Pointer[error] // the error of a message that was denied
+}
+
+// Receive implements connect.StreamingHandlerConn.
+func (s *handlerConn) Receive(m any) error {
+	if denied := s.denied.Load(); denied != nil {
+		return *denied
+	}
+	if err := s.StreamingHandlerConn.Receive(m); err != nil {
+		return err
+	}
+	if s.first {
+		s.first = false
+		return nil
+	}
+	if s.call.NeedsOutcome() {
+		s.call.Settle(rpc.End{}.Outcome())
+	}
+	r := *s.request
+	r.message = m
+	d := s.by.place.Checker.Check(&r)
+	if d.Allowed {
+		s.call.Next(&r, d)
+		return nil
+	}
+	err := s.by.refuse(&r, &d, s.ResponseTrailer())
+	s.denied.Store(&err)
+	return err
+}

@@ -1,0 +1,84 @@
+package connectlimit
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// PerIP returns an interceptor that allows each client address quota calls per window,
+// counted in this process. A stream is one call. [core.Limit] has the ranges of quota and
+// window. PerIP panics if quota, window or an option is invalid, as template.Must does. Use
+// one interceptor for all handlers: each has counters of its own.
+//
+// The client address is the address of the connection's peer. Behind a proxy, the peer is
+// the proxy, so that all clients share one limit. The option [keyfuncs.Behind] names the
+// header with the client's address and the proxies that write it:
+//
+//	connectlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
+func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) connect.Interceptor {
+	return Interceptor(core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
+	})))
+}
+
+// Option is an option of [Interceptor]: [OnDenied] or [PerMessage].
+type Option func(*options)
+
+type options struct {
+	onDenied   func(context.Context, connect.Spec, core.Decision) error
+	perMessage bool
+}
+
+// OnDenied sets a function that returns the error of a denied call. It replaces the error that is
+// made of the result of [core.Hooks.OnDisallowed]; the header of the response stays. If f
+// returns nil, the client gets the usual error: a denied call never reaches the handler. f is
+// called for every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
+func OnDenied(f func(ctx context.Context, spec connect.Spec, d core.Decision) error) Option {
+	return func(o *options) { o.onDenied = f }
+}
+
+// PerMessage makes each message of a stream count that the client sends. The stream itself
+// counts as its first message, so that a client cannot open streams without being counted. If
+// a message is denied, the handler's Receive returns the error, and so does every Receive after
+// it. The client gets this error as the end of the stream, whatever the handler returns. By
+// default, a stream counts once.
+//
+// The outcome of a message is OK when the next one arrives. That of the last one is the outcome
+// of the stream. DecisionFrom and SetCost concern the message that the handler received last.
+// The rate limit fields of the response are those of the stream; those of a message that is
+// denied are in the trailer.
+//
+// Unary calls and clients are not concerned: the option has no effect on them.
+func PerMessage() Option {
+	return func(o *options) { o.perMessage = true }
+}
+
+// interceptor is a place in which a checker decides on calls.
+type interceptor struct {
+	place mounting.Place
+	options
+}
+
+// Interceptor returns an interceptor that lets a call pass if c allows it, and returns an error if
+// not. It serves handlers and clients: give it to connect.WithInterceptors. On a handler, it
+// counts the calls that arrive; the message of a unary call has been received before. On a
+// client, it counts the calls that the program makes, and a denied call sends nothing.
+//
+// If a call passes several interceptors of c, c counts it once. Interceptor panics if c or an
+// option is nil, or if values of c's type cannot be compared.
+func Interceptor(c core.Checker, opts ...Option) connect.Interceptor {
+	i := &interceptor{place: mounting.NewPlace("connectlimit", c)}
+	for _, opt := range opts {
+		mounting.MustOption("connectlimit", opt != nil)
+		opt(&i.options)
+	}
+	return i
+}

@@ -1,0 +1,78 @@
+package connectlimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Refuse returns the error for a call that a handler denies because of a decision of its own,
+// such as that of [core.Limiter.Take]. It sets the header of the response, as the interceptor
+// does. The handler returns the error. ctx is the context that the handler got.
+func Refuse(ctx context.Context, d core.Decision) error {
+	r := &request{ctx: ctx}
+	var header http.Header
+	if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
+		r.spec, r.peer, r.header, r.method = info.Spec(), info.Peer(), info.RequestHeader(), info.HTTPMethod()
+		header = info.ResponseHeader()
+	}
+	refusal := rpc.NewRefusal(&d, d.Denial(r))
+	set(header, refusal.Fields)
+	return errorOf(&refusal)
+}
+
+// refuse returns the error of a denied call, and sets the fields of the response. header is nil
+// if there is no response.
+func (i *interceptor) refuse(r *request, d *core.Decision, header http.Header) error {
+	refusal := rpc.NewRefusal(d, i.place.Checker.Deny(r, *d))
+	set(header, refusal.Fields)
+	if i.onDenied != nil {
+		if err := i.onDenied(r.ctx, r.spec, *d); err != nil {
+			return err
+		}
+	}
+	return errorOf(&refusal)
+}
+
+// errorOf returns the error for a refusal, with the details of google.rpc.
+func errorOf(r *rpc.Refusal) *connect.Error {
+	err := connect.NewError(connect.Code(r.Code), errors.New(r.Message))
+	add := func(m proto.Message) {
+		if detail, failed := connect.NewErrorDetail(m); failed == nil {
+			err.AddDetail(detail)
+		}
+	}
+	if r.RetryAfter > 0 {
+		add(&errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)})
+	}
+	if len(r.Violations) > 0 {
+		q := &errdetails.QuotaFailure{}
+		for _, v := range r.Violations {
+			q.Violations = append(q.Violations, &errdetails.QuotaFailure_Violation{Subject: v.Subject, QuotaId: v.ID, QuotaValue: v.Quota, Description: v.Description})
+		}
+		add(q)
+	}
+	return err
+}
+
+// set adds header lines of a decision to a header, if there is one. Cache-Control and Retry-After
+// may have one line only.
+func set(header http.Header, lines []core.Header) {
+	for _, line := range lines {
+		switch name := http.CanonicalHeaderKey(line.Name); {
+		case header == nil:
+		case name == "Cache-Control" || name == "Retry-After":
+			header[name] = []string{line.Value}
+		default:
+			header[name] = append(header[name], line.Value)
+		}
+	}
+}

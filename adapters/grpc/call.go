@@ -1,0 +1,55 @@
+package grpclimit
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// callKey is the key of the last *rpc.Call in the context of a server's call.
+type callKey struct{}
+
+func callOf(ctx context.Context) *rpc.Call {
+	call, _ := ctx.Value(callKey{}).(*rpc.Call)
+	return call
+}
+
+// DecisionFrom returns the decision with which a limiter has allowed the call that ctx belongs
+// to. If several limiters have allowed it, it is the decision of the last one. The bool is
+// false if no limiter of this package has decided on the call. ctx is the context that the
+// handler got, or one made from it.
+func DecisionFrom(ctx context.Context) (core.Decision, bool) { return callOf(ctx).Last() }
+
+// DecisionsFrom returns the decisions of all limiters that have allowed the call, in the order
+// in which they decided.
+func DecisionsFrom(ctx context.Context) []core.Decision { return callOf(ctx).All() }
+
+// SetCost says what the call has really cost, in hits, once the handler knows: the rows that
+// were read, or the bytes that were sent. What the limiters have charged for the call is then
+// an estimate. After the handler has returned, the limiters charge what is missing, or give
+// back what is too much. [core.Decision.SetCost] tells which rules that concerns. SetCost
+// returns false if it concerns none.
+//
+// The last call counts. SetCost may be called concurrently. ctx is the context that the
+// handler got, or one made from it.
+func SetCost(ctx context.Context, cost int64) bool { return callOf(ctx).SetCost(cost) }
+
+// Code returns the code with which a call ended, for [core.Rule].Counts and Clears. It is Canceled
+// if the client has not seen the code, and Internal after a panic. Of an outcome that is not one
+// of a call, it is OK if the status is below 400, and else Unknown.
+func Code(o core.Outcome) codes.Code { return codes.Code(rpc.CodeOf(o)) }
+
+// codeOf returns the code that the client gets for an error, as gRPC finds it, and whether
+// the error is one of a context.
+func codeOf(err error) (code rpc.Code, contextError bool) {
+	if s, ok := status.FromError(err); ok {
+		return rpc.Code(s.Code()), false
+	}
+	contextError = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return rpc.Code(status.FromContextError(err).Code()), contextError
+}

@@ -1,0 +1,95 @@
+package grpclimit
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// DialOptions returns the options of a client whose unary calls and streams c limits. It chains
+// [UnaryClientInterceptor] and [StreamClientInterceptor].
+func DialOptions(c core.Checker, opts ...Option) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(c, opts...)),
+		grpc.WithChainStreamInterceptor(StreamClientInterceptor(c, opts...)),
+	}
+}
+
+// clientCallKey is the key of the last *rpc.Call in the context of a client's call.
+type clientCallKey struct{}
+
+// UnaryClientInterceptor returns an interceptor that sends a call if c allows it. If not, the call
+// fails with the same error that a server would have sent, and nothing is sent.
+//
+// For key functions, the metadata is that of the outgoing call, and RemoteAddr is the target of
+// the connection, such as dns:///api.example:443. If a call passes several interceptors of c, c
+// counts it once. An attempt that gRPC repeats by its retry policy is not counted again.
+func UnaryClientInterceptor(c core.Checker, opts ...Option) grpc.UnaryClientInterceptor {
+	i := newInterceptor(c, opts)
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, callOpts ...grpc.CallOption) (err error) {
+		call, err := i.begin(&ctx, cc, method, req)
+		if call == nil {
+			if err != nil {
+				return err
+			}
+			return invoker(ctx, method, req, reply, cc, callOpts...)
+		}
+		panicked := true
+		defer func() { end(call, ctx, err, panicked) }()
+		err = invoker(ctx, method, req, reply, cc, callOpts...)
+		panicked = false
+		return err
+	}
+}
+
+// StreamClientInterceptor is UnaryClientInterceptor for streams. A stream counts once. It ends for
+// c when gRPC says that it has finished: see [grpc.ClientConn.NewStream] for what a program has
+// to do with every stream.
+func StreamClientInterceptor(c core.Checker, opts ...Option) grpc.StreamClientInterceptor {
+	i := newInterceptor(c, opts)
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, callOpts ...grpc.CallOption) (grpc.ClientStream, error) {
+		call, err := i.begin(&ctx, cc, method, nil)
+		if err != nil {
+			return nil, err
+		}
+		if call == nil || !call.NeedsOutcome() {
+			return streamer(ctx, desc, cc, method, callOpts...)
+		}
+		opened := false
+		defer func() {
+			if !opened { // a panic
+				end(call, ctx, nil, true)
+			}
+		}()
+		callOpts = append(callOpts[:len(callOpts):len(callOpts)], grpc.OnFinish(func(err error) { end(call, ctx, err, false) }))
+		s, err := streamer(ctx, desc, cc, method, callOpts...)
+		opened = true
+		if err != nil {
+			end(call, ctx, err, false)
+		}
+		return s, err
+	}
+}
+
+// begin decides on a client's call. The call is nil if c has decided on it before. The error is
+// that of a denied call.
+func (i *interceptor) begin(ctx *context.Context, cc *grpc.ClientConn, method string, message any) (*rpc.Call, error) {
+	before, _ := (*ctx).Value(clientCallKey{}).(*rpc.Call)
+	if before.Met(&i.place) {
+		return nil, nil
+	}
+	r := &request{ctx: *ctx, method: method, route: method, client: true, message: message}
+	if cc != nil {
+		r.remote = cc.Target()
+	}
+	d := i.place.Checker.Check(r)
+	if !d.Allowed {
+		return nil, i.refuse(r, &d, func([]core.Header) {})
+	}
+	call := rpc.Enter(&i.place, r, d, before)
+	*ctx = context.WithValue(*ctx, clientCallKey{}, call)
+	return call, nil
+}

@@ -1,0 +1,74 @@
+package grpclimit
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Refuse returns the error for a call that a handler denies because of a decision of its own,
+// such as that of [core.Limiter.Take]. It sets the metadata of the response, as the interceptors
+// do. The handler returns the error.
+func Refuse(ctx context.Context, d core.Decision) error {
+	r := &request{ctx: ctx}
+	r.method, _ = grpc.Method(ctx)
+	r.route = r.method
+	refusal := rpc.NewRefusal(&d, d.Denial(r))
+	_ = grpc.SetHeader(ctx, pairs(refusal.Fields)) // fails if the header has been sent
+	return errorOf(&refusal)
+}
+
+// refuse returns the error of a denied call. set sets fields of the response.
+func (i *interceptor) refuse(r *request, d *core.Decision, set func([]core.Header)) error {
+	refusal := rpc.NewRefusal(d, i.place.Checker.Deny(r, *d))
+	set(refusal.Fields)
+	if i.onDenied != nil {
+		if err := i.onDenied(r.ctx, r.method, *d); err != nil {
+			return err
+		}
+	}
+	return errorOf(&refusal)
+}
+
+// errorOf returns the status error for a refusal, with the details of google.rpc.
+func errorOf(r *rpc.Refusal) error {
+	s := status.New(codes.Code(r.Code), r.Message)
+	var details []protoadapt.MessageV1
+	if r.RetryAfter > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)})
+	}
+	if len(r.Violations) > 0 {
+		q := &errdetails.QuotaFailure{}
+		for _, v := range r.Violations {
+			q.Violations = append(q.Violations, &errdetails.QuotaFailure_Violation{Subject: v.Subject, QuotaId: v.ID, QuotaValue: v.Quota, Description: v.Description})
+		}
+		details = append(details, q)
+	}
+	if len(details) == 0 {
+		return s.Err()
+	}
+	if detailed, err := s.WithDetails(details...); err == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// pairs returns header lines as metadata.
+func pairs(lines []core.Header) metadata.MD {
+	md := make(metadata.MD, len(lines))
+	for _, line := range lines {
+		name := strings.ToLower(line.Name)
+		md[name] = append(md[name], line.Value)
+	}
+	return md
+}

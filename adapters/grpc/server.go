@@ -1,0 +1,86 @@
+package grpclimit
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// UnaryServerInterceptor returns an interceptor that calls the handler if c allows the call, and
+// returns an error if not. gRPC has received and decoded the request message before.
+//
+// If a call passes several interceptors of c, c counts it once. UnaryServerInterceptor panics
+// if c or an option is nil, or if values of c's type cannot be compared.
+func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInterceptor {
+	i := newInterceptor(c, opts)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+		before := callOf(ctx)
+		if before.Met(&i.place) {
+			return handler(ctx, req)
+		}
+		r := &request{ctx: ctx, method: info.FullMethod, route: info.FullMethod, message: req}
+		d := i.place.Checker.Check(r)
+		// An error says that the response's header has been sent, or that ctx is not a
+		// server's. Then the client gets no fields.
+		set := func(lines []core.Header) { _ = grpc.SetHeader(ctx, pairs(lines)) }
+		if !d.Allowed {
+			return nil, i.refuse(r, &d, set)
+		}
+		set(rpc.Fields(&d))
+		call := rpc.Enter(&i.place, r, d, before)
+		panicked := true
+		defer func() { end(call, ctx, err, panicked) }()
+		resp, err = handler(context.WithValue(ctx, callKey{}, call), req)
+		panicked = false
+		return resp, err
+	}
+}
+
+// StreamServerInterceptor returns an interceptor that calls the handler of a stream if c allows
+// the stream, and returns an error if not. A stream counts once, unless the option [PerMessage]
+// is given. It ends for c when the handler returns.
+//
+// If a stream passes several interceptors of c, c counts it once. StreamServerInterceptor panics
+// if c or an option is nil, or if values of c's type cannot be compared.
+func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerInterceptor {
+	i := newInterceptor(c, opts)
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+		ctx := ss.Context()
+		before := callOf(ctx)
+		if before.Met(&i.place) {
+			return handler(srv, ss)
+		}
+		r := &request{ctx: ctx, method: info.FullMethod}
+		if srv != nil { // nil: UnknownServiceHandler, for a method that the client has made up
+			r.route = info.FullMethod
+		}
+		d := i.place.Checker.Check(r)
+		set := func(lines []core.Header) { _ = ss.SetHeader(pairs(lines)) }
+		if !d.Allowed {
+			return i.refuse(r, &d, set)
+		}
+		set(rpc.Fields(&d))
+		s := &serverStream{ServerStream: ss, by: i, request: r, first: true, counts: i.perMessage && info.IsClientStream}
+		s.call = rpc.Enter(&i.place, r, d, before)
+		s.ctx = context.WithValue(ctx, callKey{}, s.call)
+		panicked := true
+		defer func() {
+			if denied := s.denied.Load(); denied != nil {
+				err = *denied
+			}
+			end(s.call, ctx, err, panicked)
+		}()
+		err = handler(srv, s)
+		panicked = false
+		return err
+	}
+}
+
+// end settles a call after its handler has returned err.
+func end(call *rpc.Call, ctx context.Context, err error, panicked bool) {
+	code, contextError := codeOf(err)
+	call.End(rpc.End{Code: code, Ended: contextError || ctx.Err() != nil, Panicked: panicked}.Outcome())
+}

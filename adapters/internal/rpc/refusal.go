@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Refusal is what the client of a denied call gets.
+type Refusal struct {
+	Code    Code
+	Message string
+	// RetryAfter is how long the client must wait, for google.rpc.RetryInfo. 0 if no wait is
+	// known or none helps.
+	RetryAfter time.Duration
+	// Violations are for google.rpc.QuotaFailure. They are empty unless the call is over a
+	// limit.
+	Violations []Violation
+	// Fields are the metadata of the response.
+	Fields []core.Header
+}
+
+// Violation is a limit that denies the call. It has the names and numbers of the
+// configuration, and nothing that the client has sent.
+type Violation struct {
+	Subject     string // the rule
+	ID          string // the limit
+	Quota       int64
+	Description string
+}
+
+// maxMessage is the most bytes of a message, which is sent in a header.
+const maxMessage = 1 << 10
+
+// NewRefusal returns the refusal of a call. denial is the response that the checker's
+// Deny has returned.
+func NewRefusal(d *core.Decision, denial core.Denial) Refusal {
+	r := Refusal{Code: codeOf(d.Reason, denial.Status), Fields: Fields(d)}
+	r.Message = message(denial.Body, r.Code)
+	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
+	if r.Code != ResourceExhausted || d.Reason != core.ReasonOverLimit {
+		return r
+	}
+	if d.RetryAfter != core.Never {
+		r.RetryAfter = d.RetryAfter
+	}
+	for s := range d.Limits() {
+		if s.Exceeded {
+			r.Violations = append(r.Violations, Violation{
+				Subject: "rule:" + s.Rule, ID: s.Limit.Name, Quota: s.Limit.Quota,
+				Description: fmt.Sprintf("the limit %s allows %d in %v", s.Limit.Name, s.Limit.Quota, s.Limit.Window),
+			})
+		}
+	}
+	return r
+}
+
+// codeOf returns the code for a denial. A status that a hook has chosen counts if a code
+// corresponds to it.
+func codeOf(reason core.Reason, status int) Code {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return InvalidArgument
+	case http.StatusUnauthorized:
+		return Unauthenticated
+	case http.StatusForbidden:
+		return PermissionDenied
+	case http.StatusNotFound:
+		return NotFound
+	case http.StatusConflict:
+		return Aborted
+	case http.StatusPreconditionFailed:
+		return FailedPrecondition
+	case http.StatusInternalServerError:
+		return Internal
+	case http.StatusNotImplemented:
+		return Unimplemented
+	case http.StatusServiceUnavailable:
+		return Unavailable
+	case http.StatusGatewayTimeout:
+		return DeadlineExceeded
+	}
+	switch reason {
+	case core.ReasonBadRequest:
+		return InvalidArgument
+	case core.ReasonFailed:
+		return Unavailable
+	default:
+		return ResourceExhausted
+	}
+}
+
+// message returns the text of a denial's body: of problem details (RFC 9457), the title and
+// the detail; of any other JSON, a general text.
+func message(body []byte, code Code) string {
+	body = bytes.TrimSpace(body)
+	text := ""
+	if len(body) > 0 && body[0] == '{' {
+		var problem struct{ Title, Detail string }
+		if json.Unmarshal(body, &problem) == nil {
+			text = strings.Trim(problem.Title+": "+problem.Detail, ": ")
+		}
+	} else {
+		text = strings.ToValidUTF8(string(body[:min(len(body), maxMessage)]), "")
+	}
+	switch {
+	case text != "":
+		return text[:min(len(text), maxMessage)]
+	case code == ResourceExhausted:
+		return "the call is over a limit"
+	default:
+		return "the call is denied"
+	}
+}

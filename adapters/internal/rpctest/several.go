@@ -1,0 +1,115 @@
+package rpctest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func several(t *testing.T, a Adapter) {
+	t.Run("one limiter twice counts once", func(t *testing.T) {
+		l := all(t, 3)
+		c := a.Serve(t, App{Limits: []Limit{{Checker: l}, {Checker: all(t, 100)}, {Checker: l}}}).Dial(t, direct)
+		want(t, count(5, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 3, codeResourceExhausted, 2)
+	})
+
+	t.Run("the handler reads the decisions", func(t *testing.T) {
+		named := func(name string, n int64) Limit {
+			return Limit{Checker: limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(n)}}}})}
+		}
+		c := a.Serve(t, App{Limits: []Limit{named("outer", 9), named("inner", 5)}, Handler: func(c Call) error {
+			text := ""
+			for _, d := range c.Decisions() {
+				text += fmt.Sprint(d.Limiter, " ", d.Remaining, ", ")
+			}
+			last, found := c.Decision()
+			if _, err := c.Receive(); err != nil {
+				return err
+			}
+			return c.Send(text + fmt.Sprint(last.Limiter, found))
+		}}).Dial(t, direct)
+		for i, kind := range Kinds {
+			r := c.Do(within(t), kind, []string{""})
+			if want := fmt.Sprintf("outer %d, inner %d, innertrue", 8-i, 4-i); len(r.Texts) != 1 || r.Texts[0] != want {
+				t.Errorf("%s: the handler reads %q, want %q", kind, r.Texts, want)
+			}
+			if got, want := header(r, "ratelimit"), fmt.Sprintf(`"r-1m";r=%d;t=60`, 8-i); len(got) <= len(want) {
+				t.Errorf("%s: ratelimit: %s, want a line of each limiter", kind, got)
+			}
+		}
+	})
+
+	t.Run("no limiter", func(t *testing.T) {
+		c := a.Serve(t, App{Handler: func(c Call) error {
+			d, found := c.Decision()
+			if found || d.Limiter != "" || len(c.Decisions()) != 0 || c.SetCost(1) {
+				return &Error{codeInternal, "a decision"}
+			}
+			return OK(c)
+		}}).Dial(t, direct)
+		want(t, count(4, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), 0, 4)
+	})
+
+	t.Run("the inner one denies", func(t *testing.T) {
+		outer, inner := newWatched(t), all(t, 0)
+		c := a.Serve(t, App{Limits: []Limit{{Checker: outer}, {Checker: inner}}}).Dial(t, direct)
+		for _, kind := range Kinds {
+			want(t, count(1, func(int) Reply { return c.Do(within(t), kind, []string{""}) }), codeResourceExhausted, 1)
+			if o := outer.next(t); o.Status != 429 {
+				t.Errorf("%s: the outer limiter is told %+v", kind, o)
+			}
+		}
+	})
+
+	t.Run("a rehearsal and a shadow rule deny nobody", func(t *testing.T) {
+		var told atomic.Int64
+		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			told.Add(1)
+			return core.DefaultHooks{}.OnDisallowed(r, d)
+		}}
+		rule := core.Rule{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}
+		shadow := rule
+		shadow.Name, shadow.Shadow = "s", true
+		for _, config := range []core.Config{{Rehearsal: true, Rules: []core.Rule{rule}}, {Rules: []core.Rule{shadow}}} {
+			config.Hooks = hooks
+			told.Store(0)
+			c := limited(t, a, limiter(t, config)).Dial(t, direct)
+			want(t, count(8, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 8)
+			if told.Load() != 6 {
+				t.Errorf("the hook was told of %d calls, want 6", told.Load())
+			}
+		}
+	})
+}
+
+func costs(t *testing.T, a Adapter) {
+	cost := func(core.Request) (int64, error) { return 10, nil }
+	for _, kind := range Kinds {
+		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)}, Cost: cost}}})
+		var actual int64
+		var result error
+		c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error {
+			if !c.SetCost(actual) {
+				return &Error{codeInternal, "SetCost concerns nothing"}
+			}
+			if err := OK(c); err != nil {
+				return err
+			}
+			return result
+		}}).Dial(t, direct)
+		for _, row := range []struct {
+			actual int64
+			result error
+			used   int64
+		}{{25, nil, 25}, {3, nil, 28}, {0, &Error{codeInternal, "no"}, 28}, {90, nil, 118 - 18}} {
+			actual, result = row.actual, row.result
+			_ = c.Do(within(t), kind, []string{""})
+			if n := used(t, l); n != row.used {
+				t.Errorf("%s: after an actual cost of %d, %d hits are used, want %d", kind, row.actual, n, row.used)
+			}
+		}
+	}
+}
