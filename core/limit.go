@@ -97,6 +97,15 @@ type Limit struct {
 	// Lockout adds escalating waits to a FixedWindow limit: see [Lockout]. Other
 	// algorithms: must be the zero value.
 	Lockout Lockout
+	// CountDenied makes denied hits count, too: each is charged to the limits that deny
+	// it, as Bound.Charge does. So counts stop at MaxQuota, a TokenBucket owes at most twice its burst, and
+	// a SlidingLog keeps its newest hits.
+	//
+	// A client that does not stop trying is then never let in again: each attempt makes
+	// its wait longer. A retry loop in a client, or two users behind one address, are
+	// enough. Set it only for clients that heed Retry-After. A limit with a
+	// Lockout: must be false.
+	CountDenied bool
 }
 
 // PerSecond returns a SlidingWindow limit of quota hits per second.

@@ -156,6 +156,14 @@ func (e QuotaExplanation) With(l core.Limit) core.Limit {
 // Words describes a limit in words, also one whose quota is core.Unlimited: "at most 3 in 6s; a window begins with the
 // first request of a key".
 func Words(l core.Limit) string {
+	text := wordsOf(l)
+	if l.CountDenied && l.Quota != core.Unlimited {
+		text += "; denied requests count too"
+	}
+	return text
+}
+
+func wordsOf(l core.Limit) string {
 	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
 	switch {
 	case l.Quota == core.Unlimited:

@@ -83,6 +83,7 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 				}
 			}
 		}
+		l.CountDenied = l.Lockout == (core.Lockout{}) && rapid.IntRange(0, 2).Draw(r, "denied hits count") == 0
 		if l.Validate() != nil {
 			continue
 		}
@@ -155,6 +156,9 @@ func (p *play) take(peek bool) {
 		for j := range p.state(item) {
 			allowed = allowed && p.admits(item, j)
 		}
+	}
+	if !allowed && !peek {
+		p.chargeDenied(b)
 	}
 	p.compare(b, allowed, allowed && !peek, false)
 }

@@ -54,6 +54,7 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Retry", s.retry)
 	t.Run("Refund", s.refunds)
 	t.Run("Lockout", s.lockouts)
+	t.Run("CountDenied", s.countsDenied)
 	t.Run("Clock", s.clockSteps)
 	t.Run("Extremes", s.extremes)
 	t.Run("Keys", s.keys)

@@ -123,7 +123,10 @@ func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool,
 	if err != nil {
 		return false, err
 	}
-	if !allowed || verb == verbPeek {
+	if !allowed && verb == verbTake {
+		return false, s.denyGroups(op, groups)
+	}
+	if verb == verbPeek {
 		admits, err := s.ask(op, verbPeek, groups[0])
 		return allowed && admits, err
 	}

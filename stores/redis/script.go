@@ -69,6 +69,7 @@ const (
 	verbReset
 	verbCharge
 	verbBlock
+	verbDenied
 )
 
 // A limit as the script reads it: its size, that of what a lockout adds, and the
@@ -94,7 +95,8 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 		b = appendUint48(b, id.Window)
 		b = appendUint48(b, precision)
 		b = binary.LittleEndian.AppendUint32(b, uint32(l.Quota))
-		b = binary.LittleEndian.AppendUint32(b, uint32(l.Capacity))
+		m := meter.New(l)
+		b = binary.LittleEndian.AppendUint32(b, capacityOf(&m))
 		if id.Algorithm == meter.Lockout {
 			b = binary.LittleEndian.AppendUint32(b, uint32(l.Waits.Factor))
 			b = appendUint48(b, l.Waits.Longest)

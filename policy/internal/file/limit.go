@@ -67,6 +67,10 @@ func limitMapping() *mapping[core.Limit] {
 				about: "If true, windows begin at multiples of their length; for `fixed_window` and `sliding_window` only.",
 				value: set(boolean(), func(l *core.Limit) *bool { return &l.Aligned }),
 			}, {
+				name: "count-denied", initial: "false", example: "true",
+				about: "If true, denied hits count too, so that a client that keeps trying is never let in.",
+				value: set(boolean(), func(l *core.Limit) *bool { return &l.CountDenied }),
+			}, {
 				name: "name", without: "the rule's name, followed by the window if the rule has several limits", example: "burst",
 				about: "The limit's name in headers.",
 				value: set(name(), func(l *core.Limit) *string { return &l.Name }),

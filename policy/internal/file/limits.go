@@ -65,7 +65,7 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 // limit is one entry of limits: text may have several.
 func limit() kind[[]core.Limit] {
 	fields := limitMapping().kind(func(value) core.Limit { return core.Limit{Algorithm: algorithms[0]} })
-	const item = `[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+([a-z_]+(=[A-Za-z0-9_.-]+)?|[A-Z][A-Za-z0-9_+/-]*))*`
+	const item = `[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(count-denied|[a-z_]+(=[A-Za-z0-9_.-]+)?|[A-Z][A-Za-z0-9_+/-]*))*`
 	text := shape{"text", func(d *definitions) object {
 		return d.ref("limitText", func() object {
 			return object{{"type", "string"}, {"pattern", `^\s*` + item + `\s*(,\s*` + item + `\s*)*$`}}

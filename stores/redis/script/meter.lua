@@ -6,8 +6,9 @@ local MOST = 2147483647 -- the largest quota, and so the largest count
 -- numbers of internal/meter/algorithm.go.
 local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT, CALENDAR = 0, 1, 2, 3, 4, 5, 6
 -- The verbs: charge if all is admitted, look, give back and look, give back, forget,
--- charge whatever is admitted, deny for a time.
-local TAKE, PEEK, BACK, REFUND, RESET, CHARGE, BLOCK = 1, 2, 3, 4, 5, 6, 7
+-- charge whatever is admitted, deny for a time, look and charge the limits that deny and
+-- count that.
+local TAKE, PEEK, BACK, REFUND, RESET, CHARGE, BLOCK, DENIED = 1, 2, 3, 4, 5, 6, 7, 8
 local now, first_key -- of the decision that is being made: its time, and the place of its first key
 
 -- The beginning of the error of a decision that has been made in part.
