@@ -1,0 +1,192 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+const (
+	longestOrder = 16 << 10 // bytes
+	longestBan   = core.MaxWindow
+)
+
+// order is what the page asks for.
+type order struct {
+	Do      string `json:"do"` // look, unblock, ban or forget
+	Limiter string `json:"limiter"`
+	Rule    string `json:"rule"`
+	// Key is the key, or ID stands for it: see seenKey.
+	Key string `json:"key"`
+	ID  string `json:"id"`
+	// Seconds is how long a ban lasts.
+	Seconds int64 `json:"seconds"`
+}
+
+// result is the answer to an order.
+type result struct {
+	Error  string      `json:"error,omitempty"`
+	Limits []limitLeft `json:"limits,omitempty"`
+}
+
+// limitLeft is what is left of a limit for a key.
+type limitLeft struct {
+	Limit     string `json:"limit"`
+	Capacity  int64  `json:"capacity"`
+	Remaining int64  `json:"remaining"`
+	Exceeded  bool   `json:"exceeded"`
+	RetryMS   int64  `json:"retryMs"` // -1: never
+	ResetMS   int64  `json:"resetMs"`
+}
+
+// refusal is why an order is not carried out: a status and a text for the operator.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refused(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// act carries out an order.
+func (p *Page) act(w http.ResponseWriter, r *http.Request) {
+	res, err := p.obey(r)
+	if err == nil {
+		answer(w, http.StatusOK, res)
+		return
+	}
+	var why *refusal
+	if !errors.As(err, &why) {
+		p.config.Log.ErrorContext(r.Context(), "live: the store failed", "error", err)
+		why = &refusal{http.StatusServiceUnavailable, "the store failed: the log has the error"}
+		if errors.Is(err, core.ErrUnsupported) {
+			why = &refusal{http.StatusNotImplemented, "the store of this limiter cannot do that"}
+		}
+	}
+	answer(w, why.status, result{Error: why.text})
+}
+
+func (p *Page) obey(r *http.Request) (result, error) {
+	if err := p.csrf.Check(r); err != nil {
+		return result{}, refused(http.StatusForbidden, "the request comes from another site")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return result{}, refused(http.StatusUnsupportedMediaType, "send application/json")
+	}
+	var o order
+	d := json.NewDecoder(io.LimitReader(r.Body, longestOrder))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		return result{}, refused(http.StatusBadRequest, "the order is not valid JSON: %v", err)
+	}
+	if o.Do == "forget" {
+		return result{}, p.forget(r, o)
+	}
+	return p.onKey(r, o)
+}
+
+// onKey does something with a key of a limiter.
+func (p *Page) onKey(r *http.Request, o order) (result, error) {
+	l := p.find(o.Limiter)
+	if l == nil || l.manages.Load() == nil {
+		return result{}, refused(http.StatusNotFound, "the page does not manage a limiter %q", o.Limiter)
+	}
+	hit := core.Hit{Rule: o.Rule, Key: o.Key}
+	if o.ID != "" {
+		rule, k, ok := p.keyOf(l, o.ID)
+		if !ok {
+			return result{}, refused(http.StatusNotFound, "the page no longer keeps this key: type it")
+		}
+		hit = core.Hit{Rule: rule, Key: k.Key, Extra: k.Extra}
+	}
+	m, a := l.manages.Load(), Action{Name: o.Do, Limiter: o.Limiter, Rule: hit.Rule, Key: hit.Key}
+	// What was begun is done, also if the browser goes away.
+	ctx := context.WithoutCancel(r.Context())
+	var err error
+	switch o.Do {
+	case "look":
+	case "unblock":
+		err = p.change(r, a, func() error { return m.Reset(ctx, hit) })
+	case "ban":
+		if o.Seconds < 1 || o.Seconds > int64(longestBan/time.Second) {
+			return result{}, refused(http.StatusBadRequest, "a ban lasts 1 to %d seconds, not %d", longestBan/time.Second, o.Seconds)
+		}
+		a.For = time.Duration(o.Seconds) * time.Second
+		err = p.change(r, a, func() error { return m.Block(ctx, a.For, hit) })
+	default:
+		return result{}, refused(http.StatusBadRequest, "the order %q is unknown", o.Do)
+	}
+	if err != nil {
+		return result{}, unknownRule(err, hit.Rule)
+	}
+	d, err := m.Peek(ctx, 1, hit)
+	if err != nil {
+		return result{}, unknownRule(err, hit.Rule)
+	}
+	return result{Limits: left(&d)}, nil
+}
+
+func unknownRule(err error, rule string) error {
+	if errors.Is(err, core.ErrUnknownRule) {
+		return refused(http.StatusNotFound, "the limiter has no rule %q", rule)
+	}
+	return err
+}
+
+// forget forgets the failures of a login.
+func (p *Page) forget(r *http.Request, o order) error {
+	p.mu.Lock()
+	login := p.logins[o.Limiter]
+	p.mu.Unlock()
+	if login == nil {
+		return refused(http.StatusNotFound, "the page does not manage a login %q", o.Limiter)
+	}
+	a := Action{Name: o.Do, Limiter: o.Limiter, Key: o.Key}
+	return p.change(r, a, func() error { return login.Unblock(context.WithoutCancel(r.Context()), o.Key) })
+}
+
+// change does op if the application allows it, and logs it.
+func (p *Page) change(r *http.Request, a Action, op func() error) error {
+	if p.config.Authorize == nil {
+		return refused(http.StatusForbidden, "nothing can be changed here: the application has set no Authorize")
+	}
+	who, err := p.config.Authorize(r, a)
+	attrs := []any{"action", a.Name, "limiter", a.Limiter, "rule", a.Rule, "key", a.Key, "who", who, "from", r.RemoteAddr}
+	if a.For > 0 {
+		attrs = append(attrs, "for", a.For)
+	}
+	if err != nil {
+		p.config.Log.WarnContext(r.Context(), "live: an action was refused", append(attrs, "error", err)...)
+		return refused(http.StatusForbidden, "you may not do that")
+	}
+	if err = op(); err != nil {
+		p.config.Log.ErrorContext(r.Context(), "live: an action failed", append(attrs, "error", err)...)
+		return err
+	}
+	p.config.Log.Log(r.Context(), slog.LevelInfo, "live: an action was done", attrs...)
+	return nil
+}
+
+// left returns what is left of each limit of a decision.
+func left(d *core.Decision) []limitLeft {
+	var all []limitLeft
+	for s := range d.Limits() {
+		l := limitLeft{Limit: s.Limit.String(), Capacity: s.Limit.Capacity(), Remaining: s.Remaining, Exceeded: s.Exceeded, ResetMS: s.ResetAfter.Milliseconds()}
+		if l.RetryMS = -1; s.RetryAfter != core.Never {
+			l.RetryMS = (s.RetryAfter + time.Millisecond - 1).Milliseconds()
+		}
+		all = append(all, l)
+	}
+	return all
+}

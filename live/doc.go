@@ -1,0 +1,30 @@
+// Package live is a page on which an operator sees what the limiters of this process
+// decide, and can let somebody back in.
+//
+// For each limiter and rule the page shows how many requests are allowed and refused
+// each second, which keys are refused most often and which are nearest to their limit,
+// and whether the store answers. An operator can look at one key, unblock it, ban it for
+// a time, and forget the failures of a login.
+//
+//	page, err := live.New(live.Config{Authorize: mayChange})
+//	limiter, err := core.New(core.Config{Name: "api", Observer: page, Rules: rules})
+//	page.Manage(limiter)
+//	http.Handle("/admin/limits", onlyOperators(page))
+//
+// # Who may see it
+//
+// The page itself asks nobody who he is: mount it behind the application's own
+// authentication. Without [Config.Authorize] nothing can be changed. Changes are
+// accepted only from the page itself ([http.CrossOriginProtection]), and each one is
+// logged.
+//
+// # Several processes
+//
+// Each process shows what it has decided itself. What is left of a limit comes from the
+// store, and so do blocks: if the store is shared, they hold for all processes.
+//
+// # Memory
+//
+// The page keeps two minutes of counts for each rule, and at most 2048 refused keys and
+// 1024 keys near their limit, of 256 bytes each, whatever the traffic is.
+package live

@@ -1,0 +1,219 @@
+package sketch
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func key(i int) Key { return Key{Group: i % 3, Key: fmt.Sprintf("key %d", i)} }
+
+// The bounds of the algorithm hold for every stream: no count is too small, each is too
+// large by Over at most, and a frequent key is there.
+func TestCountsAreWithinTheirBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, came, notes, total := New(16), map[Key]uint64{}, map[Key]uint64{}, [parts]uint64{}
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			k, note := key(rapid.IntRange(0, 40).Draw(t, "key")), rapid.Uint64().Draw(t, "note")
+			s.Add(k, note)
+			came[k]++
+			notes[k] = note
+			checkHeaps(t, s)
+		}
+		for i := range s.parts {
+			for j := range s.parts[i].slots {
+				total[i] += s.parts[i].slots[j].count
+			}
+		}
+		top := s.Top(1000)
+		seen := map[Key]Counted{}
+		for i, c := range top {
+			if i > 0 && c.Count > top[i-1].Count {
+				t.Fatalf("not in order: %v", top)
+			}
+			if want := came[c.Key]; c.Count < want || c.Count-c.Over > want {
+				t.Fatalf("%v, true %d", c, want)
+			}
+			if c.Note != notes[c.Key] {
+				t.Fatalf("%v, want the note %d", c, notes[c.Key])
+			}
+			if _, twice := seen[c.Key]; twice {
+				t.Fatalf("%v is there twice", c)
+			}
+			seen[c.Key] = c
+		}
+		for k, n := range came {
+			if _, ok := seen[k]; !ok && n > slices.Max(total[:])/2 { // each part has 2 counters
+				t.Fatalf("%v came %d times and is missing", k, n)
+			}
+		}
+	})
+}
+
+func checkHeaps(t *rapid.T, s *Sketch) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		if len(p.index) != len(p.slots) {
+			t.Fatalf("%d slots, %d in the index", len(p.slots), len(p.index))
+		}
+		for j := range p.slots {
+			if p.index[p.slots[j].hash] != int32(j) {
+				t.Fatal("the index is wrong")
+			}
+			if j > 0 && p.slots[(j-1)/2].count > p.slots[j].count {
+				t.Fatal("no heap")
+			}
+		}
+	}
+}
+
+func TestWhatIsHalvedAndForgotten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, counts := New(800), map[Key]uint64{}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 8).Draw(t, "op") {
+			case 0:
+				k := key(rapid.IntRange(0, 20).Draw(t, "key"))
+				s.Forget(k)
+				delete(counts, k)
+			case 1:
+				s.Halve()
+				for k := range counts {
+					if counts[k] /= 2; counts[k] == 0 {
+						delete(counts, k)
+					}
+				}
+			default:
+				k := key(rapid.IntRange(0, 20).Draw(t, "key"))
+				s.Add(k, 1)
+				counts[k]++
+			}
+			checkHeaps(t, s)
+		}
+		top := s.Top(1000)
+		for _, c := range top {
+			if counts[c.Key] != c.Count || c.Over != 0 {
+				t.Fatalf("%v, want %d", c, counts[c.Key])
+			}
+		}
+		if len(top) != len(counts) {
+			t.Fatalf("%d keys, want %d", len(top), len(counts))
+		}
+	})
+}
+
+// A long key is cut, and not confused with another that begins like it.
+func TestALongKeyIsCut(t *testing.T) {
+	s := New(8)
+	long := strings.Repeat("a", longest)
+	for _, k := range []Key{{Key: long}, {Key: long + "b"}, {Key: long, Extra: "c"}, {Key: "a", Extra: long}} {
+		s.Add(k, 1)
+	}
+	whole := 0
+	for _, c := range s.Top(9) {
+		if !c.Cut {
+			whole++
+		}
+		if len(c.Key.Key)+len(c.Extra) > longest {
+			t.Errorf("%d bytes are kept", len(c.Key.Key)+len(c.Extra))
+		}
+	}
+	if whole > 1 {
+		t.Errorf("%d keys are whole, want 1", whole)
+	}
+}
+
+// Of a million-key attack, the true top 20 are found: a Zipf distribution in uniform noise.
+func TestTheTopOfAMillionKeysIsFound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	zipf := rand.NewZipf(r, 1.1, 1, 1_000_000)
+	s, counts := New(2048), make(map[int]uint64, 1_000_000)
+	for i := range 1_500_000 {
+		k := int(zipf.Uint64())
+		if i%2 == 0 {
+			k = 1_000_000 + r.IntN(1_000_000)
+		}
+		counts[k]++
+		s.Add(Key{Key: fmt.Sprint(k)}, 1)
+	}
+	keys := make([]int, 0, len(counts))
+	for k := range counts {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
+	found := 0
+	for _, c := range s.Top(20) {
+		if slices.ContainsFunc(keys[:20], func(k int) bool { return fmt.Sprint(k) == c.Key.Key }) {
+			found++
+		}
+	}
+	t.Logf("%d of 20 of %d keys", found, len(keys))
+	if found < 19 {
+		t.Errorf("%d of the true top 20 are found", found)
+	}
+}
+
+func TestConcurrentCountsAreAllThere(t *testing.T) {
+	s := New(64)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 1000 {
+				s.Add(key(i%4), 1)
+				if i%100 == 0 {
+					_ = s.Top(3)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sum := uint64(0)
+	for _, c := range s.Top(10) {
+		sum += c.Count
+	}
+	if sum != 8000 {
+		t.Errorf("%d, want 8000", sum)
+	}
+}
+
+// Memory does not grow with the number of keys.
+func TestMemoryAllocationsEndWhenItIsFull(t *testing.T) {
+	s, keys := New(512), make([]Key, 20_000)
+	for i := range keys {
+		keys[i] = Key{Key: fmt.Sprintf("key %08d", i)}
+		s.Add(keys[i], 1)
+	}
+	i := 0
+	if n := testing.AllocsPerRun(10_000, func() { s.Add(keys[i%len(keys)], 1); i++ }); n > 0 {
+		t.Errorf("%v allocations for each key", n)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	for _, n := range []int{1, 1000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, keys := New(2048), make([]Key, n)
+			for i := range keys {
+				keys[i] = Key{Key: fmt.Sprintf("2001:db8::%x", i)}
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				s.Add(keys[i], 1)
+				if i++; i == n {
+					i = 0
+				}
+			}
+			runtime.KeepAlive(s)
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Page is the page: an [http.Handler], and a [core.Observer] of the limiters that it
+// shows. [New] makes it. Its methods may be called concurrently.
+type Page struct {
+	config Config
+	csrf   *http.CrossOriginProtection
+
+	mu       sync.Mutex
+	limiters []*limiter // by name
+	logins   map[string]Login
+	tick     chan struct{} // closed when a second has passed
+	second   int64         // how many have passed
+	viewers  int
+
+	stop chan struct{} // closed by Close
+	done chan struct{} // closed when the goroutine has ended
+	once sync.Once
+}
+
+// Login is a login guard as the page needs it: a *login.Guard is one.
+type Login interface {
+	// Unblock forgets the failures of a username.
+	Unblock(ctx context.Context, username string) error
+}
+
+// New returns a page. Close it when it is no longer served. The error wraps
+// [core.ErrConfig].
+func New(c Config) (*Page, error) {
+	c, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{
+		config: c, csrf: http.NewCrossOriginProtection(), logins: map[string]Login{},
+		tick: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go p.run()
+	return p, nil
+}
+
+// Close ends the page's goroutine and the responses under way. The limiters go on.
+func (p *Page) Close() error {
+	p.once.Do(func() { close(p.stop) })
+	<-p.done
+	return nil
+}
+
+// run lets a second pass at a time.
+func (p *Page) run() {
+	defer close(p.done)
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			p.pass()
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// pass notes what was counted in the second that has passed.
+func (p *Page) pass() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.second++
+	for _, l := range p.limiters {
+		l.pass(p.second)
+	}
+	close(p.tick)
+	p.tick = make(chan struct{})
+}
+
+// Manage lets the page look at keys of the limiters, and change them if
+// [Config.Authorize] allows it. The limiters must have the page as an Observer, too:
+// without it the page does not show them.
+func (p *Page) Manage(limiters ...*core.Limiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range limiters {
+		p.named(l.Name()).manages.Store(l)
+	}
+}
+
+// ManageLogin lets the page forget the failures of a login: of a *login.Guard, for
+// instance. name is the name on the page.
+func (p *Page) ManageLogin(name string, l Login) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logins[name] = l
+}
+
+// named returns the limiter of that name. The caller holds mu.
+func (p *Page) named(name string) *limiter {
+	at, ok := slices.BinarySearchFunc(p.limiters, name, func(l *limiter, name string) int { return cmp.Compare(l.name, name) })
+	if !ok {
+		p.limiters = slices.Insert(p.limiters, at, newLimiter(name))
+	}
+	return p.limiters[at]
+}
+
+// find returns the limiter of that name, nil if there is none.
+func (p *Page) find(name string) *limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.limiters {
+		if l.name == name {
+			return l
+		}
+	}
+	return nil
+}

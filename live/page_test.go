@@ -1,0 +1,423 @@
+package live_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/live"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a limiter, its page and a server of the page.
+type site struct {
+	t       *testing.T
+	page    *live.Page
+	limiter *core.Limiter
+	server  *httptest.Server
+	log     *bytes.Buffer
+}
+
+var userRule = core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}
+
+func newSite(t *testing.T, c live.Config, l core.Config) *site {
+	t.Helper()
+	s := &site{t: t, log: new(bytes.Buffer)}
+	c.Log = slog.New(slog.NewTextHandler(s.log, nil))
+	c.Instance = "one"
+	s.page = core.Must(live.New(c))
+	l.Name, l.Observer = "api", s.page
+	if l.Rules == nil {
+		l.Rules = []core.Rule{userRule}
+	}
+	s.limiter = core.Must(core.New(l))
+	s.page.Manage(s.limiter)
+	s.server = httptest.NewServer(http.StripPrefix("/any/prefix", s.page))
+	t.Cleanup(func() {
+		_ = s.page.Close()
+		s.server.Close()
+	})
+	return s
+}
+
+func (s *site) url() string { return s.server.URL + "/any/prefix" }
+
+func (s *site) take(n int, keys ...string) {
+	s.t.Helper()
+	for range n {
+		for _, k := range keys {
+			if _, err := s.limiter.Take(s.t.Context(), 1, core.Hit{Rule: "user", Key: k}); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+type answered struct {
+	status int
+	Error  string
+	Limits []struct {
+		Limit               string
+		Capacity, Remaining int64
+		Exceeded            bool
+		RetryMS             int64
+	}
+}
+
+// post sends an order as the page does.
+func (s *site) post(order string, headers ...string) answered {
+	s.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, s.url(), strings.NewReader(order))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.server.Client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	a := answered{status: resp.StatusCode}
+	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+		s.t.Fatal(err)
+	}
+	return a
+}
+
+type shown struct {
+	Instance string
+	ReadOnly bool
+	Logins   []string
+	Limiters []struct {
+		Name             string
+		Managed, Private bool
+		Store            struct{ Failed, Errors, Degraded int }
+		Rules            []struct {
+			Name, Limits                any
+			Shadow                      bool
+			Allowed, Refused, Rehearsed []int
+		}
+		Refused, Near []struct {
+			ID, Rule, Label string
+			Count, Over     int
+			Used            float64
+			Cut             bool
+		}
+	}
+}
+
+// watch returns a function that returns the state of the next second.
+func (s *site) watch() func() shown {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"?events", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := s.server.Client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = resp.Body.Close() })
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	return func() shown {
+		s.t.Helper()
+		for lines.Scan() {
+			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				var v shown
+				if err := json.Unmarshal([]byte(text), &v); err != nil {
+					s.t.Fatal(err)
+				}
+				return v
+			}
+		}
+		s.t.Fatal("no more events:", lines.Err())
+		return shown{}
+	}
+}
+
+func mayChange(who string) func(*http.Request, live.Action) (string, error) {
+	return func(*http.Request, live.Action) (string, error) { return who, nil }
+}
+
+func TestThePageShowsWhatIsDecided(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	next := s.watch()
+	first := next()
+	if l := first.Limiters; len(l) != 1 || l[0].Name != "api" || !l[0].Managed || !l[0].Private || len(l[0].Rules) != 1 || len(l[0].Rules[0].Allowed) != 120 {
+		t.Fatalf("%+v", first)
+	}
+	s.take(5, "alice")
+	s.take(2, "bob")
+	allowed, refused := 0, 0
+	var last shown
+	for allowed+refused < 7 {
+		last = next()
+		allowed += last.Limiters[0].Rules[0].Allowed[0]
+		refused += last.Limiters[0].Rules[0].Refused[0]
+	}
+	if allowed != 5 || refused != 2 || !last.ReadOnly || last.Instance != "one" {
+		t.Errorf("%d allowed, %d refused: %+v", allowed, refused, last)
+	}
+	l := last.Limiters[0]
+	if len(l.Refused) != 1 || l.Refused[0].Count != 2 || l.Refused[0].Rule != "user" || strings.Contains(l.Refused[0].Label, "alice") {
+		t.Errorf("refused most: %+v", l.Refused)
+	}
+	if len(l.Near) != 2 || l.Near[0].Used != 1 || l.Near[1].Used < 0.66 || l.Near[1].Used > 0.67 {
+		t.Errorf("nearest: %+v", l.Near)
+	}
+}
+
+// Without Authorize, everything can be looked at and nothing can be changed.
+func TestNothingChangesWithoutAuthorize(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	s.take(4, "alice")
+	look := s.post(`{"do":"look","limiter":"api","rule":"user","key":"alice"}`)
+	if look.status != 200 || len(look.Limits) != 1 || look.Limits[0].Remaining != 0 || !look.Limits[0].Exceeded || look.Limits[0].RetryMS <= 0 || look.Limits[0].Capacity != 3 {
+		t.Errorf("%+v", look)
+	}
+	for _, order := range []string{
+		`{"do":"unblock","limiter":"api","rule":"user","key":"alice"}`,
+		`{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"bob"}`,
+	} {
+		if got := s.post(order); got.status != http.StatusForbidden || !strings.Contains(got.Error, "Authorize") {
+			t.Errorf("%s: %+v", order, got)
+		}
+	}
+	if s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) || !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "bob"}) {
+		t.Error("something has changed")
+	}
+}
+
+func TestAnOperatorLetsAClientInAndKeepsAnotherOut(t *testing.T) {
+	var asked []live.Action
+	s := newSite(t, live.Config{Authorize: func(_ *http.Request, a live.Action) (string, error) {
+		asked = append(asked, a)
+		return "olga", nil
+	}}, core.Config{})
+	s.take(4, "alice")
+	if got := s.post(`{"do":"unblock","limiter":"api","rule":"user","key":"alice"}`); got.status != 200 || got.Limits[0].Remaining != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got := s.post(`{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"bob"}`); got.status != 200 || !got.Limits[0].Exceeded || got.Limits[0].RetryMS < 59_000 {
+		t.Errorf("%+v", got)
+	}
+	if !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) || s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "bob"}) {
+		t.Error("the orders had no effect")
+	}
+	if got := s.post(`{"do":"unblock","limiter":"api","rule":"user","key":"bob"}`); got.status != 200 || !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "bob"}) {
+		t.Errorf("the ban has not ended: %+v", got)
+	}
+	want := []live.Action{
+		{Name: "unblock", Limiter: "api", Rule: "user", Key: "alice"},
+		{Name: "ban", Limiter: "api", Rule: "user", Key: "bob", For: time.Minute},
+		{Name: "unblock", Limiter: "api", Rule: "user", Key: "bob"},
+	}
+	for i, a := range want {
+		if i >= len(asked) || asked[i] != a {
+			t.Errorf("Authorize was asked for %+v, want %+v", asked, want)
+			break
+		}
+	}
+	if log := s.log.String(); strings.Count(log, "an action was done") != 3 || !strings.Contains(log, "who=olga") || !strings.Contains(log, "key=bob") || !strings.Contains(log, "for=1m0s") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// The key of a row is found by its id, with what KeyExtra has added.
+func TestARowIsUnblockedByItsID(t *testing.T) {
+	hooks := core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return "tenant 7", nil }}
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Hooks: hooks})
+	hit := core.Hit{Rule: "user", Key: "<script>alert(1)</script>", Extra: "tenant 7"}
+	for range 5 {
+		s.limiter.Allow(t.Context(), hit)
+	}
+	rows := s.watch()().Limiters[0].Refused
+	if len(rows) != 1 || rows[0].Count != 2 {
+		t.Fatalf("%+v", rows)
+	}
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + rows[0].ID + `"}`); got.status != 200 || !s.limiter.Allow(t.Context(), hit) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"0000"}`); got.status != 404 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOrdersThatAreRefused(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
+	for _, row := range []struct {
+		name, order string
+		headers     []string
+		status      int
+	}{
+		{"another site", `{"do":"unblock","limiter":"api","rule":"user","key":"a"}`, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"another site of the same domain", `{"do":"unblock","limiter":"api","rule":"user","key":"a"}`, []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{"another origin, in an old browser", `{"do":"unblock","limiter":"api","rule":"user","key":"a"}`, []string{"Origin", "https://evil.example"}, 403},
+		{"a form", `{"do":"unblock","limiter":"api","rule":"user","key":"a"}`, []string{"Content-Type", "text/plain"}, 415},
+		{"no JSON", `do=unblock`, nil, 400},
+		{"an unknown field", `{"do":"unblock","limiter":"api","rule":"user","key":"a","for":1}`, nil, 400},
+		{"too long", `{"do":"unblock","limiter":"api","rule":"user","key":"` + strings.Repeat("a", 20_000) + `"}`, nil, 400},
+		{"an unknown order", `{"do":"drop","limiter":"api","rule":"user","key":"a"}`, nil, 400},
+		{"no order", `{"limiter":"api","rule":"user","key":"a"}`, nil, 400},
+		{"an unknown limiter", `{"do":"look","limiter":"x","rule":"user","key":"a"}`, nil, 404},
+		{"an unknown rule", `{"do":"look","limiter":"api","rule":"x","key":"a"}`, nil, 404},
+		{"an unknown rule to reset", `{"do":"unblock","limiter":"api","rule":"x","key":"a"}`, nil, 404},
+		{"an unknown login", `{"do":"forget","limiter":"x","key":"a"}`, nil, 404},
+		{"a ban without an end", `{"do":"ban","limiter":"api","rule":"user","key":"a"}`, nil, 400},
+		{"a ban that ends before it begins", `{"do":"ban","seconds":-1,"limiter":"api","rule":"user","key":"a"}`, nil, 400},
+		{"a ban of a million years", `{"do":"ban","seconds":31622401,"limiter":"api","rule":"user","key":"a"}`, nil, 400},
+	} {
+		if got := s.post(row.order, row.headers...); got.status != row.status || got.Error == "" {
+			t.Errorf("%s: %+v, want %d", row.name, got, row.status)
+		}
+	}
+	if strings.Contains(s.log.String(), "was done") {
+		t.Errorf("the log is %s", s.log)
+	}
+	for method, want := range map[string]int{"PUT": 405, "DELETE": 405, "HEAD": 200} {
+		r, _ := http.NewRequest(method, s.url(), nil)
+		resp, err := s.server.Client().Do(r)
+		if err != nil || resp.StatusCode != want {
+			t.Errorf("%s: %v, %v", method, resp, err)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+func TestWhoMayNotIsLogged(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: func(*http.Request, live.Action) (string, error) { return "mallory", errors.New("no operator") }}, core.Config{})
+	got := s.post(`{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"bob"}`)
+	if got.status != 403 || strings.Contains(got.Error, "operator") || !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "bob"}) {
+		t.Errorf("%+v", got)
+	}
+	if log := s.log.String(); !strings.Contains(log, "refused") || !strings.Contains(log, "who=mallory") || !strings.Contains(log, "no operator") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+type guard struct {
+	err    error
+	forgot []string
+}
+
+func (g *guard) Unblock(_ context.Context, username string) error {
+	g.forgot = append(g.forgot, username)
+	return g.err
+}
+
+func TestTheFailuresOfALoginAreForgotten(t *testing.T) {
+	s, g := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{}), &guard{}
+	s.page.ManageLogin("login", g)
+	if got := s.post(`{"do":"forget","limiter":"login","key":"alice"}`); got.status != 200 || len(g.forgot) != 1 || g.forgot[0] != "alice" {
+		t.Errorf("%+v, %v", got, g.forgot)
+	}
+	g.err = errors.New("dial tcp 10.0.0.1: refused")
+	if got := s.post(`{"do":"forget","limiter":"login","key":"alice"}`); got.status != 503 || strings.Contains(got.Error, "10.0.0.1") {
+		t.Errorf("%+v", got)
+	}
+	if got := s.watch()(); len(got.Logins) != 1 || got.Logins[0] != "login" {
+		t.Errorf("%+v", got.Logins)
+	}
+}
+
+// An observer of a limiter whose rules change keeps the counts of those that stay.
+func TestTheRulesOfAnotherConfiguration(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	s.take(4, "alice")
+	rules := []core.Rule{{Name: "new", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}, userRule}
+	if err := s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
+	s.take(2, "alice")
+	l := s.watch()().Limiters[0]
+	if len(l.Rules) != 2 || len(l.Refused) != 1 || l.Refused[0].Count != 3 || l.Refused[0].Rule != "user" {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestABadConfigurationIsAnError(t *testing.T) {
+	if _, err := live.New(live.Config{Secret: []byte("short")}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "16") {
+		t.Error(err)
+	}
+}
+
+// Two processes with the same secret show the same hash, with different secrets another.
+func TestTheHashOfAKey(t *testing.T) {
+	label := func(secret string) string {
+		s := newSite(t, live.Config{Secret: []byte(secret)}, core.Config{})
+		s.take(4, "alice")
+		return s.watch()().Limiters[0].Refused[0].Label
+	}
+	a, b, c := label("0123456789abcdef"), label("0123456789abcdef"), label("0123456789abcdeF")
+	if a != b || a == c || len(a) != 11 {
+		t.Error(a, b, c)
+	}
+}
+
+func TestThePageIsSmallAndLocksItselfUp(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	resp, err := s.server.Client().Get(s.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(resp.Body)
+	if body.Len() > 60<<10 || body.Len() < 1000 {
+		t.Errorf("%d bytes", body.Len())
+	}
+	policy := resp.Header.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "frame-ancestors 'none'", "form-action 'none'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("the policy %q lacks %q", policy, want)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(body.String(), "innerHTML") || strings.Contains(body.String(), "https://") {
+		t.Error("the page takes more than it needs")
+	}
+	if resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Error(resp.Header)
+	}
+}
+
+// A page that is closed ends the events, and can be closed twice.
+func TestClosingEndsTheEvents(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	next := s.watch()
+	next()
+	_ = s.page.Close()
+	_ = s.page.Close()
+}
+
+func TestTooManyViewersAreTurnedAway(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	for range 32 {
+		s.watch()()
+	}
+	resp, err := s.server.Client().Get(s.url() + "?events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	if resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}

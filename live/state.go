@@ -1,0 +1,111 @@
+package live
+
+import (
+	"slices"
+	"time"
+)
+
+// state is what the browser gets each second.
+type state struct {
+	Instance string         `json:"instance"`
+	Second   int64          `json:"second"`
+	ReadOnly bool           `json:"readOnly"`
+	Limiters []limiterState `json:"limiters"`
+	Logins   []string       `json:"logins"`
+}
+
+type limiterState struct {
+	Name string `json:"name"`
+	// Managed reports that the page can look at keys.
+	Managed bool `json:"managed"`
+	// Private reports that the counters are this process's own.
+	Private bool        `json:"private"`
+	Store   storeState  `json:"store"`
+	Rules   []ruleState `json:"rules"`
+	Refused []seenKey   `json:"refused"`
+	Near    []seenKey   `json:"near"`
+}
+
+// storeState is about the second that has passed.
+type storeState struct {
+	Asked    uint32  `json:"asked"`
+	Failed   uint32  `json:"failed"`
+	Degraded uint32  `json:"degraded"`
+	Errors   uint32  `json:"errors"` // decisions that failed
+	MeanMS   float64 `json:"meanMs"`
+	MostMS   float64 `json:"mostMs"`
+}
+
+// ruleState has one number for each second, the oldest first: the last two minutes when
+// the browser connects, then the second that has passed.
+type ruleState struct {
+	Name      string   `json:"name"`
+	Shadow    bool     `json:"shadow,omitempty"`
+	Limits    []string `json:"limits"`
+	Allowed   []uint32 `json:"allowed"`
+	Refused   []uint32 `json:"refused"`
+	Rehearsed []uint32 `json:"rehearsed"`
+}
+
+// state returns what the page shows, with the counts of the last n seconds.
+func (p *Page) state(n int) state {
+	p.mu.Lock()
+	s := state{Instance: p.config.Instance, Second: p.second, ReadOnly: p.config.Authorize == nil}
+	limiters := slices.Clone(p.limiters)
+	for name := range p.logins {
+		s.Logins = append(s.Logins, name)
+	}
+	p.mu.Unlock()
+	slices.Sort(s.Logins)
+	for _, l := range limiters {
+		names := l.names()
+		ls := l.state(n)
+		if m := l.manages.Load(); m != nil {
+			ls.Managed, ls.Private = true, m.Traits().Private
+		}
+		ls.Refused, ls.Near = p.refusedMost(l, names), p.nearest(l, names)
+		s.Limiters = append(s.Limiters, ls)
+	}
+	return s
+}
+
+// names returns the names of the rules by their group.
+func (l *limiter) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names := make([]string, len(l.order))
+	for name, group := range l.order {
+		names[group] = name
+	}
+	return names
+}
+
+func (l *limiter) state(n int) limiterState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	second := l.second.Load()
+	at := second % seconds
+	s := limiterState{Name: l.name, Store: storeState{
+		Asked: l.store.count.past[at], Failed: l.store.failed.past[at], Degraded: l.degraded.past[at], Errors: l.failed.past[at],
+		MeanMS: milliseconds(l.store.mean), MostMS: milliseconds(l.store.most),
+	}}
+	for _, r := range l.rules {
+		s.Rules = append(s.Rules, ruleState{
+			Name: r.name, Shadow: r.shadow, Limits: r.limits,
+			Allowed: r.allowed.last(second, n), Refused: r.refused.last(second, n), Rehearsed: r.rehearsed.last(second, n),
+		})
+	}
+	return s
+}
+
+// last returns the counts of the last n seconds, the oldest first.
+func (c *counter) last(second int64, n int) []uint32 {
+	n = min(n, seconds)
+	past := make([]uint32, 0, n)
+	for at := second - int64(n) + 1; at <= second; at++ {
+		past = append(past, c.past[(at+seconds)%seconds])
+	}
+	return past
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
