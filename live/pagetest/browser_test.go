@@ -63,8 +63,14 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 // until waits until an expression is true in the page.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(30*time.Second), chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
-		t.Fatalf("%s: %v", expression, err)
+	for begin := time.Now(); ; {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression)) // fails while the browser goes from page to page
+		if ok {
+			return
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("never so: %s (%v)", expression, err)
+		}
 	}
 }
 
