@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The page shows the traffic of the program, and an operator on this machine lets a
+// client in.
+func TestTheProgram(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, "127.0.0.1:0", true, slog.New(slog.DiscardHandler), func(a net.Addr) { addr <- a })
+	}()
+	base := "http://" + (<-addr).String() + "/admin/limits"
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(base + "?events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	var id string
+	for id == "" && lines.Scan() {
+		text, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var s struct {
+			Limiters []struct {
+				Name    string
+				Refused []struct{ ID, Label, Rule string }
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range s.Limiters {
+			for _, k := range l.Refused {
+				if l.Name == "gateway" && k.Label == "203.0.113.7" && strings.HasPrefix(k.Rule, "search") {
+					id = k.ID
+				}
+			}
+		}
+	}
+	order := strings.NewReader(`{"do":"unblock","limiter":"gateway","id":"` + id + `"}`)
+	answer, err := client.Post(base, "application/json", order)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("%v, %v", answer, err)
+	}
+	_ = answer.Body.Close()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	_ = resp.Body.Close()
+}
