@@ -12,7 +12,7 @@ import (
 
 // packages are the folders of the packages whose names stand in documents.
 var packages = map[string]string{
-	"core": "core", "keyfuncs": "keyfuncs", "policy": "policy", "login": "login", "floodgatetest": "floodgatetest",
+	"core": "core", "keyfuncs": "keyfuncs", "policy": "policy", "login": "login", "live": "live", "floodgatetest": "floodgatetest",
 	"httplimit": "adapters/nethttp", "ginlimit": "adapters/gin", "echolimit": "adapters/echo", "fiberlimit": "adapters/fiber",
 	"redisstore": "stores/redis", "memcachedstore": "stores/memcached", "resilient": "stores/resilient", "synced": "stores/synced",
 	"redisbackend": "stores/synced/redisbackend", "pgbackend": "stores/synced/pgbackend", "denycache": "stores/denycache", "swapstore": "stores/swapstore",
