@@ -24,6 +24,10 @@ type Request interface {
 	// Route returns the pattern of the matched route in the framework's own
 	// spelling, "" if none has been matched (yet).
 	Route() string
+	// PathValue returns the value of a parameter of the matched route, such as id in
+	// "/items/{id}", as the framework's handlers read it. It is "" if the route has
+	// no parameter of this name, and before a route has been matched.
+	PathValue(name string) string
 	// RemoteAddr returns the address of the peer of the connection, as
 	// "host:port" if it has a port. Headers never change it.
 	RemoteAddr() string

@@ -31,6 +31,7 @@ func (r *request) Path() string                      { return "/path" }
 func (r *request) EscapedPath() string               { return "/path" }
 func (r *request) RawQuery() string                  { return "" }
 func (r *request) Route() string                     { return "/route" }
+func (r *request) PathValue(string) string           { return "" }
 func (r *request) RemoteAddr() string                { return "192.0.2.1:1" }
 func (r *request) HeaderValues(name string) []string { return r.header[name] }
 func (r *request) Cookie(string) (string, bool)      { return "", false }

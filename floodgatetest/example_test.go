@@ -28,12 +28,13 @@ func ExampleNewRequest_options() {
 	r := floodgatetest.NewRequest("POST", "https://api.example.com/items/7?lang=de",
 		floodgatetest.From("203.0.113.7:5000"),
 		floodgatetest.Route("POST /items/{id}"),
+		floodgatetest.PathValue("id", "7"),
 		floodgatetest.Cookie("session", "s1"),
 		floodgatetest.Value(userKey{}, "ann"),
 		floodgatetest.Context(context.Background()),
 		floodgatetest.JSON(`{"name": "chair"}`)) // Body("application/json", …) is the same
 	for _, key := range []core.KeyFunc{
-		keyfuncs.ClientIP(), keyfuncs.Route(), keyfuncs.Query("lang"), keyfuncs.Cookie("session"), keyfuncs.UserValue(userKey{}), keyfuncs.PostField("name"),
+		keyfuncs.ClientIP(), keyfuncs.Route(), keyfuncs.PathValue("id"), keyfuncs.Query("lang"), keyfuncs.Cookie("session"), keyfuncs.UserValue(userKey{}), keyfuncs.PostField("name"),
 	} {
 		text, err := key(nil, r)
 		fmt.Printf("%q %v\n", text, err)
@@ -44,6 +45,7 @@ func ExampleNewRequest_options() {
 	// Output:
 	// "203.0.113.7" <nil>
 	// "POST /items/{id}" <nil>
+	// "7" <nil>
 	// "de" <nil>
 	// "s1" <nil>
 	// "ann" <nil>

@@ -23,7 +23,7 @@ type Request struct {
 var _ core.Request = (*Request)(nil)
 
 // RequestOption is an option of [NewRequest]: [From], [Header], [Cookie], [Route],
-// [Value], [Context], [Form], [JSON] or [Body].
+// [PathValue], [Value], [Context], [Form], [JSON] or [Body].
 type RequestOption func(*Request)
 
 // NewRequest returns a request. target is a path with or without a query, or an absolute
@@ -58,6 +58,12 @@ func Cookie(name, value string) RequestOption {
 // Route sets the pattern of the matched route, such as "/items/{id}". The default is "": no
 // route has been matched.
 func Route(pattern string) RequestOption { return func(r *Request) { r.route = pattern } }
+
+// PathValue sets the value of a parameter of the matched route, such as id in
+// "/items/{id}".
+func PathValue(name, value string) RequestOption {
+	return func(r *Request) { r.http.SetPathValue(name, value) }
+}
 
 // Value sets the value that a middleware has stored for the request under key.
 func Value(key, value any) RequestOption { return func(r *Request) { r.values[key] = value } }
@@ -108,6 +114,9 @@ func (r *Request) EscapedPath() string {
 
 // Route implements [core.Request].
 func (r *Request) Route() string { return r.route }
+
+// PathValue implements [core.Request].
+func (r *Request) PathValue(name string) string { return r.http.PathValue(name) }
 
 // RemoteAddr implements [core.Request].
 func (r *Request) RemoteAddr() string { return r.http.RemoteAddr }

@@ -12,7 +12,7 @@ import (
 type request struct {
 	method, path, route, remote, rawQuery string
 	header                                http.Header
-	cookies, query                        map[string]string
+	cookies, query, params                map[string]string
 	values                                map[any]any
 	body                                  string
 	bodyErr                               error
@@ -24,6 +24,7 @@ func (r *request) Path() string                      { return r.path }
 func (r *request) EscapedPath() string               { return r.path }
 func (r *request) RawQuery() string                  { return r.rawQuery }
 func (r *request) Route() string                     { return r.route }
+func (r *request) PathValue(name string) string      { return r.params[name] }
 func (r *request) RemoteAddr() string                { return r.remote }
 func (r *request) HeaderValues(name string) []string { return r.header.Values(name) }
 func (r *request) Value(key any) any                 { return r.values[key] }

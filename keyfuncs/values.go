@@ -136,6 +136,33 @@ func Route() core.KeyFunc {
 	}
 }
 
+// PathValue returns a key function for the value of a parameter of the matched route, such
+// as tenant in "/tenants/{tenant}/items". The value is what the framework's handlers read:
+// [net/http.Request.PathValue], Param of Gin and Echo, Params of Fiber. PathValue panics if
+// name is "".
+//
+// If the value is "", the key is empty, and all such requests share one quota. That is so if
+// the limiter decides before the router has matched a route, as for [Route], and if the
+// route has no parameter of this name. At the first such request, the key function writes
+// one line with level ERROR to the log of the limiter. A rule for the requests that have the
+// parameter is OrSkip(PathValue(name)), which logs the line too.
+//
+// A client chooses the value. Who can make up values that a handler accepts gets a quota for
+// each of them: join the key with another, or add a rule for the client's address.
+func PathValue(name string) core.KeyFunc {
+	mustHave("PathValue", `name: "": must be the name of a parameter of the route, such as "id" of "/items/{id}"`, name != "")
+	var said atomic.Bool
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		value := r.PathValue(name)
+		if value == "" && said.CompareAndSwap(false, true) {
+			requestlog.Of(r).Error("keyfuncs: PathValue finds no value: all such requests share one limit. "+
+				"Either the limiter decides before the router has matched a route: mount it on the routes, as for keyfuncs.Route. "+
+				"Or the route has no parameter of this name", "parameter", name)
+		}
+		return append(dst, value...), nil
+	}
+}
+
 // Join returns a key function for the keys of several key functions together. Requests
 // share a quota only if all their keys are equal. The key contains the length of each
 // part, so that different parts never give the same key. If one of the functions returns

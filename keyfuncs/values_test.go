@@ -212,3 +212,8 @@ func ExampleRoute() {
 	show(keyfuncs.Route(), &request{path: "/items/7", route: "GET /items/{id}"})
 	// Output: "GET /items/{id}" <nil>
 }
+
+func ExamplePathValue() {
+	show(keyfuncs.PathValue("id"), &request{path: "/items/7", route: "GET /items/{id}", params: map[string]string{"id": "7"}})
+	// Output: "7" <nil>
+}

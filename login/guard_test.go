@@ -35,7 +35,8 @@ func (r *request) Method() string { return r.method }
 
 func (r *request) Path() string { return "/login" }
 
-func (r *request) EscapedPath() string { return "/login" }
+func (r *request) EscapedPath() string     { return "/login" }
+func (r *request) PathValue(string) string { return "" }
 
 func (r *request) RawQuery() string { return r.query }
 

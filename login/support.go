@@ -130,6 +130,7 @@ func (connection) Path() string                 { return "" }
 func (connection) EscapedPath() string          { return "" }
 func (connection) RawQuery() string             { return "" }
 func (connection) Route() string                { return "" }
+func (connection) PathValue(string) string      { return "" }
 func (connection) HeaderValues(string) []string { return nil }
 func (connection) Cookie(string) (string, bool) { return "", false }
 func (connection) Query(string) (string, bool)  { return "", false }

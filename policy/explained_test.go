@@ -20,11 +20,12 @@ func (e *explained) Method() string {
 	}
 	return e.method
 }
-func (e *explained) Path() string        { return "/" + e.path }
-func (e *explained) EscapedPath() string { return "" }
-func (e *explained) RawQuery() string    { return e.query.Encode() }
-func (e *explained) Route() string       { return "" }
-func (e *explained) RemoteAddr() string  { return e.address }
+func (e *explained) Path() string            { return "/" + e.path }
+func (e *explained) EscapedPath() string     { return "" }
+func (e *explained) PathValue(string) string { return "" }
+func (e *explained) RawQuery() string        { return e.query.Encode() }
+func (e *explained) Route() string           { return "" }
+func (e *explained) RemoteAddr() string      { return e.address }
 func (e *explained) HeaderValues(name string) []string {
 	return e.header[http.CanonicalHeaderKey(name)]
 }

@@ -20,6 +20,9 @@ type Adapter struct {
 	// LimitsFirst says that App.Limits run before the router has looked for the
 	// route.
 	LimitsFirst bool
+	// Parameter is how a pattern of the framework spells the parameter id of a path, such
+	// as "{id}".
+	Parameter string
 	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
 	ServeHTTP2 func(t *testing.T, app App) string
 	// Readers are the names of the ways in which Context.Read reads, for each of
@@ -70,7 +73,7 @@ type App struct {
 	// User is stored by a middleware before Limits, under UserKey, as the
 	// framework's authentication middlewares do; "" stores none.
 	User string
-	// Routes are the routes; patterns have no parameters.
+	// Routes are the routes. Their patterns have no parameters but Adapter.Parameter.
 	Routes []Route
 }
 
@@ -158,6 +161,8 @@ type Context interface {
 	Body() ([]byte, error)
 	// Form returns a field of a form, by the framework's own means.
 	Form(name string) string
+	// PathValue returns a parameter of the matched route, by the framework's own means.
+	PathValue(name string) string
 	// Read returns the value of a field that a handler finds in one of the ways of
 	// Adapter.Readers, "" if it finds none.
 	Read(field, reader string) string
@@ -192,6 +197,7 @@ func Run(t *testing.T, a Adapter) {
 	}{
 		{"Client address", clientAddress},
 		{"Routes", routes},
+		{"Path values", pathValues},
 		{"Bodies", bodies},
 		{"Readers", handlersRead},
 		{"Bodies that were read before", readBefore},

@@ -24,6 +24,7 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Parameter:  ":id",
 		Readers:    readers.Names(echoreaders.ByField),
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
@@ -178,6 +179,7 @@ func (x exchange) JSON(v any) error                 { return x.c.Bind(v) }
 func (x exchange) Header(name string) string        { return x.c.Request().Header.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return echolimit.DecisionFrom(x.c) }
+func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
 func (x exchange) Decisions() []core.Decision       { return echolimit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return echolimit.SetCost(x.c, cost) }
 

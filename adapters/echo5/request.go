@@ -37,6 +37,9 @@ func (r request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
 // Route returns the pattern of the matched route.
 func (r request) Route() string { return r.c.Path() }
 
+// PathValue returns the value of a parameter of the matched route.
+func (r request) PathValue(name string) string { return r.c.Param(name) }
+
 // Value returns the value that is stored in Echo's context, or else in the request's
 // context.
 func (r request) Value(key any) any {

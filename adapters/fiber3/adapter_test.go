@@ -29,6 +29,7 @@ func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run
 
 func adapter(streams bool) adaptertest.Adapter {
 	return adaptertest.Adapter{
+		Parameter:   ":id",
 		Readers:     readers.Names(fiberreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },
@@ -205,6 +206,7 @@ func (x exchange) JSON(v any) error                 { return x.c.Bind().Body(v) 
 func (x exchange) Header(name string) string        { return x.c.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return fiber3limit.DecisionFrom(x.c) }
+func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
 func (x exchange) Decisions() []core.Decision       { return fiber3limit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return fiber3limit.SetCost(x.c, cost) }
 

@@ -22,6 +22,7 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Parameter:  ":id",
 		Readers:    readers.Names(ginreaders.ByField),
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
@@ -176,6 +177,7 @@ func (x exchange) JSON(v any) error                 { return x.c.ShouldBindJSON(
 func (x exchange) Header(name string) string        { return x.c.GetHeader(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Header(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFrom(x.c) }
+func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
 func (x exchange) Decisions() []core.Decision       { return ginlimit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return ginlimit.SetCost(x.c, cost) }
 

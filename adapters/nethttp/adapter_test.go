@@ -21,6 +21,7 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Parameter:   "{id}",
 		Readers:     readers.Names(nethttpreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
@@ -244,6 +245,7 @@ func (x exchange) Respond(status int, body string) error {
 }
 
 func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.r.Context()) }
+func (x exchange) PathValue(name string) string    { return x.r.PathValue(name) }
 func (x exchange) Decisions() []core.Decision      { return httplimit.DecisionsFrom(x.r.Context()) }
 func (x exchange) SetCost(cost int64) bool         { return httplimit.SetCost(x.r.Context(), cost) }
 

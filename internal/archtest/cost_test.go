@@ -183,7 +183,9 @@ func TestTheAdapterForFiberV2RaisesNoVersionThatOtherMajorsNeed(t *testing.T) {
 		if p.adapter != "adapters/fiber" {
 			continue
 		}
-		version := func(c consumer, path string) string { return strings.TrimSpace(c.run("list", "-m", "-f", "{{.Version}}", path)) }
+		version := func(c consumer, path string) string {
+			return strings.TrimSpace(c.run("list", "-m", "-f", "{{.Version}}", path))
+		}
 		with, without := newConsumer(t, source(p.adapter, p.imports, p.main, true)), newConsumer(t, source(p.adapter, p.imports, p.main, false))
 		const fasthttp, net, today = "github.com/valyala/fasthttp", "golang.org/x/net", "v0.56.0"
 		if got, want := version(with, fasthttp), version(without, fasthttp); got != want {

@@ -24,6 +24,7 @@ var shownIn = map[string]string{
 	"floodgatetest.Header":        "WantDenied",
 	"floodgatetest.JSON":          "NewRequest_options",
 	"floodgatetest.NewLimiter":    "WantDenied",
+	"floodgatetest.PathValue":     "NewRequest_options",
 	"floodgatetest.Route":         "NewRequest_options",
 	"floodgatetest.Value":         "NewRequest_options",
 	"floodgatetest.WantAllowed":   "WantDenied",

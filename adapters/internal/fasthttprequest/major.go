@@ -8,6 +8,7 @@ type Ctx interface {
 	Next() error
 	Path(override ...string) string
 	Method(override ...string) string
+	Params(name string, defaultValue ...string) string
 }
 
 // Major is what the majors of Fiber differ in. Its functions get a Ctx of this major. They

@@ -59,6 +59,9 @@ func (r *Request) Method() string {
 // route, and Fiber's Route is then the prefix that was given to Use.
 func (r *Request) Route() string { return strings.Clone(r.major.Route(r.fiber)) }
 
+// PathValue returns the value of a parameter of the route for which the middleware runs.
+func (r *Request) PathValue(name string) string { return strings.Clone(r.fiber.Params(name)) }
+
 // textBlock is the number of bytes that RemoteAddr allocates at a time.
 const textBlock = 1024
 

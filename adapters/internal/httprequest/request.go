@@ -48,6 +48,10 @@ func (r Request) EscapedPath() string {
 // Route returns the pattern that http.ServeMux has matched.
 func (r Request) Route() string { return r.HTTP.Pattern }
 
+// PathValue returns the value of a wildcard of the pattern that http.ServeMux has matched,
+// or that another router has stored with SetPathValue.
+func (r Request) PathValue(name string) string { return r.HTTP.PathValue(name) }
+
 // RemoteAddr implements core.Request.
 func (r Request) RemoteAddr() string { return r.HTTP.RemoteAddr }
 

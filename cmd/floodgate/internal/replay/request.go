@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -50,6 +51,12 @@ func (r *request) Method() string           { return r.entry.Method }
 func (r *request) Path() string             { return r.path }
 func (r *request) EscapedPath() string      { return r.rawPath }
 func (r *request) Route() string            { return r.entry.Route }
+
+// PathValue returns "": no log has the parameters of a route.
+func (r *request) PathValue(name string) string {
+	r.lacks(fmt.Sprintf("the path value %q", name))
+	return ""
+}
 
 func (r *request) RemoteAddr() string {
 	if a, err := netip.ParseAddr(r.entry.Addr); err == nil {
