@@ -20,7 +20,9 @@ func ExamplePathValues() {
 	// vars is what a router has instead of http.Request.PathValue, such as gorilla's mux.Vars.
 	vars := func(r *http.Request) map[string]string { return map[string]string{"tenant": r.URL.Query().Get("of")} }
 
-	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello, ", r.PathValue("tenant")) })
+	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, "hello, ", r.PathValue("tenant"))
+	})
 	app := httplimit.PathValues(vars)(httplimit.Middleware(tenants())(hello))
 	for _, target := range []string{"/?of=acme", "/?of=other", "/?of=acme"} {
 		rec := httptest.NewRecorder()
