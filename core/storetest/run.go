@@ -55,6 +55,8 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Refund", s.refunds)
 	t.Run("Lockout", s.lockouts)
 	t.Run("CountDenied", s.countsDenied)
+	t.Run("Leases", s.leases)
+	t.Run("LeasesAtOnce", s.leasesAtOnce)
 	t.Run("Clock", s.clockSteps)
 	t.Run("Extremes", s.extremes)
 	t.Run("Keys", s.keys)

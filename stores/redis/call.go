@@ -37,12 +37,14 @@ type call struct {
 }
 
 type callItem struct {
-	name  string
-	texts any // of the limits, as the script reads them
-	cost  int64
-	at    int64
-	n     int // how many limits
-	place int // of the limits among the arguments
+	name   string
+	texts  any // of the limits, as the script reads them
+	cost   int64
+	at     int64
+	n      int    // how many limits
+	place  int    // of the limits among the arguments
+	leases bool   // a limit counts leases
+	lease  uint64 // that the call gives, gives back, ends or renews; 0: none
 }
 
 // The states of a call.
@@ -66,7 +68,10 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	for i := range items {
 		it := &items[i]
 		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
-		c.items = append(c.items, callItem{name: it.name, texts: texts, cost: it.Cost, n: len(it.Results)})
+		c.items = append(c.items, callItem{name: it.name, texts: texts, cost: it.Cost, n: len(it.Results), leases: it.rule.leases})
+		if withLease(verb) {
+			c.items[i].lease = it.Lease
+		}
 		c.weight += weight
 		if verb == verbBack || verb == verbRefund {
 			c.items[i].at = it.At

@@ -171,6 +171,9 @@ func (x *exchange) serialise() ([]byte, error) {
 			it := &c.items[i]
 			b = le.AppendUint32(b, uint32(it.place))
 			b = le.AppendUint64(b, uint64(it.cost))
+			if it.leases && verb != verbBlock {
+				b = le.AppendUint64(b, it.lease)
+			}
 			if verb == verbBack || verb == verbRefund {
 				b = le.AppendUint64(b, uint64(it.at))
 				for _, reset := range resets[:it.n] {

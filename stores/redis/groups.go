@@ -192,7 +192,9 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 	ctx = context.WithoutCancel(ctx)
 	var pending []*call
 	for _, g := range groups { // the items are the caller's
-		pending = append(pending, s.newCall(s.begin(ctx), verbRefund, g))
+		c := s.newCall(s.begin(ctx), verbRefund, g)
+		c.undo(g)
+		pending = append(pending, c)
 	}
 	go func() {
 		for _, c := range pending {

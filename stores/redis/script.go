@@ -29,6 +29,7 @@ var scriptFiles = []string{
 	"token_bucket.lua",
 	"lockout.lua",
 	"calendar_window.lua",
+	"in_flight.lua",
 	"states.lua",
 	"take.lua",
 	"machinery_end.lua",
@@ -70,6 +71,8 @@ const (
 	verbCharge
 	verbBlock
 	verbDenied
+	verbRelease
+	verbRenew
 )
 
 // A limit as the script reads it: its size, that of what a lockout adds, and the

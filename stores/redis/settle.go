@@ -172,7 +172,11 @@ func (x *exchange) split(text string) error {
 
 // results reports whether the verb has any.
 func (c *call) results() bool {
-	return c.verb != verbRefund && c.verb != verbReset && c.verb != verbBlock
+	switch c.verb {
+	case verbRefund, verbReset, verbBlock, verbRelease, verbRenew:
+		return false
+	}
+	return true
 }
 
 // replySize is how many bytes of results the reply has for the call.

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/names"
 	"github.com/floodgate-go/floodgate/stores/denycache"
 	"github.com/floodgate-go/floodgate/stores/internal/closing"
@@ -125,9 +124,6 @@ type direct struct{ s *Store }
 func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
 	s := d.s
 	if err := s.check(); err != nil {
-		return nil, err
-	}
-	if err := limits.RefuseLeases(rules, "not in Redis yet"); err != nil {
 		return nil, err
 	}
 	if err := s.names.Claim(limiter); err != nil {

@@ -22,6 +22,8 @@ func weightOf(rule []core.Limit) int {
 		case l.Algorithm == core.SlidingLog: // of each hit, the time is read
 			m := meter.New(limits.Of(l))
 			weight += 20 + weightOfHits(&m)
+		case l.Algorithm == core.Leases:
+			weight += 20 + int(l.Quota/20)
 		case l.Algorithm == core.BucketedWindow:
 			weight += 20 + int(l.Window/max(l.Precision, time.Microsecond)/20)
 		case l.Algorithm == core.TokenBucket, l.Lockout != (core.Lockout{}), l.Zone != nil:

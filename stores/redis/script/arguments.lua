@@ -13,6 +13,8 @@
 --           and for each of its items
 --             the place of the rule's limits in ARGV (4)
 --             the cost (8); for block: how long it denies the key
+--             if a limit of the rule counts leases, and this is no block: the lease that
+--             the decision gives, gives back, ends or renews; 0 for none (8)
 --             for back and refund: the time of the charge (8), and for each limit
 --             the time until all was free again, as that take returned it (8)
 --           A decision that is not to be made, SKIP, has names, but no items here.
@@ -30,8 +32,8 @@
 --           the limit denies is charged to it. One byte more at the end: a value that
 --           cannot be read denies its key
 -- Reply  a string: the eight bytes, and for each decision one byte
---          0  it was made, and all limits admit the cost. For all but refund,
---             reset and block there follow, for each item: the time of the decision (8), and for
+--          0  it was made, and all limits admit the cost. For all but refund, reset,
+--             block, release and renew there follow, for each item: the time of the decision (8), and for
 --             each limit: what remains (4), how long until all is free again (7),
 --             and how long until more remains (7; 0 if nothing is missing)
 --          1  the same, and a stored value could not be read

@@ -4,11 +4,11 @@ local pcall_redis = redis.pcall
 local MOST = 2147483647 -- the largest quota, and so the largest count
 -- The algorithms' numbers, which also name them in stored states: the wire
 -- numbers of internal/meter/algorithm.go.
-local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT, CALENDAR = 0, 1, 2, 3, 4, 5, 6
+local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT, CALENDAR, IN_FLIGHT = 0, 1, 2, 3, 4, 5, 6, 7
 -- The verbs: charge if all is admitted, look, give back and look, give back, forget,
 -- charge whatever is admitted, deny for a time, look and charge the limits that deny and
--- count that.
-local TAKE, PEEK, BACK, REFUND, RESET, CHARGE, BLOCK, DENIED = 1, 2, 3, 4, 5, 6, 7, 8
+-- count that, end leases, renew leases.
+local TAKE, PEEK, BACK, REFUND, RESET, CHARGE, BLOCK, DENIED, RELEASE, RENEW = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local now, first_key -- of the decision that is being made: its time, and the place of its first key
 
 -- The beginning of the error of a decision that has been made in part.

@@ -44,7 +44,7 @@ local function meters_of(spec)
       number = a, algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
       quota = unlimited and quota - MOST - 1 or quota, unlimited = unlimited, capacity = capacity, counts = counts,
       identity = sub(spec, p, p + ((a == BUCKETED or a == CALENDAR) and 12 or 6)),
-      t = nil, a = nil, b = nil, waits = nil, mended = nil, denies = nil, own_quota = nil, own_capacity = nil, over = nil,
+      t = nil, a = nil, b = nil, waits = nil, mended = nil, denies = nil, lease = nil, own_quota = nil, own_capacity = nil, over = nil,
     }
     p = p + 21
     if a == LOCKOUT then
@@ -65,6 +65,7 @@ local function meters_of(spec)
       end
       p = p + 19
     end
+    if a == IN_FLIGHT then meters.in_flight = meters[#meters] end
   end
   return meters, p <= #spec
 end
@@ -75,6 +76,7 @@ local function fits(m, v, at, after)
   if m.number == LOCKOUT then return size == 22 end
   if m.number == BUCKETED then return size >= 13 and size == 13 + 4 * unpack('<I2', v, at + 11) end
   if m.number == LOG then return size >= 2 and size == 2 + 7 * unpack('<I2', v, at) end
+  if m.number == IN_FLIGHT then return size >= 2 and size == 2 + 19 * unpack('<I2', v, at) end
   return size == 15
 end
 

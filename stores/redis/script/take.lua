@@ -30,6 +30,54 @@ local function block(size, p)
   return '\0'
 end
 
+local NO_LEASE = rep('\0', 8)
+
+-- lease_of reads the lease of an item, if its rule counts leases.
+local function lease_of(item, p)
+  local m = item.meters.in_flight
+  if not m then return p end
+  local lease = sub(input, p, p + 7)
+  m.lease = lease ~= NO_LEASE and lease or nil
+  return p + 8
+end
+
+-- lease ends or renews leases: those of a key one after the other, and then the key is
+-- written once.
+local function lease(renewing, size, p)
+  local items, by_key = {}, {}
+  for i = 1, size do
+    local place, cost
+    place, cost, p = unpack('<I4i8', input, p)
+    local key = KEYS[first_key + i - 1]
+    local item, err = by_key[key], nil
+    if not item then
+      item, err = read(key, ARGV[place])
+      if not item then return nil, err end
+      items[#items + 1], by_key[key] = item, item
+    end
+    p = lease_of(item, p)
+    local m = item.meters.in_flight
+    -- A value that denies its key stays as it is.
+    if m and m.lease and not item.newer and not item.mark then
+      if renewing then
+        if cost > 0 then m.algorithm.renew(m, m.lease, cost) end
+        item.changed = item.changed or cost > 0
+      else
+        item.changed = m.algorithm.release(m, m.lease) or item.changed
+      end
+    end
+  end
+  local some = ''
+  for i = 1, #items do
+    if items[i].changed then
+      local err = write(items[i])
+      if err then return nil, some .. err end
+      some = SOME_WRITTEN
+    end
+  end
+  return '\0'
+end
+
 -- make_decision makes a decision of any kind. It returns the reply; nil and an
 -- error's text if it fails.
 local function make_decision(verb, size, p)
@@ -42,6 +90,7 @@ local function make_decision(verb, size, p)
     return not err and '\0' or nil, err
   end
   if verb == BLOCK then return block(size, p) end
+  if verb == RELEASE or verb == RENEW then return lease(verb == RENEW, size, p) end
   unreadable = false
   local giving, charging = verb == BACK or verb == REFUND, verb == CHARGE
   local items, admitted = {}, true
@@ -50,6 +99,7 @@ local function make_decision(verb, size, p)
     place, cost, p = unpack('<I4i8', input, p)
     local item, err = read(KEYS[first_key + i - 1], ARGV[place])
     if not item then return nil, err end
+    p = lease_of(item, p)
     if item.newer and charging and cost > 0 then
       return nil, 'FLOODGATE newer: ' .. item.key .. NEWER
     end
@@ -113,8 +163,8 @@ local function make_decision(verb, size, p)
         local m = item.meters[j]
         local left, reset, more = 0, 0, 0
         if m.quota > 0 then
-          left, reset = max(0, m.algorithm.left(m)), m.algorithm.wait(m, m.capacity)
-          if left + 1 == m.capacity then
+          left, reset = max(0, m.algorithm.left(m)), m.number ~= IN_FLIGHT and m.algorithm.wait(m, m.capacity) or 0
+          if left + 1 == m.capacity or m.number == IN_FLIGHT then
             more = reset
           elseif left < m.capacity then
             more = m.algorithm.wait(m, left + 1)
