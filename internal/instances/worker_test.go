@@ -41,6 +41,7 @@ type work struct {
 	Keys       int            // of the second rule, if there is one; the first has one
 	AtOnce     int            // goroutines, atOnce if it is 0
 	Settles    bool           // it runs settle
+	InFlight   *inFlight      // it does this instead
 }
 
 // rules returns the rules as the kind of store can count for them: PostgreSQL in
@@ -144,6 +145,9 @@ func worker() error {
 		return err
 	}
 	begin, stopped := processtest.Signals()
+	if w.InFlight != nil {
+		return w.InFlight.run(begin, stopped)
+	}
 	store, err := w.open(context.Background())
 	if err != nil {
 		return err

@@ -114,6 +114,14 @@ func (p *Process) Terminate() {
 	p.succeeds()
 }
 
+// Signal sends a signal to the process.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.process.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // succeeds waits for the end of the process and fails the test if the process
 // has failed.
 func (p *Process) succeeds() {

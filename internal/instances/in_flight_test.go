@@ -1,0 +1,163 @@
+package instances_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+)
+
+// inFlightFor names the environment variable for how long each phase of
+// TestInFlight lasts, such as 30s. Then the averages are asserted, too: on a machine that
+// is busy with other tests they mean nothing.
+const inFlightFor = "FLOODGATE_IN_FLIGHT"
+
+func startInFlight(t *testing.T, w inFlight) *processtest.Process {
+	t.Helper()
+	text, err := json.Marshal(work{InFlight: &w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := processtest.Start(t, string(text))
+	p.Wait("ready", 1)
+	return p
+}
+
+// handlers returns how many handlers run.
+func handlers(t *testing.T, c *redis.Client) (sum int) {
+	t.Helper()
+	all, err := c.HVals(t.Context(), running).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range all {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
+}
+
+// watch returns how many handlers run on average, and at most.
+func watch(t *testing.T, c *redis.Client, d time.Duration) (average float64, most int) {
+	t.Helper()
+	ticks := time.NewTicker(5 * time.Millisecond)
+	defer ticks.Stop()
+	sum, n := 0, 0
+	for end := time.Now().Add(d); time.Now().Before(end); <-ticks.C {
+		now := handlers(t, c)
+		sum, n, most = sum+now, n+1, max(most, now)
+	}
+	return float64(sum) / float64(n), most
+}
+
+// Many callers in several processes share ten slots: never more than ten handlers run. The
+// slots of a process that is killed are free after a lease.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	const quota = 10
+	phase, strict := 2*time.Second, false
+	if text := os.Getenv(inFlightFor); text != "" {
+		var err error
+		if phase, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+		strict = true
+	}
+	addr := redistest.Start(t).Addr
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = client.Close() }()
+	w := inFlight{Addr: addr, Callers: 512, Quota: quota, Lease: 3 * time.Second, Holds: 100 * time.Millisecond, Pauses: 400 * time.Millisecond}
+	all := make([]*processtest.Process, processes)
+	for i := range all {
+		w.Process = i
+		all[i] = startInFlight(t, w)
+	}
+	for _, p := range all {
+		p.Begin()
+	}
+	watch(t, client, time.Second) // until all callers have begun
+	check := func(when string) {
+		average, most := watch(t, client, phase)
+		t.Logf("%s: %.2f handlers at a time, %d at most", when, average, most)
+		if most != quota || strict && average < 9 {
+			t.Errorf("%s: %.2f handlers ran at a time, %d at most, of %d", when, average, most, quota)
+		}
+	}
+	check("with four processes")
+	all[0].Kill()
+	if err := client.HDel(t.Context(), running, "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	watch(t, client, w.Lease)
+	check("a lease after one was killed")
+	for _, p := range all[1:] {
+		p.Stop()
+	}
+	for i, p := range all {
+		if n := p.Count("over"); n > 0 {
+			t.Errorf("process %d: %d handlers were one too many", i, n)
+		}
+	}
+	l, closeStore, err := w.limiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closeStore() }()
+	if d, err := l.Peek(t.Context(), 1, oneUser); err != nil || d.Remaining != quota {
+		t.Errorf("%d slots are free in the end, want %d (%v)", d.Remaining, quota, err)
+	}
+}
+
+// A slot is held for five leases, in another process's eyes as well.
+func TestASlotIsHeldForManyLeases(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t).Addr
+	w := inFlight{Addr: addr, Callers: 1, Quota: 1, Lease: time.Second, Keeps: true}
+	p := startInFlight(t, w)
+	p.Begin()
+	p.Wait("held", 1)
+	l, closeStore, err := w.limiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closeStore() }()
+	for end := time.Now().Add(5 * w.Lease); time.Now().Before(end); pause(20*time.Millisecond, nil) {
+		d, release, err := l.Acquire(t.Context(), oneUser)
+		if release(); err != nil || d.Allowed {
+			t.Fatalf("a slot that is held was granted: %v, %v", d.Allowed, err)
+		}
+	}
+	p.Stop()
+	if d, release, err := l.Acquire(t.Context(), oneUser); err != nil || !d.Allowed {
+		t.Errorf("after the release: %v, %v", d.Allowed, err)
+	} else {
+		release()
+	}
+}
+
+// remainingSlots waits until so many slots are free.
+func remainingSlots(t *testing.T, l *core.Limiter, want int64, when string) {
+	t.Helper()
+	var d core.Decision
+	for end := time.Now().Add(patience); time.Now().Before(end); pause(10*time.Millisecond, nil) {
+		var err error
+		if d, err = l.Peek(t.Context(), 1, oneUser); err != nil {
+			t.Fatal(err)
+		}
+		if d.Remaining == want {
+			return
+		}
+	}
+	t.Fatal(fmt.Sprint(when, ": ", d.Remaining, " slots are free, want ", want))
+}
