@@ -23,7 +23,7 @@ func mayDo(r *http.Request, _ live.Action) (who string, err error) {
 }
 
 // A page beside an API. Mount it behind the application's own authentication.
-func Example() {
+func ExampleNew() {
 	page := core.Must(live.New(live.Config{Authorize: mayDo}))
 	defer page.Close() //nolint:errcheck // always nil
 	limiter := core.Must(core.New(core.Config{
