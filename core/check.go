@@ -22,6 +22,9 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	}
 	c := l.session(s)
 	a := asking{session: c, rules: s.enforced}
+	if s.waits {
+		a.lines = &l.lines
+	}
 	a.check(r, &d)
 	settled := !s.leases
 	defer func() {
@@ -90,6 +93,8 @@ type asking struct {
 	kind        failureKind
 	quotaFailed bool   // fault is the error of Rule.Quota, not of Key or Cost
 	rule        string // whose key function is at fault
+
+	lines *lines // nil: the request does not wait
 }
 
 // check decides on a request and writes the decision into d.
@@ -107,7 +112,7 @@ func (a *asking) check(r Request, d *Decision) {
 				a.failed(r, d, err)
 				return
 			}
-			if !c.batch.Allowed {
+			if !c.batch.Allowed && !a.mayWait(r) {
 				c.decide(d)
 				c.remember(d, true, nil)
 				return
@@ -122,7 +127,7 @@ func (a *asking) check(r Request, d *Decision) {
 		return
 	}
 	if len(c.items) > 0 {
-		if err := c.take(r.Context(), false); err != nil {
+		if err := a.takeInTurn(r, d); err != nil {
 			a.failed(r, d, err)
 			return
 		}
@@ -136,7 +141,9 @@ func (a *asking) check(r Request, d *Decision) {
 
 // failed writes into d that the store has failed.
 func (a *asking) failed(r Request, d *Decision, err error) {
+	waited := d.Waited
 	a.fail(d, err)
+	d.Waited = waited
 	a.reportStore(r.Context(), "check", err)
 }
 

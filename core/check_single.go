@@ -8,7 +8,7 @@ import (
 // checksSingle reports whether knownSingle may decide on the limiter's requests: the limiter
 // has one rule with one limit of fixed size, and only the rule's key and quota depend on the request.
 func (s *snapshot) checksSingle() bool {
-	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.rehearsal {
+	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.rehearsal || s.waits {
 		return false
 	}
 	r := &s.rules[0]

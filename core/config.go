@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Rule is a key function and the limits that apply to each of its keys.
@@ -46,6 +47,9 @@ type Rule struct {
 	// rules decide, and clients see nothing of them. If the other rules deny a
 	// request, shadow rules that would have to read its body leave it out.
 	Shadow bool
+	// MaxWait is how long a request may wait for its turn if the rule would deny it:
+	// see Config.MaxWait. 0: Config.MaxWait.
+	MaxWait time.Duration
 	// Headers chooses the rate limit headers of the rule's limits. 0:
 	// Config.Headers.
 	Headers Headers
@@ -111,6 +115,15 @@ type Config struct {
 	// every request. The decision on a request that would have been denied has
 	// Rehearsal set, and is given to Hooks.OnDisallowed.
 	Rehearsal bool
+	// MaxWait is how long a request that would be denied may wait for its turn in
+	// Check: 0 to MaxWindow. See [Limiter.Wait] for the order, and
+	// for what is denied at once. Shadow rules and a Rehearsal never make a request
+	// wait. 0: requests do not wait, except for rules with a MaxWait of their own.
+	MaxWait time.Duration
+	// MaxWaiters is the most requests that wait for one key of a rule, and
+	// MaxWaitersTotal the most that wait for all keys of the limiter, in this process:
+	// 1 to 1,000,000. One more is denied at once. 0 means 100 and 10,000.
+	MaxWaiters, MaxWaitersTotal int
 }
 
 // compiledRule is a checked Rule with its limits' names filled in.
@@ -150,6 +163,7 @@ func (c Config) compile() (*snapshot, error) {
 	if err := c.Headers.check(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, c.checkWaits(s))
 	if n := len(c.Rules); n == 0 || n > MaxRules {
 		bad("Rules", "%d of them: must be 1 to %d", n, MaxRules)
 	}
@@ -182,6 +196,9 @@ func (c Config) compile() (*snapshot, error) {
 		}
 		if r.Headers == 0 {
 			r.Headers = c.Headers
+		}
+		if r.MaxWait == 0 {
+			r.MaxWait = c.MaxWait
 		}
 		if t := r.Headers.twin(); t != 0 && !r.Shadow {
 			if twin != 0 && twin != t {
@@ -219,6 +236,7 @@ func (s *snapshot) add(r Rule) {
 	}
 	s.estimates = s.estimates || r.Cost != nil
 	s.addLeases(r.Limits)
+	s.waits = s.waits || r.MaxWait > 0 && !r.Shadow && !s.rehearsal
 	s.settles = s.settles || r.Counts != nil || r.Clears != nil
 }
 
@@ -237,6 +255,7 @@ func (r Rule) check() error {
 	if err := r.Headers.check(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, checkMaxWait(r.MaxWait))
 	if n := len(r.Limits); n == 0 || n > MaxLimits {
 		bad("Limits", "%d of them: must be 1 to %d", n, MaxLimits)
 	}
@@ -250,31 +269,4 @@ func (r Rule) check() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// nameLimits returns the rule's limits with their names and the defaults of their
-// lockouts filled in.
-func nameLimits(r Rule) []Limit {
-	limits := slices.Clone(r.Limits)
-	for i := range limits {
-		l := &limits[i]
-		if !l.Lockout.none() {
-			l.Lockout = l.Lockout.filled()
-		}
-		if l.Name != "" {
-			continue
-		}
-		l.Name = r.Name
-		if len(limits) > 1 {
-			l.Name += "-" + l.windowName()
-			taken := func(o Limit) bool { return o.Name == l.Name }
-			if slices.ContainsFunc(limits[:i], taken) {
-				l.Name += "-" + l.Algorithm.String()
-			}
-			if slices.ContainsFunc(limits[:i], taken) {
-				l.Name += "-" + strconv.Itoa(i+1)
-			}
-		}
-	}
-	return limits
 }

@@ -24,6 +24,9 @@ type Decision struct {
 	// Cost is the number of hits that were asked for: those of the deciding
 	// limit's rule, if rules have their own Cost.
 	Cost int64
+	// Waited is how long the request has waited for its turn: see Config.MaxWait and
+	// [Limiter.Wait]. 0 if it was allowed or denied at once.
+	Waited time.Duration
 	// Err is what went wrong, nil if nothing did: the error of a store, key
 	// function or hook. It is for logs and never sent to the client.
 	Err error

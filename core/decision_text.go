@@ -32,6 +32,9 @@ func (d Decision) String() string {
 		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
 			verdict, hits(d.Cost), d.Rule, d.Limit.Name, d.Limit, d.Remaining, d.retry())
 	}
+	if d.Waited > 0 {
+		s += fmt.Sprintf(", after waiting %v", d.Waited.Round(time.Microsecond))
+	}
 	if d.Degraded {
 		s += ", decided without the shared counters"
 	}

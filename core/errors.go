@@ -24,6 +24,14 @@ var (
 	// ErrNegativeCost is wrapped by the error for a cost below zero.
 	ErrNegativeCost = errors.New("floodgate: negative cost")
 
+	// ErrWaitTooLong is wrapped by the error of [Limiter.Wait] if the wait would not
+	// end before the context does, or never. Nothing has been charged.
+	ErrWaitTooLong = errors.New("floodgate: the wait is too long")
+
+	// ErrLineFull is wrapped by the error of [Limiter.Wait] if too many requests wait
+	// already: see Config.MaxWaiters. Nothing has been charged.
+	ErrLineFull = errors.New("floodgate: too many requests are waiting")
+
 	// ErrBodyRead is wrapped by the error of [Request].Body if a middleware has
 	// read the request's body before the limiter. The limiter must come first.
 	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")

@@ -20,6 +20,7 @@ type Limiter struct {
 
 	reconfigure sync.Mutex // one Reconfigure at a time
 	store       Store
+	lines       lines // they stay when the configuration changes
 }
 
 // snapshot is one configuration of a limiter. Nothing of it that decides ever changes: a request is
@@ -55,6 +56,10 @@ type snapshot struct {
 	limiter *Limiter
 
 	denyUnreadable bool
+
+	waits           bool // a request may wait in Check
+	maxWaiters      int
+	maxWaitersTotal int
 }
 
 var _ Checker = (*Limiter)(nil)

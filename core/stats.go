@@ -14,6 +14,8 @@ type Stats struct {
 	BadRequests uint64 // denied: the request was at fault
 	Failed      uint64 // denied because of an error, and refunds, charges and resets that failed
 	Degraded    uint64 // of all these, decided without the shared counters
+	Waited      uint64 // of all these, decided after a wait: see Config.MaxWait
+	Waiting     int    // requests that are waiting now
 }
 
 // Stats returns the limiter's counts. They may be read at any time, for a
@@ -34,7 +36,9 @@ func (l *Limiter) Stats() Stats {
 		sum.BadRequests += s.badRequests.Load()
 		sum.Failed += s.failed.Load()
 		sum.Degraded += s.degraded.Load()
+		sum.Waited += s.waited.Load()
 	}
+	sum.Waiting = int(l.lines.waiting.Load())
 	return sum
 }
 
@@ -60,8 +64,8 @@ func (c *counters) count(d *Decision) {
 }
 
 type stripe struct {
-	allowed, denied, rehearsed, skipped, badRequests, failed, degraded atomic.Uint64
-	_                                                                  [64]byte
+	allowed, denied, rehearsed, skipped, badRequests, failed, degraded, waited atomic.Uint64
+	_                                                                          [64]byte
 }
 
 func (c *counters) stripe() *stripe {
@@ -71,6 +75,9 @@ func (c *counters) stripe() *stripe {
 func (s *stripe) count(d *Decision) {
 	if d.Degraded {
 		s.degraded.Add(1)
+	}
+	if d.Waited > 0 {
+		s.waited.Add(1)
 	}
 	switch {
 	case d.Reason == ReasonFailed:

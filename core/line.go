@@ -1,0 +1,175 @@
+package core
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lines are the requests of a limiter that wait, in one line for each key of a rule. The
+// head of a line, its first request, is the only one of the line that takes.
+type lines struct {
+	tickets atomic.Uint64
+	waiting atomic.Int64 // requests in all lines; changes under mu
+
+	mu sync.Mutex // held for a few assignments: never while a store, a context or a hook is called
+	of map[string]*line
+}
+
+// line is the line of one key.
+type line struct {
+	name       string // see session.lineName
+	head, tail *waiter
+	length     int
+	cost       int64 // of all requests in the line
+	seen       []Result  // by the last take of a head
+	seenAt     time.Time // the end of that take
+	seenBy     *snapshot // the configuration of that head
+}
+
+// waiter is a request in a line.
+type waiter struct {
+	line       *line
+	prev, next *waiter
+	ticket     uint64 // requests that came earlier have smaller ones
+	cost       int64
+	turn       chan struct{} // has a value if the waiter has become the head, or should take sooner
+}
+
+// lineName appends the name of the line of an item's key to dst. Names of rules contain no
+// slash, so that no two keys have the same name.
+func (c *session) lineName(dst []byte, item int) []byte {
+	dst = append(dst, c.snap.rules[c.items[item].Rule].Name...)
+	dst = append(dst, '/')
+	s := c.spans[item]
+	return append(dst, c.keys[s.from:s.to]...)
+}
+
+// join adds a request to the line of this name, behind all that came earlier, and never
+// before the head, which may be taking. It returns what the requests before it cost. w is nil if
+// the line, or all lines together, are full.
+func (q *lines) join(name []byte, ticket uint64, cost int64, s *snapshot) (w *waiter, ahead int64) {
+	w = &waiter{ticket: ticket, cost: min(cost, MaxQuota), turn: make(chan struct{}, 1)}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.of[string(name)]
+	if q.full(l, s) {
+		return nil, l.costs()
+	}
+	if l == nil {
+		if q.of == nil {
+			q.of = map[string]*line{}
+		}
+		l = &line{name: string(name)}
+		q.of[l.name] = l
+	}
+	w.line, w.prev, ahead = l, l.tail, l.cost
+	for w.prev != nil && w.prev != l.head && w.prev.ticket > ticket {
+		ahead -= w.prev.cost
+		w.prev = w.prev.prev
+	}
+	if w.prev == nil {
+		l.head, l.tail = w, w
+	} else {
+		w.next, w.prev.next = w.prev.next, w
+		if w.next == nil {
+			l.tail = w
+		} else {
+			w.next.prev = w
+		}
+	}
+	l.length++
+	l.cost += w.cost
+	q.waiting.Add(1)
+	return w, ahead
+}
+
+// full reports whether nobody may join l, which is nil if nobody is in that line yet.
+func (q *lines) full(l *line, s *snapshot) bool {
+	return q.waiting.Load() >= int64(s.maxWaitersTotal) || l != nil && l.length >= s.maxWaiters
+}
+
+func (l *line) costs() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.cost
+}
+
+// leave removes w from its line. If w was the head, the next one is now.
+func (q *lines) leave(w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := w.line
+	if w.prev == nil {
+		l.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+		if w.prev == nil {
+			w.next.call()
+		}
+	}
+	l.length--
+	l.cost -= w.cost
+	q.waiting.Add(-1)
+	if l.head == nil {
+		delete(q.of, l.name)
+	}
+}
+
+// call tells the waiter that it is its turn.
+func (w *waiter) call() {
+	select {
+	case w.turn <- struct{}{}:
+	default: // it has been told, and has not looked yet
+	}
+}
+
+// ahead returns what the requests before w cost.
+func (q *lines) ahead(w *waiter) (cost int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for p := w.prev; p != nil; p = p.prev {
+		cost += p.cost
+	}
+	return cost
+}
+
+// earlier reports whether the line of this name has a request that came before the ticket,
+// and whether the line is full.
+func (q *lines) earlier(name []byte, ticket uint64, s *snapshot) (earlier, full bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.of[string(name)]
+	if l == nil {
+		return false, q.full(l, s)
+	}
+	// The head may be later than the others: see join.
+	earlier = l.head.ticket < ticket || l.head.next != nil && l.head.next.ticket < ticket
+	return earlier, q.full(l, s)
+}
+
+// learn notes the results of a take of the line's head, nil if they are of no use to others.
+func (q *lines) learn(l *line, results []Result, s *snapshot) {
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.seen, l.seenAt, l.seenBy = append(l.seen[:0], results...), now, s
+}
+
+// known appends to dst what a head of the same configuration has learnt last, and returns how
+// long ago that was true.
+func (q *lines) known(dst []Result, l *line, s *snapshot) (_ []Result, age time.Duration) {
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.seenBy != s {
+		return dst, 0
+	}
+	return append(dst, l.seen...), now.Sub(l.seenAt)
+}

@@ -1,0 +1,261 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// turn is the way of one request to its turn: it takes, and while a limit denies it, it
+// waits in the line of that limit's key.
+//
+// A request joins a line without a take if somebody is in it already. The head takes at the
+// instant at which the results of the take before say that the next hit is there; if that is
+// denied all the same, because others have come in between, its results say the next instant.
+// No goroutine waits but the request's own, and none waits with a lock.
+type turn struct {
+	*session
+	lines  *lines
+	ctx    context.Context //nolint:containedctx // a turn lives as long as the call that it was made for
+	worker bool            // only the context bounds how long it waits
+
+	ticket uint64
+	since  time.Time // when it began to wait; zero: it has not
+	me     *waiter   // nil: it is in no line
+	item   int       // in the line of whose key it is
+	slept  bool
+	why    error // why it does not wait any longer
+}
+
+// leastWait is how long a request waits if the store denies it and names no wait.
+const leastWait = time.Millisecond
+
+// take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
+// request was denied, and the results say why.
+func (t *turn) take() error {
+	t.ticket = t.lines.tickets.Add(1)
+	t.bindItems()
+	defer t.leave()
+	at, wait := t.behind(), time.Duration(-1)
+	for {
+		if at >= 0 {
+			if turn, err := t.stand(at, wait); !turn || err != nil {
+				return err
+			}
+			if at, wait = t.behind(), -1; at >= 0 {
+				continue
+			}
+		}
+		if err := t.attempt(false); err != nil {
+			return err
+		}
+		t.learn()
+		if t.batch.Allowed {
+			return nil
+		}
+		var hopeless bool
+		if at, wait, hopeless = t.denied(); hopeless || at < 0 {
+			t.why = ErrWaitTooLong
+			return nil
+		}
+	}
+}
+
+// waited is how long the request has waited.
+func (t *turn) waited() time.Duration {
+	if !t.slept {
+		return 0
+	}
+	return time.Since(t.since)
+}
+
+// attempt asks the store, once.
+func (t *turn) attempt(peek bool) error {
+	for i := range t.items {
+		t.items[i].Unknown = false
+	}
+	t.batch.Degraded, t.batch.Recalled = false, false
+	return t.session.take(t.ctx, peek)
+}
+
+// patient reports whether the request may wait in the line of an item's key.
+func (t *turn) patient(item int) bool {
+	it := &t.items[item]
+	return it.Cost > 0 && (t.worker || t.snap.rules[it.Rule].MaxWait > 0)
+}
+
+// until is when the request stops waiting in the line of an item's key; zero: never.
+func (t *turn) until(item int) (until time.Time) {
+	if !t.worker {
+		until = t.since.Add(t.snap.rules[t.items[item].Rule].MaxWait)
+	}
+	if end, ok := t.ctx.Deadline(); ok && (until.IsZero() || end.Before(until)) {
+		until = end
+	}
+	return until
+}
+
+// inTime reports whether the wait ends before the request stops waiting for an item.
+func (t *turn) inTime(item int, wait time.Duration) bool {
+	until := t.until(item)
+	return wait != Never && (until.IsZero() || time.Until(until) >= wait)
+}
+
+// behind returns an item in whose line somebody has come before the request, -1 if there is
+// none. The line in which the request is the head does not count.
+func (t *turn) behind() int {
+	if t.lines.waiting.Load() == 0 {
+		return -1
+	}
+	var room [128]byte
+	for i := range t.items {
+		if !t.patient(i) || t.me != nil && i == t.item {
+			continue
+		}
+		if earlier, _ := t.lines.earlier(t.lineName(room[:0], i), t.ticket, t.snap); earlier {
+			return i
+		}
+	}
+	return -1
+}
+
+// denied returns the item that the request waits longest for, -1 if none denies it, and how long.
+// hopeless means that waiting does not help, or would take longer than the request may wait.
+func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
+	t.begin()
+	item = -1
+	for i := range t.items {
+		if t.items[i].Unknown {
+			continue
+		}
+		for j := range t.items[i].Results {
+			r := &t.items[i].Results[j]
+			if r.Allowed {
+				continue
+			}
+			w := r.RetryAfter
+			if w <= 0 {
+				w = leastWait
+			}
+			if !t.patient(i) || !t.inTime(i, w) {
+				return -1, 0, true
+			}
+			if w > wait {
+				item, wait = i, w
+			}
+		}
+	}
+	return item, wait, false
+}
+
+func (t *turn) begin() {
+	if t.since.IsZero() {
+		t.since = time.Now()
+	}
+}
+
+// stand waits in the line of an item's key until it is the request's turn to take. wait is how
+// long the store has said, negative if it was not asked. If stand returns
+// false, the request is denied.
+func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
+	t.begin()
+	if t.me != nil && t.item != item {
+		t.leave()
+	}
+	if t.me == nil {
+		var room [128]byte
+		me, ahead := t.lines.join(t.lineName(room[:0], item), t.ticket, t.items[item].Cost, t.snap)
+		if me == nil {
+			return t.refuse(ErrLineFull, item, ahead)
+		}
+		t.me, t.item = me, item
+		switch {
+		case ahead > 0:
+			wait = -1
+			if ok, err := t.hopes(ahead); !ok || err != nil {
+				return false, err
+			}
+			if ok, err := t.sleep(-1); !ok || err != nil {
+				return false, err
+			}
+		case wait >= 0:
+			t.learn()
+		}
+	}
+	if wait < 0 {
+		if wait = t.opens(); !t.inTime(item, wait) {
+			return t.refuse(ErrWaitTooLong, item, 0)
+		}
+	}
+	if wait == 0 {
+		return true, nil
+	}
+	return t.sleep(wait)
+}
+
+// sleep waits until wait has passed, or the waiter is called. A negative wait is one that only
+// a call ends. It returns false if the request is denied before that.
+func (t *turn) sleep(wait time.Duration) (turn bool, err error) {
+	t.slept = true
+	var due <-chan time.Time
+	late := false
+	if until := t.until(t.item); wait < 0 && !until.IsZero() {
+		wait, late = time.Until(until), true
+	}
+	if wait >= 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-t.me.turn:
+		late = false
+	case <-due:
+	case <-t.ctx.Done():
+	}
+	if err := t.ctx.Err(); err != nil {
+		t.gone(err)
+		return false, nil
+	}
+	if late {
+		return t.refuse(ErrWaitTooLong, t.item, t.lines.ahead(t.me))
+	}
+	return true, nil
+}
+
+// gone writes into the results, without asking the store, that the request waits no longer.
+func (t *turn) gone(why error) {
+	t.why = why
+	if errors.Is(why, context.DeadlineExceeded) && t.worker {
+		t.why = errors.Join(ErrWaitTooLong, why)
+	}
+	wait := max(t.opens(), leastWait)
+	for i := range t.items {
+		t.items[i].Unknown = i != t.item
+		for j := range t.items[i].Results {
+			t.items[i].Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
+		}
+	}
+	t.batch.Allowed = false
+}
+
+// leave leaves the line, if the request is in one.
+func (t *turn) leave() {
+	if t.me != nil {
+		t.lines.leave(t.me)
+		t.me = nil
+	}
+}
+
+// learn lets the others in the line know the results of a take.
+func (t *turn) learn() {
+	if t.me == nil {
+		return
+	}
+	it := &t.items[t.item]
+	if it.Unknown || t.batch.Degraded || it.Quotas != nil {
+		t.lines.learn(t.me.line, nil, t.snap)
+	} else {
+		t.lines.learn(t.me.line, it.Results, t.snap)
+	}
+}

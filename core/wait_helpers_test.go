@@ -1,0 +1,132 @@
+package core_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// asked is a Memory that counts how often it is asked, and calls before first.
+type asked struct {
+	*core.Memory
+	takes, peeks atomic.Int64
+	before       func(b *core.Batch)
+	after        func(b *core.Batch)
+}
+
+type askedBound struct {
+	core.Bound
+	s *asked
+}
+
+func newAsked() *asked {
+	return &asked{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
+}
+
+func (s *asked) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Memory.Bind(limiter, rules)
+	return askedBound{b, s}, err
+}
+
+func (b askedBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	r, err := b.Bound.Rebind(rules)
+	return askedBound{r, b.s}, err
+}
+
+func (b askedBound) Take(ctx context.Context, batch *core.Batch) error {
+	if batch.Peek {
+		b.s.peeks.Add(1)
+	} else {
+		b.s.takes.Add(1)
+	}
+	if b.s.before != nil {
+		b.s.before(batch)
+	}
+	err := b.Bound.Take(ctx, batch)
+	if b.s.after != nil {
+		b.s.after(batch)
+	}
+	return err
+}
+
+// perMilli is a limit of one hit each millisecond.
+var perMilli = core.Limit{Quota: 1000, Window: time.Second, Algorithm: core.TokenBucket, Burst: 1}
+
+// patient is a configuration of one rule for the key "k", whose requests wait.
+func patient(wait time.Duration, limits ...core.Limit) core.Config {
+	return core.Config{MaxWait: wait, MaxWaiters: 20_000, MaxWaitersTotal: 20_000,
+		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
+}
+
+// ended is how a request ended.
+type ended struct {
+	core.Decision
+	err error
+	at  time.Duration // since the crowd began
+}
+
+// crowd is requests that are made one after the other, each by a goroutine of its own.
+type crowd struct {
+	mu    sync.Mutex
+	begun time.Time
+	order []int // who was admitted, in order
+	ended map[int]ended
+}
+
+func newCrowd() *crowd {
+	return &crowd{begun: time.Now(), ended: map[int]ended{}}
+}
+
+// come makes request i, and returns once it waits or has ended.
+func (c *crowd) come(i int, ask func() (core.Decision, error)) {
+	go func() {
+		d, err := ask()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if d.Allowed {
+			c.order = append(c.order, i)
+		}
+		c.ended[i] = ended{d, err, time.Since(c.begun)}
+	}()
+	synctest.Wait()
+}
+
+// of returns how request i has ended, and whether it has.
+func (c *crowd) of(i int) (ended, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.ended[i]
+	return e, ok
+}
+
+// admitted returns who was admitted so far, in order.
+func (c *crowd) admitted() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.order)
+}
+
+// at returns when request i ended.
+func (c *crowd) at(i int) time.Duration {
+	e, _ := c.of(i)
+	return e.at
+}
+
+func (c *crowd) inOrder(t *testing.T, n int) {
+	t.Helper()
+	order := c.admitted()
+	if len(order) != n {
+		t.Fatalf("%d admitted, want %d", len(order), n)
+	}
+	for k, i := range order {
+		if k != i {
+			t.Fatalf("request %d was admitted in place %d", i, k)
+		}
+	}
+}
