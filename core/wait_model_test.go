@@ -1,0 +1,199 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// event is something that a waitModel has seen of one request.
+type event struct {
+	request int
+	at      time.Duration
+}
+
+// waitModel makes requests of several keys, which cost different numbers of hits, and notes
+// when each is admitted and when each leaves.
+type waitModel struct {
+	mu       sync.Mutex
+	begun    time.Time
+	key      []string
+	cost     []int64
+	quota    []int64 // of the configuration with which a request began
+	came     []time.Duration
+	ended    map[int]event
+	admitted []event
+	decided  map[int]core.Decision
+	canceled map[int]bool
+}
+
+func (m *waitModel) now() time.Duration { return time.Since(m.begun) }
+
+func (m *waitModel) end(i int, d core.Decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := event{i, m.now()}
+	m.ended[i], m.decided[i] = e, d
+	if d.Allowed {
+		m.admitted = append(m.admitted, e)
+	}
+}
+
+var modelLimits = []core.Limit{
+	{Quota: 4, Window: time.Second, Algorithm: core.FixedWindow},
+	{Quota: 4, Window: time.Second},
+	{Quota: 4, Window: time.Second, Algorithm: core.SlidingLog},
+	{Quota: 4, Window: time.Second, Algorithm: core.BucketedWindow, Precision: 250 * time.Millisecond},
+	{Quota: 4, Window: time.Second, Algorithm: core.TokenBucket},
+}
+
+// Requests that arrive, cost, go away and are reconfigured at random: each key admits them in
+// the order in which they came, each at the earliest instant at which it is its turn and the
+// limit admits it, and nothing is charged for the others.
+func TestWaitingFollowsAModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.SampledFrom(modelLimits).Draw(rt, "limit")
+		maxWait := time.Duration(rapid.IntRange(100, 5000).Draw(rt, "max wait")) * time.Millisecond
+		keys := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "keys")]
+		steps := rapid.IntRange(5, 60).Draw(rt, "steps")
+		synctest.Test(t, func(*testing.T) {
+			runModel(rt, limit, maxWait, keys, steps)
+		})
+	})
+}
+
+func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []string, steps int) {
+	m := &waitModel{begun: time.Now(), ended: map[int]event{}, decided: map[int]core.Decision{}, canceled: map[int]bool{}}
+	config := core.Config{MaxWait: maxWait, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}, Key: func(dst []byte, r core.Request) ([]byte, error) {
+		return append(dst, r.Method()...), nil
+	}}}, Hooks: core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
+		var cost int64
+		_, err := fmt.Sscan(r.HeaderValues("cost")[0], &cost)
+		return cost, err
+	}}}
+	l, err := core.New(config)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	cancels := map[int]context.CancelFunc{}
+	for range steps {
+		switch rapid.IntRange(0, 9).Draw(rt, "step") {
+		case 0:
+			time.Sleep(time.Duration(rapid.IntRange(1, 700_000).Draw(rt, "µs")) * time.Microsecond)
+		case 1:
+			if i := rapid.IntRange(0, 60).Draw(rt, "who goes away"); cancels[i] != nil {
+				m.mu.Lock()
+				_, done := m.ended[i]
+				m.canceled[i] = !done
+				m.mu.Unlock()
+				cancels[i]()
+			}
+		case 2:
+			if rapid.IntRange(0, 3).Draw(rt, "reconfigure") == 0 {
+				config.Rules[0].Limits = []core.Limit{limit}
+				config.Rules[0].Limits[0].Quota = rapid.Int64Range(1, 8).Draw(rt, "quota")
+				if err := l.Reconfigure(config); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		default:
+			i := len(m.came)
+			m.came = append(m.came, m.now())
+			m.key = append(m.key, rapid.SampledFrom(keys).Draw(rt, "key"))
+			m.cost = append(m.cost, rapid.SampledFrom([]int64{1, 1, 1, 1, 2, 3, 5}).Draw(rt, "cost"))
+			m.quota = append(m.quota, config.Rules[0].Limits[0].Quota)
+			ctx, cancel := context.WithCancel(context.Background())
+			cancels[i] = cancel
+			r := &request{ctx: ctx, method: m.key[i], header: map[string][]string{"cost": {fmt.Sprint(m.cost[i])}}}
+			go func() { m.end(i, l.Check(r)) }()
+			synctest.Wait()
+		}
+		synctest.Wait()
+		time.Sleep(time.Microsecond) // nothing else happens at the same instant
+	}
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	if s := l.Stats(); s.Waiting != 0 || len(m.ended) != len(m.came) {
+		rt.Fatalf("%d of %d have ended, %+v", len(m.ended), len(m.came), s)
+	}
+	for _, key := range keys {
+		m.check(rt, limit, maxWait, key)
+	}
+}
+
+// check replays what was admitted of one key.
+func (m *waitModel) check(rt *rapid.T, limit core.Limit, maxWait time.Duration, key string) {
+	clock := &clock{now: m.begun}
+	config := core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}
+	config.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
+	l, err := core.New(config)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	with := func(i int) { // the configuration of a request
+		config.Rules[0].Limits = []core.Limit{limit}
+		config.Rules[0].Limits[0].Quota = m.quota[i]
+		if err := l.Reconfigure(config); err != nil {
+			rt.Fatal(err)
+		}
+	}
+	last, before := -1, time.Duration(-1)
+	for _, e := range m.admitted {
+		i := e.request
+		if m.key[i] != key {
+			continue
+		}
+		if i < last {
+			rt.Fatalf("request %d was admitted after request %d, which came later", i, last)
+		}
+		last = i
+		// It could not have been admitted before it came, nor before those in front of it had left.
+		turn := m.came[i]
+		for j := range i {
+			if m.key[j] == key {
+				turn = max(turn, m.ended[j].at)
+			}
+		}
+		with(i)
+		clock.now = m.begun.Add(max(turn, before))
+		d, err := l.Peek(context.Background(), m.cost[i], core.Hit{Rule: "r"})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if want := max(turn, before) + d.RetryAfter; e.at != want {
+			rt.Fatalf("request %d (cost %d) was admitted at %v, its turn was at %v, and the limit admits it at %v", i, m.cost[i], e.at, turn, want)
+		}
+		clock.now, before = m.begun.Add(e.at), e.at
+		if d, err := l.Take(context.Background(), m.cost[i], core.Hit{Rule: "r"}); err != nil || !d.Allowed {
+			rt.Fatalf("request %d was admitted at %v: %v, %v", i, e.at, d, err)
+		}
+	}
+	for i, d := range m.decided {
+		waited := m.ended[i].at - m.came[i]
+		switch {
+		case m.key[i] != key:
+		case waited > maxWait:
+			rt.Fatalf("request %d waited for %v, at most %v", i, waited, maxWait)
+		case waited != d.Waited:
+			rt.Fatalf("request %d waited for %v, the decision says %v", i, waited, d.Waited)
+		case m.canceled[i] && d.Allowed:
+			rt.Fatalf("request %d went away and was charged", i)
+		case !d.Allowed && m.cost[i] > m.quota[i] && waited > 0:
+			rt.Fatalf("request %d costs more than the quota, and waited for %v", i, waited)
+		}
+	}
+	if slices.ContainsFunc(m.admitted, func(e event) bool { return m.canceled[e.request] }) {
+		rt.Fatal("admitted after it went away")
+	}
+}
