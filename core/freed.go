@@ -1,5 +1,25 @@
 package core
 
 // freed is called after the leases of these items have ended in this process. The items
-// have Rule and Key, and are the caller's.
-func (l *Limiter) freed(*snapshot, []Item) {}
+// have Rule and Key, and are the caller's. The head of the line of each key asks the store
+// at once.
+func (l *Limiter) freed(s *snapshot, items []Item) {
+	l.lines.frees.Add(1)
+	if l.lines.waiting.Load() == 0 {
+		return
+	}
+	var room [128]byte
+	for i := range items {
+		l.lines.freed(lineName(room[:0], s.rules[items[i].Rule].Name, items[i].Key))
+	}
+}
+
+// freed makes the head of the line of this name ask the store at once.
+func (q *lines) freed(name []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.of[string(name)]; l != nil {
+		l.seen = l.seen[:0]
+		l.head.call()
+	}
+}

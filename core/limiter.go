@@ -255,28 +255,6 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 	return nil
 }
 
-// split parts the hits of shadow rules from the others.
-func (s *snapshot) split(hits []Hit) (enforced, shadows []Hit) {
-	for _, h := range hits {
-		if i, err := s.rule(h.Rule); err == nil && s.rules[i].Shadow {
-			shadows = append(shadows, h)
-		} else {
-			enforced = append(enforced, h)
-		}
-	}
-	return enforced, shadows
-}
-
-// takeShadows takes hits of shadow rules, beside the decision d on others.
-func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, what purpose, hits []Hit, d *Decision) {
-	c := l.session(s)
-	var shadow Decision
-	_ = c.takeHits(ctx, cost, what, hits, &shadow) // logged, and it denies nothing
-	d.Rehearsal = d.Allowed && !shadow.Allowed
-	d.detail.shadow = &shadow
-	l.release(c, nil)
-}
-
 // Refund gives back what the decision of a Take (or a Check) has charged, as
 // far as it has not left its window: no counter falls below zero and no other
 // window gains. If the decision charged nothing, or if Adjust or Settle has ended it,

@@ -10,7 +10,8 @@ import (
 // head of a line, its first request, is the only one of the line that takes.
 type lines struct {
 	tickets atomic.Uint64
-	waiting atomic.Int64 // requests in all lines; changes under mu
+	waiting atomic.Int64  // requests in all lines; changes under mu
+	frees   atomic.Uint64 // grows when leases have ended: what a take has found before may have changed
 
 	mu sync.Mutex // held for a few assignments: never while a store, a context or a hook is called
 	of map[string]*line
@@ -21,7 +22,7 @@ type line struct {
 	name       string // see session.lineName
 	head, tail *waiter
 	length     int
-	cost       int64 // of all requests in the line
+	cost       int64     // of all requests in the line
 	seen       []Result  // by the last take of a head
 	seenAt     time.Time // the end of that take
 	seenBy     *snapshot // the configuration of that head
@@ -36,13 +37,18 @@ type waiter struct {
 	turn       chan struct{} // has a value if the waiter has become the head, or should take sooner
 }
 
-// lineName appends the name of the line of an item's key to dst. Names of rules contain no
-// slash, so that no two keys have the same name.
-func (c *session) lineName(dst []byte, item int) []byte {
-	dst = append(dst, c.snap.rules[c.items[item].Rule].Name...)
+// lineName appends the name of the line of a key to dst. Names of rules contain no slash, so
+// that no two keys have the same name.
+func lineName(dst []byte, rule string, key []byte) []byte {
+	dst = append(dst, rule...)
 	dst = append(dst, '/')
+	return append(dst, key...)
+}
+
+// lineName appends the name of the line of an item's key to dst.
+func (c *session) lineName(dst []byte, item int) []byte {
 	s := c.spans[item]
-	return append(dst, c.keys[s.from:s.to]...)
+	return lineName(dst, c.snap.rules[c.items[item].Rule].Name, c.keys[s.from:s.to])
 }
 
 // join adds a request to the line of this name, behind all that came earlier, and never
@@ -155,10 +161,14 @@ func (q *lines) earlier(name []byte, ticket uint64, s *snapshot) (earlier, full 
 }
 
 // learn notes the results of a take of the line's head, nil if they are of no use to others.
-func (q *lines) learn(l *line, results []Result, s *snapshot) {
+// frees is what it was before that take.
+func (q *lines) learn(l *line, results []Result, s *snapshot, frees uint64) {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if s.leases && q.frees.Load() != frees {
+		results = nil
+	}
 	l.seen, l.seenAt, l.seenBy = append(l.seen[:0], results...), now, s
 }
 

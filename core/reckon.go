@@ -14,12 +14,35 @@ func (t *turn) opens() (wait time.Duration) {
 	}
 	var room [4]Result
 	seen, age := t.lines.known(room[:0], t.me.line, t.snap)
-	for _, r := range seen {
-		if r.Remaining == 0 {
+	for j, r := range seen {
+		switch {
+		case r.Remaining > 0:
+		case t.leases(&t.items[t.item], j):
+			wait = max(wait, t.leaseWait(t.item))
+		default:
 			wait = max(wait, r.MoreAfter-age)
 		}
 	}
 	return wait
+}
+
+// leases reports whether a limit is one of Leases, which nobody knows the end of.
+func (t *turn) leases(it *Item, limit int) bool {
+	return t.snap.leases && t.snap.rules[it.Rule].Limits[limit].Algorithm == Leases
+}
+
+// leaseWait is how long the request sleeps before it asks again for a lease. At the end of its
+// time it asks once more.
+func (t *turn) leaseWait(item int) time.Duration {
+	until := t.until(item)
+	if until.IsZero() {
+		return leasePoll
+	}
+	left := time.Until(until)
+	if left <= 0 {
+		return leastWait // which is too long
+	}
+	return min(left, leasePoll)
 }
 
 // hopes reports whether a request that has joined a line may be admitted in time, after those
@@ -100,6 +123,8 @@ func (t *turn) after(it *Item, limit int, asked, last int64) (wait time.Duration
 	}
 	rounds, rest := (last-1)/capacity, (last-1)%capacity+1
 	switch {
+	case t.leases(it, limit):
+		return r.RetryAfter
 	case rest == asked:
 		wait = r.RetryAfter
 	case last > r.Remaining: // as if the hits came back evenly
@@ -118,6 +143,9 @@ func (t *turn) atMost(ahead int64) (wait time.Duration) {
 		return Never
 	}
 	for j, r := range seen {
+		if t.leases(it, j) {
+			continue
+		}
 		rounds := (ahead + it.Cost - 1) / t.snap.capacity(it, j)
 		wait = max(wait, plus(max(r.ResetAfter-age, 0), rounds, t.refill(it, j)))
 	}

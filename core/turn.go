@@ -24,11 +24,17 @@ type turn struct {
 	me     *waiter   // nil: it is in no line
 	item   int       // in the line of whose key it is
 	slept  bool
-	why    error // why it does not wait any longer
+	frees  uint64 // lines.frees before it has asked the store last
+	why    error  // why it does not wait any longer
 }
 
-// leastWait is how long a request waits if the store denies it and names no wait.
-const leastWait = time.Millisecond
+const (
+	// leastWait is how long a request waits if the store denies it and names no wait.
+	leastWait = time.Millisecond
+	// leasePoll is how often the head of a line asks the store whether another process has
+	// released a lease. Leases of this process call the head: see freed.
+	leasePoll = time.Second
+)
 
 // take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
 // request was denied, and the results say why.
@@ -75,6 +81,7 @@ func (t *turn) attempt(peek bool) error {
 		t.items[i].Unknown = false
 	}
 	t.batch.Degraded, t.batch.Recalled = false, false
+	t.frees = t.lines.frees.Load()
 	return t.session.take(t.ctx, peek)
 }
 
@@ -134,7 +141,11 @@ func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
 				continue
 			}
 			w := r.RetryAfter
-			if w <= 0 {
+			switch {
+			case w == Never:
+			case t.leases(&t.items[i], j):
+				w = t.leaseWait(i)
+			case w <= 0:
 				w = leastWait
 			}
 			if !t.patient(i) || !t.inTime(i, w) {
@@ -180,6 +191,9 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 			}
 		case wait >= 0:
 			t.learn()
+			if t.snap.leases && t.frees != t.lines.frees.Load() { // before it could be called
+				wait = 0
+			}
 		}
 	}
 	if wait < 0 {
@@ -254,8 +268,8 @@ func (t *turn) learn() {
 	}
 	it := &t.items[t.item]
 	if it.Unknown || t.batch.Degraded || it.Quotas != nil {
-		t.lines.learn(t.me.line, nil, t.snap)
+		t.lines.learn(t.me.line, nil, t.snap, t.frees)
 	} else {
-		t.lines.learn(t.me.line, it.Results, t.snap)
+		t.lines.learn(t.me.line, it.Results, t.snap, t.frees)
 	}
 }

@@ -46,7 +46,10 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
 	c.cost = cost
-	if err = c.addHits(cost, hits); err == nil {
+	if err = c.addHits(cost, hits); err == nil && s.leases {
+		err = c.needsAcquire()
+	}
+	if err == nil {
 		if err = t.take(); err != nil {
 			c.reportStore(ctx, "wait", err)
 		}
@@ -57,11 +60,14 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 		c.decide(&d)
 		c.remember(&d, false, hits)
 		if len(shadows) > 0 {
-			l.takeShadows(ctx, s, cost, false, shadows, &d)
+			l.takeShadows(ctx, s, cost, charging, shadows, &d)
 		}
 	}
 	d.Waited = t.waited()
 	l.release(c, &d)
+	if s.observer != nil {
+		s.observer.decided(ctx, &d)
+	}
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule, t.why)
 	}

@@ -17,7 +17,7 @@ type asked struct {
 	*core.Memory
 	takes, peeks atomic.Int64
 	before       func(b *core.Batch)
-	after        func(b *core.Batch)
+	after        func(ctx context.Context, b *core.Batch)
 }
 
 type askedBound struct {
@@ -39,6 +39,14 @@ func (b askedBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	return askedBound{r, b.s}, err
 }
 
+func (b askedBound) Release(ctx context.Context, batch *core.Batch) error {
+	return b.Bound.(core.Leaser).Release(ctx, batch)
+}
+
+func (b askedBound) Renew(ctx context.Context, batch *core.Batch) error {
+	return b.Bound.(core.Leaser).Renew(ctx, batch)
+}
+
 func (b askedBound) Take(ctx context.Context, batch *core.Batch) error {
 	if batch.Peek {
 		b.s.peeks.Add(1)
@@ -50,7 +58,7 @@ func (b askedBound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	err := b.Bound.Take(ctx, batch)
 	if b.s.after != nil {
-		b.s.after(batch)
+		b.s.after(ctx, batch)
 	}
 	return err
 }
@@ -118,15 +126,15 @@ func (c *crowd) at(i int) time.Duration {
 	return e.at
 }
 
+// inOrder tests that the first n requests were admitted, none before one that came earlier.
 func (c *crowd) inOrder(t *testing.T, n int) {
 	t.Helper()
-	order := c.admitted()
-	if len(order) != n {
-		t.Fatalf("%d admitted, want %d", len(order), n)
+	if got := len(c.admitted()); got != n {
+		t.Fatalf("%d admitted, want %d", got, n)
 	}
-	for k, i := range order {
-		if k != i {
-			t.Fatalf("request %d was admitted in place %d", i, k)
+	for i := 1; i < n; i++ {
+		if d, _ := c.of(i); !d.Allowed || d.at < c.at(i-1) {
+			t.Fatalf("request %d ended at %v, request %d at %v", i, d.at, i-1, c.at(i-1))
 		}
 	}
 }

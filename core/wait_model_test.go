@@ -40,10 +40,18 @@ func (m *waitModel) now() time.Duration { return time.Since(m.begun) }
 func (m *waitModel) end(i int, d core.Decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := event{i, m.now()}
-	m.ended[i], m.decided[i] = e, d
-	if d.Allowed {
-		m.admitted = append(m.admitted, e)
+	m.ended[i], m.decided[i] = event{i, m.now()}, d
+}
+
+// whoAsks is the key under which the context of a request has its number.
+type whoAsks struct{}
+
+// take is called after each take, before the head leaves its line.
+func (m *waitModel) take(ctx context.Context, b *core.Batch) {
+	if b.Allowed && !b.Peek {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.admitted = append(m.admitted, event{ctx.Value(whoAsks{}).(int), m.now()})
 	}
 }
 
@@ -79,6 +87,9 @@ func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []strin
 		_, err := fmt.Sscan(r.HeaderValues("cost")[0], &cost)
 		return cost, err
 	}}}
+	s := newAsked()
+	s.after = m.take
+	config.Store = s
 	l, err := core.New(config)
 	if err != nil {
 		rt.Fatal(err)
@@ -110,7 +121,7 @@ func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []strin
 			m.key = append(m.key, rapid.SampledFrom(keys).Draw(rt, "key"))
 			m.cost = append(m.cost, rapid.SampledFrom([]int64{1, 1, 1, 1, 2, 3, 5}).Draw(rt, "cost"))
 			m.quota = append(m.quota, config.Rules[0].Limits[0].Quota)
-			ctx, cancel := context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancel(context.WithValue(context.Background(), whoAsks{}, i))
 			cancels[i] = cancel
 			r := &request{ctx: ctx, method: m.key[i], header: map[string][]string{"cost": {fmt.Sprint(m.cost[i])}}}
 			go func() { m.end(i, l.Check(r)) }()
