@@ -3,13 +3,12 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -67,18 +66,23 @@ var modelLimits = []core.Limit{
 // the order in which they came, each at the earliest instant at which it is its turn and the
 // limit admits it, and nothing is charged for the others.
 func TestWaitingFollowsAModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		limit := rapid.SampledFrom(modelLimits).Draw(rt, "limit")
-		maxWait := time.Duration(rapid.IntRange(100, 5000).Draw(rt, "max wait")) * time.Millisecond
-		keys := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "keys")]
-		steps := rapid.IntRange(5, 60).Draw(rt, "steps")
-		synctest.Test(t, func(*testing.T) {
-			runModel(rt, limit, maxWait, keys, steps)
+	first := rand.Uint64()
+	for seed := first; seed < first+200; seed++ {
+		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+			limit := modelLimits[draw.IntN(len(modelLimits))]
+			maxWait := time.Duration(100+draw.IntN(4900)) * time.Millisecond
+			keys := []string{"a", "b", "c"}[:1+draw.IntN(3)]
+			synctest.Test(t, func(t *testing.T) { runModel(t, draw, limit, maxWait, keys, 5+draw.IntN(55)) })
 		})
-	})
+		if !ok {
+			return
+		}
+	}
 }
 
-func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []string, steps int) {
+func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Duration, keys []string, steps int) {
+	t.Helper()
 	m := &waitModel{begun: time.Now(), ended: map[int]event{}, decided: map[int]core.Decision{}, canceled: map[int]bool{}}
 	config := core.Config{MaxWait: maxWait, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}, Key: func(dst []byte, r core.Request) ([]byte, error) {
 		return append(dst, r.Method()...), nil
@@ -92,15 +96,15 @@ func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []strin
 	config.Store = s
 	l, err := core.New(config)
 	if err != nil {
-		rt.Fatal(err)
+		t.Fatal(err)
 	}
 	cancels := map[int]context.CancelFunc{}
 	for range steps {
-		switch rapid.IntRange(0, 9).Draw(rt, "step") {
+		switch draw.IntN(10) {
 		case 0:
-			time.Sleep(time.Duration(rapid.IntRange(1, 700_000).Draw(rt, "µs")) * time.Microsecond)
+			time.Sleep(time.Duration(1+draw.IntN(700_000)) * time.Microsecond)
 		case 1:
-			if i := rapid.IntRange(0, 60).Draw(rt, "who goes away"); cancels[i] != nil {
+			if i := draw.IntN(61); cancels[i] != nil {
 				m.mu.Lock()
 				_, done := m.ended[i]
 				m.canceled[i] = !done
@@ -108,18 +112,18 @@ func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []strin
 				cancels[i]()
 			}
 		case 2:
-			if rapid.IntRange(0, 3).Draw(rt, "reconfigure") == 0 {
+			if draw.IntN(4) == 0 {
 				config.Rules[0].Limits = []core.Limit{limit}
-				config.Rules[0].Limits[0].Quota = rapid.Int64Range(1, 8).Draw(rt, "quota")
+				config.Rules[0].Limits[0].Quota = 1 + draw.Int64N(8)
 				if err := l.Reconfigure(config); err != nil {
-					rt.Fatal(err)
+					t.Fatal(err)
 				}
 			}
 		default:
 			i := len(m.came)
 			m.came = append(m.came, m.now())
-			m.key = append(m.key, rapid.SampledFrom(keys).Draw(rt, "key"))
-			m.cost = append(m.cost, rapid.SampledFrom([]int64{1, 1, 1, 1, 2, 3, 5}).Draw(rt, "cost"))
+			m.key = append(m.key, keys[draw.IntN(len(keys))])
+			m.cost = append(m.cost, []int64{1, 1, 1, 1, 2, 3, 5}[draw.IntN(7)])
 			m.quota = append(m.quota, config.Rules[0].Limits[0].Quota)
 			ctx, cancel := context.WithCancel(context.WithValue(context.Background(), whoAsks{}, i))
 			cancels[i] = cancel
@@ -136,27 +140,28 @@ func runModel(rt *rapid.T, limit core.Limit, maxWait time.Duration, keys []strin
 		cancel()
 	}
 	if s := l.Stats(); s.Waiting != 0 || len(m.ended) != len(m.came) {
-		rt.Fatalf("%d of %d have ended, %+v", len(m.ended), len(m.came), s)
+		t.Fatalf("%d of %d have ended, %+v", len(m.ended), len(m.came), s)
 	}
 	for _, key := range keys {
-		m.check(rt, limit, maxWait, key)
+		m.check(t, limit, maxWait, key)
 	}
 }
 
 // check replays what was admitted of one key.
-func (m *waitModel) check(rt *rapid.T, limit core.Limit, maxWait time.Duration, key string) {
+func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration, key string) {
+	t.Helper()
 	clock := &clock{now: m.begun}
 	config := core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}
 	config.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
 	l, err := core.New(config)
 	if err != nil {
-		rt.Fatal(err)
+		t.Fatal(err)
 	}
 	with := func(i int) { // the configuration of a request
 		config.Rules[0].Limits = []core.Limit{limit}
 		config.Rules[0].Limits[0].Quota = m.quota[i]
 		if err := l.Reconfigure(config); err != nil {
-			rt.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	last, before := -1, time.Duration(-1)
@@ -166,7 +171,7 @@ func (m *waitModel) check(rt *rapid.T, limit core.Limit, maxWait time.Duration, 
 			continue
 		}
 		if i < last {
-			rt.Fatalf("request %d was admitted after request %d, which came later", i, last)
+			t.Fatalf("request %d was admitted after request %d, which came later", i, last)
 		}
 		last = i
 		// It could not have been admitted before it came, nor before those in front of it had left.
@@ -180,14 +185,14 @@ func (m *waitModel) check(rt *rapid.T, limit core.Limit, maxWait time.Duration, 
 		clock.now = m.begun.Add(max(turn, before))
 		d, err := l.Peek(context.Background(), m.cost[i], core.Hit{Rule: "r"})
 		if err != nil {
-			rt.Fatal(err)
+			t.Fatal(err)
 		}
 		if want := max(turn, before) + d.RetryAfter; e.at != want {
-			rt.Fatalf("request %d (cost %d) was admitted at %v, its turn was at %v, and the limit admits it at %v", i, m.cost[i], e.at, turn, want)
+			t.Fatalf("request %d (cost %d) was admitted at %v, its turn was at %v, and the limit admits it at %v", i, m.cost[i], e.at, turn, want)
 		}
 		clock.now, before = m.begun.Add(e.at), e.at
 		if d, err := l.Take(context.Background(), m.cost[i], core.Hit{Rule: "r"}); err != nil || !d.Allowed {
-			rt.Fatalf("request %d was admitted at %v: %v, %v", i, e.at, d, err)
+			t.Fatalf("request %d was admitted at %v: %v, %v", i, e.at, d, err)
 		}
 	}
 	for i, d := range m.decided {
@@ -195,16 +200,16 @@ func (m *waitModel) check(rt *rapid.T, limit core.Limit, maxWait time.Duration, 
 		switch {
 		case m.key[i] != key:
 		case waited > maxWait:
-			rt.Fatalf("request %d waited for %v, at most %v", i, waited, maxWait)
+			t.Fatalf("request %d waited for %v, at most %v", i, waited, maxWait)
 		case waited != d.Waited:
-			rt.Fatalf("request %d waited for %v, the decision says %v", i, waited, d.Waited)
+			t.Fatalf("request %d waited for %v, the decision says %v", i, waited, d.Waited)
 		case m.canceled[i] && d.Allowed:
-			rt.Fatalf("request %d went away and was charged", i)
+			t.Fatalf("request %d went away and was charged", i)
 		case !d.Allowed && m.cost[i] > m.quota[i] && waited > 0:
-			rt.Fatalf("request %d costs more than the quota, and waited for %v", i, waited)
+			t.Fatalf("request %d costs more than the quota, and waited for %v", i, waited)
 		}
 	}
 	if slices.ContainsFunc(m.admitted, func(e event) bool { return m.canceled[e.request] }) {
-		rt.Fatal("admitted after it went away")
+		t.Fatal("admitted after it went away")
 	}
 }
