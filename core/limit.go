@@ -83,6 +83,12 @@ type Limit struct {
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
 	Aligned bool
+	// Spread moves the edges of a key's windows by a share of the Window that the key's
+	// stored name decides ([StoreRule.StoredKey]): the same in every process and every store. So
+	// the windows of many keys do not all turn at once, and their clients do not all come back at
+	// once. Only for limits with Aligned; windows without it begin at each key's
+	// first hit and windows of a Zone at its clock: must be false.
+	Spread bool
 	// Zone makes the windows of a FixedWindow those of the calendar in a time zone:
 	// its days if Window is 24 hours, its weeks from Monday if it is 7 days, its
 	// months if it is Month. Each begins at its first instant and ends at the first

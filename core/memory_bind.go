@@ -12,6 +12,7 @@ type memoryBound struct {
 	m       *Memory
 	limiter string
 	keys    *memtable.Binding
+	rules   []StoreRule
 }
 
 // Bind implements [Store].
@@ -28,7 +29,7 @@ func (m *Memory) Bind(limiter string, rules []StoreRule) (Bound, error) {
 		m.names.Unclaim(limiter)
 		return nil, fmt.Errorf("binding limiter %q: %w", limiter, ErrClosed)
 	}
-	return &memoryBound{m, limiter, keys}, nil
+	return &memoryBound{m, limiter, keys, rules}, nil
 }
 
 // Rebind implements [Bound].
@@ -41,7 +42,7 @@ func (b *memoryBound) Rebind(rules []StoreRule) (Bound, error) {
 	if err != nil {
 		return nil, fmt.Errorf("binding limiter %q: %w", b.limiter, ErrClosed)
 	}
-	return &memoryBound{b.m, b.limiter, keys}, nil
+	return &memoryBound{b.m, b.limiter, keys, rules}, nil
 }
 
 // tableRules returns the rules as package memtable holds their keys.

@@ -18,11 +18,11 @@ func (s *suite) model(t *testing.T) {
 	store := s.new(t, clock.Now)
 	rapid.Check(t, func(r *rapid.T) {
 		clock.Set(start()) // no key of an earlier sequence is used again
-		p := &play{r: r, clock: clock, states: map[string][]*modelLimit{}}
+		p := &play{r: r, clock: clock, limiter: uniqueName(), states: map[string][]*modelLimit{}}
 		for i := range rapid.IntRange(1, 3).Draw(r, "rules") {
 			p.rules = append(p.rules, core.StoreRule{Name: fmt.Sprintf("r%d", i), Limits: drawLimits(r, s.longestWindow())})
 		}
-		bound, err := store.Bind(uniqueName(), p.rules)
+		bound, err := store.Bind(p.limiter, p.rules)
 		if err != nil {
 			r.Fatalf("Bind: %v", err)
 		}
@@ -42,11 +42,12 @@ func (s *suite) model(t *testing.T) {
 // play is one random sequence.
 type play struct {
 	*counter
-	r      *rapid.T
-	clock  *Clock
-	rules  []core.StoreRule
-	states map[string][]*modelLimit
-	taken  []*core.Batch
+	r       *rapid.T
+	clock   *Clock
+	limiter string
+	rules   []core.StoreRule
+	states  map[string][]*modelLimit
+	taken   []*core.Batch
 }
 
 func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
@@ -70,8 +71,10 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 				break
 			}
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
+			l.Spread = l.Aligned && rapid.Bool().Draw(r, "spread")
 		case core.SlidingWindow:
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
+			l.Spread = l.Aligned && rapid.Bool().Draw(r, "spread")
 		case core.TokenBucket:
 			l.Burst = rapid.Int64Range(0, 9).Draw(r, "burst")
 		case core.BucketedWindow:
@@ -88,7 +91,7 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 			continue
 		}
 		if !slices.ContainsFunc(limits, func(o core.Limit) bool {
-			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned &&
+			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned && o.Spread == l.Spread &&
 				(o.Lockout == core.Lockout{}) == (l.Lockout == core.Lockout{})
 		}) {
 			limits = append(limits, l)
@@ -104,7 +107,7 @@ func (p *play) state(item core.Item) []*modelLimit {
 	name := fmt.Sprint(item.Rule, " ", string(item.Key))
 	if p.states[name] == nil {
 		for _, l := range p.rules[item.Rule].Limits {
-			p.states[name] = append(p.states[name], &modelLimit{Limit: l})
+			p.states[name] = append(p.states[name], newModelLimit(l, p.limiter, p.rules[item.Rule], item.Key))
 		}
 	}
 	return p.states[name]

@@ -41,13 +41,7 @@ func (r *boundRule) withQuotas(texts string, quotas []int64) (of any, weight int
 			le.PutUint32(b[at+textCapacity:], capacityOf(m))
 		}
 		weight += weightOfHits(m) - weightOfHits(own)
-		at += textLimit
-		switch m.Algorithm() {
-		case meter.Lockout:
-			at += textLockout
-		case meter.Calendar:
-			at += textEdges
-		}
+		at += textLength(m)
 	}
 	return string(b), weight
 }

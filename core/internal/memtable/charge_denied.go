@@ -9,7 +9,7 @@ func (p *Place) CountsDenied() bool { return p.layout.denied }
 // limit counts denied hits.
 func (p *Place) ChargeDenied(limit int, quota, now, cost int64) {
 	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
+	m, _ := p.meter(limit, quota, &room)
 	if m.CountsDenied() {
 		m.Charge(p.room(limit, m, cost), now, cost)
 	}

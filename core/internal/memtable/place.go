@@ -15,6 +15,7 @@ type Place struct {
 	shard  uint64
 	table  *table // nil: the limiter has no such rule any more
 	layout *layout
+	share  uint64   // see Share
 	at     int      // the number of the slot
 	slot   []uint64 // nil: the key is not in the table
 	none   [meter.MostFixedWords]uint64
@@ -93,7 +94,7 @@ func (p *Place) Limits() int { return len(p.layout.meters) }
 // cost, and returns the time of that decision.
 func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
 	var room meter.Meter
-	m, unlimited := p.layout.meters[limit].For(quota, &room)
+	m, unlimited := p.meter(limit, quota, &room)
 	w := p.state(limit)
 	m.Advance(w, now)
 	return unlimited || m.Admits(w, now, cost), m.At(w, now)
@@ -104,7 +105,7 @@ func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
 // that nobody keeps.
 func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
+	m, _ := p.meter(limit, quota, &room)
 	w := p.room(limit, m, cost)
 	m.Charge(w, now, cost)
 	m.Report(r, w, now, cost, true)
@@ -115,7 +116,7 @@ func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 // r.Allowed.
 func (p *Place) Report(limit int, quota, now, cost int64, r *meter.Result) {
 	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
+	m, _ := p.meter(limit, quota, &room)
 	m.Report(r, p.state(limit), now, cost, r.Allowed)
 	p.note(limit, r, now)
 }
@@ -152,7 +153,7 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 // result of that charge had reset as its ResetAfter. Refunded must follow.
 func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
 	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
+	m, _ := p.meter(limit, quota, &room)
 	w := p.state(limit)
 	m.Advance(w, now)
 	m.Refund(w, now, at, reset, cost)

@@ -46,12 +46,12 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 	type counter struct {
 		algorithm         core.Algorithm
 		window, precision time.Duration
-		aligned           bool
+		aligned, spread   bool
 		zone              string
 	}
 	seen := map[counter]core.Limit{}
 	for _, l := range limits {
-		c := counter{l.Algorithm, l.Window, l.Precision, l.Aligned, ""}
+		c := counter{l.Algorithm, l.Window, l.Precision, l.Aligned, l.Spread, ""}
 		if l.Zone != nil {
 			c.zone = l.Zone.String()
 		}

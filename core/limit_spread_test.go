@@ -1,0 +1,52 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// The windows of two customers end at different times, the same in every process.
+func ExampleLimit_spread() {
+	now := time.Unix(1_764_000_000, 0)
+	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }}))
+	limiter := core.Must(core.New(core.Config{
+		Store: store,
+		Rules: []core.Rule{{Name: "customer", Key: core.TakeOnly, Limits: core.Must(core.ParseLimits("100/h fixed_window aligned spread"))}},
+	}))
+	for _, name := range []string{"ann", "bob"} {
+		d, _ := limiter.Take(context.Background(), 1, core.Hit{Rule: "customer", Key: name})
+		fmt.Println(name, d.ResetAfter.Round(time.Second))
+	}
+	// Output:
+	// ann 59m12s
+	// bob 10m43s
+}
+
+func TestALimitWhoseWindowsAreSpread(t *testing.T) {
+	limits, err := core.ParseLimits("5/m aligned spread")
+	if err != nil || !limits[0].Spread {
+		t.Fatalf("%+v, %v", limits, err)
+	}
+	if got, want := limits[0].String(), "5 per 1m (aligned, spread)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, text := range []string{"5/m spread", "5/m fixed_window spread", "5/month spread", "5/m token_bucket spread"} {
+		if _, err := core.ParseLimits(text); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Spread: true") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	store := core.Must(core.NewMemory(core.MemoryConfig{}))
+	both := core.Rule{Name: "r", Key: core.TakeOnly, Limits: core.Must(core.ParseLimits("5/m aligned spread, 6/m aligned"))}
+	if _, err := core.New(core.Config{Store: store, Rules: []core.Rule{both}}); err != nil {
+		t.Errorf("beside the same limit that is not spread: %v", err)
+	}
+	if l := limits[0]; l.Validate() != nil || l.Window != time.Minute {
+		t.Error(l)
+	}
+}
