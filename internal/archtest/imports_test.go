@@ -112,6 +112,7 @@ var arrows = []struct {
 	{"cmd/floodgate/internal/report", []string{"cmd/floodgate/internal"}},
 	{"cmd/floodgate/internal/mulesoft", []string{"core", "policy", "internal/boundedyaml"}},
 	{"cmd", []string{"core", "stores", "adapters", "policy", "cmd/floodgate/internal", "internal/regularfile"}},
+	{"internal/readers/attack", []string{"core", "keyfuncs", "login"}},
 	{"internal/pathtest", []string{"core", "policy", "internal"}},
 	{"internal/boundedyaml", nil},
 	{"internal/regularfile", nil},

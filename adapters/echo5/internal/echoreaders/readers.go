@@ -18,7 +18,12 @@ var All = map[string]func(*echo.Context) string{
 		form, _ := c.FormValues()
 		return form.Get("username")
 	},
-	"QueryParam": func(c *echo.Context) string { return c.QueryParam("username") },
+	"FormValue, generic": func(c *echo.Context) string {
+		name, _ := echo.FormValue[string](c, "username")
+		return name
+	},
+	"FormValueOr": func(c *echo.Context) string { return c.FormValueOr("username", "") },
+	"QueryParam":  func(c *echo.Context) string { return c.QueryParam("username") },
 	"MultipartForm": func(c *echo.Context) string {
 		form, err := c.MultipartForm()
 		if err != nil || len(form.Value["username"]) == 0 {

@@ -44,6 +44,10 @@ var All = map[string]func(fiber.Ctx) string{
 		_, _ = c.Bind().Query(&query), c.Bind().Body(&body)
 		return copied(readers.First(query.Username, body.Username))
 	},
+	"Bind().All":  bound(func(b *fiber.Bind, f *readers.Form) { _ = b.All(f) }),
+	"Bind().Form": bound(func(b *fiber.Bind, f *readers.Form) { _ = b.Form(f) }),
+	"Bind().JSON": bound(func(b *fiber.Bind, f *readers.Form) { _ = b.JSON(f) }),
+	"Bind().XML":  bound(func(b *fiber.Bind, f *readers.Form) { _ = b.XML(f) }),
 	"json.Unmarshal": func(c fiber.Ctx) string {
 		var f readers.Form
 		_ = json.Unmarshal(c.Body(), &f)
@@ -108,6 +112,15 @@ var Cookies = map[string]func(fiber.Ctx) string{
 		_ = c.Bind().Cookie(&f)
 		return copied(f.Session)
 	},
+}
+
+// bound is a reader that binds a Form.
+func bound(bind func(*fiber.Bind, *readers.Form)) func(fiber.Ctx) string {
+	return func(c fiber.Ctx) string {
+		var f readers.Form
+		bind(c.Bind(), &f)
+		return copied(f.Username)
+	}
 }
 
 // copied makes Fiber's string one of its own.
