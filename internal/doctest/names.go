@@ -15,6 +15,7 @@ var packages = map[string]string{
 	"core": "core", "keyfuncs": "keyfuncs", "policy": "policy", "login": "login", "live": "live", "floodgatetest": "floodgatetest",
 	"httplimit": "adapters/nethttp", "ginlimit": "adapters/gin", "echolimit": "adapters/echo", "fiberlimit": "adapters/fiber",
 	"echo5limit": "adapters/echo5", "fiber3limit": "adapters/fiber3",
+	"grpclimit": "adapters/grpc", "connectlimit": "adapters/connect",
 	"redisstore": "stores/redis", "memcachedstore": "stores/memcached", "resilient": "stores/resilient", "synced": "stores/synced",
 	"redisbackend": "stores/synced/redisbackend", "pgbackend": "stores/synced/pgbackend", "denycache": "stores/denycache", "swapstore": "stores/swapstore",
 }

@@ -3,7 +3,6 @@ package rpc
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -51,9 +50,10 @@ func NewRefusal(d *core.Decision, denial core.Denial) Refusal {
 	}
 	for s := range d.Limits() {
 		if s.Exceeded {
+			limit, _, _ := strings.Cut(s.Limit.String(), " (") // without the algorithm
 			r.Violations = append(r.Violations, Violation{
 				Subject: "rule:" + s.Rule, ID: s.Limit.Name, Quota: s.Limit.Quota,
-				Description: fmt.Sprintf("the limit %s allows %d in %v", s.Limit.Name, s.Limit.Quota, s.Limit.Window),
+				Description: "the limit " + s.Limit.Name + " allows " + limit,
 			})
 		}
 	}

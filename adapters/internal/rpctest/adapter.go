@@ -172,6 +172,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Several limiters", several},
 		{"Costs", costs},
 		{"Messages", messages},
+		{"In flight", inFlights},
 		{"Stores", stores},
 		{"Admission", admission},
 		{"Clients", clients},

@@ -25,7 +25,7 @@ func refusals(t *testing.T, a Adapter) {
 			key := fmt.Sprint("secret-", i)
 			want(t, count(1, func(int) Reply { return c.Do(within(t), kind, []string{""}, "x-key", key) }), 0, 1)
 			r := c.Do(within(t), kind, []string{""}, "x-key", key)
-			violations := []string{"rule:key the limit burst allows 1 in 10s", "rule:key the limit hourly allows 1 in 1h0m0s"}
+			violations := []string{"rule:key the limit burst allows 1 per 10s", "rule:key the limit hourly allows 1 per 1h"}
 			if r.Code != codeResourceExhausted || r.RetryAfter != time.Hour || !slices.Equal(r.Violations, violations) || r.Details != 2 {
 				t.Errorf("%s: %+v", kind, r)
 			}

@@ -1,0 +1,148 @@
+package grpclimit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func oneBy(key core.KeyFunc) *core.Limiter {
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerHour(1)}}}}))
+}
+
+// A client makes up the names of methods that only the UnknownServiceHandler serves: they
+// share one quota.
+func TestUnknownMethodsHaveNoRoute(t *testing.T) {
+	listener := bufconn.Listen(1 << 16)
+	opts := append(grpclimit.ServerOptions(oneBy(keyfuncs.Route())), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.NotFound, "") }))
+	s := grpc.NewServer(opts...)
+	done := make(chan error)
+	go func() { done <- s.Serve(listener) }()
+	defer func() { s.Stop(); <-done }()
+	cc, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close() //nolint:errcheck // of a test
+	got := map[codes.Code]int{}
+	for i := range 5 {
+		err := cc.Invoke(context.Background(), fmt.Sprintf("/made.Up/Method%d", i), &emptypb.Empty{}, &emptypb.Empty{})
+		got[status.Code(err)]++
+	}
+	if got[codes.NotFound] != 1 || got[codes.ResourceExhausted] != 4 {
+		t.Errorf("codes and how often each came: %v", got)
+	}
+}
+
+// A peer without an address of IP, or none at all, has one quota with all of its kind.
+func TestPeersWithoutAnAddress(t *testing.T) {
+	unary := grpclimit.UnaryServerInterceptor(oneBy(keyfuncs.ClientIP()))
+	got := map[codes.Code]int{}
+	for _, ctx := range []context.Context{
+		context.Background(), peer.NewContext(context.Background(), &peer.Peer{}),
+		peer.NewContext(context.Background(), &peer.Peer{Addr: &net.UnixAddr{Name: "@", Net: "unix"}}),
+		metadata.NewIncomingContext(context.Background(), metadata.MD{"x-forwarded-for": {"6.6.6.6"}}),
+	} {
+		_, err := unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/a.B/C"}, func(context.Context, any) (any, error) { return nil, nil })
+		got[status.Code(err)]++
+	}
+	if got[codes.OK] != 1 || got[codes.ResourceExhausted] != 3 {
+		t.Errorf("codes and how often each came: %v", got)
+	}
+}
+
+// lingering is a stream whose message arrives after its handler has returned.
+type lingering struct {
+	grpc.ServerStream
+	arrives chan struct{}
+	first   bool
+}
+
+func (*lingering) Context() context.Context       { return context.Background() }
+func (*lingering) SetHeader(metadata.MD) error    { return nil }
+func (*lingering) SetTrailer(metadata.MD)         {}
+func (*lingering) SendMsg(any) error              { return nil }
+func (*lingering) SendHeader(_ metadata.MD) error { return nil }
+
+func (s *lingering) RecvMsg(any) error {
+	if s.first {
+		s.first = false
+		return nil
+	}
+	if _, open := <-s.arrives; !open {
+		return io.EOF
+	}
+	return nil
+}
+
+// A goroutine that a handler leaves behind receives a message: its outcome is that of the
+// stream, and its place is freed.
+func TestAMessageAfterTheHandler(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}}}}))
+	stream := &lingering{arrives: make(chan struct{}), first: true}
+	left := make(chan struct{})
+	err := grpclimit.StreamServerInterceptor(l, grpclimit.PerMessage())(nil, stream, &grpc.StreamServerInfo{FullMethod: "/a.B/C", IsClientStream: true},
+		func(_ any, s grpc.ServerStream) error {
+			go func() {
+				defer close(left)
+				for s.RecvMsg(nil) == nil {
+				}
+			}()
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		stream.arrives <- struct{}{}
+	}
+	close(stream.arrives)
+	<-left
+	if d, err := l.Peek(context.Background(), 0, core.Hit{Rule: "r"}); err != nil || d.Remaining != 1 {
+		t.Errorf("%d places are free, want 1; %v", d.Remaining, err)
+	}
+}
+
+func TestWhatIsMissing(t *testing.T) {
+	for name, make := range map[string]func(){
+		"no checker":      func() { grpclimit.ServerOptions(nil) },
+		"a nil limiter":   func() { grpclimit.UnaryServerInterceptor((*core.Limiter)(nil)) },
+		"no option":       func() { grpclimit.StreamServerInterceptor(oneBy(keyfuncs.Static("")), nil) },
+		"a client's":      func() { grpclimit.DialOptions(nil) },
+		"a quota below 0": func() { grpclimit.PerIP(-1, 1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			make()
+		}()
+	}
+}
+
+// An outcome of another adapter has no code.
+func TestCodeOfAnotherOutcome(t *testing.T) {
+	for status, want := range map[int]codes.Code{200: codes.OK, 304: codes.OK, 404: codes.Unknown, 0: codes.Unknown} {
+		if got := grpclimit.Code(core.Outcome{Status: status, Header: func(string) string { return "" }}); got != want {
+			t.Errorf("%d: %v, want %v", status, got, want)
+		}
+	}
+}
