@@ -4,10 +4,17 @@ go 1.26.0
 
 replace github.com/floodgate-go/floodgate => ../
 
+replace github.com/floodgate-go/floodgate/adapters/connect => ../adapters/connect
+
+replace github.com/floodgate-go/floodgate/adapters/grpc => ../adapters/grpc
+
 require (
+	connectrpc.com/connect v1.21.0
 	github.com/JGLTechnologies/gin-rate-limit v1.5.4
 	github.com/didip/tollbooth/v7 v7.0.2
-	github.com/floodgate-go/floodgate v0.0.0-00010101000000-000000000000
+	github.com/floodgate-go/floodgate v0.0.0
+	github.com/floodgate-go/floodgate/adapters/connect v0.0.0
+	github.com/floodgate-go/floodgate/adapters/grpc v0.0.0
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-redis/redis_rate/v10 v10.0.1
@@ -20,6 +27,8 @@ require (
 	github.com/valyala/fasthttp v1.51.0
 	github.com/wcharczuk/go-chart/v2 v2.1.2
 	golang.org/x/time v0.16.0
+	google.golang.org/grpc v1.83.2
+	google.golang.org/protobuf v1.36.11
 )
 
 require (
@@ -72,5 +81,5 @@ require (
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
-	google.golang.org/protobuf v1.36.10 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 )

@@ -7,10 +7,12 @@ import (
 	"runtime"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/valyala/fasthttp"
+	"google.golang.org/grpc"
 
 	"github.com/floodgate-go/floodgate/bench/peers"
 )
@@ -75,6 +77,33 @@ var frameworks = []framework{
 				c.Response.Reset()
 				c.ResetUserValues() // as a server does between requests
 				handler(&c)
+			}
+		}
+	}},
+	{"gRPC", func(p *peers.Peer, l peers.Limit) func(int) {
+		var limit grpc.UnaryServerInterceptor
+		if p != nil {
+			if p.GRPC == nil {
+				return nil
+			}
+			limit = p.GRPC(l)
+		}
+		return peers.ServeGRPC(limit)
+	}},
+	{"Connect", func(p *peers.Peer, l peers.Limit) func(int) {
+		var limit connect.Interceptor
+		if p != nil {
+			if p.Connect == nil {
+				return nil
+			}
+			limit = p.Connect(l)
+		}
+		h := peers.Connect(limit)
+		return func(n int) {
+			w := peers.Discard{H: http.Header{}}
+			for range n {
+				clear(w.H)
+				h.ServeHTTP(w, peers.ConnectCall("192.0.2.1"))
 			}
 		}
 	}},

@@ -5,14 +5,18 @@ import (
 	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/grpc"
 
+	connectlimit "github.com/floodgate-go/floodgate/adapters/connect"
 	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -36,6 +40,10 @@ var floodgate = Peer{
 	Gin:   func(l Limit) gin.HandlerFunc { return ginlimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
 	Echo:  func(l Limit) echo.MiddlewareFunc { return echolimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
 	Fiber: func(l Limit) fiber.Handler { return fiberlimit.Middleware(ours(l, core.HeadersDraft10, nil)) },
+	GRPC: func(l Limit) grpc.UnaryServerInterceptor {
+		return grpclimit.UnaryServerInterceptor(ours(l, core.HeadersDraft10, nil))
+	},
+	Connect: func(l Limit) connect.Interceptor { return connectlimit.Interceptor(ours(l, core.HeadersDraft10, nil)) },
 }
 
 // Plain is the peer without response headers.
@@ -51,6 +59,10 @@ var floodgatePlain = Peer{
 	Gin:   func(l Limit) gin.HandlerFunc { return ginlimit.Middleware(ours(l, core.HeadersOff, nil)) },
 	Echo:  func(l Limit) echo.MiddlewareFunc { return echolimit.Middleware(ours(l, core.HeadersOff, nil)) },
 	Fiber: func(l Limit) fiber.Handler { return fiberlimit.Middleware(ours(l, core.HeadersOff, nil)) },
+	GRPC: func(l Limit) grpc.UnaryServerInterceptor {
+		return grpclimit.UnaryServerInterceptor(ours(l, core.HeadersOff, nil))
+	},
+	Connect: func(l Limit) connect.Interceptor { return connectlimit.Interceptor(ours(l, core.HeadersOff, nil)) },
 }
 
 // Short is the peer that decides by Limiter.Allow.

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/grpc"
 )
 
 // Allow decides on one request of a key.
@@ -45,6 +47,10 @@ type Peer struct {
 	Gin   func(Limit) gin.HandlerFunc
 	Echo  func(Limit) echo.MiddlewareFunc
 	Fiber func(Limit) fiber.Handler
+	// GRPC is the interceptor of unary calls.
+	GRPC func(Limit) grpc.UnaryServerInterceptor
+	// Connect is the interceptor of handlers.
+	Connect func(Limit) connect.Interceptor
 }
 
 // All are the peers, ours first.

@@ -38,6 +38,18 @@ func TestEachPeerAdmitsTheQuota(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if p.GRPC != nil {
+			limit := p.GRPC(sample)
+			admits(t, p.Name+" in gRPC", func(key string) bool { return callGRPC(limit, "192.0.2."+key)() == nil })
+		}
+		if p.Connect != nil {
+			h := Connect(p.Connect(sample))
+			admits(t, p.Name+" in Connect", func(key string) bool {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, ConnectCall("192.0.2."+key))
+				return w.Code == http.StatusOK
+			})
+		}
 		for framework, app := range apps(p) {
 			admits(t, p.Name+" in "+framework, func(key string) bool {
 				r := httptest.NewRequest(http.MethodGet, "/", nil)

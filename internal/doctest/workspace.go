@@ -165,7 +165,7 @@ func (w *Workspace) addModule() error {
 	if w.Module == "" {
 		mod += "\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + w.Root + "\n"
 	} else {
-		mod = strings.ReplaceAll(mod, "replace "+module+" => ../\n", "replace "+module+" => "+w.Root+"\n")
+		mod = strings.ReplaceAll(mod, " => ../", " => "+w.Root+"/") // this module and its adapters
 	}
 	if err := w.write("go.mod", mod); err != nil {
 		return err
