@@ -40,7 +40,8 @@ func topCommand() *cobra.Command {
 		Use:   "top FILE",
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
-			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n\n" +
+			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
+			"The quotas that a table of the file has for a key are known for the keys that --key gives; the others are listed with their limits' own quotas.\n\n" +
 			"With --interval 2s, top lists them every two seconds until it is interrupted. On a terminal, each list replaces the one before.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -135,7 +136,14 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 	}
 	err := t.store.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
 		total++
-		for i, l := range byName[c.Rule] {
+		limits := byName[c.Rule]
+		if key, known := names[c.Name]; known {
+			var err error
+			if limits, c.Results, err = ownQuotas(ctx, set, core.Hit{Rule: c.Rule, Key: key}, limits, c.Results); err != nil {
+				return err
+			}
+		}
+		for i, l := range limits {
 			if most := l.Capacity(); most > 0 && c.Results[i].Remaining < most {
 				found.add(near{set.PolicyOf(c.Rule), c.Rule, c.Name, l, c.Results[i], 1 - float64(c.Results[i].Remaining)/float64(most)})
 			}
@@ -157,6 +165,26 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 	}
 	err = align(&b, lines)
 	return b.String(), err
+}
+
+// ownQuotas returns the limits and results of a key with the quotas that the tables of the
+// file have for it, if they have some.
+func ownQuotas(ctx context.Context, set *policy.Set, hit core.Hit, limits []core.Limit, results []core.Result) ([]core.Limit, []core.Result, error) {
+	quotas, err := set.QuotasOf(hit.Rule, hit.Key)
+	if err != nil || quotas == nil {
+		return limits, results, err
+	}
+	hit.Quotas = quotas
+	d, err := set.Limiter().Peek(ctx, 0, hit)
+	if err != nil {
+		return nil, nil, err
+	}
+	limits, results = nil, nil
+	for status := range d.Limits() {
+		limits = append(limits, status.Limit)
+		results = append(results, core.Result{Remaining: status.Remaining, ResetAfter: status.ResetAfter})
+	}
+	return limits, results, nil
 }
 
 // near is a counter and how much of a limit it has used.
