@@ -209,6 +209,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Mounting", mounting},
 		{"Decisions", decisions},
 		{"Costs", costs},
+		{"Waiting", waiting},
 		{"Writers", writers},
 		{"Login", login},
 		{"Order", order},
