@@ -1,0 +1,142 @@
+package observe
+
+import (
+	"context"
+	"sync"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Counts is a [core.Observer] that counts. [NewCounts] makes it. One serves any number
+// of limiters; limiters of one name are counted together. Its methods may be called
+// concurrently. Counts never fall, and outlive a Reconfigure: a limit that is no longer
+// in the configuration keeps its numbers.
+type Counts struct {
+	mu       sync.Mutex
+	limiters []*limiter // in the order in which they were first seen
+}
+
+var _ core.Observer = (*Counts)(nil)
+
+// NewCounts returns Counts that are all 0.
+func NewCounts() *Counts { return new(Counts) }
+
+// limiter has the counts of one limiter.
+type limiter struct {
+	name string
+	all  *block // indexed by the constants below
+
+	mu     sync.Mutex
+	limits []*limit // in the order in which they were first seen
+	events []*event // likewise
+	store  []*operation
+}
+
+// What is counted for a limiter as a whole.
+const (
+	skipped = iota
+	noRule
+	badRequest
+	failed
+	refused
+	degraded
+)
+
+// limit has the counts of one limit of a rule.
+type limit struct {
+	rule, name string
+	shadow     bool
+	counts     *block // indexed by the constants below
+}
+
+// What is counted for a limit.
+const (
+	allowed = iota
+	denied
+	rehearsed
+	near
+)
+
+// Observe implements [core.Observer].
+func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
+	l := c.limiter(name)
+	limits := make([][]*limit, len(rules))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range rules {
+		for j := range rules[i].Limits {
+			limits[i] = append(limits[i], l.limit(rules[i].Name, rules[i].Limits[j].Name, rules[i].Shadow))
+		}
+	}
+	return core.ObserverFuncs{
+		Decided: func(_ context.Context, o core.Observation) {
+			switch {
+			case o.Rule < 0 || o.Reason > core.ReasonOverLimit:
+				l.count(&o)
+			case o.Rehearsal:
+				limits[o.Rule][o.Limit].counts.add(rehearsed)
+			case !o.Allowed:
+				limits[o.Rule][o.Limit].counts.add(denied)
+			default:
+				b := limits[o.Rule][o.Limit].counts
+				if uint64(o.Remaining) <= uint64(o.Capacity)/nearly {
+					b.add(near)
+				}
+				b.add(allowed)
+			}
+			if o.Degraded && !o.Shadow {
+				l.all.add(degraded)
+			}
+		},
+		Stored:   l.stored,
+		Reported: l.reported,
+	}
+}
+
+// nearly is the part of a quota that is left if a limit is near.
+const nearly = 10
+
+// count counts a decision that no limit has made.
+func (l *limiter) count(o *core.Observation) {
+	if o.Shadow {
+		return // it is counted with the decision beside it
+	}
+	switch o.Reason {
+	case core.ReasonSkipped:
+		l.all.add(skipped)
+	case core.ReasonBadRequest:
+		l.all.add(badRequest)
+	case core.ReasonFailed:
+		l.all.add(failed)
+	case core.ReasonOverLimit: // of a checker around the limiter
+		l.all.add(refused)
+	case core.ReasonNoRule, core.ReasonWithinLimits:
+		l.all.add(noRule)
+	}
+}
+
+// limiter returns the limiter of a name.
+func (c *Counts) limiter(name string) *limiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.limiters {
+		if l.name == name {
+			return l
+		}
+	}
+	l := &limiter{name: name, all: new(block)}
+	c.limiters = append(c.limiters, l)
+	return l
+}
+
+// limit returns the limit of a rule. The caller holds the lock.
+func (l *limiter) limit(rule, name string, shadow bool) *limit {
+	for _, m := range l.limits {
+		if m.rule == rule && m.name == name && m.shadow == shadow {
+			return m
+		}
+	}
+	m := &limit{rule, name, shadow, new(block)}
+	l.limits = append(l.limits, m)
+	return m
+}

@@ -1,0 +1,17 @@
+// Package observe counts what limiters decide, by limiter, rule, limit and result.
+// The packages otelobserve and promobserve, which are modules of their own, export
+// these counts to OpenTelemetry and Prometheus; slogobserve logs refusals. A program
+// that needs no more than numbers of its own uses [Counts] alone:
+//
+//	counts := observe.NewCounts()
+//	limiter, err := core.New(core.Config{Rules: rules, Observer: counts})
+//	…
+//	for _, l := range counts.Read() {
+//		for _, n := range l.Limits {
+//			fmt.Println(l.Name, n.Rule, n.Limit, n.Allowed, n.Denied)
+//		}
+//	}
+//
+// There is a number for each limit of the configuration, and none for a key: traffic
+// never adds to them.
+package observe

@@ -1,0 +1,24 @@
+// Package otelobserve exports what limiters decide to OpenTelemetry: as metrics, and as
+// events of the span of the request.
+//
+//	observer, err := otelobserve.New(otelobserve.Config{})
+//	limiter, err := core.New(core.Config{Rules: rules, Observer: observer})
+//
+// The metrics, with their attributes:
+//
+//	floodgate.rate_limiting.requests        counter, {request}      limiter, rule, limit, result
+//	floodgate.rate_limiting.near_limit      counter, {request}      limiter, rule, limit
+//	floodgate.rate_limiting.degraded        counter, {request}      limiter
+//	floodgate.rate_limiting.store.duration  histogram, s            limiter, operation
+//	floodgate.rate_limiting.store.errors    counter, {operation}    limiter, operation
+//	floodgate.rate_limiting.events          counter, {event}        limiter, event
+//
+// The names follow the one stable precedent among the semantic conventions, that of
+// ASP.NET Core (aspnetcore.rate_limiting.requests). The attributes have short names, so
+// that a Prometheus behind OpenTelemetry has the names of package promobserve, and one
+// dashboard reads both. The results are the constants of package observe. The number of
+// series depends on the configuration alone.
+//
+// The module is one of its own, so that nobody else has OpenTelemetry in go.mod. It needs
+// the API only; the program brings the SDK.
+package otelobserve

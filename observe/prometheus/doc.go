@@ -1,0 +1,21 @@
+// Package promobserve exports what limiters decide to Prometheus.
+//
+//	collector := promobserve.New()
+//	prometheus.MustRegister(collector)
+//	limiter, err := core.New(core.Config{Rules: rules, Observer: collector})
+//
+// The metrics are
+//
+//	floodgate_rate_limiting_requests_total{limiter, rule, limit, result}
+//	floodgate_rate_limiting_near_limit_total{limiter, rule, limit}
+//	floodgate_rate_limiting_degraded_total{limiter}
+//	floodgate_rate_limiting_store_duration_seconds{limiter, operation}
+//	floodgate_rate_limiting_store_errors_total{limiter, operation}
+//	floodgate_rate_limiting_events_total{limiter, event}
+//
+// The number of series depends on the configuration alone: traffic, and what clients
+// send, never adds one. Their names follow those of ASP.NET Core (aspnetcore.rate_limiting.*).
+// The results are the constants of package observe.
+//
+// The module is one of its own, so that nobody else has Prometheus in go.mod.
+package promobserve

@@ -1,0 +1,105 @@
+package observe
+
+import "time"
+
+// LimiterCounts are the numbers of one limiter. A decision is in exactly one of Skipped,
+// NoRule, BadRequests, Failed, Refused, and Allowed, Denied and Rehearsed of one of the
+// Limits that are no shadow.
+type LimiterCounts struct {
+	// Name is the limiter's name.
+	Name string
+	// Limits are the limits of the configuration, in its order.
+	Limits []LimitCounts
+	// Skipped is how many requests Hooks.ShouldLimit exempted, and NoRule how many no
+	// rule applied to. They were allowed.
+	Skipped, NoRule uint64
+	// BadRequests is how many requests were at fault, and Failed how many could not be
+	// decided on because a store, key function or hook failed. They were denied.
+	BadRequests, Failed uint64
+	// Refused is how many requests a checker around the limiter denied, such as
+	// login.Config.OnSuspicion.
+	Refused uint64
+	// Degraded is how many of all these decisions a store made without the shared
+	// counters.
+	Degraded uint64
+	// Store are the operations of the store; none if the store is a core.Memory.
+	Store []StoreCounts
+	// Events are what a checker around the limiter has reported. Only the first 16 names
+	// are counted apart; the others are "other".
+	Events []EventCount
+}
+
+// LimitCounts are the numbers of the decisions that one limit has decided: of several
+// limits, it is the one in core.Decision.LimitStatus.
+type LimitCounts struct {
+	// Rule and Limit are the names of the rule and its limit.
+	Rule, Limit string
+	// Shadow reports whether the rule is a shadow rule: then Denied is how many requests
+	// the limit would have denied.
+	Shadow bool
+	// Allowed, Denied and Rehearsed are how many requests were within the limit, over it,
+	// and over it in a rehearsal (core.Config.Rehearsal).
+	Allowed, Denied, Rehearsed uint64
+	// Near is how many of the allowed requests left a tenth of the quota, rounded down,
+	// or less.
+	Near uint64
+}
+
+// StoreCounts are the numbers of one operation of a store: "take", "peek", "charge",
+// "refund", "reset", "block", or "other".
+type StoreCounts struct {
+	Operation string
+	// Errors is how many operations ended with an error.
+	Errors uint64
+	// Took is how long all of them took together. Buckets is how many took as long as
+	// each of [Bounds] or less, and longer than the bound before; its last element is how
+	// many took longer than all bounds.
+	Took    time.Duration
+	Buckets []uint64
+}
+
+// EventCount is how often a checker has reported an event.
+type EventCount struct {
+	Event string
+	Count uint64
+}
+
+// Read returns the numbers of all limiters, in the order in which they were made. It
+// reads while others count: numbers of one moment may differ by the decisions that are
+// under way.
+func (c *Counts) Read() []LimiterCounts {
+	c.mu.Lock()
+	limiters := c.limiters[:len(c.limiters):len(c.limiters)]
+	c.mu.Unlock()
+	all := make([]LimiterCounts, len(limiters))
+	for i, l := range limiters {
+		all[i] = l.read()
+	}
+	return all
+}
+
+func (l *limiter) read() LimiterCounts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := LimiterCounts{
+		Name: l.name, Skipped: l.all.sum(skipped), NoRule: l.all.sum(noRule), BadRequests: l.all.sum(badRequest),
+		Failed: l.all.sum(failed), Refused: l.all.sum(refused), Degraded: l.all.sum(degraded),
+	}
+	for _, m := range l.limits {
+		n.Limits = append(n.Limits, LimitCounts{
+			Rule: m.rule, Limit: m.name, Shadow: m.shadow, Allowed: m.counts.sum(allowed),
+			Denied: m.counts.sum(denied), Rehearsed: m.counts.sum(rehearsed), Near: m.counts.sum(near),
+		})
+	}
+	for _, op := range l.store {
+		s := StoreCounts{Operation: op.name, Errors: op.errors.Load(), Took: time.Duration(op.took.Load())}
+		for i := range op.buckets {
+			s.Buckets = append(s.Buckets, op.buckets[i].Load())
+		}
+		n.Store = append(n.Store, s)
+	}
+	for _, e := range l.events {
+		n.Events = append(n.Events, EventCount{e.name, e.count.Load()})
+	}
+	return n
+}

@@ -1,0 +1,137 @@
+package slogobserve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// Config configures [New]. All fields are optional.
+type Config struct {
+	// Log gets the lines. nil: slog.Default(), as it is when a line is written.
+	Log *slog.Logger
+	// Every is the shortest time between two lines on one limit and result: 1 ms or
+	// more. 0 means a second. The lines are fewer than limits × 3 + 3 in that time.
+	Every time.Duration
+	// Keys adds the key of the request to its line. A key may hold what a client sent,
+	// such as a username.
+	Keys bool
+}
+
+// New returns an observer that writes lines such as
+//
+//	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
+//
+// for requests that were denied, and those that would have been, with the results
+// denied, rehearsed (core.Config.Rehearsal, core.Rule.Shadow), refused (by a checker
+// around the limiter), bad request and failed. left_out is the number of requests of
+// that limit and result since the line before. Allowed requests cost a function call.
+// The error wraps [core.ErrConfig] and names the field.
+func New(c Config) (core.Observer, error) {
+	if c.Every == 0 {
+		c.Every = time.Second
+	}
+	if c.Every < time.Millisecond {
+		return nil, fmt.Errorf("%w: slogobserve: Every: %v: must be 1ms or more", core.ErrConfig, c.Every)
+	}
+	return &observer{c}, nil
+}
+
+type observer struct{ Config }
+
+// limiter is what is logged of one configuration of a limiter.
+type limiter struct {
+	*observer
+
+	name   string
+	rules  []core.Rule
+	limits [][]samples // by rule and limit
+	none   samples     // of decisions that no limit has made
+}
+
+// samples has a sampler for each result that is logged.
+type samples [core.ReasonFailed + 2]sampler
+
+// Observe implements [core.Observer].
+func (o *observer) Observe(name string, rules []core.Rule) core.ObserverFuncs {
+	l := &limiter{observer: o, name: name, rules: rules}
+	for _, r := range rules {
+		l.limits = append(l.limits, make([]samples, len(r.Limits)))
+	}
+	return core.ObserverFuncs{Keys: o.Keys, Decided: l.decided}
+}
+
+func (l *limiter) decided(ctx context.Context, o core.Observation) {
+	if o.Allowed && !o.Rehearsal {
+		return
+	}
+	at := &l.none
+	if o.Rule >= 0 {
+		at = &l.limits[o.Rule][o.Limit]
+	}
+	result, level := "denied", slog.LevelWarn
+	sample := &at[o.Reason]
+	switch {
+	case o.Reason == core.ReasonFailed:
+		result, level = "failed", slog.LevelError
+	case o.Rehearsal || o.Shadow:
+		result, level = "rehearsed", slog.LevelInfo
+		sample = &at[len(at)-1]
+	case o.Reason == core.ReasonBadRequest:
+		result = "bad request"
+	case o.Rule < 0:
+		result = "refused"
+	}
+	leftOut, ok := sample.admit(time.Now(), l.Every)
+	if !ok {
+		return
+	}
+	log := l.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	attrs := append(make([]slog.Attr, 0, 8), slog.String("limiter", l.name))
+	if o.Rule >= 0 {
+		attrs = append(attrs, slog.String("rule", l.rules[o.Rule].Name), slog.String("limit", l.rules[o.Rule].Limits[o.Limit].Name))
+	}
+	switch {
+	case o.RetryAfter == core.Never:
+		attrs = append(attrs, slog.String("retry_after", "never"))
+	case o.RetryAfter > 0:
+		attrs = append(attrs, slog.Duration("retry_after", o.RetryAfter))
+	}
+	if o.Err != nil {
+		attrs = append(attrs, slog.Any("error", o.Err))
+	}
+	if o.Degraded {
+		attrs = append(attrs, slog.Bool("degraded", true))
+	}
+	if l.Keys && o.Rule >= 0 {
+		attrs = append(attrs, slog.String("key", o.Key))
+	}
+	if leftOut > 0 {
+		attrs = append(attrs, slog.Uint64("left_out", leftOut))
+	}
+	log.LogAttrs(ctx, level, "floodgate: "+result, attrs...)
+}
+
+// sampler admits one line in a time.
+type sampler struct {
+	next    atomic.Int64 // when the next line may be written, in nanoseconds since the Unix epoch
+	leftOut atomic.Uint64
+}
+
+// admit reports whether to write a line now, and how many have been left out.
+func (s *sampler) admit(now time.Time, every time.Duration) (leftOut uint64, ok bool) {
+	next, n := s.next.Load(), now.UnixNano()
+	// A clock that was set back by more than every must not end the lines.
+	if n < next && n >= next-int64(every) || !s.next.CompareAndSwap(next, n+int64(every)) {
+		s.leftOut.Add(1)
+		return 0, false
+	}
+	return s.leftOut.Swap(0), true
+}

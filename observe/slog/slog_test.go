@@ -1,0 +1,117 @@
+package slogobserve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	slogobserve "github.com/floodgate-go/floodgate/observe/slog"
+)
+
+// log returns a log without times, and the text that it has got.
+func log() (*slog.Logger, *strings.Builder) {
+	var text strings.Builder
+	return slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})), &text
+}
+
+func TestLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := log()
+		limits := []core.Limit{{Name: "ip-1s", Quota: 1, Window: time.Second}, {Name: "ip-1h", Quota: 1, Window: time.Hour}}
+		f := core.Must(slogobserve.New(slogobserve.Config{Log: log})).Observe("api", []core.Rule{{Name: "ip", Limits: limits}})
+		all := []core.Observation{
+			{Rule: 0, Allowed: true},
+			{Rule: -1, Reason: core.ReasonSkipped, Allowed: true},
+			{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second, Key: "secret"},
+			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true},
+			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, Rehearsal: true, Allowed: true, RetryAfter: 1},
+			{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, Shadow: true, RetryAfter: 2},
+			{Rule: 0, Limit: 1, Reason: core.ReasonBadRequest, Err: errors.New("two names")},
+			{Rule: -1, Reason: core.ReasonOverLimit},
+			{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down")},
+			{Rule: -1, Reason: core.ReasonFailed, Shadow: true, Err: errors.New("down")},
+		}
+		for range 3 {
+			for _, o := range all {
+				f.Decided(t.Context(), o)
+			}
+		}
+		want := `level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1h retry_after=12s
+level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1s retry_after=never degraded=true
+level=INFO msg="floodgate: rehearsed" limiter=api rule=ip limit=ip-1s retry_after=1ns
+level=INFO msg="floodgate: rehearsed" limiter=api rule=ip limit=ip-1h retry_after=2ns
+level=WARN msg="floodgate: bad request" limiter=api rule=ip limit=ip-1h error="two names"
+level=WARN msg="floodgate: refused" limiter=api
+level=ERROR msg="floodgate: failed" limiter=api error=down
+`
+		if got := text.String(); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		text.Reset()
+		time.Sleep(time.Second - 1)
+		f.Decided(t.Context(), all[2])
+		time.Sleep(1)
+		f.Decided(t.Context(), all[2])
+		f.Decided(t.Context(), all[2])
+		if got := text.String(); got != "level=WARN msg=\"floodgate: denied\" limiter=api rule=ip limit=ip-1h retry_after=12s left_out=3\n" {
+			t.Errorf("a second later: %q", got)
+		}
+	})
+}
+
+func TestKeysAreAskedFor(t *testing.T) {
+	log, text := log()
+	l := core.Must(core.New(core.Config{
+		Rules:    []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(0)}}},
+		Observer: core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: true, Every: time.Hour})),
+	}))
+	for range 3 {
+		l.Allow(t.Context(), core.Hit{Rule: "default", Key: "eve\nlevel=ERROR"})
+	}
+	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `key="eve\nlevel=ERROR"`) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, every := range []time.Duration{-1, 1, time.Millisecond - 1} {
+		if _, err := slogobserve.New(slogobserve.Config{Every: every}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), fmt.Sprint("Every: ", every)) {
+			t.Errorf("Every %v: %v", every, err)
+		}
+	}
+}
+
+func ExampleNew() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "retry_after" { // they are others each time
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	observer, err := slogobserve.New(slogobserve.Config{Log: log})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limiter := core.Must(core.New(core.Config{
+		Name:     "jobs",
+		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}},
+		Observer: observer,
+	}))
+	for range 100 {
+		limiter.Allow(context.Background(), core.Hit{Rule: "tenant", Key: "42"})
+	}
+	// Output: level=WARN msg="floodgate: denied" limiter=jobs rule=tenant limit=tenant
+}

@@ -1,0 +1,84 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds returns the upper bounds of [StoreCounts.Buckets], in ascending order.
+func Bounds() []time.Duration { return slices.Clone(bounds[:]) }
+
+var bounds = [...]time.Duration{
+	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
+	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, time.Second,
+}
+
+// operation has the counts of one operation of a limiter's store.
+type operation struct {
+	name    string
+	errors  atomic.Uint64
+	took    atomic.Int64 // nanoseconds, in all
+	buckets [len(bounds) + 1]atomic.Uint64
+}
+
+// operations are those that are known. others is in place of those that are not.
+var operations = []string{"take", "peek", "charge", "refund", "reset", "block", "release", "renew"}
+
+const others = "other"
+
+// stored counts an operation of the store.
+func (l *limiter) stored(_ context.Context, name string, took time.Duration, err error) {
+	op := l.operation(name)
+	if err != nil {
+		op.errors.Add(1)
+	}
+	op.took.Add(int64(took))
+	i, _ := slices.BinarySearch(bounds[:], took)
+	op.buckets[i].Add(1)
+}
+
+func (l *limiter) operation(name string) *operation {
+	if !slices.Contains(operations, name) {
+		name = others
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, op := range l.store {
+		if op.name == name {
+			return op
+		}
+	}
+	op := &operation{name: name}
+	l.store = append(l.store, op)
+	return op
+}
+
+// event is how often an event has been reported.
+type event struct {
+	name  string
+	count atomic.Uint64
+}
+
+// mostEvents is how many names of events are counted apart. All further ones are one.
+const mostEvents = 16
+
+// reported counts an event.
+func (l *limiter) reported(_ context.Context, name string) { l.event(name).count.Add(1) }
+
+func (l *limiter) event(name string) *event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.name == name || len(l.events) > mostEvents && e.name == others {
+			return e
+		}
+	}
+	if len(l.events) == mostEvents {
+		name = others
+	}
+	e := &event{name: name}
+	l.events = append(l.events, e)
+	return e
+}
