@@ -2,8 +2,8 @@
 GO      ?= go
 MODULES := $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path './.*/*')))
 $(if $(MODULES),,$(error no go.mod found))
-# The modules that others import: the root and the adapters that are modules of their own.
-PUBLISHED := $(filter . ./adapters/%,$(MODULES))
+# The modules that others import: the root, and the adapters and observers that are modules of their own.
+PUBLISHED := $(filter . ./adapters/% ./observe/otel ./observe/prometheus,$(MODULES))
 TOOLS   := $(CURDIR)/.tools
 FUZZTIME ?= 10s
 

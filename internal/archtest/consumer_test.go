@@ -36,15 +36,17 @@ func newConsumer(t *testing.T, source string, adapters ...string) consumer {
 	return c
 }
 
-// ownModules returns the folders of the adapters that are modules of their own.
+// ownModules returns the folders of the adapters and observers that are modules of their own.
 func ownModules(t *testing.T) (folders []string) {
 	t.Helper()
-	files, err := filepath.Glob("../../adapters/*/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		folders = append(folders, "adapters/"+filepath.Base(filepath.Dir(file)))
+	for _, parent := range []string{"adapters", "observe"} {
+		files, err := filepath.Glob("../../" + parent + "/*/go.mod")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			folders = append(folders, parent+"/"+filepath.Base(filepath.Dir(file)))
+		}
 	}
 	return folders
 }
@@ -143,7 +145,9 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 		"github.com/gofiber/fiber/v3":              "adapters/fiber3",
 		"google.golang.org/grpc":                   "adapters/grpc",
 		"connectrpc.com/connect":                   "adapters/connect",
-		"google.golang.org/protobuf":               "adapters/grpc adapters/connect adapters/gin",
+		"go.opentelemetry.io/otel":                 "observe/otel",
+		"github.com/prometheus/client_golang":      "observe/prometheus",
+		"google.golang.org/protobuf":               "adapters/grpc adapters/connect adapters/gin observe/prometheus",
 		"github.com/redis/go-redis/v9":             "stores/redis stores/synced/redisbackend policy",
 		"github.com/bradfitz/gomemcache":           "stores/memcached policy",
 		"github.com/jackc/pgx/v5":                  "stores/synced/pgbackend policy",
@@ -162,6 +166,7 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 	for _, path := range []string{
 		"adapters/gin", "adapters/echo", "adapters/fiber", "stores/redis", "stores/memcached", "stores/resilient", "stores/denycache",
 		"adapters/echo5", "adapters/fiber3", "adapters/grpc", "adapters/connect",
+		"observe", "observe/slog", "observe/otel", "observe/prometheus",
 		"stores/synced", "stores/synced/redisbackend", "stores/synced/pgbackend", "login", "keyfuncs", "policy",
 	} {
 		var own []string
