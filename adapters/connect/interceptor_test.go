@@ -69,11 +69,11 @@ func TestADeniedCallInHTTP(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	post, get := server.URL+textsconnect.TextsOnceProcedure, server.URL+textsconnect.TextsOnceProcedure+"?encoding=json&message=%7B%22text%22%3A%22a%22%7D"
 	for _, row := range []struct{ method, url, body string }{{http.MethodPost, post, `{"text":"a"}`}, {http.MethodGet, get, ""}} {
-		if resp, body := curl(t, row.method, row.url, row.body); resp.StatusCode != 200 || body != `{"text":"a"}` || resp.Header.Get("Ratelimit") == "" {
+		if resp, body := curl(t, row.method, row.url, row.body); resp.StatusCode != http.StatusOK || body != `{"text":"a"}` || resp.Header.Get("Ratelimit") == "" {
 			t.Errorf("%s: %d %s %v", row.method, resp.StatusCode, body, resp.Header)
 		}
 		resp, body := curl(t, row.method, row.url, row.body)
-		if resp.StatusCode != 429 || !strings.Contains(body, `"resource_exhausted"`) || !strings.Contains(body, "google.rpc.RetryInfo") ||
+		if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, `"resource_exhausted"`) || !strings.Contains(body, "google.rpc.RetryInfo") ||
 			resp.Header.Get("Retry-After") == "" || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %d %s %v", row.method, resp.StatusCode, body, resp.Header)
 		}

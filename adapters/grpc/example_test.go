@@ -133,7 +133,7 @@ func ExampleDialOptions() {
 	addr, stop := listen()
 	defer stop()
 	cc := dial(addr, grpclimit.DialOptions(limiter)...)
-	defer cc.Close()
+	defer cc.Close() //nolint:errcheck // of an example
 
 	_ = check(context.Background(), cc)
 	_ = check(context.Background(), cc) // is not sent
@@ -152,7 +152,7 @@ func ExampleUnaryClientInterceptor() {
 		grpc.WithChainUnaryInterceptor(grpclimit.UnaryClientInterceptor(limiter)),
 		grpc.WithChainStreamInterceptor(grpclimit.StreamClientInterceptor(limiter)),
 	)
-	defer cc.Close()
+	defer cc.Close() //nolint:errcheck // of an example
 
 	_ = check(context.Background(), cc)
 	_ = check(context.Background(), cc)
@@ -168,7 +168,7 @@ func ExampleStreamClientInterceptor() {
 	addr, stop := listen()
 	defer stop()
 	cc := dial(addr, grpc.WithChainStreamInterceptor(grpclimit.StreamClientInterceptor(limiter)))
-	defer cc.Close()
+	defer cc.Close() //nolint:errcheck // of an example
 
 	_, err := grpc_health_v1.NewHealthClient(cc).Watch(context.Background(), &grpc_health_v1.HealthCheckRequest{})
 	fmt.Println(status.Code(err))
