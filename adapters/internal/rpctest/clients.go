@@ -100,8 +100,9 @@ func clients(t *testing.T, a Adapter) {
 
 	t.Run("a server's limiter and a client's are two", func(t *testing.T) {
 		outer, inner := all(t, 100), all(t, 100)
-		behind := a.Serve(t, App{}).Dial(t, direct, inner)
-		c := a.Serve(t, App{Limits: []Limit{{Checker: outer}}, Handler: func(c Call) error {
+		both := all(t, 100) // on the server and on its client: the calls are others
+		behind := a.Serve(t, App{}).Dial(t, direct, inner, both)
+		c := a.Serve(t, App{Limits: []Limit{{Checker: outer}, {Checker: both}}, Handler: func(c Call) error {
 			for range 3 {
 				if r := behind.Do(c.Context(), Once, []string{""}); r.Code != 0 {
 					return &Error{codeInternal, fmt.Sprint(r)}
@@ -110,8 +111,8 @@ func clients(t *testing.T, a Adapter) {
 			return OK(c)
 		}}).Dial(t, direct)
 		want(t, count(4, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), 0, 4)
-		if o, i := used(t, outer), used(t, inner); o != 4 || i != 12 {
-			t.Errorf("the server's limiter counts %d, the client's %d; want 4 and 12", o, i)
+		if o, i, b := used(t, outer), used(t, inner), used(t, both); o != 4 || i != 12 || b != 16 {
+			t.Errorf("the server's limiter counts %d, the client's %d, the one of both %d; want 4, 12 and 16", o, i, b)
 		}
 	})
 }
