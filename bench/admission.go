@@ -13,7 +13,7 @@ import (
 // admission counts what is admitted of 2,000 requests at once, at a limit of
 // 100.
 func admission(e effort, p peers.Peer) ([]Table, error) {
-	if p.Name == bareINCR.Name {
+	if p.Name == bareINCR.Name || peers.IsExtra(p.Name) {
 		return nil, nil
 	}
 	t := Table{

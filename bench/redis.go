@@ -72,7 +72,7 @@ func inRedis(e effort, p peers.Peer) ([]Table, error) {
 		tables = append(tables, perSecond, p50, p99)
 	}
 	tables = append(tables, busy)
-	if p.Name != bareINCR.Name && p.Name != peers.Six {
+	if p.Name != bareINCR.Name && p.Name != peers.Six && !peers.IsExtra(p.Name) {
 		refused := Table{
 			Title: "Refusals a second of one key over its limit, in Redis on the loopback interface", Unit: "a second", Ours: "floodgate",
 			Text: "Ours knows from the first refusal on, without asking again, that the key has to wait.",

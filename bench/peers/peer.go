@@ -54,7 +54,7 @@ type Peer struct {
 }
 
 // All are the peers, ours first.
-var All = []Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}
+var All = append([]Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}, Extras...)
 
 func must[T any](v T, err error) T {
 	if err != nil {
