@@ -1,3 +1,6 @@
+// Command observing counts what a limiter decides, by rule and result.
+//
+//	go run ./examples/observing
 package main
 
 import (
