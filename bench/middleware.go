@@ -10,7 +10,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
+	fiber3 "github.com/gofiber/fiber/v3"
 	"github.com/labstack/echo/v4"
+	echo5 "github.com/labstack/echo/v5"
 	"github.com/valyala/fasthttp"
 	"google.golang.org/grpc"
 
@@ -58,6 +60,17 @@ var frameworks = []framework{
 		e.GET("/", func(echo.Context) error { return nil })
 		return serveHTTP(e)
 	}},
+	{"Echo v5", func(p *peers.Peer, l peers.Limit) func(int) {
+		e := echo5.New()
+		if p != nil {
+			if p.Echo5 == nil {
+				return nil
+			}
+			e.Use(p.Echo5(l))
+		}
+		e.GET("/", func(*echo5.Context) error { return nil })
+		return serveHTTP(e)
+	}},
 	{"Fiber", func(p *peers.Peer, l peers.Limit) func(int) {
 		f := fiber.New()
 		if p != nil {
@@ -67,18 +80,7 @@ var frameworks = []framework{
 			f.Use(p.Fiber(l))
 		}
 		f.Get("/", func(*fiber.Ctx) error { return nil })
-		handler := f.Handler()
-		return func(n int) {
-			var c fasthttp.RequestCtx
-			var r fasthttp.Request
-			r.SetRequestURI("/")
-			c.Init(&r, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 99}, nil)
-			for range n {
-				c.Response.Reset()
-				c.ResetUserValues() // as a server does between requests
-				handler(&c)
-			}
-		}
+		return serveFast(f.Handler())
 	}},
 	{"gRPC", func(p *peers.Peer, l peers.Limit) func(int) {
 		var limit grpc.UnaryServerInterceptor
@@ -107,6 +109,31 @@ var frameworks = []framework{
 			}
 		}
 	}},
+	{"Fiber v3", func(p *peers.Peer, l peers.Limit) func(int) {
+		f := fiber3.New()
+		if p != nil {
+			if p.Fiber3 == nil {
+				return nil
+			}
+			f.Use(p.Fiber3(l))
+		}
+		f.Get("/", func(fiber3.Ctx) error { return nil })
+		return serveFast(f.Handler())
+	}},
+}
+
+func serveFast(handler fasthttp.RequestHandler) func(int) {
+	return func(n int) {
+		var c fasthttp.RequestCtx
+		var r fasthttp.Request
+		r.SetRequestURI("/")
+		c.Init(&r, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 99}, nil)
+		for range n {
+			c.Response.Reset()
+			c.ResetUserValues() // as a server does between requests
+			handler(&c)
+		}
+	}
 }
 
 func serveHTTP(h http.Handler) func(int) {

@@ -8,13 +8,17 @@ import (
 	"connectrpc.com/connect"
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
+	fiber3 "github.com/gofiber/fiber/v3"
 	"github.com/labstack/echo/v4"
+	echo5 "github.com/labstack/echo/v5"
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
 
 	connectlimit "github.com/floodgate-go/floodgate/adapters/connect"
 	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	echo5limit "github.com/floodgate-go/floodgate/adapters/echo5"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
@@ -44,6 +48,10 @@ var floodgate = Peer{
 		return grpclimit.UnaryServerInterceptor(ours(l, core.HeadersDraft10, nil))
 	},
 	Connect: func(l Limit) connect.Interceptor { return connectlimit.Interceptor(ours(l, core.HeadersDraft10, nil)) },
+	Echo5: func(l Limit) echo5.MiddlewareFunc {
+		return echo5limit.Middleware(ours(l, core.HeadersDraft10, nil))
+	},
+	Fiber3: func(l Limit) fiber3.Handler { return fiber3limit.Middleware(ours(l, core.HeadersDraft10, nil)) },
 }
 
 // Plain is the peer without response headers.
@@ -63,6 +71,8 @@ var floodgatePlain = Peer{
 		return grpclimit.UnaryServerInterceptor(ours(l, core.HeadersOff, nil))
 	},
 	Connect: func(l Limit) connect.Interceptor { return connectlimit.Interceptor(ours(l, core.HeadersOff, nil)) },
+	Echo5:   func(l Limit) echo5.MiddlewareFunc { return echo5limit.Middleware(ours(l, core.HeadersOff, nil)) },
+	Fiber3:  func(l Limit) fiber3.Handler { return fiber3limit.Middleware(ours(l, core.HeadersOff, nil)) },
 }
 
 // Short is the peer that decides by Limiter.Allow.

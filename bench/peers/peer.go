@@ -10,7 +10,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
+	fiber3 "github.com/gofiber/fiber/v3"
 	"github.com/labstack/echo/v4"
+	echo5 "github.com/labstack/echo/v5"
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
 )
@@ -51,10 +53,13 @@ type Peer struct {
 	GRPC func(Limit) grpc.UnaryServerInterceptor
 	// Connect is the interceptor of handlers.
 	Connect func(Limit) connect.Interceptor
+	// The newer majors.
+	Echo5  func(Limit) echo5.MiddlewareFunc
+	Fiber3 func(Limit) fiber3.Handler
 }
 
 // All are the peers, ours first.
-var All = append([]Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, fiberOwn, ginRateLimit, redisRate}, Extras...)
+var All = append([]Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, echo5Own, fiberOwn, fiber3Own, ginRateLimit, redisRate}, Extras...)
 
 func must[T any](v T, err error) T {
 	if err != nil {

@@ -9,7 +9,10 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	fiber3 "github.com/gofiber/fiber/v3"
+	adaptor3 "github.com/gofiber/fiber/v3/middleware/adaptor"
 	"github.com/labstack/echo/v4"
+	echo5 "github.com/labstack/echo/v5"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -101,6 +104,18 @@ func apps(p Peer) map[string]http.Handler {
 		f.Use(p.Fiber(sample))
 		f.Get("/", func(*fiber.Ctx) error { return nil })
 		all["fiber"] = adaptor.FiberApp(f)
+	}
+	if p.Echo5 != nil {
+		e := echo5.New()
+		e.Use(p.Echo5(sample))
+		e.GET("/", func(c *echo5.Context) error { return c.NoContent(http.StatusOK) })
+		all["echo5"] = e
+	}
+	if p.Fiber3 != nil {
+		f := fiber3.New()
+		f.Use(p.Fiber3(sample))
+		f.Get("/", func(fiber3.Ctx) error { return nil })
+		all["fiber3"] = adaptor3.FiberApp(f)
 	}
 	return all
 }
