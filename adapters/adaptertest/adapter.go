@@ -185,8 +185,9 @@ type Context interface {
 	// Stream writes parts, flushing each. next is called before each part and
 	// ends the response where it returns "".
 	Stream(next func() string) error
-	// Hijack takes over the connection and writes raw to it.
-	Hijack(raw string) error
+	// Hijack takes over the connection and writes raw to it. It closes the connection when
+	// end is closed, perhaps after the handler has returned, or if end is nil, at once.
+	Hijack(raw string, end <-chan struct{}) error
 }
 
 // Run runs the table.
@@ -211,6 +212,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Costs", costs},
 		{"Waiting", waiting},
 		{"Writers", writers},
+		{"In flight", inFlight},
 		{"Login", login},
 		{"Order", order},
 		{"HTTP/2", http2},

@@ -155,7 +155,7 @@ func decisions(t *testing.T, a Adapter) {
 		limit, release, ended := of(t, "r", 10), make(chan struct{}), make(chan string)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{limit}, Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/hijack", Limits: []Limit{limit}, Handler: func(c Context) error {
-				if err := c.Hijack("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"); err != nil {
+				if err := c.Hijack("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", nil); err != nil {
 					return err
 				}
 				<-release

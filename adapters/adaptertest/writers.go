@@ -55,7 +55,7 @@ func writers(t *testing.T, a Adapter) {
 		}
 		w := newWatched(t)
 		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(c Context) error {
-			return c.Hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello")
+			return c.Hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello", nil)
 		}}}})
 		conn, err := dial(addr)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // error, for the middlewares before the limiter. It does not recover a panic, so that the
 // panic keeps its stack.
 func nextAndSettle(r *request, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
-	watcher, response := httprequest.NewWatcher(r.Context()), r.c.Response()
+	watcher, response := httprequest.NewWatcher(r.Context(), &d), r.c.Response()
 	writer := response.Writer
 	response.Writer = watcher.Wrap(writer)
 	panicked := true

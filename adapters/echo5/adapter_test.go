@@ -213,11 +213,18 @@ func (x exchange) Stream(next func() string) error {
 	return nil
 }
 
-func (x exchange) Hijack(raw string) error {
+func (x exchange) Hijack(raw string, end <-chan struct{}) error {
 	conn, _, err := http.NewResponseController(x.c.Response()).Hijack()
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(conn, raw)
+	if end != nil {
+		go func() {
+			<-end
+			_ = conn.Close()
+		}()
+		return err
+	}
 	return errors.Join(err, conn.Close())
 }

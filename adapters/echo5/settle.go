@@ -14,7 +14,7 @@ import (
 // panic keeps its stack.
 func nextAndSettle(e *echo.Context, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
 	r := request{e}
-	watcher, response := httprequest.NewWatcher(r.Context()), e.Response()
+	watcher, response := httprequest.NewWatcher(r.Context(), &d), e.Response()
 	e.SetResponse(watcher.Wrap(response))
 	panicked := true
 	defer func() {

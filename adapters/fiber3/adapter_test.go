@@ -231,8 +231,13 @@ func (x exchange) Stream(next func() string) error {
 }
 
 // Hijack takes over the connection after the handler has ended.
-func (x exchange) Hijack(raw string) error {
+func (x exchange) Hijack(raw string, end <-chan struct{}) error {
 	x.c.RequestCtx().HijackSetNoResponse(true)
-	x.c.RequestCtx().Hijack(func(c net.Conn) { _, _ = io.WriteString(c, raw) })
+	x.c.RequestCtx().Hijack(func(c net.Conn) {
+		_, _ = io.WriteString(c, raw)
+		if end != nil {
+			<-end
+		}
+	})
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the
 // request to the checker. It does not recover a panic, so that the panic keeps its stack.
 func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
-	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context()}
+	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context(), held: &d}
 	g.Writer = w
 	panicked, errorsBefore := true, len(g.Errors)
 	defer func() {

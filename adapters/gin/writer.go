@@ -7,6 +7,9 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // watched is a writer around Gin's writer. It records whether the connection was
@@ -17,6 +20,7 @@ type watched struct {
 	ctx      context.Context //nolint:containedctx // its state is read when a handler writes
 	hijacked bool
 	ended    bool
+	held     *core.Decision // whose leases a connection holds that is taken over
 }
 
 // begin is called before each write.
@@ -54,7 +58,9 @@ func (w *watched) Flush() {
 func (w *watched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.begin()
 	conn, rw, err := w.ResponseWriter.Hijack()
-	w.hijacked = w.hijacked || err == nil
+	if err == nil {
+		w.hijacked, conn = true, inflight.Conn(w.held, conn)
+	}
 	return conn, rw, err
 }
 

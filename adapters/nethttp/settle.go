@@ -10,7 +10,7 @@ import (
 // serveAndSettle runs the handler and passes the outcome of the request to the checker.
 // It does not recover a panic of the handler, so that the panic keeps its stack.
 func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	watcher := httprequest.NewWatcher(r.Context())
+	watcher := httprequest.NewWatcher(r.Context(), &d)
 	panicked := true
 	defer func() {
 		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -28,6 +29,10 @@ func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, 
 			r.Status = http.StatusInternalServerError
 		case fast.Hijacked():
 			r.Status = http.StatusSwitchingProtocols
+			// fasthttp closes such values when the handler of the connection has returned.
+			if c := inflight.Closer(&d); c != nil {
+				fast.SetUserValue(c, c)
+			}
 		}
 		c.Settle(m.settled(f, fast, before), d, r.Outcome())
 	}()

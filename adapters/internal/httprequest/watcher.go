@@ -9,6 +9,7 @@ import (
 
 	"github.com/felixge/httpsnoop"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -19,10 +20,12 @@ type Watcher struct {
 	ctx    context.Context //nolint:containedctx // its state is read when the handler writes
 	status int
 	ended  bool
+	held   *core.Decision // whose leases a connection holds that is taken over
 }
 
-// NewWatcher returns a Watcher for the response to a request with this context.
-func NewWatcher(ctx context.Context) *Watcher { return &Watcher{ctx: ctx} }
+// NewWatcher returns a Watcher for the response to a request with this context, and this
+// decision.
+func NewWatcher(ctx context.Context, d *core.Decision) *Watcher { return &Watcher{ctx: ctx, held: d} }
 
 // Outcome returns the outcome of the request after the handler has returned. after is the
 // context that the request has then. failed is the error that the handler returned, or
@@ -79,6 +82,7 @@ func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
 				conn, rw, err := next()
 				if err == nil {
 					s.set(http.StatusSwitchingProtocols)
+					conn = inflight.Conn(s.held, conn)
 				}
 				return conn, rw, err
 			}

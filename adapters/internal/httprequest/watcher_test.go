@@ -78,7 +78,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				s := &server{httptest.NewRecorder(), row.hijackErr}
-				watcher := httprequest.NewWatcher(ctx)
+				watcher := httprequest.NewWatcher(ctx, new(core.Decision))
 				var w http.ResponseWriter = s
 				if below {
 					w = bare{s}
@@ -107,7 +107,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 // net/http panics and sends nothing.
 func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
 	for _, code := range []int{0, -1, 99, 1000} {
-		watcher := httprequest.NewWatcher(t.Context())
+		watcher := httprequest.NewWatcher(t.Context(), new(core.Decision))
 		w := watcher.Wrap(httptest.NewRecorder())
 		func() {
 			defer func() {
@@ -129,7 +129,7 @@ func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
 
 // It does so if the handler has written nothing.
 func TestAContextErrorOfTheHandlerCountsAsCanceled(t *testing.T) {
-	watcher := httprequest.NewWatcher(t.Context())
+	watcher := httprequest.NewWatcher(t.Context(), new(core.Decision))
 	for err, canceled := range map[error]bool{context.Canceled: true, context.DeadlineExceeded: true, io.EOF: false, nil: false} {
 		if o := watcher.Outcome(t.Context(), false, err, nil); o.Canceled != canceled {
 			t.Errorf("%v: the limiter learns %+v", err, o)
@@ -140,7 +140,7 @@ func TestAContextErrorOfTheHandlerCountsAsCanceled(t *testing.T) {
 // A client that leaves after the response began has seen the status.
 func TestAClientThatLeavesAfterTheStatusIsNotCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	watcher := httprequest.NewWatcher(ctx)
+	watcher := httprequest.NewWatcher(ctx, new(core.Decision))
 	w := watcher.Wrap(httptest.NewRecorder())
 	w.WriteHeader(http.StatusEarlyHints)
 	w.WriteHeader(http.StatusUnauthorized)

@@ -1,0 +1,88 @@
+package inflight
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// acquired returns a decision with the only slot of a limiter, and a function that tells
+// whether the slot is free.
+func acquired(t *testing.T) (d core.Decision, free func() bool) {
+	t.Helper()
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}}}}))
+	hit := core.Hit{Rule: "r", Key: "k"}
+	d, _, err := l.Acquire(t.Context(), hit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, func() bool {
+		d, err := l.Peek(context.Background(), 1, hit)
+		return err == nil && d.Allowed
+	}
+}
+
+func TestTheEndOfAConnectionReleases(t *testing.T) {
+	d, free := acquired(t)
+	server, client := net.Pipe()
+	defer func() { _ = client.Close() }()
+	conn := Conn(&d, server)
+	if free() {
+		t.Error("the slot is free while the connection is open")
+	}
+	if n, ok := conn.(interface{ NetConn() net.Conn }); !ok || n.NetConn() != server {
+		t.Errorf("the connection is not to be had: %T", conn)
+	}
+	if err := conn.Close(); err != nil || !free() {
+		t.Errorf("%v; the slot is free: %v", err, free())
+	}
+	_ = conn.Close()
+	if again := Conn(&d, server); again != server {
+		t.Error("a decision without leases wraps the connection")
+	}
+}
+
+// halfPipe can be closed for writing alone.
+type halfPipe struct {
+	net.Conn
+	closed *bool
+}
+
+func (p halfPipe) CloseWrite() error {
+	*p.closed = true
+	return nil
+}
+
+func TestAConnectionThatIsClosedForWritingHoldsItsSlot(t *testing.T) {
+	d, free := acquired(t)
+	closed := false
+	conn := Conn(&d, halfPipe{closed: &closed})
+	if err := conn.(halfCloser).CloseWrite(); err != nil || !closed || free() {
+		t.Errorf("%v, closed: %v, free: %v", err, closed, free())
+	}
+}
+
+func TestWhatIsDroppedReleases(t *testing.T) {
+	d, free := acquired(t)
+	_ = Closer(&d)
+	for range 1000 {
+		if runtime.GC(); free() {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("the slot is held")
+}
+
+func TestACloserReleases(t *testing.T) {
+	d, free := acquired(t)
+	if c := Closer(&d); c.Close() != nil || !free() {
+		t.Error("the slot is held")
+	}
+	if Closer(&d) != nil {
+		t.Error("a decision without leases has a closer")
+	}
+}
