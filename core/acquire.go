@@ -144,9 +144,8 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *record) {
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, "release", err)
-	} else {
-		l.freed(s, c.items)
 	}
+	l.freed(s, c.items)
 	if s.shared && (again || err != nil) {
 		l.keeper.lost(c)
 	}

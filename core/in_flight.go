@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -110,4 +111,35 @@ func (s *snapshot) bindLeases(store Store, b Bound) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// parseInFlight reads a limit such as 10 in flight lease=1m name=api. found is false if
+// the text is of another form.
+func parseInFlight(words []string) (l Limit, found bool, err error) {
+	if len(words) < 3 || !strings.EqualFold(words[1], "in") || !strings.EqualFold(words[2], "flight") {
+		return Limit{}, false, nil
+	}
+	l = InFlight(0)
+	if l.Quota, err = parseCount("quota", words[0]); err != nil {
+		return Limit{}, true, err
+	}
+	seen := map[string]bool{}
+	for _, word := range words[3:] {
+		kind, value, _ := strings.Cut(word, "=")
+		switch {
+		case seen[kind]:
+			err = fmt.Errorf("%w: %q: %s is given twice", ErrConfig, word, kind)
+		case kind == "lease":
+			l.Window, err = parseWindow(kind, value)
+		case kind == "name" && value != "":
+			l.Name = value
+		default:
+			err = fmt.Errorf("%w: %q: want lease= or name=", ErrConfig, word)
+		}
+		if err != nil {
+			return Limit{}, true, err
+		}
+		seen[kind] = true
+	}
+	return l, true, nil
 }

@@ -55,6 +55,11 @@ func isMonth(window string) bool {
 //
 //	1000/day Europe/Berlin, 5000 per week America/New_York, 10000/month
 //
+// What is in flight at a time has a quota alone, and perhaps a lease and a name: see
+// [Leases].
+//
+//	10 in flight, 3 in flight lease=10s name=reports
+//
 // Text of any other form is an error that wraps [ErrConfig] and names the place
 // in the text. Every limit is checked by [Limit.Validate].
 func ParseLimits(text string) ([]Limit, error) {
@@ -83,6 +88,9 @@ func parseLimit(item string) (Limit, error) {
 	words := strings.Fields(item)
 	if len(words) == 0 {
 		return Limit{}, fmt.Errorf("%w: empty", ErrConfig)
+	}
+	if l, found, err := parseInFlight(words); found {
+		return l, err
 	}
 	quota, window, words, found := cutWindow(words)
 	if !found {

@@ -170,9 +170,14 @@ func wordsOf(l core.Limit) string {
 	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
 	switch {
 	case l.Quota == core.Unlimited:
+		if l.Algorithm == core.Leases {
+			return "without a limit on what is in flight"
+		}
 		return "without a limit, counted in " + words.Duration(l.Window)
 	case l.Quota == 0:
 		return "none at all"
+	case l.Algorithm == core.Leases:
+		return fmt.Sprintf("at most %d in flight at a time; a process that dies holds its places for %s", l.Quota, words.Duration(l.Window))
 	case l.Zone != nil:
 		unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
 		return fmt.Sprintf("at most %d in each %s of the calendar in %v", l.Quota, unit, l.Zone)

@@ -75,7 +75,7 @@ func (s *Store) Close() error {
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	if err := limits.RefuseLeases(rules, "not in resilient yet"); err != nil {
+	if err := limits.RefuseLeases(rules, "what is in flight cannot be divided among processes while the store is away: give the rule a limiter with the shared store itself"); err != nil {
 		return nil, err
 	}
 	inner, err := s.store.Bind(limiter, rules)

@@ -51,6 +51,19 @@ func limitMapping() *mapping[core.Limit] {
 				about: "The length of the window in milliseconds, as MuleSoft writes it.",
 				value: then(milliseconds, func(_ *reader, _ value, l *core.Limit, ms int64) { l.Window = time.Duration(ms) * time.Millisecond }),
 			}, {
+				name: "in-flight", example: "10",
+				about: "The number of requests that may be in flight at a time, in place of `quota` and `window`.",
+				value: then(whole[int64](0, core.MaxLogQuota), func(_ *reader, _ value, l *core.Limit, n int64) {
+					window := l.Window
+					if *l = core.InFlight(n); window != 0 {
+						l.Window = window
+					}
+				}),
+			}, {
+				name: "lease", without: words.Duration(core.DefaultLease), example: "1m",
+				about: "How long a process that has died holds its places; for `in-flight` only, 1s or more.",
+				value: set(duration("a length of time such as 30s"), func(l *core.Limit) *time.Duration { return &l.Window }),
+			}, {
 				name: "algorithm", initial: algorithms[0].String(), example: "fixed_window",
 				about: "The algorithm that counts; with `zone` or the window `month` it is `fixed_window`.",
 				value: set(choice(algorithm...), func(l *core.Limit) *core.Algorithm { return &l.Algorithm }),
@@ -107,7 +120,7 @@ func limitMapping() *mapping[core.Limit] {
 				}
 				r.bad(m.value, words.Reason(err), hint)
 			}
-			for _, name := range []string{"quota", "maximumRequests"} {
+			for _, name := range []string{"quota", "maximumRequests", "in-flight"} {
 				if has(m.given, name) && l.Quota == 0 {
 					r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
 				}
@@ -149,6 +162,19 @@ func zone() kind[*time.Location] {
 type spellings [2][2]string
 
 func (s spellings) holds(r *reader, v value, given map[string]value) bool {
+	if has(given, "in-flight") {
+		for _, name := range []string{"quota", "window", "maximumRequests", "timePeriodInMilliseconds", "algorithm"} {
+			if has(given, name) {
+				r.bad(given[name], name+" beside in-flight: what is in flight has no window", "write two limits")
+				return false
+			}
+		}
+		return true
+	}
+	if has(given, "lease") {
+		r.bad(given["lease"], "lease without in-flight", "write window for a limit of hits")
+		return false
+	}
 	own, ownWindow := has(given, s[0][0]), has(given, s[0][1])
 	other, otherWindow := has(given, s[1][0]), has(given, s[1][1])
 	switch {
@@ -165,9 +191,9 @@ func (s spellings) holds(r *reader, v value, given map[string]value) bool {
 }
 
 func (s spellings) schema() object {
-	return object{{"oneOf", []object{{{"required", s[0]}}, {{"required", s[1]}}}}}
+	return object{{"oneOf", []object{{{"required", s[0]}}, {{"required", s[1]}}, {{"required", [1]string{"in-flight"}}}}}}
 }
 
 func (s spellings) words() string {
-	return "Either `" + s[0][0] + "` and `" + s[0][1] + "` are given, or `" + s[1][0] + "` and `" + s[1][1] + "`."
+	return "`" + s[0][0] + "` and `" + s[0][1] + "` are given, or `" + s[1][0] + "` and `" + s[1][1] + "`, or `in-flight`."
 }

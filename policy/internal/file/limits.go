@@ -11,7 +11,7 @@ import (
 
 // algorithms are those that limits may name. The first one is the default, which is
 // that of core.ParseLimits too.
-var algorithms = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.BucketedWindow, core.SlidingLog, core.TokenBucket}
+var algorithms = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.BucketedWindow, core.SlidingLog, core.TokenBucket, core.Leases}
 
 const (
 	limitsWant = `limits such as 3/6s, or a list of them`
@@ -65,7 +65,7 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 // limit is one entry of limits: text may have several.
 func limit() kind[[]core.Limit] {
 	fields := limitMapping().kind(func(value) core.Limit { return core.Limit{Algorithm: algorithms[0]} })
-	const item = `[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(count-denied|[a-z_]+(=[A-Za-z0-9_.-]+)?|[A-Z][A-Za-z0-9_+/-]*))*`
+	const item = `([0-9]+\s+[Ii][Nn]\s+[Ff][Ll][Ii][Gg][Hh][Tt](\s+(lease|name)=[A-Za-z0-9_.-]+)*|[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(count-denied|[a-z_]+(=[A-Za-z0-9_.-]+)?|[A-Z][A-Za-z0-9_+/-]*))*)`
 	text := shape{"text", func(d *definitions) object {
 		return d.ref("limitText", func() object {
 			return object{{"type", "string"}, {"pattern", `^\s*` + item + `\s*(,\s*` + item + `\s*)*$`}}
