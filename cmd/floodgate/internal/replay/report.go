@@ -51,6 +51,9 @@ type FileReport struct {
 	Denied       int64 `json:"denied"`
 	Bad          int64 `json:"bad"`
 	ShadowDenied int64 `json:"shadow_denied"`
+	// LeftOut are the names of the limits of what is in flight. A log does not tell how
+	// many requests ran at a time: these limits deny nothing here.
+	LeftOut []string `json:"left_out,omitempty"`
 	// Policies are in the order of the file.
 	Policies []PolicyReport `json:"policies"`
 	// Keys are those that were denied most. If there are more than KeysHeld

@@ -54,7 +54,7 @@ func newRun(f File, r *Replay) (*run, error) {
 			one.shadows = append(one.shadows, one.exceeded(d)...)
 		}
 	})
-	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(&countingStore{memory, one.keys}))...)
+	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(withoutLeases{&countingStore{memory, one.keys}, &one.result.LeftOut}))...)
 	if err == nil && r.config.Sweep {
 		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(f.Name, func(core.Decision) {}))
 	}
