@@ -119,7 +119,7 @@ func (l *limiter) decided(rules []*rule, o *core.Observation) {
 		l.refused.Add(sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}, uint64(l.second.Load()))
 	case o.Reason == core.ReasonWithinLimits:
 		r.allowed.n.Add(1)
-		if o.Remaining < o.Capacity-o.Remaining { // more than half is used
+		if !r.shadow && o.Remaining < o.Capacity-o.Remaining { // more than half is used
 			l.nearing(r, o)
 		}
 	}
