@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -75,7 +73,6 @@ func send(ctx context.Context, t *testing.T, rt http.RoundTripper, url string) (
 }
 
 func TestATransportRefusesWhatIsOverTheLimitOfAHost(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	var met atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		met.Add(1)
