@@ -159,3 +159,32 @@ func TestWhatATransportCannotBeMadeOf(t *testing.T) {
 		}()
 	}
 }
+
+// Answers to requests that were under way at the same time come in any order.
+func TestTheLatestPauseOfAHostCounts(t *testing.T) {
+	for _, pauses := range [][2]string{{"8", "3"}, {"3", "8"}} {
+		synctest.Test(t, func(t *testing.T) {
+			rt := httplimit.Transport(perTarget(0, core.PerHour(1000)), trips(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/second" {
+					time.Sleep(2 * time.Second)
+					return answer(429, "Retry-After", pauses[1]), nil
+				}
+				time.Sleep(time.Second)
+				return answer(429, "Retry-After", pauses[0]), nil
+			}), httplimit.ObeyRetryAfter(time.Minute))
+			done := make(chan bool)
+			for _, path := range []string{"/first", "/second"} {
+				go func() { _, _ = send(t.Context(), t, rt, "http://a"+path); done <- true }()
+			}
+			<-done
+			<-done
+			want := 7 * time.Second // of the first answer, a second later
+			if pauses[1] == "8" {
+				want = 8 * time.Second
+			}
+			if _, refused := send(t.Context(), t, rt, "http://a/"); refused == nil || refused.Decision.RetryAfter != want {
+				t.Errorf("%v: %v", pauses, refused)
+			}
+		})
+	}
+}
