@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -158,4 +159,39 @@ type ratesBound struct{ core.Bound }
 func (s ratesOnly) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
 	b, err := s.Store.Bind(limiter, rules)
 	return ratesBound{b}, err
+}
+
+// Clearing a key would free the slots of requests that still run.
+func TestARuleThatClearsHasNoLimitInFlight(t *testing.T) {
+	rule := core.Rule{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(2)}}
+	if _, err := core.New(core.Config{Rules: []core.Rule{rule}}); err != nil {
+		t.Fatal(err)
+	}
+	rule.Clears = func(core.Request, core.Outcome) bool { return true }
+	if _, err := core.New(core.Config{Rules: []core.Rule{rule}}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "rule of its own") {
+		t.Error(err)
+	}
+}
+
+// A hook that panics when a shadow rule denies leaves no slot of another shadow rule behind.
+func TestAPanicAboutAShadowRuleFreesItsSlots(t *testing.T) {
+	hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
+	key := func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, 'k'), nil }
+	bad := func([]byte, core.Request) ([]byte, error) { return nil, &core.BadRequestError{Detail: "bad"} }
+	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{
+		{Name: "enforced", Key: key, Limits: []core.Limit{core.InFlight(5)}},
+		{Name: "shadow", Shadow: true, Key: key, Limits: []core.Limit{core.InFlight(5)}},
+		{Name: "bad", Shadow: true, Key: bad, Limits: []core.Limit{core.InFlight(5)}},
+	}}))
+	for range 3 {
+		func() {
+			defer func() { _ = recover() }()
+			l.Check(&request{})
+		}()
+	}
+	for _, rule := range []string{"enforced", "shadow"} {
+		if d, err := l.Peek(t.Context(), 0, core.Hit{Rule: rule, Key: "k"}); err != nil || d.Remaining != 5 {
+			t.Errorf("%s: %d slots are free, want 5 (%v)", rule, d.Remaining, err)
+		}
+	}
 }

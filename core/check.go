@@ -64,12 +64,12 @@ func (l *Limiter) checkShadows(chosen *session, r Request, d *Decision) {
 	a := asking{session: c, rules: s.shadows, shadow: true, bodyless: !d.Allowed}
 	var shadow Decision
 	a.check(r, &shadow)
+	if shadow.Reason != ReasonNoRule {
+		d.detail.shadow = &shadow // before the hook, which may panic: Check then ends its leases
+	}
 	if !shadow.Allowed {
 		d.Rehearsal, shadow.Rehearsal = d.Allowed, true
 		s.hooks.OnDisallowed(r, shadow)
-	}
-	if shadow.Reason != ReasonNoRule {
-		d.detail.shadow = &shadow
 	}
 	l.release(c, nil)
 }

@@ -262,6 +262,9 @@ func (r Rule) check() error {
 	for j, l := range r.Limits {
 		at := "Limits[" + strconv.Itoa(j) + "]"
 		errs = append(errs, within(at, l.Validate()))
+		if l.Algorithm == Leases && r.Clears != nil {
+			bad(at, "%v: a rule with Clears has no limit of in_flight: clearing a key would free the slots of requests that still run; put this limit into a rule of its own", l)
+		}
 		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.meter().Identity() == l.meter().Identity() }); k >= 0 {
 			bad(at, "%v: counts the same as Limits[%d], %v: only their quotas differ", l, k, r.Limits[k])
 		} else if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.Algorithm == Leases }); l.Algorithm == Leases && k >= 0 {

@@ -49,21 +49,21 @@ func (p *Page) seen(l *limiter, names []string, c sketch.Counted, second int64) 
 }
 
 // refusedMost returns the keys that were refused most often of late.
-func (p *Page) refusedMost(l *limiter, names []string) []seenKey {
-	second := l.second.Load()
-	keys := make([]seenKey, 0, shownKeys)
-	for _, c := range l.refused.Top(shownKeys) {
+func (p *Page) refusedMost(l *limiter) []seenKey {
+	second, top := l.second.Load(), l.refused.Top(shownKeys)
+	keys, names := make([]seenKey, 0, shownKeys), l.names()
+	for _, c := range top {
 		keys = append(keys, p.seen(l, names, c, second-int64(c.Note)))
 	}
 	return keys
 }
 
 // nearest returns the keys that have used most of their limit in the last minute.
-func (p *Page) nearest(l *limiter, names []string) []seenKey {
+func (p *Page) nearest(l *limiter) []seenKey {
 	second := l.second.Load()
 	all := slices.DeleteFunc(l.near.Top(nearKeys), func(c sketch.Counted) bool { return second-int64(c.Note>>16) > 60 })
 	slices.SortStableFunc(all, func(a, b sketch.Counted) int { return int(b.Note&(1<<16-1)) - int(a.Note&(1<<16-1)) })
-	keys := make([]seenKey, 0, shownKeys)
+	keys, names := make([]seenKey, 0, shownKeys), l.names()
 	for _, c := range all[:min(shownKeys, len(all))] {
 		k := p.seen(l, names, c, second-int64(c.Note>>16))
 		k.Used = float64(c.Note&(1<<16-1)) / (1<<16 - 1)
@@ -74,9 +74,10 @@ func (p *Page) nearest(l *limiter, names []string) []seenKey {
 
 // keyOf returns the key that an id stands for, as long as the page keeps it.
 func (p *Page) keyOf(l *limiter, id string) (rule string, k sketch.Key, ok bool) {
-	names := l.names()
 	for _, s := range []*sketch.Sketch{l.refused, l.near} {
-		for _, c := range s.Top(refusedKeys) {
+		top := s.Top(refusedKeys)
+		names := l.names()
+		for _, c := range top {
 			if !c.Cut && hmac.Equal([]byte(p.id(l.name, names[c.Group], c.Key)), []byte(id)) {
 				return names[c.Group], c.Key, true
 			}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -276,4 +278,31 @@ func TestTooManyViewersAreTurnedAway(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("status %d", resp.StatusCode)
 	}
+}
+
+// A viewer sees the page while configurations with new rules come into force.
+func TestRulesThatComeWhileSomebodyWatches(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			name := fmt.Sprintf("rule-%d", n)
+			_ = s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: []core.Rule{{Name: name, Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}}})
+			_, _ = s.limiter.Take(context.Background(), 1, core.Hit{Rule: name, Key: "k"})
+		}
+	}()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 300 {
+		r := httptest.NewRequestWithContext(ended, http.MethodGet, "/?events", nil)
+		s.page.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	close(stop)
+	<-done
 }

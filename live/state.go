@@ -58,18 +58,18 @@ func (p *Page) state(n int) state {
 	p.mu.Unlock()
 	slices.Sort(s.Logins)
 	for _, l := range limiters {
-		names := l.names()
 		ls := l.state(n)
 		if m := l.manages.Load(); m != nil {
 			ls.Managed, ls.Private = true, m.Traits().Private
 		}
-		ls.Refused, ls.Near = p.refusedMost(l, names), p.nearest(l, names)
+		ls.Refused, ls.Near = p.refusedMost(l), p.nearest(l)
 		s.Limiters = append(s.Limiters, ls)
 	}
 	return s
 }
 
-// names returns the names of the rules by their group.
+// names returns the names of the rules by their group. Ask for them after the keys that
+// they are for: another configuration may add groups meanwhile.
 func (l *limiter) names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,6 +2,7 @@ package connectlimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 
@@ -64,6 +65,11 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		if !d.Allowed {
 			return i.refuse(r, &d, conn.ResponseHeader())
 		}
+		counts := i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0
+		if counts && !rpc.MayCountMessages(d) {
+			i.place.Checker.Settle(r, d, rpc.End{Code: rpc.Code(connect.CodeInternal)}.Outcome())
+			return connect.NewError(connect.CodeInternal, errors.New(rpc.NoSlots))
+		}
 		set(conn.ResponseHeader(), rpc.Fields(&d))
 		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r, call: rpc.Enter(&i.place, r, d, before), first: true}
 		panicked := true
@@ -74,7 +80,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			s.call.End(endOf(ctx, err, panicked, conn.ResponseHeader()).Outcome())
 		}()
 		ctx = context.WithValue(ctx, callKey{}, s.call)
-		if i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0 {
+		if counts {
 			conn = s
 		}
 		err = next(ctx, conn)
@@ -116,6 +122,7 @@ func (s *handlerConn) Receive(m any) error {
 		return nil
 	}
 	err := s.by.refuse(&r, &d, s.ResponseTrailer())
+	s.ResponseTrailer().Del("Cache-Control") // net/http's server logs that it may not be in a trailer
 	s.denied.Store(&err)
 	return err
 }

@@ -92,9 +92,10 @@ func (s *lingering) RecvMsg(any) error {
 }
 
 // A goroutine that a handler leaves behind receives a message: its outcome is that of the
-// stream, and its place is freed.
+// stream, by which its hit is given back.
 func TestAMessageAfterTheHandler(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}}}}))
+	never := func(core.Request, core.Outcome) bool { return false }
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Counts: never, Limits: []core.Limit{core.PerMinute(10)}}}}))
 	stream := &lingering{arrives: make(chan struct{}), first: true}
 	left := make(chan struct{})
 	err := grpclimit.StreamServerInterceptor(l, grpclimit.PerMessage())(nil, stream, &grpc.StreamServerInfo{FullMethod: "/a.B/C", IsClientStream: true},
@@ -114,8 +115,8 @@ func TestAMessageAfterTheHandler(t *testing.T) {
 	}
 	close(stream.arrives)
 	<-left
-	if d, err := l.Peek(context.Background(), 0, core.Hit{Rule: "r"}); err != nil || d.Remaining != 1 {
-		t.Errorf("%d places are free, want 1; %v", d.Remaining, err)
+	if d, err := l.Peek(context.Background(), 0, core.Hit{Rule: "r"}); err != nil || d.Remaining != 10 {
+		t.Errorf("%d hits are left, want 10; %v", d.Remaining, err)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
 	"github.com/floodgate-go/floodgate/core"
@@ -62,8 +64,13 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 		if !d.Allowed {
 			return i.refuse(r, &d, set)
 		}
+		counts := i.perMessage && info.IsClientStream
+		if counts && !rpc.MayCountMessages(d) {
+			i.place.Checker.Settle(r, d, rpc.End{Code: rpc.Code(codes.Internal)}.Outcome())
+			return status.Error(codes.Internal, rpc.NoSlots)
+		}
 		set(rpc.Fields(&d))
-		s := &serverStream{ServerStream: ss, by: i, request: r, first: true, counts: i.perMessage && info.IsClientStream}
+		s := &serverStream{ServerStream: ss, by: i, request: r, first: true, counts: counts}
 		s.call = rpc.Enter(&i.place, r, d, before)
 		s.ctx = context.WithValue(ctx, callKey{}, s.call)
 		panicked := true

@@ -258,6 +258,10 @@ func (s *suite) leasesAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	leaser, ok := bound.(core.Leaser)
+	if !ok {
+		t.Fatalf("%T has bound a limit of leases, and is no core.Leaser", bound)
+	}
 	running := make(chan struct{}, quota)
 	c := &counter{t, bound, rules}
 	work := func(caller int) {
@@ -278,7 +282,7 @@ func (s *suite) leasesAtOnce(t *testing.T) {
 			default:
 				t.Error("more than the quota at once")
 			}
-			if err := bound.(core.Leaser).Release(context.Background(), b); err != nil {
+			if err := leaser.Release(context.Background(), b); err != nil {
 				t.Errorf("Release: %v", err)
 			}
 		}

@@ -41,6 +41,14 @@ func (w wrongBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	return wrongBound{b, w.fault}, err
 }
 
+func (w wrongBound) Release(ctx context.Context, b *core.Batch) error {
+	return w.Bound.(core.Leaser).Release(ctx, b)
+}
+
+func (w wrongBound) Renew(ctx context.Context, b *core.Batch) error {
+	return w.Bound.(core.Leaser).Renew(ctx, b)
+}
+
 func (w wrongBound) Refund(ctx context.Context, b *core.Batch) error {
 	if w.fault == "forgets refunds" {
 		return nil

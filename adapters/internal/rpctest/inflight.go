@@ -73,12 +73,26 @@ func inFlights(t *testing.T, a Adapter) {
 		free(t, l, 1)
 	})
 
-	t.Run("a stream whose messages count has one place", func(t *testing.T) {
+	// A stream whose messages take places would run on without one after a denied message.
+	t.Run("messages that count have no places", func(t *testing.T) {
 		l := inFlight(t, 1)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}}).Dial(t, direct)
 		for _, kind := range []Kind{Up, Both} {
-			want(t, count(3, func(int) Reply { return c.Do(within(t), kind, five) }), 0, 3)
+			want(t, count(3, func(int) Reply { return c.Do(within(t), kind, five) }), codeInternal, 3)
 		}
+		free(t, l, 1)
+	})
+
+	t.Run("a stream has a place of one limiter, and its messages count for another", func(t *testing.T) {
+		l, s := inFlight(t, 1), newInTheServer()
+		c := a.Serve(t, App{Limits: []Limit{{Checker: l}, {Checker: all(t, 7), PerMessage: true}}, Handler: s.handle}).Dial(t, direct)
+		first := make(chan Reply, 1)
+		go func() { first <- c.Do(within(t), Up, five) }()
+		<-s.entered
+		want(t, count(1, func(int) Reply { return c.Do(within(t), Up, five) }), codeResourceExhausted, 1)
+		close(s.leave)
+		want(t, count(1, func(int) Reply { return <-first }), 0, 1)
+		<-s.left
 		free(t, l, 1)
 	})
 
