@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -196,21 +194,6 @@ func TestTheFailuresOfALoginAreForgotten(t *testing.T) {
 	}
 }
 
-// An observer of a limiter whose rules change keeps the counts of those that stay.
-func TestTheRulesOfAnotherConfiguration(t *testing.T) {
-	s := newSite(t, live.Config{}, core.Config{})
-	s.take(4, "alice")
-	rules := []core.Rule{{Name: "new", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}, userRule}
-	if err := s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: rules}); err != nil {
-		t.Fatal(err)
-	}
-	s.take(2, "alice")
-	l := s.watch()().Limiters[0]
-	if len(l.Rules) != 2 || len(l.Refused) != 1 || l.Refused[0].Count != 3 || l.Refused[0].Rule != "user" {
-		t.Errorf("%+v", l)
-	}
-}
-
 func TestABadConfigurationIsAnError(t *testing.T) {
 	if _, err := live.New(live.Config{Secret: []byte("short")}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "16") {
 		t.Error(err)
@@ -278,31 +261,4 @@ func TestTooManyViewersAreTurnedAway(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("status %d", resp.StatusCode)
 	}
-}
-
-// A viewer sees the page while configurations with new rules come into force.
-func TestRulesThatComeWhileSomebodyWatches(t *testing.T) {
-	s := newSite(t, live.Config{}, core.Config{})
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			name := fmt.Sprintf("rule-%d", n)
-			_ = s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: []core.Rule{{Name: name, Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}}})
-			_, _ = s.limiter.Take(context.Background(), 1, core.Hit{Rule: name, Key: "k"})
-		}
-	}()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 300 {
-		r := httptest.NewRequestWithContext(ended, http.MethodGet, "/?events", nil)
-		s.page.ServeHTTP(httptest.NewRecorder(), r)
-	}
-	close(stop)
-	<-done
 }
