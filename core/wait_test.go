@@ -119,7 +119,7 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAdmitted(t *testing.T) {
 		config := patient(0, core.PerSecond(10))
 		config.Store = s
 		l := newLimiter(t, config, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		admitted := make(chan int)
 		for range 8 {
@@ -137,8 +137,9 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAdmitted(t *testing.T) {
 		for range 8 {
 			total += <-admitted
 		}
-		// In the last second a wait may be too long, and the store is asked for it.
-		if takes, peeks := s.takes.Load(), s.peeks.Load(); total < 38 || float64(takes) > 1.1*float64(total) || peeks > 16 {
+		// When the first quota has run out, all workers may be refused before one of them stands
+		// in line. In the last second a wait may be too long, and the store is asked for it.
+		if takes, peeks := s.takes.Load(), s.peeks.Load(); total < 190 || float64(takes) > 1.1*float64(total) || peeks > 16 {
 			t.Errorf("%d admissions, %d takes, %d peeks", total, takes, peeks)
 		}
 	})
