@@ -106,11 +106,13 @@ func message(body []byte, code Code) string {
 			text = strings.Trim(problem.Title+": "+problem.Detail, ": ")
 		}
 	} else {
-		text = strings.ToValidUTF8(string(body[:min(len(body), maxMessage)]), "")
+		text = string(body)
 	}
+	// The status message of gRPC must be UTF-8.
+	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 	switch {
 	case text != "":
-		return text[:min(len(text), maxMessage)]
+		return text
 	case code == ResourceExhausted:
 		return "the call is over a limit"
 	default:

@@ -69,6 +69,7 @@ func refusals(t *testing.T, a Adapter) {
 		{"a hook has JSON of its own", core.Denial{Status: 429, Body: []byte(`{"error":7}`)}, codeResourceExhausted, "the call is over a limit", 2},
 		{"a hook has no body", core.Denial{Status: 429}, codeResourceExhausted, "the call is over a limit", 2},
 		{"a hook has a long body that is not UTF-8", core.Denial{Status: 429, Body: []byte("\xff" + strings.Repeat("ä", 4000))}, codeResourceExhausted, strings.Repeat("ä", 511), 2},
+		{"a hook has long problem details", core.Denial{Status: 429, Body: []byte(`{"title":"t","detail":"` + strings.Repeat("ä", 4000) + `"}`)}, codeResourceExhausted, "t: " + strings.Repeat("ä", 510), 2},
 		{"a hook makes a success of it", core.Denial{Status: 200, Body: []byte("fine")}, codeResourceExhausted, "fine", 2},
 		{"a hook answers with a status that no code has", core.Denial{Status: 418, Body: []byte("tea")}, codeResourceExhausted, "tea", 2},
 		{"a hook sets headers", core.Denial{Status: 429, Body: []byte("x"), Header: []core.Header{
