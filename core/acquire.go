@@ -137,6 +137,7 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *record) {
 		return
 	}
 	again := s.shared && l.keeper.remove(r)
+	defer s.gaveBack(ctx, r, r.heldFor())
 	c := l.session(s)
 	c.addLeases(r)
 	c.bindItems()

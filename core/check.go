@@ -114,7 +114,7 @@ func (a *asking) check(r Request, d *Decision) {
 			}
 			if !c.batch.Allowed && !a.mayWait(r) {
 				c.decide(d)
-				c.remember(d, true, nil)
+				c.remember(r.Context(), d, true, nil)
 				return
 			}
 		}
@@ -133,7 +133,7 @@ func (a *asking) check(r Request, d *Decision) {
 		}
 	}
 	c.decide(d)
-	c.remember(d, false, nil)
+	c.remember(r.Context(), d, false, nil)
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad
 	}

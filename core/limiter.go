@@ -251,7 +251,7 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 		return err
 	}
 	c.decide(d)
-	c.remember(d, peek, hits)
+	c.remember(ctx, d, peek, hits)
 	return nil
 }
 

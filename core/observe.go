@@ -71,7 +71,7 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 		Rehearsal: d.Rehearsal && !shadow && d.Reason != ReasonWithinLimits && d.Reason != ReasonNoRule,
 		Shadow:    shadow,
 		Rule:      rule, Limit: int(d.detail.limit), Cost: d.Cost,
-		Remaining: d.Remaining, Capacity: capacity, RetryAfter: d.RetryAfter,
+		Remaining: d.Remaining, Capacity: capacity, RetryAfter: d.RetryAfter, Waited: d.Waited,
 		Err: d.Err, Key: key, Extra: extra,
 	})
 }

@@ -36,6 +36,17 @@ type ObserverFuncs struct {
 	// nil if the store gave an answer, yes or no. The operations of a [Memory], which
 	// take less time than the clock, are not observed.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
+	// Held is called after a request has been given slots of a rule with a limit of
+	// [Leases], and again after it has given them back. rule is the rule's index, as
+	// Observation.Rule is. slots is the number of slots: above 0 if they were given,
+	// below 0 if they were given back. took is 0, and then how long the request has held
+	// them. The sum of slots is what the requests of this process hold.
+	Held func(ctx context.Context, rule int, slots int64, took time.Duration)
+	// Queued is called with a change of 1 after a request has joined the line of a key of
+	// a rule, and with -1 after it has left it: see [Limiter.Wait]. A request is in one
+	// line at a time, and may go from one to another. Observation.Waited has how long it
+	// has waited in all.
+	Queued func(ctx context.Context, rule int, change int64)
 	// Reported is called for events of a [Checker] around the limiter. Those of a login
 	// guard are "refused", "failed", "succeeded", "suspected" and "canceled".
 	Reported func(ctx context.Context, event string)
@@ -66,7 +77,9 @@ type Observation struct {
 	Remaining, Capacity int64
 	// RetryAfter is the deciding limit's: 0 if it does not deny the request.
 	RetryAfter time.Duration
-	Err        error
+	// Waited is how long the request has waited in line: see Decision.Waited.
+	Waited time.Duration
+	Err    error
 	// Key and Extra are those of [Decision.Hit]: the deciding limit's key, and what
 	// Hooks.KeyExtra has added. Both are "" unless ObserverFuncs.Keys is set. They may
 	// hold what a client sent, such as a username.

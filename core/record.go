@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // record is what a Decision keeps of a session if that does not fit into the
@@ -23,6 +24,7 @@ type record struct {
 	lease    uint64                 // of the items whose rules have a limit of Leases; 0: none
 	released atomic.Bool            // the leases have ended
 	held     atomic.Bool            // Settle leaves them alone: see Decision.Hold
+	since    time.Time              // when the leases began, if an observer wants to know how long they last
 
 	firstItems   [3]recordedItem
 	firstResults [6]Result

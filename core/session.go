@@ -168,7 +168,7 @@ func (c *session) ask(ctx context.Context, peek bool) error {
 
 // remember notes in d what Refund, Settle, StoredKey and Limits need of the
 // session. hits are those of a Take, nil for a request.
-func (c *session) remember(d *Decision, peek bool, hits []Hit) {
+func (c *session) remember(ctx context.Context, d *Decision, peek bool, hits []Hit) {
 	d.detail.snap = c.snap
 	if len(c.items) == 0 {
 		return
@@ -195,6 +195,7 @@ func (c *session) remember(d *Decision, peek bool, hits []Hit) {
 		if d.detail.record.lease = c.lease; c.snap.shared {
 			c.keeper.add(c.snap, d.detail.record)
 		}
+		c.snap.gained(ctx, d.detail.record)
 	}
 }
 

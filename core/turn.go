@@ -180,6 +180,7 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 			return t.refuse(ErrLineFull, item, ahead)
 		}
 		t.me, t.item = me, item
+		t.snap.queued(t.ctx, t.items[item].Rule, 1)
 		switch {
 		case ahead > 0:
 			wait = -1
@@ -258,6 +259,7 @@ func (t *turn) leave() {
 	if t.me != nil {
 		t.lines.leave(t.me)
 		t.me = nil
+		t.snap.queued(t.ctx, t.items[t.item].Rule, -1)
 	}
 }
 

@@ -58,7 +58,7 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 		c.fail(&d, err)
 	} else {
 		c.decide(&d)
-		c.remember(&d, false, hits)
+		c.remember(ctx, &d, false, hits)
 		if len(shadows) > 0 {
 			l.takeShadows(ctx, s, cost, charging, shadows, &d)
 		}

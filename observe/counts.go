@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -30,6 +31,9 @@ type limiter struct {
 	limits []*limit // in the order in which they were first seen
 	events []*event // likewise
 	store  []*operation
+
+	inFlight []*inFlight
+	queues   []*queue
 }
 
 // What is counted for a limiter as a whole.
@@ -60,12 +64,18 @@ const (
 // Observe implements [core.Observer].
 func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	l := c.limiter(name)
-	limits := make([][]*limit, len(rules))
+	limits, slots := make([][]*limit, len(rules)), make([]*inFlight, len(rules))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range rules {
 		for j := range rules[i].Limits {
 			limits[i] = append(limits[i], l.limit(rules[i].Name, rules[i].Limits[j].Name, rules[i].Shadow))
+			if rules[i].Limits[j].Algorithm == core.Leases {
+				slots[i] = l.inFlightOf(rules[i].Name)
+			}
+		}
+		if rules[i].MaxWait > 0 && !rules[i].Shadow {
+			l.queueOf(rules[i].Name)
 		}
 	}
 	return core.ObserverFuncs{
@@ -87,6 +97,13 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 			if o.Degraded && !o.Shadow {
 				l.all.add(degraded)
 			}
+			if o.Waited > 0 && !o.Shadow {
+				l.waited(&o, rules)
+			}
+		},
+		Held: func(_ context.Context, rule int, n int64, took time.Duration) { slots[rule].count(n, took) },
+		Queued: func(_ context.Context, rule int, change int64) {
+			l.queue(rules[rule].Name).waiting.Add(change)
 		},
 		Stored:   l.stored,
 		Reported: l.reported,

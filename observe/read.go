@@ -1,7 +1,5 @@
 package observe
 
-import "time"
-
 // LimiterCounts are the numbers of one limiter. A decision is in exactly one of Skipped,
 // NoRule, BadRequests, Failed, Refused, and Allowed, Denied and Rehearsed of one of the
 // Limits that are no shadow.
@@ -24,6 +22,10 @@ type LimiterCounts struct {
 	Degraded uint64
 	// Store are the operations of the store; none if the store is a core.Memory.
 	Store []StoreCounts
+	// InFlight are the rules with a limit of core.Leases, and Queues those whose requests
+	// may wait, or have waited, in the order in which they were first seen.
+	InFlight []InFlightCounts
+	Queues   []QueueCounts
 	// Events are what a checker around the limiter has reported. Only the first 16 names
 	// are counted apart; the others are "other".
 	Events []EventCount
@@ -46,16 +48,12 @@ type LimitCounts struct {
 }
 
 // StoreCounts are the numbers of one operation of a store: "take", "peek", "charge",
-// "refund", "reset", "block", or "other".
+// "refund", "reset", "block", "release", "renew", or "other".
 type StoreCounts struct {
 	Operation string
 	// Errors is how many operations ended with an error.
 	Errors uint64
-	// Took is how long all of them took together. Buckets is how many took as long as
-	// each of [Bounds] or less, and longer than the bound before; its last element is how
-	// many took longer than all bounds.
-	Took    time.Duration
-	Buckets []uint64
+	Durations
 }
 
 // EventCount is how often a checker has reported an event.
@@ -92,11 +90,13 @@ func (l *limiter) read() LimiterCounts {
 		})
 	}
 	for _, op := range l.store {
-		s := StoreCounts{Operation: op.name, Errors: op.errors.Load(), Took: time.Duration(op.took.Load())}
-		for i := range op.buckets {
-			s.Buckets = append(s.Buckets, op.buckets[i].Load())
-		}
-		n.Store = append(n.Store, s)
+		n.Store = append(n.Store, StoreCounts{op.name, op.errors.Load(), op.took.read()})
+	}
+	for _, f := range l.inFlight {
+		n.InFlight = append(n.InFlight, f.read())
+	}
+	for _, q := range l.queues {
+		n.Queues = append(n.Queues, q.read())
 	}
 	for _, e := range l.events {
 		n.Events = append(n.Events, EventCount{e.name, e.count.Load()})

@@ -7,20 +7,11 @@ import (
 	"time"
 )
 
-// Bounds returns the upper bounds of [StoreCounts.Buckets], in ascending order.
-func Bounds() []time.Duration { return slices.Clone(bounds[:]) }
-
-var bounds = [...]time.Duration{
-	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
-	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, time.Second,
-}
-
 // operation has the counts of one operation of a limiter's store.
 type operation struct {
-	name    string
-	errors  atomic.Uint64
-	took    atomic.Int64 // nanoseconds, in all
-	buckets [len(bounds) + 1]atomic.Uint64
+	name   string
+	errors atomic.Uint64
+	took   durations
 }
 
 // operations are those that are known. others is in place of those that are not.
@@ -34,9 +25,7 @@ func (l *limiter) stored(_ context.Context, name string, took time.Duration, err
 	if err != nil {
 		op.errors.Add(1)
 	}
-	op.took.Add(int64(took))
-	i, _ := slices.BinarySearch(bounds[:], took)
-	op.buckets[i].Add(1)
+	op.took.add(took)
 }
 
 func (l *limiter) operation(name string) *operation {
@@ -50,7 +39,7 @@ func (l *limiter) operation(name string) *operation {
 			return op
 		}
 	}
-	op := &operation{name: name}
+	op := &operation{name: name, took: newDurations(bounds)}
 	l.store = append(l.store, op)
 	return op
 }

@@ -6,15 +6,27 @@
 //
 // The metrics, with their attributes:
 //
-//	floodgate.rate_limiting.requests        counter, {request}      limiter, rule, limit, result
-//	floodgate.rate_limiting.near_limit      counter, {request}      limiter, rule, limit
-//	floodgate.rate_limiting.degraded        counter, {request}      limiter
-//	floodgate.rate_limiting.store.duration  histogram, s            limiter, operation
-//	floodgate.rate_limiting.store.errors    counter, {operation}    limiter, operation
-//	floodgate.rate_limiting.events          counter, {event}        limiter, event
+//	floodgate.rate_limiting.requests                counter, {request}          limiter, rule, limit, result
+//	floodgate.rate_limiting.near_limit              counter, {request}          limiter, rule, limit
+//	floodgate.rate_limiting.degraded                counter, {request}          limiter
+//	floodgate.rate_limiting.active_request_leases   up-down counter, {slot}     limiter, rule
+//	floodgate.rate_limiting.request_lease.duration  histogram, s                limiter, rule
+//	floodgate.rate_limiting.queued_requests         up-down counter, {request}  limiter, rule
+//	floodgate.rate_limiting.request.time_in_queue   histogram, s                limiter, rule, result
+//	floodgate.rate_limiting.store.duration          histogram, s                limiter, operation
+//	floodgate.rate_limiting.store.errors            counter, {operation}        limiter, operation
+//	floodgate.rate_limiting.events                  counter, {event}            limiter, event
 //
 // The names follow the one stable precedent among the semantic conventions, that of
-// ASP.NET Core (aspnetcore.rate_limiting.requests). The attributes have short names, so
+// ASP.NET Core (aspnetcore.rate_limiting.requests and so on). What differs:
+//
+//   - active_request_leases counts slots, as limits in flight do. There it counts requests.
+//     It is of rules with a limit of core.Leases only: no other rule gives a lease.
+//   - The result is "allowed" in place of "acquired". A client that hung up in line is
+//     "denied"; there it is "request_canceled".
+//   - The durations have two more buckets, of 30 and 60 seconds.
+//
+// The attributes have short names, so
 // that a Prometheus behind OpenTelemetry has the names of package promobserve, and one
 // dashboard reads both. The results are the constants of package observe. The number of
 // series depends on the configuration alone.

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/observe"
@@ -28,7 +27,7 @@ type Config struct {
 // methods may be called concurrently.
 type Observer struct {
 	counts       *observe.Counts
-	took         metric.Float64Histogram
+	took         histograms
 	noSpanEvents bool
 	registration metric.Registration
 }
@@ -43,31 +42,26 @@ func New(c Config) (*Observer, error) {
 	if c.Metrics == nil {
 		c.Metrics = otel.GetMeterProvider()
 	}
-	meter := c.Metrics.Meter(scope)
 	o := &Observer{counts: observe.NewCounts(), noSpanEvents: c.NoSpanEvents}
-	var errs []error
-	counter := func(name, unit, text string) metric.Int64ObservableCounter {
-		i, err := meter.Int64ObservableCounter("floodgate.rate_limiting."+name, metric.WithUnit(unit), metric.WithDescription(text))
-		errs = append(errs, err)
-		return i
-	}
+	m := instruments{meter: c.Metrics.Meter(scope)}
 	r := reader{
 		counts:   o.counts,
-		requests: counter("requests", "{request}", "Requests by the limit that decided and the result."),
-		near:     counter("near_limit", "{request}", "Allowed requests that left a tenth of the quota or less."),
-		degraded: counter("degraded", "{request}", "Requests decided without the shared counters."),
-		errors:   counter("store.errors", "{operation}", "Operations of the store that failed."),
-		events:   counter("events", "{event}", "Events of a checker around the limiter, such as a login guard."),
+		requests: m.counter("requests", "{request}", "Requests by the limit that decided and the result."),
+		near:     m.counter("near_limit", "{request}", "Allowed requests that left a tenth of the quota or less."),
+		degraded: m.counter("degraded", "{request}", "Requests decided without the shared counters."),
+		errors:   m.counter("store.errors", "{operation}", "Operations of the store that failed."),
+		events:   m.counter("events", "{event}", "Events of a checker around the limiter, such as a login guard."),
+		leases:   m.gauge("active_request_leases", "{slot}", "Slots of limits in flight that requests of this process hold now."),
+		queued:   m.gauge("queued_requests", "{request}", "Requests of this process that wait for their turn now."),
 	}
-	var bounds []float64
-	for _, b := range observe.Bounds() {
-		bounds = append(bounds, b.Seconds())
+	o.took = histograms{
+		store: m.histogram("store.duration", "How long operations of the store took.", observe.Bounds()),
+		lease: m.histogram("request_lease.duration", "How long requests held their slots.", observe.RequestBounds()),
+		queue: m.histogram("request.time_in_queue", "How long requests waited for their turn, by the result.", observe.RequestBounds()),
 	}
-	var err error
-	o.took, err = meter.Float64Histogram("floodgate.rate_limiting.store.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long operations of the store took."), metric.WithExplicitBucketBoundaries(bounds...))
-	if err = errors.Join(append(errs, err)...); err == nil {
-		o.registration, err = meter.RegisterCallback(r.read, r.requests, r.near, r.degraded, r.errors, r.events)
+	err := errors.Join(m.errs...)
+	if err == nil {
+		o.registration, err = m.meter.RegisterCallback(r.read, r.requests, r.near, r.degraded, r.errors, r.events, r.leases, r.queued)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("otelobserve: %w", err)
@@ -81,89 +75,25 @@ func (o *Observer) Close() error { return o.registration.Unregister() }
 // Observe implements [core.Observer].
 func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
 	f := o.counts.Observe(limiter, rules)
-	counted, stored := f.Decided, f.Stored
-	if !o.noSpanEvents {
-		s := &spans{limiter, rules}
-		f.Decided = func(ctx context.Context, seen core.Observation) {
-			counted(ctx, seen)
-			if !seen.Allowed || seen.Rehearsal || seen.Degraded {
-				s.add(ctx, &seen)
-			}
+	counts := f
+	s, name := &spans{limiter, rules}, attribute.String("limiter", limiter)
+	f.Decided = func(ctx context.Context, seen core.Observation) {
+		counts.Decided(ctx, seen)
+		if seen.Waited > 0 && !seen.Shadow {
+			o.took.waited(ctx, name, rules, &seen)
+		}
+		if !o.noSpanEvents && (!seen.Allowed || seen.Rehearsal || seen.Degraded) {
+			s.add(ctx, &seen)
+		}
+	}
+	f.Held = func(ctx context.Context, rule int, slots int64, took time.Duration) {
+		if counts.Held(ctx, rule, slots, took); slots < 0 {
+			o.took.lease.Record(ctx, took.Seconds(), metric.WithAttributes(name, attribute.String("rule", rules[rule].Name)))
 		}
 	}
 	f.Stored = func(ctx context.Context, operation string, took time.Duration, err error) {
-		stored(ctx, operation, took, err)
-		o.took.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("limiter", limiter), attribute.String("operation", operation)))
+		counts.Stored(ctx, operation, took, err)
+		o.took.store.Record(ctx, took.Seconds(), metric.WithAttributes(name, attribute.String("operation", operation)))
 	}
 	return f
-}
-
-// spans adds events to the spans of requests.
-type spans struct {
-	limiter string
-	rules   []core.Rule
-}
-
-// add adds an event to the span of a request that was denied, or would have been, or that
-// was decided on without the shared counters.
-func (s *spans) add(ctx context.Context, o *core.Observation) {
-	span := trace.SpanFromContext(ctx)
-	if !span.IsRecording() {
-		return
-	}
-	attrs := []attribute.KeyValue{
-		attribute.String("limiter", s.limiter),
-		attribute.Bool("allowed", o.Allowed),
-		attribute.String("reason", o.Reason.String()),
-		attribute.Int64("cost", o.Cost),
-	}
-	if o.Rule >= 0 {
-		attrs = append(attrs,
-			attribute.String("rule", s.rules[o.Rule].Name),
-			attribute.String("limit", s.rules[o.Rule].Limits[o.Limit].Name),
-			attribute.Int64("remaining", o.Remaining))
-	}
-	if o.RetryAfter > 0 && o.RetryAfter != core.Never {
-		attrs = append(attrs, attribute.Float64("retry_after", o.RetryAfter.Seconds()))
-	}
-	for name, is := range map[string]bool{"shadow": o.Shadow, "rehearsal": o.Rehearsal, "degraded": o.Degraded} {
-		if is {
-			attrs = append(attrs, attribute.Bool(name, true))
-		}
-	}
-	if o.Err != nil {
-		attrs = append(attrs, attribute.String("error", o.Err.Error()))
-	}
-	span.AddEvent("floodgate.decision", trace.WithAttributes(attrs...))
-}
-
-// reader exports the counts.
-type reader struct {
-	counts                                   *observe.Counts
-	requests, near, degraded, errors, events metric.Int64ObservableCounter
-}
-
-func (r *reader) read(_ context.Context, to metric.Observer) error {
-	for _, l := range r.counts.Read() {
-		limiter := attribute.String("limiter", l.Name)
-		count := func(i metric.Int64ObservableCounter, n uint64, attrs ...attribute.KeyValue) {
-			to.ObserveInt64(i, int64(n), metric.WithAttributes(append(attrs, limiter)...)) //nolint:gosec // 2^63 requests take longer
-		}
-		for x := range l.Results() {
-			count(r.requests, x.Count, attribute.String("rule", x.Rule), attribute.String("limit", x.Limit), attribute.String("result", x.Result))
-		}
-		for _, n := range l.Limits {
-			if !n.Shadow {
-				count(r.near, n.Near, attribute.String("rule", n.Rule), attribute.String("limit", n.Limit))
-			}
-		}
-		count(r.degraded, l.Degraded)
-		for _, s := range l.Store {
-			count(r.errors, s.Errors, attribute.String("operation", s.Operation))
-		}
-		for _, e := range l.Events {
-			count(r.events, e.Count, attribute.String("event", e.Event))
-		}
-	}
-	return nil
 }

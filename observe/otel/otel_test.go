@@ -63,10 +63,33 @@ func TestMetrics(t *testing.T) {
 	f := o.Observe("api", rules())
 	f.Stored(t.Context(), "take", 2*time.Millisecond, errors.New("down"))
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonSkipped, Degraded: true})
+	f = o.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots", Algorithm: core.Leases}}}})
+	f.Held(t.Context(), 0, 3, 0)
+	f.Held(t.Context(), 0, -2, 2*time.Second)
+	f.Queued(t.Context(), 0, 2)
+	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
+	f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond})
+	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
+	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Shadow: true, Waited: time.Hour})
 	want := []string{
+		"floodgate.rate_limiting.active_request_leases limiter=export,rule=slots 1",
+		"floodgate.rate_limiting.degraded limiter=export 0",
 		"floodgate.rate_limiting.degraded limiter=api 1",
 		"floodgate.rate_limiting.events event=suspected,limiter=api 1",
+		"floodgate.rate_limiting.near_limit limit=slots,limiter=export,rule=slots 0",
 		"floodgate.rate_limiting.near_limit limit=ip,limiter=api,rule=ip 1",
+		"floodgate.rate_limiting.queued_requests limiter=export,rule=slots 2",
+		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=allowed,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
+		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=denied,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
+		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=failed,rule= 1 3600 [0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1]",
+		"floodgate.rate_limiting.request_lease.duration limiter=export,rule=slots 1 2 [0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0]",
+		"floodgate.rate_limiting.requests limit=,limiter=export,result=bad_request,rule= 0",
+		"floodgate.rate_limiting.requests limit=,limiter=export,result=failed,rule= 1",
+		"floodgate.rate_limiting.requests limit=,limiter=export,result=no_rule,rule= 0",
+		"floodgate.rate_limiting.requests limit=,limiter=export,result=refused,rule= 0",
+		"floodgate.rate_limiting.requests limit=,limiter=export,result=skipped,rule= 0",
+		"floodgate.rate_limiting.requests limit=slots,limiter=export,result=allowed,rule=slots 1",
+		"floodgate.rate_limiting.requests limit=slots,limiter=export,result=denied,rule=slots 1",
 		"floodgate.rate_limiting.requests limit=,limiter=api,result=bad_request,rule= 0",
 		"floodgate.rate_limiting.requests limit=,limiter=api,result=failed,rule= 1",
 		"floodgate.rate_limiting.requests limit=,limiter=api,result=no_rule,rule= 0",
@@ -77,6 +100,7 @@ func TestMetrics(t *testing.T) {
 		"floodgate.rate_limiting.store.duration limiter=api,operation=take 1 0.002 [0 0 0 1 0 0 0 0 0 0 0 0]",
 		"floodgate.rate_limiting.store.errors limiter=api,operation=take 1",
 	}
+	slices.Sort(want)
 	if got := collect(t, r); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -89,7 +113,7 @@ func TestMetrics(t *testing.T) {
 	if err := o.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := collect(t, r); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "requests") }) {
+	if got := collect(t, r); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "requests") || strings.Contains(s, "leases") }) {
 		t.Errorf("after Close: %q", got)
 	}
 }

@@ -1,6 +1,8 @@
 package promobserve
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -33,44 +35,80 @@ var (
 	degraded    = desc("degraded_total", "Requests decided without the shared counters.")
 	storeTook   = desc("store_duration_seconds", "How long operations of the store took.", "operation")
 	storeErrors = desc("store_errors_total", "Operations of the store that failed.", "operation")
+	leases      = desc("active_request_leases", "Slots of limits in flight that requests of this process hold now.", "rule")
+	leaseTook   = desc("request_lease_duration_seconds", "How long requests held their slots.", "rule")
+	queued      = desc("queued_requests", "Requests of this process that wait for their turn now.", "rule")
+	queueTook   = desc("request_time_in_queue_seconds", "How long requests waited for their turn, by the result.", "rule", "result")
 	events      = desc("events_total", "Events of a checker around the limiter, such as a login guard.", "event")
 )
 
 // Describe implements [prometheus.Collector].
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requests, nearLimit, degraded, storeTook, storeErrors, events} {
+	for _, d := range []*prometheus.Desc{requests, nearLimit, degraded, storeTook, storeErrors, leases, leaseTook, queued, queueTook, events} {
 		ch <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	bounds := observe.Bounds()
 	for _, l := range c.Read() {
-		count := func(d *prometheus.Desc, n uint64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{l.Name}, labels...)...)
-		}
-		for r := range l.Results() {
-			count(requests, r.Count, r.Rule, r.Limit, r.Result)
-		}
-		for _, n := range l.Limits {
-			if !n.Shadow {
-				count(nearLimit, n.Near, n.Rule, n.Limit)
-			}
-		}
-		count(degraded, l.Degraded)
-		for _, s := range l.Store {
-			count(storeErrors, s.Errors, s.Operation)
-			below, buckets := uint64(0), map[float64]uint64{}
-			for i, n := range s.Buckets {
-				if below += n; i < len(bounds) {
-					buckets[bounds[i].Seconds()] = below
-				}
-			}
-			ch <- prometheus.MustNewConstHistogram(storeTook, below, s.Took.Seconds(), buckets, l.Name, s.Operation)
-		}
-		for _, e := range l.Events {
-			count(events, e.Count, e.Event)
+		to{ch, l.Name}.collect(&l)
+	}
+}
+
+// to sends the metrics of a limiter.
+type to struct {
+	ch      chan<- prometheus.Metric
+	limiter string
+}
+
+func (t to) collect(l *observe.LimiterCounts) {
+	for r := range l.Results() {
+		t.count(requests, r.Count, r.Rule, r.Limit, r.Result)
+	}
+	for _, n := range l.Limits {
+		if !n.Shadow {
+			t.count(nearLimit, n.Near, n.Rule, n.Limit)
 		}
 	}
+	t.count(degraded, l.Degraded)
+	for _, s := range l.Store {
+		t.count(storeErrors, s.Errors, s.Operation)
+		t.durations(storeTook, s.Durations, storeBounds, s.Operation)
+	}
+	for _, f := range l.InFlight {
+		t.gauge(leases, f.Held, f.Rule)
+		t.durations(leaseTook, f.Durations, requestBounds, f.Rule)
+	}
+	for _, q := range l.Queues {
+		if q.Rule != "" {
+			t.gauge(queued, q.Waiting, q.Rule)
+		}
+		for _, w := range q.Waits {
+			t.durations(queueTook, w.Durations, requestBounds, q.Rule, w.Result)
+		}
+	}
+	for _, e := range l.Events {
+		t.count(events, e.Count, e.Event)
+	}
+}
+
+func (t to) count(d *prometheus.Desc, n uint64, labels ...string) {
+	t.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{t.limiter}, labels...)...)
+}
+
+func (t to) gauge(d *prometheus.Desc, n int64, labels ...string) {
+	t.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), append([]string{t.limiter}, labels...)...)
+}
+
+var storeBounds, requestBounds = observe.Bounds(), observe.RequestBounds()
+
+func (t to) durations(d *prometheus.Desc, all observe.Durations, bounds []time.Duration, labels ...string) {
+	below, buckets := uint64(0), map[float64]uint64{}
+	for i, n := range all.Buckets {
+		if below += n; i < len(bounds) {
+			buckets[bounds[i].Seconds()] = below
+		}
+	}
+	t.ch <- prometheus.MustNewConstHistogram(d, below, all.Took.Seconds(), buckets, append([]string{t.limiter}, labels...)...)
 }

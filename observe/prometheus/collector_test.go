@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/observe"
 	promobserve "github.com/floodgate-go/floodgate/observe/prometheus"
 )
 
@@ -38,10 +40,17 @@ func TestCollector(t *testing.T) {
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Degraded: true})
 	f.Stored(t.Context(), "take", 2*time.Millisecond, nil)
 	f.Stored(t.Context(), "take", time.Minute, errors.New("down"))
+	f = c.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots", Algorithm: core.Leases}}}})
+	f.Held(t.Context(), 0, 3, 0)
+	f.Held(t.Context(), 0, -2, 2*time.Second)
+	f.Queued(t.Context(), 0, 2)
+	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
+	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
 	want := requests
 	for _, row := range []string{
 		`api,ip,ip,allowed 2`, `api,ip,ip,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,refused 0`,
 		`shadowed,ip,ip,shadow_allowed 0`, `shadowed,ip,ip,shadow_denied 1`,
+		`export,slots,slots,allowed 1`, `export,slots,slots,denied 0`, `export,,,skipped 0`, `export,,,no_rule 0`, `export,,,bad_request 0`, `export,,,failed 1`, `export,,,refused 0`,
 		`shadowed,,,skipped 0`, `shadowed,,,no_rule 0`, `shadowed,,,bad_request 0`, `shadowed,,,failed 1`, `shadowed,,,refused 0`,
 	} {
 		labels, n, _ := strings.Cut(row, " ")
@@ -52,9 +61,11 @@ func TestCollector(t *testing.T) {
 # HELP floodgate_rate_limiting_near_limit_total Allowed requests that left a tenth of the quota or less.
 # TYPE floodgate_rate_limiting_near_limit_total counter
 floodgate_rate_limiting_near_limit_total{limit="ip",limiter="api",rule="ip"} 1
+floodgate_rate_limiting_near_limit_total{limit="slots",limiter="export",rule="slots"} 0
 # HELP floodgate_rate_limiting_degraded_total Requests decided without the shared counters.
 # TYPE floodgate_rate_limiting_degraded_total counter
 floodgate_rate_limiting_degraded_total{limiter="api"} 0
+floodgate_rate_limiting_degraded_total{limiter="export"} 0
 floodgate_rate_limiting_degraded_total{limiter="shadowed"} 1
 # HELP floodgate_rate_limiting_events_total Events of a checker around the limiter, such as a login guard.
 # TYPE floodgate_rate_limiting_events_total counter
@@ -65,24 +76,45 @@ floodgate_rate_limiting_store_errors_total{limiter="shadowed",operation="take"} 
 # HELP floodgate_rate_limiting_store_duration_seconds How long operations of the store took.
 # TYPE floodgate_rate_limiting_store_duration_seconds histogram
 `
-	for i, le := range []string{"0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "1", "+Inf"} {
-		n := 0
-		if i > 2 {
-			n = 1
-		}
-		if le == "+Inf" {
-			n = 2
-		}
-		want += fmt.Sprintf("floodgate_rate_limiting_store_duration_seconds_bucket{limiter=\"shadowed\",operation=\"take\",le=%q} %d\n", le, n)
-	}
-	want += "floodgate_rate_limiting_store_duration_seconds_sum{limiter=\"shadowed\",operation=\"take\"} 60.002\n" +
-		"floodgate_rate_limiting_store_duration_seconds_count{limiter=\"shadowed\",operation=\"take\"} 2\n"
+	want += histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="shadowed",operation="take"`, observe.Bounds(), 2*time.Millisecond, time.Minute)
+	want += `
+# HELP floodgate_rate_limiting_active_request_leases Slots of limits in flight that requests of this process hold now.
+# TYPE floodgate_rate_limiting_active_request_leases gauge
+floodgate_rate_limiting_active_request_leases{limiter="export",rule="slots"} 1
+# HELP floodgate_rate_limiting_queued_requests Requests of this process that wait for their turn now.
+# TYPE floodgate_rate_limiting_queued_requests gauge
+floodgate_rate_limiting_queued_requests{limiter="export",rule="slots"} 2
+# HELP floodgate_rate_limiting_request_lease_duration_seconds How long requests held their slots.
+# TYPE floodgate_rate_limiting_request_lease_duration_seconds histogram
+` + histogram("floodgate_rate_limiting_request_lease_duration_seconds", `limiter="export",rule="slots"`, observe.RequestBounds(), 2*time.Second) + `
+# HELP floodgate_rate_limiting_request_time_in_queue_seconds How long requests waited for their turn, by the result.
+# TYPE floodgate_rate_limiting_request_time_in_queue_seconds histogram
+` + histogram("floodgate_rate_limiting_request_time_in_queue_seconds", `limiter="export",result="allowed",rule="slots"`, observe.RequestBounds(), 30*time.Millisecond) +
+		histogram("floodgate_rate_limiting_request_time_in_queue_seconds", `limiter="export",result="failed",rule=""`, observe.RequestBounds(), time.Hour)
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.GatherAndLint(r); err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %+v, %v", problems, err)
 	}
+}
+
+// histogram is the text of a histogram of these durations.
+func histogram(name, labels string, bounds []time.Duration, took ...time.Duration) (text string) {
+	for _, b := range bounds {
+		n := 0
+		for _, d := range took {
+			if d <= b {
+				n++
+			}
+		}
+		text += fmt.Sprintf("%s_bucket{%s,le=%q} %d\n", name, labels, strconv.FormatFloat(b.Seconds(), 'g', -1, 64), n)
+	}
+	sum := time.Duration(0)
+	for _, d := range took {
+		sum += d
+	}
+	return text + fmt.Sprintf("%s_bucket{%s,le=\"+Inf\"} %d\n%s_sum{%s} %v\n%s_count{%s} %d\n", name, labels, len(took), name, labels, sum.Seconds(), name, labels, len(took))
 }
 
 // A million clients add no series.

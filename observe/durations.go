@@ -1,0 +1,61 @@
+package observe
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Durations say how long something took.
+type Durations struct {
+	// Took is how long all of them took together.
+	Took time.Duration
+	// Buckets is how many took as long as each of the bounds or less, and longer than the
+	// bound before; its last element is how many took longer than all bounds. The bounds
+	// are [Bounds] for operations of a store, and [RequestBounds] for slots and lines.
+	Buckets []uint64
+}
+
+// Bounds returns the upper bounds of [StoreCounts.Buckets], in ascending order.
+func Bounds() []time.Duration { return slices.Clone(bounds) }
+
+var bounds = []time.Duration{
+	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
+	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, time.Second,
+}
+
+// RequestBounds returns the upper bounds of the Buckets of [InFlightCounts] and
+// [WaitCounts], in ascending order: those that OpenTelemetry names for the metrics of
+// ASP.NET Core, and two more for requests that stream.
+func RequestBounds() []time.Duration { return slices.Clone(requestBounds) }
+
+var requestBounds = []time.Duration{
+	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 75 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, 750 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+	7500 * time.Millisecond, 10 * time.Second, 30 * time.Second, time.Minute,
+}
+
+// durations adds up how long something took.
+type durations struct {
+	bounds  []time.Duration
+	took    atomic.Int64 // nanoseconds, in all
+	buckets []atomic.Uint64
+}
+
+func newDurations(bounds []time.Duration) durations {
+	return durations{bounds: bounds, buckets: make([]atomic.Uint64, len(bounds)+1)}
+}
+
+func (d *durations) add(took time.Duration) {
+	d.took.Add(int64(took))
+	i, _ := slices.BinarySearch(d.bounds, took)
+	d.buckets[i].Add(1)
+}
+
+func (d *durations) read() Durations {
+	n := Durations{Took: time.Duration(d.took.Load())}
+	for i := range d.buckets {
+		n.Buckets = append(n.Buckets, d.buckets[i].Load())
+	}
+	return n
+}

@@ -1,0 +1,49 @@
+package otelobserve
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// spans adds events to the spans of requests.
+type spans struct {
+	limiter string
+	rules   []core.Rule
+}
+
+// add adds an event to the span of a request that was denied, or would have been, or that
+// was decided on without the shared counters.
+func (s *spans) add(ctx context.Context, o *core.Observation) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	attrs := []attribute.KeyValue{
+		attribute.String("limiter", s.limiter),
+		attribute.Bool("allowed", o.Allowed),
+		attribute.String("reason", o.Reason.String()),
+		attribute.Int64("cost", o.Cost),
+	}
+	if o.Rule >= 0 {
+		attrs = append(attrs,
+			attribute.String("rule", s.rules[o.Rule].Name),
+			attribute.String("limit", s.rules[o.Rule].Limits[o.Limit].Name),
+			attribute.Int64("remaining", o.Remaining))
+	}
+	if o.RetryAfter > 0 && o.RetryAfter != core.Never {
+		attrs = append(attrs, attribute.Float64("retry_after", o.RetryAfter.Seconds()))
+	}
+	for name, is := range map[string]bool{"shadow": o.Shadow, "rehearsal": o.Rehearsal, "degraded": o.Degraded} {
+		if is {
+			attrs = append(attrs, attribute.Bool(name, true))
+		}
+	}
+	if o.Err != nil {
+		attrs = append(attrs, attribute.String("error", o.Err.Error()))
+	}
+	span.AddEvent("floodgate.decision", trace.WithAttributes(attrs...))
+}

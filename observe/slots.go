@@ -1,0 +1,120 @@
+package observe
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// InFlightCounts are the numbers of a rule with a limit of [core.Leases].
+type InFlightCounts struct {
+	Rule string
+	// Held is how many slots the requests of this process hold now, of all keys together.
+	// A request whose cost is 3 holds three.
+	Held int64
+	// Durations are those of the requests that have given their slots back.
+	Durations
+}
+
+// QueueCounts are the numbers of a rule whose requests may wait for their turn: see
+// core.Config.MaxWait and [core.Limiter.Wait].
+type QueueCounts struct {
+	// Rule is "" for requests that have waited, and have failed then.
+	Rule string
+	// Waiting is how many requests of this process are in line now, for all keys together.
+	Waiting int64
+	// Waits are the requests that have waited, by their result.
+	Waits []WaitCounts
+}
+
+// WaitCounts are how long requests with one result have waited.
+type WaitCounts struct {
+	// Result is Allowed, Denied or Failed. A request whose client hung up in line is
+	// Denied.
+	Result string
+	Durations
+}
+
+// inFlight has the counts of a rule's slots.
+type inFlight struct {
+	rule string
+	held atomic.Int64
+	took durations
+}
+
+// queue has the counts of a rule's lines.
+type queue struct {
+	rule    string
+	waiting atomic.Int64
+	took    [3]durations // by the result: see waitResults
+}
+
+var waitResults = [3]string{Allowed, Denied, Failed}
+
+// inFlightOf returns the slots of a rule. The caller holds the lock.
+func (l *limiter) inFlightOf(rule string) *inFlight {
+	if i := slices.IndexFunc(l.inFlight, func(f *inFlight) bool { return f.rule == rule }); i >= 0 {
+		return l.inFlight[i]
+	}
+	f := &inFlight{rule: rule, took: newDurations(requestBounds)}
+	l.inFlight = append(l.inFlight, f)
+	return f
+}
+
+// queueOf returns the lines of a rule. The caller holds the lock.
+func (l *limiter) queueOf(rule string) *queue {
+	if i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.rule == rule }); i >= 0 {
+		return l.queues[i]
+	}
+	q := &queue{rule: rule}
+	for i := range q.took {
+		q.took[i] = newDurations(requestBounds)
+	}
+	l.queues = append(l.queues, q)
+	return q
+}
+
+// queue returns the lines of a rule, which has them also if only Limiter.Wait makes any.
+func (l *limiter) queue(rule string) *queue {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queueOf(rule)
+}
+
+// count counts slots that a request has been given, or has given back.
+func (f *inFlight) count(slots int64, took time.Duration) {
+	if f.held.Add(slots); slots < 0 {
+		f.took.add(took)
+	}
+}
+
+// waited counts a request that has waited.
+func (l *limiter) waited(o *core.Observation, rules []core.Rule) {
+	rule, result := "", 0
+	if o.Rule >= 0 {
+		rule = rules[o.Rule].Name
+	}
+	switch {
+	case o.Reason == core.ReasonFailed:
+		result = 2
+	case !o.Allowed:
+		result = 1
+	}
+	l.queue(rule).took[result].add(o.Waited)
+}
+
+func (f *inFlight) read() InFlightCounts {
+	return InFlightCounts{f.rule, f.held.Load(), f.took.read()}
+}
+
+func (q *queue) read() QueueCounts {
+	n := QueueCounts{Rule: q.rule, Waiting: q.waiting.Load()}
+	for i := range q.took {
+		if d := q.took[i].read(); slices.Max(d.Buckets) > 0 {
+			n.Waits = append(n.Waits, WaitCounts{waitResults[i], d})
+		}
+	}
+	return n
+}
