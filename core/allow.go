@@ -27,7 +27,7 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 		}
 	}
 	var d Decision
-	if err := l.take(ctx, 1, false, hits, &d); errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) { // take logs all others
+	if err := l.takeFor(ctx, 1, charging, hits, &d); errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) { // takeFor logs all others
 		l.counts.failures.report(ctx, s, callFailure, "allow", "", err)
 	}
 	return d.Allowed

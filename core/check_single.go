@@ -50,21 +50,26 @@ func (a *asking) takeKnown(quota int64, d *Decision) (decided bool) {
 		return false
 	}
 	s := a.snap
-	m := s.memory.keys.Meter(0)
+	known := s.rules[0].known
+	if known == nil {
+		return false
+	}
+	m := known.Meter()
 	if quota != meter.Own {
 		var room meter.Meter
 		m, _ = m.For(quota, &room)
 	}
 	key := a.keep(a.keys)
-	now := s.memory.m.now()
-	c, at, allowed, done := s.memory.keys.TakeKnown(0, m, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
+	now := s.now()
+	c, at, allowed, done := known.Take(m, key[:len(key)-1], now, 1, memtable.Charge|memtable.Count)
 	if !done {
 		return false
 	}
 	rule := &s.rules[0]
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = m.Tell(c, now, 1, allowed)
 	d.Allowed, d.Limiter, d.Cost = allowed, s.name, 1
-	d.Rule, d.Limit, d.Exceeded = rule.Name, rule.Limits[0], !allowed
+	d.Limit = *rule.first
+	d.Rule, d.Exceeded = rule.Name, !allowed
 	if quota != meter.Own {
 		d.Limit.setQuota(quota)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/floodgate-go/floodgate/core/internal/memtable"
 )
 
 // Rule is a key function and the limits that apply to each of its keys.
@@ -129,8 +131,10 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
-	leases bool // it has a limit of Leases
-	single bool // it has one limit, whose state does not grow: see takeSingle
+	leases bool            // it has a limit of Leases
+	single bool            // it has one limit, whose state does not grow, and is no shadow rule
+	known  *memtable.Known // nil: takeSingle cannot decide on the rule's keys
+	first  *Limit          // its limit, if known is not nil
 }
 
 // compile checks the configuration and reports everything that is wrong.
@@ -224,7 +228,7 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{r, hasLeases(r.Limits), !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
+	s.rules = append(s.rules, compiledRule{Rule: r, leases: hasLeases(r.Limits), single: !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
 	if r.Shadow {
 		s.shadows = append(s.shadows, i)
 	} else {

@@ -72,13 +72,6 @@ type Limit struct {
 	Window time.Duration
 	// Algorithm is how hits are counted.
 	Algorithm Algorithm
-	// Burst is the most hits that a TokenBucket allows at once, up to
-	// MaxQuota. 0 means Quota. Other algorithms have none: must be 0.
-	Burst int64
-	// Precision is the length of a bucket of a BucketedWindow: MinWindow or
-	// more, in whole microseconds, a divisor of Window; there are at most
-	// MaxBuckets. Other algorithms have none: must be 0.
-	Precision time.Duration
 	// Aligned makes the windows of FixedWindow and SlidingWindow begin at
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
@@ -89,6 +82,22 @@ type Limit struct {
 	// once. Only for limits with Aligned; windows without it begin at each key's
 	// first hit and windows of a Zone at its clock: must be false.
 	Spread bool
+	// CountDenied makes denied hits count, too: each is charged to the limits that deny
+	// it, as Bound.Charge does. So counts stop at MaxQuota, a TokenBucket owes at most twice its burst, and
+	// a SlidingLog keeps its newest hits.
+	//
+	// A client that does not stop trying is then never let in again: each attempt makes
+	// its wait longer. A retry loop in a client, or two users behind one address, are
+	// enough. Set it only for clients that heed Retry-After. A limit with a
+	// Lockout: must be false.
+	CountDenied bool
+	// Burst is the most hits that a TokenBucket allows at once, up to
+	// MaxQuota. 0 means Quota. Other algorithms have none: must be 0.
+	Burst int64
+	// Precision is the length of a bucket of a BucketedWindow: MinWindow or
+	// more, in whole microseconds, a divisor of Window; there are at most
+	// MaxBuckets. Other algorithms have none: must be 0.
+	Precision time.Duration
 	// Zone makes the windows of a FixedWindow those of the calendar in a time zone:
 	// its days if Window is 24 hours, its weeks from Monday if it is 7 days, its
 	// months if it is Month. Each begins at its first instant and ends at the first
@@ -103,15 +112,6 @@ type Limit struct {
 	// Lockout adds escalating waits to a FixedWindow limit: see [Lockout]. Other
 	// algorithms: must be the zero value.
 	Lockout Lockout
-	// CountDenied makes denied hits count, too: each is charged to the limits that deny
-	// it, as Bound.Charge does. So counts stop at MaxQuota, a TokenBucket owes at most twice its burst, and
-	// a SlidingLog keeps its newest hits.
-	//
-	// A client that does not stop trying is then never let in again: each attempt makes
-	// its wait longer. A retry loop in a client, or two users behind one address, are
-	// enough. Set it only for clients that heed Retry-After. A limit with a
-	// Lockout: must be false.
-	CountDenied bool
 }
 
 // PerSecond returns a SlidingWindow limit of quota hits per second.

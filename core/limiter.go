@@ -34,6 +34,7 @@ type snapshot struct {
 	choose    func([]int, Request) ([]int, error)
 	bound     Bound
 	memory    *memoryBound // bound if it is of this type, else nil
+	now       func() int64 // memory's clock
 	hooks     Hooks
 	plain     bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log       *slog.Logger // nil: slog.Default()
@@ -97,7 +98,9 @@ func (s *snapshot) bindTo(store Store, b Bound) error {
 	if err := s.bindLeases(store, b); err != nil {
 		return err
 	}
-	s.memory, _ = b.(*memoryBound)
+	if s.memory, _ = b.(*memoryBound); s.memory != nil {
+		s.bindSingles()
+	}
 	s.simple = s.memory != nil && s.checksSingle()
 	if s.quick = s.memory; s.rehearsal || s.observer != nil && s.observer.Decided != nil {
 		s.quick = nil
@@ -135,18 +138,26 @@ func (s *snapshot) storeRules(store Store) []StoreRule {
 }
 
 func (s *snapshot) rule(name string) (int, error) {
-	if s.index != nil {
-		if i, known := s.index[name]; known {
-			return i, nil
-		}
-	} else {
-		for i := range s.rules {
-			if s.rules[i].Name == name {
-				return i, nil
-			}
-		}
+	if i := s.find(name); i >= 0 {
+		return i, nil
 	}
 	return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
+}
+
+// find returns the index of a rule, -1 if there is none of that name.
+func (s *snapshot) find(name string) int {
+	if s.index != nil {
+		if i, known := s.index[name]; known {
+			return i
+		}
+		return -1
+	}
+	for i := range s.rules {
+		if s.rules[i].Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // Name returns the limiter's name.
@@ -180,33 +191,27 @@ type Hit struct {
 //
 // The hits stay charged if ctx ends before the store has answered.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	err = l.take(ctx, cost, false, hits, &d)
+	err = l.takeFor(ctx, cost, charging, hits, &d)
 	return d, err
 }
 
 // Peek gives the decision that Take would give now, and charges nothing.
 func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	err = l.take(ctx, cost, true, hits, &d)
+	err = l.takeFor(ctx, cost, peeking, hits, &d)
 	return d, err
 }
 
-func (l *Limiter) take(ctx context.Context, cost int64, peek bool, hits []Hit, d *Decision) error {
-	what := charging
-	if peek {
-		what = peeking
-	}
-	return l.takeFor(ctx, cost, what, hits, d)
-}
-
 func (l *Limiter) takeFor(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
-	peek := what == peeking
 	s := l.current.Load()
-	if len(hits) == 1 && l.takeSingle(s, cost, peek, &hits[0], d) {
-		if s.observer != nil && !peek {
-			s.observer.decided(ctx, d)
-		}
+	if len(hits) == 1 && l.takeSingle(ctx, s, cost, what, &hits[0], d) {
 		return nil
 	}
+	return l.takeLong(ctx, s, cost, what, hits, d)
+}
+
+// takeLong is takeFor for the hits on which takeSingle cannot decide.
+func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what purpose, hits []Hit, d *Decision) error {
+	peek := what == peeking
 	rehearsal := s.rehearsal
 	var shadows []Hit
 	if len(s.shadows) > 0 {

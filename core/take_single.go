@@ -7,53 +7,73 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// takeSingle is take for the hit that most programs ask for: a key that the
+// bindSingles notes what takeSingle needs of memory.
+func (s *snapshot) bindSingles() {
+	s.now = s.memory.m.now
+	for i := range s.rules {
+		if r := &s.rules[i]; r.single {
+			r.known, r.first = s.memory.keys.Known(i), &r.Limits[0]
+		}
+	}
+}
+
+// takeSingle is takeFor for the hit that most programs ask for: a key that the
 // Memory knows, of a rule with one limit of fixed size. It returns
 // whether it has decided. All other hits take the long way, with the same outcome.
-func (l *Limiter) takeSingle(s *snapshot, cost int64, peek bool, hit *Hit, d *Decision) bool {
+func (l *Limiter) takeSingle(ctx context.Context, s *snapshot, cost int64, what purpose, hit *Hit, d *Decision) bool {
 	if s.memory == nil || cost <= 0 || hit.Extra != "" {
 		return false
 	}
-	i, err := s.rule(hit.Rule)
-	if err != nil || !s.rules[i].single {
+	i := s.find(hit.Rule)
+	if i < 0 {
+		return false
+	}
+	rule := &s.rules[i]
+	known := rule.known
+	if known == nil {
 		return false
 	}
 	mode := memtable.Charge | memtable.Count
-	if peek {
+	if what == peeking {
 		mode = 0
 	} else if s.rehearsal {
 		mode = memtable.Charge
 	}
-	m := s.memory.keys.Meter(i)
+	m := known.Meter()
 	if hit.Quotas != nil {
-		if len(hit.Quotas) != 1 || checkQuota(&s.rules[i].Limits[0], hit.Quotas[0]) != nil || hit.Quotas[0] == Unlimited {
+		if len(hit.Quotas) != 1 || checkQuota(rule.first, hit.Quotas[0]) != nil || hit.Quotas[0] == Unlimited {
 			return false
 		}
 		var room meter.Meter
 		m, _ = m.For(hit.Quotas[0], &room)
 	}
-	now := s.memory.m.now()
-	c, at, allowed, done := s.memory.keys.TakeKnown(i, m, hit.Key, now, cost, mode)
+	now := s.now()
+	c, at, allowed, done := known.Take(m, hit.Key, now, cost, mode)
 	if !done {
 		return false
 	}
-	rule := &s.rules[i]
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = m.Tell(c, now, cost, allowed)
-	d.Allowed, d.Limiter, d.Cost = allowed, s.name, cost
-	d.Rule, d.Limit, d.Exceeded = rule.Name, rule.Limits[0], !allowed
+	d.Limit = *rule.first // on its own: in a statement with others, it would be copied twice
+	d.Allowed, d.Cost, d.Exceeded = allowed, cost, !allowed
+	d.detail.charged, d.detail.at, d.detail.rule, d.detail.hit, d.detail.raw = allowed && what != peeking, at, int32(i), true, true
+	d.Limiter, d.Rule, d.detail.snap, d.detail.key = s.name, rule.Name, s, hit.Key
 	if hit.Quotas != nil {
 		d.Limit.setQuota(hit.Quotas[0])
 	}
-	d.detail.snap, d.detail.charged = s, allowed && !peek
-	d.detail.rule, d.detail.at, d.detail.hit, d.detail.raw, d.detail.key = int32(i), at, true, true, hit.Key
 	if !allowed {
 		d.Reason = ReasonOverLimit
 		if s.rehearsal {
 			d.Allowed, d.Rehearsal = true, true
 		}
 	}
-	if !peek && s.rehearsal {
+	if what == peeking {
+		return true
+	}
+	if s.rehearsal {
 		l.counts.count(d)
+	}
+	if s.observer != nil {
+		s.observer.decided(ctx, d)
 	}
 	return true
 }
@@ -64,11 +84,12 @@ func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
 	if s.quick == nil || hit.Quotas != nil || hit.Extra != "" {
 		return false, false
 	}
-	i, err := s.rule(hit.Rule)
-	if err != nil || !s.rules[i].single {
+	i := s.find(hit.Rule)
+	if i < 0 || s.rules[i].known == nil {
 		return false, false
 	}
-	_, _, allowed, done = s.memory.keys.TakeKnown(i, nil, hit.Key, s.memory.m.now(), 1, memtable.Charge|memtable.Count)
+	known := s.rules[i].known
+	_, _, allowed, done = known.Take(known.Meter(), hit.Key, s.now(), 1, memtable.Charge|memtable.Count)
 	return allowed, done
 }
 
@@ -77,16 +98,17 @@ func (s *snapshot) allowObserved(ctx context.Context, hit *Hit) (allowed, done b
 	if s.memory == nil || s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
 		return false, false
 	}
-	i, err := s.rule(hit.Rule)
-	if err != nil || !s.rules[i].single {
+	i := s.find(hit.Rule)
+	if i < 0 || s.rules[i].known == nil {
 		return false, false
 	}
-	now := s.memory.m.now()
-	c, _, allowed, done := s.memory.keys.TakeKnown(i, nil, hit.Key, now, 1, memtable.Charge|memtable.Count)
+	known := s.rules[i].known
+	now := s.now()
+	c, _, allowed, done := known.Take(known.Meter(), hit.Key, now, 1, memtable.Charge|memtable.Count)
 	if !done {
 		return false, false
 	}
-	left, _, _, retry := s.memory.keys.Meter(i).Tell(c, now, 1, allowed)
+	left, _, _, retry := known.Meter().Tell(c, now, 1, allowed)
 	s.observer.single(ctx, allowed, i, hit.Key, left, retry)
 	return allowed, true
 }

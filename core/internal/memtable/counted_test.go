@@ -28,7 +28,8 @@ func TestCountedDecisionsOutliveTheirTables(t *testing.T) {
 		p.Open()
 		p.Insert(nil, now0)
 		for range times {
-			b.TakeKnown(0, nil, text, now0, 1, mode)
+			k := b.Known(0)
+			k.Take(k.Meter(), text, now0, 1, mode)
 		}
 	}
 	for i := range 20 { // in several shards
@@ -84,7 +85,8 @@ func TestCountedIsOfAllShardsAndRules(t *testing.T) {
 			p := b.Place(rule, []byte(fmt.Sprint(i)+"\x00"))
 			p.Open()
 			p.Insert(nil, now0)
-			b.TakeKnown(rule, nil, fmt.Sprint(i), now0, 1, Charge|Count)
+			k := b.Known(rule)
+			k.Take(k.Meter(), fmt.Sprint(i), now0, 1, Charge|Count)
 		}
 	}
 	b.counts(t, "300 keys of two rules", 600, 0)

@@ -8,10 +8,14 @@ import (
 
 // takeKnown takes a hit of the key k, which is "k" and a zero byte, the short way.
 func (b *Binding) takeKnown() (r meter.Result, done bool) {
-	c, _, allowed, done := b.TakeKnown(0, nil, "k", now0, 1, Charge|Count)
+	k := b.Known(0)
+	if k == nil {
+		return r, false
+	}
+	c, _, allowed, done := k.Take(k.Meter(), "k", now0, 1, Charge|Count)
 	if done {
 		r.Allowed = allowed
-		r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter = b.Meter(0).Tell(c, now0, 1, allowed)
+		r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter = k.Meter().Tell(c, now0, 1, allowed)
 	}
 	return r, done
 }

@@ -25,7 +25,7 @@ type table struct {
 	opens  int      // how many bits are set in open
 	blocks *blocks  // nil if no limit's state grows
 
-	counted counted // decisions of TakeKnown
+	counted counted // decisions of Known.Take
 }
 
 // The words of a slot: the key's hash, then fixedWords for each limit. If the limit's
