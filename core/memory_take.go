@@ -111,10 +111,10 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 }
 
 // charge charges the item's cost to every limit and reports what is left. If lease is
-// true, it adds the item's lease to a limit of leases.
+// true, it adds the item's lease, if it has one, to a limit of leases.
 func charge(p *memtable.Place, item *Item, now int64, lease bool) {
 	for i := range p.Limits() {
-		if lease && p.Leases(i) {
+		if lease && item.Lease != 0 && p.Leases(i) {
 			p.Lease(i, item.quota(i), now, item.Lease, item.Cost, item.Results[i].meter())
 			continue
 		}

@@ -72,7 +72,7 @@ type leasePlay struct {
 	lease  time.Duration
 	quotas []int64
 	held   map[string]map[uint64]*modelLease // by rule and key
-	taken  [][]core.Item                     // takes that were allowed and have not been released
+	taken  []*core.Batch                     // takes that were allowed and have not been released
 }
 
 type modelLease struct {
@@ -140,7 +140,7 @@ func (p *leasePlay) take(peek bool) {
 		p.check(it)
 	}
 	if want && !peek && items[0].Cost > 0 {
-		p.taken = append(p.taken, b.Items)
+		p.taken = append(p.taken, b)
 	}
 }
 
@@ -178,7 +178,8 @@ func (p *leasePlay) chargeOrRefund() {
 			p.charge(items...)
 		}
 	} else if len(p.taken) > 0 {
-		p.refund(&core.Batch{Items: slices.Clone(rapid.SampledFrom(p.taken).Draw(p.r, "of"))})
+		taken := rapid.SampledFrom(p.taken).Draw(p.r, "of")
+		p.refund(&core.Batch{Items: slices.Clone(taken.Items), Degraded: taken.Degraded})
 	}
 	p.look()
 }
@@ -187,10 +188,10 @@ func (p *leasePlay) chargeOrRefund() {
 // batch.
 func (p *leasePlay) end() {
 	var items []core.Item
-	p.taken = slices.DeleteFunc(p.taken, func(taken []core.Item) bool {
+	p.taken = slices.DeleteFunc(p.taken, func(taken *core.Batch) bool {
 		with := rapid.Bool().Draw(p.r, "with")
 		if with {
-			items = append(items, taken...)
+			items = append(items, taken.Items...)
 		}
 		return with
 	})
@@ -208,7 +209,7 @@ func (p *leasePlay) renew() {
 	var items []core.Item
 	for _, taken := range p.taken {
 		if rapid.Bool().Draw(p.r, "with") {
-			items = append(items, taken...)
+			items = append(items, taken.Items...)
 		}
 	}
 	if len(items) == 0 {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -15,6 +16,7 @@ type circuit struct {
 	server  string // "" means the store as a whole
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	config  *Config
+	outages atomic.Uint64 // grows when the server may have lost what it had
 
 	mu      sync.Mutex
 	failing bool // the last operation that says something about the server failed
@@ -22,6 +24,7 @@ type circuit struct {
 	cause   error     // of the failure that the breaker was last told of
 	logged  time.Time // when a failure was last logged
 	told    bool      // the present failures have been logged
+	lost    time.Time // when outages grew last because of a failure
 	notes   []note    // not yet reported
 	telling bool      // a caller is reporting
 }
@@ -61,6 +64,7 @@ func (k *circuit) changed(_ string, _, to gobreaker.State) {
 	switch {
 	case to == gobreaker.StateOpen && !k.down:
 		k.down = true
+		k.outages.Add(1)
 		n := note{change: &Change{Server: k.server, Err: k.cause}}
 		if !k.told {
 			n.failure, k.told = k.cause, true
@@ -115,11 +119,16 @@ func (k *circuit) failed(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cause = err
+	now := time.Now()
+	if !slow(err) && now.Sub(k.lost) >= k.config.Retry {
+		k.lost = now
+		k.outages.Add(1)
+	}
 	if k.failing {
 		return
 	}
 	k.failing = true
-	if now := time.Now(); !k.told && (k.logged.IsZero() || now.Sub(k.logged) >= logAgain) {
+	if !k.told && (k.logged.IsZero() || now.Sub(k.logged) >= logAgain) {
 		k.logged, k.told = now, true
 		k.notes = append(k.notes, note{failure: err})
 	}

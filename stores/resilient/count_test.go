@@ -188,7 +188,7 @@ func TestWhatALimitOwes(t *testing.T) {
 func TestAFailedPaymentKeepsWhatIsKnown(t *testing.T) {
 	s := core.Must(New(core.Must(core.NewMemory(core.MemoryConfig{})), Config{}))
 	defer func() { _ = s.Close() }()
-	o := newOwed(newLedger(10), s.now, []core.StoreRule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}}, nil)
+	o := newOwed(newLedger(10), s.now, []core.StoreRule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}}, nil, nil)
 	it := &newHit().Items[0]
 	it.At = s.now()
 	o.note(nil, &core.Batch{Items: []core.Item{*it}}, false, &mirror{items: []core.Item{*it}})

@@ -92,6 +92,26 @@
 // of the quota, so that more than that of an outage's charges is not charged to the
 // store.
 //
+// # In flight
+//
+// The slots of a limit of [core.Leases] are divided like a quota. With
+// ModeInProcess, the process counts the leases that it holds: those that the
+// store has given too, above its part if need be. A lease that was taken in an
+// outage is released in the process. A lease that the store may have is released
+// in both; if the store does not answer, Release returns an error, and the limiter
+// tries again.
+//
+// Renew renews the leases in the process, and returns an error if the store does not
+// answer. When the store answers again, it is told of the leases that it may have
+// lost or never had: those of a key before it decides on the key, the others
+// by the next Renew. They count there, above the quota if need be. While a caller tells the store of a
+// key's leases, this process must admit other requests for the key too. If an answer
+// was lost and this process denied the request, the lease that the store may have given is released before the store
+// decides on the key again; at the latest it ends by itself. With a [Locator], leases of one server
+// are renewed while another one is down.
+//
+// # Resets and refunds
+//
 // A Reset ends only hits that have been charged. With the default Retry and
 // some thousand keys for each instance, every instance that reaches the store
 // has charged its hits two seconds after the store answers again. Two kinds of

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
 )
 
 // owed keeps how many hits of which keys were admitted in the process while the
@@ -21,6 +22,9 @@ type owed struct {
 	lives []time.Duration // of each rule's hits
 	rules []core.StoreRule
 	local core.Bound // the counters of this process
+
+	leases []int // of each rule, the index of its limit of leases, -1 if it has none
+	shares []core.StoreRule
 }
 
 // ledger is what the versions of a limiter's rules have in common.
@@ -100,17 +104,23 @@ type claim struct {
 }
 
 // newOwed returns the debts of a ledger as the versions of a limiter's rules see them.
-func newOwed(l *ledger, now func() int64, rules []core.StoreRule, local core.Bound) *owed {
-	o := &owed{ledger: l, now: now, rules: rules, local: local}
+func newOwed(l *ledger, now func() int64, rules, shares []core.StoreRule, local core.Bound) *owed {
+	o := &owed{ledger: l, now: now, rules: rules, shares: shares, local: local}
 	for _, r := range rules {
-		life := time.Millisecond
-		for _, l := range r.Limits {
-			life = max(life, l.Lifetime())
+		life, lease := time.Millisecond, limits.Lease(r.Limits)
+		for i, l := range r.Limits {
+			if i != lease {
+				life = max(life, l.Lifetime())
+			}
 		}
+		o.leases = append(o.leases, lease)
 		o.names, o.ids, o.lives = append(o.names, r.Name), append(o.ids, l.asking.rule(r.Name)), append(o.lives, life)
 	}
 	return o
 }
+
+// counts reports whether a rule has a limit that counts hits.
+func (o *owed) counts(rule int) bool { return o.leases[rule] < 0 || len(o.rules[rule].Limits) > 1 }
 
 // note adds the hits of a batch that was admitted in the process. asked means
 // that the store was asked for them and may have charged them. note ends what
@@ -131,6 +141,9 @@ func (o *owed) note(where Locator, batch *core.Batch, asked bool, own *mirror) {
 		}
 		k := o.key(it)
 		o.change(it, own.asks.ended(hits(it)), func() {
+			if !o.counts(it.Rule) {
+				return
+			}
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.add(k, d, server, true, it.At)

@@ -71,7 +71,13 @@ func (b *bound) owes(c *claim, stored []core.Result) (byLimit []due, together du
 	quotas := c.plan.of(limits)
 	sure := c.sure - max(0, c.back-c.unsure)
 	var rooms []int64
+	leases := false
 	for j, l := range limits {
+		if l.Algorithm == core.Leases { // it has no hits
+			leases = true
+			byLimit, rooms = append(byLimit, due{}), append(rooms, core.MaxQuota)
+			continue
+		}
 		quota := l.Quota
 		if quotas != nil {
 			quota = quotas[j]
@@ -91,6 +97,9 @@ func (b *bound) owes(c *claim, stored []core.Result) (byLimit []due, together du
 		together.hits = min(together.hits, max(d.hits, rooms[j]))
 	}
 	together.sure = min(together.sure, together.hits)
+	if leases { // a take of the others would need a lease
+		together.hits = together.sure
+	}
 	together.quotas, together.results = quotas, len(limits)
 	return byLimit, together
 }

@@ -39,7 +39,7 @@ func newGauges(rules []core.StoreRule) (gauges []gauge) {
 		var g gauge
 		for _, l := range r.Limits {
 			quota := int64(core.MaxQuota)
-			if l.Algorithm == core.SlidingLog {
+			if l.Algorithm == core.SlidingLog || l.Algorithm == core.Leases {
 				quota = core.MaxLogQuota
 			}
 			g.quotas, g.capacities = append(g.quotas, quota), append(g.capacities, capacity(l, quota))

@@ -53,7 +53,7 @@ func (o *owed) noteUsedUp(where Locator, it *core.Item) bool {
 	for _, r := range it.Results {
 		until = max(until, it.At+r.ResetAfter.Microseconds())
 	}
-	if until == it.At {
+	if until == it.At || !o.counts(it.Rule) {
 		return false // a quota of 0
 	}
 	o.mu.Lock()
@@ -93,6 +93,15 @@ func (o *owed) makeUp(it *core.Item, missed int64) int64 {
 // that a payment that counts the hits also learns that the store knows them.
 func (o *owed) charge(one *core.Batch, hits int64) int64 {
 	it := &one.Items[0]
+	if !o.counts(it.Rule) {
+		return 0
+	}
+	lease := o.leases[it.Rule]
+	if lease >= 0 { // leases are not hits: they have been noted already
+		quotas, was := o.withoutLeases(it), *it
+		it.Quotas, it.Lease = quotas, 0
+		defer func() { it.Quotas, it.Lease = was.Quotas, was.Lease }()
+	}
 	it.Cost = hits
 	for range payTries {
 		if o.local.Take(context.Background(), one) != nil {
@@ -104,12 +113,31 @@ func (o *owed) charge(one *core.Batch, hits int64) int64 {
 			}
 			return hits - it.Cost
 		}
-		for _, r := range it.Results {
-			it.Cost = min(it.Cost, r.Remaining)
+		for i, r := range it.Results {
+			if i != lease {
+				it.Cost = min(it.Cost, r.Remaining)
+			}
 		}
 		if it.Cost <= 0 {
 			break
 		}
 	}
 	return hits
+}
+
+// withoutLeases returns the quotas of an item's limits in this process, with which its limit of
+// leases denies nothing.
+func (o *owed) withoutLeases(it *core.Item) []int64 {
+	var quotas []int64
+	for i, l := range o.shares[it.Rule].Limits {
+		switch {
+		case i == o.leases[it.Rule]:
+			quotas = append(quotas, core.Unlimited)
+		case it.Quotas != nil:
+			quotas = append(quotas, it.Quotas[i])
+		default:
+			quotas = append(quotas, l.Quota)
+		}
+	}
+	return quotas
 }

@@ -75,11 +75,11 @@ func (s *Store) Close() error {
 
 // Bind implements [core.Store].
 func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	if err := limits.RefuseLeases(rules, "what is in flight cannot be divided among processes while the store is away: give the rule a limiter with the shared store itself"); err != nil {
-		return nil, err
-	}
 	inner, err := s.store.Bind(limiter, rules)
 	if err != nil {
+		return nil, err
+	}
+	if err := limits.CheckLeaser(inner, rules); err != nil {
 		return nil, err
 	}
 	shares := share(rules, s.config.Instances)
@@ -89,7 +89,7 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	}
 	debts := newLedger(s.config.MaxKeys)
 	s.payer.add(debts)
-	return newBound(s, rules, shares, inner, local, debts), nil
+	return newBound(s, rules, shares, inner, local, debts, newSlots()), nil
 }
 
 // share returns the rules with quotas divided by the number of instances,
@@ -119,10 +119,18 @@ type bound struct {
 	local  core.Bound
 	owed   *owed
 	payers payers
+
+	slots     *slots
+	leases    []int // of each rule, the index of its limit of leases, -1 if it has none
+	hasLeases bool
 }
 
-func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, debts *ledger) *bound {
-	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules, local)}
+func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, debts *ledger, held *slots) *bound {
+	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules, shares, local), slots: held}
+	for _, r := range rules {
+		i := limits.Lease(r.Limits)
+		b.leases, b.hasLeases = append(b.leases, i), b.hasLeases || i >= 0
+	}
 	b.where, _ = inner.(Locator)
 	b.gauges.rules, b.gauges.shares = newGauges(rules), newGauges(shares)
 	debts.serve(b)
@@ -135,12 +143,15 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := limits.CheckLeaser(inner, rules); err != nil {
+		return nil, err
+	}
 	shares := share(rules, b.config.Instances)
 	local, err := b.local.Rebind(shares)
 	if err != nil {
 		return nil, err
 	}
-	return newBound(b.Store, rules, shares, inner, local, b.owed.ledger), nil
+	return newBound(b.Store, rules, shares, inner, local, b.owed.ledger, b.slots), nil
 }
 
 // at returns the time of a decision by the store's clock.

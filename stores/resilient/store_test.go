@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,102 +27,6 @@ var errGone = errors.New("connection refused")
 
 // errFull is a failure of which the store says that it has charged nothing.
 var errFull = fmt.Errorf("no memory left: %w", core.ErrNotCharged)
-
-// flaky is a store that can be told to fail or to hang.
-
-type flaky struct {
-	core.Store
-	err     atomic.Pointer[error] // nil: works
-	deny    atomic.Bool           // others have used the quotas up
-	late    atomic.Bool           // fails when it has done what it was asked
-	full    atomic.Bool           // refuses charges, and nothing else
-	hang    atomic.Bool           // until the context of the test ends
-	end     chan struct{}
-	asked   atomic.Int64
-	forgets bool         // resets do not fail
-	between atomic.Value // a func() that is called after a Peek
-	slow    atomic.Value // a func() that is called before each operation
-	most    atomic.Int64 // most at a time
-	now     atomic.Int64
-}
-
-func (f *flaky) fail(err error) {
-	if err == nil {
-		f.err.Store(nil)
-	} else {
-		f.err.Store(&err)
-	}
-}
-
-func (f *flaky) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := f.Store.Bind(limiter, rules)
-	return flakyBound{b, f}, err
-}
-
-type flakyBound struct {
-	core.Bound
-	f *flaky
-}
-
-func (b flakyBound) do(op func() error) error {
-	b.f.asked.Add(1)
-	if n := b.f.now.Add(1); n > b.f.most.Load() {
-		b.f.most.Store(n)
-	}
-	defer b.f.now.Add(-1)
-	if b.f.hang.Load() {
-		<-b.f.end
-	}
-	if f := b.f.slow.Load(); f != nil {
-		f.(func())()
-	}
-	if err := b.f.err.Load(); err != nil {
-		return *err
-	}
-	err := op()
-	if b.f.late.Load() {
-		return errGone
-	}
-	return err
-}
-
-func (b flakyBound) Take(ctx context.Context, batch *core.Batch) error {
-	if b.f.deny.Load() {
-		batch = &core.Batch{Items: batch.Items, Peek: true}
-		return b.do(func() error { return b.Bound.Take(ctx, batch) }) // and not allowed
-	}
-	if b.f.full.Load() && !batch.Peek {
-		return b.do(func() error { return errFull })
-	}
-	err := b.do(func() error { return b.Bound.Take(ctx, batch) })
-	if f := b.f.between.Load(); f != nil && batch.Peek {
-		f.(func())()
-	}
-	return err
-}
-
-func (b flakyBound) Charge(ctx context.Context, batch *core.Batch) error {
-	if b.f.full.Load() {
-		return b.do(func() error { return errFull })
-	}
-	return b.do(func() error { return b.Bound.Charge(ctx, batch) })
-}
-
-func (b flakyBound) Refund(ctx context.Context, batch *core.Batch) error {
-	return b.do(func() error { return b.Bound.Refund(ctx, batch) })
-}
-
-func (b flakyBound) Reset(ctx context.Context, batch *core.Batch) error {
-	if b.f.forgets {
-		return b.Bound.Reset(ctx, batch)
-	}
-	return b.do(func() error { return b.Bound.Reset(ctx, batch) })
-}
-
-func (b flakyBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	next, err := b.Bound.Rebind(rules)
-	return flakyBound{next, b.f}, err
-}
 
 func newFlaky(t testing.TB, clock func() time.Time) *flaky {
 	f := &flaky{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock})), end: make(chan struct{})}
@@ -166,7 +69,7 @@ func TestConformance(t *testing.T) {
 	} {
 		factory := func(t testing.TB, clock func() time.Time) core.Store {
 			f := newFlaky(t, clock)
-			f.forgets = true // a Reset that does not reach the store is an error
+			f.forgets = true // a Reset, Release or Renew that does not reach the store is an error
 			prepare(f)
 			return newStore(t, f, resilient.Config{Timeout: patience, Clock: clock, Failures: 1 << 30})
 		}
@@ -196,17 +99,11 @@ func (panics) Refund(context.Context, *core.Batch) error { panic("fault") }
 
 func (panics) Reset(context.Context, *core.Batch) error { return nil }
 
-func (p panics) Rebind([]core.StoreRule) (core.Bound, error) { return p, nil }
+func (panics) Release(context.Context, *core.Batch) error { return nil }
 
-// Beside is that of the bound, through the same flakiness.
-func (b flakyBound) Beside(rules []core.StoreRule) (core.Bound, error) {
-	d, ok := b.Bound.(resilient.Divisible)
-	if !ok {
-		return nil, nil
-	}
-	payer, err := d.Beside(rules)
-	return flakyBound{payer, b.f}, err
-}
+func (panics) Renew(context.Context, *core.Batch) error { return nil }
+
+func (p panics) Rebind([]core.StoreRule) (core.Bound, error) { return p, nil }
 
 // Each of the three ways, and what is reported of it.
 func TestMeanwhile(t *testing.T) {

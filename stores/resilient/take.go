@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 )
 
 // Take implements [core.Bound].
@@ -26,10 +27,10 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	}
 	if own != nil {
 		began := time.Now()
-		if err := b.settle(ctx, batch); err != nil {
+		if err := b.prepare(ctx, batch); err != nil {
 			b.done(ctx, &t, err, began)
 			if !answerable(ctx, err) {
-				return err
+				return b.failed(ctx, own, err)
 			}
 			return b.meanwhile(ctx, batch, own, err, false)
 		}
@@ -47,23 +48,54 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	case answerable(ctx, err):
 		return b.meanwhile(ctx, batch, own, err, !notCharged(err))
 	default:
+		return b.failed(ctx, own, err)
+	}
+}
+
+// prepare tells the store, before it decides on a batch, what it does not know of the keys.
+func (b *bound) prepare(ctx context.Context, batch *core.Batch) error {
+	if err := b.settle(ctx, batch); err != nil {
 		return err
 	}
+	return b.tell(ctx, batch)
+}
+
+// failed returns err for a request that nobody waits for any more. If it has leases in this
+// process, they end. Its hits stay charged.
+func (b *bound) failed(ctx context.Context, own *mirror, err error) error {
+	if own != nil && own.charged() {
+		_ = b.releaseOwn(ctx, &own.batch) // the counters are closed: nothing is held
+	}
+	return err
 }
 
 // answered makes the counters of this process agree with the store's decision:
 // they count what the store has charged.
 func (b *bound) answered(ctx context.Context, batch *core.Batch, own *mirror) error {
+	if batch.Allowed {
+		b.hold(batch, byStore)
+	}
 	switch {
 	case own == nil || batch.Peek:
 	case own.charged() && batch.Allowed:
 		own.known = true
 	case own.charged():
-		return b.local.Refund(ctx, &own.batch)
+		return b.giveBack(ctx, own)
 	case batch.Allowed:
+		if err := b.renewOwn(ctx, &own.batch); err != nil {
+			return err
+		}
 		b.owed.record(own)
 	}
 	return nil
+}
+
+// giveBack undoes the take of this process.
+func (b *bound) giveBack(ctx context.Context, own *mirror) error {
+	if err := b.releaseOwn(ctx, &own.batch); err != nil {
+		return err
+	}
+	return b.local.Refund(ctx, &own.batch)
 }
 
 // takeOwn decides in this process.
@@ -82,19 +114,30 @@ func (b *bound) freeMirror(own *mirror) {
 	own.free()
 }
 
-// deniesOwed reports whether the process denies a key that owes hits of an
-// outage: the store does not know these hits yet, because another request is
-// charging them.
+// deniesOwed reports whether the process denies a key that owes hits or leases of
+// an outage: the store does not know these yet, because another request is
+// telling it.
 func (b *bound) deniesOwed(own *mirror) bool {
-	if b.owed.none() {
+	if b.owed.none() && !b.hasLeases {
 		return false
 	}
 	for i := range own.items {
-		if denies(&own.items[i]) && b.owed.has(&own.items[i]) {
-			return true
+		it := &own.items[i]
+		for j := range it.Results {
+			if !it.Results[j].Allowed && b.ahead(it, j) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// ahead reports whether a limit of this process may count what the store does not know yet.
+func (b *bound) ahead(it *core.Item, limit int) bool {
+	if b.leases[it.Rule] == limit {
+		return b.unknownSlots(it)
+	}
+	return b.owed.has(it)
 }
 
 func denies(it *core.Item) bool {
@@ -125,10 +168,10 @@ func (b *bound) stricter(ctx context.Context, batch *core.Batch, own *mirror, t 
 	batch.Allowed, batch.Degraded = false, true
 	for i := range batch.Items {
 		it := &batch.Items[i]
-		if !it.Unknown && !b.owed.has(&own.items[i]) {
-			continue // the store knows all of this key's hits
-		}
 		for j, r := range own.items[i].Results {
+			if !it.Unknown && !b.ahead(&own.items[i], j) {
+				continue // the store knows all
+			}
 			if it.Unknown || r.RetryAfter > it.Results[j].RetryAfter || r.RetryAfter == it.Results[j].RetryAfter && r.Remaining < it.Results[j].Remaining {
 				it.Results[j] = r
 			}
@@ -146,8 +189,12 @@ func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, c
 	switch {
 	case b.config.Meanwhile == ModeOpen:
 		b.admit(batch)
+		b.hold(batch, grantedIf(asked))
 		return nil
 	case b.config.Meanwhile == ModeClosed:
+		if !asked {
+			cause = notcharged.Error(cause)
+		}
 		return cause
 	case own == nil:
 		own = b.newMirror(batch)
@@ -158,7 +205,7 @@ func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, c
 	case b.owed.misses(own):
 		// The store has allowed other requests, for which the hits of this one leave
 		// no room in the process: they come first.
-		if err := b.local.Refund(ctx, &own.batch); err != nil {
+		if err := b.giveBack(ctx, own); err != nil {
 			return err
 		}
 		b.owed.answered(own)
@@ -167,6 +214,11 @@ func (b *bound) meanwhile(ctx context.Context, batch *core.Batch, own *mirror, c
 		}
 	}
 	own.copyTo(batch)
+	if batch.Allowed {
+		b.hold(batch, grantedIf(asked))
+	} else if asked {
+		b.orphan(batch)
+	}
 	switch {
 	case batch.Peek:
 	case batch.Allowed:
