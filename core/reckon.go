@@ -38,7 +38,7 @@ func (t *turn) leaseWait(item int) time.Duration {
 	if until.IsZero() {
 		return leasePoll
 	}
-	left := time.Until(until)
+	left := until.Sub(t.now)
 	if left <= 0 {
 		return leastWait // which is too long
 	}

@@ -21,6 +21,7 @@ type turn struct {
 
 	ticket uint64
 	since  time.Time // when it began to wait; zero: it has not
+	now    time.Time // of the step: what is left of the request's time is the same until the next one
 	me     *waiter   // nil: it is in no line
 	item   int       // in the line of whose key it is
 	slept  bool
@@ -105,7 +106,7 @@ func (t *turn) until(item int) (until time.Time) {
 // inTime reports whether the wait ends before the request stops waiting for an item.
 func (t *turn) inTime(item int, wait time.Duration) bool {
 	until := t.until(item)
-	return wait != Never && (until.IsZero() || time.Until(until) >= wait)
+	return wait != Never && (until.IsZero() || until.Sub(t.now) >= wait)
 }
 
 // behind returns an item in whose line somebody has come before the request, -1 if there is
@@ -129,7 +130,7 @@ func (t *turn) behind() int {
 // denied returns the item that the request waits longest for, -1 if none denies it, and how long.
 // hopeless means that waiting does not help, or would take longer than the request may wait.
 func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
-	t.begin()
+	t.step()
 	item = -1
 	for i := range t.items {
 		if t.items[i].Unknown {
@@ -159,9 +160,10 @@ func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
 	return item, wait, false
 }
 
-func (t *turn) begin() {
-	if t.since.IsZero() {
-		t.since = time.Now()
+// step begins a step, which takes no time for those that reckon with times.
+func (t *turn) step() {
+	if t.now = time.Now(); t.since.IsZero() {
+		t.since = t.now
 	}
 }
 
@@ -169,7 +171,7 @@ func (t *turn) begin() {
 // long the store has said, negative if it was not asked. If stand returns
 // false, the request is denied.
 func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
-	t.begin()
+	t.step()
 	if t.me != nil && t.item != item {
 		t.leave()
 	}
@@ -198,6 +200,7 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 		}
 	}
 	if wait < 0 {
+		t.step()
 		if wait = t.opens(); !t.inTime(item, wait) {
 			return t.refuse(ErrWaitTooLong, item, 0)
 		}
@@ -244,6 +247,7 @@ func (t *turn) gone(why error) {
 	if errors.Is(why, context.DeadlineExceeded) && t.worker {
 		t.why = errors.Join(ErrWaitTooLong, why)
 	}
+	t.step()
 	wait := max(t.opens(), leastWait)
 	for i := range t.items {
 		t.items[i].Unknown = i != t.item

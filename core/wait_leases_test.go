@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,4 +94,22 @@ func TestWaitRefusesASlot(t *testing.T) {
 	if _, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
+}
+
+// The same with a clock that does not stand still: what is left of the request's time is
+// never taken to be less than a wait for all of it.
+func TestRequestsWaitLessThanASecondForASlot(t *testing.T) {
+	for range 10 { // a busy machine may need several
+		l := newLimiter(t, patient(900*time.Millisecond, core.InFlight(1)), nil)
+		first, second := l.Check(&request{}), make(chan core.Decision, 1)
+		go func() { second <- l.Check(&request{}) }()
+		for l.Stats().Waiting == 0 && len(second) == 0 {
+			runtime.Gosched()
+		}
+		l.Settle(&request{}, first, core.Outcome{Status: 200})
+		if d := <-second; d.Allowed && d.Waited > 0 {
+			return
+		}
+	}
+	t.Error("a request that may wait for 900 ms does not wait for a slot")
 }
