@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,13 +127,20 @@ func writeSchemas(ctx context.Context, a area, goTool, dir string) (overlay stri
 type binary struct {
 	Path, Dir string
 	Skip      string // regular expression of tests that are left out
-	Slow      string // regular expression of tests that are run after the others
+	Parts     []part // in this order
+}
+
+// part is some of the tests of a binary.
+type part struct {
+	Flag  string // that chooses the tests
+	Limit duration
 }
 
 // compile compiles the tests of a stage with the schemas, runs them without a
 // break, and adds them to the stage.
 func (s *stage) compile(ctx context.Context, goTool, overlay, dir string) error {
 	skip := "^$"
+	s.Limit = longestRun
 	for _, arg := range s.Arguments {
 		if tests, ok := strings.CutPrefix(arg, "-skip="); ok {
 			skip = tests
@@ -142,7 +150,7 @@ func (s *stage) compile(ctx context.Context, goTool, overlay, dir string) error 
 		if err != nil {
 			return err
 		}
-		b := binary{Path: filepath.Join(dir, fmt.Sprintf("%s.test", strings.ReplaceAll(arg, "/", "-"))), Dir: ps[0].Dir, Skip: skip, Slow: "^$"}
+		b := binary{Path: filepath.Join(dir, fmt.Sprintf("%s.test", strings.ReplaceAll(arg, "/", "-"))), Dir: ps[0].Dir, Skip: skip}
 		if out, err := exec.CommandContext(ctx, goTool, "test", "-c", "-vet=off", "-ldflags=-s", "-overlay", overlay, "-o", b.Path, arg).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
@@ -153,33 +161,68 @@ func (s *stage) compile(ctx context.Context, goTool, overlay, dir string) error 
 		if status != statusLived {
 			return fmt.Errorf("the compiled tests of %s fail before anything is broken: %s", arg, out)
 		}
-		b.Slow = slowTests(out)
+		b.Parts = partsOf(skip, out)
 		s.Binaries = append(s.Binaries, b)
 	}
-	start := time.Now() // of both halves, as they will be run
-	if status, out := s.runBinaries(0); status != statusLived {
-		return fmt.Errorf("the compiled tests fail before anything is broken: %s", out)
+	s.Limit = 0
+	for _, b := range s.Binaries {
+		for _, p := range b.Parts {
+			s.Limit += p.Limit
+		}
 	}
-	s.Limit = 5*time.Second + 4*time.Since(start)
 	return nil
 }
 
+// longestRun is how long the tests of a package may take before anything is broken.
+const longestRun = 20 * time.Minute
+
 var testTime = regexp.MustCompile(`(?m)^--- PASS: (\w+) \(([0-9.]+)s\)$`)
 
-// slowTests returns an expression for the tests that take a good part of a run.
-// They are run last, because the others notice most breaks.
-func slowTests(out string) string {
-	names, total := []string{}, 0.0
-	times := map[string]float64{}
+// partsOf divides the tests of a run by the time that each took in it. Fast tests
+// notice most breaks, so that those that take most of the time are run last, for
+// the breaks that no other test has noticed.
+func partsOf(skip, out string) []part {
+	type test struct {
+		name string
+		took float64
+	}
+	var tests []test
+	total := 0.0
 	for _, m := range testTime.FindAllStringSubmatch(out, -1) {
-		times[m[1]], _ = strconv.ParseFloat(m[2], 64)
-		total += times[m[1]]
+		took, _ := strconv.ParseFloat(m[2], 64)
+		tests = append(tests, test{m[1], took})
+		total += took
 	}
-	for name, t := range times {
-		if t > total/20 {
-			names = append(names, name)
+	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
+	flag := func(name string, tests []test) string {
+		names := make([]string, len(tests))
+		for i, t := range tests {
+			names[i] = t.name
 		}
+		return name + "^(" + strings.Join(names, "|") + ")$"
 	}
-	slices.Sort(names)
-	return "^(" + strings.Join(names, "|") + ")$"
+	limit := func(took float64) duration { return 10*time.Second + 4*time.Duration(took*float64(time.Second)) }
+	var parts []part
+	begin, sum, before := 0, 0.0, 0.0
+	for i, t := range tests {
+		if share := partShares[len(parts)]; sum+t.took > share*total && total > fastRun {
+			if len(parts) == 0 { // also tests that the run did not name
+				parts = append(parts, part{flag("-test.skip="+skip+"|", tests[i:]), limit(sum)})
+			} else {
+				parts = append(parts, part{flag("-test.run=", tests[begin:i]), limit(sum - before)})
+			}
+			begin, before = i, sum
+		}
+		sum += t.took
+	}
+	if len(parts) == 0 {
+		return []part{{"-test.skip=" + skip, limit(total)}}
+	}
+	return append(parts, part{flag("-test.run=", tests[begin:]), limit(total - before)})
 }
+
+// partShares are the shares of the time that the first parts take together with
+// those before them. A run of fastRun seconds is not divided.
+var partShares = []float64{0.05, 0.3, 1.1}
+
+const fastRun = 2

@@ -145,11 +145,12 @@ func (p plan) schema() (ids map[string]int, err error) {
 
 // runBinaries runs the stage's compiled tests with a break of the schema.
 func (s stage) runBinaries(id int) (status, output string) {
-	flags := []string{"-test.count=1", "-test.failfast", "-test.paniconexit0", "-test.timeout=" + (s.Limit + time.Minute).String()}
 	env := []string{brokenVariable + "=" + strconv.Itoa(id)}
 	for _, b := range s.Binaries {
-		for _, half := range [][]string{{"-test.skip=" + b.Skip + "|" + b.Slow}, {"-test.skip=" + b.Skip, "-test.run=" + b.Slow}} {
-			if status, output = s.run(b.Dir, env, b.Path, append(half, flags...)...); status != statusLived {
+		for _, p := range b.Parts {
+			s.Limit = p.Limit
+			if status, output = s.run(b.Dir, env, b.Path, "-test.skip="+b.Skip, p.Flag, "-test.count=1", "-test.failfast", "-test.paniconexit0",
+				"-test.timeout="+(p.Limit+time.Minute).String()); status != statusLived {
 				return status, output
 			}
 		}

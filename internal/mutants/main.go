@@ -197,15 +197,18 @@ func (r *runner) unleash(ctx context.Context, a area, profile []byte, stages []s
 	}
 	p := plan{Go: r.goTool, Root: root, Area: a.dir, Stages: stages, Path: os.Getenv("PATH")}
 	p.Log, p.Profile = filepath.Join(r.bin, "log"), filepath.Join(r.bin, "profile")
-	p.Limit = 4 * time.Minute
-	for _, s := range stages {
-		p.Limit += s.Limit
-	}
 	if err := errors.Join(os.WriteFile(p.Log, nil, 0o600), os.WriteFile(p.Profile, profile, 0o600)); err != nil {
 		return nil, err
 	}
 	if p.Stages, p.Schema, err = r.compile(ctx, a, stages); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants: each break is compiled by itself:", err)
+		if err := measure(ctx, a, p.Stages, r.goTool); err != nil {
+			return nil, err
+		}
+	}
+	p.Limit = 4 * time.Minute
+	for _, s := range p.Stages {
+		p.Limit += s.Limit
 	}
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const code = `package p
@@ -122,5 +123,26 @@ func TestARunOverSomeMutantsLeavesTheOthersAsTheyWere(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "KILLED KILLED LIVED" {
 		t.Error(got)
+	}
+}
+
+// Tests that take most of the time are run last, and each test is in one part.
+func TestPartsOfARun(t *testing.T) {
+	out := "--- PASS: TestLong (9.00s)\n    --- PASS: TestLong/row (5.00s)\n--- PASS: TestShort (0.10s)\n--- PASS: TestMiddle (2.00s)\n--- PASS: ExampleP (0.20s)\n"
+	parts := partsOf("^$", out)
+	want := []string{"-test.skip=^$|^(TestMiddle|TestLong)$", "-test.run=^(TestMiddle)$", "-test.run=^(TestLong)$"}
+	if len(parts) != len(want) {
+		t.Fatalf("parts %v, want %v", parts, want)
+	}
+	for i, p := range parts {
+		if p.Flag != want[i] {
+			t.Errorf("part %d is %q, want %q", i, p.Flag, want[i])
+		}
+	}
+	if parts[2].Limit <= parts[1].Limit || parts[1].Limit <= parts[0].Limit || parts[2].Limit < 9*4*time.Second {
+		t.Errorf("limits of %v", parts)
+	}
+	if parts := partsOf("^TestX$", "--- PASS: TestOne (0.10s)\n"); len(parts) != 1 || parts[0].Flag != "-test.skip=^TestX$" {
+		t.Errorf("a short run is divided: %v", parts)
 	}
 }

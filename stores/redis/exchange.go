@@ -58,7 +58,7 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 		reusable = reusable && err == nil
 		d := pauseBefore(attempt)
 		attempt++
-		x.giveUp(time.Now().Add(d), attempt > maxAttempts)
+		x.giveUp(time.Now().Add(d), attempt > mostRepeats)
 		if len(x.calls) == 0 {
 			break
 		}

@@ -37,7 +37,8 @@ func ranNot(err error) bool {
 	return false
 }
 
-const maxAttempts = 4
+// mostRepeats is how often a command is sent again.
+const mostRepeats = 4
 
 // pauseBefore returns how long to wait before another attempt, which differs
 // between callers.
