@@ -20,11 +20,19 @@ help: ## list the targets
 
 LEFT_OUT := $(TOOLS)/left-out
 
+# Many packages wait for servers and timers for half of their time: twice as many as
+# there are processors run at a time. vet has run before, and no test reads debug
+# information, which takes the linker half of its time.
+TESTS := $(GO) test -shuffle=on -vet=off -ldflags='-s -w' -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# The packages that take longest, which are begun first.
+LONGEST := ./stores/redis ./internal/instances ./stores/memcached ./core/storetest ./stores/synced/redisbackend ./stores/resilient ./login ./policy
+
 .PHONY: test
-test: format tidy vet lint allocations ## everything that must pass: format, vet, linters, all tests with -race in random order
+test: format tidy lint allocations ## everything that must pass: format, vet, linters, all tests with -race in random order
 	@mkdir -p $(TOOLS); rm -f $(LEFT_OUT)
-	@set -e; for m in $(MODULES); do echo "== go test -race -shuffle=on ./... ($$m)"; \
-	  (cd $$m && FLOODGATE_LEFT_OUT=$(LEFT_OUT) $(GO) test -race -shuffle=on ./...); done
+	@set -e; for m in . $(filter-out .,$(MODULES)); do echo "== go test -race -shuffle=on ./... ($$m)"; \
+	  case $$m in .) first="$(LONGEST)";; *) first=;; esac; \
+	  (cd $$m && FLOODGATE_LEFT_OUT=$(LEFT_OUT) $(TESTS) -race $$first ./...); done
 	@if [ -s $(LEFT_OUT) ]; then echo "left out: $$(wc -l < $(LEFT_OUT)) tests"; sort -u $(LEFT_OUT); fi
 
 .PHONY: allocations
@@ -39,15 +47,15 @@ FLOOR ?= ./core/... ./keyfuncs/... ./login/...
 floor: ## with the oldest Go that go.mod allows: compile and vet everything, run the tests of FLOOR
 	@v=go$$($(GO) list -m -f '{{.GoVersion}}'); \
 	if ! GOTOOLCHAIN=$$v $(GO) version >/dev/null 2>&1; then echo "left out: $$v, which cannot be had"; exit 0; fi; \
-	set -e; export GOTOOLCHAIN=$$v; $(GO) version; for m in $(PUBLISHED); do (cd $$m && $(GO) build ./... && $(GO) vet ./...); done; $(GO) test -shuffle=on $(FLOOR)
+	set -e; export GOTOOLCHAIN=$$v; $(GO) version; for m in $(PUBLISHED); do (cd $$m && $(GO) build -ldflags='-s -w' ./... && $(GO) vet ./...); done; $(TESTS) $(FLOOR)
 
 # The systems and processors on which everything must compile, tests included.
 PLATFORMS := windows/amd64 darwin/arm64 linux/386 linux/arm
 
 .PHONY: cross
 cross: ## compile everything, tests included, for other systems and processors
-	@set -e; for p in $(PLATFORMS); do for m in $(PUBLISHED); do \
-	  echo "== go vet ./... for $$p ($$m)"; (cd $$m && GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...); done; done
+	@printf '%s\n' $(PLATFORMS) | xargs -P 2 -I {} sh -c 'set -e; p={}; for m in $(PUBLISHED); do \
+	  echo "== go vet ./... for $$p ($$m)"; (cd $$m && GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...); done'
 
 .PHONY: format
 format: ## fail where a file is not as gofmt writes it
@@ -62,17 +70,21 @@ vet: ## go vet
 	@set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./...); done
 
 .PHONY: lint
-lint: ## golangci-lint, where make tools has built it
+lint: ## golangci-lint, which runs go vet too; go vet alone, where make tools has not built it
 	@if [ -x $(LINT) ]; then set -e; for m in $(MODULES); do (cd $$m && $(LINT) run ./...); done; \
 	elif [ -n "$$CI" ]; then echo "golangci-lint is missing (make tools)"; exit 1; \
-	else echo "left out: golangci-lint, which is not installed (make tools)"; fi
+	else echo "left out: golangci-lint, which is not installed (make tools)"; $(MAKE) vet; fi
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
-	@set -e; for p in $$($(GO) list ./...); do \
-	  list=$$($(GO) test -list '^Fuzz' $$p); for f in $$(echo "$$list" | grep '^Fuzz' || true); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; \
-	  done; done
+	@mkdir -p $(TOOLS); cache=$$($(GO) env GOCACHE)/fuzz; set -e; \
+	list=$$($(GO) list -f '{{.Dir}} {{.ImportPath}}' ./...); echo "$$list" | while read -r dir p; do \
+	  grep -qs '^func Fuzz' $$dir/*_test.go || continue; \
+	  $(GO) test -c -vet=off -ldflags='-s -w' -fuzz=. -o $(TOOLS)/fuzz.test $$p; \
+	  for f in $$(cd $$dir && $(TOOLS)/fuzz.test -test.list '^Fuzz'); do echo "== $$p $$f"; \
+	    (cd $$dir && $(TOOLS)/fuzz.test -test.run '^$$' -test.fuzz "^$$f\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir $$cache/$$p); \
+	  done; \
+	done; rm -f $(TOOLS)/fuzz.test
 
 .PHONY: bench
 bench: ## measure beside other libraries, in some three minutes; writes bench/report-short

@@ -101,9 +101,7 @@ func TestInFlight(t *testing.T) {
 	}
 	watch(t, client, w.Lease)
 	check("a lease after one was killed")
-	for _, p := range all[1:] {
-		p.Stop()
-	}
+	processtest.Stop(all[1:]...)
 	for i, p := range all {
 		if n := p.Count("over"); n > 0 {
 			t.Errorf("process %d: %d handlers were one too many", i, n)

@@ -51,6 +51,9 @@ func newFleet(t *testing.T, w work, n int) *fleet {
 	for i := range f.running {
 		f.start(i)
 	}
+	for _, p := range f.running {
+		p.Wait("ready", 1)
+	}
 	return f
 }
 
@@ -70,7 +73,6 @@ func (f *fleet) start(i int) {
 	}
 	f.running[i] = processtest.Start(f.t, string(text))
 	f.all = append(f.all, f.running[i])
-	f.running[i].Wait("ready", 1)
 }
 
 // kill kills a process when it has taken so often (at most enough), and starts
@@ -81,6 +83,7 @@ func (f *fleet) kill(i, takes int) {
 	f.running[i].Kill()
 	f.kills++
 	f.start(i)
+	f.running[i].Wait("ready", 1)
 	f.running[i].Begin()
 }
 
@@ -90,9 +93,7 @@ func (f *fleet) end() {
 	for _, p := range f.running {
 		p.Wait("done", 1)
 	}
-	for _, p := range f.running {
-		p.Stop()
-	}
+	processtest.Stop(f.running...)
 }
 
 // admitted returns how many takes were admitted, of a key or (-1) of all, and of

@@ -98,10 +98,18 @@ func (p *Process) Begin() {
 
 // Stop lets the process end, and waits for it. The test fails if the process
 // does.
-func (p *Process) Stop() {
-	p.t.Helper()
-	_ = p.stdin.Close()
-	p.succeeds()
+func (p *Process) Stop() { Stop(p) }
+
+// Stop lets the processes end, all at the same time, and waits for them. The test
+// fails if one of them does. With the race detector a process takes a second to end.
+func Stop(ps ...*Process) {
+	for _, p := range ps {
+		_ = p.stdin.Close()
+	}
+	for _, p := range ps {
+		p.t.Helper()
+		p.succeeds()
+	}
 }
 
 // Terminate asks the process to end (SIGTERM), and waits for it. The test fails
