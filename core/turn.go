@@ -44,6 +44,11 @@ func (t *turn) take() error {
 	t.bindItems()
 	defer t.leave()
 	at, wait := t.behind(), time.Duration(-1)
+	if at >= 0 {
+		if away, err := t.turnedAway(); away || err != nil {
+			return err
+		}
+	}
 	for {
 		if at >= 0 {
 			if turn, err := t.stand(at, wait); !turn || err != nil {

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Wait charges cost hits to every counter named as [Limiter.Take] does, and waits until
@@ -85,6 +86,29 @@ func (a *asking) takeInTurn(r Request, d *Decision) error {
 		d.Err = t.ctx.Err()
 	}
 	return err
+}
+
+// turnedAway reports whether a rule that lets no request wait denies this one. It is asked
+// before the request joins the line of another rule: requests that are denied anyway must not take
+// the room of those that wait.
+func (t *turn) turnedAway() (bool, error) {
+	impatient := func(i int) bool { return t.items[i].Cost > 0 && !t.patient(i) }
+	for i := range t.items {
+		if !impatient(i) {
+			continue
+		}
+		if err := t.attempt(true); err != nil {
+			return false, err
+		}
+		for j := i; j < len(t.items); j++ {
+			if it := &t.items[j]; impatient(j) && !it.Unknown && slices.ContainsFunc(it.Results, func(r Result) bool { return !r.Allowed }) {
+				t.why = ErrWaitTooLong
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	return false, nil
 }
 
 // mayWait reports whether a request that a peek has denied may wait for its turn.

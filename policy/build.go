@@ -106,12 +106,12 @@ func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 			at.Field = "store"
 			m.add(at, "has changed", "another store needs a restart")
 		}
-		if former.MaxKeys != f.MaxKeys {
+		if former.Local.MaxKeys != f.Local.MaxKeys {
 			m.field("local.max-keys", "has changed", "another number needs a restart")
 		}
 		return !m.found()
 	}
-	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: f.MaxKeys})
+	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: f.Local.MaxKeys})
 	if err != nil {
 		m.field("local.max-keys", words.Reason(err), "")
 		return false

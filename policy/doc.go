@@ -166,6 +166,14 @@
 // If one of these names changes, the counter starts at zero. A policy that counts in
 // the process also starts at zero if it is removed and comes back.
 //
+// # Waiting
+//
+// With wait: 2s, a request that the policy would deny waits for its turn, for at most two seconds: see
+// core.Config.MaxWait. If several policies deny a request, all of them must have a
+// wait that is long enough. Shadow policies and lists of denied addresses make no
+// request wait. local has how many requests wait in the process: max-waiting, and
+// max-waiting-of-key for one key of a rule. A changed file may change all of these.
+//
 // # What is shared
 //
 // With counting: local, every process has its own counters: n processes together

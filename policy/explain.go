@@ -22,6 +22,9 @@ type PolicyExplanation struct {
 	// Shadow reports whether the policy is a shadow policy, which denies
 	// nothing. Shared reports whether it counts in the file's store.
 	Shadow, Shared bool
+	// Wait is the longest time that a request waits for its turn if the policy would
+	// deny it. 0: no request waits. A shadow policy makes no request wait.
+	Wait time.Duration
 	// Denied reports whether the client's address is denied: the list deny has
 	// it, or the list only does not.
 	Denied bool
@@ -68,6 +71,9 @@ func (s *Set) Explain(r core.Request) Explanation {
 	var all Explanation
 	for _, p := range spec.policies {
 		e := PolicyExplanation{Policy: p.Name, Shadow: p.Shadow, Shared: p.Shared, Cost: 1}
+		if !p.Shadow {
+			e.Wait = p.Wait
+		}
 		verdict := p.verdict(q)
 		e.Applies, e.Why = verdict == matches, verdict.why(&p.Match)
 		if e.Applies {

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"time"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
@@ -21,6 +23,7 @@ type enforcedPolicy struct {
 	*file.Policy
 	rules   []enforcedRule
 	sources *expression.Sources
+	wait    time.Duration // how long a request may wait for its turn; 0: none waits
 
 	first, end int // the policy's part of the limiter's rules
 }
@@ -38,6 +41,9 @@ func enforce(spec *file.Spec, o *options, tables map[tableID]*wanted) *enforcedF
 	var patterns [][]paths.Pattern
 	for _, said := range spec.Policies {
 		p := &enforcedPolicy{Policy: said, sources: spec.Sources}
+		if !o.impatient {
+			p.wait = said.Wait
+		}
 		for i := range said.Rules {
 			rule := enforcedRule{Rule: &said.Rules[i], options: o}
 			if rule.Quotas != nil {
@@ -55,7 +61,10 @@ func enforce(spec *file.Spec, o *options, tables map[tableID]*wanted) *enforcedF
 // limiter or several.
 func (f *enforcedFile) config(store core.Store) core.Config {
 	f.byRule = map[string]*enforcedPolicy{}
-	c := core.Config{Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Select: f.choose, Log: f.options.log, Observer: f.options.observer}
+	c := core.Config{
+		Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Select: f.choose, Log: f.options.log, Observer: f.options.observer,
+		MaxWaiters: f.Local.MaxWaitingOfKey, MaxWaitersTotal: f.Local.MaxWaiting,
+	}
 	for _, p := range f.policies {
 		p.first = len(c.Rules)
 		c.Rules = append(c.Rules, p.coreRules()...)

@@ -11,16 +11,17 @@ import (
 type Option func(*options)
 
 type options struct {
-	store    core.Store
-	user     func(core.Request) string
-	tier     func(core.Request) (string, error)
-	denied   func(core.Request, core.Decision, core.Denial) core.Denial
-	reloaded func(error)
-	log      *slog.Logger
-	observer core.Observer
-	apart    bool
-	folder   string
-	sources  map[string]QuotaSource
+	store     core.Store
+	user      func(core.Request) string
+	tier      func(core.Request) (string, error)
+	denied    func(core.Request, core.Decision, core.Denial) core.Denial
+	reloaded  func(error)
+	log       *slog.Logger
+	observer  core.Observer
+	apart     bool
+	impatient bool
+	folder    string
+	sources   map[string]QuotaSource
 }
 
 func newOptions(opts []Option) (*options, error) {
@@ -103,6 +104,11 @@ func WithObserver(o core.Observer) Option { return func(opts *options) { opts.ob
 // names in the store that their files describe. Without it, that is an error. It is
 // for programs that act as several instances, such as tests.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
+
+// WithoutWaiting makes no request wait, whatever the file says in the field wait: one that would wait
+// is denied. It is for programs that decide on requests of the past, and for tests of
+// limits.
+func WithoutWaiting() Option { return func(o *options) { o.impatient = true } }
 
 // Log makes the Set log reloads, warnings and outages of its store to log. Without
 // it, they are logged to slog.Default().

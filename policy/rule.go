@@ -33,6 +33,9 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 	for i := range rules {
 		r := &rules[i]
 		r.Headers, r.Shadow = p.Headers, p.Shadow
+		if !p.isDenyRule(r.Name) {
+			r.MaxWait = p.wait
+		}
 		if p.Cost != nil {
 			r.Cost = func(r core.Request) (int64, error) { return p.costOf(r) }
 		}

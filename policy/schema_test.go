@@ -64,7 +64,7 @@ var beyondTheSchema = []string{
 	"counting shared without a store", "headers of two resets", "headers of two drafts that write the same", "headers of two policies that write the same", "headers off beside others", "a trusted header that can be none", "a trusted header twice", "an address in both lists", "an address in only and in deny", "an address that is none", "an address twice",
 	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a rule with tiers twice", "a rule with the name of a tier", "a tier with the name of a rule", "a tier with the name of the deny list", "a database of a cluster",
 	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a window too long for memcached", "limits twice in two names",
-	"quotas of a file that is elsewhere", "a source that is read too often", "a source that nobody gives", "a quota that is a number for two limits", "a quota for two limits of one window", "a quota that is true",
+	"quotas of a file that is elsewhere", "a source that is read too often", "a source that nobody gives", "a quota that is a number for two limits", "a quota for two limits of one window", "a quota that is true", "a wait too long", "a wait of a month",
 	// and what is no matter of schemas, as they see values only
 	"a tag", "two documents", "a quota in hexadecimal",
 }
@@ -95,7 +95,7 @@ var fieldValues = map[string][]any{
 	"tier": {`header["x-plan"]`, 5}, "tiers": {map[string]any{"default": "1/s", "paid": "unlimited"}, map[string]any{"paid": "1/s"}, map[string]any{"default": 5}, []any{}},
 	"match":    {map[string]any{"methods": []any{"GET"}, "paths": []any{"/a/*"}}, map[string]any{"when": "true"}, map[string]any{"methods": []any{"get"}}, map[string]any{"method": []any{"GET"}}, nil, map[string]any{"paths": []any{}}},
 	"rules":    {[]any{map[string]any{"name": "r", "limits": "1/s"}}, []any{map[string]any{"limits": "1/s"}}, []any{}, []any{map[string]any{"name": "r", "limits": "1/s", "missing": "skip"}}},
-	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "shadow": {true, false, "true"},
+	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "shadow": {true, false, "true"}, "wait": {"2s", "500ms", "0s", "2h", "-2s", 2, 0, ""},
 	"exempt": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "only": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "deny": {[]any{"10.1.0.0/16"}, []any{5}}, "cost": {1, 0, -1, "len(path)", 1.5, ""},
 	"on-denied": {map[string]any{"status": 503, "body": "no"}, map[string]any{"status": 200}, map[string]any{"content-type": "text/plain"}, map[string]any{"headers": map[string]any{"X": "y"}}, map[string]any{}},
 	"nonsense":  {1},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/regularfile"
@@ -182,6 +183,9 @@ type Policy struct {
 	// Shadow reports whether the policy is a shadow policy, which denies
 	// nothing. Shared reports whether it counts in the file's store.
 	Shadow, Shared bool
+	// Wait is the longest time that a request waits for its turn if the policy would
+	// deny it, as the file says it. 0: no request waits. A shadow policy makes no request wait.
+	Wait time.Duration
 	// Rules are the policy's rules. A rule with tiers is one rule for each tier that
 	// is limited.
 	Rules []PolicyRule
@@ -203,7 +207,7 @@ func (s *Set) Policies() []Policy {
 	spec := s.current.Load()
 	all := make([]Policy, len(spec.policies))
 	for i, p := range spec.policies {
-		all[i] = Policy{Name: p.Name, Shadow: p.Shadow, Shared: p.Shared}
+		all[i] = Policy{Name: p.Name, Shadow: p.Shadow, Shared: p.Shared, Wait: p.Wait}
 		for j := range p.rules {
 			for _, r := range p.rules[j].coreRules() {
 				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})

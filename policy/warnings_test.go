@@ -45,6 +45,8 @@ func TestWarnings(t *testing.T) {
 		`policies: [{name: a, limits: 1/h, only: [10.1.0.0/16, 192.0.2.0/24], deny: [10.0.0.0/8, 192.0.2.7]}]`:                                                                             {"policies[0].only: 10.1.0.0/16: all of it is denied, because deny has 10.0.0.0/8 ("},
 		`policies: [{name: a, rules: [{name: r, key: "#[attributes.headers['x']]", missing: skip, limits: 1/h}]}]`:                                                                         {"policies[0].rules[0].key: "},
 		`policies: [{name: a, limits: 1/h, only: [10.0.0.0/8], deny: [10.0.0.0/16]}]`:                                                                                                      nil,
+		`policies: [{name: a, limits: 1/s, wait: 1m}]`:                                                                                                                                     nil,
+		`policies: [{name: a, limits: 1/s, wait: 90m}]`:                                                                                                                                    {"policies[0].wait: 1h30m: many clients and proxies give up before, and a request that waits keeps its connection (write 1m or less)"},
 		// A shadow policy limits nobody: it needs no other rule, and none can rely on it.
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, shadow: true}]`:                                  nil,
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, limits: 1/h, shadow: true}]`: {"policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},

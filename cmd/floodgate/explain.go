@@ -144,6 +144,9 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 			counts = "in the store, for all processes together"
 		}
 		fmt.Fprintf(&b, "  cost %d, counted %s\n", p.Cost, counts)
+		if p.Wait > 0 {
+			fmt.Fprintf(&b, "  if a limit denies it, it waits for its turn, at most %v\n", p.Wait)
+		}
 		for _, rule := range p.Rules {
 			fmt.Fprintf(&b, "  rule %s", rule.Rule)
 			if rule.Tier != "" {

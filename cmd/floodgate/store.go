@@ -174,7 +174,16 @@ func (s *stored) inspect(ctx context.Context, set *policy.Set, out io.Writer) er
 			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%v\n", hit.Rule, limit, status.Limit.Capacity()-status.Remaining, remaining, status.ResetAfter.Round(time.Millisecond))
 		}
 	}
-	return align(out, b.String())
+	if err := align(out, b.String()); err != nil {
+		return err
+	}
+	for _, p := range set.Policies() {
+		if p.Name == s.policy && p.Wait > 0 && !p.Shadow {
+			_, err := fmt.Fprintf(out, "a request over a limit waits for its turn, at most %v\n", p.Wait)
+			return err
+		}
+	}
+	return nil
 }
 
 // usage returns a hit that says what the key has used: nothing is used of a quota that is

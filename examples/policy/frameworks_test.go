@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
@@ -15,6 +19,7 @@ import (
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -123,4 +128,60 @@ func TestNoSpellingOfAPathGetsAroundAFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A request waits for its turn in every framework, over a connection of its own.
+func TestARequestWaitsForItsTurnInEachFramework(t *testing.T) {
+	for name, application := range applications {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, err := policy.Parse("limits.yaml", []byte("policies: [{name: items, key: path, limits: 1 in flight, wait: 1m}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer set.Close() //nolint:errcheck // the test is over
+			_, release, err := set.Limiter().Acquire(t.Context(), core.Hit{Rule: "items", Key: "/items/7"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(application(set))
+			defer server.Close()
+			got := make(chan string, 1)
+			go func() { got <- get(t, server.URL+"/items/7") }()
+			for deadline := time.Now().Add(time.Minute); set.Limiter().Stats().Waiting == 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatal("nobody waits")
+				}
+			}
+			if other := get(t, server.URL+"/items/8"); other != "8" {
+				t.Errorf("the other key: %q", other)
+			}
+			select {
+			case text := <-got:
+				t.Fatalf("the request has not waited: %q", text)
+			default:
+			}
+			release()
+			if text := <-got; text != "7" || set.Limiter().Stats().Waited != 1 {
+				t.Errorf("%q, %+v", text, set.Limiter().Stats())
+			}
+		})
+	}
+}
+
+// get returns the body of a response with status 200, or what is wrong.
+func get(t *testing.T, url string) string {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err.Error()
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Sprint(resp.Status, err)
+	}
+	return string(text)
 }

@@ -21,7 +21,7 @@ type Spec struct {
 	Name     string // of the limiter
 	Sources  *expression.Sources
 	Store    *Store // nil: none
-	MaxKeys  int    // of local counters
+	Local    Local
 	Policies []*Policy
 
 	TrustedHeaders []string  // that a client cannot choose
@@ -68,8 +68,8 @@ var root = sync.OnceValues(func() (*mapping[Spec], kind[[]*Policy]) {
 				value: set(storeMapping().kind(newStore), func(f *Spec) **Store { return &f.Store }),
 			}, {
 				name: "local", example: "{max-keys: 500000}",
-				about: "Settings of the counters in this process.",
-				value: set(localMapping().kind(func(value) int { return core.DefaultMaxKeys }), func(f *Spec) *int { return &f.MaxKeys }),
+				about: "Settings of this process.",
+				value: set(localMapping().kind(func(value) Local { return newLocal() }), func(f *Spec) *Local { return &f.Local }),
 			}, {
 				name: "policies", required: true, example: "[{name: by-client, key: ip, limits: 100/m}]",
 				about: "The policies; a request is charged to all policies that apply to it, or to none.",
@@ -79,20 +79,9 @@ var root = sync.OnceValues(func() (*mapping[Spec], kind[[]*Policy]) {
 	}, policies
 })
 
-func localMapping() *mapping[int] {
-	return &mapping[int]{
-		name: "local", want: "a mapping with max-keys", about: "Settings of the counters in this process.",
-		fields: []field[int]{{
-			name: "max-keys", initial: fmt.Sprint(core.DefaultMaxKeys), example: "500000",
-			about: "The largest number of keys that are held at a time; beyond it, new keys evict others.",
-			value: set(whole[int](1, 1<<31-1), func(n *int) *int { return n }),
-		}},
-	}
-}
-
 // Read reads the text of a file. If there are problems, the file cannot be used.
 func Read(text []byte, o Options) (*Spec, []Problem) {
-	f := &Spec{Name: defaultName, MaxKeys: core.DefaultMaxKeys, Sources: &expression.Sources{User: o.User}, client: newClientIP(value{})}
+	f := &Spec{Name: defaultName, Local: newLocal(), Sources: &expression.Sources{User: o.User}, client: newClientIP(value{})}
 	r := &reader{spec: f, options: o}
 	r.file(text)
 	f.Doubts = r.doubts

@@ -122,7 +122,7 @@ func duration(want string) kind[time.Duration] { return length(want, false) }
 func length(want string, months bool) kind[time.Duration] {
 	return kind[time.Duration]{shape{"a length of time such as `500ms`, `6s`, `2h` or `1d`", func(d *definitions) object {
 		return d.ref("window", func() object {
-			return object{{"description", "A length of time: 500ms, 6s, 2h, 1d."}, {"type", "string"}, {"pattern", "^[0-9]*[A-Za-z]+$"}}
+			return object{{"description", "A length of time: 500ms, 6s, 2h, 1d."}, {"type", "string"}, {"pattern", "^(0*[1-9][0-9]*)?[A-Za-z]+$"}}
 		})
 	}, nil}, func(r *reader, v value) (time.Duration, bool) {
 		text, ok := r.text(v, want)

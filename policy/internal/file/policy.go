@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
@@ -18,6 +19,7 @@ type Policy struct {
 	Shared    bool
 	Headers   core.Headers
 	Shadow    bool
+	Wait      time.Duration  // how long a request may wait for its turn; 0: none waits
 	Exempt    []netip.Prefix // addresses that the policy does not limit
 	Only      []netip.Prefix // none: all; requests of all other addresses are denied
 	Deny      []netip.Prefix
@@ -64,6 +66,10 @@ func policyMapping() *mapping[*Policy] {
 			name: "shadow", initial: "false", example: "true",
 			about: "If true, the policy decides, counts and reports, but denies nothing.",
 			value: set(boolean(), func(p **Policy) *bool { return &(*p).Shadow }),
+		}, {
+			name: "wait", without: "no request waits", example: "2s",
+			about: "The longest time that a request waits for its turn if the policy would deny it now; a request that would wait longer is denied at once.",
+			value: then(wait(), (*reader).wait),
 		}, {
 			name: "exempt", example: "[10.0.0.0/8]",
 			about: "Client addresses that the policy does not limit; if `deny` has the address too, the longest prefix decides.",

@@ -54,6 +54,9 @@ type FileReport struct {
 	// LeftOut are the names of the limits of what is in flight. A log does not tell how
 	// many requests ran at a time: these limits deny nothing here.
 	LeftOut []string `json:"left_out,omitempty"`
+	// Waits are the names of the policies that would let requests wait for their turn. Nobody
+	// waits here: a request that would have waited counts as denied.
+	Waits []string `json:"waits,omitempty"`
 	// Policies are in the order of the file.
 	Policies []PolicyReport `json:"policies"`
 	// Keys are those that were denied most. If there are more than KeysHeld

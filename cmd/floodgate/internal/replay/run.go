@@ -54,7 +54,7 @@ func newRun(f File, r *Replay) (*run, error) {
 			one.shadows = append(one.shadows, one.exceeded(d)...)
 		}
 	})
-	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(withoutLeases{&countingStore{memory, one.keys}, &one.result.LeftOut}))...)
+	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithoutWaiting(), policy.WithStore(withoutLeases{&countingStore{memory, one.keys}, &one.result.LeftOut}))...)
 	if err == nil && r.config.Sweep {
 		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(f.Name, func(core.Decision) {}))
 	}
@@ -63,6 +63,9 @@ func newRun(f File, r *Replay) (*run, error) {
 	}
 	for _, p := range one.set.Policies() {
 		one.policies[p.Name] = &PolicyReport{Policy: p.Name, Shadow: p.Shadow}
+		if p.Wait > 0 && !p.Shadow {
+			one.result.Waits = append(one.result.Waits, p.Name)
+		}
 	}
 	return one, nil
 }

@@ -39,7 +39,7 @@ func newSweep(file string, text []byte, clock func() time.Time, opts []policy.Op
 		s.memories = append(s.memories, m)
 	}
 	s.store.memories = s.memories
-	set, err := policy.Parse(file, text, append(slices.Clone(opts), policy.WithStore(withoutLeases{s.store, nil}))...)
+	set, err := policy.Parse(file, text, append(slices.Clone(opts), policy.WithoutWaiting(), policy.WithStore(withoutLeases{s.store, nil}))...)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}

@@ -178,6 +178,9 @@ func Notes(r *replay.Report) (notes []string) {
 		if f := &r.Files[i]; len(f.LeftOut) > 0 {
 			add("%s: left out: limits of what is in flight (%s): a log does not tell how many requests ran at a time", Plain(f.File), Plain(strings.Join(f.LeftOut, ", ")))
 		}
+		if f := &r.Files[i]; len(f.Waits) > 0 {
+			add("%s: nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(f.File), Plain(strings.Join(f.Waits, ", ")))
+		}
 		if f := &r.Files[i]; f.KeysMissed > 0 || f.Clients.Missed > 0 {
 			add("%s: more than %d keys: rare keys were dropped, and counts by key may be up to %d too low (raise --max-keys)", Plain(f.File), f.KeysHeld, max(f.KeysMissed, f.Clients.Missed))
 		}
