@@ -32,17 +32,19 @@ const markup = `<script>document.title='owned'</script>`
 type instance struct {
 	limiter *core.Limiter
 	page    *live.Page
+	client  *redis.Client
 	server  *httptest.Server
 }
 
-func start(t *testing.T, name, redisAddr string, c live.Config) *instance {
-	t.Helper()
+const path = "/admin/limits"
+
+func newInstance(name, redisAddr string, c live.Config) *instance {
 	client := redis.NewClient(&redis.Options{Addr: redisAddr, ContextTimeoutEnabled: true})
 	c.Instance, c.Log = name, slog.New(slog.NewTextHandler(io.Discard, nil))
 	c.ShowKey = func(_, _, key string) string { return key }
-	i := &instance{page: core.Must(live.New(c))}
+	i := &instance{page: core.Must(live.New(c)), client: client}
 	i.limiter = core.Must(core.New(core.Config{
-		Name: "api", Store: redisstore.New(client, redisstore.AnotherInstance()), Observer: i.page,
+		Name: "api", Store: redisstore.New(client, redisstore.AnotherInstance()), Observer: i.page, Log: c.Log,
 		Rules: []core.Rule{
 			{Name: "address", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100_000)}},
 			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(20), core.PerHour(100)}},
@@ -51,13 +53,24 @@ func start(t *testing.T, name, redisAddr string, c live.Config) *instance {
 	}))
 	i.page.Manage(i.limiter)
 	i.page.ManageLogin("login", nothing{})
+	return i
+}
+
+func (i *instance) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/admin/limits", i.page)
-	i.server = httptest.NewServer(mux)
+	mux.Handle(path, i.page)
+	return mux
+}
+
+// start starts an instance in this process.
+func start(t *testing.T, name, redisAddr string, c live.Config) *instance {
+	t.Helper()
+	i := newInstance(name, redisAddr, c)
+	i.server = httptest.NewServer(i.handler())
 	t.Cleanup(func() {
 		_ = i.page.Close()
 		i.server.Close()
-		_ = client.Close()
+		_ = i.client.Close()
 	})
 	return i
 }
@@ -66,7 +79,7 @@ type nothing struct{}
 
 func (nothing) Unblock(context.Context, string) error { return nil }
 
-func (i *instance) url() string { return i.server.URL + "/admin/limits" }
+func (i *instance) url() string { return i.server.URL + path }
 
 func (i *instance) allows(key string) bool {
 	return i.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: key})
