@@ -56,7 +56,7 @@ func (l *Limiter) releaser(d *Decision) func() {
 	case r == nil && shadow == nil:
 		return doNothing
 	case shadow == nil:
-		return func() { l.endLease(context.Background(), s, r) }
+		return func() { s.limiter.endLease(context.Background(), s, r) }
 	default:
 		return func() {
 			defer l.endLease(context.Background(), s, shadow)
@@ -138,6 +138,9 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *record) {
 	}
 	again := s.shared && l.keeper.remove(r)
 	defer s.gaveBack(ctx, r, r.heldFor())
+	if l.releaseSingle(s, r) {
+		return
+	}
 	c := l.session(s)
 	c.addLeases(r)
 	c.bindItems()

@@ -135,6 +135,7 @@ type compiledRule struct {
 	single bool            // it has one limit, whose state does not grow, and is no shadow rule
 	known  *memtable.Known // nil: takeSingle cannot decide on the rule's keys
 	first  *Limit          // its limit, if known is not nil
+	slots  *memtable.Slots // nil: acquireSingle cannot decide on the rule's keys
 }
 
 // compile checks the configuration and reports everything that is wrong.

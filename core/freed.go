@@ -4,14 +4,19 @@ package core
 // have Rule and Key, and are the caller's. The head of the line of each key asks the store
 // at once.
 func (l *Limiter) freed(s *snapshot, items []Item) {
-	l.lines.frees.Add(1)
-	if l.lines.waiting.Load() == 0 {
+	if !l.lines.free() {
 		return
 	}
 	var room [128]byte
 	for i := range items {
 		l.lines.freed(lineName(room[:0], s.rules[items[i].Rule].Name, items[i].Key))
 	}
+}
+
+// free notes that leases have ended, and returns whether a request may wait for them.
+func (q *lines) free() bool {
+	q.frees.Add(1)
+	return q.waiting.Load() > 0
 }
 
 // freed makes the head of the line of this name ask the store at once.

@@ -203,7 +203,7 @@ func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision
 
 func (l *Limiter) takeFor(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
 	s := l.current.Load()
-	if len(hits) == 1 && l.takeSingle(ctx, s, cost, what, &hits[0], d) {
+	if len(hits) == 1 && (l.takeSingle(ctx, s, cost, what, &hits[0], d) || what == acquiring && l.acquireSingle(ctx, s, &hits[0], d)) {
 		return nil
 	}
 	return l.takeLong(ctx, s, cost, what, hits, d)

@@ -7,8 +7,8 @@ import (
 )
 
 // record is what a Decision keeps of a session if that does not fit into the
-// Decision: one allocation, shared by the copies of the Decision. With 512
-// bytes or less it costs the allocator less.
+// Decision: one allocation, shared by the copies of the Decision. It is part of a
+// singleRecord or a longRecord.
 type record struct {
 	items    []recordedItem
 	results  []Result
@@ -25,9 +25,35 @@ type record struct {
 	released atomic.Bool            // the leases have ended
 	held     atomic.Bool            // Settle leaves them alone: see Decision.Hold
 	since    time.Time              // when the leases began, if an observer wants to know how long they last
+}
+
+// singleRecord is the record of a decision on one limit.
+type singleRecord struct {
+	record
+
+	item   [1]recordedItem
+	result [1]Result
+}
+
+// longRecord is the record of a decision on several limits. With 512 bytes or less it
+// costs the allocator less.
+type longRecord struct {
+	record
 
 	firstItems   [3]recordedItem
 	firstResults [6]Result
+}
+
+// newRecord returns an empty record with room for so many results.
+func newRecord(results int) *record {
+	if results == 1 {
+		r := new(singleRecord)
+		r.items, r.results = r.item[:0], r.result[:0]
+		return &r.record
+	}
+	r := new(longRecord)
+	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
+	return &r.record
 }
 
 // recordedItem is an Item with its key as text: the Key of a Hit if raw
@@ -57,8 +83,7 @@ type detail struct {
 }
 
 func (c *session) newRecord(hits []Hit) *record {
-	r := new(record)
-	r.items, r.results = r.firstItems[:0], r.firstResults[:0]
+	r := newRecord(len(c.results))
 	var keys string
 	if hits == nil || slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }) {
 		keys = string(c.keys)

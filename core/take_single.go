@@ -7,12 +7,16 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// bindSingles notes what takeSingle needs of memory.
+// bindSingles notes what takeSingle and acquireSingle need of memory.
 func (s *snapshot) bindSingles() {
 	s.now = s.memory.m.now
 	for i := range s.rules {
-		if r := &s.rules[i]; r.single {
+		r := &s.rules[i]
+		if r.single {
 			r.known, r.first = s.memory.keys.Known(i), &r.Limits[0]
+		}
+		if r.leases && !r.Shadow {
+			r.slots = s.memory.keys.Slots(i)
 		}
 	}
 }

@@ -73,9 +73,9 @@ func (b *blocks) get(ref uint64) []uint64 {
 		return nil
 	}
 	class, i := int(ref>>32), int(uint32(ref))
-	per := blocksPerChunk(class)
-	start := (i % per) << class
-	return b.classes[class].chunks[i/per].words[start : start+1<<class : start+1<<class]
+	shift := max(0, chunkClass-class) // a shift is quicker than a division by blocksPerChunk
+	start := (i & (1<<shift - 1)) << (class & 63)
+	return b.classes[class].chunks[i>>shift].words[start : start+1<<(class&63) : start+1<<(class&63)]
 }
 
 func (b *blocks) free(ref uint64) {
