@@ -16,8 +16,8 @@ import (
 type clientCallKey struct{}
 
 // WrapStreamingClient implements connect.Interceptor. The program sets the header of the stream
-// after it has opened the stream, so that the stream is decided on when the first message is
-// sent, or the stream is closed.
+// after it has opened the stream, so that the stream is decided on, and waits for its turn, when
+// the first message is sent, or the stream is closed.
 func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		before, _ := ctx.Value(clientCallKey{}).(*rpc.Call)
@@ -49,11 +49,14 @@ var errBroken = connect.NewError(connect.CodeInternal, errors.New("the limiter h
 // stream.
 func (s *clientConn) begun() error {
 	s.begin.Do(func() {
+		if s.err = givenUp(s.ctx); s.err != nil {
+			return
+		}
 		s.err = errBroken
 		r := &request{ctx: s.ctx, spec: s.Spec(), peer: s.Peer(), header: s.RequestHeader()}
 		d := s.by.place.Checker.Check(r)
 		if !d.Allowed {
-			s.err = s.by.refuse(r, &d, nil)
+			s.err = &RefusedError{Decision: d, Procedure: r.spec.Procedure, err: s.by.refuse(r, &d, nil)}
 			return
 		}
 		s.err = nil
@@ -63,6 +66,15 @@ func (s *clientConn) begun() error {
 		}
 	})
 	return s.err
+}
+
+// givenUp returns the error of a client's call whose context has ended before it is sent.
+func givenUp(ctx context.Context) error {
+	code, text := rpc.GivenUp(ctx.Err())
+	if code == rpc.OK {
+		return nil
+	}
+	return connect.NewError(connect.Code(code), errors.New(text))
 }
 
 // end settles the stream after err, once it has begun.

@@ -56,4 +56,9 @@
 // Code returns the code itself. If the context of a call had ended when the handler returned, the
 // client has not seen the code: the outcome is that of Canceled. After a panic, the status is 500,
 // and the panic goes on. A connect.NewNotModifiedError is the status 304.
+//
+// # Clients
+//
+// Interceptor on a client limits the calls that a program makes. A call that is denied is not
+// sent, and its error is a *RefusedError. If the limiter has a MaxWait, a call waits for its turn.
 package connectlimit

@@ -113,6 +113,45 @@ func ExampleInterceptor_client() {
 	// resource_exhausted
 }
 
+// A call waits for its turn, for at most two seconds and not longer than its context.
+func ExampleInterceptor_waiting() {
+	_, handler := textsconnect.NewTextsHandler(echo{})
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	limiter := core.Must(core.New(core.Config{
+		MaxWait: 2 * time.Second,
+		Rules: []core.Rule{{
+			Name: "procedure", Key: keyfuncs.Route(),
+			Limits: []core.Limit{{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}},
+		}},
+	}))
+	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(limiter)))
+
+	_ = say(client, "hello")
+	_ = say(client, "hello again") // is sent a second later
+	// Output:
+	// hello
+	// hello again
+}
+
+// The error tells whether the client's own limiter has refused the call.
+func ExampleRefusedError() {
+	_, handler := textsconnect.NewTextsHandler(echo{})
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "all", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}}))
+	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(limiter)))
+
+	err := say(client, "hello")
+	var refused *connectlimit.RefusedError
+	if errors.As(err, &refused) {
+		fmt.Println("not sent:", refused.Procedure, refused.Decision.Reason)
+	}
+	// Output:
+	// resource_exhausted
+	// not sent: /floodgate.texts.v1.Texts/Once over limit
+}
+
 // Each message counts that a client sends in a stream.
 func ExamplePerMessage() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{

@@ -24,10 +24,19 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if before.Met(&i.place) {
 			return next(ctx, req)
 		}
+		if req.Spec().IsClient {
+			if err := givenUp(ctx); err != nil {
+				return nil, err
+			}
+		}
 		r := &request{ctx: ctx, spec: req.Spec(), peer: req.Peer(), header: req.Header(), method: req.HTTPMethod(), message: req.Any()}
 		d := i.place.Checker.Check(r)
 		if !d.Allowed {
-			return nil, i.refuse(r, &d, header)
+			err := i.refuse(r, &d, header)
+			if req.Spec().IsClient {
+				err = &RefusedError{Decision: d, Procedure: r.spec.Procedure, err: err}
+			}
+			return nil, err
 		}
 		set(header, rpc.Fields(&d))
 		call := rpc.Enter(&i.place, r, d, before)

@@ -73,7 +73,14 @@ type interceptor struct {
 // Interceptor returns an interceptor that lets a call pass if c allows it, and returns an error if
 // not. It serves handlers and clients: give it to connect.WithInterceptors. On a handler, it
 // counts the calls that arrive; the message of a unary call has been received before. On a
-// client, it counts the calls that the program makes, and a denied call sends nothing.
+// client, it counts the calls that the program makes. A denied call sends nothing, and its error
+// is a [*RefusedError].
+//
+// A limiter with a MaxWait makes a call wait for its turn: see [core.Config]. The calls for one
+// key pass first come, first served. A call fails at once, with CodeResourceExhausted, if its turn
+// would come after MaxWait or after the deadline of its context. If the context ends while the
+// call waits, the code is CodeCanceled or CodeDeadlineExceeded, and nothing is charged. On a client,
+// MaxWait may be [core.MaxWindow]: then only the context bounds the wait.
 //
 // If a call passes several interceptors of c, c counts it once. Interceptor panics if c or an
 // option is nil, or if values of c's type cannot be compared.

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
 	"github.com/floodgate-go/floodgate/core"
@@ -21,8 +23,14 @@ func DialOptions(c core.Checker, opts ...Option) []grpc.DialOption {
 // clientCallKey is the key of the last *rpc.Call in the context of a client's call.
 type clientCallKey struct{}
 
-// UnaryClientInterceptor returns an interceptor that sends a call if c allows it. If not, the call
-// fails with the same error that a server would have sent, and nothing is sent.
+// UnaryClientInterceptor returns an interceptor that sends a call if c allows it. If not, nothing
+// is sent, and the error is a [*RefusedError] with the status that a server would have sent.
+//
+// A limiter with a MaxWait makes a call wait for its turn: see [core.Config]. The calls for one
+// key are sent first come, first served. A call fails at once, with ResourceExhausted, if its turn
+// would come after MaxWait or after the deadline of its context. If the context ends while the
+// call waits, the code is Canceled or DeadlineExceeded, and nothing is charged. With a MaxWait of
+// [core.MaxWindow], only the context bounds the wait.
 //
 // For key functions, the metadata is that of the outgoing call, and RemoteAddr is the target of
 // the connection, such as dns:///api.example:443. If a call passes several interceptors of c, c
@@ -45,7 +53,8 @@ func UnaryClientInterceptor(c core.Checker, opts ...Option) grpc.UnaryClientInte
 	}
 }
 
-// StreamClientInterceptor is UnaryClientInterceptor for streams. A stream counts once. It ends for
+// StreamClientInterceptor is UnaryClientInterceptor for streams. A stream counts once. It waits
+// for its turn before it is opened: no message can be sent before. It ends for
 // c when gRPC says that it has finished: see [grpc.ClientConn.NewStream] for what a program has
 // to do with every stream.
 func StreamClientInterceptor(c core.Checker, opts ...Option) grpc.StreamClientInterceptor {
@@ -81,13 +90,16 @@ func (i *interceptor) begin(ctx *context.Context, cc *grpc.ClientConn, method st
 	if before.Met(&i.place) {
 		return nil, nil
 	}
+	if code, text := rpc.GivenUp((*ctx).Err()); code != rpc.OK {
+		return nil, status.Error(codes.Code(code), text) // gRPC would send nothing
+	}
 	r := &request{ctx: *ctx, method: method, route: method, client: true, message: message}
 	if cc != nil {
 		r.remote = cc.Target()
 	}
 	d := i.place.Checker.Check(r)
 	if !d.Allowed {
-		return nil, i.refuse(r, &d, func([]core.Header) {})
+		return nil, &RefusedError{Decision: d, Method: method, err: i.refuse(r, &d, func([]core.Header) {})}
 	}
 	call := rpc.Enter(&i.place, r, d, before)
 	*ctx = context.WithValue(*ctx, clientCallKey{}, call)

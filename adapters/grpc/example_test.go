@@ -2,6 +2,7 @@ package grpclimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -140,6 +141,52 @@ func ExampleDialOptions() {
 	// Output:
 	// OK
 	// ResourceExhausted
+}
+
+// A call waits for its turn, for at most two seconds and not longer than its context.
+func ExampleDialOptions_waiting() {
+	limiter := core.Must(core.New(core.Config{
+		MaxWait: 2 * time.Second,
+		Rules: []core.Rule{{
+			Name: "method", Key: keyfuncs.Route(),
+			Limits: []core.Limit{{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}},
+		}},
+	}))
+	addr, stop := listen()
+	defer stop()
+	cc := dial(addr, grpclimit.DialOptions(limiter)...)
+	defer cc.Close() //nolint:errcheck // of an example
+
+	_ = check(context.Background(), cc)
+	_ = check(context.Background(), cc) // is sent a second later
+
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = check(ctx, cc) // fails at once: its deadline comes before its turn
+	// Output:
+	// OK
+	// OK
+	// ResourceExhausted
+}
+
+// The error tells whether the client's own limiter has refused the call.
+func ExampleRefusedError() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "all", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}},
+	}}))
+	addr, stop := listen()
+	defer stop()
+	cc := dial(addr, grpclimit.DialOptions(limiter)...)
+	defer cc.Close() //nolint:errcheck // of an example
+
+	err := check(context.Background(), cc)
+	var refused *grpclimit.RefusedError
+	if errors.As(err, &refused) {
+		fmt.Println("not sent:", refused.Method, refused.Decision.Reason)
+	}
+	// Output:
+	// ResourceExhausted
+	// not sent: /grpc.health.v1.Health/Check over limit
 }
 
 func ExampleUnaryClientInterceptor() {

@@ -2,7 +2,9 @@ package rpc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -42,6 +44,9 @@ func NewRefusal(d *core.Decision, denial core.Denial) Refusal {
 	r := Refusal{Code: codeOf(d.Reason, denial.Status), Fields: Fields(d)}
 	r.Message = message(denial.Body, r.Code)
 	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
+	if code, message := GivenUp(d.Err); code != OK && d.Reason == core.ReasonOverLimit {
+		r.Code, r.Message = code, message // the call was waiting for its turn
+	}
 	if r.Code != ResourceExhausted || d.Reason != core.ReasonOverLimit {
 		return r
 	}
@@ -58,6 +63,18 @@ func NewRefusal(d *core.Decision, denial core.Denial) Refusal {
 		}
 	}
 	return r
+}
+
+// GivenUp returns the code and the message for a call whose context has ended with err before
+// the call was allowed. The code is OK if err is not the error of a context.
+func GivenUp(err error) (code Code, message string) {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Canceled, "the call was canceled before the limiter allowed it"
+	case errors.Is(err, context.DeadlineExceeded):
+		return DeadlineExceeded, "the deadline ended before the limiter allowed the call"
+	}
+	return OK, ""
 }
 
 // codeOf returns the code for a denial. A status that a hook has chosen counts if a code

@@ -147,6 +147,7 @@ type Reply struct {
 const (
 	codeCanceled          = 1
 	codeInvalidArgument   = 3
+	codeDeadlineExceeded  = 4
 	codePermissionDenied  = 7
 	codeResourceExhausted = 8
 	codeInternal          = 13
@@ -173,6 +174,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Costs", costs},
 		{"Messages", messages},
 		{"In flight", inFlights},
+		{"Waiting", waiting},
 		{"Stores", stores},
 		{"Admission", admission},
 		{"Clients", clients},

@@ -1,0 +1,147 @@
+package rpctest
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// oneAtATime makes a limiter of one call at a time and a hundred an hour. The others wait.
+func oneAtATime(t *testing.T, maxWait time.Duration) *core.Limiter {
+	t.Helper()
+	return limiter(t, core.Config{MaxWait: maxWait, Rules: []core.Rule{
+		{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}},
+		{Name: "h", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(100)}},
+	}})
+}
+
+// inLine waits until n calls wait for their turn.
+func inLine(t *testing.T, l *core.Limiter, n int) {
+	t.Helper()
+	for ctx := within(t); l.Stats().Waiting != n; {
+		if ctx.Err() != nil {
+			t.Fatalf("%d calls wait, want %d", l.Stats().Waiting, n)
+		}
+		runtime.Gosched()
+	}
+}
+
+func waiting(t *testing.T, a Adapter) {
+	for _, side := range []string{"server", "client"} {
+		// dial puts the limiter on the server or on its client.
+		dial := func(t *testing.T, l *core.Limiter, h Handler) Client {
+			if side == "client" {
+				return a.Serve(t, App{Handler: h}).Dial(t, direct, l)
+			}
+			return a.Serve(t, App{Handler: h, Limits: []Limit{{Checker: l}}}).Dial(t, direct)
+		}
+		for _, kind := range Kinds {
+			t.Run(side+" "+string(kind), func(t *testing.T) { waits(t, dial, kind) })
+		}
+	}
+
+	t.Run("a window", func(t *testing.T) {
+		l, err := core.New(core.Config{MaxWait: timeout, Rules: []core.Rule{{
+			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{{Quota: 1, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := a.Serve(t, App{}).Dial(t, direct, l)
+		codes := make(chan uint32, len(Kinds))
+		for _, kind := range Kinds {
+			go func() { codes <- c.Do(within(t), kind, []string{""}).Code }()
+		}
+		want(t, count(len(Kinds), func(int) Reply { return Reply{Code: <-codes} }), 0, len(Kinds))
+	})
+}
+
+func waits(t *testing.T, dial func(*testing.T, *core.Limiter, Handler) Client, kind Kind) {
+	type handled struct {
+		text  string
+		leave chan struct{}
+	}
+	entered := make(chan handled, 10)
+	l := oneAtATime(t, timeout)
+	c := dial(t, l, func(c Call) error {
+		text, err := c.Receive()
+		if err != nil {
+			return err
+		}
+		h := handled{text, make(chan struct{})}
+		entered <- h
+		select {
+		case <-h.leave:
+			return OK(c)
+		case <-c.Context().Done():
+			return c.Context().Err()
+		}
+	})
+	call := func(ctx context.Context, text string) chan Reply {
+		done := make(chan Reply, 1)
+		go func() { done <- c.Do(ctx, kind, []string{text}) }()
+		return done
+	}
+	first := call(within(t), "first")
+	running := <-entered
+
+	// First come, first served. A call that is given up is neither sent nor charged.
+	var replies []chan Reply
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	for i, text := range []string{"second", "third", "fourth"} {
+		of := within(t)
+		if text == "third" {
+			of = ctx
+		}
+		replies = append(replies, call(of, text))
+		inLine(t, l, i+1)
+	}
+	cancel()
+	if r := <-replies[1]; r.Code != codeCanceled {
+		t.Errorf("the call that is given up gets %+v", r)
+	}
+	inLine(t, l, 2)
+	short, stop := context.WithTimeout(within(t), 20*time.Millisecond)
+	defer stop()
+	if r := c.Do(short, kind, []string{"late"}); r.Code != codeDeadlineExceeded && r.Code != codeResourceExhausted {
+		t.Errorf("the call whose deadline ends in line gets %+v", r)
+	}
+	inLine(t, l, 2)
+	ended, end := context.WithCancel(within(t))
+	end()
+	if r := c.Do(ended, kind, []string{"ended"}); r.Code != codeCanceled {
+		t.Errorf("the call whose context has ended before gets %+v", r)
+	}
+	close(running.leave)
+	if r := <-first; r.Code != 0 {
+		t.Errorf("the first call gets %+v", r)
+	}
+	for i, text := range []string{"second", "fourth"} {
+		running = <-entered
+		if running.text != text {
+			t.Errorf("%q is next, want %q", running.text, text)
+		}
+		close(running.leave)
+		if r := <-replies[2*i]; r.Code != 0 {
+			t.Errorf("%q gets %+v", text, r)
+		}
+	}
+	free(t, l, 1)
+
+	// Waiting would take too long: the call is denied at once, and holds no slot.
+	if err := l.Block(within(t), time.Hour, core.Hit{Rule: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Do(within(t), kind, []string{"hopeless"}); r.Code != codeResourceExhausted || r.RetryAfter <= timeout {
+		t.Errorf("the call that would wait for an hour gets %+v", r)
+	}
+	free(t, l, 1)
+	if s := l.Stats(); s.Allowed != 3 || s.Waited < 3 {
+		t.Errorf("%d calls are allowed, want 3; %d have waited", s.Allowed, s.Waited)
+	}
+}
