@@ -34,7 +34,7 @@ func TestThePageOfTheQueue(t *testing.T) {
 	if !found(t, ctx, chromedp.Evaluate[bool](rows+`.map(r => r.cells[0].textContent).join() === Array.from({length: 30}, (_, i) => i + 1).join()`)) {
 		t.Error("the rows are not the 30 requests, in order")
 	}
-	if !found(t, ctx, chromedp.Evaluate[bool](rows+`.every(r => / s$|429\)$/.test(r.cells[2].textContent) && r.querySelectorAll("rect").length > 0)`)) {
+	if !found(t, ctx, chromedp.Evaluate[bool](rows+`.every(r => /\u00a0s$|429\)$/.test(r.cells[2].textContent) && r.querySelectorAll("rect").length > 0)`)) {
 		t.Error("a row has no numbers or no bar")
 	}
 	if !found(t, ctx, chromedp.Evaluate[bool](`document.activeElement.dataset.user === "ann"`)) {

@@ -5,7 +5,7 @@ const svg = "http://www.w3.org/2000/svg";
 const summary = document.getElementById("summary");
 const crowds = document.getElementById("crowds");
 
-const seconds = ms => (ms / 1000).toFixed(2) + " s";
+const seconds = ms => (ms / 1000).toFixed(2) + "\u00a0s";
 
 function element(name, className, text) {
   const e = document.createElement(name);
@@ -58,7 +58,7 @@ function bar(r) {
     part("waited", r.waited);
     part("ran", r.ran);
   } else {
-    part("refused", Math.max(r.took, 20));
+    part("refused", Math.max(r.took, 40));
   }
   return s;
 }
