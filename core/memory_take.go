@@ -191,6 +191,24 @@ func (b *memoryBound) Refund(_ context.Context, batch *Batch) error {
 	})
 }
 
+// Grant implements [Granter].
+func (b *memoryBound) Grant(_ context.Context, batch *Batch) error {
+	batch.Allowed = true
+	return b.each(batch, func(p *memtable.Place, item *Item, now int64) {
+		if p.Known() {
+			for i := range p.Limits() {
+				p.Grant(i, item.quota(i), now, item.Cost)
+			}
+			p.Refunded(now)
+		}
+		look := *item // the results are its own
+		look.Cost, look.At = 0, now
+		judge(p, &look, now)
+		report(p, &look, now)
+		item.At = look.At
+	})
+}
+
 // Reset implements [Bound].
 func (b *memoryBound) Reset(_ context.Context, batch *Batch) error {
 	return b.each(batch, func(p *memtable.Place, _ *Item, now int64) {

@@ -32,7 +32,7 @@ type ObserverFuncs struct {
 	// request's context, which may have ended. Peeks are no decisions.
 	Decided func(ctx context.Context, o Observation)
 	// Stored is called after each operation of a store. operation is "take", "peek",
-	// "charge", "refund", "reset", "block", "release" or "renew". took is how long the store took. err is
+	// "charge", "refund", "grant", "reset", "block", "release" or "renew". took is how long the store took. err is
 	// nil if the store gave an answer, yes or no. The operations of a [Memory], which
 	// take less time than the clock, are not observed.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)

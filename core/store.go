@@ -101,6 +101,24 @@ type Blocker interface {
 	Block(ctx context.Context, b *Batch, d time.Duration) error
 }
 
+// Granter is a Bound that can give keys extra hits. The Bounds of [Memory], package
+// redisstore, package swapstore and package memcachedstore are.
+type Granter interface {
+	// Grant gives each item's key Cost hits back, 1 to MaxQuota, of those that count
+	// now, the newest first, and sets Allowed. It does so in each limit but those
+	// with a Lockout and those of Leases, which it leaves alone. A limit that counts
+	// fewer hits than that counts none after it: no limit ever has more left than its
+	// quota, or its burst. It gives back whole hits: exactly Cost of them, if so many
+	// count. Of the previous window of a SlidingWindow, it takes as many hits as it
+	// takes for their share to fall by the rest. The end of a block does not change.
+	//
+	// The results are those of a look with the cost 0 after it. Grant grants at most
+	// once, as Charge charges. After an error the hits may have been granted, unless the
+	// error wraps [ErrNotCharged]. The error wraps ErrUnsupported if this store wraps one
+	// that cannot grant.
+	Grant(ctx context.Context, b *Batch) error
+}
+
 // ResetterOfAll is a Bound that can forget all counters of its limiter at once. The
 // Bounds of [Memory] and package redisstore are.
 type ResetterOfAll interface {

@@ -183,18 +183,25 @@ func (p *part) tell(whole *core.Batch) {
 
 // Charge implements [core.Bound].
 func (b *placesBound) Charge(ctx context.Context, whole *core.Batch) error {
+	return b.chargeBoth(whole, func(isShared bool, part *core.Batch) error {
+		if isShared {
+			return b.shared.Charge(ctx, part)
+		}
+		return b.local.Charge(ctx, part)
+	})
+}
+
+// chargeBoth charges the parts of a batch with do, first that of the shared store.
+func (b *placesBound) chargeBoth(whole *core.Batch, do func(isShared bool, part *core.Batch) error) error {
 	p := b.split(whole)
 	defer b.release(p)
 	whole.Allowed, whole.Degraded = true, false
 	var errs []error
-	for _, to := range []struct {
-		*part
-		core.Bound
-	}{{&p.shared, b.shared}, {&p.local, b.local}} {
+	for _, to := range []*part{&p.shared, &p.local} {
 		if len(to.batch.Items) == 0 {
 			continue
 		}
-		err := to.Charge(ctx, &to.batch)
+		err := do(to == &p.shared, &to.batch)
 		to.tell(whole)
 		if errors.Is(err, core.ErrNotCharged) {
 			return err // the shared store has charged nothing: nor do the local counters, so that the error is true
@@ -202,6 +209,21 @@ func (b *placesBound) Charge(ctx context.Context, whole *core.Batch) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Grant implements [core.Granter], if both stores do.
+func (b *placesBound) Grant(ctx context.Context, whole *core.Batch) error {
+	local, can := b.local.(core.Granter)
+	shared, both := b.shared.(core.Granter)
+	if !can || !both {
+		return core.ErrUnsupported
+	}
+	return b.chargeBoth(whole, func(isShared bool, part *core.Batch) error {
+		if isShared {
+			return shared.Grant(ctx, part)
+		}
+		return local.Grant(ctx, part)
+	})
 }
 
 // Refund implements [core.Bound].

@@ -39,6 +39,9 @@ func TestBothPlacesBlockAndForget(t *testing.T) {
 		if err := b.Block(t.Context(), one(false), time.Hour); !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("the %s store cannot block: %v", name, err)
 		}
+		if err := b.Grant(t.Context(), one(false)); !errors.Is(err, core.ErrUnsupported) {
+			t.Errorf("the %s store cannot grant: %v", name, err)
+		}
 		if err := b.ResetAll(t.Context()); !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("the %s store cannot forget: %v", name, err)
 		}

@@ -7,6 +7,7 @@
 //	floodgate replay limits.yaml access.log --format html --output report.html
 //	floodgate inspect limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
 //	floodgate reset limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
+//	floodgate grant limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1 --hits 50
 //	floodgate top limits.yaml --interval 2s
 //	floodgate import mulesoft.yaml
 package main
@@ -97,7 +98,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetOut(out)
 	root.SetErr(errs)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), topCommand(), importCommand())
+	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), grantCommand(), topCommand(), importCommand())
 	for _, c := range root.Commands() {
 		args := c.Args
 		c.Args = func(c *cobra.Command, given []string) error {

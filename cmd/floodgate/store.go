@@ -155,7 +155,10 @@ func (s *stored) inspect(ctx context.Context, set *policy.Set, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	l := set.Limiter()
+	return inspectHits(ctx, set.Limiter(), hits, out)
+}
+
+func inspectHits(ctx context.Context, l *core.Limiter, hits []core.Hit, out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("rule\tlimit\tused\tremaining\treset in\n")
 	for _, hit := range hits {

@@ -27,13 +27,16 @@ func (s *suite) model(t *testing.T) {
 			r.Fatalf("Bind: %v", err)
 		}
 		p.counter = &counter{t, bound, p.rules}
+		p.granter = p.grants()
 		r.Repeat(map[string]func(*rapid.T){
 			"take":    func(r *rapid.T) { p.r = r; p.take(false) },
 			"again":   func(r *rapid.T) { p.r = r; p.take(false) },
 			"peek":    func(r *rapid.T) { p.r = r; p.take(true) },
 			"charge":  func(r *rapid.T) { p.r = r; p.charges() },
 			"refund":  func(r *rapid.T) { p.r = r; p.refund() },
+			"grant":   func(r *rapid.T) { p.r = r; p.grant() },
 			"reset":   func(r *rapid.T) { p.r = r; p.forget() },
+			"rebind":  func(r *rapid.T) { p.r = r; p.reconfigure() },
 			"advance": func(r *rapid.T) { p.r = r; p.advance() },
 		})
 	})
@@ -48,6 +51,7 @@ type play struct {
 	rules   []core.StoreRule
 	states  map[string][]*modelLimit
 	taken   []*core.Batch
+	granter bool
 }
 
 func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {

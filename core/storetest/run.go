@@ -53,6 +53,7 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Promises", s.promises)
 	t.Run("Retry", s.retry)
 	t.Run("Refund", s.refunds)
+	t.Run("Grant", s.extras)
 	t.Run("Lockout", s.lockouts)
 	t.Run("CountDenied", s.countsDenied)
 	t.Run("Leases", s.leases)

@@ -9,7 +9,7 @@ package meter
 // SlidingLog and an InFlight is nil for a key never seen, and grows (see Words).
 //
 // The order of calls is: Advance, then any of Admits, Remaining, Wait and
-// Outlook, then at most one of Charge and Refund, after which Remaining, Wait
+// Outlook, then at most one of Charge, Refund and Grant, after which Remaining, Wait
 // and Outlook hold again.
 type Meter struct {
 	algorithm Algorithm

@@ -10,6 +10,7 @@ import (
 
 var (
 	_ core.Blocker       = (*bound)(nil)
+	_ core.Granter       = (*bound)(nil)
 	_ core.ResetterOfAll = (*bound)(nil)
 )
 
@@ -21,6 +22,18 @@ func (b *bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) e
 		return fmt.Errorf("denycache: blocking a key: %T: %w", b.store, core.ErrUnsupported)
 	}
 	err := blocker.Block(ctx, batch, d)
+	b.forget(batch)
+	return err
+}
+
+// Grant implements [core.Granter], if the other store does. It is heard at once in this
+// process, and within Config.Longest in others.
+func (b *bound) Grant(ctx context.Context, batch *core.Batch) error {
+	granter, ok := b.inner.(core.Granter)
+	if !ok {
+		return fmt.Errorf("denycache: granting hits: %T: %w", b.store, core.ErrUnsupported)
+	}
+	err := granter.Grant(ctx, batch)
 	b.forget(batch)
 	return err
 }

@@ -68,3 +68,20 @@ func TestAStoreThatCannotBlock(t *testing.T) {
 		}
 	}
 }
+
+// Hits that are granted are there at once, although the denial was remembered.
+func TestAGrantIsHeardAtOnce(t *testing.T) {
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	l := limiterOver(t, core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})), clock)
+	k := core.Hit{Rule: "r", Key: "k"}
+	for range 5 {
+		l.Allow(t.Context(), k)
+	}
+	if d, err := l.Grant(t.Context(), 2, k); err != nil || d.Remaining != 2 || !l.Allow(t.Context(), k) {
+		t.Errorf("%v, %v", d, err)
+	}
+	l = limiterOver(t, &counting{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}, clock)
+	if _, err := l.Grant(t.Context(), 2, k); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("of a store that cannot: %v", err)
+	}
+}

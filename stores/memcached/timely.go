@@ -83,6 +83,13 @@ func (b timelyBound) Block(ctx context.Context, batch *core.Batch, d time.Durati
 	})
 }
 
+// Grant implements [core.Granter].
+func (b timelyBound) Grant(ctx context.Context, batch *core.Batch) error {
+	return b.do(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
+		return inner.(core.Granter).Grant(ctx, batch)
+	})
+}
+
 func (b timelyBound) do(ctx context.Context, batch *core.Batch, op intime.Op) error {
 	err := b.runner.Do(ctx, b.inner, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
 		// The caller's context ends only the waiting; the operation has a

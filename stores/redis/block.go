@@ -11,6 +11,7 @@ import (
 
 var (
 	_ core.Blocker       = (*bound)(nil)
+	_ core.Granter       = (*bound)(nil)
 	_ core.ResetterOfAll = (*bound)(nil)
 )
 
@@ -21,6 +22,11 @@ func (b *bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) e
 		items[i].Cost, items[i].Quotas = d.Microseconds(), nil
 	}
 	return b.each(ctx, verbBlock, &core.Batch{Items: items})
+}
+
+// Grant implements [core.Granter].
+func (b *bound) Grant(ctx context.Context, batch *core.Batch) error {
+	return b.decide(ctx, verbGrant, batch)
 }
 
 // ResetAll implements [core.ResetterOfAll]. As [Store.Scan], it goes through all of the

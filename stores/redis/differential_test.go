@@ -65,7 +65,7 @@ func anyCalendar(r *rand.Rand, quota int64) core.Limit {
 
 // The Lua and the Go of the same arithmetic agree to the unit, on thousands of
 // random steps over the whole range of limits, costs and times, with charges,
-// refunds in part, resets, quotas of a batch's own and a clock that also goes back.
+// refunds in part, grants, resets, quotas of a batch's own and a clock that also goes back.
 func TestRedisAgreesWithMemory(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
@@ -114,7 +114,12 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 					}
 				}
 				op = func(b core.Bound, batch *core.Batch) error { return b.Refund(context.Background(), batch) }
-			case n < 8:
+			case n < 6:
+				op = func(b core.Bound, batch *core.Batch) error {
+					return b.(core.Granter).Grant(context.Background(), batch)
+				}
+				taken = nil // nor what has been given back already
+			case n < 9:
 				took, peek = true, false
 				op = func(b core.Bound, batch *core.Batch) error { return b.Charge(context.Background(), batch) }
 			default:

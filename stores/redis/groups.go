@@ -88,19 +88,19 @@ func cloneGroups(groups [][]namedItem) [][]namedItem {
 }
 
 func (s *Store) decideGroups(op operation, verb byte, groups [][]namedItem) (bool, error) {
-	if verb == verbCharge {
-		return true, s.chargeGroups(op, groups)
+	if verb == verbCharge || verb == verbGrant {
+		return true, s.chargeGroups(op, verb, groups)
 	}
 	return s.takeGroups(op, verb, groups)
 }
 
-// chargeGroups charges groups that need a command each, in order. If one fails, the
-// others are charged all the same, because the caller must not charge any of them
-// again. Only if nothing has been charged yet, it stops: the caller may then try again.
-func (s *Store) chargeGroups(op operation, groups [][]namedItem) error {
+// chargeGroups charges groups that need a command each, or grants them hits, in order. If
+// one fails, the others are charged all the same, because the caller must not charge any of
+// them again. Only if nothing has been charged yet, it stops: the caller may then try again.
+func (s *Store) chargeGroups(op operation, verb byte, groups [][]namedItem) error {
 	var first error
 	for i, g := range groups {
-		_, err := s.ask(op, verbCharge, g)
+		_, err := s.ask(op, verb, g)
 		if i == 0 && errors.Is(err, core.ErrNotCharged) {
 			return err
 		}

@@ -73,6 +73,7 @@ const (
 	verbDenied
 	verbRelease
 	verbRenew
+	verbGrant
 )
 
 // A limit as the script reads it: its size, that of what a lockout adds, and the

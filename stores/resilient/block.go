@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 )
 
 var (
 	_ core.Blocker       = (*bound)(nil)
+	_ core.Granter       = (*bound)(nil)
 	_ core.ResetterOfAll = (*bound)(nil)
 )
 
@@ -27,6 +29,48 @@ func (b *bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) e
 		return err
 	}
 	return errors.Join(b.local.(core.Blocker).Block(ctx, batch, d), err)
+}
+
+// Grant implements [core.Granter], if the other store does. If the store grants the hits,
+// the counters of this process do, too. In an outage it is an error and grants
+// nothing anywhere; hits of an outage that have not been charged to the store yet are
+// charged all the same.
+func (b *bound) Grant(ctx context.Context, batch *core.Batch) error {
+	if _, ok := b.inner.(core.Granter); !ok {
+		return fmt.Errorf("resilient: granting hits: %T: %w", b.store, core.ErrUnsupported)
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := b.ask(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
+		return inner.(core.Granter).Grant(ctx, batch)
+	})
+	if errors.Is(err, ErrDown) {
+		err = notcharged.Error(err) // the store was not asked
+	}
+	if err != nil || b.config.Meanwhile != ModeInProcess {
+		return err
+	}
+	own := b.newMirror(batch)
+	defer own.free()
+	for i := range own.items {
+		own.batch.Items = own.items[i : i+1]
+		err = errors.Join(err, b.owed.grant(ctx, &own.batch))
+	}
+	own.batch.Items = own.items
+	return err
+}
+
+// grant grants the hits of the one item of a batch in this process.
+func (o *owed) grant(ctx context.Context, one *core.Batch) error {
+	it := &one.Items[0]
+	if !o.none() {
+		s, _ := o.asking.shard(o.ids[it.Rule], it.Key)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		o.mu.Lock()
+		o.knowsLess(o.key(it), hits(it))
+		o.mu.Unlock()
+	}
+	return o.local.(core.Granter).Grant(ctx, one)
 }
 
 // ResetAll implements [core.ResetterOfAll], if the other store does. Hits of an outage

@@ -37,6 +37,10 @@
 // like other hits: the quotas decide in this process, and other processes learn of the
 // hits with the next exchange.
 //
+// A process cannot grant hits (core.Limiter.Grant), block a key or forget all keys:
+// the backend adds up what the processes have counted, and two that give back the same hits
+// would give back too many. The error wraps core.ErrUnsupported.
+//
 // # What a process knows
 //
 // When a limiter is bound, the store fetches the counters of the namespace, so

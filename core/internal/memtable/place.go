@@ -159,6 +159,15 @@ func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
 	m.Refund(w, now, at, reset, cost)
 }
 
+// Grant gives back up to n hits of a limit, the newest first. Refunded must follow.
+func (p *Place) Grant(limit int, quota, now, n int64) {
+	var room meter.Meter
+	m, _ := p.meter(limit, quota, &room)
+	w := p.state(limit)
+	m.Advance(w, now)
+	m.Grant(w, now, n)
+}
+
 // Refunded notes that hits of the key have been refunded, which may have ended
 // a denial.
 func (p *Place) Refunded(now int64) {

@@ -94,6 +94,17 @@ func (b bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) er
 	return core.ErrUnsupported
 }
 
+// Grant passes on to inner, if it is a core.Granter.
+func (b bound) Grant(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	if granter, ok := b.inner.(core.Granter); ok {
+		return granter.Grant(ctx, batch)
+	}
+	return core.ErrUnsupported
+}
+
 // ResetAll passes on to inner, if it is a core.ResetterOfAll.
 func (b bound) ResetAll(ctx context.Context) error {
 	if err := b.gate.Err(); err != nil {

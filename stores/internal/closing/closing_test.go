@@ -22,6 +22,7 @@ func (c counting) Reset(context.Context, *core.Batch) error  { return c.call() }
 func (c counting) Charge(context.Context, *core.Batch) error { return c.call() }
 
 func (c counting) Block(context.Context, *core.Batch, time.Duration) error { return c.call() }
+func (c counting) Grant(context.Context, *core.Batch) error                { return c.call() }
 func (c counting) ResetAll(context.Context) error                          { return c.call() }
 
 func (c counting) Rebind([]core.StoreRule) (core.Bound, error) { return c, c.call() }
@@ -42,15 +43,15 @@ func TestABoundEndsWithItsGate(t *testing.T) {
 	}
 	use := func(b core.Bound) []error {
 		_, err := b.Rebind(nil)
-		return []error{b.Take(t.Context(), nil), b.Refund(t.Context(), nil), b.Reset(t.Context(), nil), b.Charge(t.Context(), nil), b.(core.Blocker).Block(t.Context(), nil, 0), b.(core.ResetterOfAll).ResetAll(t.Context()), err}
+		return []error{b.Take(t.Context(), nil), b.Refund(t.Context(), nil), b.Reset(t.Context(), nil), b.Charge(t.Context(), nil), b.(core.Blocker).Block(t.Context(), nil, 0), b.(core.ResetterOfAll).ResetAll(t.Context()), b.(core.Granter).Grant(t.Context(), nil), err}
 	}
 	for _, err := range append(use(first), use(second)...) {
 		if err != nil {
 			t.Errorf("before Close: %v", err)
 		}
 	}
-	if calls != 15 {
-		t.Errorf("%d of 15 calls have reached the store", calls)
+	if calls != 17 {
+		t.Errorf("%d of 17 calls have reached the store", calls)
 	}
 	g.Close()
 	g.Close()
@@ -59,8 +60,8 @@ func TestABoundEndsWithItsGate(t *testing.T) {
 			t.Errorf("after Close: %v", err)
 		}
 	}
-	if calls != 15 {
-		t.Errorf("%d calls have reached the store after Close", calls-15)
+	if calls != 17 {
+		t.Errorf("%d calls have reached the store after Close", calls-17)
 	}
 }
 

@@ -12,7 +12,7 @@
 --             the time in microseconds since the Unix epoch; 0: the server's (8)
 --           and for each of its items
 --             the place of the rule's limits in ARGV (4)
---             the cost (8); for block: how long it denies the key
+--             the cost (8); for block: how long it denies the key; for grant: how many hits
 --             if a limit of the rule counts leases, and this is no block: the lease that
 --             the decision gives, gives back, ends or renews; 0 for none (8)
 --             for back and refund: the time of the charge (8), and for each limit

@@ -93,6 +93,16 @@ make[BUCKETED] = function()
       set(m, i, c - cost)
       trim(m)
     end,
+    grant = function(m, n)
+      n = math.min(n, m.total or 0)
+      if n == 0 then return end
+      m.total = m.total - n
+      local i, c = m.n, count(m, m.n)
+      while n > c do n, i, c = n - c, i - 1, count(m, i - 1) end
+      m.src = sub(m.src, m.from, m.from + 4 * i - 5) .. pack('<I4', c - n) .. rep('\0', 4 * (m.n - i))
+      m.from = 1
+      trim(m)
+    end,
     expiry = function(m) return (m.newest + 1) * m.precision + m.window end,
   }
 end

@@ -32,6 +32,7 @@ make[CALENDAR] = function()
     refund = function(m, cost, at)
       if m.t and at >= m.t and at < ends(m) then m.a = max(0, m.a - cost) end
     end,
+    grant = grant_window,
     expiry = ends,
   }
 end

@@ -15,3 +15,7 @@ local function dump_window(m)
 end
 
 local function time_of_window(m) return m.t end
+
+local function grant_window(m, n)
+  if m.t then m.a = max(0, m.a - n) end
+end

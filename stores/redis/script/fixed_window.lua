@@ -21,6 +21,7 @@ make[FIXED] = function()
     refund = function(m, cost, at)
       if m.t and at >= m.t and at < m.t + m.window then m.a = math.max(0, m.a - cost) end
     end,
+    grant = grant_window,
     expiry = function(m) return m.t + m.window end,
   }
 end

@@ -7,8 +7,8 @@ local MOST = 2147483647 -- the largest quota, and so the largest count
 local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT, CALENDAR, IN_FLIGHT = 0, 1, 2, 3, 4, 5, 6, 7
 -- The verbs: charge if all is admitted, look, give back and look, give back, forget,
 -- charge whatever is admitted, deny for a time, look and charge the limits that deny and
--- count that, end leases, renew leases.
-local TAKE, PEEK, BACK, REFUND, RESET, CHARGE, BLOCK, DENIED, RELEASE, RENEW = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+-- count that, end leases, renew leases, give back the newest hits and look.
+local TAKE, PEEK, BACK, REFUND, RESET, CHARGE, BLOCK, DENIED, RELEASE, RENEW, GRANT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local now, first_key -- of the decision that is being made: its time, and the place of its first key
 
 -- The beginning of the error of a decision that has been made in part.
@@ -70,6 +70,8 @@ end
 --   charge(m, cost)  also of a cost above what is left; at most MOST
 --   wait(m, cost)    how long until cost is admitted, 0 now
 --   refund(m, cost, at, reset)
+--   grant(m, n)      gives back up to n hits, the newest first; nil of those that it
+--                    leaves alone
 --   expiry(m)        the time from which the state means the same as none
 -- They are made when first needed: most calls need one of them.
 local make = {}

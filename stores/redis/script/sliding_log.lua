@@ -77,6 +77,7 @@ make[LOG] = function()
       cost = math.min(cost, upto_at - before)
       m.src, m.from, m.n = part(m, 1, before) .. part(m, before + cost + 1, m.n), 1, m.n - cost
     end,
+    grant = function(m, n) m.n = max(0, (m.n or 0) - n) end,
     expiry = function(m) return hit(m, m.n) + m.window end,
   }
 end

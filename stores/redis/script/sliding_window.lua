@@ -50,6 +50,14 @@ make[SLIDING] = function()
         m.b = math.max(0, m.b - cost)
       end
     end,
+    grant = function(m, n)
+      if not m.t then return end
+      local t, a, b = turned(m)
+      local newest, length = math.min(n, a), m.window - max(0, now - t)
+      local share = muldiv(length, b, m.window)
+      if share > 0 and n > newest then b = fits(m, max(0, share - (n - newest)), length) end
+      if t > m.t then m.a = b else m.a, m.b = a - newest, b end
+    end,
     expiry = function(m) return m.t + 2 * m.window end,
   }
 end

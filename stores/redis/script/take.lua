@@ -92,7 +92,8 @@ local function make_decision(verb, size, p)
   if verb == BLOCK then return block(size, p) end
   if verb == RELEASE or verb == RENEW then return lease(verb == RENEW, size, p) end
   unreadable = false
-  local giving, charging = verb == BACK or verb == REFUND, verb == CHARGE
+  local granting, charging = verb == GRANT, verb == CHARGE
+  local giving = verb == BACK or verb == REFUND or granting
   local items, admitted = {}, true
   for i = 1, size do
     local place, cost
@@ -100,7 +101,7 @@ local function make_decision(verb, size, p)
     local item, err = read(KEYS[first_key + i - 1], ARGV[place])
     if not item then return nil, err end
     p = lease_of(item, p)
-    if item.newer and charging and cost > 0 then
+    if item.newer and (charging or granting) and cost > 0 then
       return nil, 'FLOODGATE newer: ' .. item.key .. NEWER
     end
     local meters = item.meters
@@ -109,7 +110,13 @@ local function make_decision(verb, size, p)
         return nil, string.format('FLOODGATE edges %.0f', now)
       end
     end
-    if giving then
+    if granting then
+      for j = 1, #meters do
+        local m = meters[j]
+        if m.algorithm.grant and cost > 0 then m.algorithm.grant(m, math.min(cost, MOST)) end
+      end
+      cost = 0 -- the reply is that of a look
+    elseif giving then
       local at, reset
       at, p = unpack('<i8', input, p)
       for j = 1, #meters do

@@ -22,6 +22,13 @@ make[TOKEN] = function()
     if m.r > r then q = q + 1 end
     return max(0, q)
   end
+  -- pay takes (q, r) off what is owed.
+  local function pay(m, q, r)
+    if above(q, r, m.q, m.r) then q, r = m.q, m.r end
+    q, r = m.q - q, m.r - r
+    if r < 0 then q, r = q - 1, r + m.rate end
+    m.q, m.r, m.over = q, r, above(q, r, costs(m, capacity_with(m, m.rate)))
+  end
   return {
     load = function(m, v, at)
       local t, r, rate = unpack('<i7I4I4', v, at)
@@ -89,11 +96,9 @@ make[TOKEN] = function()
       if not m.q or owed <= 0 then return end
       local q, r = costs(m, cost)
       if above(q, r, owed, 0) then q, r = owed, 0 end
-      if above(q, r, m.q, m.r) then q, r = m.q, m.r end
-      q, r = m.q - q, m.r - r
-      if r < 0 then q, r = q - 1, r + m.rate end
-      m.q, m.r, m.over = q, r, above(q, r, costs(m, capacity_with(m, m.rate)))
+      pay(m, q, r)
     end,
+    grant = function(m, n) if m.q then pay(m, costs(m, n)) end end,
     expiry = function(m) return m.kept_until or now + m.q + 1 end,
   }
 end

@@ -1,0 +1,178 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// A grant gives each limit of the rule its hits back, and shows what is left.
+func TestAGrantGivesHitsBack(t *testing.T) {
+	for _, limit := range every {
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit, core.PerMinute(120)}}}}, newClock())
+		k := core.Hit{Rule: "r", Key: "k"}
+		if d, err := l.Take(t.Context(), 100, k); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		for _, step := range []struct {
+			n    int64
+			left []int64
+		}{{50, []int64{50, 70}}, {1, []int64{51, 71}}, {core.MaxQuota, []int64{100, 120}}} {
+			d, err := l.Grant(t.Context(), step.n, k)
+			var got []int64
+			for s := range d.Limits() {
+				got = append(got, s.Remaining)
+			}
+			if err != nil || !d.Allowed || d.Cost != 0 || d.Reason != core.ReasonWithinLimits || !slices.Equal(got, step.left) {
+				t.Errorf("%v: after %d: %v, %v, %d left; want %d", limit, step.n, d, err, got, step.left)
+			}
+			if err := l.Refund(t.Context(), d); err != nil || left(t, l, "r", "k") != d.Remaining {
+				t.Errorf("%v: the decision of a grant was refunded: %v", limit, err)
+			}
+		}
+		if got := l.Stats(); got.Allowed != 1 {
+			t.Errorf("a grant was counted as a decision: %+v", got)
+		}
+	}
+}
+
+func TestWhatCannotBeGranted(t *testing.T) {
+	rules := []core.Rule{
+		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "login", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9), {Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
+		{Name: "slots", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(3)}},
+		{Name: "both", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}},
+	}
+	l := newLimiter(t, core.Config{Rules: rules}, newClock())
+	_, _ = l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "k"})
+	for _, row := range []struct {
+		n    int64
+		rule string
+		want error
+		says string
+	}{
+		{0, "r", core.ErrConfig, "granting 0 hits: must be from 1 to 2147483647"},
+		{-1, "r", core.ErrConfig, "granting -1 hits"},
+		{core.MaxQuota + 1, "r", core.ErrConfig, "granting 2147483648 hits"},
+		{1, "x", core.ErrUnknownRule, `rule "x"`},
+		{1, "login", core.ErrConfig, "Reset ends its wait"},
+		{1, "slots", core.ErrConfig, "in flight"},
+	} {
+		d, err := l.Grant(t.Context(), row.n, core.Hit{Rule: row.rule, Key: "k"}, core.Hit{Rule: "r", Key: "k"})
+		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, row.want) {
+			t.Errorf("%d of %s: %v, %v", row.n, row.rule, d, err)
+		}
+	}
+	if got := left(t, l, "r", "k"); got != 0 {
+		t.Errorf("%d left after grants that failed", got)
+	}
+	if d, err := l.Grant(t.Context(), 1); err != nil || !d.Allowed || d.Reason != core.ReasonNoRule {
+		t.Errorf("without a hit: %v, %v", d, err)
+	}
+	l = newLimiter(t, core.Config{Name: "l", Store: newCounting(), Rules: rules[:1]}, nil)
+	if _, err := l.Grant(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("of a store that cannot: %v", err)
+	}
+}
+
+// Slots of requests in flight stay with their requests.
+func TestAGrantLeavesSlotsAlone(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}}}}, newClock())
+	k := core.Hit{Rule: "r", Key: "k"}
+	_, release, err := l.Acquire(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	d, err := l.Grant(t.Context(), 5, k)
+	var got []int64
+	for s := range d.Limits() {
+		got = append(got, s.Remaining)
+	}
+	if err != nil || !slices.Equal(got, []int64{5, 2}) {
+		t.Errorf("%v left, %v; want 5 hits and 2 slots", got, err)
+	}
+}
+
+// Nothing is lost if the caller has gone, and a key may be as long as it likes.
+func TestAGrantToAnEndedContext(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+	k := core.Hit{Rule: "r", Key: strings.Repeat("k", 100_000), Extra: "x"}
+	_, _ = l.Take(t.Context(), 5, k)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := l.Grant(ctx, 2, k, k); err != nil || d.Remaining != 2 {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+// Windows of the calendar, windows that are spread and quotas of one request.
+func TestAGrantInOddWindows(t *testing.T) {
+	berlin := core.Must(time.LoadLocation("Europe/Berlin"))
+	spread := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true, Spread: true}
+	for _, limit := range []core.Limit{core.PerMonth(10).In(berlin), spread, {Quota: 10, Window: time.Hour, CountDenied: true}} {
+		c := newClock()
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, c)
+		k := core.Hit{Rule: "r", Key: "k"}
+		_, _ = l.Take(t.Context(), 9, k)
+		if d, err := l.Grant(t.Context(), 4, k); err != nil || d.Remaining != 5 {
+			t.Errorf("%v: %v, %v", limit, d, err)
+		}
+		k.Quotas = []int64{20}
+		if d, err := l.Grant(t.Context(), 1, k); err != nil || d.Remaining != 16 {
+			t.Errorf("%v, a quota of 20: %v, %v", limit, d, err)
+		}
+		k.Quotas = []int64{core.Unlimited}
+		if d, err := l.Grant(t.Context(), 1, k); err != nil || d.Remaining != core.Unlimited {
+			t.Errorf("%v, unlimited: %v, %v", limit, d, err)
+		}
+		if got := left(t, l, "r", "k"); got != 7 {
+			t.Errorf("%v: %d left, want 7", limit, got)
+		}
+	}
+}
+
+// A request that waits gets its turn when hits are granted.
+func TestAGrantEndsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := core.Must(core.New(core.Config{MaxWait: time.Hour, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}}}))
+		k := core.Hit{Rule: "r", Key: "k"}
+		_, _ = l.Take(t.Context(), 2, k)
+		began := time.Now()
+		done := make(chan time.Duration)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
+			defer cancel()
+			if d, err := l.Wait(ctx, 1, k); err != nil || !d.Allowed {
+				t.Errorf("%v, %v", d, err)
+			}
+			done <- time.Since(began)
+		}()
+		synctest.Wait()
+		if _, err := l.Grant(t.Context(), 1, k); err != nil {
+			t.Error(err)
+		}
+		if waited := <-done; waited != 0 {
+			t.Errorf("it waited for %v more", waited)
+		}
+	})
+}
+
+func ExampleLimiter_Grant() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "api", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}}))
+	ctx, acme := context.Background(), core.Hit{Rule: "api", Key: "acme"}
+	_, _ = limiter.Take(ctx, 100, acme)
+	fmt.Println(limiter.Allow(ctx, acme))
+	d, err := limiter.Grant(ctx, 50, acme)
+	fmt.Println(d.Remaining, err)
+	// Output:
+	// false
+	// 50 <nil>
+}

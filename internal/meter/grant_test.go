@@ -1,0 +1,65 @@
+package meter
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A grant gives back exactly as many hits as it says, up to the whole quota, and a key
+// has no fewer left at any later time than it would have had without it.
+func TestAGrantIsExact(t *testing.T) {
+	walk(t, 4000, func(fail func(string, ...any), m *Meter, p *plain, w []uint64, now int64, r *rand.Rand) {
+		n := r.Int64N(m.capacity + 3)
+		granted := slices.Clone(w)
+		m.Advance(granted, now)
+		m.Grant(granted, now, n)
+		want := min(m.capacity, p.remaining(now)+n)
+		if m.algorithm == Lockout {
+			want = p.remaining(now)
+		}
+		if got := m.Remaining(granted, now); got != want {
+			fail("%d remain after a grant of %d to %d, want %d", got, n, p.remaining(now), want)
+		}
+		if want == m.capacity && m.algorithm != Lockout {
+			if _, reset, _ := m.Outlook(granted, now); reset != 0 {
+				fail("the whole quota is there, and comes back in %d µs", reset)
+			}
+		}
+		for range 3 {
+			later := now + r.Int64N(2*m.window)
+			a, b := slices.Clone(w), slices.Clone(granted)
+			m.Advance(a, later)
+			m.Advance(b, later)
+			if without, with := m.Remaining(a, later), m.Remaining(b, later); with < without {
+				fail("%d µs after a grant of %d, %d remain, and %d without it", later-now, n, with, without)
+			}
+		}
+	})
+}
+
+// A grant of part of the previous window's share takes no more hits of it than it must.
+func TestAGrantKeepsWhatItNeedNotTake(t *testing.T) {
+	m := New(Limit{Algorithm: SlidingWindow, Quota: 100, Capacity: 100, Window: 100})
+	for _, row := range []struct {
+		now, n     int64
+		from, want cell
+	}{
+		{50, 3, cell{t: 1000, a: 5, b: 40}, cell{t: 1000, a: 2, b: 40}},
+		{50, 5, cell{t: 1000, a: 5, b: 40}, cell{t: 1000, b: 40}},
+		{50, 6, cell{t: 1000, a: 5, b: 40}, cell{t: 1000, b: 39}},
+		{50, 15, cell{t: 1000, a: 5, b: 40}, cell{t: 1000, b: 21}},
+		{50, 99, cell{t: 1000, a: 5, b: 40}, cell{t: 1000, b: 1}},
+		{150, 10, cell{t: 1000, a: 40, b: 7}, cell{t: 1000, a: 21, b: 7}},
+		{-30, 10, cell{t: 1000, a: 4, b: 40}, cell{t: 1000, b: 34}}, // a clock that is behind
+		{100, 1, cell{t: 1000, a: 40}, cell{t: 1000, a: 39}},
+		{50, 1, cell{}, cell{}},
+	} {
+		var w [cellWords]uint64
+		row.from.store(w[:])
+		m.Grant(w[:], 1000+row.now, row.n)
+		if got := loadCell(w[:]); got != row.want {
+			t.Errorf("%d granted at %d to %v: %v, want %v", row.n, row.now, row.from, got, row.want)
+		}
+	}
+}
