@@ -235,6 +235,7 @@ func (p *play) grant() {
 // reconfigure changes the quotas of the rules, but not of those whose burst would be
 // another part of the quota: what is owed at the old quota is reckoned with the new part.
 func (p *play) reconfigure() {
+	p.rules = slices.Clone(p.rules) // the store keeps what it was given
 	for i := range p.rules {
 		rule := &p.rules[i]
 		rule.Limits = slices.Clone(rule.Limits)
