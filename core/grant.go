@@ -42,7 +42,7 @@ func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, 
 	}
 	l.freed(s, c.items)
 	c.decide(&d)
-	c.remember(&d, true, hits)
+	c.remember(ctx, &d, true, hits)
 	return d, nil
 }
 

@@ -155,7 +155,16 @@ func (s *stored) inspect(ctx context.Context, set *policy.Set, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	return inspectHits(ctx, set.Limiter(), hits, out)
+	if err := inspectHits(ctx, set.Limiter(), hits, out); err != nil {
+		return err
+	}
+	for _, p := range set.Policies() {
+		if p.Name == s.policy && p.Wait > 0 && !p.Shadow {
+			_, err := fmt.Fprintf(out, "a request over a limit waits for its turn, at most %v\n", p.Wait)
+			return err
+		}
+	}
+	return nil
 }
 
 func inspectHits(ctx context.Context, l *core.Limiter, hits []core.Hit, out io.Writer) error {
@@ -177,16 +186,7 @@ func inspectHits(ctx context.Context, l *core.Limiter, hits []core.Hit, out io.W
 			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%v\n", hit.Rule, limit, status.Limit.Capacity()-status.Remaining, remaining, status.ResetAfter.Round(time.Millisecond))
 		}
 	}
-	if err := align(out, b.String()); err != nil {
-		return err
-	}
-	for _, p := range set.Policies() {
-		if p.Name == s.policy && p.Wait > 0 && !p.Shadow {
-			_, err := fmt.Fprintf(out, "a request over a limit waits for its turn, at most %v\n", p.Wait)
-			return err
-		}
-	}
-	return nil
+	return align(out, b.String())
 }
 
 // usage returns a hit that says what the key has used: nothing is used of a quota that is
