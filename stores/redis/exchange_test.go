@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
 // process is a client.
@@ -161,6 +162,35 @@ func TestNamesOfClasses(t *testing.T) {
 	for c, want := range map[Class]string{ClassOther: "failed", ClassDamaged: "damaged", ClassDamaged + 1: "unknown class"} {
 		if got := c.String(); got != want {
 			t.Errorf("class %d is %q, want %q", c, got, want)
+		}
+	}
+}
+
+// The hash of the Redis Cluster specification, with its own example.
+func TestSlots(t *testing.T) {
+	if got := slotOf("123456789"); got != 0x31c3 {
+		t.Errorf("slot %#x, want 0x31c3", got)
+	}
+}
+
+// A take of keys of several slots is known to have charged nothing if it fails for the
+// first slot, and not if it fails for a later one.
+func TestATakeOfSeveralSlotsThatFails(t *testing.T) {
+	real := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer real.Close() //nolint:errcheck // the test is over
+	for i, failing := range []string{"a", "b"} {
+		s := New(process(func(cmd redis.Cmder) error {
+			if Verbs(cmd)[0] == "take" && cmd.Args()[argFirstKey] == failing {
+				return errBroken
+			}
+			return real.Process(t.Context(), cmd)
+		}), Timeout(20*time.Second))
+		s.gathers = false
+		s.layout.Store(oneSlot)
+		some := items(t, s, "a", "b")
+		_, err := s.takeApart(operation{context.Background(), time.Now().Add(20 * time.Second)}, verbTake, s.group(some))
+		if !errors.Is(err, errBroken) || errors.Is(err, core.ErrNotCharged) != (i == 0) {
+			t.Errorf("%s fails: error %v, not charged %v", failing, err, errors.Is(err, core.ErrNotCharged))
 		}
 	}
 }
