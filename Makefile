@@ -37,8 +37,8 @@ test: format tidy lint allocations ## everything that must pass: format, vet, li
 
 .PHONY: allocations
 allocations: ## the tests that count allocations, which cannot run with -race
-	$(GO) test -run Alloc ./core ./keyfuncs ./stores/denycache ./adapters/...
-	@set -e; for m in $(filter-out .,$(PUBLISHED)); do echo "== go test -run Alloc ./... ($$m)"; (cd $$m && $(GO) test -run Alloc ./...); done
+	$(TESTS) -run Alloc ./core ./keyfuncs ./stores/denycache ./adapters/...
+	@set -e; for m in $(filter-out .,$(PUBLISHED)); do echo "== go test -run Alloc ./... ($$m)"; (cd $$m && $(TESTS) -run Alloc ./...); done
 
 # What is tested with the oldest Go; FLOOR=./... is everything.
 FLOOR ?= ./core/... ./keyfuncs/... ./login/...

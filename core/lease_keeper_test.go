@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ type shared struct {
 	mu             sync.Mutex
 	renews, items  int
 	releases       int
+	released       int // items
 	fail, failTake error
 	renewing       func()
 }
@@ -53,6 +55,7 @@ func (b sharedBound) Take(ctx context.Context, batch *core.Batch) error {
 func (b sharedBound) Release(ctx context.Context, batch *core.Batch) error {
 	b.s.mu.Lock()
 	b.s.releases++
+	b.s.released += len(batch.Items)
 	fail := b.s.fail
 	b.s.mu.Unlock()
 	if fail != nil {
@@ -80,6 +83,91 @@ func (s *shared) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
+}
+
+// A lease is renewed when a third of it is over, however many others come.
+func TestLeasesAreRenewedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		l := inFlight(t, 100, store)
+		const third = core.DefaultLease / 3
+		var releases []func()
+		for i := range 12 {
+			_, release := acquire(t, l, ann)
+			releases = append(releases, release)
+			time.Sleep(third / 4)
+			synctest.Wait()
+			if want := (i + 1) / 4; store.renews < want || i < 3 && store.renews > 0 {
+				t.Errorf("after %d quarters of a third of a lease: %d renewals, want %d", i+1, store.renews, want)
+			}
+		}
+		for _, release := range releases {
+			release()
+		}
+		if got := l.Stats().Failed; got != 0 {
+			t.Errorf("%d failures are counted", got)
+		}
+	})
+}
+
+// Leases are given back in the background together, as many as are remembered. The
+// others lapse.
+func TestLostLeasesAreReleasedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, one = 10_000, 1
+		store := newShared(t)
+		l := inFlight(t, most, store)
+		var releases []func()
+		for i := range most + one {
+			hit := core.Hit{Rule: "user", Key: fmt.Sprint("user ", i)}
+			if i >= most {
+				hit = ann
+			}
+			_, release := acquire(t, l, hit)
+			releases = append(releases, release)
+		}
+		store.set(func() { store.fail = errors.New("gone") })
+		for _, release := range releases {
+			release()
+		}
+		time.Sleep(40 * time.Millisecond)
+		store.set(func() {
+			if store.releases != most+one {
+				t.Errorf("after 40 ms: %d releases, want %d", store.releases, most+one)
+			}
+			store.fail = nil
+		})
+		time.Sleep(3 * time.Second)
+		remaining(t, l, most-one, "after three seconds")
+		if got := store.releases - most - one; got != most/1000 {
+			t.Errorf("%d releases in the background, want %d", got, most/1000)
+		}
+		time.Sleep(core.DefaultLease)
+		remaining(t, l, most, "after a lease")
+	})
+}
+
+// A release names what the lease was given for, and no other key of the request.
+func TestOnlyWhatWasTakenIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		free := func(core.Request) (int64, error) { return 0, nil }
+		l, err := core.New(core.Config{Name: "api", Store: store, Rules: []core.Rule{
+			{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
+			{Name: "upload", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}, Cost: free},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, held := l.Check(&request{}).Hold()
+		if !held {
+			t.Fatal("nothing is held")
+		}
+		release()
+		if store.released != 1 {
+			t.Errorf("%d items were released, want 1", store.released)
+		}
+	})
 }
 
 func TestLeasesAreRenewedTogetherWhileTheyAreHeld(t *testing.T) {
@@ -131,6 +219,9 @@ func TestAReleaseThatFailsIsRepeated(t *testing.T) {
 		store.set(func() { store.fail = errors.New("gone") })
 		release()
 		remaining(t, l, 0, "after a release that has failed")
+		if got := l.Stats().Failed; got != 1 {
+			t.Errorf("%d failures are counted, want that of the release", got)
+		}
 		time.Sleep(3 * time.Second)
 		store.set(func() { store.fail = nil })
 		time.Sleep(3 * time.Second)
