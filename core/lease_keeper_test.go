@@ -211,6 +211,23 @@ func TestARenewalCountsAfterTheLeaseHasLapsed(t *testing.T) {
 	})
 }
 
+// A renewal that fails is repeated before the lease lapses.
+func TestARenewalThatFailsIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		l := inFlight(t, 1, store)
+		_, release := acquire(t, l, ann)
+		store.set(func() { store.fail = errors.New("gone") })
+		time.Sleep(core.DefaultLease/3 + time.Millisecond)
+		synctest.Wait()
+		store.set(func() { store.fail = nil })
+		time.Sleep(core.DefaultLease)
+		remaining(t, l, 0, "after a renewal has failed")
+		release()
+		remaining(t, l, 1, "after the release")
+	})
+}
+
 func TestAReleaseThatFailsIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newShared(t)
@@ -223,7 +240,12 @@ func TestAReleaseThatFailsIsRepeated(t *testing.T) {
 			t.Errorf("%d failures are counted, want that of the release", got)
 		}
 		time.Sleep(3 * time.Second)
-		store.set(func() { store.fail = nil })
+		store.set(func() {
+			if store.releases < 3 || store.releases > 5 {
+				t.Errorf("%d releases in three seconds, want about one a second", store.releases)
+			}
+			store.fail = nil
+		})
 		time.Sleep(3 * time.Second)
 		remaining(t, l, 1, "after the store has come back")
 	})
