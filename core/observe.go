@@ -76,20 +76,10 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 	})
 }
 
-// single tells the observer of a decision on one hit, of a rule with one limit.
-func (o *observing) single(ctx context.Context, allowed bool, rule int, key string, left int64, retry time.Duration) {
-	if !o.Keys {
-		key = ""
-	}
-	reason := ReasonWithinLimits
-	if !allowed {
-		reason = ReasonOverLimit
-	}
+// tellOf tells the observer of a decision.
+func (o *observing) tellOf(ctx context.Context, what *Observation) {
 	defer o.caught(ctx)
-	o.Decided(ctx, Observation{
-		Allowed: allowed, Reason: reason, Rule: rule, Cost: 1,
-		Remaining: left, Capacity: o.snap.rules[rule].Limits[0].capacity(), RetryAfter: retry, Key: key,
-	})
+	o.Decided(ctx, *what)
 }
 
 // stored tells the observer of an operation of the store that began at start.

@@ -112,7 +112,16 @@ func (s *snapshot) allowObserved(ctx context.Context, hit *Hit) (allowed, done b
 	if !done {
 		return false, false
 	}
-	left, _, _, retry := known.Meter().Tell(c, now, 1, allowed)
-	s.observer.single(ctx, allowed, i, hit.Key, left, retry)
+	o := Observation{Allowed: allowed, Rule: i, Cost: 1, Capacity: s.rules[i].first.capacity()}
+	if allowed {
+		o.Remaining = known.Meter().Left(c, now)
+	} else {
+		o.Reason = ReasonOverLimit
+		o.Remaining, _, _, o.RetryAfter = known.Meter().Tell(c, now, 1, false)
+	}
+	if s.observer.Keys {
+		o.Key = hit.Key
+	}
+	s.observer.tellOf(ctx, &o)
 	return allowed, true
 }

@@ -28,6 +28,9 @@ func TestDecideAndTellAgreeWithReport(t *testing.T) {
 			if m.Report(&reported, w, now, cost, allowed); told != reported {
 				t.Fatalf("%v: told %+v, reported %+v", m.algorithm, told, reported)
 			}
+			if left := m.Left(c, now); left != told.Remaining {
+				t.Fatalf("%v: %d hits are left, told %+v", m.algorithm, left, told)
+			}
 			if spent {
 				spents++
 			}

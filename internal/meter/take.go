@@ -116,6 +116,15 @@ func (m *Meter) Tell(c Cell, now, cost int64, allowed bool) (left int64, reset, 
 	return left, time.Duration(resetAfter) * time.Microsecond, time.Duration(moreAfter) * time.Microsecond, retry
 }
 
+// Left returns how many hits are left, as Tell does, and nothing else.
+func (m *Meter) Left(c Cell, now int64) int64 {
+	if m.algorithm == SlidingWindow {
+		return max(0, m.quota-c.usedSliding(m, now))
+	}
+	left, _, _, _ := m.Tell(c, now, 0, true)
+	return left
+}
+
 // Report fills in the limit's result for cost hits.
 func (m *Meter) Report(r *Result, w []uint64, now, cost int64, allowed bool) {
 	left, reset, more := m.Outlook(w, now)
