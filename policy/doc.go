@@ -126,7 +126,7 @@
 //
 // Keys, fallbacks, tiers, costs, quotas and match.when are expressions in the language
 // of github.com/expr-lang/expr. They see method, path, route, ip, user,
-// header["x"], query["x"], cookie["x"], form["x"] and json["a.b"], and
+// header["x"], query["x"], param["x"], cookie["x"], form["x"] and json["a.b"], and
 // cidr(ip, "10.0.0.0/8", ...) says whether an address is in one of the prefixes.
 // The form that MuleSoft writes, #[attributes.headers['x']], is read too. It needs
 // quotes, because # begins a comment. Values that are not text become text: true,
@@ -141,6 +141,10 @@
 // read. A request in which they could read different values is denied with 400:
 // a value given twice, a form's field that is in the query too, a form or a JSON
 // body that is malformed, compressed or longer than 64 KiB.
+//
+// param["id"] is the parameter id of the matched route, such as /users/{id}: see
+// core.Request. It is empty before the router has matched a route, and in routes without
+// the parameter. The first such request is said in the log.
 //
 // path is the path as the client has written it, and each spelling is a key of its
 // own. To count spellings together, use route, or a policy for these paths.

@@ -21,7 +21,7 @@ import (
 // asked is the request that explain explains.
 type asked struct {
 	method, target, from, user, tier, data string
-	headers                                []string
+	headers, params                        []string
 }
 
 func explainCommand() *cobra.Command {
@@ -46,6 +46,7 @@ func explainCommand() *cobra.Command {
 	f.StringVar(&q.method, "method", http.MethodGet, "the method of the request")
 	f.StringVar(&q.target, "path", "/", "the path of the request, with its query")
 	f.StringArrayVar(&q.headers, "header", nil, `a header, such as "X-Api-Key: k"; may be repeated`)
+	f.StringArrayVar(&q.params, "param", nil, "a parameter of the route, such as id=5, for files that use param; may be repeated")
 	f.StringVar(&q.data, "data", "", "the body of the request; @FILE reads it from a file")
 	f.StringVar(&q.from, "from", "192.0.2.1", "the address of the connection's peer, with or without a port")
 	f.StringVar(&q.user, "user", "", "the user that the program would return, for files that use user")
@@ -83,6 +84,13 @@ func (q *asked) request() (*http.Request, error) {
 			return nil, fmt.Errorf("--header: %q: want Name: value", h)
 		}
 		r.Header.Add(name, strings.TrimSpace(value))
+	}
+	for _, p := range q.params {
+		name, value, found := strings.Cut(p, "=")
+		if !found || name == "" {
+			return nil, fmt.Errorf("--param: %q: want name=value", p)
+		}
+		r.SetPathValue(name, value)
 	}
 	if q.data != "" && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -7,6 +7,19 @@ import (
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
+// A parameter of the route is given on the command line.
+func TestTheParametersOfTheRouteOfAnExplanation(t *testing.T) {
+	path := file(t, "limits.yaml", `policies: [{name: api, key: 'param["id"]', missing: skip, limits: 1/m}]`)
+	out, _ := expect(t, 0, "", "explain", path, "--param", "id=a=b")
+	if !strings.Contains(out, "rule api: key a=b") {
+		t.Errorf("explain says %q", out)
+	}
+	if out, _ = expect(t, 0, "", "explain", path); !strings.Contains(out, `the request has no param["id"]`) {
+		t.Errorf("explain says %q", out)
+	}
+	expect(t, 2, "", "explain", path, "--param", "id")
+}
+
 // The commands say that requests wait, and that nobody waits in a replay.
 func TestTheCommandsKnowWaits(t *testing.T) {
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 1/m, wait: 90s}, {name: tried, key: ip, limits: 9/m, wait: 3s, shadow: true}]")

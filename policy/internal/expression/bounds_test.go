@@ -145,6 +145,7 @@ func TestTheValuesOfExpressions(t *testing.T) {
 		`path == "/" ? 1 : "x"`:           {true, true, ""},
 		`header["x"]`:                     {false, false, "header"},
 		`path + query["x"] + header["x"]`: {false, false, "query parameter"},
+		`param["x"] + ip`:                 {false, false, "path parameter"},
 		`cookie["x"] == json["a"]`:        {true, false, "cookie"},
 		`len(form["x"])`:                  {false, true, "form field"},
 		`json["a.b"] + ip`:                {false, false, "JSON field"},

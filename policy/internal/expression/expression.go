@@ -63,7 +63,7 @@ type accessed struct{ kind, name string }
 // The names of the language, without and with a name in brackets behind them.
 var (
 	plainNames = []string{"method", "path", "route", "ip", "user"}
-	namedNames = []string{"header", "query", "cookie", "form", "json"}
+	namedNames = []string{"header", "query", "param", "cookie", "form", "json"}
 	// builtins are the functions of the language that cannot take much time or
 	// memory.
 	builtins = []string{"len", "lower", "upper", "trim", "trimPrefix", "trimSuffix", "int", "float", "string", "abs", "min", "max", "round", "floor", "ceil", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix"}

@@ -42,7 +42,7 @@ func (e *Expression) Constant() bool { return len(e.values) == 0 }
 func (e *Expression) Reads(name string) bool { return slices.Contains(e.values, name) }
 
 // written has the values that a client can choose, and their names for messages.
-var written = map[string]string{"header": "header", "query": "query parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
+var written = map[string]string{"header": "header", "query": "query parameter", "param": "path parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
 
 // Written returns the name of the first value that the expression reads and a client
 // can choose, such as "query parameter"; "" if there is none. The expression may be

@@ -145,7 +145,12 @@ func (w *rewriter) member(node *ast.Node, n *ast.MemberNode) {
 		w.fail(n, fmt.Sprintf("%s[%q]: %v", of.Value, name.Value, err), "")
 		return
 	}
-	w.expression.fields[accessed{of.Value, name.Value}] = readers{f, certain(of.Value, name.Value)}
+	if of.Value == "param" {
+		f = w.expression.sources.param(name.Value, f)
+		w.expression.fields[accessed{of.Value, name.Value}] = readers{f, f}
+	} else {
+		w.expression.fields[accessed{of.Value, name.Value}] = readers{f, certain(of.Value, name.Value)}
+	}
 	w.reads(of.Value)
 	ast.Patch(node, call(of.Value, name))
 }

@@ -20,6 +20,7 @@ type scope struct {
 	User   func() string          `expr:"user "`
 	Header func(string) string    `expr:"header "`
 	Query  func(string) string    `expr:"query "`
+	Param  func(string) string    `expr:"param "`
 	Cookie func(string) string    `expr:"cookie "`
 	Form   func(string) string    `expr:"form "`
 	JSON   func(string) string    `expr:"json "`
@@ -49,7 +50,7 @@ func newScope() *scope {
 		}
 	}
 	s.Method, s.Path, s.Route, s.IP, s.User = plain("method"), plain("path"), plain("route"), plain("ip"), plain("user")
-	s.Header, s.Query, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("cookie"), named("form"), named("json")
+	s.Header, s.Query, s.Param, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("param"), named("cookie"), named("form"), named("json")
 	s.Inside = func(prefixes int) bool {
 		return contain(s.expression.prefixes[prefixes], s.expression.sources.AddressOf(s.request))
 	}

@@ -12,6 +12,8 @@ type Sources struct {
 	Address core.KeyFunc                // the client's whole address
 	User    func(r core.Request) string // nil: expressions cannot use user
 	Trusted []string                    // the names of headers that a client cannot choose
+
+	params map[string]core.KeyFunc // of parameters of the route, by their names; written while a file is read
 }
 
 // AddressMemo remembers the client's address of one request. A request whose

@@ -57,6 +57,8 @@ func named(kind, name string) (core.KeyFunc, error) {
 		return keyfuncs.Header(name), nil
 	case "query":
 		return keyfuncs.Query(name), nil
+	case "param":
+		return keyfuncs.PathValue(name), nil
 	case "cookie":
 		return keyfuncs.Cookie(name), nil
 	case "form":
@@ -71,6 +73,18 @@ func named(kind, name string) (core.KeyFunc, error) {
 		return byType(isJSON, strictJSON(path), notJSON(name)), nil
 	}
 	return nil, fmt.Errorf("%s is not known", kind)
+}
+
+// param returns the key function of a parameter of the route. There is one for all expressions
+// of a file, so that a request without the parameter is said in the log once.
+func (s *Sources) param(name string, f core.KeyFunc) core.KeyFunc {
+	if s.params == nil {
+		s.params = map[string]core.KeyFunc{}
+	}
+	if s.params[name] == nil {
+		s.params[name] = f
+	}
+	return s.params[name]
 }
 
 // certain returns a key function for match.when, where an empty value may switch a

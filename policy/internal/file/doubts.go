@@ -37,6 +37,10 @@ func (r *reader) doubtRule(rule *Rule, given map[string]value) {
 			r.doubt(given[name], fmt.Sprintf("%q: the route is known only to policies that are mounted after routing", words.Shorten(e.String())),
 				"mounted before it, all requests share one counter: write match.paths, or mount the policy on the routes")
 		}
+		if e != nil && e.Reads("param") {
+			r.doubt(given[name], fmt.Sprintf("%q: the parameters of a route are known only to policies that are mounted after routing", words.Shorten(e.String())),
+				"mounted before it, the value is empty for all requests: mount the policy on the routes, or on the router if it routes first")
+		}
 	}
 }
 
