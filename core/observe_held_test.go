@@ -69,14 +69,15 @@ func (g *gauges) sum(rule string) (held, queued int64) {
 func TestObserverSeesWhatIsHeldAndWhoWaits(t *testing.T) {
 	for i := range 30 {
 		seed := uint64(time.Now().UnixNano()) + uint64(i)
-		synctest.Test(t, func(t *testing.T) { gaugesModel(t, seed, i%3 == 2) })
+		synctest.Test(t, func(t *testing.T) { gaugesModel(t, seed, i%3 == 2, i%2 == 1) })
 	}
 }
 
 const modelKeys = 3
 
-// gaugesModel lets requests come, wait, hold, panic and end in all ways.
-func gaugesModel(t *testing.T, seed uint64, panics bool) {
+// gaugesModel lets requests come, wait, hold, panic and end in all ways. faulty: the store is
+// not the Memory itself, and may panic.
+func gaugesModel(t *testing.T, seed uint64, panics, faulty bool) {
 	random := rand.New(rand.NewPCG(seed, 24)) //nolint:gosec // a test's
 	g, s := newGauges(), newAsked()
 	g.panics = panics
@@ -104,6 +105,9 @@ func gaugesModel(t *testing.T, seed uint64, panics bool) {
 		{Name: "shadow", Key: header("Key"), Limits: []core.Limit{core.InFlight(3)}, Shadow: true},
 		{Name: "worker", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2)}},
 	}}
+	if !faulty {
+		config.Store = s.Memory
+	}
 	l := newLimiter(t, config, nil)
 	config.Store = nil
 	request := func() {
