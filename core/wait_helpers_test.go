@@ -18,6 +18,7 @@ type asked struct {
 	takes, peeks atomic.Int64
 	before       func(b *core.Batch)
 	after        func(ctx context.Context, b *core.Batch)
+	fail         func(ctx context.Context) error
 }
 
 type askedBound struct {
@@ -59,6 +60,9 @@ func (b askedBound) Take(ctx context.Context, batch *core.Batch) error {
 	err := b.Bound.Take(ctx, batch)
 	if b.s.after != nil {
 		b.s.after(ctx, batch)
+	}
+	if err == nil && b.s.fail != nil {
+		err = b.s.fail(ctx)
 	}
 	return err
 }
