@@ -33,6 +33,7 @@ type Proxy struct {
 	lost   int
 	held   int
 	hold   chan struct{} // closed when replies are no longer held; nil: they are not
+	stall  chan struct{} // the same for requests
 	conns  map[net.Conn]struct{}
 	closed bool
 	wg     sync.WaitGroup
@@ -86,7 +87,19 @@ func (p *Proxy) Delay(d time.Duration) {
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hold = make(chan struct{})
+	if p.hold == nil {
+		p.hold = make(chan struct{})
+	}
+}
+
+// Stall makes what clients send from now on wait until Release: it reaches the server late, and
+// that of several connections in any order.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stall == nil {
+		p.stall = make(chan struct{})
+	}
 }
 
 // Held returns how many replies wait.
@@ -96,14 +109,17 @@ func (p *Proxy) Held() int {
 	return p.held
 }
 
-// Release lets the replies go that wait, and holds no others.
+// Release lets the replies and requests go that wait, and holds no others.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hold != nil {
 		close(p.hold)
 	}
-	p.hold, p.held = nil, 0
+	if p.stall != nil {
+		close(p.stall)
+	}
+	p.hold, p.stall, p.held = nil, nil, 0
 }
 
 // Lost returns how many replies have suffered a fault.
@@ -176,9 +192,15 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.forget(server)
 	p.wg.Go(func() {
 		defer reset(server)
-		pipe(server, client, func() (Fault, time.Duration, <-chan struct{}) { return None, 0, nil })
+		pipe(server, client, func() (Fault, time.Duration, <-chan struct{}) { return None, 0, p.stalled() })
 	})
 	pipe(client, server, p.suffers)
+}
+
+func (p *Proxy) stalled() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stall
 }
 
 func pipe(to, from net.Conn, suffers func() (Fault, time.Duration, <-chan struct{})) {

@@ -1,0 +1,17 @@
+package memcachedstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/leasefaults"
+	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+)
+
+func TestFaultsBetweenAcquireRenewAndRelease(t *testing.T) {
+	leasefaults.Run(t, memcachedtest.Start(t).Addr, func(t *testing.T, addr string) core.Store {
+		return newStore(t, []string{addr}, memcachedstore.Timeout(200*time.Millisecond))
+	})
+}
