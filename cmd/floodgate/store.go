@@ -183,10 +183,18 @@ func inspectHits(ctx context.Context, l *core.Limiter, hits []core.Hit, out io.W
 				limit, remaining = "unlimited "+window, "unlimited"
 			}
 			i++
-			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%v\n", hit.Rule, limit, status.Limit.Capacity()-status.Remaining, remaining, status.ResetAfter.Round(time.Millisecond))
+			fmt.Fprintf(&b, "%s\t%s\t%d\t%s\t%s\n", hit.Rule, limit, status.Limit.Capacity()-status.Remaining, remaining, resetIn(status.Limit, status.Remaining, status.ResetAfter))
 		}
 	}
 	return align(out, b.String())
+}
+
+// resetIn says when a limit has its whole quota again. Nobody knows when requests in flight end.
+func resetIn(l core.Limit, remaining int64, after time.Duration) string {
+	if l.Algorithm == core.Leases && remaining < l.Quota {
+		return "when they end"
+	}
+	return after.Round(time.Millisecond).String()
 }
 
 // usage returns a hit that says what the key has used: nothing is used of a quota that is

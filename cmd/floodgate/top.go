@@ -161,7 +161,7 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 		if text, known := names[n.name]; known {
 			key = report.Key(text)
 		}
-		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
+		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%s\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, resetIn(n.limit, n.result.Remaining, n.result.ResetAfter), key)
 	}
 	err = align(&b, lines)
 	return b.String(), err
