@@ -1,4 +1,4 @@
-package leasefaults
+package leasetest
 
 import (
 	"context"
@@ -32,9 +32,9 @@ type setup struct {
 	troubled, direct *core.Limiter
 }
 
-// Run runs the tests. newStore returns a store of the server at an address, which is that of a proxy
+// Faults tests what faults of the network do. newStore returns a store of the server at an address, which is that of a proxy
 // before addr, or addr. Its deadline must be a fifth of a second or less.
-func Run(t *testing.T, addr string, newStore func(t *testing.T, addr string) core.Store) {
+func Faults(t *testing.T, addr string, newStore func(t *testing.T, addr string) core.Store) {
 	for name, test := range map[string]func(s *setup){
 		"the reply to an acquire is lost":  (*setup).acquireIsLost,
 		"an acquire arrives late":          (*setup).acquireIsLate,
