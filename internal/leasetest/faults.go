@@ -29,6 +29,7 @@ var hit = core.Hit{Rule: "user", Key: "ann"}
 type setup struct {
 	*testing.T
 	proxy            *faultproxy.Proxy
+	store            core.Store // of troubled
 	troubled, direct *core.Limiter
 }
 
@@ -42,18 +43,21 @@ func Faults(t *testing.T, addr string, newStore func(t *testing.T, addr string) 
 		"no release arrives":               (*setup).releaseNeverArrives,
 		"a release arrives late":           (*setup).releaseIsLate,
 		"the replies to renewals are lost": (*setup).renewalsAreLost,
+		"closed while a renewal hangs":     (*setup).closedWhileRenewing,
 		"all of that beside many requests": (*setup).soak,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &setup{T: t, proxy: faultproxy.Start(t, addr)}
-			limiter := func(addr string) *core.Limiter {
+			limiter := func(addr string) (*core.Limiter, core.Store) {
+				store := newStore(t, addr)
 				return core.Must(core.New(core.Config{
-					Name: strings.ReplaceAll(name, " ", "-"), Store: newStore(t, addr), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+					Name: strings.ReplaceAll(name, " ", "-"), Store: store, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 					Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: lease, Algorithm: core.Leases}}}},
-				}))
+				})), store
 			}
-			s.troubled, s.direct = limiter(s.proxy.Addr), limiter(addr)
+			s.troubled, s.store = limiter(s.proxy.Addr)
+			s.direct, _ = limiter(addr)
 			test(s)
 		})
 	}
@@ -208,6 +212,20 @@ func (s *setup) renewalsAreLost() {
 	s.heal()
 	release()
 	s.becomes("the slot to be free", quota)
+}
+
+// Nobody waits for a renewal that hangs, and nothing goes on when the store is closed: TestMain looks for
+// goroutines. The slot is free after a lease.
+func (s *setup) closedWhileRenewing() {
+	release, _ := s.acquire(s.troubled)
+	s.proxy.Stall()
+	<-time.After(lease/3 + lease/20) // a renewal is under way
+	if err := s.store.(io.Closer).Close(); err != nil {
+		s.Error(err)
+	}
+	release()
+	s.becomes("the slot to be free", quota)
+	s.proxy.CutAll()
 }
 
 // Two programs take slots all the time. Never more than the quota are held, whatever happens to the
