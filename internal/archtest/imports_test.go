@@ -116,6 +116,7 @@ var arrows = []struct {
 	{"cmd", []string{"core", "stores", "adapters", "policy", "cmd/floodgate/internal", "internal/regularfile"}},
 	{"internal/readers/attack", []string{"core", "keyfuncs", "login"}},
 	{"internal/pathtest", []string{"core", "policy", "internal"}},
+	{"internal/leasetest", []string{"core", "floodgatetest", "internal"}},
 	{"internal/boundedyaml", nil},
 	{"internal/regularfile", nil},
 	{"internal/meter", nil},

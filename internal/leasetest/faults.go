@@ -84,9 +84,10 @@ func (s *setup) left() int64 {
 	return d.Remaining
 }
 
-func (s *setup) becomes(when string, left int64) {
+// allFree waits until no slot is held.
+func (s *setup) allFree(when string) {
 	s.Helper()
-	processtest.WaitFor(s, when, func() bool { return s.left() == left })
+	processtest.WaitFor(s, when, func() bool { return s.left() == quota })
 }
 
 // heal ends all faults. Connections that have lost a reply are cut.
@@ -117,7 +118,7 @@ func (s *setup) acquireIsLost() {
 			if heals {
 				s.heal()
 			}
-			s.becomes("the slot to be free", quota)
+			s.allFree("the slot to be free")
 			s.heal()
 		}
 	})
@@ -131,7 +132,7 @@ func (s *setup) acquireIsLate() {
 		s.Fatal("no error")
 	}
 	s.proxy.Release()
-	s.becomes("the slot to be free", quota)
+	s.allFree("the slot to be free")
 }
 
 func (s *setup) releaseIsLost() {
@@ -140,7 +141,7 @@ func (s *setup) releaseIsLost() {
 		s.proxy.Fail(fault, -1)
 		release()
 		s.heal()
-		s.becomes("the slot to be free", quota)
+		s.allFree("the slot to be free")
 	})
 }
 
@@ -178,7 +179,7 @@ func (s *setup) releaseIsLate() {
 	for _, release := range late {
 		release()
 	}
-	s.becomes("the leases to lapse", quota)
+	s.allFree("the leases to lapse")
 	for range quota {
 		release, ok := s.acquire(s.direct)
 		if !ok {
@@ -196,7 +197,7 @@ func (s *setup) releaseIsLate() {
 	for _, release := range others {
 		release()
 	}
-	s.becomes("all slots to be free", quota)
+	s.allFree("all slots to be free")
 }
 
 // A slot whose renewals are troubled, for less than a lease at a time, is held all the same.
@@ -211,7 +212,7 @@ func (s *setup) renewalsAreLost() {
 	}
 	s.heal()
 	release()
-	s.becomes("the slot to be free", quota)
+	s.allFree("the slot to be free")
 }
 
 // Nobody waits for a renewal that hangs, and nothing goes on when the store is closed: TestMain looks for
@@ -224,7 +225,7 @@ func (s *setup) closedWhileRenewing() {
 		s.Error(err)
 	}
 	release()
-	s.becomes("the slot to be free", quota)
+	s.allFree("the slot to be free")
 	s.proxy.CutAll()
 }
 
@@ -283,7 +284,7 @@ func (s *setup) soak() {
 	if allowed.Load() == 0 {
 		s.Error("nobody has got a slot")
 	}
-	s.becomes("all slots to be free", quota)
+	s.allFree("all slots to be free")
 	if s.Failed() {
 		s.Logf("seed %d", seed)
 	}
