@@ -82,8 +82,8 @@
 // slash is tried both as a slash and as a part of its segment. A path with a ".."
 // segment, escaped or not, matches every pattern. If the router has matched a
 // route before it runs the middleware (Gin, Echo's Use, one route of any router),
-// the route is compared too. This holds for http.ServeMux, chi, Gin, Echo and
-// Fiber in all their modes for paths, with these exceptions, in which a plain
+// the route is compared too. This holds for http.ServeMux, chi, Gin, Echo (v4 and v5) and
+// Fiber (v2 and v3) in all their modes for paths, with these exceptions, in which a plain
 // path reaches a handler that its route does not show:
 //
 //   - Echo: a parameter at the end of a route matches slashes, so /items/7/x
