@@ -195,3 +195,18 @@ func TestAPanicAboutAShadowRuleFreesItsSlots(t *testing.T) {
 		}
 	}
 }
+
+// A rule has one limit of what is in flight, and so has a text.
+func TestTwoLimitsInFlightInOneText(t *testing.T) {
+	for _, text := range []string{"3 in flight, 5 in flight", "3 in flight, 9/m, 3 in flight lease=10s name=b"} {
+		if limits, err := core.ParseLimits(text); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "is given twice: a rule has one") {
+			t.Errorf("%q: %v, %v", text, limits, err)
+		}
+	}
+	if limits, err := core.ParseLimits("9/m, 3 in flight"); err != nil || len(limits) != 2 {
+		t.Errorf("%v, %v", limits, err)
+	}
+	if _, err := core.ParseLimits("9"); !strings.Contains(err.Error(), "or 10 in flight") {
+		t.Errorf("%v", err)
+	}
+}

@@ -130,7 +130,9 @@ func parseInFlight(words []string) (l Limit, found bool, err error) {
 		case seen[kind]:
 			err = fmt.Errorf("%w: %q: %s is given twice", ErrConfig, word, kind)
 		case kind == "lease":
-			l.Window, err = parseWindow(kind, value)
+			if l.Window, err = parseWindow(kind, value); err == nil && (l.Window < minLease || l.Window > MaxWindow) {
+				err = fmt.Errorf("%w: lease: %q: must be from %v to 366 days", ErrConfig, value, minLease)
+			}
 		case kind == "name" && value != "":
 			l.Name = value
 		default:

@@ -58,7 +58,10 @@ func isMonth(window string) bool {
 // What is in flight at a time has a quota alone, and perhaps a lease and a name: see
 // [Leases].
 //
-//	10 in flight, 3 in flight lease=10s name=reports
+//	10 in flight
+//	100/m, 3 in flight lease=10s name=reports
+//
+// Two of them are an error: a rule has one such limit.
 //
 // Text of any other form is an error that wraps [ErrConfig] and names the place
 // in the text. Every limit is checked by [Limit.Validate].
@@ -69,6 +72,9 @@ func ParseLimits(text string) ([]Limit, error) {
 		l, err := parseLimit(item)
 		if err == nil {
 			err = l.Validate()
+		}
+		if err == nil && l.Algorithm == Leases && hasLeases(limits) {
+			err = fmt.Errorf("%w: %q: a limit of what is in flight is given twice: a rule has one", ErrConfig, strings.TrimSpace(item))
 		}
 		if err != nil {
 			errs = append(errs, eachError(err, func(one error) error {
@@ -94,7 +100,7 @@ func parseLimit(item string) (Limit, error) {
 	}
 	quota, window, words, found := cutWindow(words)
 	if !found {
-		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, quota)
+		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s, or 10 in flight", ErrConfig, quota)
 	}
 	var l Limit
 	var err error

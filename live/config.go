@@ -23,7 +23,8 @@ type Config struct {
 	Authorize func(r *http.Request, a Action) (who string, err error)
 	// ShowKey returns the text that stands for a key on the page, such as the key itself.
 	// What it returns is shown as text, whatever it holds. It may be called concurrently.
-	// nil means a hash of the key, so that the page shows no addresses and no usernames.
+	// nil means a hash of the key, so that the page shows no addresses and no usernames. A key
+	// for which it returns "" or panics is shown as the hash; the first panic is logged.
 	ShowKey func(limiter, rule, key string) string
 	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same
 	// Secret show the same hash for a key. nil means a random one.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"runtime/debug"
 	"slices"
 
 	"github.com/floodgate-go/floodgate/live/internal/sketch"
@@ -41,11 +42,24 @@ func (p *Page) seen(l *limiter, names []string, c sketch.Counted, second int64) 
 	rule := names[c.Group]
 	k := seenKey{ID: p.id(l.name, rule, c.Key), Rule: rule, Cut: c.Cut, Count: c.Count, Over: c.Over, Ago: second}
 	if p.config.ShowKey != nil {
-		k.Label = p.config.ShowKey(l.name, rule, c.Key.Key)
-	} else {
+		k.Label = p.show(l.name, rule, c.Key.Key)
+	}
+	if k.Label == "" {
 		k.Label = "#" + k.ID[:10]
 	}
 	return k
+}
+
+// show returns what ShowKey does, or "" if it panics. The first panic is logged, with its
+// stack: the page is made anew every second for each viewer.
+func (p *Page) show(limiter, rule, key string) (text string) {
+	defer func() {
+		if v := recover(); v != nil && p.panicked.CompareAndSwap(false, true) {
+			p.config.Log.Error("live: ShowKey panicked; the page shows a hash of the key, and further panics are not logged",
+				"limiter", limiter, "rule", rule, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	return p.config.ShowKey(limiter, rule, key)
 }
 
 // refusedMost returns the keys that were refused most often of late.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -27,6 +28,8 @@ type Page struct {
 	stop chan struct{} // closed by Close
 	done chan struct{} // closed when the goroutine has ended
 	once sync.Once
+
+	panicked atomic.Bool // a panic of ShowKey has been logged
 }
 
 // Login is a login guard as the page needs it: a *login.Guard is one.

@@ -82,7 +82,7 @@ func limitHint(item, problem string) string {
 // slash is a slash or the word per, with what may stand around it.
 var slash = regexp.MustCompile(`\s*/\s*|(?i:\s+per\s+)(?:(\d+)\s+)?`)
 
-const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned, spread, count-denied and name= may follow"
+const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned, spread, count-denied and name= may follow; or 10 in flight, which lease= and name= may follow"
 
 func isAlgorithm(word string) bool {
 	return slices.ContainsFunc(algorithms, func(a core.Algorithm) bool { return a.String() == word })

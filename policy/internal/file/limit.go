@@ -98,6 +98,10 @@ func limitMapping() *mapping[core.Limit] {
 			if !m.fine {
 				return
 			}
+			if l.Algorithm == core.Leases {
+				checkInFlight(r, m, l)
+				return
+			}
 			if l.Zone != nil && !has(m.given, "algorithm") {
 				l.Algorithm = core.FixedWindow
 			}
@@ -120,13 +124,49 @@ func limitMapping() *mapping[core.Limit] {
 				}
 				r.bad(m.value, words.Reason(err), hint)
 			}
-			for _, name := range []string{"quota", "maximumRequests", "in-flight"} {
-				if has(m.given, name) && l.Quota == 0 {
-					r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
-				}
-			}
+			doubtZero(r, m, l)
 		},
 	}
+}
+
+// doubtZero warns of a quota of 0.
+func doubtZero(r *reader, m filled, l *core.Limit) {
+	for _, name := range []string{"quota", "maximumRequests", "in-flight"} {
+		if has(m.given, name) && l.Quota == 0 {
+			r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
+		}
+	}
+}
+
+// checkInFlight reports what a limit of what is in flight cannot have, by the names of the
+// file's fields.
+func checkInFlight(r *reader, m filled, l *core.Limit) {
+	for _, f := range []struct {
+		name string
+		is   bool
+		why  string
+	}{
+		{"zone", l.Zone != nil, "what is in flight has no window"},
+		{"burst", l.Burst != 0, "only token_bucket has one"},
+		{"precision", l.Precision != 0, "what is in flight has no window"},
+		{"aligned", l.Aligned, "what is in flight has no window"},
+		{"spread", l.Spread, "what is in flight has no window"},
+		{"count-denied", l.CountDenied, "what is denied is not in flight"},
+	} {
+		if f.is {
+			r.bad(m.given[f.name], f.name+" beside in-flight: "+f.why, "leave it out, or write two limits")
+			return
+		}
+	}
+	if l.Window < time.Second || l.Window > core.MaxWindow {
+		r.bad(m.given["lease"], fmt.Sprintf("%s: must be from 1s to 366 days", words.Duration(l.Window)), "write lease: 1m, or leave it out")
+		return
+	}
+	if err := l.Validate(); err != nil {
+		r.bad(m.value, words.Reason(err), "")
+		return
+	}
+	doubtZero(r, m, l)
 }
 
 // month stands for a month until the limit has been read: 31 days may be written

@@ -52,6 +52,9 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 	seen := map[counter]core.Limit{}
 	for _, l := range limits {
 		c := counter{l.Algorithm, l.Window, l.Precision, l.Aligned, l.Spread, ""}
+		if l.Algorithm == core.Leases { // of whatever lease
+			c = counter{algorithm: core.Leases}
+		}
 		if l.Zone != nil {
 			c.zone = l.Zone.String()
 		}
