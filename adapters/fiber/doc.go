@@ -24,4 +24,10 @@
 // If the application streams bodies (fiber.Config.StreamRequestBody), a limiter that needs
 // the body reads all of it into memory, up to BodyLimit, and refuses a longer body with
 // 400.
+//
+// If a handler of an allowed request leaves a streamed body unread, fasthttp reads the rest of
+// the body as the next request of the connection. A client can thus hide a request in a body, and
+// a proxy before the application sends other clients the wrong responses. A handler that does not
+// need the body reads it to its end, or calls c.Context().SetConnectionClose(). A response that this
+// package makes for a denied request always closes such a connection.
 package fiberlimit

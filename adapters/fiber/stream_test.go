@@ -119,6 +119,43 @@ func TestAnUnreadBodyIsNotReadAsARequest(t *testing.T) {
 	}
 }
 
+// fasthttp reads the rest of a streamed body as the next request. The package comment says what a
+// handler of an allowed request can do.
+func TestWhatAHandlerDoesWithABodyThatItDoesNotNeed(t *testing.T) {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: true})
+	app.All("/:how", fiberlimit.PerIP(100, time.Minute), func(c *fiber.Ctx) error {
+		switch c.Params("how") {
+		case "close":
+			c.Context().SetConnectionClose()
+		case "read":
+			_, err := io.Copy(io.Discard, c.Context().RequestBodyStream())
+			return err
+		}
+		return nil
+	})
+	addr := listen(t, app)
+	body := "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n" + strings.Repeat("x", 100_000)
+	for how, want := range map[string]int{"close": 0, "read": 1} {
+		conn, r := dialed(t, addr)
+		raw := fmt.Sprintf("POST /%s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", how, len(body), body)
+		if status, _ := exchanges(t, conn, r, raw+"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); status != http.StatusOK {
+			t.Errorf("%s: status %d", how, status)
+		}
+		for n := 0; ; n++ {
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				if n != want {
+					t.Errorf("%s: %d responses more, want %d", how, n, want)
+				}
+				break
+			}
+			if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: a second response with status %d", how, resp.StatusCode)
+			}
+		}
+	}
+}
+
 // A middleware that has read from the stream may have passed the text to the handler. The
 // request is refused for every framing, and the next request on the connection is read from
 // its beginning.
