@@ -99,6 +99,10 @@ bench-code: ## the benchmarks beside the code
 	$(GO) test -run '^$$' -bench . ./core ./keyfuncs ./adapters/... ./policy/... ./cmd/floodgate/internal/replay
 	@set -e; for m in $(filter-out .,$(PUBLISHED)); do (cd $$m && $(GO) test -run '^$$' -bench . ./...); done
 
+.PHONY: rehearse
+rehearse: ## tag a copy of all modules as for a release, and build consumers with them, without a network
+	$(GO) test -tags release -count=1 ./internal/releasetest
+
 .PHONY: newest
 newest: ## the tests with the newest dependencies, go.mod untouched
 	@mkdir -p $(TOOLS); cp go.mod $(TOOLS)/newest.mod; cp go.sum $(TOOLS)/newest.sum
