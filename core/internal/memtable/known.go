@@ -42,16 +42,14 @@ func (k *Known) Take(m *meter.Meter, text string, now, cost int64, mode Mode) (c
 	}
 	hash := k.ts.hash.text(text)
 	s := &k.ts.shards[hash.place&k.ts.mask]
-	// Without defer, which would take 3 ns. Nothing between calls code of others.
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	t := s.table(k.id) // nil once the tables are closed
 	if t == nil || t.layout != k.layout {
-		s.mu.Unlock()
 		return c, 0, false, false
 	}
 	i, found := t.find(hash)
 	if !found {
-		s.mu.Unlock()
 		return c, 0, false, false
 	}
 	c, at, allowed, spent := m.Decide(t.slot(i)[slotHeader:], now, cost, mode&Charge != 0)
@@ -61,7 +59,6 @@ func (k *Known) Take(m *meter.Meter, text string, now, cost int64, mode Mode) (c
 	if mode&Count != 0 {
 		t.counted.add(allowed)
 	}
-	s.mu.Unlock()
 	return c, at, allowed, true
 }
 
