@@ -41,6 +41,7 @@ var budgets = []budget{
 	{what: "Allow, 1,000,000 keys", table: inProcess, column: "1,000,000 keys", most: 270, peer: peers.Short},
 	{what: "allocations of a decision", table: "Allocations of a decision in the process", column: "1,000 keys", most: 0.001},
 	{what: "a quota of the key's own, 100,000 keys", table: inProcess, column: "100,000 keys", peer: peers.Quotas, times: 1.15, of: inProcess},
+	{what: "acquire and release, one key", table: inProcess, column: "1 key", peer: peers.Slots, times: 2, of: inProcess},
 	{what: "synced, 100,000 keys", table: inProcess, column: "100,000 keys", peer: peers.Synced, times: 1.3, of: inProcess},
 	{what: "net/http middleware, allowed", table: overNetHTTP, column: "allowed", most: 400},
 	{what: "without headers", table: overNetHTTP, column: "allowed", peer: peers.Plain, most: 200},

@@ -16,6 +16,7 @@ require (
 	github.com/floodgate-go/floodgate/adapters/connect v0.0.0
 	github.com/floodgate-go/floodgate/adapters/grpc v0.0.0
 	github.com/gin-gonic/gin v1.12.0
+	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/gofiber/fiber/v2 v2.52.15

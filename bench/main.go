@@ -32,11 +32,11 @@ type effort struct {
 
 var (
 	short = effort{
-		rounds: map[string]int{"decision": 2, "memory": 1, "expiry": 1, "middleware": 2, "redis": 2, "admission": 2},
+		rounds: map[string]int{"decision": 2, "memory": 1, "expiry": 1, "middleware": 2, "inflight": 2, "redis": 2, "admission": 2},
 		reps:   3, each: 40 * time.Millisecond, redis: 250 * time.Millisecond, expiry: time.Second, callers: []int{1, 16, 64, 256},
 	}
 	full = effort{
-		rounds: map[string]int{"decision": 5, "memory": 3, "expiry": 5, "middleware": 5, "redis": 5, "admission": 5},
+		rounds: map[string]int{"decision": 5, "memory": 3, "expiry": 5, "middleware": 5, "inflight": 5, "redis": 5, "admission": 5},
 		reps:   5, each: 80 * time.Millisecond, redis: 500 * time.Millisecond, expiry: 2 * time.Second, callers: []int{1, 16, 64, 256},
 	}
 )
@@ -48,7 +48,7 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{"decision", decision}, {"memory", memory}, {"expiry", expiry}, {"middleware", middlewares}, {"redis", inRedis}, {"admission", admission},
+	{"decision", decision}, {"memory", memory}, {"expiry", expiry}, {"middleware", middlewares}, {"inflight", inFlight}, {"redis", inRedis}, {"admission", admission},
 }
 
 // flags are the command line.

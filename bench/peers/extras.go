@@ -13,11 +13,13 @@ import (
 )
 
 // The peers that do more than take a hit: with a quota of the key's own, with a
-// settlement after each take, and in windows of the calendar.
+// settlement after each take, in windows of the calendar, and with a slot that is taken and
+// given back.
 const (
 	Quotas   = "floodgate, quotas of keys"
 	Adjusted = "floodgate, take and Adjust"
 	Calendar = "floodgate, windows of the calendar"
+	Slots    = "floodgate, acquire and release"
 )
 
 // Extras are ours with more than a take of a hit, to be seen beside that.
@@ -34,6 +36,14 @@ var Extras = []Peer{
 		return func(key string) bool {
 			d, err := limiter.Take(ctx, 2, core.Hit{Rule: "ip", Key: key})
 			return err == nil && d.Allowed && limiter.Adjust(ctx, d, 1) == nil
+		}
+	}),
+	extra(Slots, nil, func(limiter *core.Limiter, _ Limit) Allow {
+		ctx := context.Background()
+		return func(key string) bool {
+			d, release, err := limiter.Acquire(ctx, core.Hit{Rule: "ip", Key: key})
+			release()
+			return err == nil && d.Allowed
 		}
 	}),
 	extra(Calendar, time.UTC, func(limiter *core.Limiter, _ Limit) Allow { return take(limiter) }),
@@ -54,6 +64,8 @@ func extra(name string, zone *time.Location, allow func(*core.Limiter, Limit) Al
 			limit.Quota *= 2
 		case Adjusted:
 			limit.Quota++ // so much is reserved above what is used
+		case Slots:
+			limit = core.InFlight(min(int64(l.Quota), 100))
 		}
 		if zone != nil {
 			limit = core.PerDay(int64(l.Quota)).In(zone)

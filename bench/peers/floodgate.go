@@ -52,6 +52,11 @@ var floodgate = Peer{
 		return echo5limit.Middleware(ours(l, core.HeadersDraft10, nil))
 	},
 	Fiber3: func(l Limit) fiber3.Handler { return fiber3limit.Middleware(ours(l, core.HeadersDraft10, nil)) },
+	InFlight: func(n int) func(http.Handler) http.Handler {
+		return httplimit.Middleware(must(core.New(core.Config{
+			Name: "bench", Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.InFlight(int64(n))}}},
+		})))
+	},
 }
 
 // Plain is the peer without response headers.

@@ -49,6 +49,9 @@ type Peer struct {
 	Gin   func(Limit) gin.HandlerFunc
 	Echo  func(Limit) echo.MiddlewareFunc
 	Fiber func(Limit) fiber.Handler
+	// InFlight is the middleware of net/http for what runs at once: for each client's
+	// address, or for all clients if the library can do no other.
+	InFlight func(n int) func(http.Handler) http.Handler
 	// GRPC is the interceptor of unary calls.
 	GRPC func(Limit) grpc.UnaryServerInterceptor
 	// Connect is the interceptor of handlers.
@@ -59,7 +62,7 @@ type Peer struct {
 }
 
 // All are the peers, ours first.
-var All = append([]Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, echo5Own, fiberOwn, fiber3Own, ginRateLimit, redisRate}, Extras...)
+var All = append([]Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, echo5Own, fiberOwn, fiber3Own, ginRateLimit, redisRate, chiThrottle}, Extras...)
 
 func must[T any](v T, err error) T {
 	if err != nil {
