@@ -165,6 +165,37 @@ func TestAGrantEndsAWait(t *testing.T) {
 	})
 }
 
+// granter is a store that grants nothing if the context has ended.
+type granter struct {
+	core.Store
+	core.Bound
+}
+
+func (s *granter) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
+	s.Bound, err = s.Store.Bind(limiter, rules)
+	return s, err
+}
+
+func (s *granter) Grant(ctx context.Context, b *core.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Bound.(core.Granter).Grant(ctx, b)
+}
+
+// A grant is not lost because the operator's browser has gone.
+func TestAGrantAfterTheContextHasEnded(t *testing.T) {
+	s := &granter{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+	l := newLimiter(t, core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+	k := core.Hit{Rule: "r", Key: "k"}
+	_, _ = l.Take(t.Context(), 9, k)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := l.Grant(ctx, 4, k); err != nil || d.Remaining != 4 {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
 func ExampleLimiter_Grant() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "api", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}}))
 	ctx, acme := context.Background(), core.Hit{Rule: "api", Key: "acme"}
