@@ -198,6 +198,9 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 // parseCount reads a whole number of decimal digits alone.
 func parseCount(field, s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
+	if errors.Is(err, strconv.ErrRange) && '0' <= s[0] && s[0] <= '9' {
+		return 0, fmt.Errorf("%w: %s: %q: must be from 0 to %d", ErrConfig, field, s, MaxQuota)
+	}
 	if err != nil || s[0] < '0' || s[0] > '9' {
 		return 0, fmt.Errorf("%w: %s: %q: want a whole number", ErrConfig, field, s)
 	}
@@ -208,10 +211,7 @@ func parseWindow(field, s string) (time.Duration, error) {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	n := int64(1)
 	if digits > 0 {
-		var err error
-		if n, err = parseCount(field, s[:digits]); err != nil {
-			return 0, err
-		}
+		n, _ = strconv.ParseInt(s[:digits], 10, 64) // more digits than an int64 has: the largest one, which is too long for each unit
 	}
 	if s[digits:] == "M" {
 		return 0, fmt.Errorf("%w: %s: %q: may mean minutes or months: write m or month", ErrConfig, field, s)
@@ -224,7 +224,11 @@ func parseWindow(field, s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d, w or month, or a whole number and a unit", ErrConfig, field, s)
 	}
 	if n == 0 || n > math.MaxInt64/int64(unit) {
-		return 0, fmt.Errorf("%w: %s: %q: out of range", ErrConfig, field, s)
+		shortest := MinWindow
+		if field == "lease" {
+			shortest = minLease
+		}
+		return 0, fmt.Errorf("%w: %s: %q: must be from %v to 366 days", ErrConfig, field, s, shortest)
 	}
 	return time.Duration(n) * unit, nil
 }

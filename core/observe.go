@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 )
@@ -21,9 +22,15 @@ func (s *snapshot) observedBy(o Observer, panicked *atomic.Bool) (err error) {
 		return nil
 	}
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: Observer: %T: Observe panicked: %v", ErrConfig, o, p)
+		p := recover()
+		if p == nil {
+			return
 		}
+		if isNil(reflect.ValueOf(o)) { // not an error by itself: a nil pointer may have an Observe that needs no value
+			err = fmt.Errorf("%w: Observer: %T: is nil: must be an observer, or leave Observer out", ErrConfig, o)
+			return
+		}
+		err = fmt.Errorf("%w: Observer: %T: Observe panicked: %v", ErrConfig, o, p)
 	}()
 	rules := make([]Rule, len(s.rules))
 	for i := range s.rules {

@@ -63,6 +63,24 @@ func TestObservePanics(t *testing.T) {
 	}
 }
 
+type namedObserver struct{ name string }
+
+func (o *namedObserver) Observe(string, []core.Rule) core.ObserverFuncs {
+	_ = len(o.name)
+	return core.ObserverFuncs{}
+}
+
+// A nil pointer as Observer is called by its name, and not by the panic to which it leads.
+func TestObserverThatIsANilPointer(t *testing.T) {
+	_, err := core.New(core.Config{
+		Observer: (*namedObserver)(nil),
+		Rules:    []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
+	})
+	if !errors.Is(err, core.ErrConfig) || !strings.HasSuffix(err.Error(), "Observer: *core_test.namedObserver: is nil: must be an observer, or leave Observer out") {
+		t.Error(err)
+	}
+}
+
 // The functions of an observer may use the limiter: no lock is held.
 func TestObserverAsksTheLimiter(t *testing.T) {
 	var l *core.Limiter

@@ -3,6 +3,7 @@ package resilient
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -48,12 +49,18 @@ func newCircuit(server string, c *Config) *circuit {
 	k.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:          "floodgate",
 		MaxRequests:   1, // one probe at a time
-		Timeout:       c.Retry + rand.N(c.Retry/4+1),
+		Timeout:       lengthened(c.Retry),
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(c.Failures) },
 		IsExcluded:    func(err error) bool { return errors.Is(err, errNoTrouble) },
 		OnStateChange: k.changed,
 	})
 	return k
+}
+
+// lengthened returns retry and a random part of up to a quarter of it, or the longest
+// Duration if the sum is none: to the breaker, a negative one means a minute.
+func lengthened(retry time.Duration) time.Duration {
+	return retry + min(rand.N(retry/4+1), math.MaxInt64-retry)
 }
 
 // changed notes a change of state; the breaker calls it under its lock. It

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,6 +70,25 @@ func TestWhenAFailureIsLoggedAgain(t *testing.T) {
 			}
 			if n := strings.Count(log.String(), "do not answer"); n != step.lines {
 				t.Errorf("%v later, %d failures are logged, want %d", step.after, n, step.lines)
+			}
+		}
+	})
+}
+
+// The longest Retry stays what it is: lengthened, it would be negative, and an open circuit
+// would try again after a minute.
+func TestTheLongestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			k := newCircuit("", &Config{Failures: 1, Retry: math.MaxInt64, Log: slog.New(slog.DiscardHandler)})
+			ticket, err := k.allow()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticket.done(errors.New("down"), true)
+			time.Sleep(24 * time.Hour)
+			if _, err := k.allow(); err == nil {
+				t.Fatal("an open circuit tries again after a day")
 			}
 		}
 	})
