@@ -120,7 +120,7 @@ func parseInFlight(words []string) (l Limit, found bool, err error) {
 		return Limit{}, false, nil
 	}
 	l = InFlight(0)
-	if l.Quota, err = parseCount("quota", words[0]); err != nil {
+	if l.Quota, err = parseCount("quota", words[0], MaxLogQuota); err != nil {
 		return Limit{}, true, err
 	}
 	seen := map[string]bool{}

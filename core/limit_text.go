@@ -104,7 +104,7 @@ func parseLimit(item string) (Limit, error) {
 	}
 	var l Limit
 	var err error
-	if l.Quota, err = parseCount("quota", quota); err != nil {
+	if l.Quota, err = parseCount("quota", quota, MaxQuota); err != nil {
 		return Limit{}, err
 	}
 	if isMonth(window) {
@@ -180,7 +180,7 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 	}
 	switch kind {
 	case "burst":
-		if l.Burst, err = parseCount(kind, value); err == nil && l.Burst == 0 {
+		if l.Burst, err = parseCount(kind, value, MaxQuota); err == nil && l.Burst == 0 {
 			err = fmt.Errorf("%w: burst: 0: must be 1 or more", ErrConfig)
 		}
 	case "precision":
@@ -196,10 +196,10 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 }
 
 // parseCount reads a whole number of decimal digits alone.
-func parseCount(field, s string) (int64, error) {
+func parseCount(field, s string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if errors.Is(err, strconv.ErrRange) && '0' <= s[0] && s[0] <= '9' {
-		return 0, fmt.Errorf("%w: %s: %q: must be from 0 to %d", ErrConfig, field, s, MaxQuota)
+		return 0, fmt.Errorf("%w: %s: %q: must be from 0 to %d", ErrConfig, field, s, most)
 	}
 	if err != nil || s[0] < '0' || s[0] > '9' {
 		return 0, fmt.Errorf("%w: %s: %q: want a whole number", ErrConfig, field, s)

@@ -17,6 +17,7 @@ func TestLimitsTextSaysWhichNumbersAreAllowed(t *testing.T) {
 		"2 in flight lease=0s":                    `lease: "0s": must be from 1s to 366 days`,
 		"2 in flight lease=99999999999999999999h": `lease: "99999999999999999999h": must be from 1s to 366 days`,
 		"99999999999999999999/m":                  `quota: "99999999999999999999": must be from 0 to 2147483647`,
+		"99999999999999999999 in flight":          `quota: "99999999999999999999": must be from 0 to 10000`,
 		"-99999999999999999999/m":                 `quota: "-99999999999999999999": want a whole number`,
 	} {
 		if limits, err := core.ParseLimits(text); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {

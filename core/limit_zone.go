@@ -41,6 +41,10 @@ func (l Limit) checkZone(bad func(field string, value any, why string)) {
 		return
 	}
 	name := l.Zone.String()
+	if l.Algorithm == Leases {
+		bad("Zone", name, "in_flight has no windows: leave it out")
+		return
+	}
 	switch {
 	case name == "":
 		bad("Zone", `""`, `must have a name: write time.UTC, or what time.LoadLocation("Europe/Berlin") returns`)

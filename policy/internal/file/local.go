@@ -36,5 +36,11 @@ func localMapping() *mapping[Local] {
 				value: set(waiting, func(l *Local) *int { return &l.MaxWaitingOfKey }),
 			},
 		},
+		check: func(r *reader, m filled, l *Local) {
+			if of := m.given["max-waiting-of-key"]; has(m.given, "max-waiting-of-key") && l.MaxWaitingOfKey > l.MaxWaiting {
+				r.doubt(of, fmt.Sprintf("%d: no more than max-waiting (%d) wait at a time, for all keys together", l.MaxWaitingOfKey, l.MaxWaiting),
+					"write a smaller number, or a larger max-waiting")
+			}
+		},
 	}
 }
