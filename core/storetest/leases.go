@@ -113,18 +113,16 @@ func (p *leasePlay) items(cost int64) (items []core.Item) {
 	return items
 }
 
-var lastLease uint64
-
 func (p *leasePlay) take(peek bool) {
 	items := p.items(rapid.Int64Range(0, 3).Draw(p.r, "cost"))
 	if len(items) == 0 {
 		return
 	}
 	want := true
-	lastLease++
+	lease := nextLease()
 	for i := range items {
 		it := &items[i]
-		if it.Lease = lastLease * 0x9E3779B97F4A7C15; it.Cost > 0 && it.Cost > p.left(it) {
+		if it.Lease = lease; it.Cost > 0 && it.Cost > p.left(it) {
 			want = false
 		}
 	}
