@@ -21,10 +21,32 @@ import (
 var sample = Limit{Quota: 5, Window: time.Hour}
 
 // Each peer does what it is measured for: it admits the quota, and no more.
+func TestSlotsAreGivenBack(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	for _, p := range Extras {
+		if p.Name != Slots {
+			continue
+		}
+		local, end := p.Local(sample)
+		for name, allow := range map[string]Allow{"in the process": local, "in Redis": p.Redis(client, sample)} {
+			for i := range 4 * sample.Quota {
+				if !allow("1") {
+					t.Errorf("%s: %d is refused", name, i)
+				}
+			}
+		}
+		end()
+	}
+}
+
 func TestEachPeerAdmitsTheQuota(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	for _, p := range All {
+		if p.Name == Slots {
+			continue // what it takes it gives back
+		}
 		if p.Local != nil {
 			allow, end := p.Local(sample)
 			admits(t, p.Name, allow)
