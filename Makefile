@@ -91,7 +91,7 @@ bench: ## measure beside other libraries, in some three minutes; writes bench/re
 	cd bench && $(GO) run . -out report-short
 
 .PHONY: bench-full
-bench-full: ## the whole of it, in a quarter of an hour; writes bench/report
+bench-full: ## the whole of it, in half an hour; writes bench/report
 	cd bench && $(GO) run . -full -out report
 
 .PHONY: bench-code
