@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // attempt is a request that the guard checks, with the account, the address and the
@@ -70,8 +71,9 @@ func (a *attempt) find(r core.Request) error {
 		return nil
 	}
 	if a.guard.config.Field != "" {
-		// If the body cannot be read yet, parsing would cost time for nothing.
-		if _, err := r.Body(0); err != nil {
+		// If the body cannot be read yet, parsing would cost time for nothing. A remote procedure
+		// call has no body: the reader of the field refuses it, and says what to write instead.
+		if _, err := r.Body(0); err != nil && r.Value(requestlog.NoBodyKey{}) == nil {
 			return err
 		}
 	}

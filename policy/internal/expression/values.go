@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -70,7 +71,8 @@ func named(kind, name string) (core.KeyFunc, error) {
 				return nil, errors.New(`want names with dots between, as in json["user.name"]`)
 			}
 		}
-		return byType(isJSON, strictJSON(path), notJSON(name)), nil
+		key := strictJSON(path)
+		return byType(isJSON, key, notJSON(name, key)), nil
 	}
 	return nil, fmt.Errorf("%s is not known", kind)
 }
@@ -111,10 +113,14 @@ func strictJSON(path []string) core.KeyFunc {
 
 // notJSON is the key function of a body whose type is not JSON: it has no value. A
 // handler may decode JSON without looking at the type, so a body that begins as an
-// object is refused.
-func notJSON(name string) core.KeyFunc {
+// object is refused. A remote procedure call has no body: key, the key function of JSON
+// bodies, refuses it.
+func notJSON(name string, key core.KeyFunc) core.KeyFunc {
 	const most = 64 // of white space
 	return func(dst []byte, r core.Request) ([]byte, error) {
+		if r.Value(requestlog.NoBodyKey{}) != nil {
+			return key(dst, r)
+		}
 		body, err := r.Body(most)
 		if errors.Is(err, core.ErrBodyRead) {
 			return dst, fmt.Errorf("json[%q]: %w", name, &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"})
