@@ -16,11 +16,19 @@ require (
 )
 
 require (
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
+)
+
+require (
+	connectrpc.com/connect v1.21.0
 	github.com/andybalholm/brotli v1.1.0 // indirect
 	github.com/bradfitz/gomemcache v0.0.0-20260422231931-4d751bb6e37c // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/expr-lang/expr v1.17.8 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
+	github.com/floodgate-go/floodgate/adapters/connect v0.0.0
+	github.com/floodgate-go/floodgate/adapters/grpc v0.0.0
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -41,12 +49,17 @@ require (
 	github.com/valyala/fasttemplate v1.2.2 // indirect
 	github.com/valyala/tcplisten v1.0.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	golang.org/x/crypto v0.53.0 // indirect
-	golang.org/x/net v0.56.0 // indirect
+	golang.org/x/crypto v0.55.0 // indirect
+	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
-	golang.org/x/text v0.40.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+	google.golang.org/grpc v1.83.2
 	pgregory.net/rapid v1.2.0 // indirect
 )
 
-replace github.com/floodgate-go/floodgate => ../..
+replace (
+	github.com/floodgate-go/floodgate => ../..
+	github.com/floodgate-go/floodgate/adapters/connect => ../../adapters/connect
+	github.com/floodgate-go/floodgate/adapters/grpc => ../../adapters/grpc
+)
