@@ -123,7 +123,8 @@ type Stream interface {
 	Send(text string) error
 	// Receive returns the next text, or what ended the stream.
 	Receive() (text string, end *Reply)
-	// CloseSend ends what the client sends.
+	// CloseSend ends what the client sends. With Connect, it closes what the client receives too,
+	// because a stream whose context was canceled ends for the server when both are closed.
 	CloseSend()
 }
 
@@ -174,6 +175,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Costs", costs},
 		{"Messages", messages},
 		{"In flight", inFlights},
+		{"Stalled clients", stalled},
 		{"Waiting", waiting},
 		{"Stores", stores},
 		{"Admission", admission},
