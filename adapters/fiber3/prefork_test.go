@@ -3,115 +3,22 @@
 package fiber3limit_test
 
 import (
-	"bufio"
-	"io"
-	"log/slog"
-	"net/http"
 	"os"
-	"regexp"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gofiber/fiber/v3"
 
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
+	"github.com/floodgate-go/floodgate/adapters/internal/fibertest"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/processtest"
-	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func TestMain(m *testing.M) { processtest.Main(m, serve) }
-
-// sharedMemory is a Memory with the traits of a shared store.
-type sharedMemory struct{ *core.Memory }
-
-func (s sharedMemory) Traits() core.Traits {
-	t := s.Memory.Traits()
-	t.Private = false
-	return t
+func TestMain(m *testing.M) {
+	fibertest.Main(m, func(addr string, limiter *core.Limiter) error {
+		app := fiber.New()
+		app.Get("/", fiber3limit.Middleware(limiter), func(c fiber.Ctx) error { return c.JSON(os.Getpid()) })
+		return app.Listen(addr, fiber.ListenConfig{EnablePrefork: true, DisableStartupMessage: true})
+	})
 }
 
-// serve is an application in a process of its own and in those that Prefork makes
-// of it. Its arguments are the address and, for a shared store, "shared".
-func serve() {
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)).With("pid", os.Getpid()))
-	c := core.Config{Name: "prefork", Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(1000)}}}}
-	if os.Args[2] == "shared" {
-		c.Store = sharedMemory{core.Must(core.NewMemory(core.MemoryConfig{}))}
-	}
-	limited := fiber3limit.Middleware(core.Must(core.New(c)))
-	app := fiber.New()
-	app.Get("/", limited, func(c fiber.Ctx) error { return c.JSON(os.Getpid()) })
-	slog.Error("Listen has returned", "err", app.Listen(os.Args[1], fiber.ListenConfig{EnablePrefork: true, DisableStartupMessage: true})) // a test kills it before that
-}
-
-// prefork starts the application, asks it until two children have answered three
-// times each, and returns what the children have logged.
-func prefork(t *testing.T, store string) string {
-	t.Helper()
-	addr := processtest.FreeAddr(t, 0)
-	cmd := processtest.Command(addr, store)
-	cmd.Env = append(cmd.Env, "GOMAXPROCS=2")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	logged := make(chan string, 1)
-	go func() {
-		text, _ := io.ReadAll(bufio.NewReader(out)) // it ends when the last child has
-		logged <- string(text)
-	}()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	answers := map[string]int{}
-	enough := func() bool {
-		n := 0
-		for _, times := range answers {
-			if times >= 3 {
-				n++
-			}
-		}
-		return n >= 2
-	}
-	for until := time.Now().Add(time.Minute); !enough() && time.Now().Before(until); {
-		resp, err := client.Get("http://" + addr + "/")
-		if err != nil {
-			continue // the children have not begun to listen
-		}
-		body, _ := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s", resp.Status, body)
-		}
-		answers[string(body)]++
-	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	text := <-logged
-	_ = cmd.Wait()
-	if !enough() {
-		t.Fatalf("two children have not answered: %v\n%s", answers, text)
-	}
-	return text
-}
-
-func TestAPreforkedChildThatCountsForItselfLogsOneLine(t *testing.T) {
-	lines := regexp.MustCompile(`level=WARN.*Prefork.*pid=([0-9]+).*limiter=prefork`).FindAllStringSubmatch(prefork(t, "private"), -1)
-	pids := map[string]bool{}
-	for _, l := range lines {
-		pids[l[1]] = true
-	}
-	if len(lines) < 2 || len(pids) != len(lines) {
-		t.Errorf("%d lines of %d processes: want one of each child\n%q", len(lines), len(pids), lines)
-	}
-}
-
-func TestAPreforkedChildWithASharedStoreLogsNothing(t *testing.T) {
-	if text := prefork(t, "shared"); strings.Contains(text, "Prefork") {
-		t.Errorf("%s", text)
-	}
-}
+func TestPrefork(t *testing.T) { fibertest.Prefork(t) }

@@ -87,6 +87,7 @@ var arrows = []struct {
 	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
 	{"adapters/echo5/internal", []string{"internal/readers"}},
 	{"adapters/fiber3/internal", []string{"internal/readers"}},
+	{"adapters/internal/fibertest", []string{"core", "keyfuncs", "internal/processtest"}},
 	{"adapters/grpc", []string{"core", "keyfuncs", "adapters/internal", "internal/requestlog"}},
 	{"adapters/connect", []string{"core", "keyfuncs", "adapters/internal", "adapters/connect/internal", "internal/requestlog"}},
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal"}},

@@ -3,6 +3,7 @@ package compat
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -93,7 +94,7 @@ var rpcs = map[string]rpc{
 				for stream, err = client.Watch(ctx, in); err == nil; {
 					_, err = stream.Recv()
 				}
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					err = nil
 				}
 			}
