@@ -44,6 +44,9 @@ const (
 
 // releaser returns a function that ends the leases of d.
 func (l *Limiter) releaser(d *Decision) func() {
+	if lease := d.slot(); lease != 0 {
+		return d.releaseSlot(lease)
+	}
 	s, r := d.detail.snap, d.detail.record
 	if !r.leased() {
 		r = nil
@@ -81,6 +84,9 @@ func (d Decision) Hold() (release func(), held bool) {
 			own, _ := d.Hold()
 			return func() { defer shadow(); own() }, true
 		}
+	}
+	if lease := d.slot(); lease != 0 {
+		return d.holdSlot(lease)
 	}
 	r, s := d.detail.record, d.detail.snap
 	if !r.leased() || r.released.Load() {

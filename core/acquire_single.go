@@ -3,37 +3,32 @@ package core
 import (
 	"context"
 
-	"github.com/floodgate-go/floodgate/internal/meter"
+	"github.com/floodgate-go/floodgate/core/internal/memtable"
 )
 
-// acquireSingle is takeFor for Acquire with one key that the Memory knows, of a rule whose
-// only limit is one of Leases. It returns whether it has decided. All others take the long
-// way, with the same outcome.
+// A slot is a lease with one slot of a key in the Memory, of a rule whose only limit is one
+// of Leases. Its decision needs no record: the Memory knows whether the lease has ended, and
+// whether Decision.Hold has held it. All other leases take the long way, with the same
+// outcome.
+
+// acquireSingle is takeFor for Acquire with one key of such a rule. It returns whether it has
+// decided.
 func (l *Limiter) acquireSingle(ctx context.Context, s *snapshot, hit *Hit, d *Decision) bool {
 	if s.memory == nil || s.rehearsal || hit.Extra != "" || hit.Quotas != nil {
 		return false
 	}
 	i := s.find(hit.Rule)
-	if i < 0 || s.rules[i].slots == nil {
+	if i < 0 || !s.takeSlot(i, hit.Key, d) {
 		return false
 	}
-	rule := &s.rules[i]
-	now, lease := s.now(), newLease()
-	var result Result
-	if !rule.slots.Take(hit.Key, now, lease, result.meter()) {
-		return false
-	}
-	d.LimitStatus.set(rule, 0, &result, meter.Own)
-	d.Allowed, d.Limiter, d.Cost, d.detail.snap = result.Allowed, s.name, 1, s
-	if result.Allowed {
+	d.detail.hit, d.detail.raw, d.detail.key = true, true, hit.Key
+	if d.Allowed && s.tellsHeld() {
 		r := newRecord(1)
-		r.items = append(r.items, recordedItem{rule: int32(i), hit: true, raw: true, key: hit.Key, cost: 1, at: now})
-		r.results, r.lease = append(r.results, result), lease
-		d.detail.record, d.detail.charged = r, true
+		r.lease = d.slot()
+		r.items = append(r.items, d.decidingItem())
+		r.results = append(r.results, Result{Allowed: true, Remaining: d.Remaining, ResetAfter: d.ResetAfter, MoreAfter: d.MoreAfter})
+		d.detail.record = r
 		s.gained(ctx, r)
-	} else {
-		d.Reason = ReasonOverLimit
-		d.detail.rule, d.detail.at, d.detail.hit, d.detail.raw, d.detail.key = int32(i), now, true, true, hit.Key
 	}
 	if s.observer != nil {
 		s.observer.decided(ctx, d)
@@ -41,11 +36,78 @@ func (l *Limiter) acquireSingle(ctx context.Context, s *snapshot, hit *Hit, d *D
 	return true
 }
 
-// releaseSingle is endLease for a lease of such a rule.
+// takeSlot takes a slot of the key that is text and a zero byte. It returns whether it has
+// decided. The caller says in the decision where the key is from.
+func (s *snapshot) takeSlot(i int, text string, d *Decision) bool {
+	rule := &s.rules[i]
+	if rule.slots == nil {
+		return false
+	}
+	now, lease := s.now(), newLease()&^memtable.HeldLease|1
+	var result Result
+	if !rule.slots.Take(text, now, lease, result.meter()) {
+		return false
+	}
+	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = result.Remaining, result.ResetAfter, result.MoreAfter, result.RetryAfter
+	d.Limit = rule.Limits[0]
+	d.Rule, d.Limiter, d.Cost = rule.Name, s.name, 1
+	d.detail.snap, d.detail.rule = s, int32(i)
+	if result.Allowed {
+		d.Allowed, d.detail.charged, d.detail.at = true, true, int64(lease)
+	} else {
+		d.Reason, d.Exceeded, d.detail.at = ReasonOverLimit, true, now
+	}
+	return true
+}
+
+// slot returns the lease that takeSlot has given, 0 if the decision has none of it.
+func (d *Decision) slot() (lease uint64) {
+	t := &d.detail
+	if !t.charged || t.record != nil || t.snap.rules[t.rule].slots == nil {
+		return 0
+	}
+	return uint64(t.at)
+}
+
+// slotKey returns the key of a slot as package memtable takes it.
+func (t *detail) slotKey() string {
+	if t.raw {
+		return t.key
+	}
+	return t.key[:len(t.key)-1]
+}
+
+// endSlot ends the lease of a slot. If held is true, it ends it also if Decision.Hold has held it.
+func (l *Limiter) endSlot(s *snapshot, rule int32, key string, lease uint64, held bool) {
+	if s.rules[rule].slots.Release(key, lease, held) && l.lines.free() {
+		l.freedSlot(s, rule, key)
+	}
+}
+
+// freedSlot is freed for a slot.
+func (l *Limiter) freedSlot(s *snapshot, rule int32, key string) {
+	var room [128]byte
+	l.lines.freed(append(append(lineName(room[:0], s.rules[rule].Name, nil), key...), 0))
+}
+
+// releaseSlot returns a function that ends the lease of a slot.
+func (d *Decision) releaseSlot(lease uint64) func() {
+	s, rule, key := d.detail.snap, d.detail.rule, d.detail.slotKey()
+	return func() { s.limiter.endSlot(s, rule, key, lease, true) }
+}
+
+// holdSlot is Hold for the lease of a slot.
+func (d *Decision) holdSlot(lease uint64) (release func(), held bool) {
+	if slots := d.detail.snap.rules[d.detail.rule].slots; !slots.Hold(d.detail.slotKey(), lease) {
+		return doNothing, false
+	}
+	return d.releaseSlot(lease), true
+}
+
+// releaseSingle is endLease for a lease of a record that takeSlot has given, or could have.
 func (l *Limiter) releaseSingle(s *snapshot, r *record) bool {
 	it := &r.items[0]
-	rule := &s.rules[it.rule]
-	if rule.slots == nil || len(r.items) != 1 {
+	if s.rules[it.rule].slots == nil || len(r.items) != 1 {
 		return false
 	}
 	key := it.key
@@ -54,12 +116,6 @@ func (l *Limiter) releaseSingle(s *snapshot, r *record) bool {
 			return false
 		}
 	}
-	if !rule.slots.Release(key, it.at, r.lease) {
-		return false
-	}
-	if l.lines.free() {
-		var room [128]byte
-		l.lines.freed(append(append(lineName(room[:0], rule.Name, nil), key...), 0))
-	}
+	l.endSlot(s, it.rule, key, r.lease, false)
 	return true
 }

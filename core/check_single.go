@@ -6,13 +6,14 @@ import (
 )
 
 // checksSingle reports whether knownSingle may decide on the limiter's requests: the limiter
-// has one rule with one limit of fixed size, and only the rule's key and quota depend on the request.
+// has one rule with one limit of fixed size, or of Leases, and only the rule's key and quota depend on the request.
 func (s *snapshot) checksSingle() bool {
 	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.rehearsal || s.waits {
 		return false
 	}
 	r := &s.rules[0]
-	return r.single && !r.Shadow && r.Cost == nil && r.Counts == nil && r.Clears == nil
+	counted := r.single || r.slots != nil && !s.tellsHeld()
+	return counted && !r.Shadow && r.Cost == nil && r.Counts == nil && r.Clears == nil
 }
 
 // knownSingle does what known does, for such a limiter. If the Memory knows the key, it also
@@ -52,7 +53,7 @@ func (a *asking) takeKnown(quota int64, d *Decision) (decided bool) {
 	s := a.snap
 	known := s.rules[0].known
 	if known == nil {
-		return false
+		return quota == meter.Own && a.takeKnownSlot(d)
 	}
 	m := known.Meter()
 	if quota != meter.Own {
@@ -78,4 +79,14 @@ func (a *asking) takeKnown(quota int64, d *Decision) (decided bool) {
 		d.Reason = ReasonOverLimit
 	}
 	return true
+}
+
+// takeKnownSlot is takeKnown for a limit of Leases.
+func (a *asking) takeKnownSlot(d *Decision) (decided bool) {
+	if a.snap.rules[0].slots == nil {
+		return false
+	}
+	key := a.keep(a.keys)
+	d.detail.key = key
+	return a.snap.takeSlot(0, key[:len(key)-1], d)
 }

@@ -159,10 +159,7 @@ func (d *Decision) xReset(h Headers) int64 {
 	case h&HeadersXMillis != 0:
 		return ceilDiv(d.ResetAfter, time.Millisecond)
 	case h&HeadersXEpoch != 0:
-		at := d.detail.at
-		if r := d.detail.record; r != nil {
-			at = r.items[0].at
-		}
+		at := d.at()
 		return ceilDiv(time.Duration(at)*time.Microsecond+d.ResetAfter, time.Second)
 	default:
 		return seconds(d.ResetAfter)

@@ -5,10 +5,13 @@ import (
 	"time"
 )
 
+// tellsHeld reports whether the observer wants to know of leases.
+func (s *snapshot) tellsHeld() bool { return s.observer != nil && s.observer.Held != nil }
+
 // gained tells the observer of the leases of a record. Nobody else has the record yet, so
 // that their end comes after it.
 func (s *snapshot) gained(ctx context.Context, r *record) {
-	if s.observer != nil && s.observer.Held != nil {
+	if s.tellsHeld() {
 		r.since = time.Now()
 		s.observer.holds(ctx, r, 1, 0)
 	}
@@ -24,7 +27,7 @@ func (r *record) heldFor() time.Duration {
 
 // gaveBack tells the observer that the leases of a record have ended, after a time.
 func (s *snapshot) gaveBack(ctx context.Context, r *record, took time.Duration) {
-	if s.observer != nil && s.observer.Held != nil {
+	if s.tellsHeld() {
 		s.observer.holds(ctx, r, -1, took)
 	}
 }

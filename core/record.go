@@ -74,7 +74,7 @@ type detail struct {
 	record *record
 	// Of a decision on one limit without a record, as in recordedItem:
 	key     string
-	at      int64
+	at      int64 // of a slot, see takeSlot, its lease
 	rule    int32
 	hit     bool
 	raw     bool
@@ -167,5 +167,17 @@ func (d *Decision) decidingItem() recordedItem {
 	if r := d.detail.record; r != nil {
 		return r.items[r.decides]
 	}
-	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, raw: d.detail.raw, key: d.detail.key, cost: d.Cost, at: d.detail.at}
+	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, raw: d.detail.raw, key: d.detail.key, cost: d.Cost, at: d.at()}
+}
+
+// at returns the time of the decision.
+func (d *Decision) at() int64 {
+	switch r := d.detail.record; {
+	case r != nil:
+		return r.items[0].at
+	case d.slot() != 0: // nobody asks for the time of its take
+		return d.detail.snap.now()
+	default:
+		return d.detail.at
+	}
 }

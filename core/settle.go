@@ -6,7 +6,7 @@ import "context"
 // has leases. If
 // so, an adapter calls Settle once the handler has returned.
 func (d Decision) NeedsOutcome() bool {
-	return d.detail.record.wantsOutcome() || d.detail.shadow != nil && d.detail.shadow.detail.record.wantsOutcome()
+	return d.slot() != 0 || d.detail.record.wantsOutcome() || d.detail.shadow != nil && d.detail.shadow.detail.record.wantsOutcome()
 }
 
 func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease != 0) }
@@ -16,6 +16,10 @@ func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease 
 // what is left to what [Decision.SetCost] has said, also if the client has closed the
 // connection. In the end it releases the leases of the request: see [Leases].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
+	if lease := d.slot(); lease != 0 {
+		l.endSlot(d.detail.snap, d.detail.rule, d.detail.slotKey(), lease, false)
+		return
+	}
 	record := d.detail.record
 	if record.leased() && !record.held.Load() {
 		defer l.endLease(r.Context(), d.detail.snap, record)

@@ -7,6 +7,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // plain is a response writer that keeps nothing but the header.
@@ -37,6 +38,16 @@ func BenchmarkMiddleware(b *testing.B) {
 	b.Run("no headers", func(b *testing.B) { serveMany(b, limited(core.MaxQuota, core.HeadersOff)) })
 	b.Run("default headers", func(b *testing.B) { serveMany(b, limited(core.MaxQuota, 0)) })
 	b.Run("denied", func(b *testing.B) { serveMany(b, limited(0, 0)) })
+	b.Run("in flight, no headers", func(b *testing.B) { serveMany(b, inFlight(b, core.HeadersOff)) })
+	b.Run("in flight, default headers", func(b *testing.B) { serveMany(b, inFlight(b, 0)) })
+}
+
+func inFlight(tb testing.TB, headers core.Headers) http.Handler {
+	tb.Helper()
+	l := core.Must(core.New(core.Config{Headers: headers, Rules: []core.Rule{
+		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.InFlight(100)}},
+	}}))
+	return httplimit.Middleware(l)(http.HandlerFunc(bare))
 }
 
 // The number of allocations of a request does not depend on the machine.

@@ -15,11 +15,17 @@ import (
 // be: its holder still runs. Charges and refunds leave leases alone, because they
 // say nothing about who runs.
 //
-// The state is a word with the number of leases, then three words for each: the
-// lease, its end and its cost. The order means nothing.
+// The state begins with four words: the number of leases, the sum of their costs, a time
+// before which none of them ends, and one after which none ends. So a decision need not look at
+// every lease. Three words for each lease follow: the lease, its end and its cost. The order
+// means nothing.
 const (
-	leasesHeader = 1
+	leasesHeader = 4
 	leaseWords   = 3
+
+	leasesSum   = 1
+	leasesFirst = 2
+	leasesLast  = 3
 )
 
 // MaxLeases is the most leases that a state holds: no more are added. A quota is
@@ -47,8 +53,10 @@ func leaseAt(w []uint64, i int) []uint64 {
 	return w[from : from+leaseWords : from+leaseWords]
 }
 
+// findLease returns the index of a lease, -1 if it is not there. Of many, a new one is
+// found first.
 func findLease(w []uint64, lease uint64) int {
-	for i := range leases(w) {
+	for i := leases(w) - 1; i >= 0; i-- {
 		if w[leasesHeader+i*leaseWords] == lease {
 			return i
 		}
@@ -56,10 +64,28 @@ func findLease(w []uint64, lease uint64) int {
 	return -1
 }
 
+// addLease adds a lease. The state must have room.
+func addLease(w []uint64, lease uint64, end int64, cost uint64) {
+	n := leases(w)
+	l := leaseAt(w, n)
+	l[0], l[1], l[2] = lease, uint64(end), cost
+	w[0], w[leasesSum] = uint64(n+1), w[leasesSum]+cost
+	if n == 0 {
+		w[leasesFirst], w[leasesLast] = uint64(end), uint64(end)
+	}
+	boundLeases(w, end)
+}
+
+// boundLeases notes the end of a lease.
+func boundLeases(w []uint64, end int64) {
+	w[leasesFirst] = uint64(min(int64(w[leasesFirst]), end))
+	w[leasesLast] = uint64(max(int64(w[leasesLast]), end))
+}
+
 func dropLease(w []uint64, i int) {
 	last := leases(w) - 1
+	w[0], w[leasesSum] = uint64(last), w[leasesSum]-leaseAt(w, i)[2]
 	copy(leaseAt(w, i), leaseAt(w, last))
-	w[0] = uint64(last)
 }
 
 // Lease adds the lease of a take that has been admitted, with cost slots. The
@@ -76,15 +102,28 @@ func (m *Meter) Renew(w []uint64, now int64, lease uint64, cost int64) {
 	if i := findLease(w, lease); i >= 0 {
 		l := leaseAt(w, i)
 		l[1] = uint64(max(int64(l[1]), end))
+		boundLeases(w, end)
 		return
+	}
+	if leases(w) < MaxLeases {
+		addLease(w, lease, end, uint64(min(cost, MaxCount)))
+	}
+}
+
+// TakeSlot is Admits and Lease with a cost of 1, for a lease that is not there. left is how many
+// slots are free then. The state must have room, which full reports otherwise.
+func (m *Meter) TakeSlot(w []uint64, now int64, lease uint64) (left int64, ok, full bool) {
+	if left = m.quota - usedLeases(w); left <= 0 {
+		return 0, false, false
 	}
 	n := leases(w)
-	if n >= MaxLeases {
-		return
+	if len(w) < leasesHeader+leaseWords*(n+1) {
+		return left, false, true
 	}
-	w[0] = uint64(n + 1)
-	l := leaseAt(w, n)
-	l[0], l[1], l[2] = lease, uint64(end), uint64(min(cost, MaxCount))
+	if n < MaxLeases {
+		addLease(w, lease, now+m.window, 1)
+	}
+	return left - 1, true, false
 }
 
 // Release ends a lease, and returns whether it was there.
@@ -119,22 +158,21 @@ func (r *Reader) leases() []uint64 {
 		return nil
 	}
 	w := make([]uint64, leasesHeader+n*leaseWords)
-	w[0] = uint64(n)
 	end := int64(0)
-	for i := range n {
+	for range n {
 		if len(r.Rest) < 8 {
 			r.Bad = true
 			return nil
 		}
-		l := leaseAt(w, i)
-		l[0] = binary.LittleEndian.Uint64(r.Rest)
+		lease := binary.LittleEndian.Uint64(r.Rest)
 		r.Rest = r.Rest[8:]
 		end += r.difference()
-		l[1], l[2] = uint64(end), r.Uvarint(MaxCount)
-		if r.Bad || l[2] == 0 || end > maxTime || end < -maxTime {
+		cost := r.Uvarint(MaxCount)
+		if r.Bad || cost == 0 || end > maxTime || end < -maxTime {
 			r.Bad = true
 			return nil
 		}
+		addLease(w, lease, end, cost)
 	}
 	return w
 }
@@ -153,14 +191,23 @@ func (r *Reader) difference() int64 {
 // advanceLeases drops the leases that have ended, and shortens those that end two
 // windows or more ahead.
 func (m *Meter) advanceLeases(w []uint64, now int64) {
-	for i := leases(w) - 1; i >= 0; i-- {
+	n := leases(w)
+	if n == 0 || int64(w[leasesFirst]) > now && int64(w[leasesLast])-now < 2*m.window {
+		return
+	}
+	w[leasesFirst], w[leasesLast] = math.MaxInt64, 0
+	for i := n - 1; i >= 0; i-- {
 		l := leaseAt(w, i)
-		switch end := int64(l[1]); {
-		case end <= now:
+		end := int64(l[1])
+		if end <= now {
 			dropLease(w, i)
-		case end-now >= 2*m.window: // only a step of the clock explains it
-			l[1] = uint64(now + m.window)
+			continue
 		}
+		if end-now >= 2*m.window { // only a step of the clock explains it
+			end = now + m.window
+			l[1] = uint64(end)
+		}
+		boundLeases(w, end)
 	}
 }
 
@@ -168,6 +215,18 @@ func (m *Meter) advanceLeases(w []uint64, now int64) {
 func (m *Meter) farLeases(w []uint64, now int64) bool {
 	return lastEnd(w)-now >= 2*m.window
 }
+
+// Rename gives a lease another number, and returns whether it was there.
+func (m *Meter) Rename(w []uint64, lease, number uint64) bool {
+	i := findLease(w, lease)
+	if i >= 0 {
+		leaseAt(w, i)[0] = number
+	}
+	return i >= 0
+}
+
+// HasLeases reports whether the state has a lease.
+func (m *Meter) HasLeases(w []uint64) bool { return leases(w) > 0 }
 
 // lastEnd returns when the last of the leases ends, a time long past if there is none.
 func lastEnd(w []uint64) int64 {
@@ -180,11 +239,10 @@ func lastEnd(w []uint64) int64 {
 
 // usedLeases returns the slots that the leases have.
 func usedLeases(w []uint64) int64 {
-	sum := int64(0)
-	for i := range leases(w) {
-		sum += int64(leaseAt(w, i)[2])
+	if len(w) == 0 {
+		return 0
 	}
-	return sum
+	return int64(w[leasesSum])
 }
 
 func (m *Meter) waitLeases(w []uint64, cost int64) int64 {

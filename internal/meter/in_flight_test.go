@@ -147,7 +147,7 @@ func TestChargesAndRefundsLeaveLeasesAlone(t *testing.T) {
 
 func TestAStateHoldsMaxLeases(t *testing.T) {
 	m := leaseMeter(1, second)
-	w := make([]uint64, 1+3*(MaxLeases+1))
+	w := make([]uint64, leasesHeader+leaseWords*(MaxLeases+1))
 	for i := range uint64(MaxLeases + 1) {
 		m.Renew(w, now0, i+1, 1)
 	}
@@ -159,7 +159,7 @@ func TestAStateHoldsMaxLeases(t *testing.T) {
 
 func TestDamagedLeases(t *testing.T) {
 	m := leaseMeter(5, second)
-	w := make([]uint64, 1+3*2)
+	w := make([]uint64, leasesHeader+leaseWords*2)
 	m.Lease(w, now0, 7, 2)
 	m.Lease(w, now0+5, 9, 1)
 	whole := m.AppendState(nil, w)

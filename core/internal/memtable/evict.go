@@ -76,7 +76,7 @@ func (s *shard) sweep(ts *Tables, own *table, now int64) {
 			continue
 		}
 		slot := t.slot(i)
-		if t.expired(slot, now) {
+		if t.expired(slot, now) && !t.lingers(slot, now) {
 			t.remove(i)
 			s.cursor = i // the slots behind have moved up
 			ts.hold(t.layout.rule, -1)

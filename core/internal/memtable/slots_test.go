@@ -14,32 +14,32 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 	b := bind(t, New(100), leases(1))
 	k := b.Slots(0)
 	var r meter.Result
-	if k.Take("k", now0, 1, &r) || k.Release("k", now0, 1) {
+	if k.Release("k", 1, true) || k.Hold("k", 1) {
 		t.Error("the rule has no table yet")
 	}
-	p := b.open()
-	p.Insert(nil, now0)
 	see := func(when string, holds, open bool) {
 		t.Helper()
 		if p := b.open(); p.table.holding(p.slot, now0) != holds || p.table.open.has(p.at) != open {
 			t.Errorf("%s: holds a lease: %t, open: %t; want %t and %t", when, !holds, !open, holds, open)
 		}
 	}
-	if k.Take("other", now0, 1, &r) || k.Release("other", now0, 1) {
-		t.Error("the key is not in the table")
-	}
 	if !k.Take("k", now0, 1, &r) || !r.Allowed || r.Remaining != 0 {
 		t.Errorf("the first one: %+v", r)
+	}
+	if k.Release("other", 1, true) || k.Hold("other", 1) {
+		t.Error("the key is not in the table")
 	}
 	see("a lease", true, false)
 	if !k.Take("k", now0+1, 2, &r) || r.Allowed || r.RetryAfter == 0 {
 		t.Errorf("the second one: %+v", r)
 	}
-	if !k.Release("k", now0, 2) {
-		t.Error("a lease that was not given cannot be released")
+	if k.Release("k", 2, true) || k.Hold("k", 2) {
+		t.Error("a lease that was not given was released")
 	}
 	see("another lease is released", true, false)
-	k.Release("k", now0, 1)
+	if !k.Release("k", 1, false) || k.Release("k", 1, true) {
+		t.Error("a lease is released once")
+	}
 	see("the lease is released", false, true)
 
 	none, err := New(100).Bind("l", []Rule{{"r", []meter.Limit{leases(0)}}})
@@ -47,7 +47,10 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = none
-	p = b.open()
+	if b.Slots(0).Take("k", now0, 1, &r) {
+		t.Error("a key that may hold nothing was put into the table")
+	}
+	p := b.open()
 	p.Insert(nil, now0)
 	if !b.Slots(0).Take("k", now0, 1, &r) || r.Allowed {
 		t.Errorf("without any slots: %+v", r)
@@ -61,7 +64,76 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.Slots(0).Take("k", now0, 1, &r) {
-		t.Error("a new layout was taken for that of the table")
+	if !next.Slots(0).Take("k", now0, 1, &r) || !r.Allowed || b.Slots(0).Take("k", now0, 2, &r) {
+		t.Error("the table has a new layout")
+	}
+}
+
+// A key of Slots stays for a while after its last lease, unless its room is needed.
+func TestIdleSlotsStayUntilTheyAreInTheWay(t *testing.T) {
+	limit := meter.Limit{Quota: 1, Capacity: 1, Window: hour, Algorithm: meter.InFlight}
+	for _, row := range []struct {
+		name  string
+		after int64
+		keys  int
+		stays bool
+	}{
+		{"soon", keptIdle - 1, 8, true},
+		{"late", keptIdle, 8, false},
+		{"the clock was set back", -1, 8, false},
+		{"the table is full", 1, 4, false},
+	} {
+		ts := New(row.keys)
+		k := bind(t, ts, limit).Slots(0)
+		var r meter.Result
+		for i, key := range []string{"k", "a", "b", "c"} {
+			if !k.Take(key, now0, uint64(i+1), &r) || !r.Allowed {
+				t.Fatalf("%s: %+v", row.name, r)
+			}
+		}
+		if k.Release("k", 1, true); !ts.Held("l", "r", "k\x00") {
+			t.Errorf("%s: the key is gone already", row.name)
+		}
+		for i := range max(row.keys-4, 1) { // so that the sweep gets to the key
+			k.Take(string('0'+rune(i)), now0+row.after, uint64(9+i), &r)
+		}
+		if ts.Held("l", "r", "k\x00") != row.stays {
+			t.Errorf("%s: the key stays: %t", row.name, !row.stays)
+		}
+		if n := ts.Evicted(); n != 0 {
+			t.Errorf("%s: %d keys were evicted", row.name, n)
+		}
+	}
+}
+
+// What is held stays held, and is released once.
+func TestAHeldLeaseOutlivesItsRelease(t *testing.T) {
+	limit := meter.Limit{Quota: 1, Capacity: 1, Window: hour, Algorithm: meter.InFlight}
+	b := bind(t, New(100), limit)
+	k := b.Slots(0)
+	var r meter.Result
+	if !k.Take("k", now0, 1, &r) || !k.Hold("k", 1) || !k.Hold("k", 1) {
+		t.Fatal("the lease is not there")
+	}
+	if k.Release("k", 1, false) || !k.Take("k", now0, 2, &r) || r.Allowed {
+		t.Error("the lease was not held")
+	}
+	next, err := b.Rebind([]Rule{{"r", []meter.Limit{perHour(5), limit}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.open() // the table gets the new layout
+	if !k.Hold("k", 1) || k.Release("k", 1, false) || !k.Release("k", 1, true) || k.Release("k", 1, true) || k.Hold("k", 1) {
+		t.Error("a lease of another layout is released once, when it is not held any more")
+	}
+	if _, err := next.Rebind([]Rule{{"r", []meter.Limit{perHour(5)}}}); err != nil {
+		t.Fatal(err)
+	}
+	last, err := next.Rebind([]Rule{{"r", []meter.Limit{perHour(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last.open(); k.Release("k", 1, true) || k.Hold("k", 1) {
+		t.Error("the limit is gone")
 	}
 }
