@@ -26,8 +26,8 @@ func (d Decision) String() string {
 	case ReasonFailed:
 		s += verdict + ", because it could not decide"
 	case ReasonWithinLimits:
-		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), whole again in %v",
-			hits(d.Cost), d.Remaining, d.Limit.Capacity(), d.Rule, d.Limit.Name, d.Limit, d.ResetAfter.Round(time.Millisecond))
+		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), whole again %s",
+			hits(d.Cost), d.Remaining, d.Limit.Capacity(), d.Rule, d.Limit.Name, d.Limit, d.whole())
 	case ReasonOverLimit:
 		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
 			verdict, hits(d.Cost), d.Rule, d.Limit.Name, d.Limit, d.Remaining, d.retry())
@@ -39,6 +39,13 @@ func (d Decision) String() string {
 		s += ", decided without the shared counters"
 	}
 	return s
+}
+
+func (d *Decision) whole() string {
+	if d.Limit.Algorithm == Leases {
+		return "when all requests end"
+	}
+	return "in " + d.ResetAfter.Round(time.Millisecond).String()
 }
 
 func (d *Decision) retry() string {

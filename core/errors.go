@@ -53,8 +53,9 @@ var (
 	// the store again only if they cannot be charged twice, so it needs to know.
 	ErrNotCharged = errors.New("floodgate: nothing was charged")
 
-	// ErrUnsupported is wrapped by the error of an operation that the store does not have.
-	ErrUnsupported = errors.New("floodgate: the store cannot do this")
+	// ErrUnsupported is wrapped by the error of an operation that the store does not have, and
+	// of one that is not for the limits of a rule, such as Take of a rule with a limit of Leases.
+	ErrUnsupported = errors.New("floodgate: not supported")
 
 	// ErrClosed is wrapped by the error of a store that has been closed.
 	ErrClosed = errors.New("floodgate: store is closed")

@@ -26,7 +26,7 @@ func ExampleLimit_In() {
 	fmt.Println(core.PerDay(1000).In(berlin), core.PerHour(10).In(berlin).Validate())
 	// Output:
 	// 9999 1h0m0s <nil>
-	// 1000 per day Europe/Berlin floodgate: configuration: Zone: Europe/Berlin: a window of 1h is not a day, a week or a month: write PerDay, PerWeek or PerMonth, or leave Zone out
+	// 1000 per day Europe/Berlin floodgate: configuration: Zone: Europe/Berlin: a window of 1h is not a day, a week or a month, and only these have a time zone
 }
 
 func ExamplePerDay() {

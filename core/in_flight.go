@@ -41,13 +41,6 @@ type Leaser interface {
 	Renew(ctx context.Context, b *Batch) error
 }
 
-// checkLease reports what is wrong with the window of a limit of Leases.
-func (l Limit) checkLease(bad func(field string, value any, why string)) {
-	if l.Algorithm == Leases && l.Window < minLease && l.Window >= MinWindow {
-		bad("Window", l.Window, fmt.Sprintf("is the lease of in_flight: must be %v or more", minLease))
-	}
-}
-
 // inFlight describes a limit of Leases, such as "10 in flight".
 func (l Limit) inFlight() string {
 	text := fmt.Sprintf("%d in flight", l.Quota)

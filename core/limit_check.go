@@ -40,11 +40,12 @@ func (l Limit) Validate() error {
 		bad("Quota", l.Quota, fmt.Sprintf("must be from 0 to %d for %s", most, l.Algorithm))
 	}
 	l.checkWindow(bad)
-	l.checkLease(bad)
 	l.checkBurst(bad)
 	l.checkLockout(bad)
 	l.checkZone(bad)
-	if l.Spread && !l.Aligned {
+	if l.Spread && l.Zone != nil {
+		bad("Spread", true, "a day, a week or a month of a time zone begins at the same instant for all keys: leave it out")
+	} else if l.Spread && !l.Aligned {
 		bad("Spread", true, "only windows with Aligned turn at the same time: set Aligned, or leave Spread out")
 	}
 	if l.CountDenied && l.Algorithm == Leases {
@@ -68,6 +69,10 @@ func (l Limit) maxQuota() int64 {
 
 func (l Limit) checkWindow(bad func(field string, value any, why string)) {
 	switch {
+	case l.Algorithm == Leases && l.Window < minLease:
+		bad("Window", l.Window, fmt.Sprintf("is the lease of in_flight: must be %v or more, such as DefaultLease, which InFlight sets", minLease))
+	case 0 < l.Window && l.Window < MinWindow:
+		bad("Window", l.Window, fmt.Sprintf("must be from %v to 366 days: a number without a unit counts nanoseconds, so write 10*time.Second for 10 seconds", MinWindow))
 	case l.Window < MinWindow || l.Window > MaxWindow:
 		bad("Window", l.Window, fmt.Sprintf("must be from %v to 366 days", MinWindow))
 	case l.Window%time.Microsecond != 0:

@@ -41,6 +41,9 @@ func TestALimitWhoseWindowsAreSpread(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	if _, err := core.ParseLimits("5/month spread"); err == nil || !strings.Contains(err.Error(), "at the same instant for all keys: leave it out") || strings.Contains(err.Error(), "set Aligned") {
+		t.Errorf("a month cannot be spread by setting Aligned: %v", err)
+	}
 	store := core.Must(core.NewMemory(core.MemoryConfig{}))
 	both := core.Rule{Name: "r", Key: core.TakeOnly, Limits: core.Must(core.ParseLimits("5/m aligned spread, 6/m aligned"))}
 	if _, err := core.New(core.Config{Store: store, Rules: []core.Rule{both}}); err != nil {

@@ -100,7 +100,7 @@ func parseLimit(item string) (Limit, error) {
 	}
 	quota, window, words, found := cutWindow(words)
 	if !found {
-		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s, or 10 in flight", ErrConfig, quota)
+		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s, or 10 in flight", ErrConfig, strings.TrimSpace(item))
 	}
 	var l Limit
 	var err error

@@ -54,10 +54,10 @@ func (l Limit) checkZone(bad func(field string, value any, why string)) {
 		bad("Zone", strconv.Quote(name), "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ + - /, and begin with a capital letter, as in Europe/Berlin")
 	}
 	if l.Algorithm != FixedWindow {
-		bad("Zone", name, fmt.Sprintf("only fixed_window has the windows of a calendar, not %s: write FixedWindow, or leave Zone out", l.Algorithm))
+		bad("Zone", name, fmt.Sprintf("only fixed_window has the windows of a calendar, not %s: leave out the algorithm or the zone", l.Algorithm))
 	}
 	if calendarUnits[l.Window] == "" {
-		bad("Zone", name, fmt.Sprintf("a window of %s is not a day, a week or a month: write PerDay, PerWeek or PerMonth, or leave Zone out", shortDuration(l.Window)))
+		bad("Zone", name, fmt.Sprintf("a window of %s is not a day, a week or a month, and only these have a time zone", shortDuration(l.Window)))
 	}
 	if l.Aligned {
 		bad("Aligned", true, "the windows of a limit with a Zone are aligned to its calendar: leave it out")

@@ -58,7 +58,7 @@ func TestLimitsTextOfTheCalendar(t *testing.T) {
 		"5/month sliding_window":           "Zone: UTC: only fixed_window has the windows of a calendar, not sliding_window",
 		"5/day Europe/Berlin token_bucket": "Zone: Europe/Berlin: only fixed_window has the windows of a calendar, not token_bucket",
 		"5/month aligned":                  "Aligned: true: the windows of a limit with a Zone are aligned to its calendar",
-		"5/h Europe/Berlin":                "Zone: Europe/Berlin: a window of 1h is not a day, a week or a month: write PerDay, PerWeek or PerMonth",
+		"5/h Europe/Berlin":                "Zone: Europe/Berlin: a window of 1h is not a day, a week or a month, and only these have a time zone",
 		"5/2d UTC":                         "a window of 2d is not a day",
 		"5/31d Europe/Berlin":              `window: "31d": is not a month: write 5/month Europe/Berlin`,
 		"5/d =x":                           `"=x"`,
@@ -85,12 +85,12 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 		limit core.Limit
 		says  string
 	}{
-		{core.PerHour(5).In(berlin), "Zone: Europe/Berlin: a window of 1h is not a day, a week or a month: write PerDay, PerWeek or PerMonth, or leave Zone out"},
+		{core.PerHour(5).In(berlin), "Zone: Europe/Berlin: a window of 1h is not a day, a week or a month, and only these have a time zone"},
 		{core.PerDay(5).In(nil), `Zone: "": must have a name: write time.UTC, or what time.LoadLocation("Europe/Berlin") returns`},
 		{core.PerDay(5).In(time.Local), "Zone: Local: is another zone on another machine"},
 		{core.PerDay(5).In(time.FixedZone("a b", 0)), `Zone: "a b": the name must be`},
 		{core.PerDay(5).In(time.FixedZone("A"+strings.Repeat("a", 64), 0)), `the name must be`},
-		{core.Limit{Quota: 5, Window: 24 * time.Hour, Zone: berlin}, "Zone: Europe/Berlin: only fixed_window has the windows of a calendar, not sliding_window: write FixedWindow"},
+		{core.Limit{Quota: 5, Window: 24 * time.Hour, Zone: berlin}, "Zone: Europe/Berlin: only fixed_window has the windows of a calendar, not sliding_window: leave out the algorithm or the zone"},
 		{core.Limit{Quota: 5, Window: 24 * time.Hour, Algorithm: core.TokenBucket}.In(berlin), "not token_bucket"},
 		{core.Limit{Quota: 5, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Zone: berlin, Aligned: true}, "Aligned: true"},
 		{core.InFlight(5).In(berlin), "floodgate: configuration: Zone: Europe/Berlin: in_flight has no windows: leave it out"},

@@ -29,8 +29,8 @@ type Config struct {
 	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same
 	// Secret show the same hash for a key. nil means a random one.
 	Secret []byte
-	// Log gets a line for each action, also for one that is refused. nil means
-	// slog.Default().
+	// Log gets a line for each action, also for one that Authorize or the store has refused. The
+	// line has the key itself, whatever ShowKey returns. nil means slog.Default().
 	Log *slog.Logger
 }
 

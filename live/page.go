@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -89,8 +90,12 @@ func (p *Page) pass() {
 
 // Manage lets the page look at keys of the limiters, and change them if
 // [Config.Authorize] allows it. The limiters must have the page as an Observer, too:
-// without it the page does not show them.
+// without it the page does not show them. Of several limiters of one name, the page
+// manages the last one. Manage panics if one of the limiters is nil.
 func (p *Page) Manage(limiters ...*core.Limiter) {
+	if slices.Contains(limiters, nil) {
+		panic("live: Manage: a limiter is nil: pass those that core.New has returned")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range limiters {
@@ -99,8 +104,11 @@ func (p *Page) Manage(limiters ...*core.Limiter) {
 }
 
 // ManageLogin lets the page forget the failures of a login: of a *login.Guard, for
-// instance. name is the name on the page.
+// instance. name is the name on the page. ManageLogin panics if l is nil.
 func (p *Page) ManageLogin(name string, l Login) {
+	if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		panic("live: ManageLogin: the login is nil: pass one that is not, such as the guard that login.NewGuard returns")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.logins[name] = l

@@ -11,6 +11,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/live"
+	"github.com/floodgate-go/floodgate/login"
 )
 
 func TestThePageShowsWhatIsDecided(t *testing.T) {
@@ -260,5 +261,24 @@ func TestTooManyViewersAreTurnedAway(t *testing.T) {
 	defer resp.Body.Close() //nolint:errcheck // only read from
 	if resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+func TestWhatIsManagedIsNotNil(t *testing.T) {
+	p := core.Must(live.New(live.Config{}))
+	defer func() { _ = p.Close() }()
+	var guard *login.Guard
+	for want, manage := range map[string]func(){
+		"live: Manage: a limiter is nil: pass those that core.New has returned":                                    func() { p.Manage(nil) },
+		"live: ManageLogin: the login is nil: pass one that is not, such as the guard that login.NewGuard returns": func() { p.ManageLogin("site", guard) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("%v, want %s", got, want)
+				}
+			}()
+			manage()
+		}()
 	}
 }

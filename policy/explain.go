@@ -172,6 +172,12 @@ func Words(l core.Limit) string {
 	return text
 }
 
+// calendar describes the windows of a limit with a time zone.
+func calendar(l core.Limit) string {
+	unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
+	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
+}
+
 func wordsOf(l core.Limit) string {
 	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
 	switch {
@@ -179,14 +185,16 @@ func wordsOf(l core.Limit) string {
 		if l.Algorithm == core.Leases {
 			return "without a limit on what is in flight"
 		}
+		if l.Zone != nil {
+			return "without a limit, counted in " + calendar(l)
+		}
 		return "without a limit, counted in " + words.Duration(l.Window)
 	case l.Quota == 0:
 		return "none at all"
 	case l.Algorithm == core.Leases:
 		return fmt.Sprintf("at most %d in flight at a time; a process that dies holds its places for %s", l.Quota, words.Duration(l.Window))
 	case l.Zone != nil:
-		unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
-		return fmt.Sprintf("at most %d in each %s of the calendar in %v", l.Quota, unit, l.Zone)
+		return fmt.Sprintf("at most %d in %s", l.Quota, calendar(l))
 	case l.Algorithm == core.FixedWindow && l.Aligned:
 		return per + "windows begin at multiples of their length"
 	case l.Algorithm == core.FixedWindow:

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
@@ -89,5 +90,12 @@ func TestWordsOfTheCalendar(t *testing.T) {
 		if got := policy.Words(core.Must(core.ParseLimits(text))[0]); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestWordsOfACalendarWithoutALimit(t *testing.T) {
+	l := core.PerMonth(core.Unlimited).In(time.UTC)
+	if got, want := policy.Words(l), "without a limit, counted in each month of the calendar in UTC"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -214,14 +214,15 @@ policies:
   - {name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quota: 'query["q"]', quotas: {file: customers}}
 `, policy.Folder(dir))
 	for query, want := range map[string]string{
-		"k=ann":          "100 at once, and one more every 1.2s <" + filepath.Join(dir, "customers") + ":2>|at most 9 in 1h; the window before counts in part <>",
-		"k=bob":          "without a limit, counted in 1m <" + filepath.Join(dir, "customers") + ":3>|without a limit, counted in 1h <" + filepath.Join(dir, "customers") + ":3>",
-		"k=eve&q=7/h":    "4 at once, and one more every 30s <>|at most 7 in 1h; the window before counts in part <the field quota>",
-		"k=eve&q=1/m":    "2 at once, and one more every 1m <the field quota>|at most 9 in 1h; the window before counts in part <>",
-		"k=eve&q=0/m":    "none at all <the field quota>|at most 9 in 1h; the window before counts in part <>",
-		"k=eve":          "4 at once, and one more every 30s <>|at most 9 in 1h; the window before counts in part <>",
-		"k=eve&q=a+lot":  `rule a: floodgate: bad request: the quota of the expression "query[\"q\"]": "a lot": `,
-		"k=eve&q=1/m,5s": `rule a: floodgate: bad request: the quota of the expression "query[\"q\"]": "5s": is no quota`,
+		"k=ann":             "100 at once, and one more every 1.2s <" + filepath.Join(dir, "customers") + ":2>|at most 9 in 1h; the window before counts in part <>",
+		"k=bob":             "without a limit, counted in 1m <" + filepath.Join(dir, "customers") + ":3>|without a limit, counted in 1h <" + filepath.Join(dir, "customers") + ":3>",
+		"k=eve&q=unlimited": "without a limit, counted in 1m <the field quota>|without a limit, counted in 1h <the field quota>",
+		"k=eve&q=7/h":       "4 at once, and one more every 30s <>|at most 7 in 1h; the window before counts in part <the field quota>",
+		"k=eve&q=1/m":       "2 at once, and one more every 1m <the field quota>|at most 9 in 1h; the window before counts in part <>",
+		"k=eve&q=0/m":       "none at all <the field quota>|at most 9 in 1h; the window before counts in part <>",
+		"k=eve":             "4 at once, and one more every 30s <>|at most 9 in 1h; the window before counts in part <>",
+		"k=eve&q=a+lot":     `rule a: floodgate: bad request: the quota of the expression "query[\"q\"]": "a lot": `,
+		"k=eve&q=1/m,5s":    `rule a: floodgate: bad request: the quota of the expression "query[\"q\"]": "5s": is no quota`,
 	} {
 		var all []string
 		explain := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool {

@@ -12,7 +12,7 @@ import (
 func TestANilOptionIsNamed(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)}}}}))
 	defer func() {
-		const want = "fiberlimit: Middleware: an option is nil: write one such as fiberlimit.OnDenied(f), or none"
+		const want = "fiberlimit: an option is nil: write one such as fiberlimit.OnDenied(f), or none"
 		if got := fmt.Sprint(recover()); got != want {
 			t.Errorf("panics with %s, want %s", got, want)
 		}

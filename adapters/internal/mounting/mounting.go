@@ -30,18 +30,18 @@ func NewPlace(adapter string, c core.Checker) Place {
 	v := reflect.ValueOf(c)
 	switch {
 	case !v.IsValid(), v.Kind() == reflect.Pointer && v.IsNil():
-		panic(fmt.Errorf("%s: Middleware: the checker is nil (%T): pass one that is not, such as the limiter that core.New returns", adapter, c))
+		panic(fmt.Errorf("%s: the checker is nil (%T): pass one that is not, such as the limiter that core.New returns", adapter, c))
 	case !v.Comparable():
-		panic(fmt.Errorf("%s: Middleware: the checker's type %T cannot be compared: pass a pointer", adapter, c))
+		panic(fmt.Errorf("%s: the checker's type %T cannot be compared: pass a pointer", adapter, c))
 	}
 	again, _ := c.(rechecker)
 	return Place{Checker: c, again: again}
 }
 
-// MustOption panics if an option of an adapter's Middleware is nil.
+// MustOption panics if an option of an adapter is nil.
 func MustOption(adapter string, given bool) {
 	if !given {
-		panic(fmt.Errorf("%s: Middleware: an option is nil: write one such as %s.OnDenied(f), or none", adapter, adapter))
+		panic(fmt.Errorf("%s: an option is nil: write one such as %s.OnDenied(f), or none", adapter, adapter))
 	}
 }
 

@@ -109,9 +109,8 @@ func (r *run) decide(req *request, now time.Time) {
 		route.denied++
 		client.denied++
 		if d.Reason == core.ReasonBadRequest {
-			r.result.Bad++
-		}
-		if p := r.policies[r.set.PolicyOf(d.Rule)]; p != nil {
+			r.result.Bad++ // d.Rule is then that of a limit which has not denied it
+		} else if p := r.policies[r.set.PolicyOf(d.Rule)]; p != nil {
 			p.Denied++
 		}
 	}
