@@ -13,7 +13,7 @@ import (
 // If the limiter cannot decide, Allow returns false, and Config.Log gets a line
 // with the error, which is the store's or wraps ErrUnknownRule, or ErrUnsupported if a rule has a
 // limit of [Leases]. The hit may have
-// been charged all the same. A program that must handle errors itself calls Take.
+// been charged all the same. Without hits, Allow returns true. A program that must handle errors itself calls Take.
 func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	s := l.current.Load()
 	if len(hits) == 1 {

@@ -4,8 +4,8 @@
 //
 // # The model
 //
-// A [Limit] is a quota of hits for a window of time, counted by one of five
-// algorithms. A [Rule] is a key function and the limits that apply to each of
+// A [Limit] is a quota of hits for a window of time, counted by an
+// algorithm; or it is the most requests that may run at a time ([InFlight]). A [Rule] is a key function and the limits that apply to each of
 // its keys. A [Limiter] is rules, a store and hooks: for each request it asks
 // the rules for their keys, and takes from all counters in one step: all limits
 // of all keys are charged, or none of them.
@@ -19,8 +19,22 @@
 //	})
 //
 // A [Decision] is its result, with all that a response header or an audit log
-// needs. Adapters call Check, Deny and Settle (see [Checker]); a program
-// without requests calls Take.
+// needs. Adapters call Check, Deny and Settle (see [Checker]). A program without
+// requests calls:
+//
+//	Take, Allow       charge hits, or deny them at once
+//	TakeUpTo          charge what is left
+//	Wait              charge hits when it is their turn
+//	Acquire           take a slot of a limit in flight, until it is released
+//	Adjust, Refund    settle a charge to the actual cost, or give it back
+//	Peek              look, without a charge
+//	Block, Grant      deny a key for a time, or give it extra hits
+//	Reset, ResetAll   forget a key, or all keys
+//
+// [Rule.Quota] gives each customer a quota of its own, [Rule.Cost] and
+// [Decision.SetCost] charge what a request has really cost, Config.MaxWait makes
+// requests wait in place of denying them, and Config.Observer is told of every
+// decision.
 //
 // # The algorithms
 //
@@ -36,6 +50,9 @@
 //	sliding_log       L times              L           2 L
 //	token_bucket      16 bytes             B + L       B + 2 L
 //
+// A limit in flight (in_flight, [Leases]) has no window: it keeps 24 bytes for each
+// request that runs.
+//
 // The last column is for processes that share a store and whose clocks differ by
 // less than W. In a window of length W less that difference, the column before it
 // holds. A stored time less than W ahead of a clock is believed: the decision is
@@ -44,7 +61,7 @@
 //
 // [Limit.WorstCase] and [Limit.Lifetime] give the same as numbers. RetryAfter is exact for all of
 // them: a request is denied a microsecond earlier, and allowed then, if no other
-// hits come. Denied requests change nothing.
+// hits come. Denied requests change nothing, unless Limit.CountDenied is set.
 //
 // # Stores
 //

@@ -184,7 +184,8 @@ type Hit struct {
 // limits denies them. A cost of 0 looks without charging and is always allowed.
 // A counter named twice is charged once. Hits of shadow rules are decided on
 // separately and deny nothing; their limits are in the decision only if there are no
-// other hits. The error is nil if the store gave
+// other hits. Without hits, nothing is charged, and the decision is Allowed with
+// ReasonNoRule. The error is nil if the store gave
 // an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or ErrUnsupported if
 // a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
 // store's, and then the decision has Reason Failed and is not Allowed.
@@ -262,9 +263,12 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 
 // Refund gives back what the decision of a Take (or a Check) has charged, as
 // far as it has not left its window: no counter falls below zero and no other
-// window gains. If the decision charged nothing, or if Adjust or Settle has ended it,
-// Refund does nothing. Call it at most once for a decision: a Decision is a value, and the limiter does not
-// keep track of its copies.
+// window gains. If the decision charged nothing, Refund does nothing. If Settle has ended
+// the decision of a Check, neither.
+//
+// Call it at most once for a decision, and not after Adjust: a Decision is a value, and
+// the limiter does not keep track of its copies. A Refund after an Adjust may give back
+// hits of others. Refund acts on the limiter that has made the decision, as Adjust does.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	if d.detail.shadow != nil {
 		shadow := *d.detail.shadow

@@ -88,7 +88,8 @@ func (l *Limiter) each(ctx context.Context, operation string, hits []Hit, op fun
 
 // Denial returns the response to a request that a handler refuses because of this
 // decision, for instance one of Take: what the limiter's [Hooks.OnDisallowed]
-// returns. The adapters' functions Refuse write it.
+// returns. The adapters' functions Refuse write it. The decision must deny: of one that
+// allows, such as that of the middleware, the response is a 429 without Retry-After.
 func (d Decision) Denial(r Request) Denial {
 	if d.detail.snap == nil {
 		return d.denial()

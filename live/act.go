@@ -79,6 +79,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) obey(r *http.Request) (result, error) {
 	if err := p.csrf.Check(r); err != nil {
+		p.config.Log.WarnContext(r.Context(), "live: a request from another site was refused", "from", r.RemoteAddr, "origin", r.Header.Get("Origin"))
 		return result{}, refused(http.StatusForbidden, "the request comes from another site")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {

@@ -149,6 +149,9 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	if strings.Contains(s.log.String(), "was done") {
 		t.Errorf("the log is %s", s.log)
 	}
+	if got := strings.Count(s.log.String(), "live: a request from another site was refused"); got != 3 {
+		t.Errorf("%d lines on other sites, want 3: %s", got, s.log)
+	}
 	for method, want := range map[string]int{"PUT": 405, "DELETE": 405, "HEAD": 200} {
 		r, _ := http.NewRequest(method, s.url(), nil)
 		resp, err := s.server.Client().Do(r)

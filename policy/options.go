@@ -97,7 +97,8 @@ func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) co
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
 
 // WithObserver tells o of every decision of the Set's limiter: see core.Config.Observer.
-// It is told of the rules anew whenever a changed file is put in force.
+// It is told of the rules anew whenever a changed file is put in force. If the option is
+// given twice, the last one counts: package observe joins observers.
 func WithObserver(o core.Observer) Option { return func(opts *options) { opts.observer = o } }
 
 // AnotherInstance lets several Sets of this process count for policies of the same
