@@ -203,10 +203,44 @@ func TestTwoLimitsInFlightInOneText(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, limits, err)
 		}
 	}
+	rule := core.Rule{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(3), {Quota: 3, Window: time.Minute, Algorithm: core.Leases}}}
+	if _, err := core.New(core.Config{Rules: []core.Rule{rule}}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "a rule has one limit of in_flight, and Limits[0] is 3 in flight") {
+		t.Errorf("%v", err)
+	}
 	if limits, err := core.ParseLimits("9/m, 3 in flight"); err != nil || len(limits) != 2 {
 		t.Errorf("%v, %v", limits, err)
 	}
 	if _, err := core.ParseLimits("9"); !strings.Contains(err.Error(), "or 10 in flight") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Each hit has the slots of its own counter, and of the quota that it brings.
+func TestAcquireKeepsToTheHit(t *testing.T) {
+	l := inFlight(t, 1, nil)
+	for range 2 { // the second time, the key is known
+		var releases []func()
+		for _, row := range []struct {
+			hit  core.Hit
+			want bool
+		}{
+			{ann, true}, {ann, false},
+			{core.Hit{Rule: "user", Key: "ann", Extra: "x"}, true}, {core.Hit{Rule: "user", Key: "ann", Extra: "x"}, false},
+			{core.Hit{Rule: "user", Key: "ann", Quotas: []int64{2}}, true}, {core.Hit{Rule: "user", Key: "ann", Quotas: []int64{2}}, false},
+		} {
+			d, release := acquire(t, l, row.hit)
+			if d.Allowed != row.want {
+				t.Errorf("%v: %v, want %t", row.hit, d, row.want)
+			}
+			releases = append(releases, release)
+		}
+		for _, release := range releases {
+			release()
+		}
+	}
+	if d, release, err := l.Acquire(t.Context(), core.Hit{Rule: "no", Key: "ann"}); !errors.Is(err, core.ErrUnknownRule) || d.Allowed {
+		t.Errorf("a rule that does not exist: %v, %v", d, err)
+	} else {
+		release()
 	}
 }

@@ -83,6 +83,12 @@ func TestWhatAdjustLeavesAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	s := newCounting()
+	counted := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+	same, _ := counted.Take(t.Context(), 2, k)
+	if err := counted.Adjust(t.Context(), same, 2); err != nil || s.refunds != 0 {
+		t.Errorf("to what was charged: %v, %d refunds", err, s.refunds)
+	}
 	for range 2 { // the second time it is settled
 		if err := l.Adjust(t.Context(), d, 3); err != nil {
 			t.Error(err)

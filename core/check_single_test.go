@@ -106,3 +106,32 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 		}
 	}
 }
+
+// The short way does not pass by what a limiter of one rule asks about a request, or does
+// after it.
+func TestTheShortWayKeepsToSelectAndClears(t *testing.T) {
+	selected := true
+	l := newLimiter(t, core.Config{
+		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}},
+		Select: func(dst []int, _ core.Request) ([]int, error) {
+			if !selected {
+				return dst, nil
+			}
+			return append(dst, 0), nil
+		},
+	}, newClock())
+	for range 6 {
+		if d := l.Check(&request{}); !d.Allowed || (d.Reason == core.ReasonNoRule) == selected {
+			t.Errorf("selected %t: %v", selected, d)
+		}
+		selected = !selected
+	}
+	l = newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}, Clears: func(core.Request, core.Outcome) bool { return true }}}}, newClock())
+	for range 6 { // from the second one on, the key is known
+		d := l.Check(&request{})
+		l.Check(&request{})
+		if l.Settle(&request{}, d, core.Outcome{Status: 200}); left(t, l, "r", "k") != 3 {
+			t.Errorf("%d left of a key that was cleared, want 3", left(t, l, "r", "k"))
+		}
+	}
+}

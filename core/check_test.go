@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -206,5 +207,17 @@ func TestSettle(t *testing.T) {
 	}
 	if d, _ := l.Take(t.Context(), 1, core.Hit{Rule: "failures", Key: "k"}); d.NeedsOutcome() {
 		t.Error("a Take wants to know an outcome")
+	}
+}
+
+// A request that may not wait is denied by its limit, whether its client is still there or not.
+func TestADenialAfterTheClientHasGone(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, newClock())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, want := range []bool{true, false, false} {
+		if d := l.Check(&request{ctx: ctx}); d.Allowed != want || d.Err != nil {
+			t.Errorf("%v, %v, want allowed %t and no error", d, d.Err, want)
+		}
 	}
 }

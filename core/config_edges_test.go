@@ -61,6 +61,22 @@ func TestTheNamesOfLimits(t *testing.T) {
 	}
 }
 
+// A number about waits at the end of its range is in it.
+func TestTheEndsOfTheRangesOfWaits(t *testing.T) {
+	for name, change := range map[string]func(*core.Config){
+		"the longest wait of a limiter": func(c *core.Config) { c.MaxWait = core.MaxWindow },
+		"the longest wait of a rule":    func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow },
+		"the most who wait":             func(c *core.Config) { c.MaxWaiters, c.MaxWaitersTotal = 1_000_000, 1_000_000 },
+		"the fewest who wait":           func(c *core.Config) { c.MaxWaiters, c.MaxWaitersTotal = 1, 1 },
+	} {
+		config := patient(0, core.PerSecond(1))
+		change(&config)
+		if _, err := core.New(config); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAnAlgorithmThatDoesNotExist(t *testing.T) {
 	last := core.Leases
 	if l := (core.Limit{Quota: 1, Window: time.Hour, Algorithm: last}); l.Validate() != nil {

@@ -47,6 +47,7 @@ func TestWhatCannotBeGranted(t *testing.T) {
 	rules := []core.Rule{
 		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
 		{Name: "login", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9), {Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
+		{Name: "locked", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
 		{Name: "slots", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(3)}},
 		{Name: "both", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}},
 	}
@@ -63,6 +64,7 @@ func TestWhatCannotBeGranted(t *testing.T) {
 		{core.MaxQuota + 1, "r", core.ErrConfig, "granting 2147483648 hits"},
 		{1, "x", core.ErrUnknownRule, `rule "x"`},
 		{1, "login", core.ErrConfig, "Reset ends its wait"},
+		{1, "locked", core.ErrConfig, "Reset ends its wait"},
 		{1, "slots", core.ErrConfig, "in flight"},
 	} {
 		d, err := l.Grant(t.Context(), row.n, core.Hit{Rule: row.rule, Key: "k"}, core.Hit{Rule: "r", Key: "k"})

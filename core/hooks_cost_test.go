@@ -29,6 +29,8 @@ func (functional) Cost(Request) (int64, error)                 { return 2, nil }
 func (f functional) OnDisallowed(r Request, d Decision) Denial { return Denial{} }
 
 func TestWhichHooksHaveACostOfTheirOwn(t *testing.T) {
+	itself := &wrapping{}
+	itself.Hooks = itself
 	cost := func(Request) (int64, error) { return 2, nil }
 	for name, row := range map[string]struct {
 		hooks Hooks
@@ -53,6 +55,7 @@ func TestWhichHooksHaveACostOfTheirOwn(t *testing.T) {
 		"generic":                            {generic[int]{}, true},
 		"embedded behind another type":       {tagged{}, false},
 		"a function":                         {functional(nil), true},
+		"wrapping itself":                    {itself, true},
 	} {
 		if got := ownCost(row.hooks); got != row.want {
 			t.Errorf("%s: %t, want %t", name, got, row.want)

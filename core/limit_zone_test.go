@@ -33,6 +33,8 @@ func TestLimitsTextOfTheCalendar(t *testing.T) {
 		"1000/d Europe/Berlin":            core.PerDay(1000).In(berlin),
 		"1000/24h Etc/GMT+5":              core.PerDay(1000).In(etc),
 		"1000/day":                        core.PerDay(1000),
+		"1000/day Zulu":                   core.PerDay(1000).In(zoneOf(t, "Zulu")),
+		"1000/day Etc/GMT-10":             core.PerDay(1000).In(zoneOf(t, "Etc/GMT-10")),
 		"5/week UTC name=w":               {Name: "w", Quota: 5, Window: 7 * 24 * time.Hour, Algorithm: core.FixedWindow, Zone: time.UTC},
 		"5/31d":                           {Quota: 5, Window: core.Month},
 	} {
@@ -74,6 +76,7 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 	for _, l := range []core.Limit{
 		core.PerDay(5).In(berlin), core.PerWeek(5).In(time.UTC), core.PerMonth(5), core.PerMonth(5).In(berlin),
 		{Quota: 5, Window: core.Month, Algorithm: core.FixedWindow, Zone: time.FixedZone("UTC+2", 7200)},
+		core.PerDay(5).In(time.FixedZone("A"+strings.Repeat("a", 63), 0)), core.PerDay(5).In(time.FixedZone("Zz_0+9-/aA", 0)),
 	} {
 		if err := l.Validate(); err != nil {
 			t.Errorf("%v: %v", l, err)

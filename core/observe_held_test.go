@@ -242,3 +242,20 @@ func TestObserverIsToldHowLongSlotsWereHeld(t *testing.T) {
 		}
 	})
 }
+
+// A request that takes no slot of a rule holds none of it.
+func TestObserverIsToldNothingOfSlotsThatCostNothing(t *testing.T) {
+	var held []int
+	observer := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+		return core.ObserverFuncs{Held: func(_ context.Context, rule int, _ int64, _ time.Duration) { held = append(held, rule) }}
+	})
+	free := func(core.Request) (int64, error) { return 0, nil }
+	l := newLimiter(t, core.Config{Observer: observer, Rules: []core.Rule{
+		{Name: "free", Key: static("k"), Limits: []core.Limit{core.InFlight(1)}, Cost: free},
+		{Name: "one", Key: static("k"), Limits: []core.Limit{core.InFlight(1)}},
+	}}, nil)
+	l.Settle(&request{}, l.Check(&request{}), core.Outcome{Status: 200})
+	if !slices.Equal(held, []int{1, 1}) {
+		t.Errorf("told of the rules %v, want [1 1]", held)
+	}
+}

@@ -203,7 +203,7 @@ func TestATakeWithAQuotaOnTheShortWay(t *testing.T) {
 	for i := range int64(8) {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k", Quotas: []int64{7}})
 		want := max(0, 6-i)
-		if err != nil || d.Allowed != (i < 7) || d.Remaining != want || d.Limit.Quota != 7 || d.Exceeded != (i == 7) {
+		if err != nil || d.Allowed != (i < 7) || d.Remaining != want || d.Limit.Quota != 7 || d.Limit.Burst != 0 || d.Exceeded != (i == 7) {
 			t.Errorf("take %d: %v, %v", i, d, err)
 		}
 	}
