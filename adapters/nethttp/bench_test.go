@@ -57,14 +57,21 @@ func TestAllocations(t *testing.T) {
 		quota   int64
 		headers core.Headers
 		most    float64
+
+		inFlight bool
 	}{
-		{"no headers", core.MaxQuota, core.HeadersOff, 0},
-		{"default headers", core.MaxQuota, 0, 2},
-		{"denied", 0, 0, 3},
-		{"denied, no headers", 0, core.HeadersOff, 2},
+		{"no headers", core.MaxQuota, core.HeadersOff, 0, false},
+		{"default headers", core.MaxQuota, 0, 2, false},
+		{"denied", 0, 0, 3, false},
+		{"denied, no headers", 0, core.HeadersOff, 2, false},
+		{"in flight, no headers", 0, core.HeadersOff, 2, true},
+		{"in flight, default headers", 0, 0, 4, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := httplimit.Middleware(newLimiter(t, row.quota, row.headers))(http.HandlerFunc(bare))
+			if row.inFlight {
+				h = inFlight(t, row.headers)
+			}
 			r := httptest.NewRequest(http.MethodGet, "/api", nil)
 			w := &plain{http.Header{}}
 			got := testing.AllocsPerRun(1000, func() {

@@ -158,7 +158,7 @@ func (h *handler) admits(w http.ResponseWriter, r *http.Request, d *core.Decisio
 
 func (h *handler) serveNext(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	if d.NeedsOutcome() {
-		h.serveAndSettle(w, r, *d)
+		h.serveAndSettle(w, r, d)
 	} else {
 		h.next.ServeHTTP(w, r)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/felixge/httpsnoop"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -20,12 +19,18 @@ type Watcher struct {
 	ctx    context.Context //nolint:containedctx // its state is read when the handler writes
 	status int
 	ended  bool
-	held   *core.Decision // whose leases a connection holds that is taken over
+	w      http.ResponseWriter
+	server server // w, if it is the server's
+
+	// Decision is the request's. A connection that is taken over holds its leases.
+	Decision core.Decision
 }
 
 // NewWatcher returns a Watcher for the response to a request with this context, and this
 // decision.
-func NewWatcher(ctx context.Context, d *core.Decision) *Watcher { return &Watcher{ctx: ctx, held: d} }
+func NewWatcher(ctx context.Context, d *core.Decision) *Watcher {
+	return &Watcher{ctx: ctx, Decision: *d}
+}
 
 // Outcome returns the outcome of the request after the handler has returned. after is the
 // context that the request has then. failed is the error that the handler returned, or
@@ -49,10 +54,9 @@ func (s *Watcher) set(status int) {
 // the Watcher's wraps. It does nothing if the Watcher has recorded a status.
 func (s *Watcher) Missed(status int) { s.set(status) }
 
-// Wrap returns a response writer that calls w and records the status. It implements the
-// optional interfaces of w, and those that complete adds.
-func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
-	return httpsnoop.Wrap(complete(w), httpsnoop.Hooks{
+// wrapOther is Wrap for a writer of the kind other.
+func (s *Watcher) wrapOther(w http.ResponseWriter) http.ResponseWriter {
+	return httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
 				next(code) // panics if code is not a status
@@ -79,12 +83,7 @@ func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
 		},
 		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
 			return func() (net.Conn, *bufio.ReadWriter, error) {
-				conn, rw, err := next()
-				if err == nil {
-					s.set(http.StatusSwitchingProtocols)
-					conn = inflight.Conn(s.held, conn)
-				}
-				return conn, rw, err
+				return s.hijacked(next())
 			}
 		},
 	})

@@ -71,17 +71,20 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		{name: "a hijack that fails", do: []func(http.ResponseWriter){hijack}, hijackErr: errors.ErrUnsupported, want: 200},
 		{name: "a hijack that fails and a status", do: []func(http.ResponseWriter){hijack, status(401)}, hijackErr: errors.ErrUnsupported, want: 401},
 	} {
-		for _, below := range []bool{false, true} {
+		for _, as := range []string{"another's", "HTTP/1", "below"} {
 			for _, gone := range []bool{false, true} {
-				if below && row.copies {
+				if as == "below" && row.copies {
 					continue // a writer that hides this cannot copy
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				s := &server{httptest.NewRecorder(), row.hijackErr}
 				watcher := httprequest.NewWatcher(ctx, new(core.Decision))
 				var w http.ResponseWriter = s
-				if below {
+				switch as {
+				case "below":
 					w = bare{s}
+				case "HTTP/1":
+					w = server1{server2{s.ResponseRecorder}, s}
 				}
 				w = watcher.Wrap(w)
 				if gone {
@@ -96,7 +99,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 					want = core.StatusCanceled
 				}
 				if got.Status != want || got.Canceled != gone || got.Panicked {
-					t.Errorf("%s, below another writer %v, gone %v: the limiter learns %+v, want %d", row.name, below, gone, got, want)
+					t.Errorf("%s, a writer as %s, gone %v: the limiter learns %+v, want %d", row.name, as, gone, got, want)
 				}
 				cancel()
 			}
