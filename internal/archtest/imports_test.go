@@ -84,7 +84,7 @@ var arrows = []struct {
 	{"core", []string{"core/internal", "internal/meter", "internal/names", "internal/requestlog"}},
 	{"keyfuncs", []string{"core", "internal/requestlog"}},
 	{"floodgatetest", []string{"core"}},
-	{"adapters/adaptertest", []string{"core", "keyfuncs"}},
+	{"adapters/adaptertest", []string{"core", "keyfuncs", "floodgatetest"}},
 	{"adapters/echo5/internal", []string{"internal/readers"}},
 	{"adapters/fiber3/internal", []string{"internal/readers"}},
 	{"adapters/internal/fibertest", []string{"core", "keyfuncs", "internal/processtest"}},
