@@ -33,19 +33,27 @@ func (b *bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) e
 
 // Grant implements [core.Granter], if the other store does. If the store grants the hits,
 // the counters of this process do, too. In an outage it is an error and grants
-// nothing anywhere; hits of an outage that have not been charged to the store yet are
-// charged all the same.
+// nothing anywhere. Hits of an outage that this process has not charged to the store yet
+// are charged before: the grant gives back some of them, too.
 func (b *bound) Grant(ctx context.Context, batch *core.Batch) error {
 	if _, ok := b.inner.(core.Granter); !ok {
 		return fmt.Errorf("resilient: granting hits: %T: %w", b.store, core.ErrUnsupported)
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := b.ask(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
-		return inner.(core.Granter).Grant(ctx, batch)
-	})
-	if errors.Is(err, ErrDown) {
-		err = notcharged.Error(err) // the store was not asked
+	t, err := b.circuits.allow(b.where, batch)
+	if err != nil {
+		return notcharged.Error(err) // the store was not asked
 	}
+	if b.config.Meanwhile == ModeInProcess {
+		began := time.Now()
+		if err := b.settle(ctx, batch); err != nil {
+			b.done(ctx, &t, err, began)
+			return notcharged.Error(err)
+		}
+	}
+	err = b.do(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
+		return inner.(core.Granter).Grant(ctx, batch)
+	}, &t)
 	if err != nil || b.config.Meanwhile != ModeInProcess {
 		return err
 	}

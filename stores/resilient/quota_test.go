@@ -95,6 +95,29 @@ func TestARefundIsNotKnownAnyMore(t *testing.T) {
 	}
 }
 
+// Nor are they once both have granted them back. What is owed stays owed.
+func TestAGrantIsNotKnownAnyMore(t *testing.T) {
+	b := bindOne(t, 10)
+	it := &newHit().Items[0]
+	k := b.owed.key(it)
+	b.owed.add(k, debt{sure: 3, known: 2, until: b.now() + 1_000_000}, "", false, b.now())
+	grant := func() {
+		t.Helper()
+		if err := b.owed.grant(t.Context(), &core.Batch{Items: []core.Item{*it}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grant(); b.owed.debts[k].known != 1 || b.owed.debts[k].sure != 3 {
+		t.Errorf("%+v, want 1 known and 3 owed", b.owed.debts[k])
+	}
+	c := b.owed.claim(it)
+	grant()
+	grant()
+	if p := c.payment; p.known != 0 || p.back != 0 {
+		t.Errorf("%+v, want none known and none refunded", p)
+	}
+}
+
 // Of hits that come during a payment, those that are refunded are not set aside.
 func TestARefundDuringAPayment(t *testing.T) {
 	b := bindOne(t, 10)

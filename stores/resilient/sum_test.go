@@ -1,6 +1,7 @@
 package resilient_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,13 +34,14 @@ const (
 	moveTake
 	moveCharge
 	moveRefund
+	moveGrant
 )
 
 var requestQuotas = []int64{0, 3, 20, 1000, core.Unlimited}
 
 var moves = rapid.SliceOfN(rapid.Custom(func(r *rapid.T) move {
 	return move{
-		kind:     rapid.SampledFrom([]moveKind{moveLink, movePass, moveTake, moveTake, moveCharge, moveRefund}).Draw(r, "kind"),
+		kind:     rapid.SampledFrom([]moveKind{moveLink, movePass, moveTake, moveTake, moveCharge, moveRefund, moveGrant}).Draw(r, "kind"),
 		instance: rapid.IntRange(0, 2).Draw(r, "instance"),
 		key:      rapid.SampledFrom([]string{"a", "b"}).Draw(r, "key"),
 		n:        rapid.Int64Range(1, 9).Draw(r, "n"),
@@ -79,8 +81,8 @@ func newSums(t *testing.T, n int, divisible bool, c resilient.Config, limits ...
 	server := &shared{Store: inner}
 	for range n {
 		link := &flaky{Store: server, end: make(chan struct{})}
-		c.Failures = 1
-		b := core.Must(newStore(t, link, c).Bind("l", []core.StoreRule{s.rule}))
+		c.Failures = cmp.Or(c.Failures, 1)
+		b := core.Must(newStore(t, &blocking{flaky: link}, c).Bind("l", []core.StoreRule{s.rule}))
 		s.instances = append(s.instances, &summed{Bound: b, link: link})
 	}
 	s.server = server.bound
@@ -122,6 +124,22 @@ func (s *sums) do(m move) error {
 		i.taken = append(i.taken, takenHits{b, i.since})
 	case moveRefund:
 		return s.refund(i, m.n)
+	case moveGrant:
+		return s.grant(i, b)
+	}
+	return nil
+}
+
+// grant grants hits of a key. Other instances do not hear of it: what they owe the store
+// later may be some of these hits. So a history of several instances has no grants.
+func (s *sums) grant(i *summed, b *core.Batch) error {
+	if len(s.instances) > 1 {
+		return nil
+	}
+	it := &b.Items[0]
+	if i.Bound.(core.Granter).Grant(context.Background(), b) == nil { // else in an outage, or its circuit is still open
+		s.want[string(it.Key)] -= min(it.Cost, s.want[string(it.Key)])
+		i.taken = slices.DeleteFunc(i.taken, func(h takenHits) bool { return string(h.Items[0].Key) == string(it.Key) })
 	}
 	return nil
 }
