@@ -53,3 +53,42 @@ func TestALimitWhoseWindowsAreSpread(t *testing.T) {
 		t.Error(l)
 	}
 }
+
+// A key keeps its windows from one to the next, however a decision on it is asked for.
+func TestTheWindowsOfAKeyThatAreSpread(t *testing.T) {
+	for _, algorithm := range []core.Algorithm{core.FixedWindow, core.SlidingWindow} {
+		for name, take := range map[string]func(l *core.Limiter, k core.Hit) bool{
+			"Allow": func(l *core.Limiter, k core.Hit) bool { return l.Allow(t.Context(), k) },
+			"Take": func(l *core.Limiter, k core.Hit) bool {
+				d, err := l.Take(t.Context(), 1, k)
+				return err == nil && d.Allowed
+			},
+			"Check": func(l *core.Limiter, k core.Hit) bool { return l.Check(&request{method: k.Key}).Allowed },
+		} {
+			limit := core.Limit{Quota: 1, Window: time.Hour, Algorithm: algorithm, Aligned: true, Spread: true}
+			c := newClock()
+			l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: byMethod, Limits: []core.Limit{limit}}}}, c)
+			for _, key := range []string{"ann", "bob", "cara"} {
+				k := core.Hit{Rule: "r", Key: key}
+				if !take(l, k) {
+					t.Fatalf("%s, %v: the first hit of %s is denied", name, algorithm, key)
+				}
+				for window := range 4 {
+					d, _ := l.Peek(t.Context(), 1, k)
+					wait := d.RetryAfter
+					if window > 0 && wait != time.Hour {
+						t.Errorf("%s, %v: the next hit of %s is allowed after %v, want 1h", name, algorithm, key, wait)
+					}
+					c.advance(wait - time.Microsecond)
+					if take(l, k) {
+						t.Errorf("%s, %v: allowed a microsecond early", name, algorithm)
+					}
+					c.advance(time.Microsecond)
+					if !take(l, k) {
+						t.Errorf("%s, %v: denied when the window of %s turns", name, algorithm, key)
+					}
+				}
+			}
+		}
+	}
+}

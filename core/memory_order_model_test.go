@@ -63,6 +63,8 @@ func (e *evictions) step() {
 		e.reset(rule, key)
 	case n < 92:
 		e.reconfigure()
+	case n < 95:
+		e.grant(rule, key)
 	default:
 		for range 4 { // until a rule is denied its keys
 			e.take(rule, key)
@@ -245,6 +247,25 @@ func (e *evictions) reset(rule core.Rule, key string) {
 	reset(e.t, e.l, core.Hit{Rule: rule.Name, Key: key})
 	is := func(k *usedKey) bool { return k.rule == rule.Name && k.key == key }
 	e.keys, e.expired = slices.DeleteFunc(e.keys, is), slices.DeleteFunc(e.expired, is)
+	e.checkHeld()
+}
+
+// grant gives hits back. A key that then has some left is denied no more, at once.
+func (e *evictions) grant(rule core.Rule, key string) {
+	e.t.Helper()
+	e.expire()
+	k, n := e.find(rule.Name, key), 1+e.r.Int64N(4)
+	e.note("grant %s %s: %d", rule.Name, key, n)
+	if _, err := e.l.Grant(e.t.Context(), n, core.Hit{Rule: rule.Name, Key: key}); err != nil {
+		e.t.Fatal(err)
+	}
+	switch {
+	case k == nil:
+	case k.used <= n: // counts for nothing, and is held until its window ends
+		e.reset(rule, key)
+	default:
+		k.used, k.late = k.used-n, false
+	}
 	e.checkHeld()
 }
 

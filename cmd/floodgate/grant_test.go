@@ -37,6 +37,9 @@ func TestAGrantIsThereForTheService(t *testing.T) {
 	if d, err := set.Limiter().Take(context.Background(), 4, ann); err != nil || !d.Allowed {
 		t.Errorf("%v, %v", d, err)
 	}
+	if out, _ := expect(t, 0, "", append(flags, "2147483647")...); !strings.Contains(out, " 10 ") || !strings.Contains(out, " 30 ") {
+		t.Error(out)
+	}
 	for _, n := range []string{"0", "-1", "2147483648"} {
 		if _, errs := expect(t, 2, "", append(flags, n)...); !strings.Contains(errs, "--hits: "+n+": must be from 1 to 2147483647") {
 			t.Errorf("%s: %s", n, errs)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -38,8 +39,14 @@ func (s *suite) countsDenied(t *testing.T) {
 			for range 20 {
 				clock.Advance(400 * time.Millisecond)
 				b := c.take("k", 1)
-				if r := b.Items[0].Results[0]; b.Allowed || r.Allowed || r.Remaining != 0 || r.RetryAfter == 0 {
+				r := b.Items[0].Results[0]
+				if b.Allowed || r.Allowed || r.Remaining != 0 || r.RetryAfter == 0 {
 					t.Errorf("%v: %+v, want a denial that lasts", a, r)
+				}
+				for range 3 { // who only looks is not charged
+					if again := c.peek("k", 1); again.Allowed || again.Items[0].Results[0] != r {
+						t.Errorf("%v: a look after %+v says %+v", a, r, again.Items[0].Results[0])
+					}
 				}
 			}
 			clock.Advance(2 * time.Second)
@@ -81,6 +88,29 @@ func (s *suite) countsDenied(t *testing.T) {
 		c.batch(true, c.item(0, "other", 4))
 		if left := c.remaining("other"); left != 3 {
 			t.Errorf("%d hits left after a peek, want 3", left)
+		}
+	})
+	t.Run("A cost far above the quota", func(t *testing.T) {
+		for _, l := range variants() {
+			if l.Lockout != (core.Lockout{}) {
+				continue
+			}
+			l.CountDenied = true
+			c := one(t, store, l)
+			c.take("k", 1) // so that the key is known
+			for _, cost := range []int64{core.MaxQuota, math.MaxInt64 - core.MaxQuota + 1, math.MaxInt64} {
+				if b := c.take("k", cost); b.Allowed || b.Items[0].Results[0].RetryAfter != core.Never || b.Items[0].Results[0].Remaining != 0 {
+					t.Errorf("%v: a cost of %d: %+v", l, cost, b.Items[0].Results[0])
+				}
+			}
+			r := c.peek("k", 1).Items[0].Results[0]
+			if r.RetryAfter <= 0 || r.RetryAfter > 3*l.Window {
+				t.Errorf("%v: %+v, want a wait of less than three windows", l, r)
+			}
+			clock.Advance(r.RetryAfter)
+			if !c.peek("k", 1).Allowed {
+				t.Errorf("%v: denied at RetryAfter", l)
+			}
 		}
 	})
 	t.Run("A key that is blocked", func(t *testing.T) {

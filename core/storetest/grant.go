@@ -3,13 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -92,6 +89,26 @@ func (s *suite) extras(t *testing.T) {
 			t.Error("a refund and a grant of the same hits are more than the quota")
 		}
 
+		// Hits that no longer count are not there to be given back.
+		c.take("gone", most)
+		clock.Advance(l.Lifetime())
+		if got := c.grant(c.item(0, "gone", 1)).Items[0].Results[0]; got != (core.Result{Allowed: true, Remaining: most}) {
+			t.Errorf("after all hits have gone: %+v", got)
+		}
+		if !c.take("gone", most).Allowed || c.take("gone", 1).Allowed {
+			t.Error("a grant of hits that have gone changes what the key may take")
+		}
+
+		// A clock that has been set back by more than a window makes no grant smaller.
+		if !s.keepsTime {
+			c.take("back", most)
+			clock.Advance(-3 * l.Window)
+			if got := c.grant(c.item(0, "back", 1)).Items[0].Results[0].Remaining; got != 1 {
+				t.Errorf("after the clock has been set back: %d left, want 1", got)
+			}
+			clock.Advance(3 * l.Window)
+		}
+
 		// With quotas of their own, and without any.
 		c.take("quotas", most)
 		it := c.item(0, "quotas", 1)
@@ -105,6 +122,7 @@ func (s *suite) extras(t *testing.T) {
 		}
 	})
 	t.Run("Block", s.grantsBlocked)
+	t.Run("OwnQuotas", s.grantsOwnQuotas)
 	t.Run("Several", s.grantsSeveral)
 	t.Run("AtOnce", s.grantsAtOnce)
 }
@@ -140,6 +158,34 @@ func (s *suite) grantsBlocked(t *testing.T) {
 	if got := c.remaining("k"); got != 2 {
 		t.Errorf("%d left after the block, want 2", got)
 	}
+}
+
+// grantsOwnQuotas tests keys that have a quota only because of a request's own. What they
+// have used is given back in a grant with that quota.
+func (s *suite) grantsOwnQuotas(t *testing.T) {
+	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
+		if l.Lockout != (core.Lockout{}) {
+			t.Skip("a lockout is left alone")
+		}
+		l.Quota, l.Burst = 0, 0
+		c := one(t, store, l)
+		if !c.grants() {
+			t.Skip("the store grants nothing")
+		}
+		item := func(cost int64) core.Item {
+			it := c.item(0, "k", cost)
+			it.Quotas = []int64{8}
+			return it
+		}
+		c.batch(false, item(7))
+		clock.Advance(time.Millisecond)
+		if got := c.grant(item(5)).Items[0].Results[0].Remaining; got != 6 {
+			t.Errorf("%d left, want 6", got)
+		}
+		if !c.batch(false, item(6)).Allowed || c.batch(false, item(1)).Allowed {
+			t.Error("the key has not got the hits that it was granted, or more than that")
+		}
+	})
 }
 
 // grantsSeveral tests several limits and keys in one batch, with limits beside them that
@@ -198,103 +244,5 @@ func (s *suite) grantsAtOnce(t *testing.T) {
 	wg.Wait()
 	if got := c.remaining("k"); got != 500 {
 		t.Errorf("%d left, want 500", got)
-	}
-}
-
-// grant gives back hits of some keys. Hits taken of them before must not be refunded after
-// that.
-func (p *play) grant() {
-	if !p.granter {
-		return
-	}
-	b := &core.Batch{Items: p.drawItems()}
-	if b.Items[0].Cost == 0 {
-		return
-	}
-	if err := p.bound.(core.Granter).Grant(context.Background(), b); err != nil {
-		p.r.Fatalf("Grant: %v", err)
-	}
-	if !b.Allowed {
-		p.r.Fatalf("Grant has not set Allowed")
-	}
-	p.taken = nil
-	for _, item := range b.Items {
-		n := item.Cost
-		item.Cost = 0
-		for j := range p.state(item) {
-			l, done := p.state(item)[j].under(p.quota(item, j))
-			l.grant(p.now(), n)
-			done()
-			if want := p.result(item, j, false, true); item.Results[j] != want {
-				p.r.Fatalf("rule %d, key %q, limit %v, %d granted, quotas %d: result %+v, model says %+v", item.Rule, item.Key, p.rules[item.Rule].Limits[j], n, item.Quotas, item.Results[j], want)
-			}
-		}
-	}
-}
-
-// reconfigure changes the quotas of the rules, but not of those whose burst would be
-// another part of the quota: what is owed at the old quota is reckoned with the new part.
-func (p *play) reconfigure() {
-	p.rules = slices.Clone(p.rules) // the store keeps what it was given
-	for i := range p.rules {
-		rule := &p.rules[i]
-		rule.Limits = slices.Clone(rule.Limits)
-		for j := range rule.Limits {
-			if l := &rule.Limits[j]; l.Lockout == (core.Lockout{}) && l.Burst == 0 {
-				l.Quota = rapid.Int64Range(0, 7).Draw(p.r, "new quota")
-			}
-		}
-	}
-	bound, err := p.bound.Rebind(p.rules)
-	if err != nil {
-		p.r.Fatalf("Rebind: %v", err)
-	}
-	p.bound, p.counter.rules, p.taken = bound, p.rules, nil
-	for name, limits := range p.states {
-		var rule int
-		_, _ = fmt.Sscan(name, &rule)
-		for j := range limits {
-			limits[j].Limit = p.rules[rule].Limits[j]
-		}
-	}
-}
-
-// grant takes back up to n hits that count at t, the newest first.
-func (l *modelLimit) grant(t, n int64) {
-	if l.Lockout != (core.Lockout{}) {
-		return
-	}
-	switch l.Algorithm {
-	case core.TokenBucket:
-		if l.Quota > 0 && l.debt.hits != nil {
-			owed := l.owes(t)
-			l.debt = modelDebt{atLeastNone(owed.Sub(owed, hits(n))), t, l.debt.pays}
-		}
-	case core.SlidingWindow:
-		cur, _, from := l.windows(t, 2)
-		newest := min(n, cur)
-		l.takeBack(from, t+1, newest)
-		for want := max(0, l.used(t)-(n-newest)); n > newest && l.used(t) > want; {
-			l.takeBack(from-l.window(), from, 1)
-		}
-	case core.FixedWindow:
-		cur, _, from := l.windows(t, 1)
-		l.takeBack(from, t+1, min(n, cur))
-	case core.BucketedWindow:
-		p := l.Precision.Microseconds()
-		l.takeBack((t/p-l.window()/p)*p, t+1, n)
-	default:
-		l.takeBack(t-l.window()+1, t+1, n)
-	}
-}
-
-// takeBack takes up to n hits back that were charged in a time, the newest first.
-func (l *modelLimit) takeBack(from, to, n int64) {
-	for i := len(l.charges) - 1; i >= 0; i-- {
-		if c := &l.charges[i]; c.at >= from && c.at < to {
-			back := min(n, c.cost)
-			c.cost -= back
-			n -= back
-		}
 	}
 }

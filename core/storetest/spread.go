@@ -27,42 +27,81 @@ func newModelLimit(l core.Limit, limiter string, rule core.StoreRule, key []byte
 	return m
 }
 
-// spreads tests limits whose windows are spread.
+// spreads tests limits whose windows are spread: beside each other, each of them alone, and
+// beside the limit that is the same and is not spread.
 func (s *suite) spreads(t *testing.T) {
 	clock := NewClock(start())
 	store := s.new(t, clock.Now)
-	spread := core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true, Spread: true}
-	aligned := spread
-	aligned.Spread = false
-	limiter := uniqueName()
-	rule := core.StoreRule{Name: "r", Limits: []core.Limit{spread, aligned}}
-	bound, err := store.Bind(limiter, []core.StoreRule{rule})
-	if err != nil {
-		t.Fatal(err)
+	fixed := core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}
+	sliding := core.Limit{Quota: 3, Window: time.Hour, Aligned: true}
+	spread := func(l core.Limit) core.Limit {
+		l.Spread = true
+		return l
 	}
-	c := &counter{t, bound, []core.StoreRule{rule}}
-	now := clock.Now().UnixMicro()
-	seen := map[time.Duration]bool{}
-	for i := range 20 {
-		key := fmt.Sprint("k", i)
-		length := spread.Window.Microseconds()
-		moved := (now - shiftOf(spread, rule.StoredKey(limiter, []byte(key)))) % length
-		b := c.take(key, 1)
-		for j, want := range []int64{length - moved, length - now%length} {
-			if got := b.Items[0].Results[j].ResetAfter; got != time.Duration(want)*time.Microsecond {
-				t.Errorf("%s, %v: the window ends after %v, want %v", key, rule.Limits[j], got, time.Duration(want)*time.Microsecond)
-			}
+	for _, limits := range [][]core.Limit{
+		{spread(fixed)}, {spread(sliding)},
+		{spread(fixed), fixed}, {sliding, spread(sliding), spread(fixed)},
+	} {
+		for _, quotas := range [][]int64{nil, {2, 2, 2}} {
+			spreadOver(t, store, clock, limits, quotas)
 		}
-		seen[b.Items[0].Results[0].ResetAfter] = true
 	}
-	if len(seen) < 15 {
-		t.Errorf("the windows of 20 keys end at %d times", len(seen))
-	}
-	other, err := bound.Rebind([]core.StoreRule{{Name: "r", Limits: []core.Limit{spread}}})
+}
+
+// spreadOver compares three windows of each of a few keys with the model's.
+func spreadOver(t *testing.T, store core.Store, clock *Clock, limits []core.Limit, quotas []int64) {
+	t.Helper()
+	limiter, rules := uniqueName(), []core.StoreRule{{Name: "r", Limits: limits}}
+	bound, err := store.Bind(limiter, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := (&counter{t, other, []core.StoreRule{{Name: "r", Limits: []core.Limit{spread}}}}).remaining("k0"); left != 2 {
-		t.Errorf("%d hits left after Rebind, want 2", left)
+	c := &counter{t, bound, rules}
+	states := map[string][]*modelLimit{}
+	ends := map[time.Duration]bool{}
+	for range 6 {
+		for i := range 12 {
+			key := fmt.Sprint("k", i)
+			if states[key] == nil {
+				for _, l := range limits {
+					if quotas != nil {
+						l.Quota = quotas[0]
+					}
+					states[key] = append(states[key], newModelLimit(l, limiter, rules[0], []byte(key)))
+				}
+			}
+			now, admitted := clock.Now().UnixMicro(), true
+			for _, l := range states[key] {
+				admitted = admitted && l.admits(now, 1)
+			}
+			it := c.item(0, key, 1)
+			if quotas != nil {
+				it.Quotas = quotas[:len(limits)]
+			}
+			b := c.batch(false, it)
+			for j, l := range states[key] {
+				if admitted {
+					l.charge(now, 1)
+				}
+				if r := b.Items[0].Results[j]; b.Allowed != admitted || r.Remaining != l.remaining(now) || r.ResetAfter != l.reset(now) {
+					t.Errorf("%s of %v, %v: allowed %v, %+v; the model says %v, %d left, all after %v", key, limits, limits[j], b.Allowed, r, admitted, l.remaining(now), l.reset(now))
+				}
+			}
+			ends[b.Items[0].Results[len(limits)-1].ResetAfter] = true
+		}
+		clock.Advance(29 * time.Minute)
+	}
+	if limits[len(limits)-1].Spread && len(ends) < 30 {
+		t.Errorf("%v: windows of 12 keys end after %d lengths of time", limits, len(ends))
+	}
+	other, err := bound.Rebind([]core.StoreRule{{Name: "r", Limits: limits[len(limits)-1:]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &counter{t, other, []core.StoreRule{{Name: "r", Limits: limits[len(limits)-1:]}}}
+	l := newModelLimit(limits[len(limits)-1], limiter, rules[0], []byte("k0"))
+	l.charges = states["k0"][len(limits)-1].charges
+	if got, want := again.remaining("k0"), l.remaining(clock.Now().UnixMicro()); got != want {
+		t.Errorf("%v: %d hits left after Rebind, want %d", limits, got, want)
 	}
 }
