@@ -2,7 +2,9 @@ package httplimit
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
@@ -88,7 +90,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if sent.Body == r.Body {
+	if sameBody(sent.Body, r.Body) {
 		sent = r
 	}
 	resp, err := t.base.RoundTrip(sent)
@@ -104,6 +106,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	trip.follow(r.Context(), resp)
 	return resp, nil
 }
+
+// sameBody reports whether two bodies are the same. Bodies whose values cannot be compared never
+// are.
+func sameBody(a, b io.ReadCloser) bool { return reflect.ValueOf(a).Comparable() && a == b }
 
 // giveBack ends a request that was charged and is not sent.
 func (t *transport) giveBack(ctx context.Context, trip *trip) {

@@ -42,16 +42,13 @@ func MaxHold(wait time.Duration) TransportOption {
 	return func(h *holds) { h.patience = wait }
 }
 
-// maxHosts is the most hosts whose pauses are remembered.
-const maxHosts = 10_000
-
 // holds has the pauses that hosts have asked for. It may be used concurrently.
 type holds struct {
 	longest  time.Duration // 0: no Retry-After is obeyed
 	patience time.Duration // the longest wait of a request
 
-	mu    sync.Mutex
-	until map[string]time.Time
+	mu     sync.Mutex
+	pauses pauses
 }
 
 func (h *holds) mustBeWhole() {
@@ -97,12 +94,7 @@ func held(host string, left, waited time.Duration, err error) error {
 func (h *holds) end(host string, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	end, found := h.until[host]
-	if found && !now.Before(end) {
-		delete(h.until, host)
-		return time.Time{}
-	}
-	return end
+	return h.pauses.end(host, now)
 }
 
 // note remembers the pause that a response asks for.
@@ -118,37 +110,7 @@ func (h *holds) note(host string, resp *http.Response) {
 	end := now.Add(pause)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.until == nil {
-		h.until = map[string]time.Time{}
-	}
-	if !end.After(h.until[host]) {
-		return
-	}
-	if _, found := h.until[host]; !found && len(h.until) >= maxHosts && !h.makeRoom(now, end) {
-		return
-	}
-	h.until[host] = end
-}
-
-// makeRoom forgets the pauses that are over. If there are none, it forgets the pause that
-// ends first, or returns false if that is the new one, which ends at end.
-func (h *holds) makeRoom(now, end time.Time) bool {
-	first := ""
-	for host, until := range h.until {
-		if !now.Before(until) {
-			delete(h.until, host)
-		} else if first == "" || until.Before(h.until[first]) {
-			first = host
-		}
-	}
-	if len(h.until) < maxHosts {
-		return true
-	}
-	if !h.until[first].Before(end) {
-		return false
-	}
-	delete(h.until, first)
-	return true
+	h.pauses.note(host, end, now)
 }
 
 // retryAfter returns the wait of a Retry-After, or 0 if it has none that can be read.

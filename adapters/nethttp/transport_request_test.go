@@ -55,6 +55,36 @@ func TestARequestIsNotChanged(t *testing.T) {
 	}
 }
 
+// buffered is a reader whose values cannot be compared.
+type buffered struct {
+	io.Reader
+	_ []byte
+}
+
+func TestABodyThatCannotBeCompared(t *testing.T) {
+	for _, limits := range [][]core.Limit{{core.InFlight(1)}, {core.PerHour(10)}} {
+		rt := httplimit.Transport(perTarget(0, limits...), trips(func(r *http.Request) (*http.Response, error) {
+			text, err := io.ReadAll(r.Body)
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
+		}))
+		for _, body := range []io.Reader{buffered{Reader: strings.NewReader("hello")}, struct {
+			io.Reader
+			io.Closer
+			_ []int
+		}{strings.NewReader("hello"), http.NoBody, nil}} {
+			r := request(t.Context(), t, "http://a/", body)
+			resp, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(resp.Body); string(got) != "hello" || err != nil || resp.Request != r {
+				t.Errorf("%q, %v", got, err)
+			}
+			_ = resp.Body.Close()
+		}
+	}
+}
+
 // pipe is the body of a response with the status 101.
 type pipe struct{ strings.Builder }
 
