@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -43,6 +44,10 @@ func (t *turn) take() error {
 	t.ticket = t.lines.tickets.Add(1)
 	t.bindItems()
 	defer t.leave()
+	if err := t.ctx.Err(); err != nil && t.worker {
+		t.gone(err)
+		return nil
+	}
 	at, wait := t.behind(), time.Duration(-1)
 	if at >= 0 {
 		if away, err := t.turnedAway(); away || err != nil {
@@ -58,10 +63,10 @@ func (t *turn) take() error {
 				continue
 			}
 		}
-		if err := t.attempt(false); err != nil {
+		err := t.attempt(false)
+		if t.learn(err); err != nil {
 			return err
 		}
-		t.learn()
 		if t.batch.Allowed {
 			return nil
 		}
@@ -198,7 +203,7 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 				return false, err
 			}
 		case wait >= 0:
-			t.learn()
+			t.learn(nil)
 			if t.snap.leases && t.frees != t.lines.frees.Load() { // before it could be called
 				wait = 0
 			}
@@ -250,10 +255,13 @@ func (t *turn) sleep(wait time.Duration) (turn bool, err error) {
 func (t *turn) gone(why error) {
 	t.why = why
 	if errors.Is(why, context.DeadlineExceeded) && t.worker {
-		t.why = errors.Join(ErrWaitTooLong, why)
+		t.why = fmt.Errorf("%w: %w", ErrWaitTooLong, why)
 	}
 	t.step()
-	wait := max(t.opens(), leastWait)
+	wait := leastWait
+	if t.me != nil {
+		wait = max(wait, t.opens())
+	}
 	for i := range t.items {
 		t.items[i].Unknown = i != t.item
 		for j := range t.items[i].Results {
@@ -272,13 +280,14 @@ func (t *turn) leave() {
 	}
 }
 
-// learn lets the others in the line know the results of a take.
-func (t *turn) learn() {
+// learn lets the others in the line know the results of a take. After an error, each of them asks
+// at its turn.
+func (t *turn) learn(err error) {
 	if t.me == nil {
 		return
 	}
 	it := &t.items[t.item]
-	if it.Unknown || t.batch.Degraded || it.Quotas != nil {
+	if err != nil || it.Unknown || t.batch.Degraded || it.Quotas != nil {
 		t.lines.learn(t.me.line, nil, t.snap, t.frees)
 	} else {
 		t.lines.learn(t.me.line, it.Results, t.snap, t.frees)

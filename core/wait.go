@@ -13,7 +13,7 @@ import (
 // Wait waits as long as ctx allows, and returns at once if that is not long enough. Its error
 // then wraps [ErrWaitTooLong], as it does if cost is more than a limit ever admits. It wraps
 // [ErrLineFull] if too many are waiting, and ctx.Err() if ctx ends
-// meanwhile. Then nothing was charged. Other errors are those of Take.
+// meanwhile, or has ended before. Then nothing was charged. Other errors are those of Take.
 //
 // # The order
 //

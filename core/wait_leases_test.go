@@ -89,6 +89,30 @@ func TestAClientThatGoesAwayHoldsNoSlot(t *testing.T) {
 	})
 }
 
+// The store fails while requests wait for a slot: those behind the head learn it when the head does,
+// and not at the end of their time.
+func TestAllWhoWaitForASlotLearnThatTheStoreHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := patient(time.Minute, core.InFlight(1))
+		s, log := newAsked(), &lines{}
+		config.Store, config.Log = s, log.logger()
+		l, c := newLimiter(t, config, nil), newCrowd()
+		for i := range 5 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		for i := 1; i < 5; i++ {
+			if d, _ := c.of(i); !errors.Is(d.Err, core.ErrClosed) || d.at != time.Second {
+				t.Errorf("request %d: %v, %v at %v, want 1s", i, d.Decision, d.Err, d.at)
+			}
+		}
+	})
+}
+
 func TestWaitRefusesASlot(t *testing.T) {
 	l := newLimiter(t, patient(time.Minute, core.InFlight(1)), nil)
 	if _, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
