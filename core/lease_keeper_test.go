@@ -45,6 +45,11 @@ type sharedBound struct {
 	s *shared
 }
 
+func (b sharedBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	inner, err := b.Bound.Rebind(rules)
+	return sharedBound{inner, b.s}, err
+}
+
 func (b sharedBound) Take(ctx context.Context, batch *core.Batch) error {
 	b.s.mu.Lock()
 	fail := b.s.failTake

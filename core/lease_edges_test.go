@@ -1,0 +1,143 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// A shadow rule admits what another rule denies: nobody releases the slot that it has given.
+func TestADeniedAcquireKeepsNoSlotOfAShadowRule(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}},
+		{Name: "shadow", Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.InFlight(5)}},
+	}}))
+	shadow := core.Hit{Rule: "shadow", Key: "ann"}
+	_, release := acquire(t, l, ann, shadow)
+	if d, _ := acquire(t, l, ann, shadow); d.Allowed {
+		t.Fatal("two of one")
+	}
+	if d, err := l.Peek(t.Context(), 0, shadow); err != nil || d.Remaining != 4 {
+		t.Errorf("%d left, want 4 (%v)", d.Remaining, err)
+	}
+	release()
+	if d, err := l.Peek(t.Context(), 0, shadow); err != nil || d.Remaining != 5 {
+		t.Errorf("%d left, want 5 (%v)", d.Remaining, err)
+	}
+}
+
+// obedient is a shared store that does nothing for a context that has ended.
+type obedient struct{ *shared }
+
+func (s obedient) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.shared.Bind(limiter, rules)
+	return obedientBound{b.(sharedBound)}, err
+}
+
+type obedientBound struct{ sharedBound }
+
+func (b obedientBound) Release(ctx context.Context, batch *core.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return b.sharedBound.Release(ctx, batch)
+}
+
+func TestTheSlotOfAClientThatHasGoneIsReleasedAtOnce(t *testing.T) {
+	l := core.Must(core.New(core.Config{Name: "api", Store: obedient{newShared(t)}, Rules: []core.Rule{
+		{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
+	}}))
+	ctx, cancel := context.WithCancel(t.Context())
+	d := l.Check(&request{ctx: ctx})
+	remaining(t, l, 0, "while it runs")
+	cancel()
+	l.Settle(&request{ctx: ctx}, d, core.Outcome{Canceled: true})
+	remaining(t, l, 1, "after it")
+	if n := l.Stats().Failed; n != 0 {
+		t.Errorf("%d failures", n)
+	}
+}
+
+func TestARequestThatCostsNothingHoldsNoSlot(t *testing.T) {
+	free := func(core.Request) (int64, error) { return 0, nil }
+	store := newShared(t)
+	l := core.Must(core.New(core.Config{Name: "api", Store: store, Rules: []core.Rule{
+		{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}, Cost: free},
+	}}))
+	for range 2 {
+		d := l.Check(&request{})
+		if _, held := d.Hold(); !d.Allowed || held {
+			t.Errorf("%v, held %t", d, held)
+		}
+	}
+	if store.releases != 0 {
+		t.Errorf("%d releases", store.releases)
+	}
+}
+
+// A lease that is shorter than those that are held already is renewed in its own time.
+func TestAShorterLeaseIsRenewedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		l := inFlight(t, 1, store)
+		_, release := acquire(t, l, ann)
+		defer release()
+		if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{
+			{Quota: 1, Window: 3 * time.Second, Algorithm: core.Leases},
+		}}}}); err != nil {
+			t.Fatal(err)
+		}
+		_, short := acquire(t, l, core.Hit{Rule: "user", Key: "bob"})
+		defer short()
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if store.renews == 0 {
+			t.Error("not renewed after half of the lease")
+		}
+	})
+}
+
+// A lease that may have been given is released for its own key, whatever has come since.
+func TestALostLeaseKeepsItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		l := inFlight(t, 1, store)
+		store.set(func() { store.failTake = errors.New("no reply") })
+		if _, _, err := l.Acquire(t.Context(), ann); err == nil {
+			t.Fatal("no error")
+		}
+		store.set(func() { store.failTake = nil })
+		for range 20 { // whatever memory the first one had is used again
+			if _, release := acquire(t, l, core.Hit{Rule: "user", Key: "bob"}); release != nil {
+				release()
+			}
+		}
+		time.Sleep(time.Second)
+		remaining(t, l, 1, "a second later")
+	})
+}
+
+// A slot that is released in the background calls the first in line, as any other.
+func TestAReleaseInTheBackgroundCallsTheFirstInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		config := patient(time.Minute, core.InFlight(1))
+		config.Name, config.Store = "api", store
+		l, c := newLimiter(t, config, nil), newCrowd()
+		first := l.Check(&request{})
+		c.come(1, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		time.Sleep(100 * time.Millisecond)
+		store.set(func() { store.fail = errors.New("gone") })
+		l.Settle(&request{}, first, core.Outcome{Status: 200})
+		store.set(func() { store.fail = nil })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if d, _ := c.of(1); !d.Allowed || d.at != 150*time.Millisecond {
+			t.Errorf("%v at %v, want 150ms", d.Decision, d.at)
+		}
+	})
+}
