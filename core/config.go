@@ -118,7 +118,7 @@ type Config struct {
 	// Rehearsal set, and is given to Hooks.OnDisallowed.
 	Rehearsal bool
 	// MaxWait is how long a request that would be denied may wait for its turn in
-	// Check: 0 to MaxWindow. See [Limiter.Wait] for the order, and
+	// Check: 0, or MinWindow to MaxWindow. See [Limiter.Wait] for the order, and
 	// for what is denied at once. Shadow rules and a Rehearsal never make a request
 	// wait. 0: requests do not wait, except for rules with a MaxWait of their own.
 	MaxWait time.Duration

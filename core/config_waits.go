@@ -40,5 +40,8 @@ func checkMaxWait(d time.Duration) error {
 	if d < 0 || d > MaxWindow {
 		return &fieldError{"MaxWait", fmt.Sprintf("%v: must be from 0 to 366 days", d)}
 	}
+	if 0 < d && d < MinWindow {
+		return &fieldError{"MaxWait", fmt.Sprintf("%v: must be 0, or from %v to 366 days: a number without a unit counts nanoseconds, so write 2*time.Second for 2 seconds", d, MinWindow)}
+	}
 	return nil
 }

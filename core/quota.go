@@ -103,6 +103,9 @@ func (a *asking) askQuota(r Request, rule, limit int) (quota int64, err error) {
 		err = checkQuota(l, quota)
 		err = fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	if errors.Is(err, SkipRule) {
+		err = fmt.Errorf("a quota function cannot leave out the rule: return core.Unlimited, or SkipRule from the rule's Key: %w", err)
+	}
 	a.quotaFailed = !errors.Is(err, ErrBadRequest)
 	return 0, fmt.Errorf("quota of rule %q, limit %q: %w", c.Name, l.Name, err)
 }

@@ -156,6 +156,17 @@ func TestAQuotaThatFailsRefusesAndChargesNothing(t *testing.T) {
 	}
 }
 
+func TestAQuotaFunctionCannotSkipItsRule(t *testing.T) {
+	log := new(lines)
+	l := newLimiter(t, core.Config{Log: log.logger(), Rules: []core.Rule{{
+		Name: "plan", Key: func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, 'k'), nil }, Limits: []core.Limit{core.PerMinute(5)},
+		Quota: func(core.Request, core.Limit) (int64, error) { return 0, core.SkipRule },
+	}}}, newClock())
+	if d := l.Check(&request{}); d.Allowed || d.Reason != core.ReasonFailed || !strings.Contains(strings.Join(log.take(), " "), "return core.Unlimited, or SkipRule from the rule's Key") {
+		t.Errorf("%v, %v", d, d.Err)
+	}
+}
+
 func TestQuotasOfAHitAreChecked(t *testing.T) {
 	l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{
 		{Name: "log", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}}},

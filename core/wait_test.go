@@ -259,10 +259,11 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 
 func TestWaitsAreConfigured(t *testing.T) {
 	for want, change := range map[string]func(*core.Config){
-		"MaxWait: -1ns: must be from 0 to 366 days":                           func(c *core.Config) { c.MaxWait = -1 },
-		"Rules[0] (\"r\").MaxWait: 8785h0m0s: must be from 0 to 366 days":     func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + time.Hour },
-		"MaxWaiters: -1: must be from 1 to 1000000, or 0 for 100":             func(c *core.Config) { c.MaxWaiters = -1 },
-		"MaxWaitersTotal: 1000001: must be from 1 to 1000000, or 0 for 10000": func(c *core.Config) { c.MaxWaitersTotal = 1_000_001 },
+		"MaxWait: -1ns: must be from 0 to 366 days":                                                                                          func(c *core.Config) { c.MaxWait = -1 },
+		"Rules[0] (\"r\").MaxWait: 8785h0m0s: must be from 0 to 366 days":                                                                    func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + time.Hour },
+		"MaxWait: 2ns: must be 0, or from 1ms to 366 days: a number without a unit counts nanoseconds, so write 2*time.Second for 2 seconds": func(c *core.Config) { c.MaxWait = 2 },
+		"MaxWaiters: -1: must be from 1 to 1000000, or 0 for 100":                                                                            func(c *core.Config) { c.MaxWaiters = -1 },
+		"MaxWaitersTotal: 1000001: must be from 1 to 1000000, or 0 for 10000":                                                                func(c *core.Config) { c.MaxWaitersTotal = 1_000_001 },
 	} {
 		config := patient(0, core.PerSecond(1))
 		change(&config)

@@ -157,7 +157,7 @@ func PathValue(name string) core.KeyFunc {
 		if value == "" && said.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: PathValue finds no value: all such requests share one limit. "+
 				"Either the limiter decides before the router has matched a route: mount it on the routes, as for keyfuncs.Route. "+
-				"Or the route has no parameter of this name", "parameter", name)
+				"Or the route has no parameter of this name; a call of gRPC or Connect has none", "parameter", name)
 		}
 		return append(dst, value...), nil
 	}
