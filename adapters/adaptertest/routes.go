@@ -133,6 +133,19 @@ func routes(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("the host of a target in the absolute form", func(t *testing.T) {
+		c := direct(t, a.Serve(t, limited(byKey(t, keyfuncs.Header("Host"), 2))))
+		passed := 0
+		for i := range 6 {
+			if c.raw(fmt.Sprintf("GET http://tenant.example/ HTTP/1.1\r\nHost: h%d.example\r\nConnection: close\r\n\r\n", i)) == http.StatusOK {
+				passed++
+			}
+		}
+		if passed != 2 {
+			t.Errorf("%d passed, want 2: a client that writes other hosts has one quota", passed)
+		}
+	})
+
 	t.Run("the user of an earlier middleware", func(t *testing.T) {
 		app := limited(byKey(t, keyfuncs.UserValue(UserKey), 1))
 		app.User = "alice"

@@ -21,10 +21,10 @@ type clientCallKey struct{}
 func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		before, _ := ctx.Value(clientCallKey{}).(*rpc.Call)
-		if before.Met(&i.place) {
+		if before.Met(&i.place, spec.Procedure) {
 			return next(ctx, spec)
 		}
-		pending := rpc.Pending(&i.place, before)
+		pending := rpc.Pending(&i.place, spec.Procedure, before)
 		ctx = context.WithValue(ctx, clientCallKey{}, pending)
 		return &clientConn{StreamingClientConn: next(ctx, spec), by: i, ctx: ctx, call: pending}
 	}

@@ -21,7 +21,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			header = responseHeader(ctx)
 		}
 		before, _ := ctx.Value(key).(*rpc.Call)
-		if before.Met(&i.place) {
+		if before.Met(&i.place, req.Spec().Procedure) {
 			return next(ctx, req)
 		}
 		if req.Spec().IsClient {
@@ -66,7 +66,7 @@ func responseHeader(ctx context.Context) http.Header {
 func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		before := callOf(ctx)
-		if before.Met(&i.place) {
+		if before.Met(&i.place, conn.Spec().Procedure) {
 			return next(ctx, conn)
 		}
 		r := &request{ctx: ctx, spec: conn.Spec(), peer: conn.Peer(), header: conn.RequestHeader(), method: http.MethodPost}

@@ -34,7 +34,8 @@ type clientCallKey struct{}
 //
 // For key functions, the metadata is that of the outgoing call, and RemoteAddr is the target of
 // the connection, such as dns:///api.example:443. If a call passes several interceptors of c, c
-// counts it once. An attempt that gRPC repeats by its retry policy is not counted again.
+// counts it once. A call of another method that an interceptor makes with the context of a call
+// is another call. An attempt that gRPC repeats by its retry policy is not counted again.
 func UnaryClientInterceptor(c core.Checker, opts ...Option) grpc.UnaryClientInterceptor {
 	i := newInterceptor(c, opts)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, callOpts ...grpc.CallOption) (err error) {
@@ -87,7 +88,7 @@ func StreamClientInterceptor(c core.Checker, opts ...Option) grpc.StreamClientIn
 // that of a denied call.
 func (i *interceptor) begin(ctx *context.Context, cc *grpc.ClientConn, method string, message any) (*rpc.Call, error) {
 	before, _ := (*ctx).Value(clientCallKey{}).(*rpc.Call)
-	if before.Met(&i.place) {
+	if before.Met(&i.place, method) {
 		return nil, nil
 	}
 	if code, text := rpc.GivenUp((*ctx).Err()); code != rpc.OK {

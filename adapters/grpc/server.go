@@ -20,7 +20,7 @@ func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInte
 	i := newInterceptor(c, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		before := callOf(ctx)
-		if before.Met(&i.place) {
+		if before.Met(&i.place, info.FullMethod) {
 			return handler(ctx, req)
 		}
 		r := &request{ctx: ctx, method: info.FullMethod, route: info.FullMethod, message: req}
@@ -52,7 +52,7 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 		ctx := ss.Context()
 		before := callOf(ctx)
-		if before.Met(&i.place) {
+		if before.Met(&i.place, info.FullMethod) {
 			return handler(srv, ss)
 		}
 		r := &request{ctx: ctx, method: info.FullMethod}

@@ -88,10 +88,18 @@ func (r *Request) RemoteAddr() string {
 	return r.text.String()[from:]
 }
 
-// HeaderValues leaves out the lines of trailers. fasthttp appends trailers to the header
+// HeaderValues returns as Host what Fiber's Host and Hostname return: the host of a target
+// in the absolute form, which counts in place of the header, in lower case. A client could
+// else write any Host beside such a target. HeaderValues leaves out the lines of trailers. fasthttp appends trailers to the header
 // of a chunked request. A proxy writes its line into the header, and a client can write
 // the same line into the trailer.
 func (r *Request) HeaderValues(name string) []string {
+	if strings.EqualFold(name, fasthttp.HeaderHost) {
+		if host := r.fast.Host(); len(host) > 0 {
+			return []string{string(host)}
+		}
+		return nil
+	}
 	header := &r.fast.Request.Header
 	lines := header.PeekAll(name)
 	if len(lines) > 1 {

@@ -2,7 +2,11 @@ package fasthttprequest
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"net"
 	"net/http"
+	"syscall"
 
 	"github.com/valyala/fasthttp"
 
@@ -58,7 +62,7 @@ func (m *Major) ended(f Ctx, fast *fasthttp.RequestCtx, before context.Context, 
 	if written(fast) {
 		return false
 	}
-	return outcome.Ended(before, m.Context(f)) || outcome.IsContextError(failed) || shutDown(fast)
+	return outcome.Ended(before, m.Context(f)) || outcome.IsContextError(failed) || shutDown(fast) || dropped(fast)
 }
 
 // written reports whether a handler has written a response: it differs from the response
@@ -66,6 +70,30 @@ func (m *Major) ended(f Ctx, fast *fasthttp.RequestCtx, before context.Context, 
 func written(fast *fasthttp.RequestCtx) bool {
 	r := &fast.Response
 	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0 || fast.Hijacked()
+}
+
+// dropped reports whether a handler has closed the connection without a response, as Fiber
+// v3's Drop does. fasthttp sets the Content-Length when it writes a response, as Fiber v3's
+// End makes it do before it closes the connection.
+func dropped(fast *fasthttp.RequestCtx) bool {
+	return len(fast.Response.Header.Peek(fasthttp.HeaderContentLength)) == 0 && closed(fast.Conn())
+}
+
+// closed reports whether this process has closed a connection of TCP, of a Unix socket, or of TLS
+// over one. It sends nothing.
+func closed(conn net.Conn) bool {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	own, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := own.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(uintptr) {})
+	}
+	return errors.Is(err, net.ErrClosed)
 }
 
 // shutDown reports whether the server is shutting down. It returns false for a context

@@ -12,7 +12,8 @@ import (
 // only read.
 type Call struct {
 	place  *mounting.Place
-	before *Call // of the limiter before, or nil
+	method string // the full method
+	before *Call  // of the limiter before, or nil
 
 	mu       sync.Mutex
 	decision core.Decision
@@ -21,10 +22,12 @@ type Call struct {
 	outcome  core.Outcome // after the end
 }
 
-// Met reports whether the place's checker has decided on the call before.
-func (c *Call) Met(p *mounting.Place) bool {
+// Met reports whether the place's checker has decided on the call of this method before. A
+// call of another method is another call, which an interceptor makes with the context of the
+// first one.
+func (c *Call) Met(p *mounting.Place, method string) bool {
 	for ; c != nil; c = c.before {
-		if c.place == p || c.place.Checker == p.Checker {
+		if c.method == method && (c.place == p || c.place.Checker == p.Checker) {
 			return true
 		}
 	}
@@ -34,7 +37,7 @@ func (c *Call) Met(p *mounting.Place) bool {
 // Enter returns the call after the place's checker has allowed it with d. before is the
 // call that the context has, or nil. The caller calls End in the end.
 func Enter(p *mounting.Place, r core.Request, d core.Decision, before *Call) *Call {
-	c := &Call{place: p, before: before, decision: d}
+	c := &Call{place: p, method: r.Path(), before: before, decision: d}
 	if d.NeedsOutcome() {
 		c.request = r
 	}
@@ -56,7 +59,9 @@ func MayCountMessages(d core.Decision) bool {
 }
 
 // Pending returns a call on which the place's checker will decide later: see Next.
-func Pending(p *mounting.Place, before *Call) *Call { return &Call{place: p, before: before} }
+func Pending(p *mounting.Place, method string, before *Call) *Call {
+	return &Call{place: p, method: method, before: before}
+}
 
 // Next puts the decision on the next message in the place of the decision before. The
 // checker has allowed the message. If the call has ended meanwhile, Next settles the

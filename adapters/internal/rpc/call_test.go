@@ -1,0 +1,179 @@
+package rpc
+
+import (
+	"context"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// settling is a limiter that records what became of its decisions. Each call has an outcome.
+type settling struct {
+	*core.Limiter
+	outcomes []core.Outcome
+}
+
+func newSettling(t *testing.T, limits ...core.Limit) *settling {
+	t.Helper()
+	s := &settling{}
+	s.Limiter = floodgatetest.NewLimiter(t, floodgatetest.NewClock(), core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: limits, Cost: func(core.Request) (int64, error) { return 1, nil },
+		Counts: func(core.Request, core.Outcome) bool { return true },
+	}}})
+	return s
+}
+
+func (s *settling) Settle(r core.Request, d core.Decision, o core.Outcome) {
+	s.outcomes = append(s.outcomes, o)
+	s.Limiter.Settle(r, d, o)
+}
+
+func (s *settling) statuses() (all []int) {
+	for _, o := range s.outcomes {
+		all = append(all, o.Status)
+	}
+	return all
+}
+
+func enter(s *settling, method string, before *Call) (*Call, *mounting.Place) {
+	p, r := mounting.NewPlace("test", s), floodgatetest.NewRequest("POST", method)
+	return Enter(&p, r, s.Check(r), before), &p
+}
+
+func equal(t *testing.T, got []int, want ...int) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	}
+}
+
+func TestWhichCallsACheckerHasMet(t *testing.T) {
+	a, b, c := newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9))
+	first, placeOfA := enter(a, "/a.B/C", nil)
+	second, placeOfB := enter(b, "/a.B/C", first)
+	again, other := mounting.NewPlace("test", a), mounting.NewPlace("test", c)
+	for name, row := range map[string]struct {
+		call   *Call
+		place  *mounting.Place
+		method string
+		want   bool
+	}{
+		"no call":              {nil, placeOfA, "/a.B/C", false},
+		"the same place":       {first, placeOfA, "/a.B/C", true},
+		"before another":       {second, placeOfA, "/a.B/C", true},
+		"in another place":     {second, &again, "/a.B/C", true},
+		"the last":             {second, placeOfB, "/a.B/C", true},
+		"another checker":      {second, &other, "/a.B/C", false},
+		"the one that follows": {first, placeOfB, "/a.B/C", false},
+		"another method":       {second, placeOfA, "/a.B/D", false},
+		"one that is pending":  {Pending(&other, "/a.B/C", second), &other, "/a.B/C", true},
+	} {
+		if got := row.call.Met(row.place, row.method); got != row.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestACallIsSettledOnce(t *testing.T) {
+	s := newSettling(t, core.PerHour(9))
+	c, _ := enter(s, "/a.B/C", nil)
+	if !c.NeedsOutcome() {
+		t.Fatal("there is nothing to settle")
+	}
+	c.Settle(End{}.Outcome())
+	c.Settle(End{Code: Internal}.Outcome())
+	c.End(End{Code: NotFound}.Outcome())
+	c.End(End{Code: Aborted}.Outcome())
+	if equal(t, s.statuses(), 200); c.NeedsOutcome() {
+		t.Error("there is something to settle")
+	}
+}
+
+// A message that is decided on after the end of its stream has the outcome of the stream.
+func TestMessagesOfACall(t *testing.T) {
+	s := newSettling(t, core.PerHour(9))
+	c, _ := enter(s, "/a.B/C", nil)
+	r := floodgatetest.NewRequest("POST", "/a.B/C")
+	c.Settle(End{}.Outcome())
+	second := s.Check(r)
+	c.Next(r, second)
+	if d, ok := c.Last(); !ok || d.Remaining != second.Remaining {
+		t.Errorf("the last decision is %v, want %v", d, second)
+	}
+	c.End(End{Code: NotFound}.Outcome())
+	c.Next(r, s.Check(r))
+	if equal(t, s.statuses(), 200, 404, 404); c.NeedsOutcome() {
+		t.Error("there is something to settle")
+	}
+	if d, _ := c.Last(); d.Remaining != second.Remaining {
+		t.Errorf("after the end, the last decision is %v, want %v", d, second)
+	}
+}
+
+// A decision that needs no outcome replaces one that did.
+func TestAMessageThatNeedsNoOutcome(t *testing.T) {
+	s := newSettling(t, core.PerHour(9))
+	c, _ := enter(s, "/a.B/C", nil)
+	c.Settle(End{}.Outcome())
+	c.Next(floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true})
+	if c.NeedsOutcome() {
+		t.Error("there is something to settle")
+	}
+	c.End(End{}.Outcome())
+	equal(t, s.statuses(), 200)
+}
+
+func TestDecisionsOfACall(t *testing.T) {
+	var none *Call
+	if _, ok := none.Last(); ok || none.All() != nil || none.SetCost(1) {
+		t.Error("no call has a decision")
+	}
+	a, b := newSettling(t, core.PerHour(5)), newSettling(t, core.PerHour(9))
+	first, _ := enter(a, "/a.B/C", nil)
+	second, _ := enter(b, "/a.B/C", first)
+	all := second.All()
+	if d, ok := second.Last(); !ok || len(all) != 2 || all[0].Limit.Quota != 5 || all[1].Limit.Quota != 9 || d.Limit.Quota != 9 {
+		t.Errorf("%v; %v", d, all)
+	}
+}
+
+// The cost of a call concerns all its limiters, also those before one that has no use for it.
+func TestCostOfACall(t *testing.T) {
+	a, b := newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9))
+	c, _ := enter(a, "/a.B/C", nil)
+	c, _ = enter(b, "/a.B/C", c)
+	static := mounting.NewPlace("test", b)
+	c = Enter(&static, floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true}, c)
+	if !c.SetCost(4) {
+		t.Fatal("the cost concerns no rule")
+	}
+	for ; c != nil; c = c.before {
+		c.End(End{}.Outcome())
+	}
+	for _, s := range []*settling{a, b} {
+		d, err := s.Peek(context.Background(), 0, core.Hit{Rule: "r"})
+		if err != nil || d.Remaining != 5 {
+			t.Errorf("%v, %v; want 5 hits left", d, err)
+		}
+	}
+}
+
+func TestMessagesThatCountHoldNoSlot(t *testing.T) {
+	s := newSettling(t, core.PerHour(9))
+	if !MayCountMessages(s.Check(floodgatetest.NewRequest("POST", "/a.B/C"))) {
+		t.Error("a limit of a window does not go with messages")
+	}
+	l := floodgatetest.NewLimiter(t, floodgatetest.NewClock(), core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}}}})
+	if MayCountMessages(l.Check(floodgatetest.NewRequest("POST", "/a.B/C"))) {
+		t.Error("slots go with messages")
+	}
+	floodgatetest.WantRemaining(t, l.Check(floodgatetest.NewRequest("POST", "/a.B/C")), "r", 0) // the slot has come back
+}
