@@ -134,3 +134,25 @@ func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
 	}
 	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="in-process counters: floodgate: store is closed"`)
 }
+
+// Beside an observer, Allow keeps to all that a hit says.
+func TestAllowBesideAnObserver(t *testing.T) {
+	w := &watcher{}
+	l := newLimiter(t, core.Config{Observer: w, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}}, newClock())
+	for i, row := range []struct {
+		hit  core.Hit
+		want bool
+	}{
+		{core.Hit{Rule: "r", Key: "k"}, true}, {core.Hit{Rule: "r", Key: "k"}, true}, {core.Hit{Rule: "r", Key: "k"}, false},
+		{core.Hit{Rule: "r", Key: "k", Extra: "x"}, true},
+		{core.Hit{Rule: "r", Key: "k", Quotas: []int64{3}}, true}, {core.Hit{Rule: "r", Key: "k", Quotas: []int64{3}}, false},
+		{core.Hit{Rule: "no", Key: "k"}, false},
+	} {
+		if got := l.Allow(t.Context(), row.hit); got != row.want {
+			t.Errorf("%d: %+v: Allow is %t, want %t", i, row.hit, got, row.want)
+		}
+	}
+	if got := len(w.take()); got != 7 {
+		t.Errorf("%d decisions were observed, want 7", got)
+	}
+}

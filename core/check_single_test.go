@@ -127,9 +127,9 @@ func TestTheShortWayKeepsToSelectAndClears(t *testing.T) {
 		selected = !selected
 	}
 	l = newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}, Clears: func(core.Request, core.Outcome) bool { return true }}}}, newClock())
-	for range 6 { // from the second one on, the key is known
-		d := l.Check(&request{})
+	for range 6 {
 		l.Check(&request{})
+		d := l.Check(&request{}) // the key is known
 		if l.Settle(&request{}, d, core.Outcome{Status: 200}); left(t, l, "r", "k") != 3 {
 			t.Errorf("%d left of a key that was cleared, want 3", left(t, l, "r", "k"))
 		}

@@ -14,7 +14,7 @@ func TestEveryUnitOfAWindow(t *testing.T) {
 		"s sec second seconds":        time.Second,
 		"m min minute minutes":        time.Minute,
 		"h hour hours":                time.Hour,
-		"d day days":                  24 * time.Hour,
+		"d day DAY days":              24 * time.Hour,
 		"w week weeks":                7 * 24 * time.Hour,
 	} {
 		for _, unit := range strings.Fields(units) {

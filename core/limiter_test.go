@@ -205,6 +205,10 @@ func TestARefundOfNothingCallsNoStore(t *testing.T) {
 			t.Fatalf("error %v, %d refunds", err, s.refunds)
 		}
 	}
+	d, err := l.Take(t.Context(), 0, core.Hit{Rule: "r", Key: "a"}, core.Hit{Rule: "r", Key: "b"})
+	if err = errors.Join(err, l.Refund(t.Context(), d)); err != nil || s.refunds != 0 {
+		t.Errorf("of a take that cost nothing: error %v, %d refunds", err, s.refunds)
+	}
 }
 
 func TestDecisionsShowNothingOfTheClient(t *testing.T) {

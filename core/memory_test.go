@@ -223,3 +223,18 @@ func ExampleNewMemory() {
 	fmt.Println(store.Len(), store.Evicted())
 	// Output: 1 0
 }
+
+// A charge of nothing keeps no key.
+func TestAChargeOfNothingKeepsNoKey(t *testing.T) {
+	m := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
+	b, err := m.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cost, want := range []int{0, 1} {
+		items := []core.Item{{Key: []byte("k\x00"), Cost: int64(cost), Results: make([]core.Result, 1)}}
+		if err := b.Charge(t.Context(), &core.Batch{Items: items}); err != nil || m.Len() != want {
+			t.Errorf("a charge of %d: %v, %d keys, want %d", cost, err, m.Len(), want)
+		}
+	}
+}

@@ -170,12 +170,17 @@ func TestAQuotaFunctionCannotSkipItsRule(t *testing.T) {
 func TestQuotasOfAHitAreChecked(t *testing.T) {
 	l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{
 		{Name: "log", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}}},
+		{Name: "one", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
 		{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1), core.PerHour(100)}},
 	}}, newClock())
+	l.Allow(t.Context(), core.Hit{Rule: "one"}) // the key is known
 	for _, row := range []struct {
 		hit  core.Hit
 		want string
 	}{
+		{core.Hit{Rule: "one", Quotas: []int64{}}, `Quotas: 0 of them`},
+		{core.Hit{Rule: "one", Quotas: []int64{1, 2}}, `Quotas: 2 of them`},
+		{core.Hit{Rule: "one", Quotas: []int64{-1}}, `Quotas[0]: -1: must be from 0`},
 		{core.Hit{Rule: "log", Quotas: []int64{core.MaxLogQuota + 1}}, `limiter "api", rule "log": Quotas[0]: 10001: must be from 0 to 10000 for sliding_log`},
 		{core.Hit{Rule: "two", Quotas: []int64{1, -1}}, `rule "two": Quotas[1]: -1: must be from 0`},
 		{core.Hit{Rule: "two", Quotas: []int64{1}}, `Quotas: 1 of them: want one for each of the rule's 2 limits`},

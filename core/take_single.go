@@ -25,7 +25,7 @@ func (s *snapshot) bindSingles() {
 // Memory knows, of a rule with one limit of fixed size. It returns
 // whether it has decided. All other hits take the long way, with the same outcome.
 func (l *Limiter) takeSingle(ctx context.Context, s *snapshot, cost int64, what purpose, hit *Hit, d *Decision) bool {
-	if s.memory == nil || cost <= 0 || hit.Extra != "" {
+	if cost <= 0 || hit.Extra != "" {
 		return false
 	}
 	i := s.find(hit.Rule)
@@ -99,7 +99,7 @@ func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
 
 // allowObserved is allowSingle with an observer of decisions.
 func (s *snapshot) allowObserved(ctx context.Context, hit *Hit) (allowed, done bool) {
-	if s.memory == nil || s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
+	if s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
 		return false, false
 	}
 	i := s.find(hit.Rule)

@@ -228,7 +228,7 @@ func (t *turn) sleep(wait time.Duration) (turn bool, err error) {
 	var due <-chan time.Time
 	late := false
 	if until := t.until(t.item); wait < 0 && !until.IsZero() {
-		wait, late = time.Until(until), true
+		wait, late = max(time.Until(until), 0), true
 	}
 	if wait >= 0 {
 		timer := time.NewTimer(wait)

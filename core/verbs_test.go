@@ -220,3 +220,18 @@ func ExampleLimiter_ResetAll() {
 	// true false
 	// true
 }
+
+// The response to a request that a handler refuses is the hook's, also if no limiter has decided.
+func TestTheDenialOfADecision(t *testing.T) {
+	l := newLimiter(t, core.Config{
+		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}},
+		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: 418} }},
+	}, newClock())
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
+	if got := d.Denial(&request{}).Status; err != nil || got != 418 {
+		t.Errorf("%v: status %d, want the hook's", err, got)
+	}
+	if got := (core.Decision{}).Denial(&request{}).Status; got != 429 {
+		t.Errorf("of no limiter: status %d, want 429", got)
+	}
+}

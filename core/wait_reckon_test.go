@@ -16,6 +16,8 @@ import (
 func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 	tenth := core.Limit{Quota: 10, Window: time.Second, Algorithm: core.TokenBucket} // a hit every 100 ms
 	minute := core.Limit{Quota: 30, Window: time.Minute, Algorithm: core.TokenBucket}
+	burst := core.Limit{Quota: 20, Window: time.Second, Algorithm: core.TokenBucket, Burst: 10} // a hit every 50 ms
+	buckets := core.Limit{Quota: 10, Window: time.Second, Algorithm: core.BucketedWindow, Precision: 100 * time.Millisecond}
 	for _, row := range []struct {
 		name   string
 		limits []core.Limit
@@ -30,6 +32,8 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 		{"some hits of the second quota", []core.Limit{tenth}, []int64{10, 2}, 4, 1600 * time.Millisecond},
 		{"as many hits as the quota, by itself", []core.Limit{tenth}, []int64{5}, 10, 1500 * time.Millisecond},
 		{"three quotas", []core.Limit{tenth}, []int64{10, 10}, 10, 3 * time.Second},
+		{"three bursts", []core.Limit{burst}, []int64{10, 10}, 4, 1200 * time.Millisecond},
+		{"two windows of buckets", []core.Limit{buckets}, []int64{10}, 1, 2200 * time.Millisecond},
 		{"room in the larger limit", []core.Limit{tenth, minute}, []int64{10, 2}, 4, 1600 * time.Millisecond},
 		{"the last hit of the larger limit", []core.Limit{tenth, minute}, []int64{10, 8}, 2, 2 * time.Second},
 		// Of the larger limit's 30 hits, 24 are needed. They are taken to come back evenly
