@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,12 +59,13 @@ func TestAClientThatHasGoneHasWaitedForOneKey(t *testing.T) {
 func TestTheTimeIsOverBeforeTheRequestSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		store, joined := newAsked(), 0
+		store := newAsked()
+		var joined atomic.Int64
 		config := patient(3*time.Second, core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow})
 		config.Store = store
 		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
 			return core.ObserverFuncs{Queued: func(context.Context, int, int64) {
-				if joined++; joined == 2 {
+				if joined.Add(1) == 2 {
 					time.Sleep(time.Minute)
 				}
 			}}
