@@ -225,6 +225,11 @@ func TestARenewalThatFailsIsRepeated(t *testing.T) {
 		store.set(func() { store.fail = errors.New("gone") })
 		time.Sleep(core.DefaultLease/3 + time.Millisecond)
 		synctest.Wait()
+		time.Sleep(core.DefaultLease / 3)
+		synctest.Wait()
+		if store.renews < 4 {
+			t.Errorf("%d renewals in two thirds of a lease", store.renews)
+		}
 		store.set(func() { store.fail = nil })
 		time.Sleep(core.DefaultLease)
 		remaining(t, l, 0, "after a renewal has failed")

@@ -22,8 +22,8 @@ import (
 // store, at the instant that RetryAfter names; if another process has taken the hit, it
 // waits for the next one. Take, Allow, and requests that may not wait, do not stand in
 // line and do not look for one. A request with several keys waits in the
-// line of the key that denies it for longest. Each is admitted after those that came before it,
-// also if it costs less.
+// line of the key that denies it for longest; meanwhile, later ones may be admitted for its
+// other keys. In a line, each is admitted after those that came before it, also if it costs less.
 //
 // Whether a request can be admitted in time is reckoned when it comes. The hits that
 // those before it need are counted in, as if no others came. If these are more
@@ -33,7 +33,7 @@ import (
 //
 // The time is the process's, whatever the clock of the store is. Reconfigure changes
 // nothing for requests that wait: they are decided by the configuration with which
-// they began.
+// they began, and later ones stand behind them.
 func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
 	var shadows []Hit

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,3 +46,42 @@ func TestWhoIsDeniedAnywayDoesNotWait(t *testing.T) {
 
 // byMethod is the key of a rule for each method.
 func byMethod(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Method()...), nil }
+
+func TestTheBodyOfARequestThatFindsTheLineFullIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		field := func(dst []byte, r core.Request) ([]byte, error) {
+			b, err := r.Body(10)
+			return append(dst, b...), err
+		}
+		l, c := newLimiter(t, core.Config{MaxWait: time.Minute, MaxWaiters: 1, Rules: []core.Rule{
+			{Name: "ip", Key: static("k"), Limits: []core.Limit{core.PerSecond(1)}},
+			{Name: "name", Key: field, Limits: []core.Limit{core.PerHour(100)}},
+		}}, nil), newCrowd()
+		var rs [3]*request
+		for i := range rs {
+			rs[i] = &request{body: "alice"}
+			c.come(i, func() (core.Decision, error) { return l.Check(rs[i]), nil })
+		}
+		if d, done := c.of(2); !done || d.Allowed || d.Waited != 0 || rs[2].reads != 0 {
+			t.Errorf("%t, %v, body read %d times", done, d.Decision, rs[2].reads)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// The decision on a request whose client has gone says how long it would have waited.
+func TestARequestThatGoesAwayIsToldTheRestOfItsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, patient(time.Minute, core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}), nil), newCrowd()
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 2 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
+		}
+		time.Sleep(300 * time.Millisecond)
+		cancel()
+		synctest.Wait()
+		if d, done := c.of(1); !done || d.Allowed || d.RetryAfter != 700*time.Millisecond || d.Waited != 300*time.Millisecond {
+			t.Errorf("%t, %v, retry after %v", done, d.Decision, d.RetryAfter)
+		}
+	})
+}

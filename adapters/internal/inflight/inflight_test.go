@@ -2,6 +2,7 @@ package inflight
 
 import (
 	"context"
+	"errors"
 	"net"
 	"runtime"
 	"testing"
@@ -66,15 +67,35 @@ func TestAConnectionThatIsClosedForWritingHoldsItsSlot(t *testing.T) {
 }
 
 func TestWhatIsDroppedReleases(t *testing.T) {
-	d, free := acquired(t)
-	_ = Closer(&d)
-	for range 1000 {
-		if runtime.GC(); free() {
-			return
+	for name, hold := range map[string]func(*core.Decision){
+		"closer":          func(d *core.Decision) { _ = Closer(d) },
+		"connection":      func(d *core.Decision) { _ = Conn(d, stuck{}) },
+		"half connection": func(d *core.Decision) { _ = Conn(d, halfPipe{}) },
+	} {
+		d, free := acquired(t)
+		hold(&d)
+		for range 1000 {
+			if runtime.GC(); free() {
+				break
+			}
+			runtime.Gosched()
 		}
-		runtime.Gosched()
+		if !free() {
+			t.Errorf("%s: the slot is held", name)
+		}
 	}
-	t.Error("the slot is held")
+}
+
+// stuck is a connection whose Close fails.
+type stuck struct{ net.Conn }
+
+func (stuck) Close() error { return net.ErrClosed }
+
+func TestAConnectionWhoseCloseFailsReleases(t *testing.T) {
+	d, free := acquired(t)
+	if err := Conn(&d, stuck{}).Close(); !errors.Is(err, net.ErrClosed) || !free() {
+		t.Errorf("%v; the slot is free: %v", err, free())
+	}
 }
 
 func TestACloserReleases(t *testing.T) {
