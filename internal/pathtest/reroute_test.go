@@ -1,7 +1,6 @@
 package pathtest_test
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -13,18 +12,9 @@ import (
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/pathtest"
 	"github.com/floodgate-go/floodgate/policy"
 )
-
-const rerouted = `
-policies:
-  - {name: first, match: {paths: [/first]}, limits: 9/h}
-  - {name: second, match: {paths: [/second], methods: [POST]}, limits: 2/h}
-  - {name: planned, match: {paths: [/**]}, limits: 9/h, shadow: true}
-  - {name: all, limits: 9/h}
-`
 
 // reroutes are applications in which the handler of GET /first gives the
 // request to the handler of POST /second, by the framework's own means.
@@ -140,35 +130,7 @@ func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	for _, c := range reroutes {
 		t.Run(c.name, func(t *testing.T) {
-			set, err := policy.Parse("rerouted.yaml", []byte(rerouted))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer set.Close() //nolint:errcheck // the test is over
-			address := c.serve(t, set)
-			statuses := ""
-			for range 3 {
-				resp, err := http.Get("http://" + address + "/first")
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = resp.Body.Close()
-				statuses += fmt.Sprint(resp.StatusCode, " ", resp.Header.Get(pathtest.Header), ",")
-			}
-			http.DefaultClient.CloseIdleConnections()
-			if statuses != "200 second,200 second,429 ," {
-				t.Errorf("the answers are %q, want 429 for the third, which is over the limit for its new path", statuses)
-			}
-			once := int64(3)
-			if c.forgets {
-				once = 5 // the third was denied, and charged to nobody, the second time
-			}
-			for name, want := range map[string]int64{"first": 3, "second": 2, "all": once, "planned": once + map[bool]int64{true: 1}[c.forgets]} {
-				d, err := set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: name})
-				if got := d.Limit.Quota - d.Remaining; err != nil || got != want {
-					t.Errorf("the policy %s has counted %d requests (%v), want %d", name, got, err, want)
-				}
-			}
+			pathtest.Rerouted(t, c.forgets, func(set *policy.Set) string { return c.serve(t, set) })
 		})
 	}
 }
