@@ -22,6 +22,8 @@ import (
 // before a Grant and is refunded after it, the refund may give back hits that were
 // charged since.
 //
+// If the quota of a hit is 0, a TokenBucket gives nothing back.
+//
 // A limit of [Leases] is left alone: leases end with their requests. A key that is
 // blocked stays blocked, and has the hits when the block ends: see [Limiter.Block].
 // Requests in [Limiter.Wait] of this process try again at once.

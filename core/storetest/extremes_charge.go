@@ -35,6 +35,14 @@ func (s *suite) extremeCharges(t *testing.T) {
 			if l.Burst > 0 {
 				all = l.Burst
 			}
+			for _, cost := range []int64{1, math.MaxInt64} { // the second beside a few hits
+				if b := c.charge(c.item(0, "few", cost)); !b.Allowed {
+					t.Fatalf("a charge of %d is denied", cost)
+				}
+			}
+			if got := c.remaining("few"); got != 0 {
+				t.Errorf("%d left after a charge of %d beside one hit", got, int64(math.MaxInt64))
+			}
 			for _, cost := range []int64{core.MaxQuota, core.MaxQuota, math.MaxInt64, 1} {
 				b := c.charge(c.item(0, "k", cost))
 				r := b.Items[0].Results[0]

@@ -107,7 +107,8 @@ func (m *Meter) Words(w []uint64, cost int64) int {
 		return m.bucketsWords()
 	case SlidingLog:
 		n := logLen(w)
-		return logHeader + int(min(n+cost, m.mostHits(n)))
+		most := m.mostHits(n)
+		return logHeader + int(min(n+min(cost, most), most)) // cost may be any number
 	case InFlight:
 		return leasesHeader + leaseWords*(leases(w)+1)
 	default:
