@@ -3,6 +3,7 @@ package resilient_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,34 @@ func TestALostReplyToACharge(t *testing.T) {
 			for range 3 {
 				time.Sleep(2 * time.Second)
 				s.expect("after the lost reply", "k", 8)
+			}
+		})
+	}
+}
+
+// The store fails again while it is charged with the hits of an outage. Every limit of the
+// rule gets all of them in the end, also if other instances have charged more.
+func TestAnOutageWhileTheLimitsAreCharged(t *testing.T) {
+	for failing := range int64(6) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSums(t, 2, true, resilient.Config{}, fixed(1000, year), fixed(1000, year/2), fixed(1000, year/3))
+			s.charge(1, "k", 100, 0)
+			link := s.instances[0].link
+			link.fail(errRefused)
+			if !s.charge(0, "k", 40, 0).Degraded {
+				t.Error("not degraded")
+			}
+			asked := new(atomic.Int64)
+			link.slow.Store(func() {
+				if link.fail(nil); asked.Add(1) == failing {
+					link.fail(errRefused)
+				}
+			})
+			time.Sleep(10 * time.Second)
+			for j, got := range s.stored("k") {
+				if got != 140 {
+					t.Errorf("operation %d of the payment fails: limit %d counts %d hits, want 140", failing, j, got)
+				}
 			}
 		})
 	}

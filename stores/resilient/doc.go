@@ -80,10 +80,11 @@
 // counts fewer hits than this process. A charge that the store has rejected is
 // made later, once: its error says that nothing was charged
 // (core.ErrNotCharged). The hits of keys longer than 256 bytes
-// are charged with the next request for the key. If the store is [Divisible],
-// the limits of a rule are charged one by one. Otherwise they are all charged
-// with the same number of hits, which may be too few for a long limit beside a
-// short one.
+// are charged with the next request for the key. If the limits of a rule owe
+// different numbers of hits and the store is [Divisible], they are charged one by
+// one; if the store fails between two of them, the later ones may miss theirs.
+// Limits of a store that is not Divisible are all charged with the same number of
+// hits, which may be too few for a long limit beside a short one.
 //
 // A charge (core.Bound.Charge) goes the same way as an admitted request. With
 // ModeOpen and ModeClosed, a charge that does not reach the store is not made:

@@ -8,7 +8,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
 )
 
-// pay charges each limit of the claimed keys with the hits that it owes.
+// pay charges each limit of the claimed keys with the hits that it owes. If limits owe
+// different numbers of hits and the store fails between them, the later ones may miss theirs.
 func (b *bound) pay(ctx context.Context, claims []*claim) error {
 	// A cost of 0 asks for the counts alone: no cache remembers a denial of it.
 	counts := &core.Batch{Peek: true, Items: make([]core.Item, len(claims))}
@@ -22,6 +23,9 @@ func (b *bound) pay(ctx context.Context, claims []*claim) error {
 	for i, c := range claims {
 		byLimit[i], together[i] = b.owes(c, counts.Items[i].Results)
 		most = max(most, len(byLimit[i]))
+	}
+	if alike(byLimit) { // one charge: none of the limits can miss it
+		return b.charge(ctx, b.inner, claims, together)
 	}
 	for j := range most {
 		payer, err := b.payers.of(b, j)
@@ -102,6 +106,18 @@ func (b *bound) owes(c *claim, stored []core.Result) (byLimit []due, together du
 	}
 	together.quotas, together.results = quotas, len(limits)
 	return byLimit, together
+}
+
+// alike reports whether each key owes the same to all its limits, and all of that must be charged.
+func alike(byLimit [][]due) bool {
+	for _, dues := range byLimit {
+		for _, d := range dues {
+			if d.hits != d.sure || d.hits != dues[0].hits {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // countTries is how often the hits of a key are counted if requests for the key

@@ -54,7 +54,8 @@ func (b *bound) serverOf(rule int, key []byte) string {
 
 // Divisible is a core.Bound whose limits can be charged one by one, as those of
 // redisstore, memcachedstore and swapstore are. After an outage each limit of a
-// rule is then charged with the hits that still count in it. A store that is
+// rule is then charged with the hits that still count in it, one by one unless all
+// limits owe the same. A store that is
 // not Divisible has all limits of a rule charged with the same number of hits:
 // as many as fit into the limit that has the least left.
 type Divisible interface {
