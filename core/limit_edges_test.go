@@ -64,6 +64,14 @@ func TestTheEndsOfTheRangesOfALimit(t *testing.T) {
 	}
 }
 
+// A window that has been left out has no wrong unit.
+func TestAWindowOfZeroIsNoMistakeOfAUnit(t *testing.T) {
+	err := core.Limit{Quota: 1}.Validate()
+	if err == nil || !strings.Contains(err.Error(), "Window") || strings.Contains(err.Error(), "unit") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A hook may answer with every status that HTTP has for an end of a request.
 func TestTheStatusOfADenialFromAHook(t *testing.T) {
 	status := 0
