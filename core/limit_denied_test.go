@@ -24,4 +24,9 @@ func TestALimitThatCountsDeniedHits(t *testing.T) {
 	if err := locks.Validate(); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "CountDenied: true") {
 		t.Errorf("with a lockout: %v", err)
 	}
+	slots := core.InFlight(3)
+	slots.CountDenied = true
+	if err := slots.Validate(); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "CountDenied: true: what is denied holds no lease") {
+		t.Errorf("of limits in flight: %v", err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -233,5 +234,16 @@ func TestTheDenialOfADecision(t *testing.T) {
 	}
 	if got := (core.Decision{}).Denial(&request{}).Status; got != 429 {
 		t.Errorf("of no limiter: status %d, want 429", got)
+	}
+}
+
+// Without a limit, there is as much left as can be counted.
+func TestTakeUpToWithoutALimit(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+	k := core.Hit{Rule: "r", Key: "k", Quotas: []int64{core.Unlimited}}
+	for n, want := range map[int64]int64{3: 3, core.MaxQuota: core.MaxQuota, core.MaxQuota + 1: core.MaxQuota, math.MaxInt64: core.MaxQuota} {
+		if d, err := l.TakeUpTo(t.Context(), n, k); err != nil || !d.Allowed || d.Cost != want {
+			t.Errorf("up to %d: %v, cost %d, %v; want %d", n, d.Allowed, d.Cost, err, want)
+		}
 	}
 }
