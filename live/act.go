@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -85,16 +87,37 @@ func (p *Page) obey(r *http.Request) (result, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return result{}, refused(http.StatusUnsupportedMediaType, "send application/json")
 	}
-	var o order
-	d := json.NewDecoder(io.LimitReader(r.Body, longestOrder))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		return result{}, refused(http.StatusBadRequest, "the order is not valid JSON: %v", err)
+	o, err := read(r.Body)
+	if err != nil {
+		return result{}, err
 	}
 	if o.Do == "forget" {
 		return result{}, p.forget(r, o)
 	}
 	return p.onKey(r, o)
+}
+
+// read reads an order. Decode would replace what is not UTF-8: then another key would be
+// banned than the one that was sent.
+func read(body io.Reader) (o order, err error) {
+	text, err := io.ReadAll(io.LimitReader(body, longestOrder+1))
+	switch {
+	case err != nil:
+		return o, refused(http.StatusBadRequest, "the order could not be read")
+	case len(text) > longestOrder:
+		return o, refused(http.StatusRequestEntityTooLarge, "the order is longer than %d bytes", longestOrder)
+	case !utf8.Valid(text):
+		return o, refused(http.StatusBadRequest, "the order is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		return o, refused(http.StatusBadRequest, "the order is not valid JSON: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return o, refused(http.StatusBadRequest, "something follows the order")
+	}
+	return o, nil
 }
 
 // onKey does something with a key of a limiter.

@@ -131,7 +131,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 		{"a form", `{"do":"unblock","limiter":"api","rule":"user","key":"a"}`, []string{"Content-Type", "text/plain"}, 415},
 		{"no JSON", `do=unblock`, nil, 400},
 		{"an unknown field", `{"do":"unblock","limiter":"api","rule":"user","key":"a","for":1}`, nil, 400},
-		{"too long", `{"do":"unblock","limiter":"api","rule":"user","key":"` + strings.Repeat("a", 20_000) + `"}`, nil, 400},
+		{"too long", `{"do":"unblock","limiter":"api","rule":"user","key":"` + strings.Repeat("a", 20_000) + `"}`, nil, 413},
 		{"an unknown order", `{"do":"drop","limiter":"api","rule":"user","key":"a"}`, nil, 400},
 		{"no order", `{"limiter":"api","rule":"user","key":"a"}`, nil, 400},
 		{"an unknown limiter", `{"do":"look","limiter":"x","rule":"user","key":"a"}`, nil, 404},

@@ -202,3 +202,25 @@ func TestJoin(t *testing.T) {
 		t.Error("nobody is told by somebody")
 	}
 }
+
+// No two numbers have one name: Prometheus would refuse them all.
+func TestNamesAreCountedOnce(t *testing.T) {
+	counts := observe.NewCounts()
+	f := counts.Observe("l", nil)
+	for i := range 15 {
+		f.Reported(t.Context(), fmt.Sprint(i))
+	}
+	for _, event := range []string{"other", "one more", "and another"} {
+		f.Reported(t.Context(), event)
+	}
+	for _, operation := range []string{"grant", "unknown"} {
+		f.Stored(t.Context(), operation, 0, nil)
+	}
+	l := counts.Read()[0]
+	if n := len(l.Events); n != 16 || l.Events[15] != (observe.EventCount{Event: "other", Count: 3}) {
+		t.Errorf("%+v", l.Events)
+	}
+	if len(l.Store) != 2 || l.Store[0].Operation != "grant" || l.Store[1].Operation != "other" {
+		t.Errorf("%+v", l.Store)
+	}
+}

@@ -48,7 +48,7 @@ type LimitCounts struct {
 }
 
 // StoreCounts are the numbers of one operation of a store: "take", "peek", "charge",
-// "refund", "reset", "block", "release", "renew", or "other".
+// "refund", "grant", "reset", "block", "release", "renew", or "other".
 type StoreCounts struct {
 	Operation string
 	// Errors is how many operations ended with an error.

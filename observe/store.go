@@ -15,7 +15,7 @@ type operation struct {
 }
 
 // operations are those that are known. others is in place of those that are not.
-var operations = []string{"take", "peek", "charge", "refund", "reset", "block", "release", "renew"}
+var operations = []string{"take", "peek", "charge", "refund", "grant", "reset", "block", "release", "renew"}
 
 const others = "other"
 
@@ -65,6 +65,9 @@ func (l *limiter) event(name string) *event {
 		}
 	}
 	if len(l.events) == mostEvents {
+		if i := slices.IndexFunc(l.events, func(e *event) bool { return e.name == others }); i >= 0 {
+			return l.events[i] // a checker has reported an event of this name
+		}
 		name = others
 	}
 	e := &event{name: name}

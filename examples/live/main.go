@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -97,8 +98,12 @@ func run(ctx context.Context, addr string, busy bool, log *slog.Logger, listenin
 	}
 }
 
-// operator lets whoever is on this machine change something.
+// operator lets whoever is on this machine change something. A site whose name leads to
+// this machine (DNS rebinding) is not the page: Host tells.
 func operator(r *http.Request, _ live.Action) (string, error) {
+	if to, err := netip.ParseAddrPort(r.Host); (err != nil || !to.Addr().IsLoopback()) && !strings.HasPrefix(r.Host, "localhost:") {
+		return "", errors.New("not the address of this machine")
+	}
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !from.Addr().IsLoopback() {
 		return "", errors.New("not from this machine")
 	}
