@@ -45,19 +45,21 @@ func TestTheLinesOfATable(t *testing.T) {
 		"\" a \\\"b\\\" # \\x00\" : \"4/m\"\n" +
 		"'it''s: # mine': '5/m'\n" +
 		"kim lee: unlimited/d, 100/m\n" +
+		"-dash: 8/m\n" +
+		"\"- two\": 8/m\n" +
 		"last: 0"))
 	if problems != nil {
 		t.Fatal(problems)
 	}
 	for key, want := range map[string]string{
 		"ann": "1000 20000", "bob": "unlimited unlimited", "2001:db8::/64": "own 7", "key#with": "9 own", "": "3 own",
-		" a \"b\" # \x00": "4 own", "it's: # mine": "5 own", "kim lee": "100 unlimited", "last": "0 0", "eve": "none", "Ann": "none",
+		" a \"b\" # \x00": "4 own", "it's: # mine": "5 own", "kim lee": "100 unlimited", "last": "0 0", "-dash": "8 own", "- two": "8 own", "eve": "none", "Ann": "none",
 	} {
 		if got := find(table, key); got != want {
 			t.Errorf("%q: %s, want %s", key, got, want)
 		}
 	}
-	if table.Len() != 9 || table.Line("ann") != 2 || table.Line("last") != 12 || table.Line("eve") != 0 {
+	if table.Len() != 11 || table.Line("ann") != 2 || table.Line("last") != 14 || table.Line("eve") != 0 {
 		t.Errorf("%d keys, lines %d and %d", table.Len(), table.Line("ann"), table.Line("last"))
 	}
 }
@@ -89,6 +91,8 @@ func TestTheMistakesOfATable(t *testing.T) {
 		`"a\q": 5`:                          "1:1: begins with a quote",
 		"\"ann\" 5":                         "1:6: has no colon behind the key",
 		"\"ann\"":                           "1:6: has no colon behind the key",
+		"- ann: 5/m":                        "1:1: begins with a dash",
+		"-\tann: 5/m":                       "1:1: begins with a dash",
 		"ann: '5/m":                         "1:6: has quotas that are badly quoted",
 		"ann: '5/m' x":                      "1:6: has quotas that are badly quoted",
 		"ann: ''":                           "1:6: has no quota",

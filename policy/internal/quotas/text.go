@@ -58,6 +58,9 @@ func split(line string) (key, quotas string, column int, problem, hint string) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return "", "", 1, "begins with a space", "a key begins at the beginning of its line, and its quotas are on the same line, as in ann: 1000/m"
 	}
+	if strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "-\t") {
+		return "", "", 1, "begins with a dash, as an item of a list", "a table is no list: write ann: 1000/m; a key that begins with a dash and a space stands in double quotes"
+	}
 	var at int // where rest begins
 	var rest string
 	if line[0] == '"' || line[0] == '\'' {
