@@ -28,6 +28,9 @@ import (
 
 const markup = `<script>document.title='owned'</script>`
 
+// reversed looks as "admin" in a browser if it is not escaped.
+const reversed, reversedShown = "\u202enimda", `\u{202e}nimda`
+
 // instance is a process of a service: a limiter, and its page.
 type instance struct {
 	limiter *core.Limiter
@@ -93,8 +96,11 @@ func (i *instance) traffic(t *testing.T) {
 	t.Cleanup(func() { stop(); wg.Wait() })
 	for n := range 8 {
 		key := fmt.Sprintf("user %d", n)
-		if n == 0 {
+		switch n {
+		case 0:
 			key = markup
+		case 1:
+			key = reversed
 		}
 		wg.Go(func() {
 			for pause := time.NewTicker(time.Duration(20*(n+1)) * time.Millisecond); ; {
@@ -151,7 +157,9 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	if title := found(t, ctx, chromedp.Title()); title != "Limits, live" {
 		t.Errorf("the title is %q: has a key run?", title)
 	}
-	until(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("td.key")].some(e => e.textContent === %q)`, markup))
+	for _, text := range []string{markup, reversedShown} {
+		until(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("td.key")].some(e => e.textContent === %q)`, text))
+	}
 	for two.allows("bob") { // until bob is refused
 	}
 	for range 50 {
