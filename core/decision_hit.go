@@ -9,11 +9,8 @@ func (d Decision) Hit() Hit {
 	if d.Rule == "" || d.detail.snap == nil {
 		return Hit{}
 	}
-	it := d.decidingItem()
-	h := Hit{Rule: d.Rule, Key: it.key}
-	if !it.raw {
-		h.Key, h.Extra = openKey(it.key)
-	}
+	h := Hit{Rule: d.Rule}
+	h.Key, h.Extra = d.decidingKey()
 	if d.ownQuotas() {
 		h.Quotas = d.decidingQuotas()
 	}

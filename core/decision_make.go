@@ -141,11 +141,7 @@ func (d Decision) Key() string {
 	if d.Rule == "" {
 		return ""
 	}
-	it := d.decidingItem()
-	if it.raw {
-		return it.key
-	}
-	key, _ := openKey(it.key)
+	key, _ := d.decidingKey()
 	return key
 }
 

@@ -64,10 +64,7 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 		rule, capacity = d.decidingRule(), d.Limit.capacity()
 		shadow = shadow || o.snap.rules[rule].Shadow // a Take may name shadow rules only
 		if o.Keys {
-			it := d.decidingItem()
-			if key = it.key; !it.raw {
-				key, extra = openKey(it.key)
-			}
+			key, extra = d.decidingKey()
 		}
 	}
 	defer o.caught(ctx)

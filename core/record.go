@@ -161,6 +161,20 @@ func (d *Decision) decidingRule() int {
 	return int(d.detail.rule)
 }
 
+// decidingKey returns the key of the limit that the decision names, and what Hooks.KeyExtra has
+// added. A rule must have applied.
+func (d *Decision) decidingKey() (key, extra string) {
+	key, raw := d.detail.key, d.detail.raw
+	if r := d.detail.record; r != nil {
+		it := &r.items[r.decides]
+		key, raw = it.key, it.raw
+	}
+	if raw {
+		return key, ""
+	}
+	return openKey(key)
+}
+
 // decidingItem returns the item of the limit that the decision names. A rule
 // must have applied.
 func (d *Decision) decidingItem() recordedItem {

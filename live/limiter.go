@@ -66,7 +66,21 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	p.mu.Unlock()
 	seen := l.configure(rules)
 	return core.ObserverFuncs{
-		Decided:  func(_ context.Context, o core.Observation) { l.decided(seen, &o) },
+		Decided: func(_ context.Context, o core.Observation) {
+			if o.Reason != core.ReasonWithinLimits || uint(o.Rule) >= uint(len(seen)) {
+				l.denied(seen, &o)
+				return
+			}
+			// The usual case: it has nothing to spare.
+			r := seen[o.Rule]
+			r.allowed.n.Add(1)
+			if !r.shadow && o.Remaining < o.Capacity-o.Remaining { // more than half is used
+				l.nearing(r, &o)
+			}
+			if o.Degraded {
+				l.degraded.n.Add(1)
+			}
+		},
 		Stored:   func(_ context.Context, _ string, took time.Duration, err error) { l.stored(took, err) },
 		Reported: nil,
 		Keys:     true,
@@ -99,30 +113,24 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 	return seen
 }
 
-// decided counts a decision.
-func (l *limiter) decided(rules []*rule, o *core.Observation) {
+// denied counts a decision that no limit has admitted.
+func (l *limiter) denied(rules []*rule, o *core.Observation) {
 	if o.Degraded {
 		l.degraded.n.Add(1)
 	}
 	if o.Reason == core.ReasonFailed {
 		l.failed.n.Add(1)
 	}
-	if o.Rule < 0 || o.Rule >= len(rules) {
+	if o.Reason != core.ReasonOverLimit || o.Rule < 0 || o.Rule >= len(rules) {
 		return
 	}
 	r := rules[o.Rule]
-	switch {
-	case o.Reason == core.ReasonOverLimit && o.Allowed, o.Shadow && !o.Allowed:
+	if o.Allowed || o.Shadow {
 		r.rehearsed.n.Add(1)
-	case o.Reason == core.ReasonOverLimit:
-		r.refused.n.Add(1)
-		l.refused.Add(sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}, uint64(l.second.Load()))
-	case o.Reason == core.ReasonWithinLimits:
-		r.allowed.n.Add(1)
-		if !r.shadow && o.Remaining < o.Capacity-o.Remaining { // more than half is used
-			l.nearing(r, o)
-		}
+		return
 	}
+	r.refused.n.Add(1)
+	l.refused.Add(sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}, uint64(l.second.Load()))
 }
 
 // nearing notes how much of its limit a key has used.

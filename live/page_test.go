@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -246,10 +247,22 @@ func TestThePageIsSmallAndLocksItselfUp(t *testing.T) {
 // A page that is closed ends the events, and can be closed twice.
 func TestClosingEndsTheEvents(t *testing.T) {
 	s := newSite(t, live.Config{}, core.Config{})
-	next := s.watch()
-	next()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"?events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
 	_ = s.page.Close()
 	_ = s.page.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(text), "data: ") {
+		t.Errorf("the events end with %v after %d bytes", err, len(text))
+	}
 }
 
 func TestTooManyViewersAreTurnedAway(t *testing.T) {

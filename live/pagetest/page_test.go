@@ -31,6 +31,9 @@ const markup = `<script>document.title='owned'</script>`
 // reversed looks as "admin" in a browser if it is not escaped.
 const reversed, reversedShown = "\u202enimda", `\u{202e}nimda`
 
+// planned is as long as the name of a rule can be.
+var planned = strings.Repeat("planned", 9) + "9"
+
 // instance is a process of a service: a limiter, and its page.
 type instance struct {
 	limiter *core.Limiter
@@ -51,7 +54,7 @@ func newInstance(name, redisAddr string, c live.Config) *instance {
 		Rules: []core.Rule{
 			{Name: "address", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100_000)}},
 			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(20), core.PerHour(100)}},
-			{Name: "planned", Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.PerMinute(2)}},
+			{Name: planned, Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.PerMinute(2)}},
 		},
 	}))
 	i.page.Manage(i.limiter)
@@ -106,7 +109,7 @@ func (i *instance) traffic(t *testing.T) {
 			for pause := time.NewTicker(time.Duration(20*(n+1)) * time.Millisecond); ; {
 				select {
 				case <-pause.C:
-					_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: fmt.Sprintf("203.0.113.%d", n)}, core.Hit{Rule: "user", Key: key}, core.Hit{Rule: "planned", Key: key})
+					_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: fmt.Sprintf("203.0.113.%d", n)}, core.Hit{Rule: "user", Key: key}, core.Hit{Rule: planned, Key: key})
 				case <-ctx.Done():
 					pause.Stop()
 					return

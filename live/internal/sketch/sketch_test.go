@@ -78,10 +78,10 @@ func checkHeaps(t *rapid.T, s *Sketch) {
 func TestWhatIsHalvedAndForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, counts := New(800), map[Key]uint64{}
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 8).Draw(t, "op") {
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			switch rapid.IntRange(0, 30).Draw(t, "op") {
 			case 0:
-				k := key(rapid.IntRange(0, 20).Draw(t, "key"))
+				k := key(rapid.IntRange(0, 60).Draw(t, "key"))
 				s.Forget(k)
 				delete(counts, k)
 			case 1:
@@ -92,7 +92,7 @@ func TestWhatIsHalvedAndForgotten(t *testing.T) {
 					}
 				}
 			default:
-				k := key(rapid.IntRange(0, 20).Draw(t, "key"))
+				k := key(rapid.IntRange(0, 60).Draw(t, "key"))
 				s.Add(k, 1)
 				counts[k]++
 			}
