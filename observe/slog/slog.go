@@ -129,7 +129,7 @@ type sampler struct {
 func (s *sampler) admit(now time.Time, every time.Duration) (leftOut uint64, ok bool) {
 	next, n := s.next.Load(), now.UnixNano()
 	// A clock that was set back by more than every must not end the lines.
-	if n < next && n >= next-int64(every) || !s.next.CompareAndSwap(next, n+int64(every)) {
+	if n < next && n >= next-2*int64(every) || !s.next.CompareAndSwap(next, n+int64(every)) {
 		s.leftOut.Add(1)
 		return 0, false
 	}

@@ -68,6 +68,12 @@ level=ERROR msg="floodgate: failed" limiter=api error=down
 		if got := text.String(); got != "level=WARN msg=\"floodgate: denied\" limiter=api rule=ip limit=ip-1h retry_after=12s left_out=3\n" {
 			t.Errorf("a second later: %q", got)
 		}
+		text.Reset()
+		time.Sleep(time.Second)
+		f.Decided(t.Context(), all[2])
+		if got := text.String(); !strings.HasSuffix(got, " left_out=1\n") {
+			t.Errorf("two seconds later: %q", got)
+		}
 	})
 }
 
