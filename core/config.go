@@ -136,6 +136,8 @@ type compiledRule struct {
 	known  *memtable.Known // nil: takeSingle cannot decide on the rule's keys
 	first  *Limit          // its limit, if known is not nil
 	slots  *memtable.Slots // nil: acquireSingle cannot decide on the rule's keys
+
+	generation uint64 // of its limits: another one after a Reconfigure that changes them
 }
 
 // compile checks the configuration and reports everything that is wrong.

@@ -19,11 +19,11 @@ func (q *lines) free() bool {
 	return q.waiting.Load() > 0
 }
 
-// freed makes the head of the line of this name ask the store at once.
+// freed makes the heads of the lines of this name ask the store at once.
 func (q *lines) freed(name []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if l := q.of[string(name)]; l != nil {
+	for l := q.of[string(name)]; l != nil; l = l.other {
 		l.seen = l.seen[:0]
 		l.head.call()
 	}

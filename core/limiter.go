@@ -19,6 +19,7 @@ type Limiter struct {
 	keeper   leaseKeeper
 
 	reconfigure sync.Mutex // one Reconfigure at a time
+	generations uint64     // of limits; changes under reconfigure
 	store       Store
 	lines       lines // they stay when the configuration changes
 }

@@ -7,19 +7,23 @@ import (
 )
 
 // lines are the requests of a limiter that wait, in one line for each key of a rule. The
-// head of a line, its first request, is the only one of the line that takes.
+// head of a line, its first request, is the only one of the line that takes. If Reconfigure
+// changes the limits of a rule, later requests have lines of their own: those that wait for a
+// low quota must not hold up the others.
 type lines struct {
 	tickets atomic.Uint64
 	waiting atomic.Int64  // requests in all lines; changes under mu
 	frees   atomic.Uint64 // grows when leases have ended: what a take has found before may have changed
 
-	mu sync.Mutex // held for a few assignments: never while a store, a context or a hook is called
-	of map[string]*line
+	mu sync.Mutex       // held for a few assignments: never while a store, a context or a hook is called
+	of map[string]*line // by name: the first of the lines of a key
 }
 
 // line is the line of one key.
 type line struct {
 	name       string // see session.lineName
+	generation uint64 // of the rule's limits: see compiledRule
+	other      *line  // of the same key, with other limits
 	head, tail *waiter
 	length     int
 	cost       int64     // of all requests in the line
@@ -51,22 +55,25 @@ func (c *session) lineName(dst []byte, item int) []byte {
 	return lineName(dst, c.snap.rules[c.items[item].Rule].Name, c.keys[s.from:s.to])
 }
 
+// generation is the generation of the limits of an item.
+func (c *session) generation(item int) uint64 { return c.snap.rules[c.items[item].Rule].generation }
+
 // join adds a request to the line of this name, behind all that came earlier, and never
 // before the head, which may be taking. It returns what the requests before it cost. w is nil if
-// the line, or all lines together, are full.
-func (q *lines) join(name []byte, ticket uint64, cost int64, s *snapshot) (w *waiter, ahead int64) {
+// the lines of the key, or all lines together, are full.
+func (q *lines) join(name []byte, generation, ticket uint64, cost int64, s *snapshot) (w *waiter, ahead int64) {
 	w = &waiter{ticket: ticket, cost: min(cost, MaxQuota), turn: make(chan struct{}, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.of[string(name)]
-	if q.full(l, s) {
+	l, full := q.find(name, generation, s)
+	if full {
 		return nil, l.costs()
 	}
 	if l == nil {
 		if q.of == nil {
 			q.of = map[string]*line{}
 		}
-		l = &line{name: string(name)}
+		l = &line{name: string(name), generation: generation, other: q.of[string(name)]}
 		q.of[l.name] = l
 	}
 	w.line, w.prev, ahead = l, l.tail, l.cost
@@ -90,9 +97,17 @@ func (q *lines) join(name []byte, ticket uint64, cost int64, s *snapshot) (w *wa
 	return w, ahead
 }
 
-// full reports whether nobody may join l, which is nil if nobody is in that line yet.
-func (q *lines) full(l *line, s *snapshot) bool {
-	return q.waiting.Load() >= int64(s.maxWaitersTotal) || l != nil && l.length >= s.maxWaiters
+// find returns the line of this name for this generation of limits, nil if nobody is in it yet, and whether
+// nobody may join it.
+func (q *lines) find(name []byte, generation uint64, s *snapshot) (found *line, full bool) {
+	length := 0
+	for l := q.of[string(name)]; l != nil; l = l.other {
+		length += l.length
+		if l.generation == generation {
+			found = l
+		}
+	}
+	return found, length >= s.maxWaiters || q.waiting.Load() >= int64(s.maxWaitersTotal)
 }
 
 func (l *line) costs() int64 {
@@ -124,6 +139,22 @@ func (q *lines) leave(w *waiter) {
 	l.cost -= w.cost
 	q.waiting.Add(-1)
 	if l.head == nil {
+		q.drop(l)
+	}
+}
+
+// drop forgets an empty line.
+func (q *lines) drop(l *line) {
+	first := q.of[l.name]
+	switch {
+	case first != l:
+		for first.other != l {
+			first = first.other
+		}
+		first.other = l.other
+	case l.other != nil:
+		q.of[l.name] = l.other
+	default:
 		delete(q.of, l.name)
 	}
 }
@@ -148,16 +179,15 @@ func (q *lines) ahead(w *waiter) (cost int64) {
 
 // earlier reports whether the line of this name has a request that came before the ticket,
 // and whether the line is full.
-func (q *lines) earlier(name []byte, ticket uint64, s *snapshot) (earlier, full bool) {
+func (q *lines) earlier(name []byte, generation, ticket uint64, s *snapshot) (earlier, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.of[string(name)]
+	l, full := q.find(name, generation, s)
 	if l == nil {
-		return false, q.full(l, s)
+		return false, full
 	}
 	// The head may be later than the others: see join.
-	earlier = l.head.ticket < ticket || l.head.next != nil && l.head.next.ticket < ticket
-	return earlier, q.full(l, s)
+	return l.head.ticket < ticket || l.head.next != nil && l.head.next.ticket < ticket, full
 }
 
 // learn notes the results of a take of the line's head, nil if they are of no use to others.

@@ -7,7 +7,8 @@ import (
 )
 
 // A line is in the order in which its requests came, but for the head, which stays.
-// Whoever is next is told when the head leaves. Lines and their sum are bounded.
+// Whoever is next is told when the head leaves. The lines of a key, and all lines, are bounded
+// together. A slot that is given back calls the heads of all lines of the key.
 func TestLinesAgreeWithAModel(t *testing.T) {
 	for range 200 {
 		seed := rand.Uint64()
@@ -17,11 +18,17 @@ func TestLinesAgreeWithAModel(t *testing.T) {
 	}
 }
 
+// aLine names a line of the model.
+type aLine struct {
+	name       string
+	generation uint64
+}
+
 func modelOfLines(t *testing.T, r *rand.Rand) bool {
 	var q lines
 	s := &snapshot{maxWaiters: 6, maxWaitersTotal: 9}
-	names := []string{"a", "b"}
-	model := map[string][]*waiter{}
+	model := map[aLine][]*waiter{}
+	draw := func() aLine { return aLine{[]string{"a", "b"}[r.IntN(2)], uint64(r.IntN(3))} } //nolint:gosec // a test
 	costs := func(ws []*waiter) (sum int64) {
 		for _, w := range ws {
 			sum += w.cost
@@ -30,13 +37,17 @@ func modelOfLines(t *testing.T, r *rand.Rand) bool {
 	}
 	tickets := r.Perm(40)
 	for _, ticket := range tickets {
-		name := names[r.IntN(len(names))]
-		ws := model[name]
-		total := len(model["a"]) + len(model["b"])
-		full := total >= s.maxWaitersTotal || len(ws) >= s.maxWaiters
+		name := draw()
+		ws, total, ofKey := model[name], 0, 0
+		for other, ws := range model {
+			if total += len(ws); other.name == name.name {
+				ofKey += len(ws)
+			}
+		}
+		full := total >= s.maxWaitersTotal || ofKey >= s.maxWaiters
 		for _, other := range tickets {
 			came := slices.ContainsFunc(ws, func(w *waiter) bool { return w.ticket < uint64(other) })
-			if e, f := q.earlier([]byte(name), uint64(other), s); e != came || f != full {
+			if e, f := q.earlier([]byte(name.name), name.generation, uint64(other), s); e != came || f != full {
 				t.Errorf("before ticket %d: %v, full %v; want %v, %v", other, e, f, came, full)
 				return false
 			}
@@ -45,7 +56,7 @@ func modelOfLines(t *testing.T, r *rand.Rand) bool {
 		for at > 1 && ws[at-1].ticket > uint64(ticket) {
 			at--
 		}
-		w, ahead := q.join([]byte(name), uint64(ticket), r.Int64N(5), s)
+		w, ahead := q.join([]byte(name.name), name.generation, uint64(ticket), r.Int64N(5), s)
 		if (w == nil) != full || ahead != costs(ws[:at]) && !full || full && ahead != costs(ws) {
 			t.Errorf("joined %v with %d before it, want %v, %d", w != nil, ahead, !full, costs(ws[:at]))
 			return false
@@ -54,7 +65,7 @@ func modelOfLines(t *testing.T, r *rand.Rand) bool {
 			model[name] = slices.Insert(slices.Clone(ws), at, w)
 		}
 		if r.IntN(2) == 0 {
-			name = names[r.IntN(len(names))]
+			name = draw()
 			if ws := model[name]; len(ws) > 0 {
 				i := r.IntN(len(ws))
 				q.leave(ws[i])
@@ -68,17 +79,29 @@ func modelOfLines(t *testing.T, r *rand.Rand) bool {
 		if !agree(t, &q, model, costs) {
 			return false
 		}
+		if r.IntN(4) == 0 {
+			q.freed([]byte(name.name))
+			for other, ws := range model {
+				if other.name == name.name && len(ws) > 0 && len(ws[0].turn) == 0 {
+					t.Errorf("the head of %v was not called", other)
+					return false
+				}
+			}
+		}
 	}
 	return true
 }
 
 // agree compares the lines with their model.
-func agree(t *testing.T, q *lines, model map[string][]*waiter, costs func([]*waiter) int64) bool {
+func agree(t *testing.T, q *lines, model map[aLine][]*waiter, costs func([]*waiter) int64) bool {
 	total := 0
 	for name, ws := range model {
-		l := q.of[name]
+		l := q.of[name.name]
+		for l != nil && l.generation != name.generation {
+			l = l.other
+		}
 		if (l == nil) != (len(ws) == 0) {
-			t.Errorf("line %s: %v with %d requests", name, l, len(ws))
+			t.Errorf("line %v: %v with %d requests", name, l, len(ws))
 			return false
 		}
 		if total += len(ws); l == nil {
@@ -93,7 +116,7 @@ func agree(t *testing.T, q *lines, model map[string][]*waiter, costs func([]*wai
 		}
 		slices.Reverse(back)
 		if !slices.Equal(forth, ws) || !slices.Equal(back, ws) || l.length != len(ws) || l.cost != costs(ws) {
-			t.Errorf("line %s has %d requests that cost %d, want %d and %d", name, l.length, l.cost, len(ws), costs(ws))
+			t.Errorf("line %v has %d requests that cost %d, want %d and %d", name, l.length, l.cost, len(ws), costs(ws))
 			return false
 		}
 		for i, w := range ws {
@@ -119,7 +142,7 @@ func agree(t *testing.T, q *lines, model map[string][]*waiter, costs func([]*wai
 func TestWhatALineHasLearnt(t *testing.T) {
 	var q lines
 	s := &snapshot{maxWaiters: 1, maxWaitersTotal: 1, leases: true}
-	w, _ := q.join([]byte("a"), 1, 1, s)
+	w, _ := q.join([]byte("a"), 0, 1, 1, s)
 	for _, c := range []struct {
 		what   string
 		leases bool

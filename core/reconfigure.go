@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Reconfigure replaces the limiter's rules, limits, hooks, headers, observer and
@@ -46,7 +47,20 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 		return nil, err
 	}
 	s.limiter = l
+	l.generate(s, old)
 	return s, s.bindTo(l.store, bound)
+}
+
+// generate gives the rules whose limits have changed a generation of their own.
+func (l *Limiter) generate(s, old *snapshot) {
+	l.generations++
+	for i := range s.rules {
+		r := &s.rules[i]
+		r.generation = l.generations
+		if before := old.find(r.Name); before >= 0 && slices.Equal(old.rules[before].Limits, r.Limits) {
+			r.generation = old.rules[before].generation
+		}
+	}
 }
 
 // same returns whether a and b are one store. Non-comparable stores are never

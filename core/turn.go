@@ -130,7 +130,7 @@ func (t *turn) behind() int {
 		if !t.patient(i) || t.me != nil && i == t.item {
 			continue
 		}
-		if earlier, _ := t.lines.earlier(t.lineName(room[:0], i), t.ticket, t.snap); earlier {
+		if earlier, _ := t.lines.earlier(t.lineName(room[:0], i), t.generation(i), t.ticket, t.snap); earlier {
 			return i
 		}
 	}
@@ -187,7 +187,7 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 	}
 	if t.me == nil {
 		var room [128]byte
-		me, ahead := t.lines.join(t.lineName(room[:0], item), t.ticket, t.items[item].Cost, t.snap)
+		me, ahead := t.lines.join(t.lineName(room[:0], item), t.generation(item), t.ticket, t.items[item].Cost, t.snap)
 		if me == nil {
 			return t.refuse(ErrLineFull, item, ahead)
 		}

@@ -33,7 +33,8 @@ import (
 //
 // The time is the process's, whatever the clock of the store is. Reconfigure changes
 // nothing for requests that wait: they are decided by the configuration with which
-// they began, and later ones stand behind them.
+// they began. If the limits of a rule have changed, later requests do not stand behind
+// them, but in a line of their own.
 func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
 	var shadows []Hit
@@ -122,6 +123,6 @@ func (a *asking) mayWait(r Request) bool {
 		return false
 	}
 	var room [128]byte
-	_, full := a.lines.earlier(a.lineName(room[:0], item), 0, a.snap)
+	_, full := a.lines.earlier(a.lineName(room[:0], item), a.generation(item), 0, a.snap)
 	return !full
 }

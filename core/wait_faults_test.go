@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,33 +71,70 @@ func TestRequestsInLineLearnThatTheStoreHasFailed(t *testing.T) {
 	})
 }
 
-// Requests that wait are decided by the configuration with which they began, and later ones
-// stand behind them.
+// Requests that wait are decided by the configuration with which they began. Later ones stand
+// behind them if the limits are the same, and in a line of their own if not.
 func TestReconfigureWhileRequestsWait(t *testing.T) {
+	for _, quota := range []int64{1, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			l, c := newLimiter(t, patient(time.Minute, core.PerSecond(1)), nil), newCrowd()
+			come := func(i int) {
+				c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+			}
+			for i := range 3 {
+				come(i)
+			}
+			next := patient(30*time.Second, core.PerSecond(quota))
+			if err := l.Reconfigure(next); err != nil {
+				t.Fatal(err)
+			}
+			for i := 3; i < 6; i++ {
+				come(i)
+			}
+			atOnce := len(c.admitted())
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if quota == 1 {
+				c.inOrder(t, 6)
+			} else if atOnce != 4 || len(c.admitted()) != 6 || c.at(1) > c.at(2) || c.at(1) < time.Second {
+				t.Errorf("%d were admitted at once, all of them are %v", atOnce, c.admitted())
+			}
+			if d, _ := c.of(2); d.Limit.Quota != 1 {
+				t.Errorf("a request that waited was decided with the quota %d", d.Limit.Quota)
+			}
+		})
+	}
+}
+
+// A slot that is given back lets in those that wait for it by either configuration.
+func TestReconfigureWhileRequestsWaitForSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		config := patient(time.Minute, core.PerSecond(1))
-		l, c := newLimiter(t, config, nil), newCrowd()
-		for i := range 3 {
+		l, c := newLimiter(t, patient(time.Minute, core.InFlight(1)), nil), newCrowd()
+		first := l.Check(&request{})
+		come := func(i int) {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		}
-		next := patient(time.Minute, core.PerSecond(100))
-		if err := l.Reconfigure(next); err != nil {
+		come(0)
+		if err := l.Reconfigure(patient(time.Minute, core.InFlight(3))); err != nil {
 			t.Fatal(err)
 		}
-		for i := 3; i < 6; i++ {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		for i := 1; i < 5; i++ {
+			come(i)
 		}
-		if len(c.admitted()) != 1 {
-			t.Errorf("%v came before those that wait", c.admitted()[1:])
+		if got := c.admitted(); !slices.Equal(got, []int{1, 2}) {
+			t.Fatalf("%v are let in at once, want two", got)
 		}
-		time.Sleep(time.Minute)
+		l.Settle(&request{}, first, core.Outcome{})
 		synctest.Wait()
-		c.inOrder(t, 6)
-		if c.at(5) != c.at(2) {
-			t.Errorf("the last of the old configuration was admitted at %v, the last of the new one at %v", c.at(2), c.at(5))
+		if got := c.admitted(); !slices.Equal(got, []int{1, 2, 3}) || c.at(3) != 0 {
+			t.Errorf("%v are let in when a slot is free", got)
 		}
-		if d, _ := c.of(2); d.Limit.Quota != 1 {
-			t.Errorf("a request that waited was decided with the quota %d", d.Limit.Quota)
+		for _, i := range []int{1, 2, 3} {
+			d, _ := c.of(i)
+			l.Settle(&request{}, d.Decision, core.Outcome{})
+		}
+		synctest.Wait()
+		if got := c.admitted(); len(got) != 5 || c.at(0) != 0 {
+			t.Errorf("%v are let in when all slots are free", got)
 		}
 	})
 }

@@ -32,6 +32,10 @@ type waitModel struct {
 	admitted []event
 	decided  map[int]core.Decision
 	canceled map[int]bool
+
+	generation    []int // of the limits with which a request began
+	quotaNow      int64
+	generationNow int
 }
 
 func (m *waitModel) now() time.Duration { return time.Since(m.begun) }
@@ -83,7 +87,7 @@ func TestWaitingFollowsAModel(t *testing.T) {
 
 func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Duration, keys []string, steps int) {
 	t.Helper()
-	m := &waitModel{begun: time.Now(), ended: map[int]event{}, decided: map[int]core.Decision{}, canceled: map[int]bool{}}
+	m := &waitModel{begun: time.Now(), ended: map[int]event{}, decided: map[int]core.Decision{}, canceled: map[int]bool{}, quotaNow: limit.Quota}
 	config := core.Config{MaxWait: maxWait, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}, Key: func(dst []byte, r core.Request) ([]byte, error) {
 		return append(dst, r.Method()...), nil
 	}}}, Hooks: core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
@@ -114,7 +118,11 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 		case 2:
 			if draw.IntN(4) == 0 {
 				config.Rules[0].Limits = []core.Limit{limit}
-				config.Rules[0].Limits[0].Quota = 1 + draw.Int64N(8)
+				before := m.quotaNow
+				if m.quotaNow = 1 + draw.Int64N(8); m.quotaNow != before {
+					m.generationNow++
+				}
+				config.Rules[0].Limits[0].Quota = m.quotaNow
 				if err := l.Reconfigure(config); err != nil {
 					t.Fatal(err)
 				}
@@ -124,7 +132,8 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 			m.came = append(m.came, m.now())
 			m.key = append(m.key, keys[draw.IntN(len(keys))])
 			m.cost = append(m.cost, []int64{1, 1, 1, 1, 2, 3, 5}[draw.IntN(7)])
-			m.quota = append(m.quota, config.Rules[0].Limits[0].Quota)
+			m.quota = append(m.quota, m.quotaNow)
+			m.generation = append(m.generation, m.generationNow)
 			ctx, cancel := context.WithCancel(context.WithValue(context.Background(), whoAsks{}, i))
 			cancels[i] = cancel
 			r := &request{ctx: ctx, method: m.key[i], header: map[string][]string{"cost": {fmt.Sprint(m.cost[i])}}}
@@ -164,20 +173,20 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 			t.Fatal(err)
 		}
 	}
-	last, before := -1, time.Duration(-1)
+	last, before := map[int]int{}, time.Duration(-1) // last by generation
 	for _, e := range m.admitted {
 		i := e.request
 		if m.key[i] != key {
 			continue
 		}
-		if i < last {
-			t.Fatalf("request %d was admitted after request %d, which came later", i, last)
+		if late, ok := last[m.generation[i]]; ok && i < late {
+			t.Fatalf("request %d was admitted after request %d, which came later", i, late)
 		}
-		last = i
+		last[m.generation[i]] = i
 		// It could not have been admitted before it came, nor before those in front of it had left.
 		turn := m.came[i]
 		for j := range i {
-			if m.key[j] == key {
+			if m.key[j] == key && m.generation[j] == m.generation[i] {
 				turn = max(turn, m.ended[j].at)
 			}
 		}
