@@ -64,6 +64,7 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Keys", s.keys)
 	t.Run("Bind", s.bind)
 	t.Run("Rebind", s.rebind)
+	t.Run("Raised", s.raised)
 	t.Run("Context", s.context)
 	t.Run("Concurrency", s.concurrency)
 }

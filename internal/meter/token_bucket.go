@@ -47,8 +47,8 @@ func (c cell) advanceBucket(m *Meter, now int64) cell {
 
 // farBucket reports whether the charge that made the debt was a window or more
 // ahead of now: the debt is the most that a charge leaves, which is the burst, or twice
-// the burst if overBurst is set, and what a window pays off, or more. All of them are
-// reckoned at the quota that is stored.
+// the burst if overBurst is set, and what a window pays off, or more. The burst is that of the
+// quota that is stored, or the limit's own if that is larger: the quota may have been raised since.
 func (c cell) farBucket(m *Meter, now int64) bool {
 	if m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false
@@ -59,7 +59,7 @@ func (c cell) farBucket(m *Meter, now int64) bool {
 // exceeds is farBucket in 128 bits.
 func (c cell) exceeds(m *Meter, now int64) bool {
 	stored := m.With(int64(c.b))
-	most := wideMul(m.window, stored.capacity)
+	most := wideMul(m.window, max(stored.capacity, m.own.capacity))
 	if c.a&overBurst != 0 {
 		most = most.add(most)
 	}

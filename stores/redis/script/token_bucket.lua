@@ -43,10 +43,10 @@ make[TOKEN] = function()
       end
       m.q, m.r, m.rate, m.over = q, r, rate, over
       -- More than a charge leaves, and what a window pays off, can only be owed to a
-      -- clock that has been set back.
+      -- clock that has been set back. The quota may have been raised since the charge.
       if q >= m.window then
         local burst = capacity_with(m, rate)
-        local most_q, most_r = (over and most or costs)(m, burst)
+        local most_q, most_r = (over and most or costs)(m, max(burst, m.own_capacity))
         if not above(most_q + m.window, most_r, q, r) then
           m.q, m.r = costs(m, burst)
           m.over, m.mended = false, true
