@@ -88,9 +88,9 @@ func (r *Request) RemoteAddr() string {
 	return r.text.String()[from:]
 }
 
-// HeaderValues returns as Host what Fiber's Host and Hostname return: the host of a target
-// in the absolute form, which counts in place of the header, in lower case. A client could
-// else write any Host beside such a target. HeaderValues leaves out the lines of trailers. fasthttp appends trailers to the header
+// HeaderValues returns as Host what Fiber's Host and Hostname return, in lower case. If the target
+// has the absolute form, that is the target's host: a client can write any other one into the
+// header. HeaderValues leaves out the lines of trailers, which fasthttp appends to the header
 // of a chunked request. A proxy writes its line into the header, and a client can write
 // the same line into the trailer.
 func (r *Request) HeaderValues(name string) []string {
