@@ -196,7 +196,12 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := max(turn, before) + d.RetryAfter; e.at != want {
+		// A token bucket pays its debt off at the quota of the last charge: a charge with another
+		// quota may have made the wait shorter than the request has been told.
+		late := limit.Algorithm == core.TokenBucket && slices.ContainsFunc(m.admitted, func(f event) bool {
+			return m.key[f.request] == key && m.generation[f.request] != m.generation[i] && f.at >= m.came[i] && f.at <= e.at
+		})
+		if want := max(turn, before) + d.RetryAfter; e.at != want && !(late && e.at > want) {
 			t.Fatalf("request %d (cost %d) was admitted at %v, its turn was at %v, and the limit admits it at %v", i, m.cost[i], e.at, turn, want)
 		}
 		clock.now, before = m.begun.Add(e.at), e.at
