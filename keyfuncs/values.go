@@ -1,11 +1,9 @@
 package keyfuncs
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -160,70 +158,6 @@ func PathValue(name string) core.KeyFunc {
 				"Or the route has no parameter of this name; a call of gRPC or Connect has none", "parameter", name)
 		}
 		return append(dst, value...), nil
-	}
-}
-
-// Join returns a key function for the keys of several key functions together. Requests
-// share a quota only if all their keys are equal. The key contains the length of each
-// part, so that different parts never give the same key. If one of the functions returns
-// an error, such as [core.SkipRule], Join's key function returns it. To use OrSkip, apply
-// it to the functions and not to Join: the key of Join is never empty. Join panics if fs
-// is empty or one of fs is nil.
-func Join(fs ...core.KeyFunc) core.KeyFunc {
-	fs = slices.Clone(fs)
-	mustHave("Join", "no key functions: write one or more, such as keyfuncs.ClientIP()", len(fs) > 0)
-	for _, f := range fs {
-		mustHave("Join", "a key function is nil: write one such as keyfuncs.ClientIP()", f != nil)
-	}
-	return func(dst []byte, r core.Request) ([]byte, error) {
-		for _, f := range fs {
-			from := len(dst)
-			var err error
-			if dst, err = f(dst, r); err != nil {
-				return dst, err
-			}
-			// The lengths follow the parts. A reader that begins at the end of the key
-			// can split it in one way only.
-			dst = binary.BigEndian.AppendUint32(dst, uint32(len(dst)-from))
-		}
-		return dst, nil
-	}
-}
-
-// FirstOf returns a key function for the first key of several key functions that is not
-// empty. The same key of two functions has two counters: the user "192.0.2.1" and the
-// address 192.0.2.1 do not share a quota.
-//
-//	keyfuncs.FirstOf(keyfuncs.User(currentUser), keyfuncs.ClientIP())
-//
-// If all keys are empty, the key is empty. If all functions return [core.SkipRule], the
-// error is SkipRule. If a function returns any other error, FirstOf's key function
-// returns it and does not call the functions after it. FirstOf panics if fs is empty or
-// one of fs is nil.
-func FirstOf(fs ...core.KeyFunc) core.KeyFunc {
-	fs = slices.Clone(fs)
-	mustHave("FirstOf", "no key functions: write one or more, such as keyfuncs.ClientIP()", len(fs) > 0)
-	for _, f := range fs {
-		mustHave("FirstOf", "a key function is nil: write one such as keyfuncs.ClientIP()", f != nil)
-	}
-	return func(dst []byte, r core.Request) ([]byte, error) {
-		start, skipped := len(dst), 0
-		for i, f := range fs {
-			dst = append(strconv.AppendInt(dst[:start], int64(i+1), 10), ':')
-			from := len(dst)
-			var err error
-			dst, err = f(dst, r)
-			switch {
-			case errors.Is(err, core.SkipRule):
-				skipped++
-			case err != nil || len(dst) > from:
-				return dst, err
-			}
-		}
-		if skipped == len(fs) {
-			return dst[:start], core.SkipRule
-		}
-		return dst[:start], nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package keyfuncs_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/url"
@@ -110,33 +109,6 @@ func TestInvalidArgumentsPanic(t *testing.T) {
 	}
 }
 
-// FuzzJoin tests that different tuples have different keys.
-func FuzzJoin(f *testing.F) {
-	f.Add("a", "b-c", "a-b", "c")
-	f.Add("2001:db8::1", "bob", "2001:db8:", "1:bob")
-	f.Add("a\x00\x00\x00\x01", "b", "a", "\x00\x00\x00\x01b")
-	f.Add("", "ab", "ab", "")
-	f.Fuzz(func(t *testing.T, a, b, c, d string) {
-		join := func(parts ...string) []byte {
-			var fs []core.KeyFunc
-			for _, p := range parts {
-				fs = append(fs, keyfuncs.Static(p))
-			}
-			key, err := keyfuncs.Join(fs...)(nil, &request{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return key
-		}
-		if (a != c || b != d) && bytes.Equal(join(a, b), join(c, d)) {
-			t.Errorf("(%q, %q) and (%q, %q) are one key", a, b, c, d)
-		}
-		if len(a) > 0 && bytes.Equal(join(a), join(a, b)) && b != "" {
-			t.Errorf("(%q) and (%q, %q) are one key", a, a, b)
-		}
-	})
-}
-
 func show(f core.KeyFunc, r core.Request) {
 	key, err := f(nil, r)
 	fmt.Printf("%q %v\n", key, err)
@@ -168,12 +140,6 @@ func ExampleOrSkip() {
 	// Only requests with an API key are limited by it.
 	show(keyfuncs.OrSkip(keyfuncs.Header("X-Api-Key")), &request{})
 	// Output: "" floodgate: the rule does not apply to this request
-}
-
-func ExampleJoin() {
-	r := &request{remote: "192.0.2.1:80", cookies: map[string]string{"session": "s1"}}
-	show(keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Cookie("session")), r)
-	// Output: "192.0.2.1\x00\x00\x00\ts1\x00\x00\x00\x02" <nil>
 }
 
 func ExampleFunc() {
