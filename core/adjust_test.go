@@ -130,11 +130,12 @@ func TestAnAdjustThatFails(t *testing.T) {
 	}
 }
 
-// faulty is a store whose charges fail.
+// faulty is a store whose charges fail, or are noted.
 type faulty struct {
 	core.Store
 	core.Bound
-	fault error
+	fault   error
+	charged []int64 // the costs
 }
 
 func (s *faulty) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
@@ -148,6 +149,9 @@ func (s *faulty) Charge(ctx context.Context, b *core.Batch) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	for _, it := range b.Items {
+		s.charged = append(s.charged, it.Cost)
 	}
 	return s.Bound.Charge(ctx, b)
 }

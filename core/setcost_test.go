@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -165,6 +166,63 @@ func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
 		l.Settle(&request{}, d, core.Outcome{Status: 200})
 		if got := 1000 - left(t, l, "r", "k"); got != row.used || asked != row.clears {
 			t.Errorf("%s: %d are used, want %d; Clears was asked %d times, want %d", name, got, row.used, asked, row.clears)
+		}
+	}
+}
+
+// SetCost says whether it settles anything, also if that is a shadow rule alone.
+func TestSetCostOfAShadowRuleAlone(t *testing.T) {
+	cost := func(core.Request) (int64, error) { return 10, nil }
+	yes := func(core.Request, core.Outcome) bool { return true }
+	for name, counts := range map[string]func(core.Request, core.Outcome) bool{"without Counts": nil, "with Counts": yes} {
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Counts: counts},
+			{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Shadow: true},
+		}}, newClock())
+		d := l.Check(&request{})
+		if d.SetCost(-1) || !d.SetCost(30) {
+			t.Errorf("%s: SetCost(-1) is true, or SetCost(30) is false", name)
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if d.SetCost(40) {
+			t.Errorf("%s: SetCost is true after the end of the request", name)
+		}
+		if a, b := left(t, l, "enforced", "k"), left(t, l, "shadow", "k"); a != 99 || b != 70 {
+			t.Errorf("%s: %d and %d left, want 99 and 70", name, a, b)
+		}
+	}
+}
+
+// A store is never told to charge more than MaxQuota.
+func TestACostAboveMaxQuotaMeansMaxQuota(t *testing.T) {
+	for _, cost := range []int64{core.MaxQuota, core.MaxQuota + 1, math.MaxInt64} {
+		for name, set := range map[string]func(l *core.Limiter, d core.Decision) error{
+			"SetCost": func(l *core.Limiter, d core.Decision) error {
+				d.SetCost(cost)
+				l.Settle(&request{}, d, core.Outcome{Status: 200})
+				return nil
+			},
+			"Adjust": func(l *core.Limiter, d core.Decision) error {
+				err := l.Adjust(t.Context(), d, cost)
+				l.Settle(&request{}, d, core.Outcome{Status: 200})
+				return err
+			},
+			"Adjust after Settle": func(l *core.Limiter, d core.Decision) error {
+				l.Settle(&request{}, d, core.Outcome{Status: 200})
+				return l.Adjust(t.Context(), d, cost)
+			},
+		} {
+			s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+			l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{
+				Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: func(core.Request) (int64, error) { return 10, nil },
+			}}}, nil)
+			d := l.Check(&request{})
+			if err := set(l, d); err != nil {
+				t.Errorf("%s(%d): %v", name, cost, err)
+			}
+			if len(s.charged) != 1 || s.charged[0] != core.MaxQuota-10 {
+				t.Errorf("%s(%d): the store charges %v, want %d", name, cost, s.charged, int64(core.MaxQuota-10))
+			}
 		}
 	}
 }

@@ -131,4 +131,26 @@ func (s *suite) countsDenied(t *testing.T) {
 			t.Errorf("%d hits left, want 3: the block has denied the hit, and not the limit", left)
 		}
 	})
+	t.Run("A key that is over its limit and blocked", func(t *testing.T) {
+		for block, want := range map[time.Duration]time.Duration{time.Minute: time.Hour, 2 * time.Hour: 2 * time.Hour} {
+			c := one(t, store, core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow, CountDenied: true})
+			blocker, ok := c.bound.(core.Blocker)
+			if !ok {
+				return
+			}
+			c.take("k", 3)
+			if err := blocker.Block(context.Background(), &core.Batch{Items: []core.Item{c.item(0, "k", 1)}}, block); err != nil {
+				return // it wraps one that cannot
+			}
+			for range 2 { // the limit is charged for the first one, and says the same then
+				b := c.take("k", 1)
+				if r := b.Items[0].Results[0]; b.Allowed || r.Allowed || r.Remaining != 0 || r.RetryAfter != want || r.ResetAfter != want || r.MoreAfter != want {
+					t.Errorf("a block of %v: %+v, want a wait of %v", block, r, want)
+				}
+			}
+			if b := c.take("k", 4); b.Items[0].Results[0].RetryAfter != core.Never {
+				t.Errorf("a block of %v: a cost above the quota: %+v, want Never", block, b.Items[0].Results[0])
+			}
+		}
+	})
 }

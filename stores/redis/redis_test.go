@@ -35,9 +35,13 @@ func factory(client redisstore.Client) storetest.Factory {
 
 func newCluster(t testing.TB) (*redistest.Cluster, *redis.ClusterClient) {
 	cluster := redistest.StartCluster(t, 3)
+	return cluster, newClusterClient(t, cluster)
+}
+
+func newClusterClient(t testing.TB, cluster *redistest.Cluster) *redis.ClusterClient {
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 	t.Cleanup(func() { _ = c.Close() })
-	return cluster, c
+	return c
 }
 
 func TestVectors(t *testing.T) {
