@@ -100,21 +100,21 @@ func want(t *testing.T, got map[uint32]int, codes ...int) {
 // header returns the values of a name in a reply, joined.
 func header(r Reply, name string) string { return strings.Join(r.Header(name), "|") }
 
-// watched is a limiter that gives every call back, and tells what became of each.
+// watched is a limiter whose rule "r" gives every call back, and tells what became of each.
 type watched struct {
 	*core.Limiter
 	done chan core.Outcome
 }
 
-func newWatched(t *testing.T) *watched {
+func newWatched(t *testing.T, others ...core.Rule) *watched {
 	w := &watched{done: make(chan core.Outcome, 100)}
-	w.Limiter = limiter(t, core.Config{Rules: []core.Rule{{
+	w.Limiter = limiter(t, core.Config{Rules: append(others, core.Rule{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
 		Counts: func(_ core.Request, o core.Outcome) bool {
 			w.done <- o
 			return false
 		},
-	}}})
+	})})
 	return w
 }
 

@@ -83,6 +83,20 @@ func inFlights(t *testing.T, a Adapter) {
 		free(t, l, 1)
 	})
 
+	t.Run("a stream that is refused for its places is settled", func(t *testing.T) {
+		w := newWatched(t, core.Rule{Name: "places", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}})
+		c := a.Serve(t, App{Limits: []Limit{{Checker: w, PerMessage: true}}}).Dial(t, direct)
+		for _, kind := range []Kind{Up, Both} {
+			want(t, count(1, func(int) Reply { return c.Do(within(t), kind, five) }), codeInternal, 1)
+			if o := w.next(t); o.Status != 500 || a.Code(o) != codeInternal {
+				t.Errorf("%s: the outcome is %+v", kind, o)
+			}
+			if n := used(t, w.Limiter); n != 0 {
+				t.Errorf("%s: %d hits are left after all were given back", kind, n)
+			}
+		}
+	})
+
 	t.Run("a stream has a place of one limiter, and its messages count for another", func(t *testing.T) {
 		l, s := inFlight(t, 1), newInTheServer()
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l}, {Checker: all(t, 7), PerMessage: true}}, Handler: s.handle}).Dial(t, direct)
