@@ -106,3 +106,40 @@ func TestAContextWithoutAnApplicationIsServed(t *testing.T) {
 		t.Errorf("%v, the limiter learns %+v", err, learnt)
 	}
 }
+
+// The limiter wraps the response while the handlers behind it run. A middleware before it has the
+// response that it had, also after an error or a panic.
+func TestTheResponseIsRestoredForMiddlewaresBeforeTheLimiter(t *testing.T) {
+	for name, h := range map[string]echo.HandlerFunc{
+		"a response": func(c *echo.Context) error { return c.NoContent(http.StatusOK) },
+		"an error":   func(*echo.Context) error { return echo.ErrUnauthorized },
+		"a panic":    func(*echo.Context) error { panic("the handler's") },
+	} {
+		var learnt core.Outcome
+		seen := false
+		e := newEcho()
+		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) (err error) {
+				before := c.Response()
+				defer func() {
+					_ = recover()
+					if c.Response() != before {
+						t.Errorf("%s: the response is a %T, want the %T that it was", name, c.Response(), before)
+					}
+					seen = true
+				}()
+				return next(c)
+			}
+		}, echo5limit.Middleware(learning(&learnt)))
+		e.GET("/", func(c *echo.Context) error {
+			if _, same := c.Response().(*echo.Response); same {
+				t.Errorf("%s: the limiter has not wrapped the response: the test shows nothing", name)
+			}
+			return h(c)
+		})
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		if !seen || learnt.Status == 0 {
+			t.Errorf("%s: the limiter learns %+v", name, learnt)
+		}
+	}
+}
