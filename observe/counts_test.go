@@ -109,6 +109,17 @@ func TestCountsOfEvents(t *testing.T) {
 	}
 }
 
+// Exporters refuse names that are not UTF-8, and Prometheus's ends the process.
+func TestAnEventThatIsNotUTF8(t *testing.T) {
+	counts := observe.NewCounts()
+	f := counts.Observe("l", nil)
+	f.Reported(t.Context(), "bad \xff event")
+	f.Reported(t.Context(), "bad \xfe event")
+	if got := counts.Read()[0].Events; len(got) != 1 || got[0] != (observe.EventCount{Event: "bad \ufffd event", Count: 2}) {
+		t.Errorf("%+q", got)
+	}
+}
+
 // Nothing is lost if many goroutines count, for limiters of one name and of others.
 func TestCountsConcurrently(t *testing.T) {
 	counts := observe.NewCounts()

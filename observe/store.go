@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -53,8 +54,11 @@ type event struct {
 // mostEvents is how many names of events are counted apart. All further ones are one.
 const mostEvents = 16
 
-// reported counts an event.
-func (l *limiter) reported(_ context.Context, name string) { l.event(name).count.Add(1) }
+// reported counts an event. A name that is not UTF-8 would end all exports: Prometheus's
+// panics, that of OpenTelemetry fails.
+func (l *limiter) reported(_ context.Context, name string) {
+	l.event(strings.ToValidUTF8(name, "\ufffd")).count.Add(1)
+}
 
 func (l *limiter) event(name string) *event {
 	l.mu.Lock()

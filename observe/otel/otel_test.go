@@ -150,6 +150,29 @@ func TestSpanEvents(t *testing.T) {
 	}
 }
 
+// One span with a text that is not UTF-8 makes an exporter drop all spans of its batch.
+// The text of an error may quote what a client has sent, of any length.
+func TestTheTextOfAnErrorOfASpan(t *testing.T) {
+	long := strings.Repeat("\u00e9", 600)
+	for text, want := range map[string]string{
+		"bad token \xff\xfe":      "bad token \ufffd",
+		long:                      long[:1024],
+		"a" + long:                "a" + long[:1022],
+		strings.Repeat("x", 1024): strings.Repeat("x", 1024),
+	} {
+		recorder := tracetest.NewSpanRecorder()
+		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
+		o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
+		ctx, span := tracer.Start(t.Context(), "request")
+		o.Observe("api", rules()).Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New(text)})
+		span.End()
+		attrs := attribute.NewSet(recorder.Ended()[0].Events()[0].Attributes...)
+		if got, _ := attrs.Value("error"); got.AsString() != want {
+			t.Errorf("%.20q: %q, want %q", text, got.AsString(), want)
+		}
+	}
+}
+
 func TestDecisionsAllocateNothing(t *testing.T) {
 	o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2_000_000)}}}, Observer: o}))

@@ -2,6 +2,8 @@ package otelobserve
 
 import (
 	"context"
+	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -43,7 +45,23 @@ func (s *spans) add(ctx context.Context, o *core.Observation) {
 		}
 	}
 	if o.Err != nil {
-		attrs = append(attrs, attribute.String("error", o.Err.Error()))
+		attrs = append(attrs, attribute.String("error", shown(o.Err.Error())))
 	}
 	span.AddEvent("floodgate.decision", trace.WithAttributes(attrs...))
+}
+
+// longestError is how many bytes of an error's text are kept.
+const longestError = 1024
+
+// shown returns the text of an error, which may quote what a client has sent. It is cut,
+// and it is UTF-8: an exporter of OTLP drops a whole batch of spans for one text that is not.
+func shown(text string) string {
+	if len(text) > longestError {
+		end := longestError
+		for end > longestError-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	return strings.ToValidUTF8(text, "\ufffd")
 }
