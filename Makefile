@@ -23,17 +23,20 @@ LEFT_OUT := $(TOOLS)/left-out
 # Many packages wait for servers and timers for half of their time: twice as many as
 # there are processors run at a time. vet has run before, and no test reads debug
 # information, which takes the linker half of its time.
-TESTS := $(GO) test -shuffle=on -vet=off -ldflags='-s -w' -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+TESTS := $(GO) test -shuffle=on -vet=off -ldflags=-s -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # The packages that take longest, which are begun first.
 LONGEST := ./stores/redis ./internal/instances ./stores/memcached ./core/storetest ./stores/synced/redisbackend ./stores/resilient ./login ./policy
 
 .PHONY: test
 test: format tidy lint allocations ## everything that must pass: format, vet, linters, all tests with -race in random order
 	@mkdir -p $(TOOLS); rm -f $(LEFT_OUT)
-	@set -e; for m in . $(filter-out .,$(MODULES)); do echo "== go test -race -shuffle=on ./... ($$m)"; \
-	  case $$m in .) first="$(LONGEST)";; *) first=;; esac; \
-	  (cd $$m && FLOODGATE_LEFT_OUT=$(LEFT_OUT) $(TESTS) -race $$first ./...); done
+	@echo '== go test -race -shuffle=on ./... (.)'; FLOODGATE_LEFT_OUT=$(LEFT_OUT) $(TESTS) -race $(LONGEST) ./...
+	@# Most of the time of a small module goes into one package: two modules at a time.
+	@$(MAKE) --no-print-directory -j 2 -O $(addprefix test-in/,$(filter-out .,$(MODULES)))
 	@if [ -s $(LEFT_OUT) ]; then echo "left out: $$(wc -l < $(LEFT_OUT)) tests"; sort -u $(LEFT_OUT); fi
+
+test-in/%:
+	@echo '== go test -race -shuffle=on ./... ($*)'; cd $* && FLOODGATE_LEFT_OUT=$(LEFT_OUT) $(TESTS) -race ./...
 
 .PHONY: allocations
 allocations: ## the tests that count allocations, which cannot run with -race
@@ -47,7 +50,7 @@ FLOOR ?= ./core/... ./keyfuncs/... ./login/...
 floor: ## with the oldest Go that go.mod allows: compile and vet everything, run the tests of FLOOR
 	@v=go$$($(GO) list -m -f '{{.GoVersion}}'); \
 	if ! GOTOOLCHAIN=$$v $(GO) version >/dev/null 2>&1; then echo "left out: $$v, which cannot be had"; exit 0; fi; \
-	set -e; export GOTOOLCHAIN=$$v; $(GO) version; for m in $(PUBLISHED); do (cd $$m && $(GO) build -ldflags='-s -w' ./... && $(GO) vet ./...); done; $(TESTS) $(FLOOR)
+	set -e; export GOTOOLCHAIN=$$v; $(GO) version; for m in $(PUBLISHED); do (cd $$m && $(GO) build -ldflags=-s ./... && $(GO) vet ./...); done; $(TESTS) $(FLOOR)
 
 # The systems and processors on which everything must compile, tests included.
 PLATFORMS := windows/amd64 darwin/arm64 linux/386 linux/arm
@@ -71,7 +74,8 @@ vet: ## go vet
 
 .PHONY: lint
 lint: ## golangci-lint, which runs go vet too; go vet alone, where make tools has not built it
-	@if [ -x $(LINT) ]; then set -e; for m in $(MODULES); do (cd $$m && $(LINT) run ./...); done; \
+	@# All modules in one workspace: what they import in common is looked at once.
+	@if [ -x $(LINT) ]; then rm -f $(TOOLS)/go.work $(TOOLS)/go.work.sum; export GOWORK=$(TOOLS)/go.work; $(GO) work init $(MODULES) && GOGC=200 $(LINT) run $(addsuffix /...,$(MODULES)); \
 	elif [ -n "$$CI" ]; then echo "golangci-lint is missing (make tools)"; exit 1; \
 	else echo "left out: golangci-lint, which is not installed (make tools)"; $(MAKE) vet; fi
 
@@ -80,7 +84,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 	@mkdir -p $(TOOLS); cache=$$($(GO) env GOCACHE)/fuzz; set -e; \
 	list=$$($(GO) list -f '{{.Dir}} {{.ImportPath}}' ./...); echo "$$list" | while read -r dir p; do \
 	  grep -qs '^func Fuzz' $$dir/*_test.go || continue; \
-	  $(GO) test -c -vet=off -ldflags='-s -w' -fuzz=. -o $(TOOLS)/fuzz.test $$p; \
+	  $(GO) test -c -vet=off -ldflags=-s -fuzz=. -o $(TOOLS)/fuzz.test $$p; \
 	  for f in $$(cd $$dir && $(TOOLS)/fuzz.test -test.list '^Fuzz'); do echo "== $$p $$f"; \
 	    (cd $$dir && $(TOOLS)/fuzz.test -test.run '^$$' -test.fuzz "^$$f\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir $$cache/$$p); \
 	  done; \

@@ -53,7 +53,7 @@ func want(t *testing.T, got []int, want ...int) {
 func TestChi(t *testing.T) {
 	l := httplimit.Middleware(limiter(t, core.Rule{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(3)}}))
 	r := chi.NewRouter()
-	r.Use(middleware.Recoverer, l, middleware.RealIP)
+	r.Use(middleware.Recoverer, l, middleware.RequestID)
 	r.Group(func(g chi.Router) {
 		g.Use(l)
 		g.With(l).Get("/a/{id}", hello)
