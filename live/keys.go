@@ -38,9 +38,9 @@ func (p *Page) id(limiter, rule string, k sketch.Key) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-func (p *Page) seen(l *limiter, names []string, c sketch.Counted, second int64) seenKey {
+func (p *Page) seen(l *limiter, names []string, c sketch.Counted, ago int64) seenKey {
 	rule := names[c.Group]
-	k := seenKey{ID: p.id(l.name, rule, c.Key), Rule: rule, Cut: c.Cut, Count: c.Count, Over: c.Over, Ago: second}
+	k := seenKey{ID: p.id(l.name, rule, c.Key), Rule: rule, Cut: c.Cut, Count: c.Count, Over: c.Over, Ago: max(0, ago)}
 	if p.config.ShowKey != nil {
 		k.Label = p.show(l.name, rule, c.Key.Key)
 	}
@@ -51,7 +51,7 @@ func (p *Page) seen(l *limiter, names []string, c sketch.Counted, second int64) 
 }
 
 // show returns what ShowKey does, or "" if it panics. The first panic is logged, with its
-// stack: the page is made anew every second for each viewer.
+// stack: the others would be one for each key and second.
 func (p *Page) show(limiter, rule, key string) (text string) {
 	defer func() {
 		if v := recover(); v != nil && p.panicked.CompareAndSwap(false, true) {
@@ -63,8 +63,8 @@ func (p *Page) show(limiter, rule, key string) (text string) {
 }
 
 // refusedMost returns the keys that were refused most often of late.
-func (p *Page) refusedMost(l *limiter) []seenKey {
-	second, top := l.second.Load(), l.refused.Top(shownKeys)
+func (p *Page) refusedMost(l *limiter, second int64) []seenKey {
+	top := l.refused.Top(shownKeys)
 	keys, names := make([]seenKey, 0, shownKeys), l.names()
 	for _, c := range top {
 		keys = append(keys, p.seen(l, names, c, second-int64(c.Note)))
@@ -73,8 +73,7 @@ func (p *Page) refusedMost(l *limiter) []seenKey {
 }
 
 // nearest returns the keys that have used most of their limit in the last minute.
-func (p *Page) nearest(l *limiter) []seenKey {
-	second := l.second.Load()
+func (p *Page) nearest(l *limiter, second int64) []seenKey {
 	all := slices.DeleteFunc(l.near.Top(nearKeys), func(c sketch.Counted) bool { return second-int64(c.Note>>16) > 60 })
 	slices.SortStableFunc(all, func(a, b sketch.Counted) int { return int(b.Note&(1<<16-1)) - int(a.Note&(1<<16-1)) })
 	keys, names := make([]seenKey, 0, shownKeys), l.names()

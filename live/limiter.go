@@ -55,8 +55,10 @@ type counter struct {
 	past [seconds]uint32
 }
 
-func newLimiter(name string) *limiter {
-	return &limiter{name: name, refused: sketch.New(refusedKeys), near: sketch.New(nearKeys), known: map[string]*rule{}, order: map[string]int{}}
+func newLimiter(name string, second int64) *limiter {
+	l := &limiter{name: name, refused: sketch.New(refusedKeys), near: sketch.New(nearKeys), known: map[string]*rule{}, order: map[string]int{}}
+	l.second.Store(second)
+	return l
 }
 
 // Observe implements [core.Observer].

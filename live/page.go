@@ -22,8 +22,7 @@ type Page struct {
 	mu       sync.Mutex
 	limiters []*limiter // by name
 	logins   map[string]Login
-	tick     chan struct{} // closed when a second has passed
-	second   int64         // how many have passed
+	frame    *frame // of the present second
 	viewers  int
 
 	stop chan struct{} // closed by Close
@@ -48,13 +47,15 @@ func New(c Config) (*Page, error) {
 	}
 	p := &Page{
 		config: c, csrf: http.NewCrossOriginProtection(), logins: map[string]Login{},
-		tick: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	p.frame = p.newFrame(0)
 	go p.run()
 	return p, nil
 }
 
-// Close ends the page's goroutine and the responses under way. The limiters go on.
+// Close ends the page's goroutine and the events of the browsers that show the page. They
+// say so, and ask again with growing pauses. The limiters go on. The error is always nil.
 func (p *Page) Close() error {
 	p.once.Do(func() { close(p.stop) })
 	<-p.done
@@ -80,12 +81,12 @@ func (p *Page) run() {
 func (p *Page) pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.second++
+	passed := p.frame
+	p.frame = p.newFrame(passed.second + 1)
 	for _, l := range p.limiters {
-		l.pass(p.second)
+		l.pass(p.frame.second)
 	}
-	close(p.tick)
-	p.tick = make(chan struct{})
+	close(passed.passed)
 }
 
 // Manage lets the page look at keys of the limiters, and change them if
@@ -118,7 +119,7 @@ func (p *Page) ManageLogin(name string, l Login) {
 func (p *Page) named(name string) *limiter {
 	at, ok := slices.BinarySearchFunc(p.limiters, name, func(l *limiter, name string) int { return cmp.Compare(l.name, name) })
 	if !ok {
-		p.limiters = slices.Insert(p.limiters, at, newLimiter(name))
+		p.limiters = slices.Insert(p.limiters, at, newLimiter(name, p.frame.second))
 	}
 	return p.limiters[at]
 }

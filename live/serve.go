@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 )
 
 //go:embed page.html
@@ -27,12 +26,6 @@ func hashOf(begin, end string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-const (
-	mostViewers = 32
-	// writeTime is how long a browser may take to receive the counts of a second.
-	writeTime = 10 * time.Second
-)
-
 // ServeHTTP implements [http.Handler]. The page can be mounted under any path.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -43,7 +36,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		p.act(w, r)
 	case http.MethodGet, http.MethodHead:
-		if r.URL.RawQuery == "events" {
+		if r.URL.RawQuery == "events" && r.Method == http.MethodGet {
 			p.events(w, r)
 			return
 		}
@@ -56,64 +49,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Allow", "GET, HEAD, POST")
 		answer(w, http.StatusMethodNotAllowed, result{Error: "use GET or POST"})
 	}
-}
-
-// events sends the state each second, as server-sent events (HTML standard, section 9.2),
-// until the browser or the page goes away.
-func (p *Page) events(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
-		answer(w, http.StatusServiceUnavailable, result{Error: "too many pages are open"})
-		return
-	}
-	defer p.leave()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx passes each event on at once
-	control := http.NewResponseController(w)
-	for n := seconds; ; n = 1 {
-		tick := p.next()
-		text, err := json.Marshal(p.state(n))
-		if err != nil {
-			return
-		}
-		_ = control.SetWriteDeadline(time.Now().Add(writeTime)) // not every server has deadlines
-		event := append(append([]byte("data: "), text...), "\n\n"...)
-		if _, err := w.Write(event); err != nil {
-			return
-		}
-		if err := control.Flush(); err != nil {
-			return
-		}
-		select {
-		case <-tick:
-		case <-r.Context().Done():
-			return
-		case <-p.stop:
-			return
-		}
-	}
-}
-
-// next returns a channel that is closed when the second has passed.
-func (p *Page) next() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tick
-}
-
-func (p *Page) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.viewers == mostViewers {
-		return false
-	}
-	p.viewers++
-	return true
-}
-
-func (p *Page) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.viewers--
 }
 
 // answer writes the result of an action.

@@ -100,6 +100,7 @@ func (s *site) post(order string, headers ...string) answered {
 type shown struct {
 	Instance string
 	ReadOnly bool
+	Second   int
 	Logins   []string
 	Limiters []struct {
 		Name             string

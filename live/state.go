@@ -47,10 +47,10 @@ type ruleState struct {
 	Rehearsed []uint32 `json:"rehearsed"`
 }
 
-// state returns what the page shows, with the counts of the last n seconds.
-func (p *Page) state(n int) state {
+// state returns what the page shows in a second, with the counts of n seconds up to it.
+func (p *Page) state(second int64, n int) state {
 	p.mu.Lock()
-	s := state{Instance: p.config.Instance, Second: p.second, ReadOnly: p.config.Authorize == nil}
+	s := state{Instance: p.config.Instance, Second: second, ReadOnly: p.config.Authorize == nil}
 	limiters := slices.Clone(p.limiters)
 	for name := range p.logins {
 		s.Logins = append(s.Logins, name)
@@ -58,11 +58,11 @@ func (p *Page) state(n int) state {
 	p.mu.Unlock()
 	slices.Sort(s.Logins)
 	for _, l := range limiters {
-		ls := l.state(n)
+		ls := l.state(second, n)
 		if m := l.manages.Load(); m != nil {
 			ls.Managed, ls.Private = true, m.Traits().Private
 		}
-		ls.Refused, ls.Near = p.refusedMost(l), p.nearest(l)
+		ls.Refused, ls.Near = p.refusedMost(l, second), p.nearest(l, second)
 		s.Limiters = append(s.Limiters, ls)
 	}
 	return s
@@ -80,10 +80,9 @@ func (l *limiter) names() []string {
 	return names
 }
 
-func (l *limiter) state(n int) limiterState {
+func (l *limiter) state(second int64, n int) limiterState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	second := l.second.Load()
 	at := second % seconds
 	s := limiterState{Name: l.name, Store: storeState{
 		Asked: l.store.count.past[at], Failed: l.store.failed.past[at], Degraded: l.degraded.past[at], Errors: l.failed.past[at],

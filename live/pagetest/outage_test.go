@@ -63,11 +63,11 @@ func TestAnInstanceDies(t *testing.T) {
 	until(t, ctx, link+` === "live" && document.getElementById("instance").textContent === "other"`)
 	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "carol")`)
 	other.Signal(syscall.SIGSTOP)
-	until(t, ctx, link+`.startsWith("nothing heard from this process for ")`)
+	until(t, ctx, link+`.startsWith("not live: nothing heard from this process for ")`)
 	other.Signal(syscall.SIGCONT)
 	until(t, ctx, link+` === "live"`)
 	other.Kill()
-	until(t, ctx, link+`.startsWith("this process does not answer: what you see is what it last said")`)
+	until(t, ctx, link+`.startsWith("not live: this process does not answer. What you see is what it last said")`)
 	shoot(t, ctx, "live-dead")
 
 	do(t, ctx, chromedp.Navigate(one.url()))

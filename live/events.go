@@ -1,0 +1,116 @@
+package live
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	mostViewers = 32
+	// writeTime is how long a browser may take to receive the counts of a second.
+	writeTime = 10 * time.Second
+)
+
+// frame is what the page says in one second. The first viewer that wants one of its events
+// makes it, for all of them: if nobody looks, none is made.
+type frame struct {
+	second      int64
+	passed      chan struct{} // closed at the end of the second
+	whole, last func() []byte // the event with the counts of all seconds, and of the last one
+}
+
+func (p *Page) newFrame(second int64) *frame {
+	event := func(n int) func() []byte {
+		return sync.OnceValue(func() []byte { return p.event(second, n) })
+	}
+	return &frame{second: second, passed: make(chan struct{}), whole: event(seconds), last: event(1)}
+}
+
+// event returns a server-sent event (HTML standard, section 9.2) with the counts of n
+// seconds.
+func (p *Page) event(second int64, n int) []byte {
+	text, err := json.Marshal(p.state(second, n))
+	if err != nil { // only if a field of state cannot be JSON at all
+		return nil
+	}
+	return append(append([]byte("data: "), text...), "\n\n"...)
+}
+
+// events sends an event each second, until the browser or the page goes away.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	if p.closed() {
+		answer(w, http.StatusServiceUnavailable, result{Error: "this process has closed the page"})
+		return
+	}
+	if !p.enter() {
+		answer(w, http.StatusServiceUnavailable, result{Error: "too many pages of this process are open"})
+		return
+	}
+	defer p.leave()
+	h, control := w.Header(), http.NewResponseController(w)
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx passes each event on at once
+	_ = control.SetWriteDeadline(time.Now().Add(writeTime))
+	if err := control.Flush(); errors.Is(err, http.ErrNotSupported) { // then nothing has been sent
+		answer(w, http.StatusNotImplemented, result{Error: "the page needs a server that sends each event at once: " +
+			"mount it outside of http.TimeoutHandler and of other middleware that holds responses back"})
+		return
+	}
+	for sent := int64(-2); ; {
+		f := p.now()
+		event := f.last
+		if f.second != sent+1 { // the first event, or others were missed
+			event = f.whole
+		}
+		sent = f.second
+		_ = control.SetWriteDeadline(time.Now().Add(writeTime)) // not every server has deadlines
+		if _, err := w.Write(event()); err != nil {
+			return
+		}
+		if err := control.Flush(); err != nil {
+			return
+		}
+		select {
+		case <-f.passed:
+		case <-r.Context().Done():
+			return
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// now returns the frame of the present second.
+func (p *Page) now() *frame {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.frame
+}
+
+func (p *Page) closed() bool {
+	select {
+	case <-p.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Page) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.viewers == mostViewers {
+		return false
+	}
+	p.viewers++
+	return true
+}
+
+func (p *Page) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.viewers--
+}
