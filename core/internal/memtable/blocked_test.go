@@ -1,6 +1,10 @@
 package memtable
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
 
 // A block ends at its time, and is then removed.
 func TestABlockIsOverAtItsEnd(t *testing.T) {
@@ -36,6 +40,47 @@ func TestTheBlocksOfATableAreBounded(t *testing.T) {
 	for k, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
 		if got := key(b, k).BlockedUntil(now0) != 0; got != want {
 			t.Errorf("%s is blocked: %t, want %t", k, got, want)
+		}
+	}
+	key(b, "e").Block(now0+hour, now0+minute) // a is over, so that there is room
+	for k, want := range map[string]bool{"c": true, "d": true, "e": true} {
+		if got := key(b, k).BlockedUntil(now0+minute) != 0; got != want {
+			t.Errorf("after a minute, %s is blocked: %t, want %t", k, got, want)
+		}
+	}
+}
+
+// A block that ends at once is none.
+func TestABlockOfNoLength(t *testing.T) {
+	ts := New(100)
+	p := bind(t, ts, perMinute(5)).open()
+	if p.Block(now0, now0); len(ts.blocked.until) != 0 || ts.blocked.n.Load() != 0 {
+		t.Error("a block that is over is kept")
+	}
+}
+
+// A reset of all keys of a limiter ends its blocks, and those of no other limiter.
+func TestAResetOfAllEndsTheBlocksOfTheLimiter(t *testing.T) {
+	ts := New(100)
+	b := bind(t, ts, perMinute(5))
+	other, err := ts.Bind("other", []Rule{{"r", []meter.Limit{perMinute(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time, the limiter has no block
+		if err := b.ResetAll(); err != nil {
+			t.Fatal(err)
+		}
+		b.open().Block(now0+second, now0)
+		other.open().Block(now0+second, now0)
+		if err := b.ResetAll(); err != nil {
+			t.Fatal(err)
+		}
+		if until, n := b.open().BlockedUntil(now0), ts.blocked.n.Load(); until != 0 || n != 1 {
+			t.Errorf("blocked until %d; %d blocks are left, want that of the other limiter", until, n)
+		}
+		if other.open().BlockedUntil(now0) == 0 {
+			t.Error("the key of another limiter is not blocked any more")
 		}
 	}
 }

@@ -110,3 +110,14 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 		}
 	}
 }
+
+// A table that holds its shard's part of MaxKeys has room to spare, and not more than a fifth.
+func TestTheLengthOfAFullTable(t *testing.T) {
+	for _, keys := range []int{100, 1_000, 100_000, 10_000_000} {
+		ts := New(keys)
+		part, homes := keys/ts.Shards(), bind(t, ts, perHour(5)).layouts[0].fullHomes
+		if used := homes - homes/10; used < part || homes > part*6/5 {
+			t.Errorf("%d of %d keys in a shard: %d homes, of which %d may be used", part, keys, homes, used)
+		}
+	}
+}

@@ -22,6 +22,7 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 		if p := b.open(); p.table.holding(p.slot, now0) != holds || p.table.open.has(p.at) != open {
 			t.Errorf("%s: holds a lease: %t, open: %t; want %t and %t", when, !holds, !open, holds, open)
 		}
+		b.ts.Check(t)
 	}
 	if !k.Take("k", now0, 1, &r) || !r.Allowed || r.Remaining != 0 {
 		t.Errorf("the first one: %+v", r)
@@ -78,6 +79,7 @@ func TestIdleSlotsStayUntilTheyAreInTheWay(t *testing.T) {
 		keys  int
 		stays bool
 	}{
+		{"at once", 0, 8, true},
 		{"soon", keptIdle - 1, 8, true},
 		{"late", keptIdle, 8, false},
 		{"the clock was set back", -1, 8, false},
@@ -118,11 +120,17 @@ func TestAHeldLeaseOutlivesItsRelease(t *testing.T) {
 	if k.Release("k", 1, false) || !k.Take("k", now0, 2, &r) || r.Allowed {
 		t.Error("the lease was not held")
 	}
-	next, err := b.Rebind([]Rule{{"r", []meter.Limit{perHour(5), limit}}})
-	if err != nil {
-		t.Fatal(err)
+	next := b
+	for _, limits := range [][]meter.Limit{{limit, perHour(5)}, {perHour(5), limit}} {
+		var err error
+		if next, err = next.Rebind([]Rule{{"r", limits}}); err != nil {
+			t.Fatal(err)
+		}
+		next.open() // the table gets the new layout
+		if !k.Hold("k", 1) || k.Release("k", 1, false) {
+			t.Errorf("limits %v: the lease is not held any more", limits)
+		}
 	}
-	next.open() // the table gets the new layout
 	if !k.Hold("k", 1) || k.Release("k", 1, false) || !k.Release("k", 1, true) || k.Release("k", 1, true) || k.Hold("k", 1) {
 		t.Error("a lease of another layout is released once, when it is not held any more")
 	}
