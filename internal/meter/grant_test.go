@@ -63,3 +63,16 @@ func TestAGrantKeepsWhatItNeedNotTake(t *testing.T) {
 		}
 	}
 }
+
+// A grant adds no hits to the window before, which a clock that is set back would find there.
+func TestAGrantOfASlidingWindowAddsNoHits(t *testing.T) {
+	m := New(Limit{Quota: 10, Capacity: 10, Window: hour})
+	for _, before := range []cell{{t: now0 - hour + 1, a: 1}, {t: now0 - hour + 1, a: 1, b: 5}, {t: now0, a: 0, b: 5}} {
+		w := make([]uint64, cellWords)
+		before.store(w)
+		m.Grant(w, now0, 3)
+		if after := loadCell(w); after.a > before.a || after.b > before.b {
+			t.Errorf("%+v becomes %+v", before, after)
+		}
+	}
+}

@@ -131,11 +131,15 @@ func TestChargesAndRefundsLeaveLeasesAlone(t *testing.T) {
 	w := make([]uint64, m.Words(nil, 1))
 	m.Lease(w, now0, 7, 2)
 	m.Charge(w, now0, 3)
-	if m.Remaining(w, now0) != 3 {
-		t.Errorf("%d left after a charge", m.Remaining(w, now0))
+	m.Renew(w, now0, 8, 0)
+	if leases(w) != 1 || m.Remaining(w, now0) != 3 {
+		t.Errorf("%d left after a charge, and a renewal of no slots", m.Remaining(w, now0))
 	}
 	if m.Refund(w, now0, now0, 0, 2); m.Remaining(w, now0) != 3 {
 		t.Errorf("%d left after a refund", m.Remaining(w, now0))
+	}
+	if w := m.Wait(w, now0, 3); w != 0 {
+		t.Errorf("the wait for all that is left is %d", w)
 	}
 	if w := m.Wait(w, now0, 4); w != second {
 		t.Errorf("the wait for 4 is %d", w)
@@ -155,28 +159,4 @@ func TestAStateHoldsMaxLeases(t *testing.T) {
 		t.Errorf("%d leases", leases(w))
 	}
 	readBack(t, &m, w)
-}
-
-func TestDamagedLeases(t *testing.T) {
-	m := leaseMeter(5, second)
-	w := make([]uint64, leasesHeader+leaseWords*2)
-	m.Lease(w, now0, 7, 2)
-	m.Lease(w, now0+5, 9, 1)
-	whole := m.AppendState(nil, w)
-	for cut := range whole {
-		if r := (Reader{Rest: whole[:cut]}); m.ReadState(&r) != nil && !r.Bad && leases(w) == 2 {
-			t.Errorf("%v is read", whole[:cut])
-		}
-	}
-	for name, b := range map[string][]byte{
-		"a cost of 0":    {1, 1, 2, 3, 4, 5, 6, 7, 8, 20, 0},
-		"a late end":     {1, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1},
-		"too many":       {0xff, 0xff, 0xff, 0x7f},
-		"more than fit":  {9, 1, 2, 3, 4, 5, 6, 7, 8, 20, 1},
-		"an endless end": {1, 1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},
-	} {
-		if r := (Reader{Rest: b}); m.ReadState(&r) != nil || !r.Bad {
-			t.Errorf("%s: is read", name)
-		}
-	}
 }

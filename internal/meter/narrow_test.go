@@ -50,6 +50,9 @@ func TestATokenBucketIn64BitsAgreesWith128(t *testing.T) {
 			if far != wideFar || allowed != wideAllowed || loadCell(a) != loadCell(b) {
 				t.Fatalf("seed %d: %v, cost %d at %d: far %v, allowed %v, state %+v; in 128 bits %v, %v, %+v", seed, l, cost, now, far, allowed, loadCell(a), wideFar, wideAllowed, loadCell(b))
 			}
+			if r.IntN(5) == 0 { // a charge that nobody has admitted
+				cost, allowed = 1+r.Int64N(1<<r.IntN(32)), true
+			}
 			if allowed {
 				m.Charge(a, now, cost)
 				wideMeter.Charge(b, now, cost)
@@ -86,6 +89,25 @@ func TestATokenBucketRefundsWhatIsStillOwed(t *testing.T) {
 		m.Refund(w, now, now0, reset, c.back)
 		if got := m.Remaining(w, now); got != c.want {
 			t.Errorf("%d s after a charge of 5, and another one of %d, a refund of %d leaves %d, want %d", c.after/second, c.then, c.back, got, c.want)
+		}
+	}
+}
+
+// The burst at another quota is rounded down, so that a debt is far sooner than at the own quota.
+func TestADebtAtAnotherQuotaWithARoundedBurst(t *testing.T) {
+	m := New(Limit{Quota: 2, Capacity: 3, Window: hour, Algorithm: TokenBucket})
+	for _, row := range []struct {
+		quota uint32
+		ahead int64
+		far   bool
+	}{
+		{3, hour + 4*hour/3 - 1, false}, {3, hour + 4*hour/3, true}, // a burst of 4.5 hits is one of 4
+		{2, hour + 3*hour/2 - 1, false}, {2, hour + 3*hour/2, true},
+	} {
+		w := make([]uint64, cellWords)
+		cell{t: now0 + row.ahead, b: row.quota}.store(w)
+		if got := m.Far(w, now0); got != row.far {
+			t.Errorf("at a quota of %d, %d µs ahead: far %v, want %v", row.quota, row.ahead, got, row.far)
 		}
 	}
 }
