@@ -14,6 +14,7 @@ import (
 // A block denies its keys for its time and keeps what they have counted, also on a
 // cluster. A block of no length ends it, and so does a reset.
 func TestABlockDeniesItsKeys(t *testing.T) {
+	t.Parallel()
 	cluster, several := newCluster(t)
 	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +86,7 @@ func TestABlockKeepsTheValueOfANewerVersion(t *testing.T) {
 // A reset of all forgets the keys of all rules, and those of no other limiter, on every
 // server.
 func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
+	t.Parallel()
 	_, several := newCluster(t)
 	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
 		t.Run(name, func(t *testing.T) {

@@ -88,6 +88,7 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 
 // On a cluster the keys of one take are on servers that each tell their own time.
 func TestTheServersTimeDecidesOnACluster(t *testing.T) {
+	t.Parallel()
 	_, client := newCluster(t)
 	store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}}

@@ -80,6 +80,7 @@ func TestAChargeThatHasNotRun(t *testing.T) {
 
 // A client that hangs up is charged, on one server and on several.
 func TestAChargeWhoseClientHangsUp(t *testing.T) {
+	t.Parallel()
 	cluster, several := newCluster(t)
 	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
 		t.Run(name, func(t *testing.T) {
@@ -179,6 +180,7 @@ func TestALostReplyToManyChargesIsCountedOnceEach(t *testing.T) {
 // A charge to keys on several nodes goes on when one of them fails, unless nothing
 // has been charged yet: then it may be tried again.
 func TestAChargeOfSeveralSlotsThatFailsForOne(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	for failing, want := range [][]int64{{0, 0, 0}, {4, 0, 4}, {4, 4, 0}} {
 		t.Run(fmt.Sprint(failing), func(t *testing.T) {
@@ -204,6 +206,7 @@ func TestAChargeOfSeveralSlotsThatFailsForOne(t *testing.T) {
 
 // Charges are given back in part, on every kind of server.
 func TestAChargeIsGivenBackInPart(t *testing.T) {
+	t.Parallel()
 	cluster, several := newCluster(t)
 	single := newClient(t, redistest.Start(t).Addr)
 	for name, c := range map[string]struct {

@@ -77,6 +77,7 @@ func slotOf(s *redistest.Server, name string) int {
 // A slot moves to another node under load; every take is charged
 // once.
 func TestMovingSlotsLoseAndDoubleNothing(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	const quota = 100_000
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(quota)}}}
@@ -143,6 +144,7 @@ func keysOn(cluster *redistest.Cluster, limiter string) []string {
 // Keys of different slots are taken together or not at all; also
 // where the client does not say that it speaks to a cluster.
 func TestKeysOfDifferentSlots(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	for name, c := range map[string]redisstore.Client{"ClusterClient": client, "Wrapped": struct{ redisstore.Client }{client}} {
 		t.Run(name, func(t *testing.T) {
@@ -173,6 +175,7 @@ func TestKeysOfDifferentSlots(t *testing.T) {
 // A node is lost: its keys fail, those of the others go on, and what
 // was taken of them with a lost one is given back.
 func TestALostNode(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}
 	b := bind(t, client, rules, redisstore.Timeout(2*time.Second))
@@ -198,6 +201,7 @@ func TestALostNode(t *testing.T) {
 // The primary dies, and a replica takes its place. The count may go
 // back to what the replica had, and no further.
 func TestAFailoverKeepsWhatWasReplicated(t *testing.T) {
+	t.Parallel()
 	f := redistest.StartFailover(t)
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: f.Name, SentinelAddrs: []string{f.Sentinel.Addr}})
 	t.Cleanup(func() { _ = client.Close() })
@@ -261,6 +265,7 @@ func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // A take that fails when others have been taken already gives these back.
 func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
 	client.AddHook(refusing{core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(keys[2])), "take"})

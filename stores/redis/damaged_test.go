@@ -18,6 +18,7 @@ import (
 // Whatever bytes of a stored state are changed, no operation on the key fails,
 // and nothing remains above the quota.
 func TestDamagedStatesFailNoOperation(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

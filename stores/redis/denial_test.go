@@ -101,6 +101,7 @@ func commands(t *testing.T, server *redistest.Server, name string) (n int) {
 // both are denied because of the other's hits, which are then given back, neither
 // remembers that.
 func TestOnAClusterATransientDenialIsNotRemembered(t *testing.T) {
+	t.Parallel()
 	cluster, _ := newCluster(t)
 	limiters, _ := instances(t, 2, func() redisstore.Client {
 		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})

@@ -67,6 +67,7 @@ func anyCalendar(r *rand.Rand, quota int64) core.Limit {
 // random steps over the whole range of limits, costs and times, with charges,
 // refunds in part, grants, resets, quotas of a batch's own and a clock that also goes back.
 func TestRedisAgreesWithMemory(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -127,6 +127,7 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 
 // No reply comes at all.
 func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
 		const timeout = 200 * time.Millisecond
 		patient := bind(t, client, hourly, redisstore.Timeout(patience))
@@ -156,6 +157,7 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 
 // No connection is free.
 func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	// The client itself would wait for a connection for an hour.
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1, PoolTimeout: time.Hour})
 	t.Cleanup(func() { _ = client.Close() })

@@ -44,6 +44,7 @@ func TestAGrantWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 
 // A grant whose caller hangs up is made, on one server and on several.
 func TestAGrantWhoseCallerHangsUp(t *testing.T) {
+	t.Parallel()
 	cluster, several := newCluster(t)
 	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +72,7 @@ func TestAGrantWhoseCallerHangsUp(t *testing.T) {
 // Grants to keys on several nodes go on when one of them fails, unless nothing has been
 // granted yet: then they may be tried again.
 func TestAGrantOfSeveralSlotsThatFailsForOne(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	for failing, want := range [][]int64{{9, 9, 9}, {5, 9, 5}, {5, 5, 9}} {
 		t.Run(fmt.Sprint(failing), func(t *testing.T) {

@@ -30,6 +30,7 @@ func allCounted(t *testing.T, b core.Bound, rule int, key string) int64 {
 
 // Of keys in different slots, those that deny a take count it, and the others are as they were.
 func TestDeniedHitsOfKeysInDifferentSlots(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	for full := 1; full < 8; full++ { // as bits
 		t.Run(fmt.Sprintf("%03b", full), func(t *testing.T) {
@@ -70,6 +71,7 @@ func TestDeniedHitsOfKeysInDifferentSlots(t *testing.T) {
 // If the command for one of several denied keys fails, the error says that nothing was charged only
 // if no other key was charged.
 func TestTheErrorOfDeniedKeysInDifferentSlots(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	for _, row := range []struct {
 		name    string

@@ -42,6 +42,7 @@ func (h before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // somebody else uses it up: what was taken of the others is given back before the
 // decision is made, and the results say so.
 func TestATakeThatIsOvertakenIsGivenBack(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
 	rival := bind(t, client, hourly, redisstore.Timeout(patience))
@@ -74,6 +75,7 @@ func TestATakeThatIsOvertakenIsGivenBack(t *testing.T) {
 
 // If one key cannot be given back, the others are all the same.
 func TestWhatCannotBeGivenBackKeepsNoOther(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
 	rival := bind(t, client, hourly, redisstore.Timeout(patience))
@@ -104,6 +106,7 @@ func TestWhatCannotBeGivenBackKeepsNoOther(t *testing.T) {
 // A reset or a refund of several keys is done for those whose server answers, and
 // returns the error of the others.
 func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
 	client.AddHook(before{"reset", stored(t, keys[0]), func() error { return errRefused }, new(atomic.Bool)})

@@ -80,6 +80,7 @@ func TestADecisionAloneIsSentByItsCaller(t *testing.T) {
 // Whatever a client that keeps deadlines waits for, the store's deadline ends it, on
 // the caller's goroutine, and the error tells whether anything was sent.
 func TestTheDeadlineEndsADecisionOnItsCallersGoroutine(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never says a word
 	if err != nil {

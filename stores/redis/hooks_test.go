@@ -62,6 +62,7 @@ func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 
 // If no command could be sent, the error does not say that one may have been charged.
 func TestACommandThatCannotBeSentIsNotCharged(t *testing.T) {
+	t.Parallel()
 	const nobody = "127.0.0.1:1"
 	for name, client := range map[string]redis.UniversalClient{
 		"Client": redis.NewClient(&redis.Options{Addr: nobody}),

@@ -245,6 +245,7 @@ func TestASlowKeyStarvesNobody(t *testing.T) {
 // The primary dies while many decide. Each is told something, and in time; what the
 // new primary has counted was admitted, or may have been.
 func TestAFailoverUnderLoad(t *testing.T) {
+	t.Parallel()
 	f := redistest.StartFailover(t)
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: f.Name, SentinelAddrs: []string{f.Sentinel.Addr}})
 	t.Cleanup(func() { _ = client.Close() })

@@ -13,6 +13,7 @@ import (
 
 // The server stops for a while, before it has seen the exchange.
 func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	const timeout = 400 * time.Millisecond
 	c := newCompany(t, timeout)
 	signal := func(s syscall.Signal) {

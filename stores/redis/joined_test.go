@@ -44,7 +44,7 @@ func newCompany(t *testing.T, timeout time.Duration, options ...string) *company
 	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
 	c.bound = core.Must(c.store.Bind(bindName(t), hourly))
 	c.other = bind(t, newClient(t, c.server.Addr), hourly, redisstore.Timeout(patience))
-	take(t, c.bound, "first") // the connection is made, and the script loaded
+	processtest.WaitFor(t, "a connection and the script", func() bool { return c.bound.Take(t.Context(), one("first", 1, 1)) == nil })
 	return c
 }
 
@@ -176,6 +176,7 @@ func TestALostReplyOfManyIsChargedOnceEach(t *testing.T) {
 
 // The reply of many does not come, or too late: each returns in time.
 func TestALateReplyOfManyKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	for name, strike := range map[string]func(p *faultproxy.Proxy){
 		"swallowed": func(p *faultproxy.Proxy) { p.Fail(faultproxy.Swallow, 1) },
 		"late":      func(p *faultproxy.Proxy) { p.Delay(time.Second) },
@@ -198,6 +199,7 @@ func TestALateReplyOfManyKeepsNobodyWaiting(t *testing.T) {
 // Callers whose deadline passes before their exchange begins are not charged, not
 // even later.
 func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
+	t.Parallel()
 	c := newCompany(t, 300*time.Millisecond)
 	c.travel(func() { c.wg.Wait() })
 	c.check(of(redisstore.ClassTimedOut, false))

@@ -78,6 +78,7 @@ func TestAPrimaryThatIsDemotedIsLeft(t *testing.T) {
 // The first replies to a crowd are lost. Those who wait are sent all the same, again
 // and again, until replies come.
 func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
+	t.Parallel()
 	const lost, crowd = 6, 600
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
@@ -101,6 +102,7 @@ func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
 // A slot moves, and one of two keys has moved already. No command decides on both keys
 // then.
 func TestDecisionsOnBothSidesOfAMovingSlot(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1_000_000)}}}
 	b := bind(t, client, rules, redisstore.Timeout(patience))
@@ -145,6 +147,7 @@ func keysOfOneSlot(t *testing.T, cluster *redistest.Cluster) (keys []string, slo
 
 // Two keys need two commands. A caller who hangs up between them is charged for both.
 func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
+	t.Parallel()
 	cluster, client := newCluster(t)
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	keys := keysOn(cluster, bindName(t))

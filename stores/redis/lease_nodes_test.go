@@ -14,6 +14,7 @@ import (
 // Slots of keys on several servers: each request has slots of two keys, all or none. They are renewed
 // and released together, wherever they are.
 func TestSlotsOnSeveralServers(t *testing.T) {
+	t.Parallel()
 	_, cluster := newCluster(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "z": redistest.Start(t).Addr}})
 	t.Cleanup(func() { _ = ring.Close() })

@@ -33,6 +33,7 @@ func scriptMemory(t *testing.T, server *redistest.Server) int {
 // A value that is far longer than any of the store's is not read, neither by a
 // take nor by a peek, whatever its first byte is; and a take replaces it.
 func TestALongForeignValueIsNotRead(t *testing.T) {
+	t.Parallel()
 	const long = 64 << 20
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)

@@ -45,6 +45,7 @@ func newClusterClient(t testing.TB, cluster *redistest.Cluster) *redis.ClusterCl
 }
 
 func TestVectors(t *testing.T) {
+	t.Parallel()
 	t.Run("Single", func(t *testing.T) { storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr))) })
 	t.Run("Cluster", func(t *testing.T) {
 		_, c := newCluster(t)
@@ -53,6 +54,7 @@ func TestVectors(t *testing.T) {
 }
 
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	t.Run("Single", func(t *testing.T) { storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr))) })
 	t.Run("Cluster", func(t *testing.T) {
 		_, c := newCluster(t)
@@ -61,6 +63,7 @@ func TestOperations(t *testing.T) {
 }
 
 func TestShared(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	storetest.Shared(t, func(t testing.TB, clocks ...func() time.Time) (stores []core.Store) {
 		for _, clock := range clocks {
@@ -71,6 +74,7 @@ func TestShared(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	t.Run("Single", func(t *testing.T) { storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr))) })
 	t.Run("Cluster", func(t *testing.T) {
 		_, c := newCluster(t)

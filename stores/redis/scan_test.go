@@ -14,6 +14,7 @@ import (
 )
 
 func TestScan(t *testing.T) {
+	t.Parallel()
 	single := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})

@@ -81,6 +81,7 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 
 // On a cluster, only decisions on keys of one slot share a command.
 func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
+	t.Parallel()
 	_, client := newCluster(t)
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), true}

@@ -24,6 +24,7 @@ func lifetime(server *redistest.Server, name string) time.Duration {
 // reads, decides and writes as the long way does, which a second key in the same
 // take leads to, whichever bit of the stored value is changed.
 func TestTheShortWayDoesAsTheLongWay(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
 	const window = 300 * 24 * time.Hour
@@ -80,6 +81,7 @@ func TestTheShortWayDoesAsTheLongWay(t *testing.T) {
 // At and around the edges of windows both ways agree with the counters of the
 // process, to the microsecond.
 func TestBothWaysAgreeWithMemoryAtTheEdgesOfWindows(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))

@@ -72,6 +72,7 @@ func damaged(r *rand.Rand, v string) string {
 // The short way answers and stores the same as the long one, to the byte, whatever
 // the limits, the costs, the times and the stored value are.
 func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, ReadTimeout: patience})
 	defer client.Close() //nolint:errcheck // the test is over

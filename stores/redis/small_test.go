@@ -63,6 +63,7 @@ func otherQuotas(r *rand.Rand, rules []core.StoreRule) []core.StoreRule {
 // microsecond, with charges, refunds in part, quotas that change and quotas of a
 // batch's own.
 func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

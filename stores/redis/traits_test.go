@@ -14,6 +14,7 @@ import (
 )
 
 func TestTraits(t *testing.T) {
+	t.Parallel()
 	t.Run("Single", func(t *testing.T) {
 		server := redistest.Start(t)
 		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {

@@ -148,6 +148,7 @@ func TestPasswordsThatAreEscaped(t *testing.T) {
 
 // Each kind of URL finds its servers.
 func TestURLsOfServers(t *testing.T) {
+	t.Parallel()
 	failover := redistest.StartFailover(t)
 	cluster := redistest.StartCluster(t, 3).Addrs()
 	for _, text := range []string{
