@@ -15,6 +15,7 @@ import (
 )
 
 func TestLostReplies(t *testing.T) {
+	t.Parallel()
 	server := memcachedtest.Start(t)
 	for name, fault := range map[string]faultproxy.Fault{"cut": faultproxy.Cut, "swallowed": faultproxy.Swallow} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +64,7 @@ func TestARestartForgets(t *testing.T) {
 }
 
 func TestAnotherListOfServers(t *testing.T) {
+	t.Parallel()
 	addrs := []string{memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr}
 	two := newLimiter(t, newStore(t, addrs[:2]), "servers", core.PerHour(3))
 	three := newLimiter(t, newStore(t, addrs), "servers", core.PerHour(3))
@@ -94,6 +96,7 @@ func TestAnotherListOfServers(t *testing.T) {
 }
 
 func TestAServerWithoutRoom(t *testing.T) {
+	t.Parallel()
 	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t, "-m", "4", "-I", "1m").Addr}, memcachedstore.Timeout(patience)), "room", core.PerHour(100))
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -110,6 +113,7 @@ func TestAServerWithoutRoom(t *testing.T) {
 }
 
 func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
 	server := memcachedtest.Start(t)
 	l := newLimiter(t, newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience)), "idle", core.PerHour(1_000_000))
 	for range 5 {

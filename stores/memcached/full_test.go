@@ -47,6 +47,7 @@ func fill(t *testing.T, server *memcachedtest.Server) {
 
 // A server that evicts nothing and has no room rejects a charge: it was not made.
 func TestAFullServerChargesNothing(t *testing.T) {
+	t.Parallel()
 	server := memcachedtest.Start(t, "-M", "-m", "2")
 	fill(t, server)
 	l := newLimiter(t, newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience)), "full", core.PerHour(10))

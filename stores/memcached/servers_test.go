@@ -18,6 +18,7 @@ import (
 // Of two servers one is gone, or does not answer: the keys of the other one are
 // still decided by memcached, and those of the first in the process.
 func TestOneServerOfTwoIsGone(t *testing.T) {
+	t.Parallel()
 	for name, takeDown := range map[string]func(*memcachedtest.Server, *faultproxy.Proxy){
 		"killed": func(s *memcachedtest.Server, p *faultproxy.Proxy) { s.Stop(); p.CutAll() },
 		"hung":   func(_ *memcachedtest.Server, p *faultproxy.Proxy) { p.Fail(faultproxy.Swallow, -1) },

@@ -46,14 +46,17 @@ func factory(servers ...string) storetest.Factory {
 }
 
 func TestVectors(t *testing.T) {
+	t.Parallel()
 	storetest.Vectors(t, factory(memcachedtest.Start(t).Addr))
 }
 
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	storetest.Operations(t, factory(memcachedtest.Start(t).Addr))
 }
 
 func TestShared(t *testing.T) {
+	t.Parallel()
 	addr := memcachedtest.Start(t).Addr
 	storetest.Shared(t, func(t testing.TB, clocks ...func() time.Time) (stores []core.Store) {
 		for _, clock := range clocks {
@@ -64,6 +67,7 @@ func TestShared(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, factory(memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr), storetest.GivesBack(), storetest.Keeps(30*24*time.Hour))
 }
 
@@ -104,6 +108,7 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 // Many callers of a new key, in several instances: the sum is exact.
 
 func TestAllCallersOfANewKeyAreCounted(t *testing.T) {
+	t.Parallel()
 	addr := memcachedtest.Start(t).Addr
 	for _, callers := range []int{64, 512} {
 		var limiters []*core.Limiter
@@ -160,6 +165,7 @@ func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 // Windows of a second for a minute: never open early.
 
 func TestWindowsOfASecond(t *testing.T) {
+	t.Parallel()
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	s := newStore(t, []string{memcachedtest.Start(t).Addr}, memcachedstore.Timeout(patience), memcachedstore.Clock(clock.Now))
 	l := newLimiter(t, s, "second", core.Limit{Quota: 5, Window: time.Second, Algorithm: core.SlidingLog})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTraits(t *testing.T) {
+	t.Parallel()
 	server := memcachedtest.Start(t)
 	storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
 		proxy := faultproxy.Start(t, server.Addr)

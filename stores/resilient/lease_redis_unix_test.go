@@ -59,6 +59,7 @@ func highest(of *atomic.Int64, n int64) {
 // Two instances with slots of a real server, which is killed, started again, stopped and continued
 // under load. While it is away, each gives its part. Nobody gets an error, and no slot is lost.
 func TestSlotsWhileRedisIsKilledAndStopped(t *testing.T) {
+	t.Parallel()
 	const quota, share, lease = 6, 3, 2 * time.Second
 	server := redistest.Start(t)
 	signal := func(s syscall.Signal) {

@@ -146,6 +146,7 @@ func TestARenewalTellsTheStoreOfAnOutage(t *testing.T) {
 // Renewals and releases ask a store that is away no more often than requests do: about once each
 // Retry.
 func TestRenewalsDoNotStormAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		one := instances(t, 1, resilient.Config{}, slotRule(2000))[0]
 		held := one.acquired(2000)

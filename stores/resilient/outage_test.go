@@ -231,6 +231,7 @@ func TestSharesDoNotApplyAfterTheOutage(t *testing.T) {
 // A Redis that is killed and comes back empty has forgotten the hits that it
 // had; the process has not.
 func TestARedisThatIsKilledAndComesBackEmpty(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1, DialTimeout: time.Second})
 	t.Cleanup(func() { _ = client.Close() })

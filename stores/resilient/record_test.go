@@ -16,6 +16,7 @@ import (
 // that it has admitted nevertheless: in the outage that follows it admits what is
 // left of its share, and no more.
 func TestConcurrentCallersUseUpTheShare(t *testing.T) {
+	t.Parallel()
 	lockout := core.Lockout{First: 24 * time.Hour, Factor: 1, Max: 24 * time.Hour, Decay: 24 * time.Hour}
 	for name, limits := range map[string][]core.Limit{
 		"fixed":   {fixed(24, 24*time.Hour)},

@@ -61,6 +61,7 @@ func take(l *core.Limiter) (core.Decision, error) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(*flaky){
 		"the store works":         func(*flaky) {},
 		"the store fails":         func(f *flaky) { f.fail(errGone) },

@@ -26,6 +26,7 @@ func (h hides) Traits() core.Traits { return h.traits }
 // The traits are true of Redis behind a resilient store, whether Redis is asked
 // by the caller's goroutine or, because it is said to keep no deadline, by another.
 func TestTraits(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	inner := core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, OneStep: true}
 	for meanwhile, gone := range map[resilient.Mode]core.Traits{

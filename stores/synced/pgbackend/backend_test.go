@@ -42,12 +42,14 @@ func newBackend(t testing.TB, pool *pgxpool.Pool) *pgbackend.Backend {
 }
 
 func TestBackend(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
 	backendtest.Run(t, func(t *testing.T) synced.Backend { return newBackend(t, pool) })
 }
 
 // Many processes that start at once make the tables once.
 func TestTheTablesAreMadeOnce(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
 	var wg sync.WaitGroup
 	for range 8 {
@@ -71,6 +73,7 @@ func TestTheTablesAreMadeOnce(t *testing.T) {
 
 // A lazy backend fails until the server is there, and then creates the tables.
 func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
 	config, err := pgxpool.ParseConfig(strings.Replace(server.URL, server.Addr, proxy.Addr, 1))
@@ -115,6 +118,7 @@ func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
 
 // Expired rows are deleted, a bounded number at a time.
 func TestExpiredRowsAreDeleted(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
 	b := newBackend(t, pool)
 	at := time.Now().Truncate(time.Minute)
@@ -145,6 +149,7 @@ func TestExpiredRowsAreDeleted(t *testing.T) {
 
 // An answer is lost and the batch pushed again: it is applied once.
 func TestALostAnswerIsAppliedOnce(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
 	newBackend(t, newPool(t, server.URL)) // the tables

@@ -13,6 +13,7 @@ import (
 
 // New returns an error if a column of either table is missing.
 func TestEachColumnIsNeeded(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
 	newBackend(t, pool)
 	rename := func(table, from, to string) {
@@ -39,6 +40,7 @@ func TestEachColumnIsNeeded(t *testing.T) {
 // expires two lengths after its window has ended, a node a day after its last
 // batch.
 func TestWhenRowsAreDeleted(t *testing.T) {
+	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
 	b := newBackend(t, pool)
 	start := time.Now().Truncate(time.Minute)

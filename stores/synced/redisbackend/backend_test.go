@@ -26,6 +26,7 @@ func newClient(t testing.TB, addr string) *redis.Client {
 }
 
 func TestBackend(t *testing.T) {
+	t.Parallel()
 	t.Run("one node", func(t *testing.T) {
 		c := newClient(t, redistest.Start(t).Addr)
 		backendtest.Run(t, func(*testing.T) synced.Backend { return redisbackend.New(c) })
@@ -96,6 +97,7 @@ func TestForeignValues(t *testing.T) {
 // An answer is lost, and go-redis and the store try again: the batch is applied
 // once.
 func TestALostAnswerIsAppliedOnce(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
 	c := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3})
