@@ -55,6 +55,19 @@ func TestAMeterGoesBackAWindow(t *testing.T) {
 	}
 }
 
+// Before 1970, too, a meter knows which day it is.
+func TestDaysBefore1970(t *testing.T) {
+	m := New(Limit{Quota: 5, Capacity: 5, Window: Day, Algorithm: Calendar, Zone: time.UTC})
+	for day := range int64(3) {
+		at := -100*Day + day*Day + hour
+		w := make([]uint64, cellWords)
+		m.Charge(w, at, 3)
+		if want := floorTo(at, Day) + Day; m.Expiry(w) != want {
+			t.Errorf("a hit at %d counts until %d, want %d", at, m.Expiry(w), want)
+		}
+	}
+}
+
 // Bytes that are no state of a calendar are not read.
 func TestDamagedStatesOfACalendar(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: Week, Algorithm: Calendar, Zone: time.UTC})

@@ -64,6 +64,21 @@ func TestAGrantKeepsWhatItNeedNotTake(t *testing.T) {
 	}
 }
 
+// A grant of nothing leaves the state as it is, also if a smaller burst has made its debt: the mark
+// of a debt above the burst stays.
+func TestAGrantOfNothingChangesNothing(t *testing.T) {
+	m := New(Limit{Algorithm: TokenBucket, Quota: 10, Capacity: 20, Window: second})
+	for _, n := range []int64{0, -1} {
+		for _, before := range []cell{{}, {t: now0 + second, b: 10}, {t: now0 + second, a: 3 | overBurst, b: 10}} {
+			var w [cellWords]uint64
+			before.store(w[:])
+			if m.Grant(w[:], now0, n); loadCell(w[:]) != before {
+				t.Errorf("a grant of %d: %+v becomes %+v", n, before, loadCell(w[:]))
+			}
+		}
+	}
+}
+
 // A grant adds no hits to the window before, which a clock that is set back would find there.
 func TestAGrantOfASlidingWindowAddsNoHits(t *testing.T) {
 	m := New(Limit{Quota: 10, Capacity: 10, Window: hour})

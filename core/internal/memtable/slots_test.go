@@ -68,6 +68,18 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 	if !next.Slots(0).Take("k", now0, 1, &r) || !r.Allowed || b.Slots(0).Take("k", now0, 2, &r) {
 		t.Error("the table has a new layout")
 	}
+
+	zero, err := next.Rebind([]Rule{{"r", []meter.Limit{leases(0)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = zero
+	b.open().Insert(nil, now0) // brings the table to the layout
+	see("a lease of an earlier quota", true, false)
+	if !next.Slots(0).Release("k", 1, true) {
+		t.Error("a lease of an earlier quota is not released")
+	}
+	see("a quota of 0, after a lease of an earlier one", false, false)
 }
 
 // A key of Slots stays for a while after its last lease, unless its room is needed.

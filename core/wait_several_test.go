@@ -1,0 +1,123 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// bucket is a token bucket that holds as many hits as come back in the window.
+func bucket(quota int64, window time.Duration) []core.Limit {
+	return []core.Limit{{Quota: quota, Window: window, Algorithm: core.TokenBucket}}
+}
+
+// A request whose turn has come for one key does not overtake an earlier one that waits for
+// another of its keys, even if there are hits enough for the later one.
+func TestAtItsTurnARequestLooksAtTheLinesOfItsOtherKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "both", Key: core.TakeOnly, Limits: bucket(2, 10*time.Second)},
+			{Name: "late", Key: core.TakeOnly, Limits: bucket(1, 2*time.Second)},
+			{Name: "early", Key: core.TakeOnly, Limits: bucket(2, time.Second)},
+		}}, nil), newCrowd()
+		use := func(cost int64, rule string) {
+			t.Helper()
+			if d, err := l.Take(t.Context(), cost, core.Hit{Rule: rule, Key: "k"}); err != nil || !d.Allowed {
+				t.Fatalf("%v, %v", d, err)
+			}
+		}
+		use(2, "early")
+		use(1, "late")
+		for i, rule := range []string{"early", "late"} {
+			c.come(i, func() (core.Decision, error) {
+				return l.Wait(t.Context(), int64(2-i), core.Hit{Rule: "both", Key: "k"}, core.Hit{Rule: rule, Key: "k"})
+			})
+		}
+		time.Sleep(500 * time.Millisecond)
+		use(1, "both") // the first request waits for the second hit until 5.5s
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if c.at(0) != 5500*time.Millisecond || c.at(1) != 10500*time.Millisecond {
+			t.Errorf("the first request was admitted at %v, the second at %v; want 5.5s and 10.5s", c.at(0), c.at(1))
+		}
+	})
+}
+
+// A request that has to wait for another of its keys leaves the line of the first one to those
+// behind it.
+func TestARequestStandsInOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "short", Key: core.TakeOnly, Limits: bucket(1, time.Second)},
+			{Name: "long", Key: core.TakeOnly, Limits: bucket(1, time.Hour)},
+		}}, nil), newCrowd()
+		short, long := core.Hit{Rule: "short", Key: "k"}, core.Hit{Rule: "long", Key: "k"}
+		if _, err := l.Take(t.Context(), 1, short); err != nil {
+			t.Fatal(err)
+		}
+		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 1, short, long) })
+		c.come(1, func() (core.Decision, error) { return l.Wait(t.Context(), 1, short) })
+		if _, err := l.Take(t.Context(), 1, long); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if c.at(0) != time.Hour || c.at(1) != time.Second {
+			t.Errorf("the request of both keys was admitted at %v, that of one at %v; want 1h and 1s", c.at(0), c.at(1))
+		}
+	})
+}
+
+// A request asks again after a millisecond if the store denies it and names no wait.
+func TestAStoreThatNamesNoWaitIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newAsked()
+		store.after = func(_ context.Context, b *core.Batch) {
+			for i := range b.Items {
+				for j := range b.Items[i].Results {
+					if r := &b.Items[i].Results[j]; !r.Allowed {
+						r.RetryAfter = 0
+					}
+				}
+			}
+		}
+		config := patient(time.Minute, bucket(1, 10*time.Millisecond)...)
+		config.Store = store
+		l, c := newLimiter(t, config, nil), newCrowd()
+		for i := range 2 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if d, _ := c.of(1); !d.Allowed || d.at != 10*time.Millisecond || store.takes.Load() != 12 {
+			t.Errorf("%v at %v after %d takes, want 12", d.Decision, d.at, store.takes.Load())
+		}
+	})
+}
+
+// A request is denied at the end of the shortest of its rules' waits, also if the slot that it lacks
+// may be released at any time and another rule would let it wait for longer.
+func TestTheShortestOfTheRulesWaitsEndsTheWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "slots", Key: static("k"), MaxWait: time.Second, Limits: []core.Limit{{Quota: 1, Window: core.DefaultLease, Algorithm: core.Leases}}},
+			{Name: "hits", Key: static("k"), MaxWait: time.Minute, Limits: bucket(2, 2*time.Second)},
+		}}, nil), newCrowd()
+		one, err := l.Take(t.Context(), 1, core.Hit{Rule: "hits", Key: "k"})
+		held := l.Check(&request{})
+		c.come(0, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		time.Sleep(500 * time.Millisecond)
+		if err := errors.Join(err, l.Adjust(t.Context(), one, 2)); err != nil { // no hit is there after a second
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if d, _ := c.of(0); !held.Allowed || d.Allowed || d.at != time.Second {
+			t.Errorf("%v at %v, want a denial at 1s", d.Decision, d.at)
+		}
+	})
+}
