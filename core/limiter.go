@@ -90,6 +90,7 @@ func New(c Config) (*Limiter, error) {
 	if err := s.bindTo(store, bound); err != nil {
 		return nil, err
 	}
+	s.bindObserver()
 	return newLimiter(store, counts, s), nil
 }
 
@@ -103,11 +104,15 @@ func (s *snapshot) bindTo(store Store, b Bound) error {
 		s.bindSingles()
 	}
 	s.simple = s.memory != nil && s.checksSingle()
+	return nil
+}
+
+// bindObserver notes what follows from the store and the observer together.
+func (s *snapshot) bindObserver() {
 	if s.quick = s.memory; s.rehearsal || s.observer != nil && s.observer.Decided != nil {
 		s.quick = nil
 	}
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
-	return nil
 }
 
 func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {

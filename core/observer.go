@@ -13,9 +13,9 @@ type Observer interface {
 	// Observe is called by New and by Reconfigure, before the configuration is in
 	// force, and returns the functions that the limiter calls from then on. limiter is
 	// the limiter's name. rules are its rules, with all names filled in; Observe must
-	// not change them. A configuration may turn out not to be valid after Observe has
-	// been called. It may be called concurrently, for several limiters. If it panics,
-	// New and Reconfigure return an error.
+	// not change them. Observe may be called concurrently, for several limiters. If it
+	// panics, New and Reconfigure return an error. New may return an error of the store
+	// after it has called Observe; Reconfigure calls it only if nothing else is wrong.
 	Observe(limiter string, rules []Rule) ObserverFuncs
 }
 

@@ -63,6 +63,42 @@ func TestObservePanics(t *testing.T) {
 	}
 }
 
+// unboundStore is a store that cannot count other rules than those it has.
+type unboundStore struct {
+	core.Store
+	core.Bound
+}
+
+var errUnbound = errors.New("no other rules")
+
+func (s *unboundStore) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
+	s.Bound, err = s.Store.Bind(limiter, rules)
+	return s, err
+}
+
+func (*unboundStore) Rebind([]core.StoreRule) (core.Bound, error) { return nil, errUnbound }
+
+// An observer is not told of rules that do not come into force.
+func TestObserverIsNotToldOfRulesThatTheStoreRefuses(t *testing.T) {
+	w := new(watcher)
+	config := core.Config{
+		Name: "l", Store: &unboundStore{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}, Observer: w,
+		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
+	}
+	l := newLimiter(t, config, nil)
+	config.Rules = []core.Rule{{Name: "other", Key: static("k"), Limits: []core.Limit{core.PerMinute(2)}}}
+	if err := l.Reconfigure(config); !errors.Is(err, errUnbound) {
+		t.Error(err)
+	}
+	config.Rules = []core.Rule{{Name: "bad", Key: static("k"), Limits: []core.Limit{core.PerMinute(-2)}}}
+	if err := l.Reconfigure(config); !errors.Is(err, core.ErrConfig) {
+		t.Error(err)
+	}
+	if len(w.bound) != 1 {
+		t.Errorf("the observer was told of %q", w.bound)
+	}
+}
+
 type namedObserver struct{ name string }
 
 func (o *namedObserver) Observe(string, []core.Rule) core.ObserverFuncs {

@@ -39,16 +39,21 @@ func (l *Limiter) next(c Config) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
-		return nil, err
-	}
 	bound, err := old.bound.Rebind(s.storeRules(l.store))
 	if err != nil {
 		return nil, err
 	}
 	s.limiter = l
 	l.generate(s, old)
-	return s, s.bindTo(l.store, bound)
+	if err := s.bindTo(l.store, bound); err != nil {
+		return nil, err
+	}
+	// Last, so that no observer hears of rules that do not come into force.
+	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
+		return nil, err
+	}
+	s.bindObserver()
+	return s, nil
 }
 
 // generate gives the rules whose limits have changed a generation of their own.
