@@ -49,21 +49,24 @@ func (o *observing) caught(ctx context.Context) {
 
 // decided tells the observer of a decision, and of that of the shadow rules beside it.
 func (o *observing) decided(ctx context.Context, d *Decision) {
-	if o.Decided == nil {
-		return
+	if o.Decided != nil {
+		o.tell(ctx, d, false)
 	}
-	if d.detail.shadow != nil {
-		o.tell(ctx, d.detail.shadow, true)
-	}
-	o.tell(ctx, d, false)
 }
 
 func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
+	if d.detail.shadow != nil {
+		o.tell(ctx, d.detail.shadow, true)
+	}
 	rule, capacity, key, extra := -1, int64(0), "", ""
 	if d.Rule != "" {
 		rule, capacity = d.decidingRule(), d.Limit.capacity()
 		shadow = shadow || o.snap.rules[rule].Shadow // a Take may name shadow rules only
-		if o.Keys {
+		switch {
+		case !o.Keys:
+		case d.detail.record == nil && d.detail.raw: // decidingKey would say the same, and takes longer
+			key = d.detail.key
+		default:
 			key, extra = d.decidingKey()
 		}
 	}

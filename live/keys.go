@@ -16,10 +16,11 @@ const shownKeys = 20 // of each list
 // seenKey is a key on the page.
 type seenKey struct {
 	// ID stands for the key in an action: it is the keyed hash of limiter, rule and key.
-	ID    string  `json:"id"`
-	Rule  string  `json:"rule"`
-	Label string  `json:"label"`
-	Cut   bool    `json:"cut,omitempty"` // too long to be kept: no action knows it
+	ID    string `json:"id"`
+	Rule  string `json:"rule"`
+	Label string `json:"label"`
+	Cut   bool   `json:"cut,omitempty"` // too long to be kept: no action knows it
+	// Count is how often the key was refused for certain: Over more is possible.
 	Count uint64  `json:"count"`
 	Over  uint64  `json:"over,omitempty"`
 	Used  float64 `json:"used,omitempty"` // the share of the limit, 0 to 1
@@ -40,7 +41,7 @@ func (p *Page) id(limiter, rule string, k sketch.Key) string {
 
 func (p *Page) seen(l *limiter, names []string, c sketch.Counted, ago int64) seenKey {
 	rule := names[c.Group]
-	k := seenKey{ID: p.id(l.name, rule, c.Key), Rule: rule, Cut: c.Cut, Count: c.Count, Over: c.Over, Ago: max(0, ago)}
+	k := seenKey{ID: p.id(l.name, rule, c.Key), Rule: rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over, Ago: max(0, ago)}
 	if p.config.ShowKey != nil {
 		k.Label = p.show(l.name, rule, c.Key.Key)
 	}
@@ -87,7 +88,7 @@ func (p *Page) nearest(l *limiter, second int64) []seenKey {
 
 // keyOf returns the key that an id stands for, as long as the page keeps it.
 func (p *Page) keyOf(l *limiter, id string) (rule string, k sketch.Key, ok bool) {
-	for _, s := range []*sketch.Sketch{l.refused, l.near} {
+	for _, s := range []*sketch.Sketch{l.refused.Sketch, l.near.Sketch} {
 		top := s.Top(refusedKeys)
 		names := l.names()
 		for _, c := range top {

@@ -8,35 +8,38 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/stripes"
 	"github.com/floodgate-go/floodgate/live/internal/sketch"
 )
 
 const (
 	refusedKeys = 2048
 	nearKeys    = 1024
-	seconds     = 120 // of history
-	// noted is how many decisions of a limiter near a limit are noted in a second; of
-	// those above it, one in 16 is.
-	noted = 1000
 )
 
 // limiter is what the page knows of a limiter.
 type limiter struct {
 	name    string
 	manages atomic.Pointer[core.Limiter]
-	refused *sketch.Sketch
-	near    *sketch.Sketch
+	refused keys
+	near    keys
 	second  atomic.Int64 // of the page
-	notes   atomic.Uint64
 
-	degraded, failed counter
+	counts           stripes.Numbers // indexed by degraded and failed
+	degraded, failed history
 	store            timing
 
 	mu    sync.Mutex
-	rules []*rule // of the configuration in force
-	known map[string]*rule
-	order map[string]int // the group of each rule in the sketches
+	rules []*rule          // of the configuration in force
+	known map[string]*rule // the same, by name
+	order map[string]int   // the group of each rule in the sketches
 }
+
+// What is counted for a limiter as a whole.
+const (
+	degraded = iota
+	failed
+)
 
 // rule is what the page knows of a rule.
 type rule struct {
@@ -45,19 +48,23 @@ type rule struct {
 	shadow bool
 	limits []string
 
-	allowed, refused, rehearsed counter
+	counts                      stripes.Numbers // indexed by the constants below
+	allowed, refused, rehearsed history
 }
 
-// counter counts, and remembers the last seconds.
-type counter struct {
-	n    atomic.Uint64
-	then uint64 // n when the last second had passed
-	past [seconds]uint32
-}
+// What is counted for a rule.
+const (
+	allowed = iota
+	denied
+	rehearsed
+)
 
 func newLimiter(name string, second int64) *limiter {
-	l := &limiter{name: name, refused: sketch.New(refusedKeys), near: sketch.New(nearKeys), known: map[string]*rule{}, order: map[string]int{}}
+	l := &limiter{name: name, known: map[string]*rule{}, order: map[string]int{}}
 	l.second.Store(second)
+	l.refused.Sketch, l.near.Sketch = sketch.New(refusedKeys), sketch.New(nearKeys)
+	l.refused.each.Store(noted)
+	l.near.each.Store(noted)
 	return l
 }
 
@@ -69,27 +76,36 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	seen := l.configure(rules)
 	return core.ObserverFuncs{
 		Decided: func(_ context.Context, o core.Observation) {
-			if o.Reason != core.ReasonWithinLimits || uint(o.Rule) >= uint(len(seen)) {
-				l.denied(seen, &o)
+			if o.Degraded {
+				l.counts.Add(degraded)
+			}
+			if o.Reason > core.ReasonOverLimit || uint(o.Rule) >= uint(len(seen)) {
+				l.undecided(o.Reason)
 				return
 			}
-			// The usual case: it has nothing to spare.
-			r := seen[o.Rule]
-			r.allowed.n.Add(1)
-			if !r.shadow && o.Remaining < o.Capacity-o.Remaining { // more than half is used
-				l.nearing(r, &o)
-			}
-			if o.Degraded {
-				l.degraded.n.Add(1)
+			switch r := seen[o.Rule]; {
+			case o.Reason == core.ReasonWithinLimits:
+				n := r.counts.Add(allowed)
+				if !r.shadow && o.Remaining < o.Capacity-o.Remaining { // more than half is used
+					if weight := l.near.weight(n); weight > 0 {
+						l.near.Add(r.key(&o), weight, l.now()<<16|used(&o))
+					}
+				}
+			case o.Allowed || o.Shadow:
+				r.counts.Add(rehearsed)
+			default:
+				if weight := l.refused.weight(r.counts.Add(denied)); weight > 0 {
+					l.refused.Add(r.key(&o), weight, l.now())
+				}
 			}
 		},
-		Stored:   func(_ context.Context, _ string, took time.Duration, err error) { l.stored(took, err) },
-		Reported: nil,
-		Keys:     true,
+		Stored: func(_ context.Context, _ string, took time.Duration, err error) { l.store.add(took, err) },
+		Keys:   true,
 	}
 }
 
-// configure makes rules those of the limiter. A rule that was known keeps its counts.
+// configure makes rules those of the limiter. A rule that stays keeps its counts, and of one
+// that goes only the name is kept, for its keys.
 func (l *limiter) configure(rules []core.Rule) []*rule {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +119,6 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 				l.order[rules[i].Name] = group
 			}
 			r = &rule{name: rules[i].Name, group: group, shadow: rules[i].Shadow}
-			l.known[r.name] = r
 		}
 		r.limits = r.limits[:0:0]
 		for _, limit := range rules[i].Limits {
@@ -111,48 +126,36 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 		}
 		seen[i] = r
 	}
+	clear(l.known)
+	for _, r := range seen {
+		l.known[r.name] = r
+	}
 	l.rules = seen
 	return seen
 }
 
-// denied counts a decision that no limit has admitted.
-func (l *limiter) denied(rules []*rule, o *core.Observation) {
-	if o.Degraded {
-		l.degraded.n.Add(1)
+// undecided counts a decision that no limit has made.
+func (l *limiter) undecided(why core.Reason) {
+	if why == core.ReasonFailed {
+		l.counts.Add(failed)
 	}
-	if o.Reason == core.ReasonFailed {
-		l.failed.n.Add(1)
-	}
-	if o.Reason != core.ReasonOverLimit || o.Rule < 0 || o.Rule >= len(rules) {
-		return
-	}
-	r := rules[o.Rule]
-	if o.Allowed || o.Shadow {
-		r.rehearsed.n.Add(1)
-		return
-	}
-	r.refused.n.Add(1)
-	l.refused.Add(sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}, uint64(l.second.Load()))
 }
 
-// nearing notes how much of its limit a key has used.
-func (l *limiter) nearing(r *rule, o *core.Observation) {
-	if n := l.notes.Add(1); n > noted && n%16 != 0 {
-		return
-	}
-	// Remaining is below Capacity, so that the share fits into 16 bits.
+// used returns the share of its limit that a key has used, in 16 bits. Remaining must be below
+// Capacity.
+func used(o *core.Observation) uint64 {
 	hi, lo := bits.Mul64(uint64(o.Capacity-o.Remaining), 1<<16-1)
 	share, _ := bits.Div64(hi, lo, uint64(o.Capacity))
-	l.near.Add(sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}, uint64(l.second.Load())<<16|share)
+	return share
 }
 
-// stored counts an operation of the store.
-func (l *limiter) stored(took time.Duration, err error) {
-	l.store.add(took)
-	if err != nil {
-		l.store.failed.n.Add(1)
-	}
+// key is the key of a decision in the sketches.
+func (r *rule) key(o *core.Observation) sketch.Key {
+	return sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}
 }
+
+// now returns the second, as a sketch keeps it.
+func (l *limiter) now() uint64 { return uint64(l.second.Load()) }
 
 // pass notes what was counted in the second that has passed. Keys count half as much
 // after a minute.
@@ -160,54 +163,14 @@ func (l *limiter) pass(second int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.second.Store(second)
-	l.notes.Store(0)
-	if second%60 == 0 {
-		l.refused.Halve()
-		l.near.Halve()
-	}
-	l.degraded.pass(second)
-	l.failed.pass(second)
+	l.refused.pass(second)
+	l.near.pass(second)
+	l.degraded.pass(second, l.counts.Sum(degraded))
+	l.failed.pass(second, l.counts.Sum(failed))
 	l.store.pass(second)
-	for _, r := range l.known {
-		r.allowed.pass(second)
-		r.refused.pass(second)
-		r.rehearsed.pass(second)
+	for _, r := range l.rules {
+		r.allowed.pass(second, r.counts.Sum(allowed))
+		r.refused.pass(second, r.counts.Sum(denied))
+		r.rehearsed.pass(second, r.counts.Sum(rehearsed))
 	}
-}
-
-func (c *counter) pass(second int64) {
-	n := c.n.Load()
-	c.past[second%seconds] = uint32(min(n-c.then, 1<<32-1))
-	c.then = n
-}
-
-// timing is how long a store takes.
-type timing struct {
-	count, failed counter
-	sum           atomic.Int64 // nanoseconds
-	longest       atomic.Int64
-	mean, most    time.Duration // of the second that has passed
-	before        int64
-}
-
-func (t *timing) add(took time.Duration) {
-	t.count.n.Add(1)
-	t.sum.Add(int64(took))
-	for {
-		most := t.longest.Load()
-		if int64(took) <= most || t.longest.CompareAndSwap(most, int64(took)) {
-			return
-		}
-	}
-}
-
-func (t *timing) pass(second int64) {
-	sum := t.sum.Load()
-	t.count.pass(second)
-	t.failed.pass(second)
-	t.mean, t.most = 0, time.Duration(t.longest.Swap(0))
-	if n := t.count.past[second%seconds]; n > 0 {
-		t.mean = time.Duration((sum - t.before) / int64(n))
-	}
-	t.before = sum
 }

@@ -52,3 +52,20 @@ func TestRulesThatComeWhileSomebodyWatches(t *testing.T) {
 	close(stop)
 	<-done
 }
+
+// Of a rule that is gone, its name is kept, and not what it has counted.
+func TestRulesThatAreRenamedForEver(t *testing.T) {
+	page := core.Must(live.New(live.Config{}))
+	defer page.Close() //nolint:errcheck // always nil
+	rename := func(from, to int) {
+		for n := from; n < to; n++ {
+			page.Observe("api", []core.Rule{userRule, {Name: fmt.Sprint("rule ", n), Key: core.TakeOnly, Limits: userRule.Limits}})
+		}
+	}
+	rename(0, 100)
+	before := inUse()
+	rename(100, 5100)
+	if grown := (inUse() - before) / 5000; grown > 300 {
+		t.Errorf("%d bytes for each rule that is gone", grown)
+	}
+}

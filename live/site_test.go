@@ -105,7 +105,7 @@ type shown struct {
 	Limiters []struct {
 		Name             string
 		Managed, Private bool
-		Store            struct{ Failed, Errors, Degraded int }
+		Store            struct{ Asked, Failed, Degraded, Errors, MeanMS, MostMS float64 }
 		Rules            []struct {
 			Name, Limits                any
 			Shadow                      bool
@@ -114,6 +114,7 @@ type shown struct {
 		Refused, Near []struct {
 			ID, Rule, Label string
 			Count, Over     int
+			Ago             int
 			Used            float64
 			Cut             bool
 		}

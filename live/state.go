@@ -97,14 +97,4 @@ func (l *limiter) state(second int64, n int) limiterState {
 	return s
 }
 
-// last returns the counts of the last n seconds, the oldest first.
-func (c *counter) last(second int64, n int) []uint32 {
-	n = min(n, seconds)
-	past := make([]uint32, 0, n)
-	for at := second - int64(n) + 1; at <= second; at++ {
-		past = append(past, c.past[(at+seconds)%seconds])
-	}
-	return past
-}
-
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/stripes"
 )
 
 // Counts is a [core.Observer] that counts. [NewCounts] makes it. One serves any number
@@ -25,7 +26,7 @@ func NewCounts() *Counts { return new(Counts) }
 // limiter has the counts of one limiter.
 type limiter struct {
 	name string
-	all  *block // indexed by the constants below
+	all  *stripes.Numbers // indexed by the constants below
 
 	mu     sync.Mutex
 	limits []*limit // in the order in which they were first seen
@@ -50,7 +51,7 @@ const (
 type limit struct {
 	rule, name string
 	shadow     bool
-	counts     *block // indexed by the constants below
+	counts     *stripes.Numbers // indexed by the constants below
 }
 
 // What is counted for a limit.
@@ -84,18 +85,18 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 			case o.Rule < 0 || o.Reason > core.ReasonOverLimit:
 				l.count(&o)
 			case o.Rehearsal:
-				limits[o.Rule][o.Limit].counts.add(rehearsed)
+				limits[o.Rule][o.Limit].counts.Add(rehearsed)
 			case !o.Allowed:
-				limits[o.Rule][o.Limit].counts.add(denied)
+				limits[o.Rule][o.Limit].counts.Add(denied)
 			default:
 				b := limits[o.Rule][o.Limit].counts
 				if uint64(o.Remaining) <= uint64(o.Capacity)/nearly {
-					b.add(near)
+					b.Add(near)
 				}
-				b.add(allowed)
+				b.Add(allowed)
 			}
 			if o.Degraded && !o.Shadow {
-				l.all.add(degraded)
+				l.all.Add(degraded)
 			}
 			if o.Waited > 0 && !o.Shadow {
 				l.waited(&o, rules)
@@ -120,15 +121,15 @@ func (l *limiter) count(o *core.Observation) {
 	}
 	switch o.Reason {
 	case core.ReasonSkipped:
-		l.all.add(skipped)
+		l.all.Add(skipped)
 	case core.ReasonBadRequest:
-		l.all.add(badRequest)
+		l.all.Add(badRequest)
 	case core.ReasonFailed:
-		l.all.add(failed)
+		l.all.Add(failed)
 	case core.ReasonOverLimit: // of a checker around the limiter
-		l.all.add(refused)
+		l.all.Add(refused)
 	case core.ReasonNoRule, core.ReasonWithinLimits:
-		l.all.add(noRule)
+		l.all.Add(noRule)
 	}
 }
 
@@ -141,7 +142,7 @@ func (c *Counts) limiter(name string) *limiter {
 			return l
 		}
 	}
-	l := &limiter{name: name, all: new(block)}
+	l := &limiter{name: name, all: new(stripes.Numbers)}
 	c.limiters = append(c.limiters, l)
 	return l
 }
@@ -153,7 +154,7 @@ func (l *limiter) limit(rule, name string, shadow bool) *limit {
 			return m
 		}
 	}
-	m := &limit{rule, name, shadow, new(block)}
+	m := &limit{rule, name, shadow, new(stripes.Numbers)}
 	l.limits = append(l.limits, m)
 	return m
 }

@@ -80,13 +80,13 @@ func (l *limiter) read() LimiterCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := LimiterCounts{
-		Name: l.name, Skipped: l.all.sum(skipped), NoRule: l.all.sum(noRule), BadRequests: l.all.sum(badRequest),
-		Failed: l.all.sum(failed), Refused: l.all.sum(refused), Degraded: l.all.sum(degraded),
+		Name: l.name, Skipped: l.all.Sum(skipped), NoRule: l.all.Sum(noRule), BadRequests: l.all.Sum(badRequest),
+		Failed: l.all.Sum(failed), Refused: l.all.Sum(refused), Degraded: l.all.Sum(degraded),
 	}
 	for _, m := range l.limits {
 		n.Limits = append(n.Limits, LimitCounts{
-			Rule: m.rule, Limit: m.name, Shadow: m.shadow, Allowed: m.counts.sum(allowed),
-			Denied: m.counts.sum(denied), Rehearsed: m.counts.sum(rehearsed), Near: m.counts.sum(near),
+			Rule: m.rule, Limit: m.name, Shadow: m.shadow, Allowed: m.counts.Sum(allowed),
+			Denied: m.counts.Sum(denied), Rehearsed: m.counts.Sum(rehearsed), Near: m.counts.Sum(near),
 		})
 	}
 	for _, op := range l.store {

@@ -11,6 +11,7 @@ package sketch
 import (
 	"cmp"
 	"hash/maphash"
+	"math/bits"
 	"slices"
 	"sync"
 )
@@ -45,14 +46,16 @@ type Sketch struct {
 
 type part struct {
 	mu    sync.Mutex
-	slots []slot           // a heap: no slot counts more than those below it
+	slots []slot
+	heap  []int32          // places of slots: none was placed with more than those below it
 	index map[uint64]int32 // the place of a key's slot, by its hash
-	_     [64]byte
+	_     [40]byte
 }
 
 type slot struct {
 	hash        uint64
 	count, over uint64
+	placed      uint64 // count when the slot got its place in the heap
 	note        uint64
 	group       int32
 	split       int32  // where the extra begins in text
@@ -66,50 +69,58 @@ func New(n int) *Sketch {
 	each := max(1, (n+parts-1)/parts)
 	for i := range s.parts {
 		s.parts[i].slots = make([]slot, 0, each)
+		s.parts[i].heap = make([]int32, 0, each)
 		s.parts[i].index = make(map[uint64]int32, each)
 	}
 	return s
 }
 
-// Add counts a key once more, and keeps note with it. Two keys with the same 64-bit hash
-// are counted as one.
-func (s *Sketch) Add(k Key, note uint64) {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	_ = h.WriteByte(byte(k.Group))
-	_ = h.WriteByte(byte(k.Group >> 8))
-	_, _ = h.WriteString(k.Key)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(k.Extra)
-	sum := h.Sum64()
-	s.parts[sum%parts].add(sum, k, note)
+// Add counts a key n times more, and keeps note with it. Two keys with the same 64-bit
+// hash are counted as one.
+func (s *Sketch) Add(k Key, n, note uint64) {
+	hash := maphash.String(s.seed, k.Key) ^ uint64(k.Group)*0x9e3779b97f4a7c15 //nolint:gosec // not below 0
+	if k.Extra != "" {
+		hash ^= bits.RotateLeft64(maphash.String(s.seed, k.Extra), 1)
+	}
+	s.parts[hash%parts].add(hash, k, n, note)
 }
 
-func (p *part) add(hash uint64, k Key, note uint64) {
+func (p *part) add(hash uint64, k Key, n, note uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at, ok := p.index[hash]; ok {
-		p.slots[at].count++
+		p.slots[at].count += n // its place in the heap stays until least looks at it
 		p.slots[at].note = note
-		p.sink(int(at))
 		return
 	}
+	at, over := int32(len(p.slots)), uint64(0) //nolint:gosec // a few hundred
 	if len(p.slots) < cap(p.slots) {
-		at := len(p.slots)
 		p.slots = p.slots[:at+1] // with the memory of a slot that was forgotten
-		p.slots[at].hash, p.slots[at].count, p.slots[at].over, p.slots[at].note = hash, 1, 0, note
-		p.slots[at].keep(k)
-		p.index[hash] = int32(at)
-		p.rise(at)
-		return
+		p.heap = append(p.heap, at)
+	} else {
+		at = p.least()
+		delete(p.index, p.slots[at].hash)
+		over = p.slots[at].count
 	}
-	least := &p.slots[0]
-	delete(p.index, least.hash)
-	least.hash, least.over, least.note = hash, least.count, note
-	least.count++
-	least.keep(k)
-	p.index[hash] = 0
-	p.sink(0)
+	slot := &p.slots[at]
+	slot.hash, slot.count, slot.over, slot.placed, slot.note = hash, over+n, over, over, note
+	slot.keep(k)
+	p.index[hash] = at
+	if over == 0 {
+		p.rise(len(p.heap) - 1)
+	}
+}
+
+// least returns the place of the slot that has counted least.
+func (p *part) least() int32 {
+	for {
+		first := &p.slots[p.heap[0]]
+		if first.placed == first.count {
+			return p.heap[0]
+		}
+		first.placed = first.count
+		p.sink(0)
+	}
 }
 
 // keep makes the slot that of k. It uses the slot's memory again.
@@ -121,19 +132,19 @@ func (s *slot) keep(k Key) {
 	s.cut = len(key) < len(k.Key) || len(extra) < len(k.Extra)
 }
 
-// sink moves a slot whose count has grown to its place in the heap.
+// sink moves a slot to its place in the heap, after it has counted more.
 func (p *part) sink(at int) {
 	for {
 		least := at
-		for child := 2*at + 1; child <= 2*at+2 && child < len(p.slots); child++ {
-			if p.slots[child].count < p.slots[least].count {
+		for child := 2*at + 1; child <= 2*at+2 && child < len(p.heap); child++ {
+			if p.placed(child) < p.placed(least) {
 				least = child
 			}
 		}
 		if least == at {
 			return
 		}
-		p.swap(at, least)
+		p.heap[at], p.heap[least] = p.heap[least], p.heap[at]
 		at = least
 	}
 }
@@ -142,18 +153,15 @@ func (p *part) sink(at int) {
 func (p *part) rise(at int) {
 	for at > 0 {
 		above := (at - 1) / 2
-		if p.slots[above].count <= p.slots[at].count {
+		if p.placed(above) <= p.placed(at) {
 			return
 		}
-		p.swap(at, above)
+		p.heap[at], p.heap[above] = p.heap[above], p.heap[at]
 		at = above
 	}
 }
 
-func (p *part) swap(a, b int) {
-	p.slots[a], p.slots[b] = p.slots[b], p.slots[a]
-	p.index[p.slots[a].hash], p.index[p.slots[b].hash] = int32(a), int32(b)
-}
+func (p *part) placed(at int) uint64 { return p.slots[p.heap[at]].placed }
 
 // Halve halves all counts, so that what came long ago counts less than what comes now. A
 // key whose count falls to 0 is forgotten.
@@ -167,50 +175,24 @@ func (p *part) halve() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := 0
+	clear(p.index)
 	for i := range p.slots {
-		p.slots[i].count /= 2
-		p.slots[i].over /= 2
-		if p.slots[i].count > 0 {
+		slot := &p.slots[i]
+		slot.count /= 2
+		slot.over /= 2
+		slot.placed = slot.count
+		if slot.count > 0 {
 			p.slots[kept], p.slots[i] = p.slots[i], p.slots[kept]
+			p.index[p.slots[kept].hash] = int32(kept) //nolint:gosec // a few hundred
 			kept++
 		}
 	}
-	p.slots = p.slots[:kept]
-	clear(p.index)
-	for i := range p.slots { // halving and dropping the least keeps the order of a heap only by chance
-		p.index[p.slots[i].hash] = int32(i)
+	p.slots, p.heap = p.slots[:kept], p.heap[:kept]
+	for i := range p.heap {
+		p.heap[i] = int32(i) //nolint:gosec // a few hundred
 	}
 	for i := kept/2 - 1; i >= 0; i-- {
 		p.sink(i)
-	}
-}
-
-// Forget forgets a key.
-func (s *Sketch) Forget(k Key) {
-	for i := range s.parts {
-		s.parts[i].forget(k)
-	}
-}
-
-func (p *part) forget(k Key) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.slots {
-		if p.slots[i].key() != k {
-			continue
-		}
-		last := len(p.slots) - 1
-		delete(p.index, p.slots[i].hash)
-		if i != last {
-			p.slots[i], p.slots[last] = p.slots[last], p.slots[i]
-			p.index[p.slots[i].hash] = int32(i)
-		}
-		p.slots = p.slots[:last]
-		if i != last {
-			p.rise(i)
-			p.sink(i)
-		}
-		return
 	}
 }
 
@@ -218,14 +200,16 @@ func (s *slot) key() Key {
 	return Key{Group: int(s.group), Key: string(s.text[:s.split]), Extra: string(s.text[s.split:])}
 }
 
-// Top returns the n keys that came most often, the most frequent first.
+// Top returns the n keys that came most often for certain: those with the largest
+// Count - Over, the largest first. By Count alone, a key that came late would stand before
+// one that came as often, because it has taken over more.
 func (s *Sketch) Top(n int) []Counted {
 	var all []Counted
 	for i := range s.parts {
 		all = s.parts[i].append(all)
 	}
 	slices.SortFunc(all, func(a, b Counted) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Over, b.Over), cmp.Compare(a.Key.Key, b.Key.Key))
+		return cmp.Or(cmp.Compare(b.Count-b.Over, a.Count-a.Over), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key.Key, b.Key.Key))
 	})
 	return all[:min(n, len(all))]
 }

@@ -1,0 +1,175 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/live"
+)
+
+// sum returns what all events that a viewer has got say of a rule.
+func (v *viewer) sum(rule int) (allowed, refused, rehearsed int) {
+	for i, s := range v.all() {
+		if i > 0 && s.Second != i {
+			panic("a second is missing")
+		}
+		r := s.Limiters[0].Rules[rule]
+		allowed += r.Allowed[len(r.Allowed)-1]
+		refused += r.Refused[len(r.Refused)-1]
+		rehearsed += r.Rehearsed[len(r.Rehearsed)-1]
+	}
+	return allowed, refused, rehearsed
+}
+
+// However many goroutines decide at a time, no decision is missing and none is there twice.
+func TestCountsAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		user := core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(10_000)}}
+		planned := core.Rule{Name: "planned", Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.PerHour(2_000)}}
+		page, l := newPage(t, live.Config{}, user, planned)
+		v := follow(t, page)
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 5_000 {
+					if i%1000 == 0 {
+						time.Sleep(300 * time.Millisecond)
+					}
+					allow(l, 1, fmt.Sprint("user ", g%2))
+					l.Allow(t.Context(), core.Hit{Rule: "planned", Key: "all"})
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(2 * time.Second)
+		if allowed, refused, rehearsed := v.sum(0); allowed != 20_000 || refused != 20_000 || rehearsed != 0 {
+			t.Errorf("user: %d allowed, %d refused, %d rehearsed, want 20000 of each of the first two", allowed, refused, rehearsed)
+		}
+		if allowed, refused, rehearsed := v.sum(1); allowed != 2_000 || refused != 0 || rehearsed != 38_000 {
+			t.Errorf("planned: %d allowed, %d refused, %d rehearsed, want 2000, 0 and 38000", allowed, refused, rehearsed)
+		}
+		last := v.all()[len(v.all())-1].Limiters[0]
+		if len(last.Refused) != 2 || last.Refused[0].Count+last.Refused[1].Count != 20_000 {
+			t.Errorf("refused most: %+v", last.Refused)
+		}
+		for _, k := range append(last.Refused, last.Near...) {
+			if k.Rule != "user" {
+				t.Errorf("a shadow rule has refused %+v", k)
+			}
+		}
+	})
+}
+
+// Up to 200,000 decisions a second, each is noted for its key. Of more, a sample is, and the
+// counts of keys are estimates; those of rules stay exact.
+func TestMoreDecisionsThanAreNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := core.Must(live.New(live.Config{ShowKey: func(_, _, key string) string { return key }}))
+		t.Cleanup(func() { _ = page.Close() })
+		decided := page.Observe("api", []core.Rule{userRule}).Decided
+		v := follow(t, page)
+		for i := range 1_000_000 { // a rhythm of five: 3 of 5 are a, 1 is b, 1 is any
+			key := []string{"a", "b", "a", "", "a"}[i%5]
+			if key == "" {
+				key = fmt.Sprint("noise ", i%20_000)
+			}
+			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: key, Capacity: 3})
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if _, refused, _ := v.sum(0); refused != 1_000_000 {
+			t.Errorf("%d refused", refused)
+		}
+		keys := v.all()[1].Limiters[0].Refused
+		for i, want := range []int{600_000, 200_000} {
+			k := keys[i]
+			t.Logf("%s: %d, and up to %d more", k.Label, k.Count, k.Over)
+			if math.Abs(float64(k.Count-want)) > 0.05*float64(want) || k.Label != string(rune('a'+i)) {
+				t.Errorf("place %d: %+v, want about %d", i, k, want)
+			}
+		}
+		for range 100_000 { // another second: all are noted
+			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: "a", Capacity: 3})
+		}
+		time.Sleep(time.Second)
+		if now := v.all()[2].Limiters[0].Refused[0].Count; now != keys[0].Count+100_000 {
+			t.Errorf("%d are noted of 100000", now-keys[0].Count)
+		}
+	})
+}
+
+// What came before a minute counts half, and a key that is no longer near its limit is no
+// longer shown.
+func TestWhatGetsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := core.Must(live.New(live.Config{}))
+		t.Cleanup(func() { _ = page.Close() })
+		time.Sleep(90500 * time.Millisecond) // the limiter comes later than the page
+		l := core.Must(core.New(core.Config{Name: "api", Observer: page, Rules: []core.Rule{userRule}}))
+		allow(l, 11, "alice")
+		v := follow(t, page)
+		at := func(second int) ([]int, []int) {
+			for _, s := range v.all() {
+				if s.Second == second {
+					var refused, near []int
+					for _, k := range s.Limiters[0].Refused {
+						refused = append(refused, k.Count)
+					}
+					for _, k := range s.Limiters[0].Near {
+						near = append(near, k.Ago)
+					}
+					return refused, near
+				}
+			}
+			t.Fatalf("no second %d", second)
+			return nil, nil
+		}
+		time.Sleep(200 * time.Second)
+		for second, want := range map[int]string{90: "[8] [0]", 119: "[8] [29]", 120: "[4] [30]", 150: "[4] [60]", 151: "[4] []", 180: "[2] []", 240: "[1] []", 285: "[1] []"} {
+			refused, near := at(second)
+			if got := fmt.Sprint(refused, near); got != want {
+				t.Errorf("in second %d: %s, want %s", second, got, want)
+			}
+		}
+	})
+}
+
+// The store's figures are those of the second that has passed.
+func TestHowLongTheStoreTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := core.Must(live.New(live.Config{}))
+		t.Cleanup(func() { _ = page.Close() })
+		stored := page.Observe("api", []core.Rule{userRule}).Stored
+		v := follow(t, page)
+		stored(context.Background(), "take", 30*time.Millisecond, nil)
+		stored(context.Background(), "take", 10*time.Millisecond, context.Canceled)
+		time.Sleep(1500 * time.Millisecond)
+		stored(context.Background(), "take", 2*time.Millisecond, nil)
+		time.Sleep(2 * time.Second)
+		for second, want := range []string{"{0 0 0 0 0 0}", "{2 1 0 0 20 30}", "{1 0 0 0 2 2}", "{0 0 0 0 0 0}"} {
+			if got := fmt.Sprint(v.all()[second].Limiters[0].Store); got != want {
+				t.Errorf("second %d: %s, want %s", second, got, want)
+			}
+		}
+	})
+}
+
+func TestThePageAllocatesNothing(t *testing.T) {
+	page := core.Must(live.New(live.Config{}))
+	defer page.Close() //nolint:errcheck // always nil
+	decided := page.Observe("api", []core.Rule{userRule}).Decided
+	for name, o := range map[string]core.Observation{
+		"allowed": {Remaining: 2, Capacity: 3, Allowed: true},
+		"near":    {Remaining: 0, Capacity: 3, Allowed: true, Key: "alice"},
+		"refused": {Reason: core.ReasonOverLimit, Capacity: 3, Key: "alice"},
+	} {
+		if n := testing.AllocsPerRun(1000, func() { decided(context.Background(), o) }); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
