@@ -57,6 +57,11 @@ var (
 	// of one that is not for the limits of a rule, such as Take of a rule with a limit of Leases.
 	ErrUnsupported = errors.New("floodgate: not supported")
 
+	// ErrDegraded is wrapped by the error of Block, Reset or ResetAll if the store has done it
+	// without the shared counters: it is in force in this process only. The text of the error says
+	// whether the other processes hear of it later. See Decision.Degraded.
+	ErrDegraded = errors.New("floodgate: done in this process only")
+
 	// ErrClosed is wrapped by the error of a store that has been closed.
 	ErrClosed = errors.New("floodgate: store is closed")
 )

@@ -32,14 +32,14 @@ type peeked struct {
 	before, after func(look int)
 }
 
-func (p *peeked) Take(ctx context.Context, batch *core.Batch) error {
-	if !batch.Peek {
-		return p.Bound.Take(ctx, batch)
+func (p *peeked) Charge(ctx context.Context, batch *core.Batch) error {
+	if batch.Items[0].Cost > 0 {
+		return p.Bound.Charge(ctx, batch)
 	}
 	p.looks++
 	p.before(p.looks)
 	defer p.after(p.looks)
-	return p.Bound.Take(ctx, batch)
+	return p.Bound.Charge(ctx, batch)
 }
 
 // A key owes three hits, and other requests for it come while they are counted.

@@ -10,7 +10,7 @@ func newLedger(most int) *ledger {
 	if most == 0 {
 		most = core.DefaultMaxKeys
 	}
-	return &ledger{most: most, debts: map[owedKey]debt{}, due: map[string]dueKeys{}, paying: map[owedKey]*payment{}, asking: newAsking()}
+	return &ledger{most: most, debts: map[owedKey]debt{}, due: map[string]dueKeys{}, paying: map[owedKey]*payment{}, asking: newAsking(), untold: untold{most: most}}
 }
 
 // add adds to a key's debt, and to the keys that are due at a server if due. It
@@ -80,6 +80,13 @@ func (l *ledger) serve(b *bound) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bound = b
+}
+
+// served returns the version of the rules that serve was called with last.
+func (l *ledger) served() *bound {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bound
 }
 
 // servers returns the servers at which keys are due.

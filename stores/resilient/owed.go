@@ -30,6 +30,7 @@ type owed struct {
 // ledger is what the versions of a limiter's rules have in common.
 type ledger struct {
 	asking *asking // which hits requests are asking the store for
+	untold untold
 
 	until atomic.Int64 // when the last hits are over, in microseconds; 0: there are none
 	most  int          // keys

@@ -130,11 +130,12 @@ const countTries = 8
 func (b *bound) count(ctx context.Context, c *claim) error {
 	gauge := &b.gauges.shares[c.index]
 	results := make([]core.Result, b.limits(c.index))
-	batch := &core.Batch{Peek: true, Items: []core.Item{{Rule: c.index, Key: c.name, Quotas: gauge.quotas, Results: results}}}
+	batch := &core.Batch{Items: []core.Item{{Rule: c.index, Key: c.name, Quotas: gauge.quotas, Results: results}}}
 	c.used = make([]int64, len(results))
 	for range countTries {
 		before := b.owed.look(c)
-		if err := b.local.Take(ctx, batch); err != nil {
+		// A charge of 0 hits changes nothing. Other than a Take, it shows what a blocked key has counted.
+		if err := b.local.Charge(ctx, batch); err != nil {
 			return err
 		}
 		for j := range c.used {

@@ -12,8 +12,8 @@ import (
 )
 
 // payer charges to the store, in the background, the hits that were admitted in
-// the process while the store did not answer. It has one goroutine, which runs
-// while there are such hits and until the Store is closed, and which has one
+// the process while the store did not answer, and tells it of blocks. It has one goroutine, which runs
+// while there are such hits or blocks and until the Store is closed, and which has one
 // operation under way at a time. If a circuit is open, it asks the store as any
 // other request does: one at a time, after Config.Retry.
 type payer struct {
@@ -84,6 +84,7 @@ func (p *payer) run(ctx context.Context, stopped chan<- struct{}) {
 			for _, server := range l.servers() {
 				p.pay(ctx, l, server)
 			}
+			l.served().tellDueBlocks(ctx)
 		}
 		if p.ended() {
 			return
@@ -97,7 +98,7 @@ func (p *payer) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.ledgers {
-		if len(l.servers()) > 0 {
+		if len(l.servers()) > 0 || !l.untold.none() && l.untold.due(l.served().now()) {
 			return false
 		}
 	}

@@ -9,17 +9,17 @@ import (
 
 // settle charges to the store the hits that the batch's keys owe: those
 // admitted in this process while the store did not answer. Then the store knows
-// of them and decides alone, so that a Reset in the store ends them too.
+// of them and decides alone, so that a Reset in the store ends them too. After that, it
+// tells the store of blocks: of a blocked key, the store shows no hits that it has lost.
 func (b *bound) settle(ctx context.Context, batch *core.Batch) error {
-	if b.owed.none() {
-		return nil
-	}
-	for i := range batch.Items {
-		if err := b.settleItem(ctx, &batch.Items[i]); err != nil {
-			return err
+	if !b.owed.none() {
+		for i := range batch.Items {
+			if err := b.settleItem(ctx, &batch.Items[i]); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return b.tellBlocks(ctx, batch)
 }
 
 func (b *bound) settleItem(ctx context.Context, it *core.Item) (err error) {

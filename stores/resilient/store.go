@@ -162,18 +162,6 @@ func at(batch *core.Batch) int64 {
 	return batch.Items[0].At
 }
 
-// Reset implements [core.Bound].
-func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
-	for _, p := range b.owed.forget(batch) {
-		// A charge of the key that has been sent may arrive after the Reset.
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-		}
-	}
-	return errors.Join(b.local.Reset(ctx, batch), b.ask(ctx, batch, core.Bound.Reset))
-}
-
 // ask runs op on the store if the circuits allow it, and tells them how it
 // ended.
 func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error {

@@ -3,6 +3,7 @@ package resilient_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,7 +18,7 @@ import (
 )
 
 // move is one of a history of several instances: the link of one breaks or is mended,
-// time passes, or an instance takes, charges or refunds hits of a key.
+// time passes, or an instance takes, charges or refunds hits of a key, or blocks it.
 type move struct {
 	kind     moveKind
 	instance int
@@ -35,13 +36,14 @@ const (
 	moveCharge
 	moveRefund
 	moveGrant
+	moveBlock
 )
 
 var requestQuotas = []int64{0, 3, 20, 1000, core.Unlimited}
 
 var moves = rapid.SliceOfN(rapid.Custom(func(r *rapid.T) move {
 	return move{
-		kind:     rapid.SampledFrom([]moveKind{moveLink, movePass, moveTake, moveTake, moveCharge, moveRefund, moveGrant}).Draw(r, "kind"),
+		kind:     rapid.SampledFrom([]moveKind{moveLink, movePass, moveTake, moveTake, moveCharge, moveRefund, moveGrant, moveBlock}).Draw(r, "kind"),
 		instance: rapid.IntRange(0, 2).Draw(r, "instance"),
 		key:      rapid.SampledFrom([]string{"a", "b"}).Draw(r, "key"),
 		n:        rapid.Int64Range(1, 9).Draw(r, "n"),
@@ -126,6 +128,10 @@ func (s *sums) do(m move) error {
 		return s.refund(i, m.n)
 	case moveGrant:
 		return s.grant(i, b)
+	case moveBlock: // it charges nothing, wherever it holds
+		if err := i.Bound.(core.Blocker).Block(context.Background(), b, time.Duration(m.n)*500*time.Millisecond); err != nil && !errors.Is(err, core.ErrDegraded) {
+			return err
+		}
 	}
 	return nil
 }

@@ -114,11 +114,10 @@ func (b *bound) freeMirror(own *mirror) {
 	own.free()
 }
 
-// deniesOwed reports whether the process denies a key that owes hits or leases of
-// an outage: the store does not know these yet, because another request is
-// telling it.
+// deniesOwed reports whether the process denies a key of which the store does not know the
+// hits, the leases or the block of an outage yet, because another request is telling it.
 func (b *bound) deniesOwed(own *mirror) bool {
-	if b.owed.none() && !b.hasLeases {
+	if b.owed.none() && !b.hasLeases && b.owed.untold.none() {
 		return false
 	}
 	for i := range own.items {
@@ -134,6 +133,9 @@ func (b *bound) deniesOwed(own *mirror) bool {
 
 // ahead reports whether a limit of this process may count what the store does not know yet.
 func (b *bound) ahead(it *core.Item, limit int) bool {
+	if !b.owed.untold.none() && b.owed.untold.has(b.owed.key(it), b.now()) {
+		return true
+	}
 	if b.leases[it.Rule] == limit {
 		return b.unknownSlots(it)
 	}
