@@ -41,7 +41,8 @@ func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decisio
 // those that end last.
 //
 // The error wraps ErrUnknownRule; ErrConfig if d is out of range; [ErrUnsupported] if
-// the store is no [Blocker]; or it is the store's.
+// the store is no [Blocker]; [ErrDegraded] if the block holds in this process only, because the store
+// does not answer; or it is the store's.
 func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
@@ -69,7 +70,8 @@ func (l *Limiter) ResetAll(ctx context.Context) error {
 
 // Reset forgets all that the counters named have counted. If a request was charged
 // before a Reset and is refunded after it, the refund may take back hits that were
-// charged since.
+// charged since. The error wraps ErrUnknownRule; [ErrDegraded] if only this process has
+// forgotten them, because the store does not answer; or it is the store's.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
 	return l.each(ctx, "reset", hits, func(ctx context.Context, s *snapshot, b *Batch) error { return s.bound.Reset(ctx, b) })
 }

@@ -35,8 +35,26 @@ type order struct {
 
 // result is the answer to an order.
 type result struct {
-	Error  string      `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Note is what the operator must know of what was done, or of what Limits show.
+	Note   string      `json:"note,omitempty"`
 	Limits []limitLeft `json:"limits,omitempty"`
+}
+
+// What is noted if the store does not answer, of an order that this process has done without it.
+var alone = map[string]string{
+	"look":    "The store does not answer: these are the counters of this process.",
+	"unblock": "The store does not answer: only this process has let the key in. Unblock it again when the store answers.",
+	"ban":     "The store does not answer: only this process bans the key. The others do as soon as the store answers.",
+	"forget":  "The store does not answer: only this process has forgotten the failures. Forget them again when the store answers.",
+}
+
+// without returns the note if err says that only this process has done an order, or else err.
+func without(do string, err error) (note string, _ error) {
+	if errors.Is(err, core.ErrDegraded) {
+		return alone[do], nil
+	}
+	return "", err
 }
 
 // limitLeft is what is left of a limit for a key.
@@ -92,7 +110,8 @@ func (p *Page) obey(r *http.Request) (result, error) {
 		return result{}, err
 	}
 	if o.Do == "forget" {
-		return result{}, p.forget(r, o)
+		note, err := without(o.Do, p.forget(r, o))
+		return result{Note: note}, err
 	}
 	return p.onKey(r, o)
 }
@@ -151,6 +170,7 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 	default:
 		return result{}, refused(http.StatusBadRequest, "the order %q is unknown", o.Do)
 	}
+	note, err := without(o.Do, err)
 	if err != nil {
 		return result{}, unknownRule(err, hit.Rule)
 	}
@@ -158,7 +178,10 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 	if err != nil {
 		return result{}, unknownRule(err, hit.Rule)
 	}
-	return result{Limits: left(&d)}, nil
+	if d.Degraded && note == "" {
+		note = alone["look"]
+	}
+	return result{Note: note, Limits: left(&d)}, nil
 }
 
 func unknownRule(err error, rule string) error {
@@ -194,7 +217,12 @@ func (p *Page) change(r *http.Request, a Action, op func() error) error {
 		p.config.Log.WarnContext(r.Context(), "live: an action was refused", append(attrs, "error", err)...)
 		return refused(http.StatusForbidden, "you may not do that")
 	}
-	if err = op(); err != nil {
+	err = op()
+	if errors.Is(err, core.ErrDegraded) {
+		p.config.Log.WarnContext(r.Context(), "live: an action was done in this process only", append(attrs, "error", err)...)
+		return err
+	}
+	if err != nil {
 		p.config.Log.ErrorContext(r.Context(), "live: an action failed", append(attrs, "error", err)...)
 		return err
 	}

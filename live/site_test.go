@@ -66,6 +66,7 @@ func (s *site) take(n int, keys ...string) {
 type answered struct {
 	status int
 	Error  string
+	Note   string
 	Limits []struct {
 		Limit               string
 		Capacity, Remaining int64

@@ -125,5 +125,19 @@
 // if the store answers. A hit of an outage is refunded only in the process: it is
 // not owed to the store any more, but if it has been charged to the store already,
 // it stays charged there. A Reset forgets the key in
-// both, and returns an error if the store could not be told.
+// both. If the store could not be told, the error wraps core.ErrDegraded: reset the key
+// again when the store answers.
+//
+// # Blocks
+//
+// With ModeInProcess, a block (core.Limiter.Block) holds in the store and in the process that has
+// called it. If the store could not be told, the error wraps core.ErrDegraded: the key is
+// blocked in this process only. When the store answers again, this process blocks the key
+// there for the rest of the time: with the next request for the key or in the background,
+// whichever comes first. That does not shorten a block that the store has. A block that is over by then is not told, and none
+// is told after the process has ended. No hit is charged because of a block. With
+// ModeOpen and ModeClosed, a block that does not reach the store holds nowhere.
+//
+// A process that has blocked a key denies it in an outage until the block's time is over, also
+// if another process has ended the block.
 package resilient

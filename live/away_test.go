@@ -1,0 +1,93 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/live"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// away is a store that can block and may not answer.
+type away struct {
+	core.Store
+	gone atomic.Bool
+}
+
+func (a *away) Bind(name string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := a.Store.Bind(name, rules)
+	return awayBound{b, a}, err
+}
+
+type awayBound struct {
+	core.Bound
+	store *away
+}
+
+func (a awayBound) err() error {
+	if a.store.gone.Load() {
+		return errors.New("connection refused")
+	}
+	return nil
+}
+
+func (a awayBound) Take(ctx context.Context, b *core.Batch) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Bound.Take(ctx, b)
+}
+
+func (a awayBound) Reset(ctx context.Context, b *core.Batch) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Bound.Reset(ctx, b)
+}
+
+func (a awayBound) Block(ctx context.Context, b *core.Batch, d time.Duration) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Bound.(core.Blocker).Block(ctx, b, d)
+}
+
+// While the store is away, the page says that it shows the counters of this process, and that an
+// order is done in this process only. It is no failure, and the log says so.
+func TestOrdersWhileTheStoreIsAway(t *testing.T) {
+	inner := &away{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	store := core.Must(resilient.New(inner, resilient.Config{Log: slog.New(slog.DiscardHandler)}))
+	defer func() { _ = store.Close() }()
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Store: store})
+	s.take(1, "alice")
+	look := strings.Replace(unblockAlice, "unblock", "look", 1)
+	if got := s.post(look); got.Note != "" || got.Limits[0].Remaining != 2 {
+		t.Errorf("%+v", got)
+	}
+	inner.gone.Store(true)
+	for _, row := range []struct {
+		order, note string
+		remaining   int64
+	}{
+		{look, "these are the counters of this process", 2},
+		{`{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"alice"}`, "only this process bans the key", 0},
+		{look, "these are the counters of this process", 0},
+		{unblockAlice, "Unblock it again when the store answers", 3},
+	} {
+		s.log.Reset()
+		got := s.post(row.order)
+		if got.status != http.StatusOK || got.Error != "" || !strings.Contains(got.Note, row.note) || len(got.Limits) != 1 || got.Limits[0].Remaining != row.remaining {
+			t.Errorf("%s: %+v", row.order, got)
+		}
+		if log := s.log.String(); row.order != look && (!strings.Contains(log, "done in this process only") || !strings.Contains(log, "who=olga") || !strings.Contains(log, "connection refused")) || row.order == look && log != "" {
+			t.Errorf("%s: the log has %q", row.order, log)
+		}
+	}
+}
