@@ -11,10 +11,20 @@ import (
 // counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
+	settled, told := true, false
+	defer func() {
+		if !settled { // a hook has panicked: nobody will settle the decision
+			l.releaser(&d)()
+		}
+		if !told {
+			l.lost(s, r, &d)
+		}
+	}()
 	if !s.hooks.ShouldLimit(r) {
 		d.Allowed, d.Reason, d.Limiter = true, ReasonSkipped, s.name
 		d.detail.snap = s
 		l.release(l.session(s), &d)
+		told = true
 		if s.observer != nil {
 			s.observer.decided(r.Context(), &d)
 		}
@@ -26,12 +36,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		a.lines = &l.lines
 	}
 	a.check(r, &d)
-	settled := !s.leases
-	defer func() {
-		if !settled { // a hook has panicked: nobody will settle the decision
-			l.releaser(&d)()
-		}
-	}()
+	settled = !s.leases
 	if len(s.shadows) > 0 && !a.lost {
 		l.checkShadows(c, r, &d)
 	}
@@ -45,6 +50,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	} else {
 		l.release(c, &d)
 	}
+	told = true
 	if s.observer != nil {
 		s.observer.decided(r.Context(), &d)
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync/atomic"
@@ -87,6 +88,25 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 func (o *observing) tellOf(ctx context.Context, what *Observation) {
 	defer o.caught(ctx)
 	o.Decided(ctx, *what)
+}
+
+// errPanicked is the error of a decision in the middle of which a hook or key function panicked.
+var errPanicked = errors.New("floodgate: a hook or key function panicked")
+
+// lost counts a request of which a hook or key function has ended the Check by a panic, and tells the
+// observer of it: of the decision that has been made, as a denial whose hook panics is one, or else of a failure.
+func (l *Limiter) lost(s *snapshot, r Request, d *Decision) {
+	if d.detail.snap == nil {
+		*d = Decision{Reason: ReasonFailed, Limiter: s.name, Err: errPanicked}
+		d.detail.snap = s
+	}
+	if !d.Allowed {
+		d.Rehearsal = false // it would have been allowed
+	}
+	l.counts.count(d)
+	if s.observer != nil {
+		s.observer.decided(r.Context(), d)
+	}
 }
 
 // stored tells the observer of an operation of the store that began at start.

@@ -90,9 +90,15 @@ func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods,
 
 // Check decides whether an attempt may reach the handler, and charges for it. It
 // implements [core.Checker]. It waits for the Verdict.Delay of Config.OnSuspicion.
-func (g *Guard) Check(r core.Request) core.Decision {
+func (g *Guard) Check(r core.Request) (d core.Decision) {
 	a := &attempt{Request: r, guard: g, logsIn: g.config.logsIn(r)}
-	d := g.limiter.Check(a)
+	decided := false
+	defer func() {
+		if !decided { // a hook or key function has panicked
+			g.lost(a, &d)
+		}
+	}()
+	d = g.limiter.Check(a)
 	// A limit that does not apply to this client may have denied the attempt. The
 	// limiter then decides again without that limit. A denied attempt has not been
 	// charged.
@@ -115,6 +121,7 @@ func (g *Guard) Check(r core.Request) core.Decision {
 	case d.Reason == core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
+	decided = true
 	g.observe(a, &d)
 	if d.Allowed && d.NeedsOutcome() && g.config.trusts() {
 		g.judging.begin(a, g.memory.trustOf(a))

@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -59,6 +60,19 @@ func (g *Guard) observe(a *attempt, d *core.Decision) {
 		}
 	}()
 	g.observer.decided(a.Request.Context(), seen)
+}
+
+var errPanicked = errors.New("login: a hook panicked")
+
+// lost counts an attempt of which a hook or key function has ended the Check by a panic, and tells
+// Config.Observer of it: of a denial if a limit has denied it, or else of a failure. d is the last decision of
+// the limiter that has returned.
+func (g *Guard) lost(a *attempt, d *core.Decision) {
+	if d.Allowed {
+		g.tally.refused.Add(1)
+		d = &core.Decision{Reason: core.ReasonFailed, Err: errPanicked}
+	}
+	g.observe(a, d)
 }
 
 // Context implements core.Request. An observer finds the attempt in it.

@@ -108,3 +108,59 @@ func TestObserverOfAGuardPanics(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, log.String())
 	}
 }
+
+// An attempt of which a hook or key function panics is counted once: as a denial if the guard has
+// denied it, or else as a failure. It does not reach the handler, and the panic goes on.
+func TestPanicsOfHooksAreObserved(t *testing.T) {
+	breaks := map[string]bool{}
+	maybe := func(what string) {
+		if breaks[what] {
+			panic("boom")
+		}
+	}
+	w := &watcher{}
+	s := newSite(t, login.Config{
+		Observer: w, SuspiciousAfter: 3,
+		Normalize: func(name string) string { maybe("Normalize"); return name },
+		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			maybe("OnSuspicion")
+			return login.Verdict{Refuse: refusal(breaks["Refuse"])}
+		},
+		OnEvent: func(e login.Event) { maybe(e.Kind.String()) },
+	})
+	recovered := func(what string, attempt func() int) {
+		t.Helper()
+		breaks[what] = true
+		defer func() {
+			if delete(breaks, what); recover() != "boom" {
+				t.Errorf("%s: the panic is lost", what)
+			}
+		}()
+		attempt()
+	}
+	recovered("Normalize", func() int { return s.wrong("203.0.113.1", "alice") })
+	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	recovered("refused", func() int { return s.wrong("203.0.113.1", "alice") })
+	recovered("suspected", func() int { return s.wrong("203.0.113.2", "alice") })
+	recovered("OnSuspicion", func() int { return s.wrong("203.0.113.2", "alice") })
+	breaks["Refuse"] = true
+	recovered("refused", func() int { return s.wrong("203.0.113.2", "alice") })
+	want := core.Stats{Allowed: 5, Denied: 2, Failed: 3}
+	if w.stats != want {
+		t.Errorf("observed %+v, want %+v", w.stats, want)
+	}
+	if n := w.seen[len(w.seen)-2]; n.Rule != -1 || n.Err == nil || n.Allowed {
+		t.Errorf("OnSuspicion: %+v", n)
+	}
+	// Stats has no number for what the guard itself refuses but Denied.
+	if got := s.guard.Stats(); got != (core.Stats{Allowed: 5, Denied: 4, Failed: 1}) {
+		t.Errorf("Stats: %+v", got)
+	}
+}
+
+func refusal(refuse bool) *core.Denial {
+	if !refuse {
+		return nil
+	}
+	return &core.Denial{Status: http.StatusForbidden}
+}

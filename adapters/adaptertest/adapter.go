@@ -215,6 +215,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Waiting", waiting},
 		{"Writers", writers},
 		{"In flight", inFlight},
+		{"Panics", panics},
 		{"Login", login},
 		{"Order", order},
 		{"HTTP/2", http2},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/observe"
 )
 
 // statuses has the status of an outcome for each code.
@@ -154,6 +155,14 @@ func panics(t *testing.T, a Adapter) {
 	want(t, count(3, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), codeInternal, 2, codeResourceExhausted, 1)
 
 	key := keyfuncs.Func(func(core.Request) (string, error) { panic("the key function's") })
-	c = a.Serve(t, App{Recovers: true, Limits: []Limit{{Checker: byKey(t, key, 2)}}}).Dial(t, direct)
-	want(t, count(4, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), codeInternal, 4)
+	panicking := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
+	for _, rule := range []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(2)}}, {Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}} {
+		counts := observe.NewCounts()
+		l := core.Must(core.New(core.Config{Rules: []core.Rule{rule}, Hooks: panicking, Observer: counts}))
+		c = a.Serve(t, App{Recovers: true, Limits: []Limit{{Checker: l}}}).Dial(t, direct)
+		want(t, count(4, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), codeInternal, 4)
+		if got := counts.Read()[0]; got.Failed+got.Limits[0].Denied != 4 || got.Failed*got.Limits[0].Denied != 0 {
+			t.Errorf("of 4 calls, the observer has counted %+v", got)
+		}
+	}
 }

@@ -1,0 +1,52 @@
+package adaptertest
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/observe"
+)
+
+// panics tests hooks and key functions that panic: the framework's recovery answers, and the
+// observer's numbers add up to the requests.
+func panics(t *testing.T, a Adapter) {
+	breaks := keyfuncs.Func(func(r core.Request) (string, error) {
+		if len(r.HeaderValues("Breaks")) > 0 {
+			panic("the key function's")
+		}
+		return "", nil
+	})
+	counts := observe.NewCounts()
+	l := limiter(t, core.Config{
+		Rules:    []core.Rule{{Name: "r", Key: breaks, Limits: []core.Limit{core.PerMinute(2)}}},
+		Hooks:    core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }},
+		Observer: counts,
+	})
+	app := limited(l)
+	app.Outside = []Middleware{Recovery}
+	c := direct(t, a.Serve(t, app))
+	for i, row := range []struct {
+		breaks []string
+		want   int
+	}{
+		{nil, http.StatusOK},
+		{[]string{"Breaks", "yes"}, http.StatusInternalServerError},
+		{nil, http.StatusOK},
+		{nil, http.StatusInternalServerError}, // denied
+		{[]string{"Breaks", "yes"}, http.StatusInternalServerError},
+		{nil, http.StatusInternalServerError},
+	} {
+		if r := c.get("/", row.breaks...); r.status != row.want {
+			t.Errorf("request %d: status %d, want %d", i, r.status, row.want)
+		}
+	}
+	got := counts.Read()[0]
+	if n := got.Limits[0]; n.Allowed != 2 || n.Denied != 2 || got.Failed != 2 {
+		t.Errorf("of 2 allowed, 2 denied and 2 failed requests, the observer has counted %+v", got)
+	}
+	if s := l.Stats(); s != (core.Stats{Allowed: 2, Denied: 2, Failed: 2}) {
+		t.Errorf("Stats: %+v", s)
+	}
+}
