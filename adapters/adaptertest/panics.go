@@ -1,13 +1,36 @@
 package adaptertest
 
 import (
+	"context"
+	"maps"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
-	"github.com/floodgate-go/floodgate/observe"
 )
+
+// reasons is an observer that counts decisions by their reasons.
+type reasons struct {
+	mu sync.Mutex
+	n  map[core.Reason]int
+}
+
+func (o *reasons) Observe(string, []core.Rule) core.ObserverFuncs {
+	o.n = map[core.Reason]int{}
+	return core.ObserverFuncs{Decided: func(_ context.Context, seen core.Observation) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.n[seen.Reason]++
+	}}
+}
+
+func (o *reasons) counted() map[core.Reason]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.n)
+}
 
 // panics tests hooks and key functions that panic: the framework's recovery answers, and the
 // observer's numbers add up to the requests.
@@ -18,7 +41,7 @@ func panics(t *testing.T, a Adapter) {
 		}
 		return "", nil
 	})
-	counts := observe.NewCounts()
+	counts := new(reasons)
 	l := limiter(t, core.Config{
 		Rules:    []core.Rule{{Name: "r", Key: breaks, Limits: []core.Limit{core.PerMinute(2)}}},
 		Hooks:    core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }},
@@ -42,9 +65,8 @@ func panics(t *testing.T, a Adapter) {
 			t.Errorf("request %d: status %d, want %d", i, r.status, row.want)
 		}
 	}
-	got := counts.Read()[0]
-	if n := got.Limits[0]; n.Allowed != 2 || n.Denied != 2 || got.Failed != 2 {
-		t.Errorf("of 2 allowed, 2 denied and 2 failed requests, the observer has counted %+v", got)
+	if got := counts.counted(); !maps.Equal(got, map[core.Reason]int{core.ReasonWithinLimits: 2, core.ReasonOverLimit: 2, core.ReasonFailed: 2}) {
+		t.Errorf("of 2 allowed, 2 denied and 2 failed requests, the observer has counted %v", got)
 	}
 	if s := l.Stats(); s != (core.Stats{Allowed: 2, Denied: 2, Failed: 2}) {
 		t.Errorf("Stats: %+v", s)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
-	"github.com/floodgate-go/floodgate/observe"
 )
 
 // statuses has the status of an outcome for each code.
@@ -156,13 +156,28 @@ func panics(t *testing.T, a Adapter) {
 
 	key := keyfuncs.Func(func(core.Request) (string, error) { panic("the key function's") })
 	panicking := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
-	for _, rule := range []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(2)}}, {Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}} {
-		counts := observe.NewCounts()
-		l := core.Must(core.New(core.Config{Rules: []core.Rule{rule}, Hooks: panicking, Observer: counts}))
+	for reason, rule := range map[core.Reason]core.Rule{
+		core.ReasonFailed: {Key: key, Limits: []core.Limit{core.PerMinute(2)}}, core.ReasonOverLimit: {Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}},
+	} {
+		var right, wrong atomic.Int64
+		l := limiter(t, core.Config{Rules: []core.Rule{rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, o core.Observation) {
+			if o.Reason == reason && !o.Allowed {
+				right.Add(1)
+			} else {
+				wrong.Add(1)
+			}
+		})})
 		c = a.Serve(t, App{Recovers: true, Limits: []Limit{{Checker: l}}}).Dial(t, direct)
 		want(t, count(4, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), codeInternal, 4)
-		if got := counts.Read()[0]; got.Failed+got.Limits[0].Denied != 4 || got.Failed*got.Limits[0].Denied != 0 {
-			t.Errorf("of 4 calls, the observer has counted %+v", got)
+		if right.Load() != 4 || wrong.Load() != 0 {
+			t.Errorf("of 4 calls, the observer has seen %d with the reason %v, and %d others", right.Load(), reason, wrong.Load())
 		}
 	}
+}
+
+// observeFunc is an observer of decisions.
+type observeFunc func(context.Context, core.Observation)
+
+func (f observeFunc) Observe(string, []core.Rule) core.ObserverFuncs {
+	return core.ObserverFuncs{Decided: f}
 }
