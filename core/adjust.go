@@ -127,6 +127,9 @@ func (l *Limiter) change(ctx context.Context, d *Decision, want func(i int) bool
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, name, err)
 	}
+	if name == "refund" {
+		l.freed(c.snap, c.items)
+	}
 	return err
 }
 

@@ -1,8 +1,8 @@
 package core
 
-// freed is called after the leases of these items have ended in this process. The items
-// have Rule and Key, and are the caller's. The head of the line of each key asks the store
-// at once.
+// freed is called after this process has ended leases of these items, or has given them hits
+// back. The items have Rule and Key, and are the caller's. The head of the line of each key asks
+// the store at once.
 func (l *Limiter) freed(s *snapshot, items []Item) {
 	if !l.lines.free() {
 		return
@@ -13,7 +13,19 @@ func (l *Limiter) freed(s *snapshot, items []Item) {
 	}
 }
 
-// free notes that leases have ended, and returns whether a request may wait for them.
+// freedAll is freed for all keys.
+func (l *Limiter) freedAll() {
+	if !l.lines.free() {
+		return
+	}
+	l.lines.mu.Lock()
+	defer l.lines.mu.Unlock()
+	for _, first := range l.lines.of {
+		first.callAll()
+	}
+}
+
+// free notes that there is more room, and returns whether a request may wait for it.
 func (q *lines) free() bool {
 	q.frees.Add(1)
 	return q.waiting.Load() > 0
@@ -23,7 +35,12 @@ func (q *lines) free() bool {
 func (q *lines) freed(name []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for l := q.of[string(name)]; l != nil; l = l.other {
+	q.of[string(name)].callAll()
+}
+
+// callAll makes the heads of all lines of a key, of which l is the first, ask the store.
+func (l *line) callAll() {
+	for ; l != nil; l = l.other {
 		l.seen = l.seen[:0]
 		l.head.call()
 	}

@@ -26,7 +26,7 @@ import (
 //
 // A limit of [Leases] is left alone: leases end with their requests. A key that is
 // blocked stays blocked, and has the hits when the block ends: see [Limiter.Block].
-// Requests in [Limiter.Wait] of this process try again at once.
+// Requests that wait in this process try again at once: see [Limiter.Wait].
 //
 // n is 1 to MaxQuota. The error wraps ErrConfig if n is out of range, if a rule has a
 // limit with a Lockout, whose wait only Reset ends, or if a rule has no other limits than

@@ -291,6 +291,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	c := l.session(s)
 	c.recall(&d, func(int) bool { return true })
 	err := s.run(ctx, "refund", &c.batch, s.bound.Refund)
+	l.freed(s, c.items)
 	l.release(c, nil)
 	return err
 }

@@ -13,7 +13,7 @@ import (
 type lines struct {
 	tickets atomic.Uint64
 	waiting atomic.Int64  // requests in all lines; changes under mu
-	frees   atomic.Uint64 // grows when leases have ended: what a take has found before may have changed
+	frees   atomic.Uint64 // grows when there is more room: what a take has found before may have changed
 
 	mu sync.Mutex       // held for a few assignments: never while a store, a context or a hook is called
 	of map[string]*line // by name: the first of the lines of a key
@@ -196,7 +196,7 @@ func (q *lines) learn(l *line, results []Result, s *snapshot, frees uint64) {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.leases && q.frees.Load() != frees {
+	if q.frees.Load() != frees {
 		results = nil
 	}
 	l.seen, l.seenAt, l.seenBy = append(l.seen[:0], results...), now, s

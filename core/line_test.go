@@ -137,25 +137,22 @@ func agree(t *testing.T, q *lines, model map[aLine][]*waiter, costs func([]*wait
 	return true
 }
 
-// What a head has learnt serves those of its configuration, unless leases have ended
+// What a head has learnt serves those of its configuration, unless there is more room
 // since it asked.
 func TestWhatALineHasLearnt(t *testing.T) {
 	var q lines
-	s := &snapshot{maxWaiters: 1, maxWaitersTotal: 1, leases: true}
+	s := &snapshot{maxWaiters: 1, maxWaitersTotal: 1}
 	w, _ := q.join([]byte("a"), 0, 1, 1, s)
 	for _, c := range []struct {
-		what   string
-		leases bool
-		frees  uint64
-		by     *snapshot
-		want   int
+		what  string
+		frees uint64
+		by    *snapshot
+		want  int
 	}{
-		{"nothing has happened since", true, 0, s, 1},
-		{"leases have ended since", true, 1, s, 0},
-		{"the limiter has no leases", false, 1, s, 1},
-		{"it is of another configuration", true, 0, &snapshot{}, 0},
+		{"nothing has happened since", 0, s, 1},
+		{"leases have ended or hits were given back since", 1, s, 0},
+		{"it is of another configuration", 0, &snapshot{}, 0},
 	} {
-		s.leases = c.leases
 		q.frees.Store(c.frees)
 		q.learn(w.line, []Result{{Remaining: 3}}, s, 0)
 		if got, _ := q.known(nil, w.line, c.by); len(got) != c.want {

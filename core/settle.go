@@ -82,5 +82,6 @@ func (l *Limiter) settle(ctx context.Context, d *Decision, fates []fate, f fate,
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, operation, err)
 	}
+	l.freed(c.snap, c.items)
 	l.release(c, nil)
 }

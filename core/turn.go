@@ -204,7 +204,7 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 			}
 		case wait >= 0:
 			t.learn(nil)
-			if t.snap.leases && t.frees != t.lines.frees.Load() { // before it could be called
+			if t.frees != t.lines.frees.Load() { // before it could be called
 				wait = 0
 			}
 		}

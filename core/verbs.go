@@ -63,6 +63,7 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	bound := l.current.Load().bound
 	if r, ok := bound.(ResetterOfAll); ok {
+		defer l.freedAll()
 		return r.ResetAll(ctx)
 	}
 	return fmt.Errorf("limiter %q: forgetting all keys: %T: %w", l.Name(), l.store, ErrUnsupported)
@@ -85,6 +86,7 @@ func (l *Limiter) each(ctx context.Context, operation string, hits []Hit, op fun
 		return err
 	}
 	c.bindItems()
+	defer l.freed(s, c.items)
 	return s.run(ctx, operation, &c.batch, func(ctx context.Context, b *Batch) error { return op(ctx, s, b) })
 }
 
