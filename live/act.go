@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/netip"
 	"time"
 	"unicode/utf8"
 
@@ -110,8 +112,7 @@ func (p *Page) obey(r *http.Request) (result, error) {
 		return result{}, err
 	}
 	if o.Do == "forget" {
-		note, err := without(o.Do, p.forget(r, o))
-		return result{Note: note}, err
+		return p.forget(r, o)
 	}
 	return p.onKey(r, o)
 }
@@ -191,16 +192,24 @@ func unknownRule(err error, rule string) error {
 	return err
 }
 
-// forget forgets the failures of a login.
-func (p *Page) forget(r *http.Request, o order) error {
+// forget forgets the failures of a login: of a username, or if the key is an IP address, of that
+// address and of a username that is spelt like it.
+func (p *Page) forget(r *http.Request, o order) (result, error) {
 	p.mu.Lock()
 	login := p.logins[o.Limiter]
 	p.mu.Unlock()
 	if login == nil {
-		return refused(http.StatusNotFound, "the page does not manage a login %q", o.Limiter)
+		return result{}, refused(http.StatusNotFound, "the page does not manage a login %q", o.Limiter)
 	}
-	a := Action{Name: o.Do, Limiter: o.Limiter, Key: o.Key}
-	return p.change(r, a, func() error { return login.Unblock(context.WithoutCancel(r.Context()), o.Key) })
+	ctx := context.WithoutCancel(r.Context())
+	done := "Forgotten. An address that has tried too often is still refused: type the address to let it in."
+	op := func() error { return login.Unblock(ctx, o.Key) }
+	if _, err := netip.ParseAddr(o.Key); err == nil {
+		done = "The address may try again. The failures of a username still count: type the username to forget them."
+		op = func() error { return errors.Join(login.Unblock(ctx, o.Key), login.UnblockAddress(ctx, o.Key)) }
+	}
+	note, err := without(o.Do, p.change(r, Action{Name: o.Do, Limiter: o.Limiter, Key: o.Key}, op))
+	return result{Note: cmp.Or(note, done)}, err
 }
 
 // change does op if the application allows it, and logs it.

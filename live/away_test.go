@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -89,5 +90,31 @@ func TestOrdersWhileTheStoreIsAway(t *testing.T) {
 		if log := s.log.String(); row.order != look && (!strings.Contains(log, "done in this process only") || !strings.Contains(log, "who=olga") || !strings.Contains(log, "connection refused")) || row.order == look && log != "" {
 			t.Errorf("%s: the log has %q", row.order, log)
 		}
+	}
+}
+
+func (g *guard) UnblockAddress(_ context.Context, address string) error {
+	g.forgot = append(g.forgot, "address "+address)
+	return g.err
+}
+
+// The answer to forget says what is let in, and what is not.
+func TestAnAddressIsLetIn(t *testing.T) {
+	s, g := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{}), &guard{}
+	s.page.ManageLogin("login", g)
+	for key, want := range map[string]struct{ forgot, note string }{
+		"alice":       {"[alice]", "An address that has tried too often is still refused"},
+		"192.0.2.1":   {"[192.0.2.1 address 192.0.2.1]", "The failures of a username still count"},
+		"2001:db8::1": {"[2001:db8::1 address 2001:db8::1]", "The failures of a username still count"},
+	} {
+		g.forgot = nil
+		got := s.post(`{"do":"forget","limiter":"login","key":"` + key + `"}`)
+		if got.status != http.StatusOK || fmt.Sprint(g.forgot) != want.forgot || !strings.Contains(got.Note, want.note) {
+			t.Errorf("%s: %+v, %v", key, got, g.forgot)
+		}
+	}
+	g.err = fmt.Errorf("resilient: %w", core.ErrDegraded)
+	if got := s.post(`{"do":"forget","limiter":"login","key":"alice"}`); got.status != http.StatusOK || !strings.Contains(got.Note, "Forget them again when the store answers") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -41,7 +41,7 @@ type Action struct {
 	// Limiter and Rule are the names of the limiter and the rule. For "forget", Limiter is
 	// the name that was given to [Page.ManageLogin], and Rule is empty.
 	Limiter, Rule string
-	// Key is the key; for "forget" the username.
+	// Key is the key; for "forget" the username, or the client's address.
 	Key string
 	// For is how long a "ban" lasts.
 	For time.Duration

@@ -75,6 +75,8 @@ func (e *ended) Unblock(ctx context.Context, _ string) error {
 	return nil
 }
 
+func (e *ended) UnblockAddress(context.Context, string) error { return nil }
+
 // What was begun is done, also if the browser goes away.
 func TestAClientThatHangsUpEndsNoOrder(t *testing.T) {
 	page := core.Must(live.New(live.Config{Authorize: mayChange("olga")}))

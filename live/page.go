@@ -36,6 +36,8 @@ type Page struct {
 type Login interface {
 	// Unblock forgets the failures of a username.
 	Unblock(ctx context.Context, username string) error
+	// UnblockAddress forgets the attempts of an IP address, such as "203.0.113.9".
+	UnblockAddress(ctx context.Context, address string) error
 }
 
 // New returns a page. Close it when it is no longer served. The error wraps

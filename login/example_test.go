@@ -99,6 +99,23 @@ func ExampleGuard_Unblock() {
 	// 200
 }
 
+// An office whose people share one address has tried too often.
+func ExampleGuard_UnblockAddress() {
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", Attempts: core.PerMinute(1)}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
+	post(app, "correct+horse")
+	before, err := guard.Status(context.Background(), "Alice", "192.0.2.1")
+	fmt.Println(before.RetryAfter > 0, err)
+	fmt.Println(guard.UnblockAddress(context.Background(), "192.0.2.1"))
+	post(app, "correct+horse")
+	// Output:
+	// 200
+	// true <nil>
+	// <nil>
+	// 200
+}
+
 // A handler that has stored a new password. The browser that was trusted before
 // is a stranger now, and no longer gets in while the account is under attack.
 func ExampleGuard_Forget() {

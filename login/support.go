@@ -18,8 +18,8 @@ import (
 // for each address. An Unblock lasts for an hour, or for the longest of
 // Failures.Window, Lockout.First and Lockout.Max if that is longer: after that time it
 // resets no further address. It takes effect on other instances that share the store
-// within a second. Unblock does not reset the attempts of an address or the failures of
-// a device cookie.
+// within a second. Unblock does not reset the attempts of an address, as
+// [Guard.UnblockAddress] does, or the failures of a device cookie.
 //
 // Unblock returns an error if the store fails: call it again. It also returns an error
 // if the account has been unblocked 1,000 times while an Unblock lasts. It may be called
@@ -34,6 +34,27 @@ func (g *Guard) Unblock(ctx context.Context, username string) error {
 		g.limiter.Reset(ctx, hits...),
 		g.memory.unblock(ctx, account),
 	)
+}
+
+// UnblockAddress resets the attempts of a client's address, such as "203.0.113.9", so that it is
+// allowed again whatever the username is. It does not reset the failures of an account:
+// see [Guard.Unblock]. It returns an error if address is not an IP address, or if the store
+// fails. It may be called concurrently.
+func (g *Guard) UnblockAddress(ctx context.Context, address string) error {
+	key, err := g.addressKey(ctx, "UnblockAddress", address)
+	if err != nil {
+		return err
+	}
+	return g.limiter.Reset(ctx, core.Hit{Rule: ruleAddress, Key: key})
+}
+
+// addressKey returns an address as a key.
+func (g *Guard) addressKey(ctx context.Context, method, address string) (string, error) {
+	if _, err := netip.ParseAddr(address); err != nil {
+		return "", fmt.Errorf("login: %s: the address must be an IP address, such as 203.0.113.9: %w", method, err)
+	}
+	key, err := g.config.ClientIP(nil, connection{ctx, net.JoinHostPort(address, "0")})
+	return string(key), err
 }
 
 // Status is the state of the limits of an account and an address.
@@ -61,19 +82,16 @@ type Status struct {
 // as "203.0.113.9". It charges nothing. It returns an error if address is not an IP
 // address, or if the store fails. It may be called concurrently.
 func (g *Guard) Status(ctx context.Context, username, address string) (Status, error) {
-	if _, err := netip.ParseAddr(address); err != nil {
-		return Status{}, fmt.Errorf("login: Status: the address must be an IP address, such as 203.0.113.9: %w", err)
-	}
 	account := g.config.Normalize(username)
-	key, err := g.config.ClientIP(nil, connection{ctx, net.JoinHostPort(address, "0")})
+	key, err := g.addressKey(ctx, "Status", address)
 	if err != nil {
 		return Status{}, err
 	}
-	both := pair(string(key), account)
+	both := pair(key, account)
 	// A Peek for each hit: if a deny cache knows that one of them is denied, it does not
 	// ask the store about the others of the same Peek.
 	var limits []core.LimitStatus
-	hits := []core.Hit{{Rule: ruleAddress, Key: string(key)}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}}
+	hits := []core.Hit{{Rule: ruleAddress, Key: key}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}}
 	if g.config.trusts() {
 		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
 	}
@@ -84,13 +102,13 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		}
 		limits = slices.AppendSeq(limits, d.Limits())
 	}
-	pardon, err := g.memory.willPardon(ctx, string(key), account)
+	pardon, err := g.memory.willPardon(ctx, key, account)
 	if err != nil {
 		return Status{}, err
 	}
 	var s Status
 	if !g.config.ForgetAddresses {
-		if s.KnownAddress, err = g.memory.remembers(ctx, g.memory.trustIn(ctx, account), string(key), account); err != nil {
+		if s.KnownAddress, err = g.memory.remembers(ctx, g.memory.trustIn(ctx, account), key, account); err != nil {
 			return Status{}, err
 		}
 	}

@@ -83,7 +83,8 @@ func start(t *testing.T, name, redisAddr string, c live.Config) *instance {
 
 type nothing struct{}
 
-func (nothing) Unblock(context.Context, string) error { return nil }
+func (nothing) Unblock(context.Context, string) error        { return nil }
+func (nothing) UnblockAddress(context.Context, string) error { return nil }
 
 func (i *instance) url() string { return i.server.URL + path }
 
