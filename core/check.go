@@ -128,7 +128,7 @@ func (a *asking) check(r Request, d *Decision) {
 		a.rest(&c.probe)
 	}
 	if a.fault != nil {
-		c.fail(d, a.fault)
+		c.fail(r.Context(), d, a.fault)
 		c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
 		return
 	}
@@ -148,7 +148,7 @@ func (a *asking) check(r Request, d *Decision) {
 // failed writes into d that the store has failed.
 func (a *asking) failed(r Request, d *Decision, err error) {
 	waited := d.Waited
-	a.fail(d, err)
+	a.fail(r.Context(), d, err)
 	d.Waited = waited
 	a.reportStore(r.Context(), "check", err)
 }

@@ -75,6 +75,10 @@ const (
 	ReasonBadRequest
 	// ReasonFailed means that the store, a key function or a hook failed: see Err.
 	ReasonFailed
+	// ReasonCanceled means that the request's context was canceled before the store, a key
+	// function or a hook had answered: the client has gone. The request is denied. What the
+	// store was asked to charge may be charged.
+	ReasonCanceled
 )
 
 // String returns the reason as a word or two.
@@ -92,6 +96,8 @@ func (r Reason) String() string {
 		return "bad request"
 	case ReasonFailed:
 		return "failed"
+	case ReasonCanceled:
+		return "canceled"
 	}
 	return "unknown reason"
 }

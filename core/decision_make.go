@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+	"errors"
 	"iter"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
@@ -77,9 +79,18 @@ func (s *LimitStatus) set(rule *compiledRule, limit int, r *Result, quota int64)
 }
 
 // fail writes into d that err came in between.
-func (c *session) fail(d *Decision, err error) {
-	*d = Decision{Reason: ReasonFailed, Limiter: c.snap.name, Cost: c.cost, Err: err}
+func (c *session) fail(ctx context.Context, d *Decision, err error) {
+	reason := ReasonFailed
+	if canceled(ctx, err) {
+		reason = ReasonCanceled
+	}
+	*d = Decision{Reason: reason, Limiter: c.snap.name, Cost: c.cost, Err: err}
 	d.detail.snap = c.snap
+}
+
+// canceled reports whether an error says no more than that the client has gone.
+func canceled(ctx context.Context, err error) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
 // Limits yields the state of every limit that applied, in the order

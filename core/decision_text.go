@@ -25,6 +25,8 @@ func (d Decision) String() string {
 		s += verdict + " a bad request"
 	case ReasonFailed:
 		s += verdict + ", because it could not decide"
+	case ReasonCanceled:
+		s += verdict + ", because the client has gone"
 	case ReasonWithinLimits:
 		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), whole again %s",
 			hits(d.Cost), d.Remaining, d.Limit.Capacity(), d.Rule, d.Limit.Name, d.Limit, d.whole())

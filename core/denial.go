@@ -68,7 +68,7 @@ func (d *Decision) status() int {
 	switch d.Reason {
 	case ReasonBadRequest:
 		return statusBadRequest
-	case ReasonFailed:
+	case ReasonFailed, ReasonCanceled:
 		return statusServiceUnavailable
 	default:
 		return statusTooManyRequests
@@ -112,7 +112,7 @@ func (d *Decision) appendProblem(b []byte) []byte {
 			b = append(b, "The request cannot be understood."...)
 		}
 		return append(b, `"}`...)
-	case ReasonFailed:
+	case ReasonFailed, ReasonCanceled:
 		b = append(b, failedHead...)
 		return append(b, `The request cannot be processed right now. Try again later."}`...)
 	}

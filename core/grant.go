@@ -39,7 +39,7 @@ func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, 
 	c := l.session(s)
 	defer l.release(c, nil)
 	if err := c.grant(context.WithoutCancel(ctx), l.store, n, hits); err != nil {
-		c.fail(&d, err)
+		c.fail(ctx, &d, err)
 		return d, err
 	}
 	l.freed(s, c.items)

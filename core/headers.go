@@ -130,7 +130,7 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	}
 	dst = append(dst, Header{"Cache-Control", "no-store"})
 	switch {
-	case d.Reason == ReasonFailed:
+	case d.Reason == ReasonFailed || d.Reason == ReasonCanceled:
 		dst = append(dst, Header{"Retry-After", "1"})
 	case d.waits():
 		if wait == "" {

@@ -259,7 +259,7 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 		}
 	}
 	if err != nil {
-		c.fail(d, err)
+		c.fail(ctx, d, err)
 		return err
 	}
 	c.decide(d)

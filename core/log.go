@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -84,10 +83,10 @@ func (f *failureLog) admit(kind failureKind, now time.Time) (suppressed uint64, 
 	return k.suppressed.Swap(0), true
 }
 
-// report logs a failure, unless the client caused it by closing the connection. operation is what the limiter was doing, and rules the names of the rules
-// that it concerns.
+// report logs a failure, unless the client caused it by closing the connection. operation is
+// what the limiter was doing, and rules the names of the rules that it concerns.
 func (f *failureLog) report(ctx context.Context, s *snapshot, kind failureKind, operation, rules string, err error) {
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+	if canceled(ctx, err) {
 		return
 	}
 	suppressed, ok := f.admit(kind, time.Now())

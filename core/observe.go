@@ -123,7 +123,9 @@ func (s *snapshot) run(ctx context.Context, operation string, b *Batch, op func(
 	}
 	start := time.Now()
 	err := op(ctx, b)
-	s.observer.stored(ctx, operation, start, err)
+	if !canceled(ctx, err) {
+		s.observer.stored(ctx, operation, start, err)
+	}
 	return err
 }
 

@@ -34,7 +34,8 @@ type ObserverFuncs struct {
 	// Stored is called after each operation of a store. operation is "take", "peek",
 	// "charge", "refund", "grant", "reset", "block", "release" or "renew". took is how long the store took. err is
 	// nil if the store gave an answer, yes or no. The operations of a [Memory], which
-	// take less time than the clock, are not observed.
+	// take less time than the clock, are not observed. Nor are operations that have no answer
+	// because the client has gone.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
 	// Held is called after a request has been given slots of a rule with a limit of
 	// [Leases], and again after it has given them back. rule is the rule's index, as

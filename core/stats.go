@@ -13,6 +13,7 @@ type Stats struct {
 	Skipped     uint64 // not limited: Hooks.ShouldLimit
 	BadRequests uint64 // denied: the request was at fault
 	Failed      uint64 // denied because of an error, and refunds, charges and resets that failed
+	Canceled    uint64 // denied because the client had gone before the store had answered
 	Degraded    uint64 // of all these, decided without the shared counters
 	Waited      uint64 // of all these, decided after a wait: see Config.MaxWait
 	Waiting     int    // requests that are waiting now
@@ -35,6 +36,7 @@ func (l *Limiter) Stats() Stats {
 		sum.Skipped += s.skipped.Load()
 		sum.BadRequests += s.badRequests.Load()
 		sum.Failed += s.failed.Load()
+		sum.Canceled += s.canceled.Load()
 		sum.Degraded += s.degraded.Load()
 		sum.Waited += s.waited.Load()
 	}
@@ -64,8 +66,8 @@ func (c *counters) count(d *Decision) {
 }
 
 type stripe struct {
-	allowed, denied, rehearsed, skipped, badRequests, failed, degraded, waited atomic.Uint64
-	_                                                                          [64]byte
+	allowed, denied, rehearsed, skipped, badRequests, failed, canceled, degraded, waited atomic.Uint64
+	_                                                                                    [64]byte
 }
 
 func (c *counters) stripe() *stripe {
@@ -82,6 +84,8 @@ func (s *stripe) count(d *Decision) {
 	switch {
 	case d.Reason == ReasonFailed:
 		s.failed.Add(1)
+	case d.Reason == ReasonCanceled:
+		s.canceled.Add(1)
 	case d.Reason == ReasonBadRequest:
 		s.badRequests.Add(1)
 	case d.Reason == ReasonSkipped:

@@ -58,7 +58,7 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 		}
 	}
 	if err != nil {
-		c.fail(&d, err)
+		c.fail(ctx, &d, err)
 	} else {
 		c.decide(&d)
 		c.remember(ctx, &d, false, hits)

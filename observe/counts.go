@@ -45,6 +45,7 @@ const (
 	failed
 	refused
 	degraded
+	canceled
 )
 
 // limit has the counts of one limit of a rule.
@@ -126,6 +127,8 @@ func (l *limiter) count(o *core.Observation) {
 		l.all.Add(badRequest)
 	case core.ReasonFailed:
 		l.all.Add(failed)
+	case core.ReasonCanceled:
+		l.all.Add(canceled)
 	case core.ReasonOverLimit: // of a checker around the limiter
 		l.all.Add(refused)
 	case core.ReasonNoRule, core.ReasonWithinLimits:

@@ -46,7 +46,7 @@ func TestCounts(t *testing.T) {
 	l.Allow(t.Context())
 	got := fmt.Sprintf("%+v", counts.Read())
 	want := "[{Name:l Limits:[{Rule:a Limit:a-1h Shadow:false Allowed:15 Denied:0 Rehearsed:7 Near:2} {Rule:a Limit:a-2h Shadow:false Allowed:0 Denied:0 Rehearsed:0 Near:0} " +
-		"{Rule:shadow Limit:shadow Shadow:true Allowed:1 Denied:21 Rehearsed:0 Near:1}] Skipped:0 NoRule:1 BadRequests:0 Failed:1 Refused:0 Degraded:0 Store:[] InFlight:[] Queues:[] Events:[]}]"
+		"{Rule:shadow Limit:shadow Shadow:true Allowed:1 Denied:21 Rehearsed:0 Near:1}] Skipped:0 NoRule:1 BadRequests:0 Failed:1 Canceled:0 Refused:0 Degraded:0 Store:[] InFlight:[] Queues:[] Events:[]}]"
 	if got != want {
 		t.Errorf("counts\n%s, want\n%s", got, want)
 	}

@@ -1,7 +1,7 @@
 package observe
 
 // LimiterCounts are the numbers of one limiter. A decision is in exactly one of Skipped,
-// NoRule, BadRequests, Failed, Refused, and Allowed, Denied and Rehearsed of one of the
+// NoRule, BadRequests, Failed, Canceled, Refused, and Allowed, Denied and Rehearsed of one of the
 // Limits that are no shadow.
 type LimiterCounts struct {
 	// Name is the limiter's name.
@@ -14,6 +14,9 @@ type LimiterCounts struct {
 	// BadRequests is how many requests were at fault, and Failed how many could not be
 	// decided on because a store, key function or hook failed. They were denied.
 	BadRequests, Failed uint64
+	// Canceled is how many requests could not be decided on because the client had gone. They
+	// were denied.
+	Canceled uint64
 	// Refused is how many requests a checker around the limiter denied, such as
 	// login.Config.OnSuspicion.
 	Refused uint64
@@ -81,7 +84,7 @@ func (l *limiter) read() LimiterCounts {
 	defer l.mu.Unlock()
 	n := LimiterCounts{
 		Name: l.name, Skipped: l.all.Sum(skipped), NoRule: l.all.Sum(noRule), BadRequests: l.all.Sum(badRequest),
-		Failed: l.all.Sum(failed), Refused: l.all.Sum(refused), Degraded: l.all.Sum(degraded),
+		Failed: l.all.Sum(failed), Canceled: l.all.Sum(canceled), Refused: l.all.Sum(refused), Degraded: l.all.Sum(degraded),
 	}
 	for _, m := range l.limits {
 		n.Limits = append(n.Limits, LimitCounts{

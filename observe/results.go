@@ -13,12 +13,13 @@ const (
 	// are decided on beside the others: they are not results of requests.
 	ShadowAllowed = "shadow_allowed"
 	ShadowDenied  = "shadow_denied"
-	// Skipped, NoRule, BadRequest, Failed and Refused are those of a limiter: see
+	// Skipped, NoRule, BadRequest, Failed, Canceled and Refused are those of a limiter: see
 	// [LimiterCounts].
 	Skipped    = "skipped"
 	NoRule     = "no_rule"
 	BadRequest = "bad_request"
 	Failed     = "failed"
+	Canceled   = "canceled"
 	Refused    = "refused"
 )
 
@@ -30,7 +31,7 @@ type Result struct {
 }
 
 // Results yields all results, also those that are 0: two for each limit, or three if
-// there was a rehearsal, and five of the limiter as a whole.
+// there was a rehearsal, and six of the limiter as a whole.
 func (l LimiterCounts) Results() iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		for _, n := range l.Limits {
@@ -45,7 +46,7 @@ func (l LimiterCounts) Results() iter.Seq[Result] {
 		}
 		for _, r := range []Result{
 			{Result: Skipped, Count: l.Skipped}, {Result: NoRule, Count: l.NoRule}, {Result: BadRequest, Count: l.BadRequests},
-			{Result: Failed, Count: l.Failed}, {Result: Refused, Count: l.Refused},
+			{Result: Failed, Count: l.Failed}, {Result: Canceled, Count: l.Canceled}, {Result: Refused, Count: l.Refused},
 		} {
 			if !yield(r) {
 				return

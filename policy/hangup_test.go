@@ -72,7 +72,7 @@ func TestAHangUpChargesAllPoliciesOrNone(t *testing.T) {
 		reason core.Reason
 	}{
 		"after the store has denied":     {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h}]", false, core.ReasonOverLimit},
-		"before the store has decided":   {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", true, core.ReasonFailed},
+		"before the store has decided":   {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", true, core.ReasonCanceled},
 		"after the store has allowed":    {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", false, core.ReasonWithinLimits},
 		"after a shadow would have, too": {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h, shadow: true}]", false, core.ReasonWithinLimits},
 	} {
@@ -86,7 +86,7 @@ func TestAHangUpChargesAllPoliciesOrNone(t *testing.T) {
 			}
 			defer set.Close() //nolint:errcheck // nothing depends on it
 			d := set.Check(store.client)
-			if d.Reason != c.reason || c.reason == core.ReasonFailed && !errors.Is(d.Err, context.Canceled) || c.reason != core.ReasonFailed && d.Err != nil {
+			if d.Reason != c.reason || c.reason == core.ReasonCanceled && !errors.Is(d.Err, context.Canceled) || c.reason != core.ReasonCanceled && d.Err != nil {
 				t.Errorf("the decision is %v, error %v, want %v", d, d.Err, c.reason)
 			}
 			store.client = nil

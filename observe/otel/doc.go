@@ -22,8 +22,8 @@
 //
 //   - active_request_leases counts slots, as limits in flight do. There it counts requests.
 //     It is of rules with a limit of core.Leases only: no other rule gives a lease.
-//   - The result is "allowed" in place of "acquired". A client that hung up in line is
-//     "denied"; there it is "request_canceled".
+//   - The results are "allowed" and "canceled" in place of "acquired" and
+//     "request_canceled". A client that hung up in line is "denied".
 //   - The durations have two more buckets, of 30 and 60 seconds.
 //
 // The attributes have short names, so

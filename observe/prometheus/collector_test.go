@@ -48,10 +48,10 @@ func TestCollector(t *testing.T) {
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
 	want := requests
 	for _, row := range []string{
-		`api,ip,ip,allowed 2`, `api,ip,ip,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,refused 0`,
+		`api,ip,ip,allowed 2`, `api,ip,ip,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,canceled 0`, `api,,,refused 0`,
 		`shadowed,ip,ip,shadow_allowed 0`, `shadowed,ip,ip,shadow_denied 1`,
-		`export,slots,slots,allowed 1`, `export,slots,slots,denied 0`, `export,,,skipped 0`, `export,,,no_rule 0`, `export,,,bad_request 0`, `export,,,failed 1`, `export,,,refused 0`,
-		`shadowed,,,skipped 0`, `shadowed,,,no_rule 0`, `shadowed,,,bad_request 0`, `shadowed,,,failed 1`, `shadowed,,,refused 0`,
+		`export,slots,slots,allowed 1`, `export,slots,slots,denied 0`, `export,,,skipped 0`, `export,,,no_rule 0`, `export,,,bad_request 0`, `export,,,failed 1`, `export,,,canceled 0`, `export,,,refused 0`,
+		`shadowed,,,skipped 0`, `shadowed,,,no_rule 0`, `shadowed,,,bad_request 0`, `shadowed,,,failed 1`, `shadowed,,,canceled 0`, `shadowed,,,refused 0`,
 	} {
 		labels, n, _ := strings.Cut(row, " ")
 		p := strings.Split(labels, ",")
@@ -154,5 +154,5 @@ func ExampleNew() {
 			fmt.Println(f.GetName(), len(f.GetMetric()), "series")
 		}
 	}
-	// Output: floodgate_rate_limiting_requests_total 7 series
+	// Output: floodgate_rate_limiting_requests_total 8 series
 }

@@ -29,7 +29,8 @@ type Config struct {
 // for requests that were denied, and those that would have been, with the results
 // denied, rehearsed (core.Config.Rehearsal, core.Rule.Shadow), refused (by a checker
 // around the limiter), bad request and failed. left_out is the number of requests of
-// that limit and result since the line before. Allowed requests cost a function call.
+// that limit and result since the line before. Requests whose client has gone
+// (core.ReasonCanceled) have no line. Allowed requests cost a function call.
 // The error wraps [core.ErrConfig] and names the field.
 func New(c Config) (core.Observer, error) {
 	if c.Every == 0 {
@@ -66,7 +67,7 @@ func (o *observer) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 }
 
 func (l *limiter) decided(ctx context.Context, o core.Observation) {
-	if o.Allowed && !o.Rehearsal {
+	if o.Allowed && !o.Rehearsal || o.Reason == core.ReasonCanceled {
 		return
 	}
 	at := &l.none

@@ -42,6 +42,7 @@ func TestLines(t *testing.T) {
 			{Rule: -1, Reason: core.ReasonOverLimit},
 			{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down")},
 			{Rule: -1, Reason: core.ReasonFailed, Shadow: true, Err: errors.New("down")},
+			{Rule: -1, Reason: core.ReasonCanceled, Err: context.Canceled},
 		}
 		for range 3 {
 			for _, o := range all {

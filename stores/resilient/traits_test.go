@@ -46,8 +46,8 @@ func TestTraits(t *testing.T) {
 					store := func() core.Store {
 						c := redis.NewClient(&redis.Options{Addr: proxy.Addr})
 						t.Cleanup(func() { _ = c.Close() })
-						shared := hides{redisstore.New(c, redisstore.Timeout(time.Second), redisstore.AnotherInstance()), says}
-						return core.Must(denycache.New(newStore(t, shared, resilient.Config{Meanwhile: meanwhile, Timeout: time.Second, Retry: time.Hour, Failures: 3}), denycache.Config{}))
+						shared := hides{redisstore.New(c, redisstore.Timeout(2*time.Second), redisstore.AnotherInstance()), says}
+						return core.Must(denycache.New(newStore(t, shared, resilient.Config{Meanwhile: meanwhile, Timeout: 2 * time.Second, Retry: time.Hour, Failures: 3}), denycache.Config{}))
 					}
 					return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
 				})

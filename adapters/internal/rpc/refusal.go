@@ -105,7 +105,7 @@ func codeOf(reason core.Reason, status int) Code {
 	switch reason {
 	case core.ReasonBadRequest:
 		return InvalidArgument
-	case core.ReasonFailed:
+	case core.ReasonFailed, core.ReasonCanceled:
 		return Unavailable
 	default:
 		return ResourceExhausted
