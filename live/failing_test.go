@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/live"
 )
 
-// failing is a store whose Reset ends as its context has, and fails if there is an error to fail with.
+// failing is a store whose Reset and Block end as their context has, and fail if there is an error to fail with.
 type failing struct {
 	core.Store
 	err error
@@ -32,6 +33,13 @@ func (f failingBound) Reset(ctx context.Context, b *core.Batch) error {
 		return err
 	}
 	return f.Bound.Reset(ctx, b)
+}
+
+func (f failingBound) Block(ctx context.Context, b *core.Batch, d time.Duration) error {
+	if err := errors.Join(ctx.Err(), f.store.err); err != nil {
+		return err
+	}
+	return f.Bound.(core.Blocker).Block(ctx, b, d)
 }
 
 const unblockAlice = `{"do":"unblock","limiter":"api","rule":"user","key":"alice"}`
@@ -63,6 +71,17 @@ func TestAnUnblockWhoseClientHangsUpIsDone(t *testing.T) {
 	}
 	if !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
 		t.Error("alice is not let in")
+	}
+}
+
+func TestABanWhoseClientHangsUpIsDone(t *testing.T) {
+	store := &failing{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Store: store})
+	if got := gone(s.page, http.MethodPost, "/", `{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"bob"}`); got != http.StatusOK {
+		t.Errorf("status %d: %s", got, s.log)
+	}
+	if s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "bob"}) {
+		t.Error("bob is not banned")
 	}
 }
 

@@ -39,13 +39,13 @@ func newDoor(t *testing.T) *door {
 }
 
 // service is a page and its limiter, whose counters are in the process.
-func service(t *testing.T, name string) *live.Page {
+func service(t *testing.T, name string, quota int64) *live.Page {
 	t.Helper()
 	page := core.Must(live.New(live.Config{Instance: name, Authorize: anybody, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}))
 	t.Cleanup(func() { _ = page.Close() })
 	page.Manage(core.Must(core.New(core.Config{
 		Name: "api", Observer: page,
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(20)}}},
+		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(quota)}}},
 	})))
 	return page
 }
@@ -72,7 +72,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // comes back by itself.
 func TestAProcessBehindAProxyIsAwayForAMoment(t *testing.T) {
 	front, process := newDoor(t), newDoor(t)
-	process.serve(service(t, "one"))
+	process.serve(service(t, "one", 20))
 	target, err := url.Parse(process.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -97,21 +97,21 @@ func TestAProcessBehindAProxyIsAwayForAMoment(t *testing.T) {
 // A process closes the page, and another one takes its place.
 func TestAPageThatIsClosed(t *testing.T) {
 	s := newDoor(t)
-	one := service(t, "one")
+	one := service(t, "one", 20)
 	s.serve(one)
 	ctx := browser(t)
 	do(t, ctx, chromedp.Navigate(s.URL))
 	until(t, ctx, link+` === "live"`)
 	_ = one.Close()
 	until(t, ctx, link+`.startsWith("not live: this process has closed the page. ")`)
-	s.serve(service(t, "two"))
+	s.serve(service(t, "two", 20))
 	until(t, ctx, link+` === "live" && document.getElementById("instance").textContent === "two"`)
 }
 
 // The page says why it gets no events, and what to do.
 func TestThePageSaysWhyItIsNotLive(t *testing.T) {
 	s := newDoor(t)
-	page := service(t, "one")
+	page := service(t, "one", 20)
 	s.serve(page)
 	var held sync.WaitGroup
 	for range 32 {
@@ -131,16 +131,27 @@ func TestThePageSaysWhyItIsNotLive(t *testing.T) {
 	mux.Handle("/", http.RedirectHandler("/login", http.StatusFound))
 	s.serve(mux)
 	until(t, ctx, link+`.startsWith("not live: another page answers: load this page again, you may have to log in. ")`)
-	s.serve(http.TimeoutHandler(service(t, "two"), 10*time.Second, ""))
+	s.serve(http.TimeoutHandler(service(t, "two", 20), 10*time.Second, ""))
 	until(t, ctx, link+`.startsWith("not live: the page needs a server that sends each event at once: mount it outside of http.TimeoutHandler")`)
 	_ = page.Close()
 	held.Wait()
 }
 
+// A key that no wait lets in is not shown as one that is let in now.
+func TestAKeyThatIsNeverAdmittedAgain(t *testing.T) {
+	s := newDoor(t)
+	s.serve(service(t, "one", 0))
+	ctx := browser(t)
+	do(t, ctx, chromedp.Navigate(s.URL))
+	until(t, ctx, link+` === "live"`)
+	lookAt(t, ctx, "bob")
+	until(t, ctx, `document.getElementById("card-limits").textContent.endsWith("00never")`)
+}
+
 // A browser that was sent to the page with a username and a password in its address.
 func TestAPageWhoseAddressHasAPassword(t *testing.T) {
 	s := newDoor(t)
-	page := service(t, "one")
+	page := service(t, "one", 20)
 	s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, password, ok := r.BasicAuth(); !ok || name != "olga" || password != "secret" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="operators"`)
