@@ -99,6 +99,22 @@ func TestObserverIsNotToldOfRulesThatTheStoreRefuses(t *testing.T) {
 	}
 }
 
+// An observer that comes with Reconfigure is told of decisions and of the store.
+func TestObserverThatComesWithReconfigure(t *testing.T) {
+	w := new(watcher)
+	store := covered{core.Must(core.NewMemory(core.MemoryConfig{}))}
+	config := core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}
+	l := newLimiter(t, config, nil)
+	config.Observer = w
+	if err := l.Reconfigure(config); err != nil {
+		t.Fatal(err)
+	}
+	l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
+	if len(w.seen) != 1 || len(w.stored) != 1 {
+		t.Errorf("%d decisions and %q are observed", len(w.seen), w.stored)
+	}
+}
+
 type namedObserver struct{ name string }
 
 func (o *namedObserver) Observe(string, []core.Rule) core.ObserverFuncs {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/live"
 )
 
@@ -96,12 +98,63 @@ func TestMoreDecisionsThanAreNoted(t *testing.T) {
 				t.Errorf("place %d: %+v, want about %d", i, k, want)
 			}
 		}
+		for range 1_000_001 {
+			decided(context.Background(), core.Observation{Reason: core.ReasonWithinLimits, Allowed: true, Key: "n", Capacity: 3})
+		}
+		time.Sleep(time.Second)
+		if n := v.all()[2].Limiters[0].Near[0].Count; n < 950_000 || n > 1_050_000 || (n-200_000)%64 != 0 {
+			t.Errorf("%d are noted near their limit, want 200000 and samples of 64", n)
+		}
 		for range 100_000 { // another second: all are noted
 			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: "a", Capacity: 3})
 		}
 		time.Sleep(time.Second)
-		if now := v.all()[2].Limiters[0].Refused[0].Count; now != keys[0].Count+100_000 {
+		if now := v.all()[3].Limiters[0].Refused[0].Count; now != keys[0].Count+100_000 {
 			t.Errorf("%d are noted of 100000", now-keys[0].Count)
+		}
+	})
+}
+
+// What is allowed only because of Rehearsal was refused to nobody.
+func TestARehearsal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := core.Must(live.New(live.Config{}))
+		t.Cleanup(func() { _ = page.Close() })
+		l := core.Must(core.New(core.Config{Name: "api", Observer: page, Rehearsal: true, Rules: []core.Rule{{
+			Name: "user", Limits: userRule.Limits,
+			Key: func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, "alice"...), nil },
+		}}}))
+		v := follow(t, page)
+		for range 5 {
+			l.Check(floodgatetest.NewRequest(http.MethodGet, "/"))
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if allowed, refused, rehearsed := v.sum(0); allowed != 3 || refused != 0 || rehearsed != 2 {
+			t.Errorf("%d allowed, %d refused, %d rehearsed", allowed, refused, rehearsed)
+		}
+		if keys := v.all()[1].Limiters[0].Refused; len(keys) > 0 {
+			t.Errorf("refused most: %+v", keys)
+		}
+	})
+}
+
+// Of more keys than the page keeps, a count is never too large, and Over says how much it may
+// be too small.
+func TestMoreKeysThanAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := core.Must(live.New(live.Config{}))
+		t.Cleanup(func() { _ = page.Close() })
+		decided := page.Observe("api", []core.Rule{userRule}).Decided
+		v := follow(t, page)
+		for i := range 10_000 {
+			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: fmt.Sprint(i), Capacity: 3})
+		}
+		for range 100 {
+			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: "a", Capacity: 3})
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if k := v.all()[1].Limiters[0].Refused[0]; k.Count != 100 || k.Over < 1 {
+			t.Errorf("%+v, want 100 and more that are possible", k)
 		}
 	})
 }
@@ -138,6 +191,33 @@ func TestWhatGetsOld(t *testing.T) {
 			if got := fmt.Sprint(refused, near); got != want {
 				t.Errorf("in second %d: %s, want %s", second, got, want)
 			}
+		}
+	})
+}
+
+// What no limit has decided is counted for the limiter as a whole, if it matters.
+func TestWhatNoLimitHasDecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := core.Must(live.New(live.Config{}))
+		t.Cleanup(func() { _ = page.Close() })
+		decided := page.Observe("api", []core.Rule{userRule}).Decided
+		v := follow(t, page)
+		for _, o := range []core.Observation{
+			{Reason: core.ReasonFailed, Rule: -1},
+			{Reason: core.ReasonSkipped, Rule: -1, Allowed: true}, {Reason: core.ReasonNoRule, Rule: -1, Allowed: true},
+			{Reason: core.ReasonBadRequest, Rule: -1}, {Reason: core.ReasonOverLimit, Rule: -1},
+			{Reason: core.ReasonWithinLimits, Capacity: 3, Remaining: 3, Allowed: true, Degraded: true},
+			{Reason: core.ReasonOverLimit, Capacity: 3, Degraded: true},
+		} {
+			decided(context.Background(), o)
+		}
+		page.Observe("api", []core.Rule{userRule}) // as Reconfigure does: the counts stay
+		time.Sleep(1500 * time.Millisecond)
+		if s := v.all()[1].Limiters[0].Store; s.Errors != 1 || s.Degraded != 2 {
+			t.Errorf("%+v", s)
+		}
+		if allowed, refused, rehearsed := v.sum(0); allowed != 1 || refused != 1 || rehearsed != 0 {
+			t.Errorf("%d allowed, %d refused, %d rehearsed", allowed, refused, rehearsed)
 		}
 	})
 }

@@ -33,7 +33,12 @@ type viewer struct {
 
 func (v *viewer) Header() http.Header    { return v.header }
 func (v *viewer) WriteHeader(status int) { v.status = status }
-func (v *viewer) Flush()                 {}
+
+func (v *viewer) Flush() {
+	if !v.deadline.After(time.Now()) {
+		panic("a browser that reads nothing would hold this for ever")
+	}
+}
 
 func (v *viewer) SetWriteDeadline(t time.Time) error {
 	v.deadline = t

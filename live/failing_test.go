@@ -35,6 +35,13 @@ func (f failingBound) Reset(ctx context.Context, b *core.Batch) error {
 	return f.Bound.Reset(ctx, b)
 }
 
+func (f failingBound) Take(ctx context.Context, b *core.Batch) error {
+	if f.store.err != nil {
+		return f.store.err
+	}
+	return f.Bound.Take(ctx, b)
+}
+
 func (f failingBound) Block(ctx context.Context, b *core.Batch, d time.Duration) error {
 	if err := errors.Join(ctx.Err(), f.store.err); err != nil {
 		return err
@@ -57,6 +64,17 @@ func TestAnActionThatFailsIsLogged(t *testing.T) {
 		}
 	}
 	if strings.Contains(log, "was done") {
+		t.Error(log)
+	}
+}
+
+func TestALookThatFailsIsLogged(t *testing.T) {
+	store := &failing{core.Must(core.NewMemory(core.MemoryConfig{})), errors.New("the disk is full")}
+	s := newSite(t, live.Config{}, core.Config{Store: store})
+	if got := s.post(`{"do":"look","limiter":"api","rule":"user","key":"alice"}`); got.status != http.StatusServiceUnavailable || strings.Contains(got.Error, "disk") {
+		t.Errorf("%+v", got)
+	}
+	if log := s.log.String(); !strings.Contains(log, "the store failed") || !strings.Contains(log, "the disk is full") {
 		t.Error(log)
 	}
 }

@@ -109,6 +109,31 @@ func TestWhatIsHalved(t *testing.T) {
 	})
 }
 
+// Halving leaves of each count that is certain no more than half, rounded up.
+func TestWhatIsPossibleIsHalvedToo(t *testing.T) {
+	s, came := New(16), map[Key]uint64{}
+	for i := range 400 {
+		k := key(i % 37)
+		s.Add(k, 1, 1)
+		came[k]++
+	}
+	for range 3 {
+		s.Halve()
+		for k := range came {
+			came[k] = (came[k] + 1) / 2
+		}
+		top := s.Top(16)
+		if !slices.ContainsFunc(top, func(c Counted) bool { return c.Over > 0 }) {
+			t.Fatalf("nothing was taken over: %v", top)
+		}
+		for _, c := range top {
+			if c.Over > c.Count || c.Count-c.Over > came[c.Key] {
+				t.Errorf("%v, at most %d for certain", c, came[c.Key])
+			}
+		}
+	}
+}
+
 // A long key is cut, and not confused with another that begins like it.
 func TestALongKeyIsCut(t *testing.T) {
 	s := New(8)
