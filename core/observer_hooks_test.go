@@ -98,3 +98,18 @@ func TestPanicsOfHooksAreCounted(t *testing.T) {
 	}()
 	l.Check(&request{})
 }
+
+// A request to which only a shadow rule applies is no rehearsal, whatever the shadow rule decides.
+func TestADenialByAShadowBesideNoRuleIsNoRehearsal(t *testing.T) {
+	var seen []core.Observation
+	l := newLimiter(t, core.Config{
+		Rules: []core.Rule{{Name: "a", Key: static("k"), Shadow: true, Limits: []core.Limit{core.PerHour(0)}}},
+		Observer: observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+			return core.ObserverFuncs{Decided: func(_ context.Context, o core.Observation) { seen = append(seen, o) }}
+		}),
+	}, nil)
+	l.Check(&request{})
+	if len(seen) != 2 || !seen[0].Shadow || seen[1].Shadow || seen[1].Rehearsal || seen[1].Reason != core.ReasonNoRule || !seen[1].Allowed {
+		t.Errorf("%+v", seen)
+	}
+}

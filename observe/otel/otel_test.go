@@ -133,6 +133,7 @@ func TestSpanEvents(t *testing.T) {
 		f.Decided(ctx, core.Observation{Reason: core.ReasonOverLimit, Rule: 0, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond, Key: "eve"})
 		f.Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New("down"), Degraded: true})
 		f.Decided(ctx, core.Observation{Allowed: true, Rehearsal: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never})
+		f.Decided(ctx, core.Observation{Allowed: true, Degraded: true, Cost: 1})
 		span.End()
 		var got []string
 		for _, e := range recorder.Ended()[0].Events() {
@@ -142,6 +143,7 @@ func TestSpanEvents(t *testing.T) {
 			"floodgate.decision allowed=false,cost=2,limit=ip,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=ip",
 			"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
 			"floodgate.decision allowed=true,cost=0,limit=ip,limiter=api,reason=over limit,rehearsal=true,remaining=0,rule=ip",
+			"floodgate.decision allowed=true,cost=1,degraded=true,limit=ip,limiter=api,reason=within limits,remaining=0,rule=ip",
 		}
 		if without {
 			want = nil

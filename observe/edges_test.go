@@ -1,0 +1,47 @@
+package observe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/observe"
+)
+
+// An observer gets the keys that it asks for, whichever of those that are joined it is.
+func TestTheFirstOfTheJoinedAsksForKeys(t *testing.T) {
+	var all []string
+	f := observe.Join(told{name: "a", all: &all, keys: true}, told{name: "b", all: &all}).Observe("l", nil)
+	if f.Decided(t.Context(), core.Observation{Key: "k"}); !f.Keys || all[0] != "a decided k" || all[1] != "b decided " {
+		t.Errorf("keys: %t, told %q", f.Keys, all)
+	}
+}
+
+// A shadow rule has no queue, and its counts are not those of the rule that it becomes.
+func TestCountsOfAShadowRule(t *testing.T) {
+	counts, r := observe.NewCounts(), rule("a", 9)
+	r.Shadow, r.MaxWait = true, time.Second
+	counts.Observe("l", []core.Rule{r}).Decided(context.Background(), core.Observation{Shadow: true, Reason: core.ReasonOverLimit, Remaining: 9, Capacity: 9})
+	if got := counts.Read()[0]; len(got.Queues) != 0 {
+		t.Errorf("%+v", got.Queues)
+	}
+	r.Shadow = false
+	counts.Observe("l", []core.Rule{r}).Decided(context.Background(), core.Observation{Allowed: true, Remaining: 9, Capacity: 9})
+	got := counts.Read()[0].Limits
+	if len(got) != 2 || got[0] != (observe.LimitCounts{Rule: "a", Shadow: true, Denied: 1}) || got[1] != (observe.LimitCounts{Rule: "a", Allowed: 1}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The first rehearsed request is a result.
+func TestTheFirstRehearsedRequest(t *testing.T) {
+	counts := observe.NewCounts()
+	counts.Observe("l", []core.Rule{rule("a", 9)}).Decided(context.Background(), core.Observation{Allowed: true, Rehearsal: true, Reason: core.ReasonOverLimit})
+	for r := range counts.Read()[0].Results() {
+		if r.Result == observe.Rehearsed && r.Count == 1 {
+			return
+		}
+	}
+	t.Error("the results have no rehearsed request")
+}
