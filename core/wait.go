@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Wait charges cost hits to every counter named as [Limiter.Take] does, and waits until
@@ -85,9 +86,18 @@ func (a *asking) takeInTurn(r Request, d *Decision) error {
 	t := turn{session: a.session, lines: a.lines, ctx: r.Context()}
 	err := t.take()
 	if d.Waited = t.waited(); err == nil && !t.batch.Allowed {
-		d.Err = t.ctx.Err()
+		d.Err = ended(t.ctx)
 	}
 	return err
+}
+
+// ended returns ctx.Err(), or what it is about to be: the timer of a context may be a little
+// later than that of a request that waits until the same deadline.
+func ended(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // turnedAway reports whether a rule that lets no request wait denies this one. It is asked
