@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -66,6 +67,27 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.asked.Add(1)
 	}
 	http.Error(w, "<h1>Bad gateway</h1>", http.StatusBadGateway)
+}
+
+// The pauses between two questions grow, to 15 seconds at most.
+func TestThePausesGrow(t *testing.T) {
+	s := newDoor(t)
+	one := service(t, "one", 20)
+	s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "events" {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		one.ServeHTTP(w, r)
+	}))
+	ctx := browser(t)
+	// Every pause but that of a connection that is lost without a word (20 s) is over at once.
+	const quick = `window.pauses = []; { const wait = setTimeout; window.setTimeout = (f, ms) => ms === 20000 ? wait(f, ms) : (pauses.push(ms), wait(f, 1)); }`
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: quick}); err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.Navigate(s.URL))
+	until(t, ctx, `pauses.slice(0, 7).join() === "1000,2000,4000,8000,15000,15000,15000"`)
 }
 
 // Behind a proxy, a process is away for three seconds. The page says so meanwhile, and
