@@ -72,16 +72,37 @@ func TestExchangesWithoutAnswerDoNotBlock(t *testing.T) {
 	}
 }
 
-// A command that a server may run later is sent so many times again, and no more.
+// A command that a server may run later is sent so many times again, and no more, also if it is
+// that of one call: there are no others whose keys may be at fault.
 func TestHowOftenACommandIsSentAgain(t *testing.T) {
-	sent := 0
-	s := New(process(func(redis.Cmder) error {
-		sent++
-		return scriptError("LOADING Redis is loading the dataset in memory")
-	}), Timeout(20*time.Second))
-	s.gathers = false
-	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != 1+mostRepeats {
-		t.Errorf("sent %d times, error %v", sent, err)
+	for reply, want := range map[string]int{
+		"LOADING Redis is loading the dataset in memory":              1 + mostRepeats,
+		"TRYAGAIN Multiple keys request during rehashing of slot":     1 + mostRepeats,
+		"CROSSSLOT Keys in request don't hash to the same slot":       1,
+		"NOPERM No permissions to access a key":                       1,
+		"MISCONF Redis is configured to save RDB snapshots to a disk": 1,
+	} {
+		sent := 0
+		s := New(process(func(redis.Cmder) error {
+			if sent++; sent > 2*mostRepeats { // a test that fails has to end, too
+				return errBroken
+			}
+			return scriptError(reply)
+		}), Timeout(20*time.Second))
+		s.gathers = false
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != want {
+			t.Errorf("%s: sent %d times, want %d; error %v", reply, sent, want, err)
+		}
+	}
+}
+
+// Callers wait for exchanges before theirs for an eighth of their time, and no longer than
+// longestPatience.
+func TestCallersArePatientForPartOfTheirTime(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{80 * time.Millisecond: 10 * time.Millisecond, time.Hour: longestPatience} {
+		if got := New(nil, Timeout(timeout)).patience; got != want {
+			t.Errorf("a Timeout of %v: %v, want %v", timeout, got, want)
+		}
 	}
 }
 

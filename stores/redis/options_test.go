@@ -4,12 +4,25 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
+
+// The shortest Timeout is a millisecond.
+func TestTheShortestTimeout(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close() //nolint:errcheck // nothing was sent
+	for timeout, valid := range map[time.Duration]bool{time.Millisecond: true, time.Millisecond - 1: false, 0: false, -time.Second: false} {
+		_, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Bind("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+		if (err == nil) != valid || err != nil && !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%v: %v", timeout, err)
+		}
+	}
+}
 
 // Bind and Ping return the errors of New's arguments.
 func TestNilArgumentsAreNamed(t *testing.T) {

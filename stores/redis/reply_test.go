@@ -104,6 +104,19 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 	}
 }
 
+// Times and waits of up to maxTime are read, and no larger ones.
+func TestTheBoundsOfAReply(t *testing.T) {
+	for _, c := range []struct {
+		at, retry int64
+		readable  bool
+	}{{maxTime, maxTime, true}, {-maxTime, maxTime, true}, {maxTime + 1, 1, false}, {-maxTime - 1, 1, false}, {0, maxTime + 1, false}} {
+		text := headOf(7, bitWaits, uint64(c.at)) + limitReply(0, 1, 1, c.retry)
+		if _, err := parse(text[replyHead+1:], true, oneItem(1)); (err == nil) != c.readable {
+			t.Errorf("the time %d and a wait of %d: %v", c.at, c.retry, err)
+		}
+	}
+}
+
 // oneItem is an item with so many limits.
 func oneItem(limits int) []namedItem {
 	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}, rule: &boundRule{limits: ""}}}

@@ -3,7 +3,26 @@ package redisstore
 import (
 	"errors"
 	"testing"
+	"time"
 )
+
+// A caller waits for 1 to 3 ms before the second attempt, twice as long before each further one, and
+// not as long as another caller.
+func TestHowLongACallerWaitsBeforeAnotherAttempt(t *testing.T) {
+	for attempt := range mostRepeats {
+		least, most := time.Millisecond<<attempt, 3*time.Millisecond<<attempt
+		seen := map[time.Duration]bool{}
+		for range 1000 {
+			d := pauseBefore(attempt)
+			if seen[d] = true; d < least || d >= most {
+				t.Fatalf("%v before attempt %d, want %v to %v", d, attempt, least, most)
+			}
+		}
+		if len(seen) < 100 {
+			t.Errorf("only %d different pauses before attempt %d", len(seen), attempt)
+		}
+	}
+}
 
 func TestWhichRepliesProveThatNothingRan(t *testing.T) {
 	for reply, want := range map[string]bool{

@@ -19,8 +19,12 @@ func TestURLs(t *testing.T) {
 		"redis://bob:secret@127.0.0.1:7000/3": func(o *redis.Options) bool {
 			return o.Addr == "127.0.0.1:7000" && o.DB == 3 && o.Username == "bob" && o.Password == "secret" && o.TLSConfig == nil
 		},
-		"rediss://127.0.0.1:7000":        func(o *redis.Options) bool { return o.TLSConfig != nil },
-		"unix:///run/redis.sock?db=2":    func(o *redis.Options) bool { return o.Network == "unix" && o.Addr == "/run/redis.sock" && o.DB == 2 },
+		"rediss://127.0.0.1:7000":     func(o *redis.Options) bool { return o.TLSConfig != nil },
+		"unix:///run/redis.sock?db=2": func(o *redis.Options) bool { return o.Network == "unix" && o.Addr == "/run/redis.sock" && o.DB == 2 },
+		"unix:///run/re@dis.sock": func(o *redis.Options) bool {
+			return o.Network == "unix" && o.Addr == "/run/re@dis.sock" && o.Username == ""
+		},
+		"redis://@127.0.0.1:7000":        func(o *redis.Options) bool { return o.Addr == "127.0.0.1:7000" && o.Username == "" && o.Password == "" },
 		"redis://127.0.0.1?pool_size=77": func(o *redis.Options) bool { return o.PoolSize == 77 && o.Addr == "127.0.0.1:6379" },
 	} {
 		c, err := redisstore.NewClient(text)
@@ -49,6 +53,7 @@ func TestWrongURLs(t *testing.T) {
 		"":                                      `scheme ""`,
 		"http://127.0.0.1":                      `scheme "http"`,
 		"redis://:hunter2@127.0.0.1:%zz":        "port",
+		"redis://@127.0.0.1:%zz":                "invalid port",
 		"redis://:hunter2@127.0.0.1/nonsense":   "database number",
 		"redis://:hunter2@127.0.0.1/?colour=2":  "colour",
 		"redis+cluster://:hunter2@a?colour=2":   "colour",

@@ -26,6 +26,10 @@ func TestHowManyDecisionsTravelTogether(t *testing.T) {
 		{"a lockout", []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Hour}}}, 10, 25},
 		{"3,600 buckets", []core.Limit{hourly(core.BucketedWindow, 100)}, 1, 4},
 		{"a short log", []core.Limit{hourly(core.SlidingLog, 10)}, 10, 25},
+		{"a log of 500", []core.Limit{hourly(core.SlidingLog, 500)}, 5, 6},
+		{"some leases", []core.Limit{hourly(core.Leases, 20)}, 10, 20},
+		{"500 leases", []core.Limit{hourly(core.Leases, 500)}, 7, 9},
+		{"the most leases", []core.Limit{hourly(core.Leases, core.MaxLogQuota)}, 0, 1},
 		{"a long log", []core.Limit{hourly(core.SlidingLog, 10_000)}, 0, 0},
 		{"the largest quota", []core.Limit{hourly(core.SlidingLog, core.MaxQuota)}, 0, 0},
 	} {
