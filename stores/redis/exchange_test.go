@@ -99,7 +99,7 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 // Callers wait for exchanges before theirs for an eighth of their time, and no longer than
 // longestPatience.
 func TestCallersArePatientForPartOfTheirTime(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{80 * time.Millisecond: 10 * time.Millisecond, time.Hour: longestPatience} {
+	for timeout, want := range map[time.Duration]time.Duration{16 * time.Millisecond: 2 * time.Millisecond, time.Hour: longestPatience} {
 		if got := New(nil, Timeout(timeout)).patience; got != want {
 			t.Errorf("a Timeout of %v: %v, want %v", timeout, got, want)
 		}
