@@ -209,6 +209,27 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	}
 }
 
+// A slot that the local store has given is free again if the shared store denies the request.
+func TestASlotThatTheSharedStoreDeniesIsFreeAgain(t *testing.T) {
+	bound, err := twoPlaces(t, nil).Bind("l", []core.StoreRule{
+		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute, Algorithm: core.Leases}}},
+		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 2, Window: time.Hour}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		b := one(false)
+		b.Items[0].Lease = uint64(i + 1)
+		if err := bound.Take(t.Context(), b); err != nil || b.Allowed != (i < 2) {
+			t.Fatalf("take %d: allowed %v, %v", i+1, b.Allowed, err)
+		}
+		if left, want := b.Items[0].Results[0].Remaining, int64(max(3, 4-i)); left != want {
+			t.Errorf("take %d: %d slots left, want %d", i+1, left, want)
+		}
+	}
+}
+
 // An error that says that nothing was charged is true of both places. After another
 // error the local counters have the charge: it may have been made in the shared store.
 func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
