@@ -271,4 +271,9 @@ func TestWaitsAreConfigured(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+	for _, d := range []time.Duration{0, core.MinWindow, core.MaxWindow} {
+		if _, err := core.New(patient(d, core.PerSecond(1))); err != nil {
+			t.Errorf("%v: %v", d, err)
+		}
+	}
 }

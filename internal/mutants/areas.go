@@ -20,12 +20,19 @@ type area struct {
 }
 
 var areas = []area{
+	{dir: "adapters/internal/fasthttprequest", tests: [][]string{{"./adapters/internal/fasthttprequest"}, {"./adapters/fiber"}}, floor: 90},
+	{dir: "adapters/internal/httprequest", tests: [][]string{{"./adapters/internal/httprequest"}, {"./adapters/nethttp"}, {"./adapters/gin"}, {"./adapters/echo"}}, floor: 90},
+	{dir: "adapters/internal/mounting", tests: [][]string{{"./adapters/internal/mounting"}, {"./adapters/nethttp"}}, floor: 90},
 	{dir: "core", exclude: []string{"^storetest/", "^internal/"}, tests: [][]string{{"./core"}, {"./core/storetest", "-skip=^TestTheSuite"}}, floor: 95},
 	{dir: "core/internal/memtable", tests: [][]string{{"./core/internal/memtable"}, {"./core/storetest", "-skip=^TestTheSuite"}}, floor: 95},
 	{dir: "internal/meter", tests: [][]string{{"./internal/meter"}, {"./stores/swapstore"}}, floor: 95},
 	{dir: "keyfuncs", floor: 95},
 	{dir: "login", floor: 95},
-	{dir: "policy", floor: 90},
+	{dir: "policy", exclude: []string{"^internal/"}, tests: [][]string{{"./policy/..."}}, floor: 90},
+	{dir: "policy/internal/expression", tests: [][]string{{"./policy/internal/expression"}, {"./policy"}}, floor: 90},
+	{dir: "policy/internal/file", tests: [][]string{{"./policy/internal/file"}, {"./policy"}}, floor: 90},
+	{dir: "policy/internal/paths", tests: [][]string{{"./policy/internal/paths"}, {"./policy"}}, floor: 90},
+	{dir: "policy/internal/quotas", tests: [][]string{{"./policy/internal/quotas"}, {"./policy"}}, floor: 90},
 	{dir: "stores/denycache", floor: 90},
 	{dir: "stores/internal", floor: 90},
 	{dir: "stores/memcached", floor: 90},

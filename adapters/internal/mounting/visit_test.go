@@ -110,6 +110,9 @@ func TestLastSkipsARecheckThatChargedNothing(t *testing.T) {
 	if d, found := v.Last(); !found || d.Limiter != "a" {
 		t.Errorf("the last decision is %v", d)
 	}
+	if all := v.All(); len(all) != 1 || all[0].Limiter != "a" {
+		t.Errorf("all decisions are %v", all)
+	}
 	if _, found := (*Visit)(nil).Last(); found {
 		t.Error("a decision is found before the first visit")
 	}
@@ -117,6 +120,9 @@ func TestLastSkipsARecheckThatChargedNothing(t *testing.T) {
 	v, _ = meet(v, none, routed(""), 1)
 	if d, found := v.Last(); !found || d.Reason != core.ReasonNoRule {
 		t.Errorf("the only decision of a checker is hidden: %v", d)
+	}
+	if all := v.All(); len(all) != 2 || all[0].Limiter != "a" || all[1].Reason != core.ReasonNoRule {
+		t.Errorf("the decisions of both checkers are %v", all)
 	}
 }
 
