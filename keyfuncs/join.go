@@ -51,7 +51,11 @@ func appendLength(dst []byte, length int) []byte {
 // Each key is written as its key function writes it: [ClientIP] writes an IPv6 address as a
 // prefix, such as "2001:db8::/64". JoinKeys may be called concurrently.
 func JoinKeys(keys ...string) string {
-	var joined []byte
+	size := 0
+	for _, key := range keys {
+		size += len(key) + lengthBytes
+	}
+	joined := make([]byte, 0, size)
 	for _, key := range keys {
 		joined = appendLength(append(joined, key...), len(key))
 	}
@@ -64,7 +68,8 @@ func JoinKeys(keys ...string) string {
 //	strings.Join(keyfuncs.SplitKeys(key), " ")
 //
 // Clients choose parts of keys: a key of another rule may look like one of Join. Split only the
-// keys of rules whose key function is Join. SplitKeys may be called concurrently.
+// keys of rules whose key function is Join, and of the rules "address-account" and "device" of a
+// login guard. SplitKeys may be called concurrently.
 func SplitKeys(joined string) (keys []string) {
 	for rest := joined; rest != ""; {
 		end := len(rest) - lengthBytes

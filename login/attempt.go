@@ -1,12 +1,12 @@
 package login
 
 import (
-	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/requestlog"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // attempt is a request that the guard checks, with the account, the address and the
@@ -89,12 +89,6 @@ func (a *attempt) find(r core.Request) error {
 // byDevice reports whether the attempt is charged to its device cookie.
 func (a *attempt) byDevice() bool { return a.device != "" && !a.distrust }
 
-// pair joins two parts of a key. Different parts always give different keys.
-func pair(a, b string) string {
-	key := binary.AppendUvarint(make([]byte, 0, len(a)+len(b)+2), uint64(len(a)))
-	return string(append(append(key, a...), b...))
-}
-
 // The names of the guard's rules.
 const (
 	ruleAddress = "address"
@@ -126,7 +120,7 @@ func (g *Guard) rules() []core.Rule {
 				if err == nil {
 					err = a.find(r)
 				}
-				return pair(address, a.account), orSkip(err, a.byDevice())
+				return keyfuncs.JoinKeys(address, a.account), orSkip(err, a.byDevice())
 			}),
 		},
 		{
@@ -142,7 +136,7 @@ func (g *Guard) rules() []core.Rule {
 			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: c.failed, Clears: c.succeeded,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				return pair(a.device, a.account), orSkip(err, !a.byDevice())
+				return keyfuncs.JoinKeys(a.device, a.account), orSkip(err, !a.byDevice())
 			}),
 		})
 	}

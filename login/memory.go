@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // memory holds what the guard remembers beside its counters: which addresses have
@@ -101,7 +102,7 @@ func (m *memory) noteFilled(ctx context.Context, memo string) {
 // instance's part of a quota, so that it tells no number.
 func (m *memory) hits(ctx context.Context, key string, rules ...string) ([]int64, error) {
 	found := make([]int64, len(rules))
-	memo := pair(rules[0], key)
+	memo := keyfuncs.JoinKeys(rules[0], key)
 	if m.wasEmpty(ctx, memo) {
 		return found, nil
 	}
@@ -153,10 +154,10 @@ func (m *memory) remembers(ctx context.Context, t trust, address, account string
 
 // knownHit returns the counter that has a hit if the address is known.
 func knownHit(generation int64, address, account string) core.Hit {
-	return core.Hit{Rule: ruleKnown, Key: pair(strconv.FormatInt(generation, 10), pair(address, account))}
+	return core.Hit{Rule: ruleKnown, Key: keyfuncs.JoinKeys(strconv.FormatInt(generation, 10), address, account)}
 }
 
-func knownMemo(a *attempt) string { return pair(ruleKnown, pair(a.address, a.account)) }
+func knownMemo(a *attempt) string { return keyfuncs.JoinKeys(ruleKnown, a.address, a.account) }
 
 // remember makes the attempt's address known for the account.
 func (m *memory) remember(a *attempt) error {
@@ -181,7 +182,7 @@ func (m *memory) unblock(ctx context.Context, account string) error {
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("login: Unblock: the account has been unblocked %d times in %v, which is the maximum", mostUnblocks, m.config.pardonFor())
 	}
-	m.noteFilled(ctx, pair(ruleUnblocked, account))
+	m.noteFilled(ctx, keyfuncs.JoinKeys(ruleUnblocked, account))
 	return err
 }
 
@@ -190,7 +191,7 @@ func (m *memory) unblock(ctx context.Context, account string) error {
 // pardonFor, or if the store fails.
 func (m *memory) pardonKey(ctx context.Context, address, account string) (key string, ok bool, err error) {
 	found, err := m.hits(ctx, account, ruleUnblocked, ruleUnblocking)
-	return pair(strconv.FormatInt(found[1], 10), pair(address, account)), found[0] > 0, err
+	return keyfuncs.JoinKeys(strconv.FormatInt(found[1], 10), address, account), found[0] > 0, err
 }
 
 // pardoned resets the failures of the attempt's address for the account, once for each
@@ -205,7 +206,7 @@ func (m *memory) pardoned(a *attempt, limiter *core.Limiter) bool {
 	if err != nil || !d.Allowed {
 		return false
 	}
-	return limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: pair(a.address, a.account)}) == nil
+	return limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: keyfuncs.JoinKeys(a.address, a.account)}) == nil
 }
 
 // willPardon reports whether pardoned will reset the address's failures for the account

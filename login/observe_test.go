@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 )
 
@@ -163,4 +164,27 @@ func refusal(refuse bool) *core.Denial {
 		return nil
 	}
 	return &core.Denial{Status: http.StatusForbidden}
+}
+
+// Keys that the guard joins are taken apart by keyfuncs.SplitKeys.
+func TestKeysOfTheGuardCanBeSplit(t *testing.T) {
+	w := &watcher{}
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, Observer: w, Identify: true})
+	many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	many(9, func(int) int { return s.serve(s.withCookie(form("203.0.113.2", "bob"), "bob"), 401) })
+	split := map[string]bool{}
+	for _, o := range w.seen {
+		if o.Rule < 0 {
+			continue
+		}
+		switch keys := keyfuncs.SplitKeys(o.Key); w.rules[o.Rule] {
+		case "address-account":
+			split[strings.Join(keys, " ")] = true
+		case "device":
+			split[fmt.Sprint("device of ", keys[len(keys)-1])] = len(keys) == 2
+		}
+	}
+	if !split["203.0.113.1 alice"] || !split["device of bob"] || len(split) != 2 {
+		t.Errorf("%v", split)
+	}
 }

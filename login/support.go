@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // Unblock resets the failures of an account. It resets two counters at once: the
@@ -87,7 +88,7 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	if err != nil {
 		return Status{}, err
 	}
-	both := pair(key, account)
+	both := keyfuncs.JoinKeys(key, account)
 	// A Peek for each hit: if a deny cache knows that one of them is denied, it does not
 	// ask the store about the others of the same Peek.
 	var limits []core.LimitStatus

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/live"
 	"github.com/floodgate-go/floodgate/login"
 	"github.com/floodgate-go/floodgate/policy"
@@ -49,7 +50,7 @@ func main() {
 func run(ctx context.Context, addr string, busy bool, log *slog.Logger, listening func(net.Addr)) (err error) {
 	page, err := live.New(live.Config{
 		Authorize: operator,
-		ShowKey:   func(_, _, key string) string { return key },
+		ShowKey:   readable,
 		Log:       log,
 	})
 	if err != nil {
@@ -96,6 +97,15 @@ func run(ctx context.Context, addr string, busy bool, log *slog.Logger, listenin
 		defer cancel()
 		return server.Shutdown(grace)
 	}
+}
+
+// readable returns a key as an operator reads it. The guard counts failures by a key of an
+// address and an account.
+func readable(_, rule, key string) string {
+	if rule == "address-account" {
+		return strings.Join(keyfuncs.SplitKeys(key), " ")
+	}
+	return key
 }
 
 // operator lets whoever is on this machine change something. A site whose name leads to
