@@ -102,6 +102,8 @@ const (
 	ParsesForm Middleware = "parses the form"
 	// Headers sets StaleHeaders in the response before the next handler runs.
 	Headers Middleware = "headers"
+	// Copies puts a copy of the request, and of its header, in the request's place.
+	Copies Middleware = "copies the request"
 )
 
 // The deadlines of the middlewares: one that tests wait for, and one that they

@@ -19,6 +19,26 @@ func mounting(t *testing.T, a Adapter) {
 		want(t, count(7, func(int) response { return c.get("/") }), 200, 5, 429, 2)
 	})
 
+	t.Run("a middleware that copies the request does not hide that it was counted", func(t *testing.T) {
+		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 5), Expose: true}
+		c := direct(t, a.Serve(t, App{
+			Limits: []Limit{l},
+			Inside: []Middleware{Copies, Copies},
+			Routes: []Route{
+				{Method: http.MethodGet, Pattern: "/", Limits: []Limit{l}, Handler: func(c Context) error {
+					d, found := c.Decision()
+					return c.Respond(http.StatusOK, fmt.Sprint(found, " ", d.Remaining, " ", len(c.Decisions())))
+				}},
+			},
+		}))
+		for i := range 5 {
+			if got, want := c.get("/"), fmt.Sprint("true ", 4-i, " 1"); got.body != want {
+				t.Errorf("request %d: the handler reads %q, want %q", i, got.body, want)
+			}
+		}
+		want(t, count(1, func(int) response { return c.get("/") }), 429, 1)
+	})
+
 	t.Run("one limiter on several routes counts them together", func(t *testing.T) {
 		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 3)}
 		c := direct(t, a.Serve(t, App{Routes: []Route{

@@ -117,6 +117,7 @@ func surround(ms []adaptertest.Middleware) (fs []echo.MiddlewareFunc) {
 					c.Response().Header().Set(name, value)
 				}
 			}),
+			adaptertest.Copies:     first(func(c echo.Context) { c.SetRequest(c.Request().Clone(c.Request().Context())) }),
 			adaptertest.ReadsBody:  first(func(c echo.Context) { _, _ = io.ReadAll(c.Request().Body) }),
 			adaptertest.ReadsPart:  first(func(c echo.Context) { _, _ = io.ReadFull(c.Request().Body, make([]byte, 8)) }),
 			adaptertest.ParsesForm: first(func(c echo.Context) { _ = c.FormValue("x") }),

@@ -118,6 +118,7 @@ func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
 					c.Set(name, value)
 				}
 			}),
+			adaptertest.Copies:     first(func(c *fiber.Ctx) {}), // Fiber has one request
 			adaptertest.ReadsBody:  first(func(c *fiber.Ctx) { _ = c.Body() }),
 			adaptertest.ReadsPart:  first(func(c *fiber.Ctx) { _ = c.Body()[:8] }),
 			adaptertest.ParsesForm: first(func(c *fiber.Ctx) { _ = c.FormValue("x") }),

@@ -103,6 +103,7 @@ func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
 					c.Header(name, value)
 				}
 			},
+			adaptertest.Copies:     func(c *gin.Context) { c.Request = c.Request.Clone(c.Request.Context()) },
 			adaptertest.ReadsBody:  func(c *gin.Context) { _, _ = c.GetRawData() },
 			adaptertest.ReadsPart:  func(c *gin.Context) { _, _ = io.ReadFull(c.Request.Body, make([]byte, 8)) },
 			adaptertest.ParsesForm: func(c *gin.Context) { _ = c.PostForm("x") },

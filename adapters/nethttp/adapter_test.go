@@ -101,6 +101,9 @@ func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
 					next.ServeHTTP(w, r)
 				})
 			},
+			adaptertest.Copies: func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r.Clone(r.Context())) })
+			},
 			adaptertest.ReadsBody:  first(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }),
 			adaptertest.ReadsPart:  first(func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 8)) }),
 			adaptertest.ParsesForm: first(func(r *http.Request) { _ = r.FormValue("x") }),

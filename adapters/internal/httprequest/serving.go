@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
@@ -13,15 +14,17 @@ import (
 // store of values would allocate a map for each request, so that frameworks without a
 // cheaper store use a Serving. It may be used concurrently.
 //
-// A request is recognised by the map of its header. Middlewares that replace the request,
-// its context, its URL or the response keep this map. The map stays in memory as long as
-// the Serving has the request, so that no other request has a map at the same address.
+// A request is recognised by the framework's context, and by the map of its header. A
+// middleware that copies the request with its header keeps the context. A copy of the
+// context has the same header. The map stays in memory as long as the Serving has the
+// request, so that no other request has a map at the same address.
 //
 // A program may pass one request to an application several times, also at the same time.
 // These passages have different contexts of the framework. If a middleware has put its
 // own context around the framework's, the context is not known: callers pass nil.
 type Serving struct {
-	shards [shards]shard
+	shards   [shards]shard
+	contexts contexts
 }
 
 const (
@@ -44,13 +47,15 @@ type shard struct {
 // Passage is the way of a request through the handlers behind the first limiter. It is
 // reused for other requests after these handlers have returned. Its shard guards it.
 type Passage struct {
-	shard   *shard
-	address uintptr // of header
-	header  http.Header
-	context any      // the framework's, or nil
-	visits  []*visit // the first used are of this request
-	used    int
-	next    *Passage // in the shard
+	shard    *shard
+	address  uintptr // of header
+	header   http.Header
+	context  any // the framework's, or nil
+	contexts *contexts
+	at       atomic.Uintptr // the address of the last context that is not nil; shard does not guard it
+	visits   []*visit       // the first used are of this request
+	used     int
+	next     *Passage // in the shard
 }
 
 // visit is a Visit and its Origin.
@@ -61,16 +66,19 @@ type visit struct {
 
 func (s *Serving) find(r *http.Request) (*shard, uintptr) {
 	address := reflect.ValueOf(r.Header).Pointer()
-	return &s.shards[uint64(address)*0x9e3779b97f4a7c15>>(64-shardBits)], address
+	return &s.shards[hash(address, shardBits)], address
+}
+
+func hash(address uintptr, bits int) uint64 {
+	return uint64(address) * 0x9e3779b97f4a7c15 >> (64 - bits)
 }
 
 // Seen returns a copy of the last visit of the place's checker to a request, or nil if
 // there is none.
 func (s *Serving) Seen(r *http.Request, context any, place *mounting.Place) *mounting.Visit {
-	shard, address := s.find(r)
-	shard.mu.Lock()
+	shard, _, p := s.lock(r, context)
 	defer shard.mu.Unlock()
-	if p := shard.passage(address, context); p != nil {
+	if p != nil {
 		return copyOf(p.last().Of(place))
 	}
 	return nil
@@ -95,16 +103,39 @@ func (s *Serving) Enter(r *http.Request, context any, place *mounting.Place, d *
 	if r.Header == nil { // not a server's request
 		r.Header = http.Header{}
 	}
-	shard, address := s.find(r)
-	shard.mu.Lock()
+	shard, address, p := s.lock(r, context)
 	defer shard.mu.Unlock()
-	if p := shard.passage(address, context); p != nil {
+	if p != nil {
 		p.add(place, d, origin)
 		return nil // the first limiter ends the passage
 	}
-	p := shard.begin(address, r.Header, context)
+	p = shard.begin(address, r.Header, context)
 	p.add(place, d, origin)
+	s.contexts.add(p)
+	p.contexts = &s.contexts
 	return p
+}
+
+// lock locks the shard of the passage that a context belongs to, and returns the passage.
+// If there is none, lock locks the shard of the request's header.
+func (s *Serving) lock(r *http.Request, context any) (*shard, uintptr, *Passage) {
+	own, address := s.find(r)
+	own.mu.Lock()
+	if p := own.passage(address, context); p != nil {
+		return own, address, p
+	}
+	p := s.contexts.find(context)
+	if p == nil {
+		return own, address, nil
+	}
+	own.mu.Unlock() // the request has been given another header
+	p.shard.mu.Lock()
+	if p.context == context {
+		return p.shard, address, p
+	}
+	p.shard.mu.Unlock() // the passage has just ended
+	own.mu.Lock()
+	return own, address, nil
 }
 
 // passage returns the passage that a context belongs to, or nil if there is none.
@@ -159,6 +190,7 @@ func (p *Passage) Leave() {
 	s := p.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.contexts.remove(p)
 	at := &s.first
 	for *at != p {
 		at = &(*at).next
@@ -179,10 +211,9 @@ func (s *Serving) Last(r *http.Request, context any) (d core.Decision, found boo
 	if r == nil || r.Header == nil {
 		return d, false
 	}
-	shard, address := s.find(r)
-	shard.mu.Lock()
+	shard, address, p := s.lock(r, context)
 	defer shard.mu.Unlock()
-	return shard.visits(address, context).Last()
+	return shard.visits(address, p).Last()
 }
 
 // All returns the decisions on a request: see mounting.Visit.All. r may be nil.
@@ -190,24 +221,21 @@ func (s *Serving) All(r *http.Request, context any) []core.Decision {
 	if r == nil || r.Header == nil {
 		return nil
 	}
-	shard, address := s.find(r)
-	shard.mu.Lock()
+	shard, address, p := s.lock(r, context)
 	defer shard.mu.Unlock()
-	return shard.visits(address, context).All()
+	return shard.visits(address, p).All()
 }
 
-// visits returns the last visit of a context's passage. A copy of a context has the
-// request's latest passage.
-func (s *shard) visits(address uintptr, context any) *mounting.Visit {
-	var latest *mounting.Visit
-	for p := s.first; p != nil; p = p.next {
-		switch {
-		case p.address != address:
-		case p.context == context:
-			return p.last()
-		case latest == nil:
-			latest = p.last()
+// visits returns the last visit of a passage. A copy of a context has no passage: it has the
+// request's latest one.
+func (s *shard) visits(address uintptr, p *Passage) *mounting.Visit {
+	if p == nil {
+		for p = s.first; p != nil && p.address != address; {
+			p = p.next
 		}
 	}
-	return latest
+	if p == nil {
+		return nil
+	}
+	return p.last()
 }

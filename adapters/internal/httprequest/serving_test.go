@@ -40,6 +40,14 @@ func limiters(s *Serving, r *http.Request, context any) string {
 // left fails if the Serving still has something of a request.
 func left(t *testing.T, s *Serving) {
 	t.Helper()
+	for i := range s.contexts.places {
+		if p := s.contexts.places[i].Load(); p != nil {
+			t.Fatalf("a context has kept %+v", p)
+		}
+	}
+	if n := s.contexts.crowded.Load(); n != 0 || len(s.contexts.others) != 0 {
+		t.Fatalf("%d and %d contexts have no place of their own", n, len(s.contexts.others))
+	}
 	for i := range s.shards {
 		shard, free := &s.shards[i], 0
 		if shard.first != nil {
@@ -89,6 +97,43 @@ func TestAServingHasARequestUntilItsFirstLimiterIsLeft(t *testing.T) {
 	first.Leave()
 	if got := limiters(&s, r, context) + limiters(&s, nil, nil) + limiters(&s, new(http.Request), nil); got != "" {
 		t.Errorf("after the request, the handler reads %q", got)
+	}
+	left(t, &s)
+}
+
+// A middleware has put a copy of the request in the request's place.
+func TestARequestWithAnotherHeaderIsRecognisedByItsContext(t *testing.T) {
+	var s Serving
+	outer, inner := place(), place()
+	// Some of so many contexts share a place.
+	const requests = 2000
+	contexts, first := make([]any, requests), make([]*Passage, requests)
+	for i := range contexts {
+		contexts[i] = new([2]int)
+		first[i] = s.Enter(sent(), contexts[i], outer, named(fmt.Sprint(i)), nil)
+	}
+	for i, context := range contexts {
+		copied := sent()
+		if s.Seen(copied, context, outer) == nil {
+			t.Fatalf("request %d is taken for another one", i)
+		}
+		if again := s.Enter(copied, context, inner, named("inner"), nil); again != nil {
+			t.Fatalf("request %d has begun again", i)
+		}
+		if got, want := limiters(&s, copied, context), fmt.Sprint(i, " inner last inner"); got != want {
+			t.Errorf("request %d reads %q, want %q", i, got, want)
+		}
+	}
+	if s.contexts.crowded.Load() == 0 {
+		t.Error("all contexts have a place of their own: this tests less than it should")
+	}
+	for i := range first { // in another order
+		first[(i*7+3)%requests].Leave()
+	}
+	for i, context := range contexts {
+		if got := limiters(&s, sent(), context); got != "" {
+			t.Errorf("after request %d, its context reads %q", i, got)
+		}
 	}
 	left(t, &s)
 }
