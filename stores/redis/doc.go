@@ -86,7 +86,9 @@
 // or an eighth of the Timeout if that is less, and are then sent all the same.
 //
 // Hooks of the client, for tracing for example, see each command once. Its context
-// has the values of one of its requests.
+// has the values of one of its requests. A hook must not keep a command after it has
+// returned. If a hook panics, each decision of the command returns an error, and the
+// panic is logged: see [Log].
 //
 // # Clusters
 //

@@ -132,6 +132,7 @@ func classify(err error, sent bool) error {
 	e.Unknown = sent
 	var network net.Error
 	switch {
+	case errors.Is(err, errPanic):
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout():
 		e.Class = ClassTimedOut
 	default:

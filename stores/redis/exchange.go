@@ -199,8 +199,9 @@ func (x *exchange) String() string { return "decisions" }
 
 // process runs a command and waits for its reply. A client that gathers the
 // commands of several callers may return before the reply has come: Err waits
-// for it.
-func (s *Store) process(ctx context.Context, cmd exempt) error {
+// for it. If the client panics, process returns an error.
+func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
+	defer s.recoverPanic(&err)
 	if err := s.client.Process(ctx, cmd); err != nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func (x *exchange) dropConnection() {
 	defer cancel()
 	args := slices.Clone(x.args)
 	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	_ = x.store.client.Process(ctx, newCommand(ctx, args))
+	_ = x.store.process(ctx, newCommand(ctx, args))
 }
 
 type unwritable struct{}

@@ -55,8 +55,8 @@ func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true 
 // replaces such a value, unless a rule demands the denial.
 func DenyUnreadable() Option { return func(o *options) { o.denyUnreadable = true } }
 
-// Log sets where the store reports values that cannot be read, once a minute at
-// most: slog.Default() by default.
+// Log sets where the store reports values that cannot be read, and panics of the
+// client's hooks, each once a minute at most: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // AnotherInstance lets the store count for limiters of the same names as

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reports logs stored values that cannot be read.
+// reports keeps the lines of a log apart. Its zero value is ready for use.
 type reports struct {
 	mu   sync.Mutex
 	next time.Time // no line before this time
@@ -16,19 +16,31 @@ type reports struct {
 // reportEvery is the shortest time between two lines.
 const reportEvery = time.Minute
 
+// due reports whether a line may be logged, and how many were left out before it.
+func (r *reports) due() (more int, ok bool) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Before(r.next) {
+		r.more++
+		return 0, false
+	}
+	more = r.more
+	r.next, r.more = now.Add(reportEvery), 0
+	return more, true
+}
+
+func (s *Store) log() *slog.Logger {
+	if s.options.log != nil {
+		return s.options.log
+	}
+	return slog.Default()
+}
+
 // report logs that one of the values of these items cannot be read.
 func (s *Store) report(items []namedItem) {
-	r, now := &s.reports, time.Now()
-	r.mu.Lock()
-	more := r.more
-	wait := now.Before(r.next)
-	if wait {
-		r.more++
-	} else {
-		r.next, r.more = now.Add(reportEvery), 0
-	}
-	r.mu.Unlock()
-	if wait {
+	more, due := s.reports.due()
+	if !due {
 		return
 	}
 	names := make([]string, len(items))
@@ -39,9 +51,5 @@ func (s *Store) report(items []namedItem) {
 			action = "deny"
 		}
 	}
-	log := s.options.log
-	if log == nil {
-		log = slog.Default()
-	}
-	log.Warn("redis: one of these stored values cannot be read", "names", names, "action", action, "more", more)
+	s.log().Warn("redis: one of these stored values cannot be read", "names", names, "action", action, "more", more)
 }

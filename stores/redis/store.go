@@ -39,7 +39,8 @@ type Store struct {
 	lines   lines
 	// patience is how long a call waits for the exchanges before it.
 	patience time.Duration
-	reports  reports
+	reports  reports // of values that cannot be read
+	panics   reports // of the client's panics
 	names    *names.Owner
 	gate     *closing.Gate
 }
