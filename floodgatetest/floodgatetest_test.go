@@ -114,6 +114,11 @@ func TestRequestHasWhatItsOptionsSet(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	for _, path := range []string{"/a", "/a%41", "/%7Ea/%2f"} {
+		if got := floodgatetest.NewRequest("GET", path).EscapedPath(); got != path {
+			t.Errorf("the escaped path is %s, want %s", got, path)
+		}
+	}
 	if j, _ := floodgatetest.NewRequest("PUT", "/", floodgatetest.JSON(`{"a":1}`)).Body(99); string(j) != `{"a":1}` {
 		t.Errorf("the body is %s", j)
 	}

@@ -35,22 +35,29 @@ func TestReloadingUnderLoad(t *testing.T) {
 	defer s.Close() //nolint:errcheck // nothing depends on it
 	var sent, admitted atomic.Uint64
 	stop := make(chan struct{})
-	var wg sync.WaitGroup
+	var wg, started sync.WaitGroup
+	check := func() {
+		sent.Add(1)
+		if s.Check(&explained{}).Allowed {
+			admitted.Add(1)
+		}
+	}
+	started.Add(workers)
 	for range workers {
 		wg.Go(func() {
+			check()
+			started.Done()
 			for {
 				select {
 				case <-stop:
 					return
 				default:
 				}
-				sent.Add(1)
-				if s.Check(&explained{}).Allowed {
-					admitted.Add(1)
-				}
+				check()
 			}
 		})
 	}
+	started.Wait()
 	for i := range changes {
 		if err := s.Replace([]byte(file(i))); err != nil {
 			t.Error(err)

@@ -42,3 +42,28 @@ func TestAddCountsItsStripe(t *testing.T) {
 		t.Errorf("%d counts, of these %d are 0", many, seen[0])
 	}
 }
+
+// Goroutines that run at the same time add to several stripes.
+func TestGoroutinesHaveSeveralStripes(t *testing.T) {
+	const goroutines = 64
+	var n Numbers
+	var added, done sync.WaitGroup
+	added.Add(goroutines)
+	for range goroutines {
+		done.Go(func() {
+			n.Add(0)
+			added.Done()
+			added.Wait() // nobody's stack is given to another one
+		})
+	}
+	done.Wait()
+	used := 0
+	for s := range n {
+		if n[s][0].Load() > 0 {
+			used++
+		}
+	}
+	if used < 2 {
+		t.Errorf("%d goroutines use %d of %d stripes", goroutines, used, stripes)
+	}
+}

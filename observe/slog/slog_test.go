@@ -98,6 +98,9 @@ func TestConfig(t *testing.T) {
 			t.Errorf("Every %v: %v", every, err)
 		}
 	}
+	if _, err := slogobserve.New(slogobserve.Config{Every: time.Millisecond}); err != nil {
+		t.Error(err)
+	}
 }
 
 func ExampleNew() {
