@@ -1,0 +1,72 @@
+package file
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestTheListsThatAPolicyHas(t *testing.T) {
+	list := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, c := range []struct {
+		p           Policy
+		has, denies bool
+	}{
+		{Policy{}, false, false}, {Policy{Exempt: list}, true, false}, {Policy{Only: list}, true, true}, {Policy{Deny: list}, true, true},
+		{Policy{Exempt: list, Only: list}, true, true}, {Policy{Exempt: list, Deny: list}, true, true}, {Policy{Only: list, Deny: list}, true, true},
+	} {
+		if c.p.HasLists() != c.has || c.p.Denies() != c.denies {
+			t.Errorf("%d exempt, %d only, %d deny: has lists: %v, denies: %v", len(c.p.Exempt), len(c.p.Only), len(c.p.Deny), c.p.HasLists(), c.p.Denies())
+		}
+	}
+}
+
+func TestTheQuotasOfAFile(t *testing.T) {
+	spec := readFine(t, "policies: [{name: a, limits: 1/s}, {name: b, key: ip, quotas: {source: x}, limits: 1/s}, "+
+		"{name: c, rules: [{name: d, key: ip, limits: 1/s, quotas: {file: y}}, {name: e, limits: 1/m}, {name: f, key: ip, limits: 1/h, quotas: {source: z}}]}]")
+	var all []string
+	for q := range spec.Quotas() {
+		all = append(all, q.Source+q.File)
+	}
+	if got := strings.Join(all, " "); got != "x y z" {
+		t.Errorf("the quotas are %q", got)
+	}
+	for range spec.Quotas() {
+		break // ends the loop
+	}
+}
+
+func TestTheLargestFile(t *testing.T) {
+	text := "policies: [{name: a, limits: 1/s}] #"
+	text += strings.Repeat("x", MaxBytes-len(text))
+	if got := readText(text); got != "" {
+		t.Error(got)
+	}
+	if got := readText(text + "x"); !strings.HasPrefix(got, "0:0: has more than 1048576 bytes") {
+		t.Error(got)
+	}
+}
+
+// The reference says what is meant without a field, and with which other fields it
+// cannot stand.
+func TestTheWordsOfTheReference(t *testing.T) {
+	for want, all := range map[string][]string{"": nil, "a": {"a"}, "a and b": {"a", "b"}, "a, b and c": {"a", "b", "c"}} {
+		if got := enumerate(all); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for want, f := range map[string]description{
+		"required": {required: true, initial: "1"}, "`1`": {initial: "1", without: "x"}, "x": {without: "x"}, "none": {},
+	} {
+		if got := f.absent(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	plain, of := excludes{field: "f", others: []string{"a", "b"}}, excludes{field: "f", values: []string{"x", "y"}, others: []string{"a"}}
+	if got := sentences([]constraint{plain, needs{}, of}); !strings.HasPrefix(got, "With `f`, there is no `a` and `b`. ") || !strings.HasSuffix(got, " With `f: x` or `f: y`, there is no `a`.") {
+		t.Errorf("%q", got)
+	}
+	if a, b := plain.schema(), of.schema(); len(a[0].value.(object)) != 1 || len(b[0].value.(object)) != 2 {
+		t.Errorf("%v, %v", a, b)
+	}
+}
