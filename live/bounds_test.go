@@ -81,3 +81,20 @@ func TestTheFirstEventOfAViewerIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// A key that was denied has how long ago that was, in seconds.
+func TestHowLongAgoAKeyWasDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, l := newPage(t, live.Config{})
+		v := follow(t, page)
+		time.Sleep(2500 * time.Millisecond)
+		allow(l, 4, "alice")
+		time.Sleep(4 * time.Second)
+		for _, s := range v.all()[3:] {
+			if keys := s.Limiters[0].Refused; len(keys) != 1 || keys[0].Ago != s.Second-2 {
+				t.Errorf("second %d: %+v", s.Second, keys)
+			}
+		}
+		v.leave()
+	})
+}

@@ -76,7 +76,7 @@ func TestTheOutcomeOfARequestWithoutAResponse(t *testing.T) {
 			}
 			return nil, broken
 		}))
-		_, err := rt.RoundTrip(request(ctx, t, "http://a/", nil)) //nolint:bodyclose // there is none
+		_, err := rt.RoundTrip(request(ctx, t, "http://a/", nil))
 		cancel()
 		if !errors.Is(err, broken) || len(got) != 1 || got[0].Status != want.Status || got[0].Canceled != want.Canceled {
 			t.Errorf("%s: %v, the rule learns %+v, want %+v", name, err, got, want)

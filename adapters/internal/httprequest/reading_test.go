@@ -117,7 +117,7 @@ func TestARequestWithoutAnything(t *testing.T) {
 	if r.Method() != "POST" || r.Path() != "/p" || r.RawQuery() != "a=1&a=2&b" || value != "c" || !cookie || first != "1" || !query || empty != "" || !has || none {
 		t.Errorf("%q %q %q, cookie %q, parameters %q and %q", r.Method(), r.Path(), r.RawQuery(), value, first, empty)
 	}
-	if httprequest.Target(&http.Request{Method: "POST"}) == httprequest.Target(other) {
+	if httprequest.Target(&http.Request{Method: http.MethodPost}) == httprequest.Target(other) {
 		t.Error("a request without a URL has the target of another one")
 	}
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ type said struct {
 func (c said) check(t *testing.T) {
 	t.Helper()
 	spec, problems := Read([]byte(c.file), Options{User: func(core.Request) string { return "" }, Tier: true})
-	got := append(problems, spec.Doubts...)
+	got := slices.Concat(problems, spec.Doubts)
 	fine := 2*len(got) == len(c.want)
 	for i := 0; fine && i < len(got); i++ {
 		at := fmt.Sprintf("%d:%d: %s", got[i].Line, got[i].Column, got[i].Text)
