@@ -23,34 +23,41 @@ func parsePeer(remote string) netip.Addr {
 // port, such as 192.0.2.1:80. It returns 0 for all other texts, also for some that
 // parsePeer accepts. parsePeer gives the same address, in three times the time.
 func ipv4Host(s string) int {
-	i := 0
-	for octet := range 4 {
-		if octet > 0 {
-			if i == len(s) || s[i] != '.' {
+	octets, digits, value := 0, 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+			if value = 10*value + int(c-'0'); value > 255 || digits > 0 && value < 10 { // no leading zeros
 				return 0
 			}
-			i++
-		}
-		from, value := i, 0
-		for ; i < len(s) && '0' <= s[i] && s[i] <= '9' && i < from+3; i++ {
-			value = 10*value + int(s[i]-'0')
-		}
-		if i == from || value > 255 || s[from] == '0' && i > from+1 {
+			digits++
+		case digits == 0:
+			return 0
+		case c == '.' && octets < 3:
+			octets++
+			digits, value = 0, 0
+		case c == ':' && octets == 3 && isPort(s[i+1:]):
+			return i
+		default:
 			return 0
 		}
 	}
-	host := i
-	if i == len(s) || s[i] != ':' {
-		return 0
+	return 0
+}
+
+// isPort reports whether s is a number of one to five digits, at most 65535.
+func isPort(s string) bool {
+	if s == "" || len(s) > len("65535") {
+		return false
 	}
 	port := 0
-	for i++; i < len(s) && i < host+6 && '0' <= s[i] && s[i] <= '9'; i++ {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
 		port = 10*port + int(s[i]-'0')
 	}
-	if i < len(s) || i == host+1 || port > 65535 {
-		return 0
-	}
-	return host
+	return port <= 65535
 }
 
 func plain(a netip.Addr) netip.Addr {
