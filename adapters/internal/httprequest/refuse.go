@@ -58,7 +58,11 @@ func Refuse(w http.ResponseWriter, r *http.Request, d *core.Decision, denial cor
 		header.Set("Connection", "close")
 	}
 	for _, line := range denial.Header {
-		if name := http.CanonicalHeaderKey(line.Name); handler == nil || name != "Content-Type" {
+		name := line.Name
+		if name != "Content-Type" { // that of nearly all denials, in the canonical form
+			name = http.CanonicalHeaderKey(name)
+		}
+		if handler == nil || name != "Content-Type" {
 			values = set(header, name, line.Value, values)
 		}
 	}
