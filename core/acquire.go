@@ -47,13 +47,13 @@ func (l *Limiter) releaser(d *Decision) func() {
 	if lease := d.slot(); lease != 0 {
 		return d.releaseSlot(lease)
 	}
-	s, r := d.detail.snap, d.detail.record
+	s, r := d.detail.snap, d.record
 	if !r.leased() {
 		r = nil
 	}
 	var shadow *record
-	if d.detail.shadow != nil && d.detail.shadow.detail.record.leased() {
-		shadow = d.detail.shadow.detail.record
+	if d.shadow != nil && d.shadow.record.leased() {
+		shadow = d.shadow.record
 	}
 	switch {
 	case r == nil && shadow == nil:
@@ -78,9 +78,9 @@ func (r *record) leased() bool { return r != nil && r.lease != 0 }
 // false if the decision has no leases, or they have ended; release then does nothing.
 // Release may be called several times and concurrently.
 func (d Decision) Hold() (release func(), held bool) {
-	if d.detail.shadow != nil {
-		shadow, both := d.detail.shadow.Hold()
-		if d.detail.shadow = nil; both {
+	if d.shadow != nil {
+		shadow, both := d.shadow.Hold()
+		if d.shadow = nil; both {
 			own, _ := d.Hold()
 			return func() { defer shadow(); own() }, true
 		}
@@ -88,7 +88,7 @@ func (d Decision) Hold() (release func(), held bool) {
 	if lease := d.slot(); lease != 0 {
 		return d.holdSlot(lease)
 	}
-	r, s := d.detail.record, d.detail.snap
+	r, s := d.record, d.detail.snap
 	if !r.leased() || r.released.Load() {
 		return doNothing, false
 	}

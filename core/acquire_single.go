@@ -21,13 +21,13 @@ func (l *Limiter) acquireSingle(ctx context.Context, s *snapshot, hit *Hit, d *D
 	if i < 0 || !s.takeSlot(i, hit.Key, d) {
 		return false
 	}
-	d.detail.hit, d.detail.raw, d.detail.key = true, true, hit.Key
+	d.marks.hit, d.marks.raw, d.detail.key = true, true, hit.Key
 	if d.Allowed && s.tellsHeld() {
 		r := newRecord(1)
 		r.lease = d.slot()
 		r.items = append(r.items, d.decidingItem())
 		r.results = append(r.results, Result{Allowed: true, Remaining: d.Remaining, ResetAfter: d.ResetAfter, MoreAfter: d.MoreAfter})
-		d.detail.record = r
+		d.record, d.slotted = r, false
 		s.gained(ctx, r)
 	}
 	if s.observer != nil {
@@ -51,9 +51,9 @@ func (s *snapshot) takeSlot(i int, text string, d *Decision) bool {
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = result.Remaining, result.ResetAfter, result.MoreAfter, result.RetryAfter
 	d.Limit = rule.Limits[0]
 	d.Rule, d.Limiter, d.Cost = rule.Name, s.name, 1
-	d.detail.snap, d.detail.rule = s, int32(i)
+	d.detail.snap, d.rule = s, int32(i)
 	if result.Allowed {
-		d.Allowed, d.detail.charged, d.detail.at = true, true, int64(lease)
+		d.Allowed, d.marks.charged, d.slotted, d.detail.at = true, true, true, int64(lease)
 	} else {
 		d.Reason, d.Exceeded, d.detail.at = ReasonOverLimit, true, now
 	}
@@ -62,19 +62,18 @@ func (s *snapshot) takeSlot(i int, text string, d *Decision) bool {
 
 // slot returns the lease that takeSlot has given, 0 if the decision has none of it.
 func (d *Decision) slot() (lease uint64) {
-	t := &d.detail
-	if !t.charged || t.record != nil || t.snap.rules[t.rule].slots == nil {
+	if !d.slotted {
 		return 0
 	}
-	return uint64(t.at)
+	return uint64(d.detail.at)
 }
 
 // slotKey returns the key of a slot as package memtable takes it.
-func (t *detail) slotKey() string {
-	if t.raw {
-		return t.key
+func (d *Decision) slotKey() string {
+	if d.marks.raw {
+		return d.detail.key
 	}
-	return t.key[:len(t.key)-1]
+	return d.detail.key[:len(d.detail.key)-1]
 }
 
 // endSlot ends the lease of a slot. If held is true, it ends it also if Decision.Hold has held it.
@@ -92,13 +91,13 @@ func (l *Limiter) freedSlot(s *snapshot, rule int32, key string) {
 
 // releaseSlot returns a function that ends the lease of a slot.
 func (d *Decision) releaseSlot(lease uint64) func() {
-	s, rule, key := d.detail.snap, d.detail.rule, d.detail.slotKey()
+	s, rule, key := d.detail.snap, d.rule, d.slotKey()
 	return func() { s.limiter.endSlot(s, rule, key, lease, true) }
 }
 
 // holdSlot is Hold for the lease of a slot.
 func (d *Decision) holdSlot(lease uint64) (release func(), held bool) {
-	if slots := d.detail.snap.rules[d.detail.rule].slots; !slots.Hold(d.detail.slotKey(), lease) {
+	if slots := d.detail.snap.rules[d.rule].slots; !slots.Hold(d.slotKey(), lease) {
 		return doNothing, false
 	}
 	return d.releaseSlot(lease), true

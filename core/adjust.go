@@ -28,10 +28,10 @@ import (
 // [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
 	said := false
-	if d.detail.shadow != nil {
-		said = d.detail.shadow.SetCost(cost)
+	if d.shadow != nil {
+		said = d.shadow.SetCost(cost)
 	}
-	r := d.detail.record
+	r := d.record
 	if r == nil || !r.estimate || cost < 0 || r.settled.Load() || r.refunded.Load() {
 		return said
 	}
@@ -40,9 +40,11 @@ func (d Decision) SetCost(cost int64) bool {
 }
 
 // Estimated reports whether SetCost settles what the request was charged.
-func (d Decision) Estimated() bool {
-	return d.detail.record != nil && d.detail.record.estimate || d.detail.shadow != nil && d.detail.shadow.Estimated()
+func (d outcomes) Estimated() bool {
+	return d.record.estimates() || d.shadow != nil && d.shadow.record.estimates()
 }
+
+func (r *record) estimates() bool { return r != nil && r.estimate }
 
 // Adjust settles what the decision of a Take has charged for each of its keys to
 // cost, in hits. If cost is more, the difference is charged, even above the quotas. If
@@ -63,15 +65,15 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
 	}
-	if d.detail.shadow != nil {
-		shadow := *d.detail.shadow
-		d.detail.shadow = nil
+	if d.shadow != nil {
+		shadow := *d.shadow
+		d.shadow = nil
 		return errors.Join(l.Adjust(ctx, d, cost), l.Adjust(ctx, shadow, cost))
 	}
 	if d.detail.snap == nil || d.Rule == "" || d.Reason != ReasonWithinLimits {
 		return nil
 	}
-	r, wanted := d.detail.record, func(int) bool { return true }
+	r, wanted := d.record, func(int) bool { return true }
 	if !d.decidingItem().hit { // of a request
 		if r == nil || !r.estimate || d.SetCost(cost) && !r.settled.Load() {
 			return nil // Settle will do it, or the request was not weighed
@@ -102,7 +104,7 @@ func (l *Limiter) change(ctx context.Context, d *Decision, want func(i int) bool
 	wanted := make([]bool, d.recordedItems())
 	parts := make([]int64, 0, len(wanted))
 	var fates []fate
-	if r := d.detail.record; r != nil && r.fates.Load() != nil {
+	if r := d.record; r != nil && r.fates.Load() != nil {
 		fates = *r.fates.Load()
 	}
 	for i := range wanted {
@@ -135,15 +137,15 @@ func (l *Limiter) change(ctx context.Context, d *Decision, want func(i int) bool
 
 // recordedItems returns how many items the decision has.
 func (d *Decision) recordedItems() int {
-	if d.detail.record != nil {
-		return len(d.detail.record.items)
+	if d.record != nil {
+		return len(d.record.items)
 	}
 	return 1
 }
 
 func (d *Decision) recordedItem(i int) recordedItem {
-	if d.detail.record != nil {
-		return d.detail.record.items[i]
+	if d.record != nil {
+		return d.record.items[i]
 	}
 	return d.decidingItem()
 }

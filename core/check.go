@@ -71,7 +71,7 @@ func (l *Limiter) checkShadows(chosen *session, r Request, d *Decision) {
 	var shadow Decision
 	a.check(r, &shadow)
 	if shadow.Reason != ReasonNoRule {
-		d.detail.shadow = &shadow // before the hook, which may panic: Check then ends its leases
+		d.shadow = &shadow // before the hook, which may panic: Check then ends its leases
 	}
 	if !shadow.Allowed {
 		d.Rehearsal, shadow.Rehearsal = d.Allowed, true
@@ -254,14 +254,14 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 	if d.detail.snap != nil {
 		s = d.detail.snap
 	}
-	return s.deny(r, d)
+	return s.deny(r, &d)
 }
 
-func (s *snapshot) deny(r Request, d Decision) Denial {
+func (s *snapshot) deny(r Request, d *Decision) Denial {
 	if s.plain {
 		return d.denial() // as DefaultHooks does
 	}
-	den := s.hooks.OnDisallowed(r, d)
+	den := s.hooks.OnDisallowed(r, *d)
 	if den.Status < 200 || den.Status > 599 {
 		den.Status = d.status()
 	}

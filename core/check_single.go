@@ -74,7 +74,7 @@ func (a *asking) takeKnown(quota int64, d *Decision) (decided bool) {
 	if quota != meter.Own {
 		d.Limit.setQuota(quota)
 	}
-	d.detail.snap, d.detail.charged, d.detail.at, d.detail.key = s, allowed, at, key
+	d.detail.snap, d.marks.charged, d.detail.at, d.detail.key = s, allowed, at, key
 	if !allowed {
 		d.Reason = ReasonOverLimit
 	}

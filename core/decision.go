@@ -14,6 +14,9 @@ type Decision struct {
 	// Rehearsal reports that the request is allowed and would have been denied, but
 	// for Config.Rehearsal or Rule.Shadow.
 	Rehearsal bool
+
+	marks marks
+
 	// Limiter is the limiter's name.
 	Limiter string
 	// LimitStatus is that of the deciding limit: of the limits that deny the
@@ -34,6 +37,8 @@ type Decision struct {
 	// it finds again in Deny, in Settle and in the handler. A limiter
 	// leaves it nil.
 	Note any
+
+	outcomes
 
 	detail detail
 }

@@ -19,7 +19,7 @@ func (d Decision) Hit() Hit {
 
 // decidingQuotas returns the quotas with which the deciding rule's limits have decided.
 func (d *Decision) decidingQuotas() []int64 {
-	r := d.detail.record
+	r := d.record
 	if r == nil {
 		return []int64{d.Limit.Quota}
 	}

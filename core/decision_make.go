@@ -26,7 +26,7 @@ func (c *session) decide(d *Decision) {
 		c.decides, limit = c.deciding()
 	}
 	item := &c.items[c.decides]
-	d.Cost, d.detail.limit = item.Cost, uint8(limit)
+	d.Cost, d.marks.limit = item.Cost, uint8(limit)
 	d.LimitStatus.set(&c.snap.rules[item.Rule], limit, &item.Results[limit], item.quota(limit))
 }
 
@@ -108,8 +108,8 @@ func (d Decision) Limits() iter.Seq[LimitStatus] {
 // statuses returns how many limits applied.
 func (d *Decision) statuses() int {
 	switch {
-	case d.detail.record != nil:
-		return len(d.detail.record.results)
+	case d.record != nil:
+		return len(d.record.results)
 	case d.Rule != "":
 		return 1
 	default:
@@ -118,7 +118,7 @@ func (d *Decision) statuses() int {
 }
 
 func (d *Decision) statusAt(i int) (s LimitStatus) {
-	r := d.detail.record
+	r := d.record
 	if r == nil {
 		return d.LimitStatus
 	}
@@ -131,10 +131,10 @@ func (d *Decision) statusAt(i int) (s LimitStatus) {
 // in the rule.
 func (d *Decision) limitAt(i int) (rule *compiledRule, limit int) {
 	rules := d.detail.snap.rules
-	if d.detail.record == nil {
-		return &rules[d.detail.rule], i
+	if d.record == nil {
+		return &rules[d.rule], i
 	}
-	for _, it := range d.detail.record.items {
+	for _, it := range d.record.items {
 		rule = &rules[it.rule]
 		if i < len(rule.Limits) {
 			break
@@ -160,8 +160,8 @@ func (d Decision) Key() string {
 // any of them applied to the request. Its Allowed is false if they would have
 // denied it.
 func (d Decision) Shadow() (Decision, bool) {
-	if d.detail.shadow == nil {
+	if d.shadow == nil {
 		return Decision{}, false
 	}
-	return *d.detail.shadow, true
+	return *d.shadow, true
 }

@@ -145,7 +145,7 @@ func (d *Decision) appendProblem(b []byte) []byte {
 // exceeded returns the name of a limit, and whether it denies the request. i is as in
 // statusAt.
 func (d *Decision) exceeded(i int) (name string, exceeded bool) {
-	r := d.detail.record
+	r := d.record
 	if r == nil {
 		return d.Limit.Name, d.Exceeded
 	}

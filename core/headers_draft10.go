@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
@@ -65,7 +66,7 @@ func (d *Decision) policyField(n int) string {
 // all of them have the same headers.
 func (d *Decision) eachRuleOnce() bool {
 	rules := len(d.detail.snap.enforced)
-	r := d.detail.record
+	r := d.record
 	switch {
 	case d.detail.snap.mixed:
 		return false
@@ -141,16 +142,21 @@ func (d *Decision) rateField(n int) (rate, wait string) {
 		}
 	}
 	end := len(b)
-	if end > 0 && d.waits() {
-		b = strconv.AppendInt(b, retrySeconds(d.RetryAfter), 10)
+	if end == 0 || !d.waits() {
+		return string(b), ""
 	}
+	if d.record == nil && d.Exceeded { // t is the same number, at the end of the only item
+		rate = string(b)
+		return rate, rate[strings.LastIndexByte(rate, '=')+1:]
+	}
+	b = strconv.AppendInt(b, retrySeconds(d.RetryAfter), 10)
 	text := string(b)
 	return text[:end], text[end:]
 }
 
 func (d *Decision) appendRate(b []byte, i int) []byte {
 	s := &d.LimitStatus
-	if d.detail.record != nil {
+	if d.record != nil {
 		other := d.statusAt(i)
 		s = &other
 	}

@@ -90,6 +90,28 @@ func TestTheRateLimitFieldOfACostAboveTheQuota(t *testing.T) {
 	}
 }
 
+// A Checker around a limiter may deny a request that the limiter has allowed.
+func TestRetryAfterOfADecisionThatAnotherCheckerHasChanged(t *testing.T) {
+	l := newLimiter(t, oneRule(core.Limit{Name: "b", Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}), newClock())
+	d := l.Check(&request{})
+	d.Allowed, d.Reason, d.RetryAfter = false, core.ReasonOverLimit, 7*time.Second
+	if got := headerText(d); !strings.Contains(got, "Ratelimit: \"b\";r=4;t=60\n") || !strings.Contains(got, "Retry-After: 7\n") {
+		t.Error(got)
+	}
+}
+
+// Retry-After is that of the limit that denies, which need not be the last in RateLimit.
+func TestRetryAfterOfTheFirstOfTwoLimits(t *testing.T) {
+	l := newLimiter(t, oneRule(
+		core.Limit{Name: "a", Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow},
+		core.Limit{Name: "b", Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow},
+	), newClock())
+	l.Check(&request{})
+	if got := headerText(l.Check(&request{})); !strings.Contains(got, "Ratelimit: \"a\";r=0;t=60, \"b\";r=4;t=3600\n") || !strings.Contains(got, "Retry-After: 60\n") {
+		t.Error(got)
+	}
+}
+
 // What a refused client reads is true.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, limit := range []core.Limit{

@@ -276,16 +276,16 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 // the limiter does not keep track of its copies. A Refund after an Adjust may give back
 // hits of others. Refund acts on the limiter that has made the decision, as Adjust does.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
-	if d.detail.shadow != nil {
-		shadow := *d.detail.shadow
-		d.detail.shadow = nil
+	if d.shadow != nil {
+		shadow := *d.shadow
+		d.shadow = nil
 		return errors.Join(l.Refund(ctx, d), l.Refund(ctx, shadow))
 	}
 	s := d.detail.snap
-	if s == nil || !d.detail.charged {
+	if s == nil || !d.marks.charged {
 		return nil
 	}
-	if r := d.detail.record; r != nil && (r.adjusted.Load() || !r.refunded.CompareAndSwap(false, true) || r.settled.Load()) {
+	if r := d.record; r != nil && (r.adjusted.Load() || !r.refunded.CompareAndSwap(false, true) || r.settled.Load()) {
 		return nil
 	}
 	c := l.session(s)

@@ -56,8 +56,8 @@ func (o *observing) decided(ctx context.Context, d *Decision) {
 }
 
 func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
-	if d.detail.shadow != nil {
-		o.tell(ctx, d.detail.shadow, true)
+	if d.shadow != nil {
+		o.tell(ctx, d.shadow, true)
 	}
 	rule, capacity, key, extra := -1, int64(0), "", ""
 	if d.Rule != "" {
@@ -65,7 +65,7 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 		shadow = shadow || o.snap.rules[rule].Shadow // a Take may name shadow rules only
 		switch {
 		case !o.Keys:
-		case d.detail.record == nil && d.detail.raw: // decidingKey would say the same, and takes longer
+		case d.record == nil && d.marks.raw: // decidingKey would say the same, and takes longer
 			key = d.detail.key
 		default:
 			key, extra = d.decidingKey()
@@ -78,7 +78,7 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 		Degraded:  d.Degraded,
 		Rehearsal: d.Rehearsal && !shadow && d.Reason != ReasonWithinLimits && d.Reason != ReasonNoRule,
 		Shadow:    shadow,
-		Rule:      rule, Limit: int(d.detail.limit), Cost: d.Cost,
+		Rule:      rule, Limit: int(d.marks.limit), Cost: d.Cost,
 		Remaining: d.Remaining, Capacity: capacity, RetryAfter: d.RetryAfter, Waited: d.Waited,
 		Err: d.Err, Key: key, Extra: extra,
 	})

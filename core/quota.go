@@ -123,22 +123,22 @@ func (s *snapshot) appendQuotas(dst []int64, it *Item) []int64 {
 
 // ownQuotas reports whether the decision was made with quotas that are not the limits' own.
 func (d *Decision) ownQuotas() bool {
-	if r := d.detail.record; r != nil {
+	if r := d.record; r != nil {
 		return r.quotas != nil
 	}
-	return d.Limit.Quota != d.detail.snap.rules[d.detail.rule].Limits[0].Quota
+	return d.Limit.Quota != d.detail.snap.rules[d.rule].Limits[0].Quota
 }
 
 // appliedLimit returns the limit that statusAt is about, with the quota of the decision.
 func (d *Decision) appliedLimit(i int) *Limit {
-	if d.detail.record == nil {
+	if d.record == nil {
 		return &d.Limit
 	}
 	rule, limit := d.limitAt(i)
-	if d.detail.record.quotas == nil {
+	if d.record.quotas == nil {
 		return &rule.Limits[limit]
 	}
-	l := rule.Limits[limit].with(d.detail.record.quotas[i])
+	l := rule.Limits[limit].with(d.record.quotas[i])
 	return &l
 }
 

@@ -67,19 +67,29 @@ type recordedItem struct {
 	at   int64
 }
 
-// detail is the part of a Decision that is not for everybody.
+// detail, marks and outcomes are the parts of a Decision that are not for everybody.
 type detail struct {
-	snap   *snapshot
-	shadow *Decision // of the shadow rules; nil if none applied
-	record *record
+	snap *snapshot
 	// Of a decision on one limit without a record, as in recordedItem:
-	key     string
-	at      int64 // of a slot, see takeSlot, its lease
-	rule    int32
-	hit     bool
-	raw     bool
+	key string
+	at  int64 // of a slot, see takeSlot, its lease
+}
+
+// marks fill a gap between two fields of a Decision.
+type marks struct {
 	charged bool  // of every decision
 	limit   uint8 // index of the deciding limit in its rule, of every decision
+	// Of a decision on one limit without a record, as in recordedItem:
+	hit, raw bool
+}
+
+// outcomes has methods that adapters call for each request. They are its own, so that a
+// call does not copy the Decision: the compiler keeps an outcomes in registers.
+type outcomes struct {
+	record  *record
+	shadow  *Decision // of the shadow rules; nil if none applied
+	rule    int32     // of a decision on one limit without a record, as in recordedItem
+	slotted bool      // takeSlot has given a lease, and there is no record of it
 }
 
 func (c *session) newRecord(hits []Hit) *record {
@@ -116,7 +126,7 @@ func (c *session) newRecord(hits []Hit) *record {
 // for which want returns true, by their place in the record.
 func (c *session) recall(d *Decision, want func(i int) bool) {
 	var kept []Result
-	if r := d.detail.record; r != nil {
+	if r := d.record; r != nil {
 		from := 0
 		for i, it := range r.items {
 			n := len(c.snap.rules[it.rule].Limits)
@@ -155,17 +165,17 @@ func (c *session) addRecorded(it recordedItem) {
 
 // decidingRule returns the index of the rule that the decision names.
 func (d *Decision) decidingRule() int {
-	if r := d.detail.record; r != nil {
+	if r := d.record; r != nil {
 		return int(r.items[r.decides].rule)
 	}
-	return int(d.detail.rule)
+	return int(d.rule)
 }
 
 // decidingKey returns the key of the limit that the decision names, and what Hooks.KeyExtra has
 // added. A rule must have applied.
 func (d *Decision) decidingKey() (key, extra string) {
-	key, raw := d.detail.key, d.detail.raw
-	if r := d.detail.record; r != nil {
+	key, raw := d.detail.key, d.marks.raw
+	if r := d.record; r != nil {
 		it := &r.items[r.decides]
 		key, raw = it.key, it.raw
 	}
@@ -178,15 +188,15 @@ func (d *Decision) decidingKey() (key, extra string) {
 // decidingItem returns the item of the limit that the decision names. A rule
 // must have applied.
 func (d *Decision) decidingItem() recordedItem {
-	if r := d.detail.record; r != nil {
+	if r := d.record; r != nil {
 		return r.items[r.decides]
 	}
-	return recordedItem{rule: d.detail.rule, hit: d.detail.hit, raw: d.detail.raw, key: d.detail.key, cost: d.Cost, at: d.at()}
+	return recordedItem{rule: d.rule, hit: d.marks.hit, raw: d.marks.raw, key: d.detail.key, cost: d.Cost, at: d.at()}
 }
 
 // at returns the time of the decision.
 func (d *Decision) at() int64 {
-	switch r := d.detail.record; {
+	switch r := d.record; {
 	case r != nil:
 		return r.items[0].at
 	case d.slot() != 0: // nobody asks for the time of its take

@@ -174,28 +174,28 @@ func (c *session) remember(ctx context.Context, d *Decision, peek bool, hits []H
 		return
 	}
 	allowed := c.batch.Allowed && !peek
-	d.detail.charged = allowed && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
+	d.marks.charged = allowed && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
 	estimate := c.snap.estimates && allowed && hits == nil && c.estimates()
-	outcome := estimate || c.snap.settles && d.detail.charged && hits == nil && c.wantOutcome()
+	outcome := estimate || c.snap.settles && d.marks.charged && hits == nil && c.wantOutcome()
 	leased := allowed && c.lease != 0
 	item := &c.items[0]
 	if len(c.results) == 1 && !outcome && !leased {
-		d.detail.rule, d.detail.at = int32(item.Rule), item.At
-		d.detail.hit = hits != nil
-		if d.detail.raw = d.detail.hit && hits[0].Extra == ""; d.detail.raw {
+		d.rule, d.detail.at = int32(item.Rule), item.At
+		d.marks.hit = hits != nil
+		if d.marks.raw = d.marks.hit && hits[0].Extra == ""; d.marks.raw {
 			d.detail.key = hits[0].Key
 		} else {
 			d.detail.key = c.keep(item.Key)
 		}
 		return
 	}
-	d.detail.record = c.newRecord(hits)
-	d.detail.record.outcome, d.detail.record.estimate = outcome, estimate
+	d.record = c.newRecord(hits)
+	d.record.outcome, d.record.estimate = outcome, estimate
 	if leased {
-		if d.detail.record.lease = c.lease; c.snap.shared {
-			c.keeper.add(c.snap, d.detail.record)
+		if d.record.lease = c.lease; c.snap.shared {
+			c.keeper.add(c.snap, d.record)
 		}
-		c.snap.gained(ctx, d.detail.record)
+		c.snap.gained(ctx, d.record)
 	}
 }
 

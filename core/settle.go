@@ -5,8 +5,8 @@ import "context"
 // NeedsOutcome returns whether a rule depends on the outcome of the request, or the request
 // has leases. If
 // so, an adapter calls Settle once the handler has returned.
-func (d Decision) NeedsOutcome() bool {
-	return d.slot() != 0 || d.detail.record.wantsOutcome() || d.detail.shadow != nil && d.detail.shadow.detail.record.wantsOutcome()
+func (d outcomes) NeedsOutcome() bool {
+	return d.slotted || d.record.wantsOutcome() || d.shadow != nil && d.shadow.record.wantsOutcome()
 }
 
 func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease != 0) }
@@ -17,15 +17,15 @@ func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease 
 // connection. In the end it releases the leases of the request: see [Leases].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if lease := d.slot(); lease != 0 {
-		l.endSlot(d.detail.snap, d.detail.rule, d.detail.slotKey(), lease, false)
+		l.endSlot(d.detail.snap, d.rule, d.slotKey(), lease, false)
 		return
 	}
-	record := d.detail.record
+	record := d.record
 	if record.leased() && !record.held.Load() {
 		defer l.endLease(r.Context(), d.detail.snap, record)
 	}
-	if d.detail.shadow != nil {
-		l.Settle(r, *d.detail.shadow, o)
+	if d.shadow != nil {
+		l.Settle(r, *d.shadow, o)
 	}
 	if record == nil || !record.outcome || !record.settled.CompareAndSwap(false, true) {
 		return

@@ -20,6 +20,6 @@ func (l *Limiter) takeShadows(ctx context.Context, s *snapshot, cost int64, what
 	var shadow Decision
 	_ = c.takeHits(ctx, cost, what, hits, &shadow) // logged, and it denies nothing
 	d.Rehearsal = d.Allowed && !shadow.Allowed
-	d.detail.shadow = &shadow
+	d.shadow = &shadow
 	l.release(c, nil)
 }

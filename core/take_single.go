@@ -59,7 +59,7 @@ func (l *Limiter) takeSingle(ctx context.Context, s *snapshot, cost int64, what 
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = m.Tell(c, now, cost, allowed)
 	d.Limit = *rule.first // on its own: in a statement with others, it would be copied twice
 	d.Allowed, d.Cost, d.Exceeded = allowed, cost, !allowed
-	d.detail.charged, d.detail.at, d.detail.rule, d.detail.hit, d.detail.raw = allowed && what != peeking, at, int32(i), true, true
+	d.marks.charged, d.detail.at, d.rule, d.marks.hit, d.marks.raw = allowed && what != peeking, at, int32(i), true, true
 	d.Limiter, d.Rule, d.detail.snap, d.detail.key = s.name, rule.Name, s, hit.Key
 	if hit.Quotas != nil {
 		d.Limit.setQuota(hit.Quotas[0])

@@ -98,5 +98,5 @@ func (d Decision) Denial(r Request) Denial {
 	if d.detail.snap == nil {
 		return d.denial()
 	}
-	return d.detail.snap.deny(r, d)
+	return d.detail.snap.deny(r, &d)
 }
