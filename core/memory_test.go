@@ -146,9 +146,13 @@ func TestClose(t *testing.T) {
 	hit := core.Hit{Rule: "r", Key: "k"}
 	_, takeErr := l.Take(t.Context(), 1, hit)
 	_, twoErr := l.Take(t.Context(), 1, hit, core.Hit{Rule: "r", Key: "j"})
-	_, bindErr := core.New(core.Config{Name: "other", Store: m, Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}})
+	bindErr := func(name string) error {
+		_, err := core.New(core.Config{Name: name, Store: m, Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}})
+		return err
+	}
 	for name, err := range map[string]error{
-		"Take": takeErr, "Take of two": twoErr, "Reset": l.Reset(t.Context(), hit), "New": bindErr,
+		"Take": takeErr, "Take of two": twoErr, "Reset": l.Reset(t.Context(), hit),
+		"New": bindErr("other"), "New again": bindErr("other"), "New with a name that was bound": bindErr(l.Name()),
 		"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}),
 	} {
 		if !errors.Is(err, core.ErrClosed) {

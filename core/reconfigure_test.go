@@ -45,6 +45,34 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
+// A rule that is removed takes its blocks with it: another rule that has the same keys is not blocked, nor is
+// the rule itself if it comes back.
+func TestReconfigureEndsTheBlocksOfARuleThatItRemoves(t *testing.T) {
+	rules := func(names ...string) (c core.Config) {
+		for _, name := range names {
+			c.Rules = append(c.Rules, core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}})
+		}
+		return c
+	}
+	for _, next := range []string{"removed", "new"} {
+		l := newLimiter(t, rules("stays", "removed"), newClock())
+		if err := l.Block(t.Context(), time.Hour, core.Hit{Rule: "stays", Key: "k"}, core.Hit{Rule: "removed", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []core.Config{rules("stays"), rules("stays", next)} {
+			if err := l.Reconfigure(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !l.Allow(t.Context(), core.Hit{Rule: next, Key: "k"}) {
+			t.Errorf("a key of rule %q is blocked", next)
+		}
+		if l.Allow(t.Context(), core.Hit{Rule: "stays", Key: "k"}) {
+			t.Errorf("with rule %q: the block of the rule that stays has ended", next)
+		}
+	}
+}
+
 // Exactly as many are admitted as the highest quota allows, while
 // the limits change all the time.
 func TestReconfigureUnderLoad(t *testing.T) {
