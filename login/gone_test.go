@@ -1,0 +1,94 @@
+package login_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// obedient is a Memory that does nothing for a context that has ended, as a store with a
+// network does.
+type obedient struct {
+	*core.Memory
+	after func(limiter string, batch *core.Batch) // a take; nil: nothing
+}
+
+type obedientBound struct {
+	core.Bound
+	store   *obedient
+	limiter string
+}
+
+func newObedient(clock *storetest.Clock) *obedient {
+	return &obedient{Memory: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))}
+}
+
+func (s *obedient) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Memory.Bind(limiter, rules)
+	return obedientBound{b, s, limiter}, err
+}
+
+func (b obedientBound) Take(ctx context.Context, batch *core.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := b.Bound.Take(ctx, batch)
+	if b.store.after != nil {
+		b.store.after(b.limiter, batch)
+	}
+	return err
+}
+
+func (b obedientBound) Reset(ctx context.Context, batch *core.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return b.Bound.Reset(ctx, batch)
+}
+
+// The client may leave as soon as it has the response.
+func TestAnAddressIsRememberedAlthoughTheContextHasEnded(t *testing.T) {
+	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+	s := newSiteAt(t, clock, login.Config{Store: newObedient(clock)})
+	r := form("203.0.113.1", "alice")
+	ctx, cancel := context.WithCancel(t.Context())
+	r.ctx = ctx
+	d := s.guard.Check(r)
+	cancel()
+	s.guard.Settle(r, d, core.Outcome{Status: http.StatusOK})
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.KnownAddress {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// Unblock pardons each address once. An attempt whose client leaves while the guard pardons its
+// address does not use the pardon up: the next attempt is allowed.
+func TestAPardonIsWholeAlthoughTheClientLeaves(t *testing.T) {
+	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+	store := newObedient(clock)
+	s := newSiteAt(t, clock, login.Config{Store: store})
+	s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	r := form("203.0.113.1", "alice")
+	ctx, cancel := context.WithCancel(t.Context())
+	r.ctx = ctx
+	left := false
+	store.after = func(limiter string, batch *core.Batch) {
+		if limiter == "login-memory" && !batch.Peek {
+			left = true
+			cancel()
+		}
+	}
+	if d := s.guard.Check(r); !left || d.Allowed {
+		t.Fatalf("the client has left %t: %v", left, d)
+	}
+	store.after = nil
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
+}
