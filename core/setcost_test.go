@@ -66,6 +66,23 @@ func TestSetCostBesideCountsAndClears(t *testing.T) {
 	}
 }
 
+// The handler may have said a cost and not done the work.
+func TestAPanicKeepsTheEstimate(t *testing.T) {
+	ten := func(core.Request) (int64, error) { return 10, nil }
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: ten}}}, newClock())
+	for _, cost := range []int64{25, 3} {
+		if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		d := l.Check(&request{})
+		d.SetCost(cost)
+		l.Settle(&request{}, d, core.Outcome{Status: 500, Panicked: true})
+		if got := left(t, l, "r", "k"); got != 90 {
+			t.Errorf("a cost of %d: %d left, want 90", cost, got)
+		}
+	}
+}
+
 type audit struct{ core.DefaultHooks }
 
 func ExampleDecision_SetCost() {

@@ -1,6 +1,8 @@
 package login_test
 
 import (
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,36 @@ func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
 	got := guard.Deny(r, guard.Check(r))
 	if got.Status != 429 || string(got.Body) != "solve the puzzle" || !slices.Contains(got.Header, core.Header{Name: "Content-Type", Value: "text/plain; charset=utf-8"}) {
 		t.Errorf("%d, %v, %s", got.Status, got.Header, got.Body)
+	}
+}
+
+// Only a limit that denies has the text of too many attempts: a guard whose store fails, or that cannot read the
+// username, says so.
+func TestTheStandardRefusalSaysWhyItRefuses(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	private := says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}} // the guard puts nothing around it
+	s := newSite(t, login.Config{Store: private, Log: slog.New(slog.DiscardHandler)})
+	refusal := func(r *request) core.Denial {
+		t.Helper()
+		d := s.guard.Check(r)
+		if d.Allowed {
+			t.Fatalf("%v", d)
+		}
+		return s.guard.Deny(r, d)
+	}
+	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	over, bad := refusal(form("203.0.113.1", "alice")), refusal(form("203.0.113.1", ""))
+	store.gone.Store(true)
+	failed := refusal(form("203.0.113.1", "alice"))
+	for _, row := range []struct {
+		got    core.Denial
+		status int
+		text   string
+	}{{over, 429, "Too many attempts to log in. Try again later."}, {bad, 400, `the field \"username\" is missing or empty`}, {failed, 503, "Try again later."}} {
+		body := string(row.got.Body)
+		if row.got.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) {
+			t.Errorf("%d, want %d: %s", row.got.Status, row.status, body)
+		}
 	}
 }
 
