@@ -203,7 +203,7 @@ func TestWhatNoLimitHasDecided(t *testing.T) {
 		decided := page.Observe("api", []core.Rule{userRule}).Decided
 		v := follow(t, page)
 		for _, o := range []core.Observation{
-			{Reason: core.ReasonFailed, Rule: -1},
+			{Reason: core.ReasonFailed, Rule: -1}, {Reason: core.ReasonCanceled, Rule: -1},
 			{Reason: core.ReasonSkipped, Rule: -1, Allowed: true}, {Reason: core.ReasonNoRule, Rule: -1, Allowed: true},
 			{Reason: core.ReasonBadRequest, Rule: -1}, {Reason: core.ReasonOverLimit, Rule: -1},
 			{Reason: core.ReasonWithinLimits, Capacity: 3, Remaining: 3, Allowed: true, Degraded: true},

@@ -45,3 +45,26 @@ func TestTheFirstRehearsedRequest(t *testing.T) {
 	}
 	t.Error("the results have no rehearsed request")
 }
+
+// What a program changes in the bounds that it was given, or in the observers that it has joined, is its own.
+func TestBoundsAndObserversAreCopied(t *testing.T) {
+	for name, bounds := range map[string]func() []time.Duration{"Bounds": observe.Bounds, "RequestBounds": observe.RequestBounds} {
+		mine := bounds()
+		first := mine[0]
+		mine[0] = time.Hour
+		got := bounds()[0]
+		if mine[0] = first; got != first {
+			t.Errorf("%s: the first is %v after it was changed, want %v", name, got, first)
+		}
+	}
+	var all []string
+	mine := []core.Observer{nil, told{name: "a", all: &all}, nil, told{name: "b", all: &all}}
+	f := observe.Join(mine...).Observe("l", nil)
+	if mine[0] != nil || mine[1] != (told{name: "a", all: &all}) || mine[2] != nil || mine[3] != (told{name: "b", all: &all}) {
+		t.Errorf("Join has changed %v", mine)
+	}
+	mine[1] = nil
+	if f.Reported(t.Context(), "event"); len(all) != 2 {
+		t.Errorf("told %q", all)
+	}
+}
