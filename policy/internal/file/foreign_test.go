@@ -14,11 +14,16 @@ func TestHintsForLimitsText(t *testing.T) {
 		"5 / 15 m": "write 5/15m, without a space", "5/ 15 m": "write 5/15m, without a space",
 		"60 per minute gcra": "gcra is called token_bucket here", "60 per 5 minutes gcra": "gcra is called token_bucket here", "60 / s gcra": "gcra is called token_bucket here",
 		"5 per": formOfALimit, "5 per 5": formOfALimit, "5 a minute": formOfALimit,
+		"5/m fixed-windw": "did you mean fixed_window?", "5/m fixed_window fastest": "the algorithms are sliding_window, fixed_window, bucketed_window, sliding_log, token_bucket or in_flight",
+		"5/m sliding_log": formOfALimit, "5/m burst=x": formOfALimit,
 		"": formOfALimit, " ": formOfALimit, "5": formOfALimit, "x": formOfALimit, "5 m": formOfALimit,
 	} {
 		if got := limitHint(item, "what is wrong"); got != want {
 			t.Errorf("%q: %q, want %q", item, got, want)
 		}
+	}
+	if got := limitHint("0/s", "A field of a limit"); got != "" {
+		t.Errorf("a limit that has been understood gets the hint %q", got)
 	}
 	if got := limitHint("0/s burst=1", "Burst: 1: is wrong"); got != "" {
 		t.Errorf("a limit that has been understood gets the hint %q", got)

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -68,5 +69,35 @@ func TestTheWordsOfTheReference(t *testing.T) {
 	}
 	if a, b := plain.schema(), of.schema(); len(a[0].value.(object)) != 1 || len(b[0].value.(object)) != 2 {
 		t.Errorf("%v, %v", a, b)
+	}
+}
+
+// A constraint of a field's value holds for that value alone.
+func TestAFieldThatExcludesOthersByItsValue(t *testing.T) {
+	for text, want := range map[string]string{"{f: x, a: 1}": "a is wrong", "{f: z, a: 1}": "", "{a: 1}": "", "{f: x}": "", "{f: x, b: 1}": ""} {
+		e := excludes{field: "f", values: []string{"x", "y"}, others: []string{"a"}, problem: func(name string) string { return name + " is wrong" }}
+		r, given := &reader{}, map[string]value{}
+		pairs, _ := r.pairs(node(t, text), "a mapping")
+		for _, p := range pairs {
+			given[p.name] = p.value
+		}
+		holds := e.holds(r, value{}, given)
+		if holds != (want == "") || len(r.errs) > 0 && r.errs[0].Text != want || holds != (len(r.errs) == 0) {
+			t.Errorf("%s: %v, %v, want %q", text, holds, r.errs, want)
+		}
+	}
+}
+
+// The schema says that the items of a list differ only if they must.
+func TestTheSchemaOfAListWhoseItemsDiffer(t *testing.T) {
+	for _, unique := range []bool{true, false} {
+		var key func(string) string
+		if unique {
+			key = strings.ToLower
+		}
+		look := list(name(), 3, "a list", key).shape
+		if got := strings.Contains(fmt.Sprint(look.schema(&definitions{index: map[string]int{}})), "uniqueItems"); got != unique {
+			t.Errorf("items differ: %v, want %v", got, unique)
+		}
 	}
 }

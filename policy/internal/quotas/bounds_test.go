@@ -34,13 +34,14 @@ func TestTheSlotsOfAnIndex(t *testing.T) {
 			t.Fatalf("%q is not found", key)
 		}
 	}
-	for n, want := range map[int]int{0: 16, 5: 16, 6: 24, 16: 40, 100: 160} {
+	// The smallest first: an index that is too small is filled without end.
+	for _, size := range [][2]int{{0, 16}, {5, 16}, {6, 24}, {16, 40}, {100, 160}} {
 		entries := map[string]entry{}
-		for k := range n {
+		for k := range size[0] {
 			entries[fmt.Sprint(k)] = entry{}
 		}
-		if x := newIndex(entries, 1); len(x.slots) != want {
-			t.Fatalf("%d keys: %d slots, want %d", n, len(x.slots), want)
+		if x := newIndex(entries, 1); len(x.slots) != size[1] {
+			t.Fatalf("%d keys: %d slots, want %d", size[0], len(x.slots), size[1])
 		}
 	}
 }
