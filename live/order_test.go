@@ -68,6 +68,23 @@ func TestTheHashOfAKeyOfAnotherRule(t *testing.T) {
 	}
 }
 
+// So is a key with what KeyExtra has added: an action on a row must not be done to the key of another tenant.
+func TestTheHashOfAKeyOfAnotherTenant(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	for range 5 {
+		for _, tenant := range []string{"", "tenant 1", "tenant 2"} {
+			s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice", Extra: tenant})
+		}
+	}
+	ids := map[string]bool{}
+	for _, k := range s.watch()().Limiters[0].Refused {
+		ids[k.ID] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("%d ids, want one for each tenant", len(ids))
+	}
+}
+
 type ended struct{ err error }
 
 func (e *ended) Unblock(ctx context.Context, _ string) error {

@@ -80,6 +80,27 @@ func TestThePreflightOfAnExemptAddressIsExplainedAsAPreflight(t *testing.T) {
 	}
 }
 
+// Of several mistakes of a request, the explanation names the one that it is denied for: the first.
+func TestAnExplanationNamesTheFirstMistake(t *testing.T) {
+	s := newSite(t, `
+policies:
+  - name: a
+    cost: int(query["n"])
+    rules:
+      - {name: one, key: 'query["x"]', missing: reject, limits: 5/m}
+      - {name: two, key: 'query["y"]', missing: reject, limits: 5/m}
+`)
+	for query, want := range map[string]string{"n=1": "rule one: ", "n=1&x=a": "rule two: ", "n=few": `query["n"]`} {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.set.Explain(&explained{query: q})[0].Err; got == nil || !strings.Contains(got.Error(), want) {
+			t.Errorf("%s: %v, want %q", query, got, want)
+		}
+	}
+}
+
 func TestWordsOfTheCalendar(t *testing.T) {
 	for text, want := range map[string]string{
 		"9/day Asia/Kathmandu": "at most 9 in each day of the calendar in Asia/Kathmandu",

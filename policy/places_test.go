@@ -63,6 +63,12 @@ func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 			t.Errorf("take %d changed the items' rules: %d and %d", i+1, b.Items[0].Rule, b.Items[1].Rule)
 		}
 	}
+	for i := range 3 {
+		b := one(true)
+		if err := bound.Take(t.Context(), b); err != nil || b.Allowed || b.Items[0].Results[0].Remaining != 3 {
+			t.Errorf("look %d: allowed %v, %d left locally, want 3: it has charged nothing (%v)", i+1, b.Allowed, b.Items[0].Results[0].Remaining, err)
+		}
+	}
 }
 
 // withoutBound fails the test if it is given a batch without items.

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,30 @@ func TestOnDisallowedMayAnswerSomethingElse(t *testing.T) {
 			return d
 		}))
 	s.expect(418, "GET", "/")
+}
+
+// The hook is asked about an address of the list deny too, and a request that is at fault is answered with 400, not as
+// the file says that denied ones are.
+func TestDenialsThatNoLimitHasMade(t *testing.T) {
+	var given []int
+	s := newSite(t, `
+policies:
+  - {name: a, limits: 5/m, deny: [10.0.0.1], on-denied: {status: 503, body: slow down}}
+  - {name: b, limits: 5/m, key: 'header["X-Id"]', missing: reject, on-denied: {status: 503, body: slow down}}
+`, policy.OnDisallowed(func(_ core.Request, _ core.Decision, d core.Denial) core.Denial {
+		given = append(given, d.Status)
+		if d.Status == 403 {
+			d.Status = 418
+		}
+		return d
+	}))
+	s.expect(418, "GET", "/", from("10.0.0.1"))
+	if w := s.expect(400, "GET", "/", from("10.0.0.2")); strings.Contains(w.Body.String(), "slow down") {
+		t.Errorf("%s", w.Body)
+	}
+	if !slices.Equal(given, []int{403, 400}) {
+		t.Errorf("the hook is given %v", given)
+	}
 }
 
 func TestCosts(t *testing.T) {
