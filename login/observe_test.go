@@ -210,3 +210,33 @@ func TestObserverIsToldOfTheShorterWait(t *testing.T) {
 		t.Errorf("the observer is told of rule %q, wait %v, capacity %d", w.rules[o.Rule], o.RetryAfter, o.Capacity)
 	}
 }
+
+// An attempt that OnSuspicion refuses is refused by no rule: the observer gets no key of it.
+func TestObserverOfARefusalByTheApplication(t *testing.T) {
+	w := &watcher{}
+	s := newSite(t, login.Config{Observer: w, Identify: true, SuspiciousAfter: 1, OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+		return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
+	}})
+	s.want(many(2, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:1 403:1]")
+	if o := w.seen[len(w.seen)-1]; o.Allowed || o.Rule != -1 || o.Key != "" || o.Extra != "" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// The guard hides no value of the request's context from key functions, with an observer and without one.
+func TestTheValuesOfARequestsContextStay(t *testing.T) {
+	type proxied struct{}
+	for _, o := range []core.Observer{nil, &watcher{}} {
+		s := newSite(t, login.Config{Observer: o, ClientIP: keyfuncs.Func(func(r core.Request) (string, error) {
+			address, _ := r.Context().Value(proxied{}).(string)
+			return address, nil
+		})})
+		attempt := func(address string) int {
+			r := form("192.0.2.1", "alice")
+			r.ctx = context.WithValue(t.Context(), proxied{}, address)
+			return s.serve(r, http.StatusUnauthorized)
+		}
+		s.want(many(6, func(int) int { return attempt("203.0.113.1") }), "map[401:5 429:1]")
+		s.want(many(1, func(int) int { return attempt("203.0.113.2") }), "map[401:1]")
+	}
+}
