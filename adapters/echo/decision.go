@@ -36,8 +36,8 @@ func exposed(e echo.Context) *mounting.Visit {
 // if no limiter has allowed the request.
 //
 // DecisionFrom finds the decision while the handlers behind the limiter run, and after that
-// only with the option [ExposeDecision]. A goroutine that outlives the handlers is given the
-// decision, because Echo reuses e.
+// only with the option [ExposeDecision]. If a goroutine outlives the handlers, pass it the
+// decision and not e, because Echo reuses e.
 func DecisionFrom(e echo.Context) (core.Decision, bool) {
 	if d, found := serving.Last(e.Request(), own(e)); found {
 		return d, true

@@ -62,7 +62,8 @@ func ExposeDecision() Option {
 // If a request passes several places in which c is mounted, c counts it once. If the
 // request has another method or path in a later place, c decides on these too: see
 // [core.Checker]. If a handler passes the request to Echo.ServeHTTP, c counts the request
-// again.
+// again. So it does if one middleware has put a context of its own around Echo's, and
+// another one a copy of the request (http.Request.Clone) in the request's place.
 //
 // Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {

@@ -49,11 +49,12 @@
 // dials five times, which takes longer than the Timeout: the error is then a
 // timeout and does not tell why. Set DialerRetries to 1, as [NewClient] does.
 //
-// If a [redis.Client] has ContextTimeoutEnabled set, as that of [NewClient] has, a
-// decision waits for it on the caller's goroutine if no other is under way, which is
-// faster. If the caller's context is canceled meanwhile, it waits until the reply or
-// the deadline; if the context has an earlier deadline of its own, it does not.
-// A hook of such a client must keep to the deadline of its context.
+// If a [redis.Client] has ContextTimeoutEnabled set, as that of [NewClient] has, and no
+// other decision is under way, a decision waits for the client on the caller's goroutine,
+// which is faster. If the caller's context is canceled meanwhile, the decision still waits
+// for the reply, until the Timeout at the latest. If the context has a deadline before
+// that, the decision ends at that deadline. A hook of such a client must keep to the
+// deadline of its context.
 //
 // # Charges and quotas of a request
 //
@@ -74,7 +75,7 @@
 // be under way at a time, and more if the server is far away: one for each 100 µs of
 // a round trip, up to twelve. A decision that comes when fewer are under way is sent
 // at once. One that comes later waits for the next reply, and is sent with all
-// others that wait: at most 64 in a command, and fewer if they take the script long.
+// others that wait: at most 64 in a command, and fewer if the script needs long for them.
 // So a busy process costs the server less than one command a decision, and nobody
 // waits for company.
 //
@@ -107,8 +108,11 @@
 // # Pipelining
 //
 // go-redis 9.23 and later can pipeline automatically. The results of
-// client.AutoPipeline() and client.AsyncAutoPipeline() can be given to New. Concurrent
-// decisions share commands without them, too.
+// client.AutoPipeline() and client.AsyncAutoPipeline() can be given to New. Prefer the
+// client itself: concurrent decisions share commands without them, too. If a reply is
+// lost, a pipeliner holds up the decisions behind it until the client's ReadTimeout,
+// which is 3 s by default. Each of them then returns an [Error] with Unknown set at its
+// Timeout.
 //
 // # Servers
 //
