@@ -11,5 +11,6 @@
 // key function cannot read a body that was read before. If a key is the route, mount the
 // middleware on the routes, because the route is not known before the router has matched.
 //
-// A handler reads the decision with DecisionFrom.
+// A handler reads the decision with DecisionFrom, if the Middleware has the option
+// ExposeDecision.
 package httplimit
