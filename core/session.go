@@ -87,12 +87,31 @@ func openKey(joined string) (key, extra string) {
 	return joined[:n], joined[n : end-4]
 }
 
+// fewHits is how many hits are compared with each other, which takes less time than a map.
+const fewHits = 32
+
+// among reports whether the counter of h is that of one of the hits before it. seen has
+// the counters of those hits, and gets that of h; it is nil if the hits are few.
+func (h *Hit) among(before []Hit, seen map[[3]string]bool) bool {
+	if seen == nil {
+		return slices.ContainsFunc(before, func(o Hit) bool { return o.Rule == h.Rule && o.Key == h.Key && o.Extra == h.Extra })
+	}
+	counter := [3]string{h.Rule, h.Key, h.Extra}
+	found := seen[counter]
+	seen[counter] = true
+	return found
+}
+
 func (c *session) addHits(cost int64, hits []Hit) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
 	}
+	var seen map[[3]string]bool
+	if len(hits) > fewHits {
+		seen = make(map[[3]string]bool, len(hits))
+	}
 	for i, h := range hits {
-		if i > 0 && slices.ContainsFunc(hits[:i], func(o Hit) bool { return o.Rule == h.Rule && o.Key == h.Key && o.Extra == h.Extra }) {
+		if h.among(hits[:i], seen) {
 			continue
 		}
 		rule, err := c.snap.rule(h.Rule)
