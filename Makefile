@@ -131,7 +131,7 @@ mutants: $(GREMLINS) ## break the code, see which breaks no test notices: PKG=./
 
 .PHONY: mutants-lua
 mutants-lua: ## break the script of stores/redis, see which breaks no test notices: FILES=regexp for some of its files
-	$(GO) run ./internal/luamutants $(if $(FILES),-files '$(FILES)')
+	$(GO) run ./internal/luamutants $(if $(FILES),-files '$(FILES)') $(if $(FAST),-fast)
 
 $(GREMLINS):
 	GOBIN=$(TOOLS) $(GO) install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)

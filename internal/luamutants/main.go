@@ -34,6 +34,7 @@ func main() {
 func mainError(ctx context.Context, out io.Writer) error {
 	files := flag.String("files", "", "break only the files whose names match this regular expression")
 	again := flag.String("again", "", "make only the breaks in this file, such as the output of an earlier run, that survivors.txt does not list")
+	fast := flag.Bool("fast", false, "run the fast tests only")
 	parallel := flag.Int("parallel", runtime.NumCPU(), "breaks that are tested at the same time")
 	flag.Parse()
 	only, err := regexp.Compile(*files)
@@ -48,6 +49,9 @@ func mainError(ctx context.Context, out io.Writer) error {
 	r, all, err := prepare(ctx, temp, only)
 	if err != nil {
 		return err
+	}
+	if r.stages = len(stages); *fast {
+		r.stages--
 	}
 	listed, err := readSurvivors("internal/luamutants/survivors.txt")
 	if err != nil {

@@ -71,7 +71,7 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range 150 {
+	for round := range rounds(80) {
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 		rules := []core.StoreRule{{Name: "a", Limits: []core.Limit{anyLimit(r)}}, {Name: "b"}}
 		for len(rules[1].Limits) < 3 {

@@ -35,7 +35,7 @@ func TestLeasesOnRedisAgreeWithMemory(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	admitted, denied, ended := 0, 0, 0
-	for round := range 60 {
+	for round := range rounds(60) {
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 		window := 10*time.Second + time.Duration(r.Int64N(int64(time.Minute))).Truncate(time.Microsecond)
 		slots := core.Limit{Quota: 1 + r.Int64N(7), Window: window, Algorithm: core.Leases}

@@ -32,7 +32,7 @@ func anyQuotas(r *rand.Rand, limits []core.Limit) (quotas []int64) {
 		case 2:
 			q = 1 + r.Int64N(most)
 		case 3, 4:
-			q = min(most, 1+r.Int64N(2*l.Quota))
+			q = min(most, 1+r.Int64N(2*l.Quota+1))
 		case 5:
 			q = min(most, max(1, l.Quota/2+r.Int64N(3)))
 		}

@@ -85,7 +85,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	admitted := 0
-	for round := range 1000 {
+	for round := range rounds(200) {
 		limits := anyWindows(r)
 		if round%4 == 0 { // weights of more than 53 bits
 			limits[0] = core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow - time.Duration(r.Int64N(1e15)).Truncate(time.Microsecond)}
@@ -131,7 +131,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 			now += d.Microseconds()
 		}
 	}
-	if admitted < 3000 {
-		t.Errorf("seed %d: only %d of 20000 takes were admitted", seed, admitted)
+	if admitted < 600 {
+		t.Errorf("seed %d: only %d of %d takes were admitted", seed, admitted, rounds(200)*20)
 	}
 }

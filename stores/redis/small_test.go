@@ -67,7 +67,7 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range 240 {
+	for round := range rounds(120) {
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 		a := core.Algorithm(round % 6)
 		rules := []core.StoreRule{{Name: "one", Limits: []core.Limit{smallLimit(r, a)}}, {Name: "two", Limits: []core.Limit{smallLimit(r, a)}}}

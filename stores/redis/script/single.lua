@@ -52,7 +52,8 @@ for d = 1, count do
         plan[q], plan[q + 1], plan[q + 2], plan[q + 3], plan[q + 4] = kind + 256 * window, window, quota, kind < 2 * FIXED, kind % 2 == 1
       end
       if plan and n > 1 then
-        plan[3], plan[4] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+        plan[3] = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
+        plan[4] = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
         plan[5] = FIRST .. string.rep('I3i7I7i7I4I4', n - 1)
         plan[6] = '<i8' .. string.rep('I4i7i7', n)
       end
