@@ -127,7 +127,7 @@ local function parse(item, v)
   return true
 end
 
-local unreadable = false -- a value could not be read
+local unreadable -- a value could not be read; make_decision says so at its beginning
 
 -- used_up returns a record that denies its key for this length of time.
 local function used_up(length)
