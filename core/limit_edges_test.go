@@ -86,3 +86,17 @@ func TestTheStatusOfADenialFromAHook(t *testing.T) {
 		}
 	}
 }
+
+// The ranges are part of what files and documents say: 366 days, 100 years.
+func TestTheRangesOfALimit(t *testing.T) {
+	const day = 86_400_000_000_000 // nanoseconds
+	for name, c := range map[string][2]int64{
+		"MinWindow": {int64(core.MinWindow), 1_000_000}, "MaxWindow": {int64(core.MaxWindow), 366 * day}, "MaxRefill": {int64(core.MaxRefill), 36_500 * day}, "Month": {int64(core.Month), 31 * day},
+		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000}, "MaxBuckets": {core.MaxBuckets, 4096},
+		"PerDay": {int64(core.PerDay(1).Window), day}, "PerWeek": {int64(core.PerWeek(1).Window), 7 * day}, "PerMonth": {int64(core.PerMonth(1).Window), 31 * day},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s is %d, want %d", name, c[0], c[1])
+		}
+	}
+}

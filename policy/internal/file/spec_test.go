@@ -101,3 +101,21 @@ func TestTheSchemaOfAListWhoseItemsDiffer(t *testing.T) {
 		}
 	}
 }
+
+// An alias is the value of its own anchor, and a message names the field from the
+// beginning of the file.
+func TestAliasesAndFields(t *testing.T) {
+	spec := readFine(t, "policies: [{name: a, limits: &one 1/s}, {name: b, limits: &two 2/s}, {name: c, limits: *one}, {name: d, limits: *two}]")
+	for i, want := range []int64{1, 2, 1, 2} {
+		if got := spec.Policies[i].Rules[0].Limits[0].Quota; got != want {
+			t.Errorf("policy %d has a quota of %d, want %d", i, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"policies: [{name: a, limits: {quota: x, window: 1s}}]": "policies[0].limits.quota", "name: [a]\npolicies: [{name: a, limits: 1/s}]": "name",
+	} {
+		if _, problems := Read([]byte(text), Options{}); len(problems) != 1 || problems[0].Field != want {
+			t.Errorf("%s: %+v, want the field %s", text, problems, want)
+		}
+	}
+}
