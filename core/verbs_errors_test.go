@@ -1,0 +1,100 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// failing is a Memory of which every operation fails, once err is set.
+type failing struct {
+	*core.Memory
+	err error
+}
+
+type failingBound struct {
+	core.Bound
+	store *failing
+}
+
+func (s *failing) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.Memory.Bind(limiter, rules)
+	return &failingBound{b, s}, err
+}
+
+func (b *failingBound) Take(ctx context.Context, batch *core.Batch) error {
+	return errors.Join(b.Bound.Take(ctx, batch), b.store.err)
+}
+
+func (b *failingBound) Charge(ctx context.Context, batch *core.Batch) error {
+	return errors.Join(b.Bound.Charge(ctx, batch), b.store.err)
+}
+
+func (b *failingBound) Refund(ctx context.Context, batch *core.Batch) error {
+	return errors.Join(b.Bound.Refund(ctx, batch), b.store.err)
+}
+
+func (b *failingBound) Reset(ctx context.Context, batch *core.Batch) error {
+	return errors.Join(b.Bound.Reset(ctx, batch), b.store.err)
+}
+
+func (b *failingBound) Block(ctx context.Context, batch *core.Batch, d time.Duration) error {
+	return errors.Join(b.Bound.(core.Blocker).Block(ctx, batch, d), b.store.err)
+}
+
+func (b *failingBound) Grant(ctx context.Context, batch *core.Batch) error {
+	return errors.Join(b.Bound.(core.Granter).Grant(ctx, batch), b.store.err)
+}
+
+func (b *failingBound) ResetAll(ctx context.Context) error {
+	return errors.Join(b.Bound.(core.ResetterOfAll).ResetAll(ctx), b.store.err)
+}
+
+// Whoever calls a method of the Limiter learns of the store's error.
+func TestEachMethodReturnsTheStoresError(t *testing.T) {
+	k := core.Hit{Rule: "r", Key: "k"}
+	for name, call := range map[string]func(ctx context.Context, l *core.Limiter, d core.Decision) error{
+		"Take": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
+			_, err := l.Take(ctx, 1, k)
+			return err
+		},
+		"TakeUpTo": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
+			_, err := l.TakeUpTo(ctx, 1, k)
+			return err
+		},
+		"Peek": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
+			_, err := l.Peek(ctx, 1, k)
+			return err
+		},
+		"Wait": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
+			_, err := l.Wait(ctx, 1, k)
+			return err
+		},
+		"Grant": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
+			_, err := l.Grant(ctx, 1, k)
+			return err
+		},
+		"Adjust":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 3) },
+		"Refund":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Refund(ctx, d) },
+		"Block":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Block(ctx, time.Minute, k) },
+		"Reset":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, k) },
+		"ResetAll": func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
+	} {
+		store := &failing{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
+		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+		d, err := l.Take(t.Context(), 1, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call(t.Context(), l, d); err != nil {
+			t.Errorf("%s: %v without an error of the store", name, err)
+		}
+		store.err = errors.New("no counters today")
+		if err := call(t.Context(), l, d); !errors.Is(err, store.err) {
+			t.Errorf("%s returns %v, want the store's error", name, err)
+		}
+	}
+}
