@@ -2,9 +2,8 @@ package core
 
 import "context"
 
-// NeedsOutcome returns whether a rule depends on the outcome of the request, or the request
-// has leases. If
-// so, an adapter calls Settle once the handler has returned.
+// NeedsOutcome reports whether a rule depends on the outcome of the request, or the
+// request has leases. If so, an adapter calls Settle once the handler has returned.
 func (d outcomes) NeedsOutcome() bool {
 	return d.slotted || d.record.wantsOutcome() || d.shadow != nil && d.shadow.record.wantsOutcome()
 }
