@@ -137,3 +137,17 @@ func TestAnExpressionWithoutQuotesHasAHint(t *testing.T) {
 		}
 	}
 }
+
+// The text of an expression in a block begins in the line after the sign of the block.
+func TestAMistakeInABlockIsInItsLine(t *testing.T) {
+	for text, line := range map[string]string{
+		"policies:\n  - name: a\n    limits: 5/m\n    key: |\n      ip +\n":            "5:",
+		"policies:\n  - name: a\n    limits: 5/m\n    key: |\n      ip\n      + + x\n": "6:",
+		"policies:\n  - name: a\n    limits: 5/m\n    key: >\n      ip +\n":            "5:",
+		"policies:\n  - name: a\n    limits: 5/m\n    key: ip +\n":                     "4:",
+	} {
+		if got := readText(text); !strings.HasPrefix(got, line) {
+			t.Errorf("%s:\n%s", text, got)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
@@ -155,9 +157,13 @@ func compiled(want string, may func(e *expression.Expression) bool) kind[*expres
 		if bad != nil {
 			opened, _ := r.open(v)
 			lines, columns := bad.Line, bad.Column
-			if lines == 0 && !strings.Contains(text, "\n") {
+			_, block := opened.node.(*ast.LiteralNode)
+			switch {
+			case block: // its text begins in the line after | or >
+				lines, columns = lines+1, 0
+			case lines == 0 && !strings.Contains(text, "\n"):
 				columns += quoted(opened)
-			} else {
+			default:
 				columns = 0
 			}
 			r.badAt(opened, lines, columns, bad.Problem, bad.Hint)
