@@ -85,7 +85,7 @@ func (r *Report) write(dir string) error {
 	}
 	fmt.Fprintf(&b, "# The bench\n\n%s, `%s` in %v, on %s.\n\n", r.Date.Format("2006-01-02"), command, r.Took.Round(time.Second), r.Machine)
 	b.WriteString("A cell has the median, the smallest and the largest value in brackets, and how much the median is of ours. " +
-		"The notes in [README.md](../README.md) say what is measured, and why somebody else leads where somebody does.\n")
+		"[README.md](../README.md) says what is measured, and why another library leads if one does.\n")
 	r.budgets(&b)
 	r.leaders(&b)
 	for i := range r.Tables {
