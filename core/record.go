@@ -67,7 +67,7 @@ type recordedItem struct {
 	at   int64
 }
 
-// detail, marks and outcomes are the parts of a Decision that are not for everybody.
+// detail, marks and outcomes are the parts of a Decision that programs cannot read.
 type detail struct {
 	snap *snapshot
 	// Of a decision on one limit without a record, as in recordedItem:

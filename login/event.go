@@ -91,7 +91,7 @@ func (h hasher) sum(kind, s string) string {
 		return ""
 	}
 	m := hmac.New(sha256.New, h.key)
-	_, _ = m.Write([]byte{byte(len(kind))}) // so that no kind and text look like another kind and text
+	_, _ = m.Write([]byte{byte(len(kind))}) // keeps the kind and its text apart
 	_, _ = m.Write([]byte(kind + s))
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }

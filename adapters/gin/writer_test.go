@@ -12,8 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// After the request, the context has the writer that it had before the limiter, also if the handler panics: what another
-// middleware writes then is not the limiter's concern.
+// After the request, the context has the writer that it had before the limiter, also if the handler panics.
 func TestTheWriterIsRestored(t *testing.T) {
 	counts := func(core.Request, core.Outcome) bool { return true }
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "all", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(9)}, Counts: counts}}}))

@@ -99,8 +99,8 @@ func run(ctx context.Context, addr string, busy bool, log *slog.Logger, listenin
 	}
 }
 
-// readable returns a key as an operator reads it. The guard counts failures by a key of an
-// address and an account.
+// readable returns the text of a key for operators. A key of the guard's rule
+// address-account consists of an address and an account.
 func readable(_, rule, key string) string {
 	if rule == "address-account" {
 		return strings.Join(keyfuncs.SplitKeys(key), " ")

@@ -8,9 +8,9 @@ import (
 
 var errPanic = errors.New("the client panicked")
 
-// recoverPanic makes an error of a panic of the client, such as that of a tracing hook.
-// A command with the decisions of many callers runs on a goroutine of the store's own, on
-// which a panic would end the process: no caller, and no server, could recover it.
+// recoverPanic turns a panic of the client, such as one in a tracing hook, into an error.
+// A command with the decisions of many callers runs on a goroutine of the store. A panic
+// there would end the process, because no caller and no server can recover it.
 func (s *Store) recoverPanic(err *error) {
 	value := recover()
 	if value == nil {

@@ -20,9 +20,10 @@ import (
 )
 
 // panicking is a hook that panics before some commands, and after others.
-type panicking struct{ before, after atomic.Bool }
-
-func (h *panicking) DialHook(next redis.DialHook) redis.DialHook { return next }
+type panicking struct {
+	tracing
+	before, after atomic.Bool
+}
 
 func (h *panicking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -36,10 +37,6 @@ func (h *panicking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		return err
 	}
-}
-
-func (h *panicking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // A panic of a hook fails the decisions of its command. It ends neither the process nor the
