@@ -22,6 +22,7 @@ type flaky struct {
 	leases  atomic.Int64 // calls of Release and Renew
 	forgets bool         // resets, releases and renewals do not fail
 	between atomic.Value // a func() that is called after a Peek
+	given   atomic.Value // a func() that is called after a Refund or a Grant
 	slow    atomic.Value // a func() that is called before each operation
 	most    atomic.Int64 // most at a time
 	now     atomic.Int64
@@ -90,7 +91,14 @@ func (b flakyBound) Charge(ctx context.Context, batch *core.Batch) error {
 }
 
 func (b flakyBound) Refund(ctx context.Context, batch *core.Batch) error {
+	defer b.gave()
 	return b.do(func() error { return b.Bound.Refund(ctx, batch) })
+}
+
+func (b flakyBound) gave() {
+	if f := b.f.given.Load(); f != nil {
+		f.(func())()
+	}
 }
 
 func (b flakyBound) Reset(ctx context.Context, batch *core.Batch) error {

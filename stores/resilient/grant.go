@@ -32,6 +32,9 @@ func (b *bound) Grant(ctx context.Context, batch *core.Batch) error {
 			return notcharged.Error(err)
 		}
 	}
+	if b.config.Meanwhile == ModeInProcess {
+		defer b.giving(ctx, batch.Items)()
+	}
 	err = b.do(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
 		return inner.(core.Granter).Grant(ctx, batch)
 	}, &t)

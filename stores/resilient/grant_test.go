@@ -12,6 +12,7 @@ import (
 )
 
 func (b blockingBound) Grant(ctx context.Context, batch *core.Batch) error {
+	defer b.gave()
 	return b.do(func() error { return b.inner.(core.Granter).Grant(ctx, batch) })
 }
 

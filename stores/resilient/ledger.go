@@ -10,7 +10,7 @@ func newLedger(most int) *ledger {
 	if most == 0 {
 		most = core.DefaultMaxKeys
 	}
-	return &ledger{most: most, debts: map[owedKey]debt{}, due: map[string]dueKeys{}, paying: map[owedKey]*payment{}, asking: newAsking(), untold: untold{most: most}}
+	return &ledger{most: most, debts: map[owedKey]debt{}, due: map[string]dueKeys{}, paying: map[owedKey]*payment{}, giving: map[owedKey]int{}, asking: newAsking(), untold: untold{most: most}}
 }
 
 // add adds to a key's debt, and to the keys that are due at a server if due. It
@@ -103,6 +103,9 @@ func (l *ledger) servers() (servers []string) {
 	return servers
 }
 
+// inUse reports whether a key's hits are being charged or given back. The ledger is locked.
+func (l *ledger) inUse(k owedKey) bool { return l.paying[k] != nil || l.giving[k] > 0 }
+
 // pick claims a few of the keys that are due at a server, for the payer. It
 // drops debts whose hits no longer count or whose rule is gone. more means that
 // there may be others to pick.
@@ -114,7 +117,7 @@ func (l *ledger) pick(server string) (b *bound, claims []*claim, more bool) {
 		if i := slices.Index(l.bound.owed.names, k.rule); i < 0 {
 			l.remove(k)
 			more = true
-		} else if l.paying[k] == nil {
+		} else if !l.inUse(k) {
 			more = true
 			if c := l.claimKey(k, []byte(k.key), i, now); c != nil {
 				claims = append(claims, c)

@@ -40,6 +40,7 @@ type ledger struct {
 	debts  map[owedKey]debt
 	due    map[string]dueKeys   // by server: the keys that the payer is to pay
 	paying map[owedKey]*payment // the keys whose hits are being charged
+	giving map[owedKey]int      // by key: refunds and grants that are under way
 }
 
 // owedKey is a key of a rule. The rule is kept by name, because a Rebind changes
@@ -185,8 +186,8 @@ func (o *owed) has(item *core.Item) bool {
 }
 
 // claim gives the hits of an item's key to one caller. That caller charges them
-// to the store and then calls paid. claim returns nil if there are no hits, or
-// if another caller has claimed them.
+// to the store and then calls paid. claim returns nil if there are no hits,
+// if another caller has claimed them, or while hits of the key are given back.
 func (o *owed) claim(item *core.Item) *claim {
 	if item.Cost == 0 || o.none() {
 		return nil
@@ -198,7 +199,7 @@ func (o *owed) claim(item *core.Item) *claim {
 
 // claimKey is claim for a key of the rule with this index. The ledger is locked.
 func (l *ledger) claimKey(k owedKey, name []byte, index int, now int64) *claim {
-	if _, found := l.debts[k]; !found || l.paying[k] != nil {
+	if _, found := l.debts[k]; !found || l.inUse(k) {
 		return nil
 	}
 	d := l.remove(k)

@@ -21,6 +21,7 @@ func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 	if batch.Degraded {
 		return b.refundOwn(ctx, own)
 	}
+	defer b.giving(ctx, batch.Items)()
 	err := b.ask(ctx, batch, core.Bound.Refund)
 	now, offset := b.now(), b.offset.Load()
 	for i := range own.items {
@@ -28,6 +29,32 @@ func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
 		it.At = min(now, it.At+offset+clockSlack.Microseconds())
 	}
 	return errors.Join(err, b.refundOwn(ctx, own))
+}
+
+// giving keeps the debts of the keys from being charged until the returned function
+// is called, and waits for charges that are under way. The store and this process do
+// not give hits back at the same instant: a charge that is made between them would
+// take the hits for ones that the store has lost.
+func (b *bound) giving(ctx context.Context, items []core.Item) (given func()) {
+	await(context.WithoutCancel(ctx), b.owed.give(items, 1))
+	return func() { b.owed.give(items, -1) }
+}
+
+// give adds n to the number of refunds and grants of each item's key. It returns
+// the ends of the payments of these keys that are under way.
+func (o *owed) give(items []core.Item, n int) (ends []<-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range items {
+		k := o.key(&items[i])
+		if o.giving[k] += n; o.giving[k] == 0 {
+			delete(o.giving, k)
+		}
+		if p := o.paying[k]; p != nil {
+			ends = append(ends, p.done)
+		}
+	}
+	return ends
 }
 
 // clockSlack is added to the estimate of when this process charged a hit of the
