@@ -249,6 +249,7 @@ func (c Config) filled() Config {
 	if c.Name == "" {
 		c.Name = DefaultName
 	}
+	c.Methods, c.Sources = slices.Clone(c.Methods), slices.Clone(c.Sources) // the caller may change its own
 	if c.Field != "" {
 		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict())}, c.Sources...)
 	}
@@ -264,7 +265,7 @@ func (c Config) filled() Config {
 		c.Methods = []string{"POST"}
 	}
 	if slices.Contains(c.Methods, "GET") {
-		c.Methods = append(slices.Clone(c.Methods), "HEAD")
+		c.Methods = append(c.Methods, "HEAD")
 	}
 	if c.Success == nil {
 		c.Success = func(o core.Outcome) bool { return o.Status < 400 }

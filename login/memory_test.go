@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -107,12 +108,12 @@ func TestAClientThatLeavesDuringADelayHasFailed(t *testing.T) {
 		}})
 	s.wrong(ip(1), "alice")
 	r := form(ip(2), "alice")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errGone)
 	r.ctx = ctx
-	reached := s.reached.Load()
-	if got := s.serve(r, http.StatusOK); got != http.StatusServiceUnavailable || s.reached.Load() != reached {
-		t.Errorf("status %d, want %d without a judgement", got, http.StatusServiceUnavailable)
+	d := s.guard.Check(r)
+	if got := s.guard.Deny(r, d).Status; d.Allowed || got != http.StatusServiceUnavailable || !errors.Is(d.Err, errGone) {
+		t.Errorf("%v (%v) with status %d, want a denial with %d because of %v", d, d.Err, got, http.StatusServiceUnavailable, errGone)
 	}
 	if want := []login.EventKind{login.EventFailed, login.EventSuspected, login.EventCanceled}; !slices.Equal(events, want) {
 		t.Errorf("events %v, want %v", events, want)

@@ -24,6 +24,20 @@ func TestARequestWithAnotherMethodIsLimitedOnlyIfItHasABody(t *testing.T) {
 	s.want(many(5, func(int) int { return s.serve(page, 200) }), "map[429:5]")
 }
 
+// The guard neither writes into the slices of the caller nor follows changes of them.
+func TestAGuardHasSlicesOfItsOwn(t *testing.T) {
+	for _, first := range []string{"GET", "PUT"} {
+		methods, sources := []string{first, "PATCH", "DELETE"}, []core.KeyFunc{login.BasicUser()}
+		s := newSite(t, login.Config{Methods: methods[:1], Sources: sources})
+		if methods[1] != "PATCH" {
+			t.Errorf("%s: the caller's slice is %q", first, methods)
+		}
+		methods[0], sources[0] = "PATCH", func([]byte, core.Request) ([]byte, error) { return []byte("other"), nil }
+		r := &request{ctx: context.Background(), method: first, peer: "203.0.113.1", header: http.Header{}}
+		s.want(many(1, func(int) int { return s.serve(r, 401) }), "map[400:1]")
+	}
+}
+
 // The handler of a request that cannot log in has checked no password.
 func TestARequestWithAnotherMethodIsNeverASuccess(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut} {

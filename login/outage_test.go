@@ -24,13 +24,18 @@ func private(t *testing.T) (core.Store, *shared) {
 	return says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}}, store
 }
 
-// A store of this process has nothing to fall back on.
+// A store of this process has nothing to fall back on. No limit has refused the attempts, so there is no event.
 func TestAPrivateStoreThatFailsDeniesAttempts(t *testing.T) {
 	store, cut := private(t)
-	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
+	var events []login.Event
+	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler), OnEvent: func(e login.Event) { events = append(events, e) }})
 	cut.gone.Store(true)
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
 	cut.gone.Store(false)
+	s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "") }), "map[400:1]")
+	if len(events) > 0 {
+		t.Errorf("events of attempts that are answered with 503 and 400: %+v", events)
+	}
 	s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1]")
 }
 
