@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -177,4 +178,83 @@ func TestTablesUnderLoad(t *testing.T) {
 	if allowed.Load() > 0 || wrong.Load() > 0 || sent.Load() < 100 || version.Load() < changes {
 		t.Errorf("of %d requests %d were allowed, and %d have met something else than a limit; %d versions", sent.Load(), allowed.Load(), wrong.Load(), version.Load())
 	}
+}
+
+// Each loss of a table is logged once, and again after the table has come back, with the same time of modification
+// and the same content as before.
+func TestATableThatIsLostAgainIsLoggedAgain(t *testing.T) {
+	for name, modified := range map[string]time.Time{"long ago": time.Unix(900_000_000, 0), "just now": {}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "customers")
+				if err := os.WriteFile(path, []byte("ann: 5\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if !modified.IsZero() {
+					if err := os.Chtimes(path, modified, modified); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var log lines
+				set, err := policy.Parse("f.yaml", []byte("policies: [{name: a, key: ip, limits: 2/m, quotas: {source: customers, every: 1s}}]"),
+					policy.Log(slog.New(slog.NewTextHandler(&log, nil))), policy.WithQuotas("customers", policy.QuotaFile(path)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for losses := range 3 {
+					for _, move := range [][2]string{{path, path + ".away"}, {path + ".away", path}} {
+						if err := os.Rename(move[0], move[1]); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(5 * time.Second)
+						synctest.Wait()
+					}
+					if got := strings.Count(log.String(), "table of quotas refused"); got != losses+1 || quotaOf(t, set, "ann") != 5 {
+						t.Errorf("after %d losses: logged %d times, quota %d\n%s", losses+1, got, quotaOf(t, set, "ann"), &log)
+					}
+				}
+				if err := set.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A source that returns what it has, although its context has ended, is cut off by row.
+func TestASourceHearsThatItsContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		var told error
+		s := contextSource(func(ctx context.Context, row func(key, quotas string) error) error {
+			if reads++; reads > 1 {
+				begun := time.Now()
+				if <-ctx.Done(); time.Since(begun) != 30*time.Second {
+					t.Errorf("the context ends after %v", time.Since(begun))
+				}
+				told = row("ann", "7")
+				return told
+			}
+			return row("ann", "5")
+		})
+		set, err := policy.Parse("f.yaml", []byte("policies: [{name: a, key: ip, limits: 2/m, quotas: {source: customers, every: 1s}}]"),
+			policy.WithQuotas("customers", s), policy.Log(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(31500 * time.Millisecond)
+		synctest.Wait()
+		if !errors.Is(told, context.DeadlineExceeded) || quotaOf(t, set, "ann") != 5 {
+			t.Errorf("row returned %v, the quota is %d", told, quotaOf(t, set, "ann"))
+		}
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type contextSource func(ctx context.Context, row func(key, quotas string) error) error
+
+func (s contextSource) Quotas(ctx context.Context, row func(key, quotas string) error) error {
+	return s(ctx, row)
 }

@@ -136,14 +136,12 @@ func (s *Set) changed(ctx context.Context, t *table) bool {
 	tried := t.tried
 	s.change.Unlock()
 	if info, err := t.stat(); err == nil && tried.is(info) {
+		s.noteUnchanged(t, tried)
 		return false
 	}
 	_, before, err := t.text()
 	if err == nil && before.sum == tried.sum && tried.info != nil {
-		s.change.Lock()
-		t.tried = before
-		t.failure = ""
-		s.change.Unlock()
+		s.noteUnchanged(t, before)
 		return false
 	}
 	for begin := time.Now(); time.Since(begin) < unsettled; {
@@ -159,4 +157,12 @@ func (s *Set) changed(ctx context.Context, t *table) bool {
 		before, err = now, failed
 	}
 	return true
+}
+
+// noteUnchanged notes that a table's file can be read and has not changed. If the file is
+// lost after that, this is reported, although it may have been lost and reported before.
+func (s *Set) noteUnchanged(t *table, tried stamp) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	t.tried, t.failure = tried, ""
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,6 +49,8 @@ func TestBrokenTablesAreRefusedAtTheStart(t *testing.T) {
 		{"2/m", "{source: customers}", "f.yaml:1:52: policies[0].quotas: the program has no source customers (have it give policy.WithQuotas, or write file)"},
 		{"2/m", "{source: broken}", "f.yaml:1:52: policies[0].quotas: source broken: the database is gone"},
 		{"2/m", "{source: rows}", `source rows:2: policies[0].quotas: "5/x": window: "x"`},
+		{"2/m", "{source: half}", "f.yaml:1:52: policies[0].quotas: source half: the database is gone"},
+		{"2/m", "{source: many}", `source many:1: policies[0].quotas: "5/x": window: "x"`},
 		{"2/m", "{source: missing}", "f.yaml:1:52: policies[0].quotas: " + "stat " + in("missing") + ": no such file"},
 		{"2/m", "{source: file}", in("broken") + ":3:6: policies[0].quotas: "},
 		{"[2/m, 3/m token_bucket]", "{file: fine}", "f.yaml:1:72: policies[0].quotas: two limits have a window of 1m (the window says which limit"},
@@ -57,6 +60,15 @@ func TestBrokenTablesAreRefusedAtTheStart(t *testing.T) {
 			policy.WithQuotas("broken", source(func(func(string, string) error) error { return errors.New("the database is gone") })),
 			policy.WithQuotas("rows", source(func(row func(string, string) error) error {
 				return errors.Join(row("ann", "5"), row("bob", "5/x"))
+			})),
+			policy.WithQuotas("half", source(func(row func(string, string) error) error {
+				return errors.Join(row("bob", "5/x"), errors.New("the database is gone"))
+			})),
+			policy.WithQuotas("many", source(func(row func(string, string) error) (err error) {
+				for i := 0; err == nil; i++ { // until row says that it is enough
+					err = row(strconv.Itoa(i), "5/x")
+				}
+				return err
 			})),
 			policy.WithQuotas("missing", policy.QuotaFile(in("missing"))), policy.WithQuotas("file", policy.QuotaFile(in("broken"))))
 		if err == nil {
@@ -103,7 +115,7 @@ func TestAWatchedTable(t *testing.T) {
 	}
 	change := func(text string) error {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(customers+".new", []byte(text), 0o600), os.Rename(customers+".new", customers)); err != nil {
+		if err := replaceFile(customers, text); err != nil {
 			t.Fatal(err)
 		}
 		return w.reloaded()
@@ -169,7 +181,7 @@ func TestAWatchedTable(t *testing.T) {
 func TestATableThatWasRefusedIsTriedAgainWithNewPolicies(t *testing.T) {
 	dir := folderWith(t, map[string]string{"customers": "ann: 5/m\n"})
 	w := watch(t, filepath.Join(dir, "p.yaml"), tabled)
-	if err := os.WriteFile(filepath.Join(dir, "customers"), []byte("ann: 6/m, 7/h\n"), 0o600); err != nil {
+	if err := replaceFile(filepath.Join(dir, "customers"), "ann: 6/m, 7/h\n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.reloaded(); err == nil || quotaOf(t, w.set, "ann") != 5 {

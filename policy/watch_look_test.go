@@ -161,3 +161,25 @@ func TestWatchListensToEvents(t *testing.T) {
 		t.Errorf("folders %v, events %v, errors %v", w.folders, w.events, w.errors)
 	}
 }
+
+// What Reload has tried, in force or refused, a look does not try again.
+func TestALookLeavesWhatReloadHasTried(t *testing.T) {
+	w, path, log := looking(t)
+	for _, text := range []string{twoAnHour, "nonsense: ["} {
+		write(t, path, text)
+		if err := w.set.Reload(); (err == nil) != (text == twoAnHour) {
+			t.Errorf("%q: %v", text, err)
+		}
+		for range 3 {
+			if w.look() {
+				t.Errorf("%q is read again", text)
+			}
+		}
+		logged(t, log)
+	}
+	write(t, path, oneAnHour)
+	if !w.look() || w.look() {
+		t.Error("a mended file is not read twice")
+	}
+	logged(t, log, "policy file in force")
+}

@@ -65,9 +65,15 @@ func watch(t *testing.T, path, text string) *watched {
 
 func (w *watched) write(text string) {
 	w.t.Helper()
-	if err := os.WriteFile(w.path, []byte(text), 0o600); err != nil {
+	if err := replaceFile(w.path, text); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// replaceFile puts a new file in the place of one, as editors do. Whoever reads it meanwhile
+// finds the old text or the new one. A file that is written in place is empty for an instant.
+func replaceFile(path, text string) error {
+	return errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path))
 }
 
 func (w *watched) reloaded() error {
@@ -111,14 +117,7 @@ func TestAWatchedFileIsReadAgainWhenItChanges(t *testing.T) {
 	if log := w.log.String(); strings.Count(log, "level=INFO") != 1 || strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "the last good one stays") {
 		t.Errorf("the log:\n%s", log)
 	}
-	// Another file takes its place, as editors do it.
-	other := w.path + ".new"
-	if err := os.WriteFile(other, []byte("policies: [{name: a, limits: 7/h}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(other, w.path); err != nil {
-		t.Fatal(err)
-	}
+	w.write("policies: [{name: a, limits: 7/h}]")
 	if err := w.reloaded(); err != nil {
 		t.Fatal(err)
 	}
