@@ -146,6 +146,10 @@ func TestTheStoresErrorIsADecision(t *testing.T) {
 	if got := l.Stats(); got.Failed != 2 || got.Allowed != 1 || got.Degraded != 1 {
 		t.Errorf("%+v", got)
 	}
+	s.degraded = false
+	if d := l.Check(&request{}); d.Allowed || d.Degraded {
+		t.Errorf("after the store has come back: %v", d)
+	}
 }
 
 // These names must not change but with a major version.

@@ -105,7 +105,9 @@ func (b countingBound) Take(ctx context.Context, batch *core.Batch) error {
 	if b.s.fault != nil {
 		return b.s.fault
 	}
-	batch.Degraded = b.s.degraded
+	if b.s.degraded { // if not, a store leaves it alone
+		batch.Degraded = true
+	}
 	return b.Bound.Take(ctx, batch)
 }
 

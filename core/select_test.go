@@ -53,6 +53,23 @@ func TestOnlySelectedRulesAreAsked(t *testing.T) {
 	}
 }
 
+// The shadow rules that are asked are those that are chosen for this request, whatever was chosen for others.
+func TestOnlySelectedShadowRulesAreAsked(t *testing.T) {
+	c := core.Config{Rules: numbered(4)}
+	c.Rules[1].Shadow, c.Rules[2].Shadow = true, true
+	var chosen []int
+	c.Select = func(dst []int, _ core.Request) ([]int, error) { return append(dst, chosen...), nil }
+	l := newLimiter(t, c, newClock())
+	for i := range 5 {
+		for _, chosen = range [][]int{{0, 1}, {0, 2}} {
+			l.Check(&request{})
+		}
+		if a, b := left(t, l, "r1", "k"), left(t, l, "r2", "k"); a != int64(9-i) || b != int64(9-i) {
+			t.Fatalf("after %d requests for each: %d and %d left, want %d", i+1, a, b, 9-i)
+		}
+	}
+}
+
 func TestSelect(t *testing.T) {
 	fault := errors.New("broken")
 	for _, row := range []struct {

@@ -5,15 +5,43 @@ import (
 	"testing"
 )
 
-// A session that is used again has no quotas: they would pile up.
-func TestAReleasedSessionHasNoQuotas(t *testing.T) {
+// A session that is used again has no quotas, which would pile up, and nothing else of the last decision.
+func TestAReleasedSessionHasNothingOfItsDecision(t *testing.T) {
 	l := Must(New(Config{Rules: []Rule{{Name: "r", Key: TakeOnly, Limits: []Limit{PerMinute(5)}}}}))
 	c := l.session(l.current.Load())
 	if err := c.addHits(1, []Hit{{Rule: "r", Key: "k", Quotas: []int64{7}}}); err != nil || len(c.quotas) != 1 {
 		t.Fatal(c.quotas, err)
 	}
+	c.probe.Request = &bodyProbe{}
 	if l.release(c, nil); len(c.quotas) != 0 {
 		t.Errorf("the quotas %d are left", c.quotas)
+	}
+	if c.snap != nil || c.probe.Request != nil {
+		t.Error("the configuration or the request of the last decision is kept in memory")
+	}
+}
+
+// Keys that are longer than all others do not stay in memory.
+func TestASessionWithLongKeysIsNotUsedAgain(t *testing.T) {
+	l := Must(New(Config{Rules: []Rule{{Name: "r", Key: TakeOnly, Limits: []Limit{PerMinute(5)}}}}))
+	for range 10 {
+		if _, err := l.Take(t.Context(), 1, Hit{Rule: "r", Key: strings.Repeat("k", 1<<20), Extra: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if c := l.session(l.current.Load()); cap(c.keys) > 1<<20 {
+			t.Fatalf("a session with room for %d bytes of keys is used again", cap(c.keys))
+		}
+	}
+}
+
+// The texts of keys lie in blocks, and a session has no more than one of them.
+func TestASessionHasOneBlockOfTexts(t *testing.T) {
+	var c session
+	for i := range 10_000 {
+		c.keep([]byte(strings.Repeat("k", i%longestKept+1)))
+		if got := c.texts.Cap(); got > 2*keptBlock {
+			t.Fatalf("after %d texts the block has %d bytes", i+1, got)
+		}
 	}
 }
 

@@ -178,6 +178,13 @@ func TestTakingHitsOfShadowRules(t *testing.T) {
 	if err != nil || !d.Allowed || !d.Rehearsal || d.Rule != "shadow" || d.Remaining != 0 {
 		t.Errorf("the shadow rule alone: %v, %v", d, err)
 	}
+	d, err = l.Take(t.Context(), 7, core.Hit{Rule: "shadow", Key: "k"}, core.Hit{Rule: "enforced", Key: "k"})
+	if err != nil || d.Allowed || d.Rehearsal || d.Rule != "enforced" {
+		t.Errorf("denied by both: %v, rehearsal %t, %v", d, d.Rehearsal, err)
+	}
+	if s := l.Stats(); s.Allowed != 2 || s.Rehearsed != 3 || s.Denied != 1 {
+		t.Errorf("each take is counted once: %+v", s)
+	}
 }
 
 func ExampleRule_shadow() {

@@ -1,0 +1,214 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+// both is a configuration of two rules that each request takes a slot of.
+func both(store core.Store) core.Config {
+	return core.Config{Name: "api", Store: store, Rules: []core.Rule{
+		{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
+		{Name: "shadow", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}, Shadow: true},
+	}}
+}
+
+func slots(t *testing.T, l *core.Limiter, want int64, when string) {
+	t.Helper()
+	for _, rule := range []string{"user", "shadow"} {
+		if got := left(t, l, rule, "ann"); got != want {
+			t.Errorf("%s: rule %s has %d slots left, want %d", when, rule, got, want)
+		}
+	}
+}
+
+// Settle does not end the slots that the handler holds, of rules and of shadow rules: the handler releases them.
+func TestHoldKeepsTheSlotsOfBothKindsOfRules(t *testing.T) {
+	for name, store := range map[string]core.Store{"in the process": nil, "shared": newShared(t)} {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, both(store), nil)
+			d := l.Check(&request{})
+			release, held := d.Hold()
+			l.Settle(&request{}, d, core.Outcome{Status: 101})
+			if slots(t, l, 0, "after Settle"); !held {
+				t.Error("not held")
+			}
+			release()
+			slots(t, l, 1, "after the release")
+			release, held = d.Hold()
+			if release(); held {
+				t.Error("a decision whose slots have ended holds some")
+			}
+			slots(t, l, 1, "after a release of nothing")
+		})
+	}
+}
+
+// aching is a shared store whose next release panics.
+type aching struct {
+	*shared
+	panics *bool
+}
+
+type achingBound struct {
+	sharedBound
+	panics *bool
+}
+
+func (s aching) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.shared.Bind(limiter, rules)
+	return achingBound{b.(sharedBound), s.panics}, err
+}
+
+func (b achingBound) Release(ctx context.Context, batch *core.Batch) error {
+	if *b.panics {
+		*b.panics = false
+		panic("the store")
+	}
+	return b.sharedBound.Release(ctx, batch)
+}
+
+// A panic of the store that ends one release keeps no slot of the other kind of rules.
+func TestAPanicOfTheStoreEndsOneReleaseOnly(t *testing.T) {
+	hits := []core.Hit{{Rule: "user", Key: "ann"}, {Rule: "shadow", Key: "ann"}}
+	for name, begin := range map[string]func(*core.Limiter) func(){
+		"Acquire": func(l *core.Limiter) func() {
+			_, release := acquire(t, l, hits...)
+			return release
+		},
+		"Hold": func(l *core.Limiter) func() {
+			release, _ := l.Check(&request{}).Hold()
+			return release
+		},
+		"Settle": func(l *core.Limiter) func() {
+			d := l.Check(&request{})
+			return func() { l.Settle(&request{}, d, core.Outcome{Status: 200}) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			panics := false
+			l := newLimiter(t, both(aching{newShared(t), &panics}), nil)
+			release := begin(l)
+			slots(t, l, 0, "while it runs")
+			panics = true
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+				}()
+				release()
+			}()
+			if left(t, l, "user", "ann")+left(t, l, "shadow", "ann") != 1 {
+				t.Error("both slots are left behind, or none")
+			}
+		})
+	}
+}
+
+// The observer is told of the end of a lease when the slot is free, and how long it was held: how long the store
+// takes for its release is not counted.
+func TestTheObserverIsToldOfASlotThatIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newShared(t)
+		var l *core.Limiter
+		told := 0
+		config := both(releasesSlowly{store})
+		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+			return core.ObserverFuncs{Held: func(_ context.Context, rule int, slots int64, took time.Duration) {
+				if slots > 0 {
+					return
+				}
+				told++
+				if got := left(t, l, config.Rules[rule].Name, "ann"); got != 1 || took != time.Second {
+					t.Errorf("told of rule %d: %d slots left, held for %v: want 1 and 1s", rule, got, took)
+				}
+			}}
+		})
+		l = newLimiter(t, config, nil)
+		_, release := acquire(t, l, core.Hit{Rule: "user", Key: "ann"})
+		time.Sleep(time.Second)
+		release()
+		if told != 1 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}
+
+// releasesSlowly is a shared store that takes five seconds for a release.
+type releasesSlowly struct{ *shared }
+
+func (s releasesSlowly) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.shared.Bind(limiter, rules)
+	return slowReleases{b.(sharedBound)}, err
+}
+
+type slowReleases struct{ sharedBound }
+
+func (b slowReleases) Release(ctx context.Context, batch *core.Batch) error {
+	time.Sleep(5 * time.Second)
+	return b.sharedBound.Release(ctx, batch)
+}
+
+// A store that is closed, or has certainly charged nothing, has given no lease that somebody must release.
+func TestNothingIsReleasedThatWasNotTaken(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want int
+	}{{errors.New("no reply"), 1}, {core.ErrClosed, 0}, {core.ErrNotCharged, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newShared(t)
+			store.failTake = row.err
+			l := inFlight(t, 1, store)
+			if _, _, err := l.Acquire(t.Context(), ann); !errors.Is(err, row.err) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if store.releases != row.want {
+				t.Errorf("%v: %d releases, want %d", row.err, store.releases, row.want)
+			}
+		})
+	}
+}
+
+// A store finds a lease only in the items that take one: not in those of rates, of a cost of 0 and of a peek,
+// whatever the memory was used for before. It finds room for the results of each item, and for no more.
+func TestOnlyTheItemsThatTakeASlotHaveALease(t *testing.T) {
+	store := newAsked()
+	store.before = func(b *core.Batch) {
+		for _, it := range b.Items {
+			if got, want := it.Lease != 0, !b.Peek && it.Rule == 0 && it.Cost > 0; got != want {
+				t.Errorf("rule %d, cost %d, peek %t: a lease %t, want %t", it.Rule, it.Cost, b.Peek, got, want)
+			}
+			if len(it.Results) != 1 || cap(it.Results) != 1 || cap(it.Key) != len(it.Key) {
+				t.Errorf("rule %d: room for %d results, and for %d bytes of a key of %d", it.Rule, cap(it.Results), cap(it.Key), len(it.Key))
+			}
+		}
+	}
+	l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{
+		{Name: "slots", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2)}},
+		{Name: "rate", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+	}}, nil)
+	hits := []core.Hit{{Rule: "slots", Key: "ann"}, {Rule: "rate", Key: "ann"}}
+	for _, hits := range [][]core.Hit{hits, {hits[1], hits[0]}} {
+		for range 5 {
+			_, release := acquire(t, l, hits...)
+			if _, err := l.Peek(t.Context(), 1, hits...); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Take(t.Context(), 0, hits...); err != nil {
+				t.Fatal(err)
+			}
+			release()
+		}
+	}
+	if store.takes.Load() == 0 || store.peeks.Load() == 0 {
+		t.Errorf("the store was asked for %d takes and %d peeks", store.takes.Load(), store.peeks.Load())
+	}
+}
