@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -80,6 +81,37 @@ func TestABlockKeepsTheValueOfANewerVersion(t *testing.T) {
 	}
 	if got := server.MustDo("GET", stored(t, "k")); got != "\x03newer" {
 		t.Errorf("the value became %q", got)
+	}
+}
+
+// A reset of all returns the error of a server that keeps a key.
+func TestAResetOfAllThatFails(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	take(t, b, "k")
+	client.AddHook(refusing{stored(t, "k"), "reset"})
+	err := b.(core.ResetterOfAll).ResetAll(t.Context())
+	var e *redisstore.Error
+	if !errors.As(err, &e) || !errors.Is(err, errRefused) {
+		t.Errorf("error %v, want one that wraps the client's", err)
+	}
+	if got := charged(t, b, "k"); got != 1 {
+		t.Errorf("%d charged", got)
+	}
+}
+
+// A block takes the place of the denial of a value that cannot be read.
+func TestABlockReplacesTheDenialOfAValueThatCannotBeRead(t *testing.T) {
+	server := redistest.Start(t)
+	for _, length := range []time.Duration{0, time.Minute} {
+		f := newFormatted(t, server, hour)
+		f.set([]byte("abc"))
+		if err := f.bound.(core.Blocker).Block(t.Context(), one("k", 1, 1), length); err != nil {
+			t.Fatal(err)
+		}
+		if b := f.take(); b.Items[0].Results[0].RetryAfter != length {
+			t.Errorf("blocked for %v: %+v", length, b.Items[0].Results)
+		}
 	}
 }
 

@@ -2,11 +2,16 @@ package redisstore_test
 
 import (
 	"encoding/base64"
+	"encoding/binary"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
 // The format of a month's state; a state that none can have written denies its key.
@@ -38,6 +43,77 @@ func TestStoredValuesOfACalendar(t *testing.T) {
 		f.set(changed)
 		if b := f.take(); b.Allowed == row.denied {
 			t.Errorf("%x: %v", row.seconds, b.Items[0].Results)
+		}
+	}
+}
+
+// A time that is in none of the three windows that the script is told is an error. Each
+// window begins with its edge, and ends before the next.
+func TestATimeOutsideTheWindowsOfACall(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	script := way{redis.NewScript(redisstore.ScriptText()), t.Name()}
+	edge := func(month time.Month) int64 { return time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
+	for now, want := range map[int64]string{
+		edge(2) - 1: "FLOODGATE edges",
+		edge(2):     "",
+		edge(3):     "",
+		edge(4):     "",
+		edge(5) - 1: "",
+		edge(5):     "FLOODGATE edges",
+	} {
+		args := redisstore.Ask(true, edge(3)+1, []core.Limit{core.PerMonth(10)}, false, 1) // it knows February to April
+		const place = 8 + 4 + 4 + 1 + 4 + 4                                                // of the time
+		input := []byte(args[0].(string))
+		binary.LittleEndian.PutUint64(input[place:], uint64(now))
+		args[0] = string(input)
+		if reply := script.run(t, client, args); (reply[8] == 2) != (want != "") || !strings.Contains(reply, want) {
+			t.Errorf("at %d: %q, want the error %q", now, reply, want)
+		}
+	}
+}
+
+// A month that a clock has written at its beginning or later is believed until the
+// beginning of the month before. There only a step of the clock explains it, and the
+// hits are those of this month.
+func TestAMonthAheadOfTheClock(t *testing.T) {
+	server := redistest.Start(t)
+	april, may, june := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for now, ends := range map[time.Time]time.Time{april: may, april.Add(time.Microsecond): june} {
+		f := newFormatted(t, server, core.PerMonth(1))
+		server.MustDo("DEL", stored(t, "k"))
+		f.clock.Set(may)
+		f.take()
+		f.clock.Set(now)
+		if r := f.take().Items[0].Results[0]; r.RetryAfter != ends.Sub(now) {
+			t.Errorf("at %v: %+v, want %v to wait", now, r, ends.Sub(now))
+		}
+	}
+}
+
+// A refund gives back hits of its month, from the first microsecond to the last.
+func TestARefundOfAMonth(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.PerMonth(10))
+	april, may := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	f.clock.Set(april.Add(time.Hour))
+	batch := one("k", 8, 1)
+	if err := f.bound.Take(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		at   time.Time
+		left int64
+	}{{april.Add(-time.Microsecond), 2}, {april, 3}, {may.Add(-time.Microsecond), 4}, {may, 4}} {
+		refund := one("k", 1, 1)
+		refund.Items[0].At = row.at.UnixMicro()
+		if err := f.bound.Refund(t.Context(), refund); err != nil {
+			t.Fatal(err)
+		}
+		look := one("k", 0, 1)
+		if err := f.bound.Take(t.Context(), look); err != nil {
+			t.Fatal(err)
+		}
+		if got := look.Items[0].Results[0].Remaining; got != row.left {
+			t.Errorf("after a refund of %v: %d left, want %d", row.at, got, row.left)
 		}
 	}
 }

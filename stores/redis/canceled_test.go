@@ -16,11 +16,22 @@ func TestTheErrorOfACanceledTake(t *testing.T) {
 	take(t, b, "k")
 	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
 	defer server.MustDo("CLIENT", "UNPAUSE")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := b.Take(ctx, one("k", 1, 1))
-	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want one that says that the take may have been charged", err)
+	gone := errors.New("gone")
+	two := one("k", 1, 1)
+	two.Items = append(two.Items, one("other", 1, 1).Items...)
+	apart := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.ShardedByKey())
+	for name, take := range map[string]func(context.Context) error{
+		"one key":                  func(ctx context.Context) error { return b.Take(ctx, one("k", 1, 1)) },
+		"keys in several commands": func(ctx context.Context) error { return apart.Take(ctx, two) },
+	} {
+		for _, cause := range []error{context.Canceled, gone} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(cause)
+			err := take(ctx)
+			var e *redisstore.Error
+			if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, cause) {
+				t.Errorf("%s, canceled by %q: error %v, want one that has the cause and says that the take may have been charged", name, cause, err)
+			}
+		}
 	}
 }

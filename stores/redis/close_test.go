@@ -59,6 +59,9 @@ func TestTheServersOfOtherClients(t *testing.T) {
 	cluster := func(addrs ...string) *redis.ClusterClient {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	}
+	found := func() *redis.ClusterClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return nil, errRefused }})
+	}
 	ring := func(addr string) *redis.Ring {
 		return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr, "b": "127.0.0.1:3"}, HeartbeatFrequency: 1 << 40})
 	}
@@ -66,10 +69,16 @@ func TestTheServersOfOtherClients(t *testing.T) {
 		a, b redisstore.Client
 		same bool
 	}{
-		"two sentinel clients":                       {sentinel(), sentinel(), false},
-		"one cluster in another order":               {cluster("127.0.0.1:1", "127.0.0.1:2"), cluster("127.0.0.1:2", "127.0.0.1:1"), true},
-		"two clusters":                               {cluster("127.0.0.1:1"), cluster("127.0.0.1:2"), false},
-		"one ring":                                   {ring("127.0.0.1:1"), ring("127.0.0.1:1"), true},
+		"two sentinel clients":               {sentinel(), sentinel(), false},
+		"one cluster in another order":       {cluster("127.0.0.1:1", "127.0.0.1:2"), cluster("127.0.0.1:2", "127.0.0.1:1"), true},
+		"two clusters":                       {cluster("127.0.0.1:1"), cluster("127.0.0.1:2"), false},
+		"two clusters that a function finds": {found(), found(), false},
+		"one ring":                           {ring("127.0.0.1:1"), ring("127.0.0.1:1"), true},
+		"one ring in another order": {
+			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}, HeartbeatFrequency: 1 << 40}),
+			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"c": "127.0.0.1:2", "d": "127.0.0.1:1"}, HeartbeatFrequency: 1 << 40}), true,
+		},
+		"one ring, two databases":                    {ring("127.0.0.1:1"), redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:3"}, HeartbeatFrequency: 1 << 40, DB: 1}), false},
 		"two rings":                                  {ring("127.0.0.1:1"), ring("127.0.0.1:2"), false},
 		"clients of the application's own":           {&ownClient{}, &ownClient{}, false},
 		"one client of the application's own, twice": {own, own, true},

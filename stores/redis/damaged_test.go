@@ -103,3 +103,21 @@ func TestABucketedWindowWithAWrongTotalIsUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// Buckets that hold nothing are not stored before the first that does.
+func TestTheOldestBucketsHoldHits(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute})
+	first := f.take()
+	one := len(f.value())
+	f.clock.Advance(5 * time.Minute)
+	f.take()
+	if got, want := len(f.value()), one+5*4; got != want {
+		t.Errorf("%d bytes, want %d: six buckets are stored", got, want)
+	}
+	if err := f.bound.Refund(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(f.value()); got != one {
+		t.Errorf("%d bytes, want %d: one bucket holds hits", got, one)
+	}
+}

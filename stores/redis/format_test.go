@@ -1,9 +1,11 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,34 +169,40 @@ func TestTheShortestRecords(t *testing.T) {
 	}
 }
 
-// A write keeps 32 records of others and 262,144 bytes of them, and not one more.
+// A write keeps 32 records of others and 262,144 bytes of them, and not one more: of too
+// many those that expire last. If all are kept, they stay in their order.
 func TestHowMuchOfOthersAWriteKeeps(t *testing.T) {
 	server := redistest.Start(t)
-	for name, c := range map[string]struct{ records, bytes, kept int }{
-		"32 records":    {32, 32 * 20, 32},
-		"33 records":    {33, 33 * 20, 32},
-		"262,144 bytes": {2, 262_144, 2},
-		"262,145 bytes": {2, 262_145, 1},
+	for name, c := range map[string]struct {
+		sizes []int // of the records, which expire one after the other
+		kept  int
+	}{
+		"32 records":          {slices.Repeat([]int{20}, 32), 32},
+		"33 records":          {slices.Repeat([]int{20}, 33), 32},
+		"262,144 bytes":       {[]int{131_072, 131_072}, 2},
+		"262,145 bytes":       {[]int{131_072, 131_073}, 1},
+		"262,144 of the last": {[]int{20, 131_072, 131_072}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFormatted(t, server, hour)
 			f.take()
 			own := f.value()
-			value := append([]byte(nil), own...)
-			rest := c.bytes
-			for i := range c.records {
-				size := rest / (c.records - i)
-				rest -= size
-				value = append(value, foreignRecord(size, f.clock.Now().Add(time.Duration(i+1)*time.Hour))...)
+			var others []byte
+			for i, size := range c.sizes {
+				others = append(others, foreignRecord(size, f.clock.Now().Add(time.Duration(i+1)*time.Hour))...)
 			}
-			f.set(value)
+			f.set(slices.Concat(own, others))
 			f.take()
 			kept, at := 0, len(own)
-			for v := f.value(); at < len(v); kept++ {
+			v := f.value()
+			for ; at < len(v); kept++ {
 				at += 3 + int(v[at]) + int(v[at+1])<<8 + int(v[at+2])<<16
 			}
 			if kept != c.kept {
-				t.Errorf("%d of %d records are kept, want %d", kept, c.records, c.kept)
+				t.Errorf("%d of %d records are kept, want %d", kept, len(c.sizes), c.kept)
+			}
+			if kept == len(c.sizes) && !bytes.HasSuffix(v, others) {
+				t.Error("the records are in another order")
 			}
 		})
 	}
@@ -237,17 +245,27 @@ func TestStatesThatNoProgramWrites(t *testing.T) {
 		"fixed, hits":                      {fixed, put(25, u32(above)), false},
 		"fixed, hits before":               {fixed, put(29, u32(above)), false},
 		"buckets, as many as there may be": {bucketed, buckets(4, 1, 1, 1, 1), true},
+		"buckets, as many hits as may be":  {bucketed, buckets(above-1, above-2, 1), true},
 		"buckets, one too many":            {bucketed, buckets(5, 1, 1, 1, 1, 1), false},
 		"buckets, another sum":             {bucketed, buckets(3, 1, 1, 1, 1), false},
 		"buckets, a sum above all":         {bucketed, buckets(above, above-1, 1), false},
+		"buckets, none":                    {bucketed, buckets(0), true},
+		"buckets, one too few bytes":       {bucketed, func(v []byte) []byte { v[1]--; return v[:len(v)-1] }, false},
+		"buckets, half a head":             {bucketed, func(v []byte) []byte { v[1] -= 10; return v[:len(v)-10] }, false},
 		"buckets, a length":                {bucketed, func(v []byte) []byte { v[24+7+4]++; return v }, false},
 		"lockout, hits":                    {lockout, put(25, u32(above)), false},
+		"lockout, most hits":               {lockout, put(25, u32(above-1)), true},
 		"lockout, most strikes":            {lockout, put(29, u32(64)), true},
 		"lockout, strikes":                 {lockout, put(29, u32(65)), false},
+		"fixed, most hits":                 {fixed, put(25, u32(above-1)), true},
+		"token, the largest rate":          {token, put(29, u32(above-1)), true},
+		"token, the part that none has":    {token, put(25, u32(above-1)), false},
 		"token, a rate of 0":               {token, put(29, u32(0)), false},
 		"token, a rate above all":          {token, put(29, u32(above)), false},
 		"token, a part above its rate":     {token, put(25, u32(10)), false},
 		"token, the largest part":          {token, put(25, u32(9)), true},
+		"log, none":                        {log, func(v []byte) []byte { v[1], v[18] = v[1]-7, 0; return v[:len(v)-7] }, true},
+		"log, half a count":                {log, func(v []byte) []byte { v[1] -= 8; return v[:len(v)-8] }, false},
 		"log, a length":                    {log, func(v []byte) []byte { v[18]++; return v }, false},
 		"sliding, a length":                {hour, func(v []byte) []byte { v[1]++; return v }, false},
 	} {

@@ -73,6 +73,45 @@ func TestATakeThatIsOvertakenIsGivenBack(t *testing.T) {
 	}
 }
 
+// A client may speak to a cluster without saying so. Its first decision on keys of several
+// slots is refused, and then made again as the same operation.
+func TestWhatIsDecidedAgainForKeysOfSeveralSlots(t *testing.T) {
+	t.Parallel()
+	cluster, client := newCluster(t)
+	rival := bind(t, client, hourly, redisstore.Timeout(patience))
+	keys := keysOn(cluster, t.Name())
+	for name, row := range map[string]struct {
+		cost    int64
+		do      func(core.Bound, *core.Batch) error
+		charged int64 // of each key afterwards
+	}{
+		"a peek": {3, func(b core.Bound, batch *core.Batch) error {
+			batch.Peek = true
+			return b.Take(t.Context(), batch)
+		}, 4},
+		"a grant":                     {3, func(b core.Bound, batch *core.Batch) error { return b.(core.Granter).Grant(t.Context(), batch) }, 1},
+		"a charge above what is left": {8, func(b core.Bound, batch *core.Batch) error { return b.Charge(t.Context(), batch) }, 10},
+	} {
+		b := bind(t, struct{ redisstore.Client }{client}, hourly, redisstore.Timeout(patience))
+		batch, begin := &core.Batch{}, &core.Batch{}
+		for _, k := range keys {
+			batch.Items = append(batch.Items, one(k, row.cost, 1).Items...)
+			begin.Items = append(begin.Items, one(k, 4, 1).Items...)
+		}
+		if err := errors.Join(rival.Reset(t.Context(), begin), rival.Charge(t.Context(), begin)); err != nil {
+			t.Fatal(err)
+		}
+		if err := row.do(b, batch); err != nil || !batch.Allowed {
+			t.Errorf("%s: allowed %t, error %v", name, batch.Allowed, err)
+		}
+		for i, k := range keys {
+			if got := charged(t, rival, k); got != row.charged {
+				t.Errorf("%s: key %d: %d charged, want %d", name, i, got, row.charged)
+			}
+		}
+	}
+}
+
 // If one key cannot be given back, the others are all the same.
 func TestWhatCannotBeGivenBackKeepsNoOther(t *testing.T) {
 	t.Parallel()

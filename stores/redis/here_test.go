@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/processtest"
@@ -41,6 +42,20 @@ func (s *stacks) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// noCredentials are those of a server without passwords.
+type noCredentials struct{}
+
+func (noCredentials) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return auth.NewBasicCredentials("", ""), func() error { return nil }, nil
+}
+
+// noLimiter is a circuit breaker of the client's that never opens.
+type noLimiter struct{}
+
+func (noLimiter) Allow() error { return nil }
+
+func (noLimiter) ReportResult(error) {}
+
 // A decision alone waits on its caller's goroutine if the client keeps deadlines, as
 // one of NewClient does, and on another one if anything in the client might not.
 func TestADecisionAloneIsSentByItsCaller(t *testing.T) {
@@ -62,6 +77,11 @@ func TestADecisionAloneIsSentByItsCaller(t *testing.T) {
 		"no write deadlines":   {client(func(o *redis.Options) { o.WriteTimeout = -2 }), false},
 		"OnConnect":            {client(func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }), false},
 		"credentials provider": {client(func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "", "" } }), false},
+		"with a context": {client(func(o *redis.Options) {
+			o.CredentialsProviderContext = func(context.Context) (string, string, error) { return "", "", nil }
+		}), false},
+		"that stream": {client(func(o *redis.Options) { o.StreamingCredentialsProvider = noCredentials{} }), false},
+		"limiter":     {client(func(o *redis.Options) { o.Limiter = noLimiter{} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer c.client.Close() //nolint:errcheck // the test is over

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -143,28 +144,41 @@ func TestRecordsOfAClockThatWasWrong(t *testing.T) {
 	}
 }
 
-// A record of a kind that is not known, or with a window that no program has, is
-// kept for as long as any limit can last.
+// A record whose window can be read is kept for three windows at most. One of a kind that
+// is not known, or with a window that no program has, is kept for as long as any limit can last.
 func TestRecordsOfUnknownKindsAreCut(t *testing.T) {
 	server := redistest.Start(t)
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
 	const far = "\xff\xff\xff\xff\xff\xff\x3f"
-	for name, record := range map[string]string{
-		"only a kind":             "\x08\x00\x00" + far + "\xc8",
-		"a window without an end": "\x0a\x00\x00" + far + "\x00\x01\x01",
-		"a window that none has":  "\x0e\x00\x00" + far + "\x00\x00\x00\x00\x00\x00\x80",
-		"an unknown kind":         "\x0f\x00\x00" + far + "\xc8\x01\x00\x00\x00\x00\x00\x07",
+	const longest = core.MaxRefill + core.MaxWindow
+	for name, c := range map[string]struct {
+		record string
+		life   time.Duration
+	}{
+		"only a kind":                      {"\x08\x00\x00" + far + "\xc8", longest},
+		"a window without an end":          {"\x0a\x00\x00" + far + "\x00\x01\x01", longest},
+		"a window that none has":           {"\x0e\x00\x00" + far + "\x00\x00\x00\x00\x00\x00\x80", longest},
+		"an unknown kind":                  {"\x0f\x00\x00" + far + "\xc8\x01\x00\x00\x00\x00\x00\x07", longest},
+		"the longest window":               {"\x0e\x00\x00" + far + "\x07" + micros(core.MaxWindow), 3 * core.MaxWindow},
+		"a window that is a bit too long":  {"\x0e\x00\x00" + far + "\x07" + micros(core.MaxWindow+time.Microsecond), longest},
+		"an hour":                          {"\x0f\x00\x00" + far + "\x07" + micros(time.Hour) + "x", 3 * time.Hour},
+		"the longest window, but of debts": {"\x0e\x00\x00" + far + "\x08" + micros(core.MaxWindow), longest},
 	} {
-		server.MustDo("SET", stored(t, "k"), "\x02"+record)
+		server.MustDo("SET", stored(t, "k"), "\x02"+c.record)
 		take(t, b, "k")
-		want := core.MaxRefill + core.MaxWindow + time.Minute
+		want := c.life + time.Minute
 		if d := want - lifetime(server, stored(t, "k")); d < 0 || d > 5*time.Second {
 			t.Errorf("%s: kept for %v less than %v", name, d, want)
 		}
 		value := server.MustDo("GET", stored(t, "k"))
-		if !strings.HasSuffix(value, record[10:]) || strings.Contains(value, far) {
-			t.Errorf("%s: %x was stored as %x", name, record, value)
+		if !strings.HasSuffix(value, c.record[10:]) || strings.Contains(value, far) {
+			t.Errorf("%s: %x was stored as %x", name, c.record, value)
 		}
 	}
+}
+
+// micros returns a length of time as a record has it.
+func micros(d time.Duration) string {
+	return string(binary.LittleEndian.AppendUint64(nil, uint64(d.Microseconds()))[:windowBytes])
 }

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -75,6 +76,19 @@ func TestLeasesThatNoProgramWrites(t *testing.T) {
 		}
 		if r := batch.Items[0].Results[0]; r.Remaining != left || r.RetryAfter != retry {
 			t.Errorf("a cost of %d: %+v, want %d left, and %v to wait", cost, r, left, retry)
+		}
+	}
+}
+
+// A state of no leases is one, and a state without their number is none.
+func TestAStateOfNoLeases(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), slots)
+	f.lease("take", 7)
+	head := f.value()[11 : leasesAt-2]
+	for state, left := range map[string]int64{"\x00\x00": 9, "\x00": 0, "": 0} {
+		f.set(append([]byte{2}, record(f.in(time.Hour), head[0], append(slices.Clone(head[1:]), state...)...)...))
+		if got := f.lease("take", 7).Items[0].Results[0].Remaining; got != left {
+			t.Errorf("the state %x: %d left, want %d", state, got, left)
 		}
 	}
 }

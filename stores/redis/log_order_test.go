@@ -42,3 +42,23 @@ func TestALogThatIsNotInOrderIsUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// A refund takes away hits of the time of its charge, and none of a microsecond before or
+// after, also if it gives back more than was charged then.
+func TestARefundOfALogTakesHitsOfItsTime(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.SlidingLog})
+	var charges []*core.Batch
+	for range 3 {
+		charges = append(charges, f.take())
+		f.clock.Advance(time.Microsecond)
+	}
+	value := f.value()
+	hits := len(value) - 3*7
+	charges[1].Items[0].Cost = 5
+	if err := f.bound.Refund(t.Context(), charges[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.value(); string(got[hits:]) != string(value[hits:hits+7])+string(value[hits+14:]) {
+		t.Errorf("of the hits %x, %x are left, want the first and the last", value[hits:], got[hits:])
+	}
+}

@@ -46,8 +46,12 @@ func newClusterClient(t testing.TB, cluster *redistest.Cluster) *redis.ClusterCl
 
 func TestVectors(t *testing.T) {
 	t.Parallel()
-	t.Run("Single", func(t *testing.T) { storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr))) })
+	t.Run("Single", func(t *testing.T) {
+		t.Parallel()
+		storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr)))
+	})
 	t.Run("Cluster", func(t *testing.T) {
+		t.Parallel()
 		_, c := newCluster(t)
 		storetest.Vectors(t, factory(c))
 	})
@@ -55,8 +59,12 @@ func TestVectors(t *testing.T) {
 
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	t.Run("Single", func(t *testing.T) { storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr))) })
+	t.Run("Single", func(t *testing.T) {
+		t.Parallel()
+		storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr)))
+	})
 	t.Run("Cluster", func(t *testing.T) {
+		t.Parallel()
 		_, c := newCluster(t)
 		storetest.Operations(t, factory(c))
 	})
@@ -75,8 +83,12 @@ func TestShared(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	t.Run("Single", func(t *testing.T) { storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr))) })
+	t.Run("Single", func(t *testing.T) {
+		t.Parallel()
+		storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr)))
+	})
 	t.Run("Cluster", func(t *testing.T) {
+		t.Parallel()
 		_, c := newCluster(t)
 		storetest.Run(t, factory(c), storetest.GivesBack())
 	})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -17,11 +16,9 @@ func TestTheShiftsOfAKeysWindows(t *testing.T) {
 		{Quota: 5, Window: time.Hour, Spread: true},
 		{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Hour}},
 		{Quota: 50, Window: 24 * time.Hour, Spread: true},
+		{Quota: 90, Window: time.Minute},
 	}
-	r := boundRule{spread: true}
-	for _, l := range rule {
-		r.meters = append(r.meters, meter.New(limits.Of(l)))
-	}
+	r := newBound(New(nil), "l", []core.StoreRule{{Name: "r", Limits: rule}}).rules[0]
 	texts := encodeLimits(rule, false)
 	got := []byte(r.spreadText("name", texts).(string))
 	for limit, at := range map[int]int{0: 0, 2: 2*textLimit + textLockout} {
