@@ -97,7 +97,7 @@ func TestAMarkThatCannotBeWritten(t *testing.T) {
 			s.fail = name
 		}
 		batch := batchOf(1, 1)
-		if err := b.Take(t.Context(), batch); errors.Is(err, errFault) != fails || err != nil && !fails || batch.Allowed {
+		if err := b.Take(t.Context(), batch); errors.Is(err, errFault) != fails || errors.Is(err, core.ErrNotCharged) != fails || err != nil && !fails || batch.Allowed {
 			t.Errorf("the Swapper fails: %v; allowed %v, %v", fails, batch.Allowed, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestTheLogTellsWhatIsDone(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.values[core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte(c.value), Version: 0}
-		if err := b.Take(t.Context(), batchOf(1)); err != nil || !strings.Contains(log.String(), c.want) {
+		if err := b.Take(t.Context(), batchOf(1)); err != nil || !strings.Contains(log.String(), c.want) || !strings.Contains(log.String(), "limiter=l name=fg1:l:a:") {
 			t.Errorf("%q, deny %v: %v; logged %q", c.value, c.deny, err, log.String())
 		}
 	}

@@ -141,6 +141,7 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		"cut":               {value[:len(value)-1], unreadable},
 		"longer":            {append(append([]byte{}, value...), 0), unreadable},
 		"a huge record":     {append(append([]byte{}, value...), 0xff, 0xff, 0xff, 0xff, 0x7f), unreadable},
+		"a longer denial":   {appendRecord([]byte{stateVersion}, codecNow+1, []byte{kindUsedUp, 1, 0}), unreadable},
 		"as it was":         {value, readable},
 	} {
 		used, is := usedOf(time.Hour, c.value, codecNow)
@@ -160,6 +161,18 @@ func TestADenialOfAClockThatWasSetBackEnds(t *testing.T) {
 		now := codecNow + length - ahead
 		if v := decodeStored(value, ids, meters, now); (v.usedUp > now) != denies || (len(v.foreign) == 1) != denies || v.is != readable {
 			t.Errorf("a denial of %d µs whose end is %d µs ahead: denies %v, want %v", length, ahead, !denies, denies)
+		}
+	}
+}
+
+// Of several denials of a key, the one that ends last holds.
+func TestTheLastOfSeveralDenialsHolds(t *testing.T) {
+	ids, meters := codecRule(time.Hour)
+	short, long := usedUpRecord(codecNow, 1e6).record, usedUpRecord(codecNow, 9e6).record
+	for _, records := range [][][]byte{{short, long}, {long, short}} {
+		value := append(append([]byte{stateVersion}, records[0]...), records[1]...)
+		if v := decodeStored(value, ids, meters, codecNow); v.usedUp != codecNow+9e6 || v.is != readable {
+			t.Errorf("the key is denied until %d, want %d", v.usedUp-codecNow, int64(9e6))
 		}
 	}
 }

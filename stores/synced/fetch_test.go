@@ -145,3 +145,25 @@ func TestTheWindowBeforeIsFetched(t *testing.T) {
 		}
 	})
 }
+
+// The windows that new rules bring are fetched at once, those that are known are not fetched again.
+func TestNewWindowsOfALimiterAreFetchedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fetches{shared: newShared()}
+		s := newStore(t, f, synced.Config{Interval: time.Hour, Log: quiet})
+		l := newLimiter(t, s, aligned(10, day))
+		f.seen()
+		for _, row := range []struct {
+			window time.Duration
+			want   int
+		}{{time.Hour, 1}, {day, 0}, {time.Minute, 1}} {
+			if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(20, row.window)}}}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(f.seen()); got != row.want {
+				t.Errorf("%v: %d fetches, want %d", row.window, got, row.want)
+			}
+		}
+		_ = s.Close(context.Background())
+	})
+}

@@ -1,0 +1,192 @@
+package swapstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/swapstore"
+)
+
+// one returns a batch of one key for each of the rules.
+func one(cost int64, rules ...int) *core.Batch {
+	batch := new(core.Batch)
+	for _, rule := range rules {
+		batch.Items = append(batch.Items, core.Item{Rule: rule, Key: []byte("k"), Cost: cost, Lease: 7, Results: make([]core.Result, 1)})
+	}
+	return batch
+}
+
+// leftOf returns how much the limit of a rule's key has left.
+func leftOf(t *testing.T, b core.Bound, rule int) int64 {
+	t.Helper()
+	look := one(0, rule)
+	look.Peek = true
+	if err := b.Take(t.Context(), look); err != nil {
+		t.Fatal(err)
+	}
+	return look.Items[0].Results[0].Remaining
+}
+
+// A take that is denied halfway, because another writer was faster, gives back what it has charged.
+// It gives back leases too, and it does so if the denied hit cannot be counted.
+func TestATakeThatIsDeniedHalfwayIsGivenBack(t *testing.T) {
+	counted := core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, CountDenied: true}
+	for name, fails := range map[string]error{"denied": nil, "denied, which cannot be counted": errFault} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSwapper()
+			b, err := core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", append(leased, core.StoreRule{Name: "hits", Limits: []core.Limit{core.PerHour(3)}}, core.StoreRule{Name: "c", Limits: []core.Limit{counted}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.before = func(step int) error {
+				if step == 4 { // the Swap of the last key
+					s.before, s.steps = nil, 0
+					if err := b.Charge(t.Context(), one(2, 2)); err != nil {
+						t.Error(err)
+					}
+					s.before = func(step int) error {
+						if step == 4 { // the Swap of the denied hit, after the charge, that Swap and a Load
+							s.before = nil
+							return fails
+						}
+						return nil
+					}
+				}
+				return nil
+			}
+			batch := one(1, 0, 1, 2)
+			if err := b.Take(t.Context(), batch); !errors.Is(err, fails) || batch.Allowed || s.before != nil {
+				t.Errorf("%s: allowed %t, error %v", name, batch.Allowed, err)
+			}
+			if slots, hits := leftOf(t, b, 0), leftOf(t, b, 1); slots != 2 || hits != 3 {
+				t.Errorf("%s: %d slots and %d hits are left, want 2 and 3", name, slots, hits)
+			}
+		})
+	}
+}
+
+// The error of denied hits says that nothing was charged only if none of them was counted. The value
+// of a later version that another writer stores meanwhile stays.
+func TestDeniedHitsThatCannotBeCounted(t *testing.T) {
+	counted := []core.Limit{{Quota: 0, Window: time.Hour, Algorithm: core.FixedWindow, CountDenied: true}}
+	rules := []core.StoreRule{{Name: "a", Limits: counted}, {Name: "b", Limits: counted}}
+	refused := fmt.Errorf("refused: %w", core.ErrNotCharged)
+	for step, want := range map[int]bool{2: true, 3: false} {
+		s := newSwapper()
+		b := core.Must(core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", rules))
+		s.before = func(n int) error {
+			if n == step {
+				return refused
+			}
+			return nil
+		}
+		if err := b.Take(t.Context(), one(1, 0, 1)); err == nil || errors.Is(err, core.ErrNotCharged) != want {
+			t.Errorf("operation %d is refused: the error %v says that nothing was charged: %t, want %t", step, err, !want, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwapper()
+		b := core.Must(core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)})).Bind("l", rules))
+		name := core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))
+		s.before = func(n int) error {
+			if n == 2 { // the Swap
+				s.values[name] = swapstore.Value{Value: []byte("\x07new"), Version: -1}
+			}
+			return nil
+		}
+		batch := one(1, 0)
+		if err := b.Take(t.Context(), batch); err != nil || batch.Allowed || string(s.values[name].Value) != "\x07new" {
+			t.Errorf("allowed %t, error %v, and the value is %q", batch.Allowed, err, s.values[name].Value)
+		}
+	})
+}
+
+// ignorant is a Swapper that does not look at contexts, and for which somebody else is always
+// faster.
+type ignorant struct {
+	loser
+	loads int
+}
+
+func (s *ignorant) Load(ctx context.Context, names []string) ([]swapstore.Value, error) {
+	s.loads++
+	return s.loser.Load(ctx, names)
+}
+
+// An operation whose caller has hung up is not tried again. A take says that it has charged nothing.
+func TestACanceledOperationIsNotTriedAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, do := range map[string]func(core.Bound) error{
+		"take":   func(b core.Bound) error { return b.Take(ctx, one(1, 0)) },
+		"charge": func(b core.Bound) error { return b.Charge(ctx, one(1, 0)) },
+		"block":  func(b core.Bound) error { return b.(core.Blocker).Block(ctx, one(1, 0), time.Hour) },
+	} {
+		s := &ignorant{loser: loser{newMapSwapper()}}
+		b := core.Must(core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", stepRules))
+		// A pause that ends at the same time may be taken for the end of the pause.
+		if err := do(b); !errors.Is(err, context.Canceled) || s.loads > 20 || errors.Is(err, core.ErrNotCharged) != (name != "block") {
+			t.Errorf("%s: error %v after %d attempts", name, err, s.loads)
+		}
+	}
+}
+
+// A refund leaves a value that cannot be read as it is.
+func TestARefundLeavesAForeignValueAsItIs(t *testing.T) {
+	s := newMapSwapper()
+	b := core.Must(core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)})).Bind("l", stepRules))
+	for _, value := range []string{"abc", "\x07new"} {
+		name := core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))
+		s.values[name] = swapstore.Value{Value: []byte(value), Version: 0}
+		if err := b.Refund(t.Context(), one(1, 0)); err != nil || string(s.values[name].Value) != value {
+			t.Errorf("%q became %q, error %v", value, s.values[name].Value, err)
+		}
+	}
+}
+
+// A value that cannot be read denies its key for the shortest window of its limits.
+func TestHowLongAForeignValueDenies(t *testing.T) {
+	for _, windows := range [][]time.Duration{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
+		s := newMapSwapper()
+		limits := []core.Limit{{Quota: 3, Window: windows[0]}, {Quota: 3, Window: windows[1]}}
+		b := core.Must(core.Must(swapstore.New(s, swapstore.Config{DenyUnreadable: true, Clock: newClock().Now, Log: slog.New(slog.DiscardHandler)})).Bind("l", []core.StoreRule{{Name: "a", Limits: limits}}))
+		s.values[core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte("abc"), Version: 0}
+		batch := one(1, 0)
+		batch.Items[0].Results = make([]core.Result, 2)
+		if err := b.Take(t.Context(), batch); err != nil || batch.Allowed || batch.Items[0].Results[0].RetryAfter != time.Minute {
+			t.Errorf("windows %v: %v, %+v", windows, err, batch.Items[0].Results)
+		}
+	}
+}
+
+// The error of leases has that of each key, and never says that nothing was charged.
+func TestTheErrorOfLeases(t *testing.T) {
+	first := fmt.Errorf("the first: %w", core.ErrNotCharged)
+	s := newSwapper()
+	b := core.Must(core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", leased))
+	batch := one(1, 0, 0)
+	batch.Items[1].Key = []byte("other")
+	for name, fail := range map[string]map[int]error{
+		"both Swaps fail":                     {2: first, 3: errFault},
+		"the second key cannot be read again": {2: first, 4: errFault},
+	} {
+		s.steps = 0
+		s.before = func(n int) error {
+			if n == 3 { // somebody else stores the second key
+				s.values[core.StoreRule{Name: "r"}.StoredKey("l", []byte("other"))] = swapstore.Value{Version: -1 - len(name), Value: []byte{2}}
+			}
+			return fail[n]
+		}
+		err := b.(core.Leaser).Renew(t.Context(), batch)
+		if err == nil || errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), "the first") || !strings.Contains(err.Error(), errFault.Error()) {
+			t.Errorf("%s: error %v, want those of both keys", name, err)
+		}
+	}
+}
