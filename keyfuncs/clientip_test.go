@@ -174,6 +174,7 @@ func TestClientIPErrorsNameTheOptionAndItsValue(t *testing.T) {
 	}{
 		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(0)}, []string{"IPv6Prefix", "0", "32 to 128"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(31)}, []string{"31"}},
+		{[]keyfuncs.ClientIPOption{nil, keyfuncs.IPv6Prefix(31)}, []string{"an option is nil", "31"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(129)}, []string{"129"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.IPv6Prefix(-1)}, []string{"-1"}},
 		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "10.0.0.0/33", "nonsense")}, []string{"Behind", `"10.0.0.0/33"`, `"nonsense"`}},

@@ -53,6 +53,7 @@ func TestPostField(t *testing.T) {
 		{"multipart, twice", multipartType, part(`name="username"`, "a") + part(`name="Username"`, "b") + "--XX--\r\n", bad},
 		{"a file", multipartType, part(`name="username"; filename="f"`, "alice") + "--XX--\r\n", ""},
 		{"no end", multipartType, part(`name="other"`, "x") + part(`name="username"`, "alice"), ""},
+		{"no end behind the field", multipartType, part(`name="username"`, "alice") + part(`name="x"`, "y"), "alice"},
 		{"many parts", multipartType, strings.Repeat(part(`name="x"`, ""), 1001), bad},
 		{"a long header", multipartType, "--XX\r\nX: " + strings.Repeat("x", 60_000) + "\r\n", ""},
 		{"multipart, no boundary", "multipart/form-data", part(`name="username"`, "alice"), ""},

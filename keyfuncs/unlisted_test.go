@@ -162,6 +162,17 @@ func TestClientIPLogsAnUnlistedProxyThatWritesTheHeaderOfBehind(t *testing.T) {
 	}
 }
 
+// Whatever the address of the peer is, its header is logged.
+func TestClientIPLogsAnUnlistedProxyWithAnyAddress(t *testing.T) {
+	for _, peer := range []string{"192.0.2.1:1", "[2001:db8::1]:1", "192.0.2.1", "@"} {
+		log := defaultLog(t, slog.LevelInfo)
+		keyOf(t, keyfuncs.ClientIP(), &request{remote: peer, header: headers("X-Forwarded-For", "6.6.6.6")})
+		if strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%s: logged: %s", peer, log)
+		}
+	}
+}
+
 // together is a request whose headers are read at the same time as those of another.
 type together struct {
 	request

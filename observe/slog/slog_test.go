@@ -79,6 +79,17 @@ level=ERROR msg="floodgate: failed" limiter=api error=down
 }
 
 func TestKeysAreAskedFor(t *testing.T) {
+	for _, keys := range []bool{false, true} {
+		log, text := log()
+		f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: keys})).Observe("api", nil)
+		if f.Keys != keys {
+			t.Errorf("Keys: %t: keys are asked for: %t", keys, f.Keys)
+		}
+		f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed})
+		if got := text.String(); got != "level=ERROR msg=\"floodgate: failed\" limiter=api\n" {
+			t.Errorf("Keys: %t: a line without a rule: %q", keys, got)
+		}
+	}
 	log, text := log()
 	l := core.Must(core.New(core.Config{
 		Rules:    []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(0)}}},
@@ -90,6 +101,49 @@ func TestKeysAreAskedFor(t *testing.T) {
 	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `key="eve\nlevel=ERROR"`) {
 		t.Errorf("%q", got)
 	}
+}
+
+// ctxKey is the key of a value in the context of a request.
+type ctxKey struct{}
+
+// withCtx adds the value of the context to each line, as a handler does for the id of a trace.
+type withCtx struct{ slog.Handler }
+
+func (h withCtx) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(slog.Any("trace", ctx.Value(ctxKey{})))
+	return h.Handler.Handle(ctx, r)
+}
+
+// Without a Log, the lines go to the default log of the moment, with the context of the request.
+func TestLinesGoToTheDefaultLog(t *testing.T) {
+	f := core.Must(slogobserve.New(slogobserve.Config{})).Observe("api", nil)
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	log, text := log()
+	slog.SetDefault(slog.New(withCtx{log.Handler()}))
+	f.Decided(context.WithValue(t.Context(), ctxKey{}, 7), core.Observation{Rule: -1, Reason: core.ReasonFailed})
+	if got := text.String(); got != "level=ERROR msg=\"floodgate: failed\" limiter=api trace=7\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The time between two lines is that of the configuration.
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := log()
+		f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Every: time.Minute})).Observe("api", nil)
+		for _, c := range []struct {
+			after time.Duration
+			lines int
+		}{{0, 1}, {time.Minute - 1, 0}, {1, 1}} {
+			time.Sleep(c.after)
+			text.Reset()
+			f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed})
+			if got := strings.Count(text.String(), "\n"); got != c.lines {
+				t.Errorf("%v later: %d lines, want %d", c.after, got, c.lines)
+			}
+		}
+	})
 }
 
 func TestConfig(t *testing.T) {
