@@ -18,8 +18,23 @@ import (
 // fails: fast ones that notice most, and then all that is about the script.
 var stages = [][]string{
 	{"-test.run=^(TestTheScriptDoesAsTheStoreInGo)$"},
+	{"-test.run=^(" + strings.Join(storedValues, "|") + ")$"},
 	{"-test.run=^(TestOperations|TestRedisAgreesWithMemory|TestShared)$/^(Single|Programs|TwoVersions)?$"},
 	{"-test.skip=^(TestTraits|TestURL.*|TestMovingSlots.*|TestAFailover.*|TestAFull.*|TestALost.*|TestASwallowed.*|TestOnACluster.*|TestATake.*|TestKeysOf.*|TestARing|Example.*)$|^Test(Vectors|Operations|Conformance)$/^Cluster$"},
+}
+
+// storedValues are the tests of what is stored, and for how long, that take less
+// than a second.
+var storedValues = []string{
+	"TestANewKeyIsReadable", "TestForeignValues.*", "TestWhichVersionsAreNewer", "TestTheMarkOf.*",
+	"TestTheShortestRecords", "TestHowMuchOfOthers.*", "TestStatesThat.*", "TestHowLongAValueMayBe", "TestRecordsOf.*",
+	"TestALogThat.*", "TestABucketedWindowWith.*", "TestLeasesThatNo.*", "TestAValue.*", "TestALeaseIsFound.*",
+	"TestTheValueOf.*", "TestStored.*", "TestAQuotaOfZero.*", "TestATimeOutside.*", "TestTheOldest.*",
+	"TestARefundOf.*", "TestAStateOf.*", "TestAForgottenLockout.*", "TestAWaitAhead.*", "TestAShortTake.*",
+	"TestAGrantAtThe.*", "TestAWriteThat.*", "TestALifetimeThat.*", "TestAMonth.*",
+	"TestATakeSets.*", "TestALostLifetimeHeals", "TestLifetimes", "TestAStateLives.*", "TestARefusedTake.*",
+	"TestARefundLeaves.*", "TestADenialOf.*", "TestTimesLess.*", "TestTheShortWayAgreesWithMemory",
+	"TestABlockKeeps.*", "TestABlockLeaves.*", "TestABlockReplaces.*", "TestTheServersTimeDecides", "TestResetOfVeryManyKeys",
 }
 
 // longest is how long a stage may take. A break that makes the script run without

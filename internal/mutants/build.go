@@ -201,7 +201,7 @@ func partsOf(skip, out string) []part {
 		}
 		return name + "^(" + strings.Join(names, "|") + ")$"
 	}
-	limit := func(took float64) duration { return 10*time.Second + 4*time.Duration(took*float64(time.Second)) }
+	limit := func(took float64) duration { return 30*time.Second + 8*time.Duration(took*float64(time.Second)) }
 	var parts []part
 	begin, sum, before := 0, 0.0, 0.0
 	for i, t := range tests {
