@@ -88,8 +88,9 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 		return nil, err
 	}
 	debts := newLedger(s.config.MaxKeys)
-	s.payer.add(debts)
-	return newBound(s, rules, shares, inner, local, debts, newSlots()), nil
+	b := newBound(s, rules, shares, inner, local, debts, newSlots())
+	s.payer.add(debts) // last, because the payer may run for another limiter and asks each ledger for its bound
+	return b, nil
 }
 
 // share returns the rules with quotas divided by the number of instances,
