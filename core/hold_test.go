@@ -49,30 +49,6 @@ func TestHoldKeepsTheSlotsOfBothKindsOfRules(t *testing.T) {
 	}
 }
 
-// aching is a shared store whose next release panics.
-type aching struct {
-	*shared
-	panics *bool
-}
-
-type achingBound struct {
-	sharedBound
-	panics *bool
-}
-
-func (s aching) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.shared.Bind(limiter, rules)
-	return achingBound{b.(sharedBound), s.panics}, err
-}
-
-func (b achingBound) Release(ctx context.Context, batch *core.Batch) error {
-	if *b.panics {
-		*b.panics = false
-		panic("the store")
-	}
-	return b.sharedBound.Release(ctx, batch)
-}
-
 // A panic of the store that ends one release keeps no slot of the other kind of rules.
 func TestAPanicOfTheStoreEndsOneReleaseOnly(t *testing.T) {
 	hits := []core.Hit{{Rule: "user", Key: "ann"}, {Rule: "shadow", Key: "ann"}}
@@ -92,7 +68,13 @@ func TestAPanicOfTheStoreEndsOneReleaseOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			panics := false
-			l := newLimiter(t, both(aching{newShared(t), &panics}), nil)
+			l := newLimiter(t, both(releasing{newShared(t), func(context.Context) error {
+				if panics {
+					panics = false
+					panic("the store")
+				}
+				return nil
+			}}), nil)
 			release := begin(l)
 			slots(t, l, 0, "while it runs")
 			panics = true
@@ -111,14 +93,16 @@ func TestAPanicOfTheStoreEndsOneReleaseOnly(t *testing.T) {
 	}
 }
 
-// The observer is told of the end of a lease when the slot is free, and how long it was held: how long the store
-// takes for its release is not counted.
+// The observer is told of the end of a lease when the slot is free. The time for which the slot was held does not
+// include the store's time for the release.
 func TestTheObserverIsToldOfASlotThatIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newShared(t)
 		var l *core.Limiter
 		told := 0
-		config := both(releasesSlowly{store})
+		config := both(releasing{newShared(t), func(context.Context) error {
+			time.Sleep(5 * time.Second)
+			return nil
+		}})
 		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
 			return core.ObserverFuncs{Held: func(_ context.Context, rule int, slots int64, took time.Duration) {
 				if slots > 0 {
@@ -138,21 +122,6 @@ func TestTheObserverIsToldOfASlotThatIsFree(t *testing.T) {
 			t.Errorf("told %d times", told)
 		}
 	})
-}
-
-// releasesSlowly is a shared store that takes five seconds for a release.
-type releasesSlowly struct{ *shared }
-
-func (s releasesSlowly) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.shared.Bind(limiter, rules)
-	return slowReleases{b.(sharedBound)}, err
-}
-
-type slowReleases struct{ sharedBound }
-
-func (b slowReleases) Release(ctx context.Context, batch *core.Batch) error {
-	time.Sleep(5 * time.Second)
-	return b.sharedBound.Release(ctx, batch)
 }
 
 // A store that is closed, or has certainly charged nothing, has given no lease that somebody must release.

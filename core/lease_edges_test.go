@@ -30,25 +30,31 @@ func TestADeniedAcquireKeepsNoSlotOfAShadowRule(t *testing.T) {
 	}
 }
 
-// obedient is a shared store that does nothing for a context that has ended.
-type obedient struct{ *shared }
-
-func (s obedient) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.shared.Bind(limiter, rules)
-	return obedientBound{b.(sharedBound)}, err
+// releasing is a shared store that calls before first when it releases, and returns the error of before.
+type releasing struct {
+	*shared
+	before func(context.Context) error
 }
 
-type obedientBound struct{ sharedBound }
+type releasingBound struct {
+	sharedBound
+	before func(context.Context) error
+}
 
-func (b obedientBound) Release(ctx context.Context, batch *core.Batch) error {
-	if err := ctx.Err(); err != nil {
+func (s releasing) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := s.shared.Bind(limiter, rules)
+	return releasingBound{b.(sharedBound), s.before}, err
+}
+
+func (b releasingBound) Release(ctx context.Context, batch *core.Batch) error {
+	if err := b.before(ctx); err != nil {
 		return err
 	}
 	return b.sharedBound.Release(ctx, batch)
 }
 
 func TestTheSlotOfAClientThatHasGoneIsReleasedAtOnce(t *testing.T) {
-	l := core.Must(core.New(core.Config{Name: "api", Store: obedient{newShared(t)}, Rules: []core.Rule{
+	l := core.Must(core.New(core.Config{Name: "api", Store: releasing{newShared(t), context.Context.Err}, Rules: []core.Rule{
 		{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
 	}}))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -69,7 +69,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		if before.Met(&i.place, conn.Spec().Procedure) {
 			return next(ctx, conn)
 		}
-		r := &request{ctx: ctx, spec: conn.Spec(), peer: conn.Peer(), header: conn.RequestHeader(), method: http.MethodPost}
+		r := &request{ctx: ctx, spec: conn.Spec(), peer: conn.Peer(), header: conn.RequestHeader()}
 		d := i.place.Checker.Check(r)
 		if !d.Allowed {
 			return i.refuse(r, &d, conn.ResponseHeader())

@@ -17,7 +17,7 @@ type request struct {
 	spec    connect.Spec
 	peer    connect.Peer
 	header  http.Header
-	method  string // "": it is not known yet
+	method  string // "": POST
 	message any
 }
 

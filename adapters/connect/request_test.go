@@ -54,6 +54,17 @@ func TestWhichHeadersAreDecoded(t *testing.T) {
 	}
 }
 
+// A binary header that cannot be decoded is read as it is: a client cannot leave its key out that way.
+func TestABinaryHeaderThatCannotBeDecoded(t *testing.T) {
+	var got []string
+	url := asking(t, func(r core.Request) { got = r.HeaderValues("X-Token-Bin") })
+	r := connect.NewRequest(&texts.Text{})
+	r.Header().Set("X-Token-Bin", "%%%")
+	if _, err := textsconnect.NewTextsClient(http.DefaultClient, url).Once(t.Context(), r); err != nil || !slices.Equal(got, []string{"%%%"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // A GET has the message and its encoding in the query, in the order of their names. A POST has no query.
 func TestTheQueryOfACall(t *testing.T) {
 	var raw string

@@ -187,3 +187,34 @@ func TestAContextWithoutAServerIsNotCanceled(t *testing.T) {
 		t.Errorf("the limiter learnt %+v", o)
 	}
 }
+
+// A rule that learns the outcome reads the context that the request had before the handlers: one that a handler has
+// set may have ended, or be another's.
+func TestTheContextOfAnOutcome(t *testing.T) {
+	type key struct{}
+	read := make(chan any, 2)
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1000)},
+		Counts: func(r core.Request, _ core.Outcome) bool {
+			read <- r.Context().Value(key{})
+			return true
+		},
+	}}}))
+	app := fiber.New()
+	app.Use(func(c *fiber.Ctx) error {
+		c.SetUserContext(context.WithValue(c.UserContext(), key{}, "before"))
+		return c.Next()
+	}, fiberlimit.Middleware(l))
+	app.Get("/", func(c *fiber.Ctx) error {
+		c.SetUserContext(context.WithValue(c.UserContext(), key{}, "the handler's"))
+		return nil
+	})
+	resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/", http.NoBody), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if got := <-read; got != "before" {
+		t.Errorf("the rule reads the context with %v", got)
+	}
+}

@@ -16,8 +16,8 @@ import (
 )
 
 // inFlightFor names the environment variable for how long each phase of
-// TestInFlight lasts, such as 30s. Then the averages are asserted, too: on a machine that
-// is busy with other tests they mean nothing.
+// TestInFlight lasts, such as 30s. Then it is asserted, too, that all slots are used, and most of
+// them on average: on a machine that is busy with other tests that means nothing.
 const inFlightFor = "FLOODGATE_IN_FLIGHT"
 
 func startInFlight(t *testing.T, w inFlight) *processtest.Process {
@@ -90,7 +90,7 @@ func TestInFlight(t *testing.T) {
 	check := func(when string) {
 		average, most := watch(t, client, phase)
 		t.Logf("%s: %.2f handlers at a time, %d at most", when, average, most)
-		if most != quota || strict && average < 9 {
+		if most == 0 || most > quota || strict && (most < quota || average < 9) {
 			t.Errorf("%s: %.2f handlers ran at a time, %d at most, of %d", when, average, most, quota)
 		}
 	}

@@ -1,6 +1,8 @@
 package slogobserve
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,6 +18,31 @@ func TestLinesAfterTheClockWasSetBack(t *testing.T) {
 		}
 		if _, ok := s.admit(now.Add(-back), every); ok != want {
 			t.Errorf("the clock is set back by %v: a line %t, want %t", back, ok, want)
+		}
+	}
+}
+
+// Of many requests at the same time, one writes the line, and the others are counted.
+func TestOneOfManyWritesTheLine(t *testing.T) {
+	const rounds, many = 2000, 8
+	for range rounds {
+		var s sampler
+		var lines, leftOut atomic.Int64
+		var ready, done sync.WaitGroup
+		ready.Add(many)
+		for range many {
+			done.Go(func() {
+				ready.Done()
+				ready.Wait()
+				if n, ok := s.admit(time.Unix(1_764_000_000, 0), time.Second); ok {
+					lines.Add(1)
+					leftOut.Add(int64(n))
+				}
+			})
+		}
+		done.Wait()
+		if n := leftOut.Load() + int64(s.leftOut.Load()); lines.Load() != 1 || n != many-1 {
+			t.Fatalf("%d lines, %d left out, of %d requests", lines.Load(), n, many)
 		}
 	}
 }

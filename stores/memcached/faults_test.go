@@ -115,7 +115,9 @@ func TestAServerWithoutRoom(t *testing.T) {
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	server := memcachedtest.Start(t)
-	l := newLimiter(t, newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience)), "idle", core.PerHour(1_000_000))
+	alone := statistic(t, server, "curr_connections")
+	s := newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience))
+	l := newLimiter(t, s, "idle", core.PerHour(1_000_000))
 	for range 5 {
 		var wg sync.WaitGroup
 		for i := range 200 {
@@ -129,6 +131,15 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	if n := statistic(t, server, "total_connections"); n > 300 {
 		t.Errorf("%d connections were made for 5 × 200 takes", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	// The one that is left reads the statistic.
+	for end := time.Now().Add(patience); statistic(t, server, "curr_connections") > alone; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("a closed store keeps connections: %d, want %d", statistic(t, server, "curr_connections"), alone)
+		}
 	}
 }
 

@@ -50,13 +50,17 @@ func (d *duel) compare(program, name int, was swapstore.Value, decided bool) {
 		is.Value = []byte{2}
 	}
 	inGo, inScript := d.records(t, is.Value, now), d.records(t, script, now)
+	kept := inScript
+	if !h.exists { // the server may have dropped what Go keeps without end
+		kept = inGo
+	}
 	end := int64(0)
-	for _, r := range inScript {
+	for _, r := range kept {
 		end = max(end, r.end)
 	}
 	want := time.Duration(end-now)*time.Microsecond + slack
-	timed := h.exists && h.value != "" && h.value[0] == 2 && end > 0
-	if timed && want < 10*time.Second { // the server is about to drop it
+	timed := (!h.exists || h.value != "" && h.value[0] == 2) && end > 0
+	if timed && want < 10*time.Second { // the server is about to drop it, or has done so
 		d.forget(name)
 		return
 	}
@@ -78,7 +82,7 @@ func (d *duel) compare(program, name int, was swapstore.Value, decided bool) {
 			healed = false
 		}
 	}
-	if late := want - h.left; timed && (written || healed) && (late < -7*time.Second || late > 15*time.Second) {
+	if late := want - h.left; h.exists && timed && (written || healed) && (late < -7*time.Second || late > 15*time.Second) {
 		d.fatal(fmt.Sprintf("key %s, %x, %q: it is kept for %v, want %v", d.names[name], h.value, meanings(inScript), h.left, want))
 	}
 }

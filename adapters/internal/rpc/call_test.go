@@ -145,13 +145,16 @@ func TestDecisionsOfACall(t *testing.T) {
 	}
 }
 
-// The cost of a call concerns all its limiters, also those before one that has no use for it.
+// The cost of a call concerns all its limiters, also those before and after one that has no use for it.
 func TestCostOfACall(t *testing.T) {
 	a, b := newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9))
-	c, _ := enter(a, "/a.B/C", nil)
-	c, _ = enter(b, "/a.B/C", c)
 	static := mounting.NewPlace("test", b)
-	c = Enter(&static, floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true}, c)
+	useless := func(before *Call) *Call {
+		return Enter(&static, floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true}, before)
+	}
+	c, _ := enter(a, "/a.B/C", useless(nil))
+	c, _ = enter(b, "/a.B/C", c)
+	c = useless(c)
 	if !c.SetCost(4) {
 		t.Fatal("the cost concerns no rule")
 	}
