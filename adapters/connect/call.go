@@ -56,7 +56,7 @@ func endOf(ctx context.Context, err error, panicked bool, header http.Header) rp
 	case errors.As(err, &coded):
 		end.Code = rpc.Code(coded.Code())
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		end.Code, end.Ended = rpc.Canceled, true
+		end.Code = rpc.Canceled
 	default:
 		end.Code = rpc.Unknown
 	}
