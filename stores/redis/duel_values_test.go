@@ -81,6 +81,10 @@ func (d *duel) compare(program, name int, was swapstore.Value, decided bool) {
 		if r.text == "" || r.limit < 0 || r.needed < 0 { // how long the value is needed for it is known if it is written
 			healed = false
 		}
+		// What another limit's clock has written before it was set back is kept for three windows at most.
+		if r.limit >= 0 && r.end-now > 3*t.ids[r.limit].Window {
+			healed = false
+		}
 	}
 	if late := want - h.left; h.exists && timed && (written || healed) && (late < -7*time.Second || late > 15*time.Second) {
 		d.fatal(fmt.Sprintf("key %s, %x, %q: it is kept for %v, want %v", d.names[name], h.value, meanings(inScript), h.left, want))
