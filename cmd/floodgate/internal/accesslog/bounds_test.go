@@ -144,6 +144,31 @@ func TestHeadersInJSON(t *testing.T) {
 	}
 }
 
+// A line may have several of the usual fields. The first one counts: a path without its query is
+// not the target of a line that has both.
+func TestTheFirstOfTheUsualFieldsCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		line string
+		want accesslog.Entry
+	}{
+		"nginx":   {`{"uri":"/index.php","request_uri":"/shop?id=5","method":"x","request_method":"GET","ip":"b","remote_addr":"a"}`, accesslog.Entry{Addr: "a", Method: "GET", Target: "/shop?id=5"}},
+		"traefik": {`{"ClientAddr":"10.0.0.1:5","ClientHost":"10.0.0.1","OriginStatus":200,"DownstreamStatus":429,"RequestMethod":"GET","RequestPath":"/"}`, accesslog.Entry{Addr: "10.0.0.1", Method: "GET", Target: "/", Status: 429}},
+	} {
+		e, err := accesslog.Parse(strings.Replace(c.line, "{", `{"ts":1,`, 1), nil)
+		if err != nil || e.Addr != c.want.Addr || e.Method != c.want.Method || e.Target != c.want.Target || e.Status != c.want.Status {
+			t.Errorf("%s: %+v, %v, want %+v", name, e, err, c.want)
+		}
+	}
+}
+
+// A field that is named takes the place of the usual ones, also in a line that does not have it.
+func TestANamedFieldThatALineLacks(t *testing.T) {
+	e, err := accesslog.Parse(`{"ts":1,"method":"GET","path":"/","remote_addr":"10.0.0.1"}`, accesslog.Fields{"addr": "client.ip"})
+	if err != nil || e.Addr != "" {
+		t.Errorf("the address is %q, %v, want none", e.Addr, err)
+	}
+}
+
 // failsOnce is a reader that returns an error once, and then the end.
 type failsOnce struct {
 	text io.Reader

@@ -36,6 +36,18 @@ func TestCompressedLogs(t *testing.T) {
 	}
 }
 
+// A log that zstd --long has compressed requires a window of 128 MiB. No log may require more.
+func TestTheLargestWindowOfZstd(t *testing.T) {
+	for log, want := range map[byte]bool{23: true, 27: true, 28: false} { // the logarithm of the window
+		frame := "\x28\xb5\x2f\xfd\x00" + string([]byte{(log - 10) << 3}) + "\x21\x00\x00a\nb\n" // one block of 4 bytes
+		lines := 0
+		err := accesslog.Lines(strings.NewReader(frame), func(int, []byte) error { lines++; return nil })
+		if (err == nil) != want || (lines == 2) != want {
+			t.Errorf("a window of 2^%d bytes: %d lines, %v, want it read: %t", log, lines, err, want)
+		}
+	}
+}
+
 // A compressed log without its end is read as far as it goes: every whole line, and
 // no part of one.
 func TestACompressedLogThatEndsInTheMiddle(t *testing.T) {

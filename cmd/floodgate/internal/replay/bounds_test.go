@@ -57,6 +57,10 @@ func TestWhatEndsAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close() //nolint:errcheck // its counters are in memory
+	whole := strings.Repeat(line(0, "a", "GET /"), 5)
+	if err := r.Run(t.Context(), replay.Log{Name: "log", Reader: strings.NewReader(whole)}); err != nil {
+		t.Fatal(err)
+	}
 	var half bytes.Buffer
 	z := gzip.NewWriter(&half)
 	if err := errors.Join(func() error { _, err := z.Write([]byte(line(0, "a", "GET /") + line(1, "a", "GET /"))); return err }(), z.Close()); err != nil {

@@ -188,13 +188,15 @@ func TestNotes(t *testing.T) {
 		"":                                      func(*replay.Report) {},
 		"left out: 1 line that cannot be read":  func(r *replay.Report) { r.Malformed = 1 },
 		"left out: 2 lines that cannot be read": func(r *replay.Report) { r.Malformed = 2 },
-		"left out: 1 line with a time far from the times of the lines around":                                      func(r *replay.Report) { r.Outliers = 1 },
-		"out of order: 1 request, by at most 1s; decided at the time of the newest request before":                 func(r *replay.Report) { r.OutOfOrder, r.LongestBack = 1, time.Second },
-		"the log has times in whole seconds: requests of the same second are decided at the same instant":          func(r *replay.Report) { r.WholeSeconds = true },
-		"f: more than 7 keys: rare keys were dropped, and counts by key may be up to 1 too low (raise --max-keys)": func(r *replay.Report) { r.Files[0].KeysMissed = 1 },
-		"f: more than 7 keys: rare keys were dropped, and counts by key may be up to 3 too low (raise --max-keys)": func(r *replay.Report) { r.Files[0].KeysMissed, r.Files[0].Clients.Missed = 2, 3 },
-		"f: more than 7 keys: rare keys were dropped, and counts by key may be up to 4 too low (raise --max-keys)": func(r *replay.Report) { r.Files[0].Clients.Missed = 4 },
-		"the policies read what the log does not have: body; requests are decided as if they did not have it":      func(r *replay.Report) { r.Missing = []string{"body"} },
+		"left out: 1 line with a time far from the times of the lines around":                                        func(r *replay.Report) { r.Outliers = 1 },
+		"out of order: 1 request, by at most 1s; decided at the time of the newest request before":                   func(r *replay.Report) { r.OutOfOrder, r.LongestBack = 1, time.Second },
+		"the log has times in whole seconds: requests of the same second are decided at the same instant":            func(r *replay.Report) { r.WholeSeconds = true },
+		"f: more than 7 keys: rare keys were dropped, and counts by key may be up to 1 too low (raise --max-keys)":   func(r *replay.Report) { r.Files[0].KeysMissed = 1 },
+		"f: more than 7 keys: rare keys were dropped, and counts by key may be up to 3 too low (raise --max-keys)":   func(r *replay.Report) { r.Files[0].KeysMissed, r.Files[0].Clients.Missed = 2, 3 },
+		"f: more than 7 keys: rare keys were dropped, and counts by key may be up to 4 too low (raise --max-keys)":   func(r *replay.Report) { r.Files[0].Clients.Missed = 4 },
+		"f: left out: limits of what is in flight (a, b): a log does not tell how many requests ran at a time":       func(r *replay.Report) { r.Files[0].LeftOut = []string{"a", "b"} },
+		"f: nobody waits: requests that would have waited for their turn count as denied (policies with wait: c, d)": func(r *replay.Report) { r.Files[0].Waits = []string{"c", "d"} },
+		"the policies read what the log does not have: body; requests are decided as if they did not have it":        func(r *replay.Report) { r.Missing = []string{"body"} },
 	} {
 		if got := all(change); got != want {
 			t.Errorf("says %q, want %q", got, want)
