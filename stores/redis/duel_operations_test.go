@@ -52,6 +52,7 @@ func (d *duel) operate() {
 	// stores, and by these operations in the script only.
 	if pair[0].Items[0].Cost == 0 || kind == 7 || kind == 9 || kind == 10 {
 		_ = d.look(program)
+		d.peek(program, pair) // the quotas of the requests may put right what those of the rules leave
 	}
 	was := maps.Clone(d.goServer.values)
 	do := func(what string, op func(core.Bound, *core.Batch) error) {
@@ -141,6 +142,20 @@ func (d *duel) look(program int) (blocked [duelNames]bool) {
 		}
 	}
 	return blocked
+}
+
+// peek makes a program look at the keys of an operation, with its quotas.
+func (d *duel) peek(program int, pair [2]*core.Batch) {
+	for i, b := range d.bounds[program] {
+		batch := &core.Batch{Peek: true, Items: slices.Clone(pair[i].Items)}
+		for j := range batch.Items {
+			it := &batch.Items[j]
+			it.Cost, it.Results = 1, make([]core.Result, len(it.Results))
+		}
+		if err := b.Take(d.t.Context(), batch); err != nil {
+			d.fatal(err.Error())
+		}
+	}
 }
 
 // costOne makes each cost 1 or more.

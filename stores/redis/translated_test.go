@@ -227,7 +227,9 @@ func (t translator) records(value []byte, now int64) (all []goRecord, err error)
 		in := meter.Reader{Rest: r.Rest[:length]}
 		r.Rest = r.Rest[length:]
 		one := goRecord{end: in.Time(), limit: -1}
-		one.text = fmt.Sprintf("until %d: %x", one.end, in.Rest)
+		if one.end+slack.Microseconds() > now { // later on, the script drops it, and Go when it writes the value
+			one.text = fmt.Sprintf("until %d: %x", one.end, in.Rest)
+		}
 		for i, id := range t.ids {
 			prefix := binary.AppendUvarint(binary.AppendUvarint([]byte{id.Kind()}, uint64(id.Window)), uint64(id.Detail()))
 			if strings.HasPrefix(string(in.Rest), string(prefix)) {
