@@ -142,8 +142,7 @@ func (w *writer) counting(config mapping, lose, remark func(string)) bool {
 	if err != nil {
 		lose(err.Error())
 	}
-	block, said, err := boolean(config, "blockOnUnknownQuota")
-	if err != nil {
+	if _, _, err := boolean(config, "blockOnUnknownQuota"); err != nil {
 		lose(err.Error())
 	}
 	if given && !shared {
@@ -157,12 +156,6 @@ func (w *writer) counting(config mapping, lose, remark func(string)) bool {
 			remark("clusterizable is true by default: " + how)
 		}
 		return false
-	}
-	if said {
-		if w.blocks == nil {
-			w.blocks = map[bool]bool{}
-		}
-		w.blocks[block] = true
 	}
 	return true
 }

@@ -32,7 +32,7 @@ func Import(file []byte) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	w := &writer{names: map[string]bool{}, shared: f.redis != nil, severalAPIs: severalAPIs(f.policies)}
+	w := &writer{names: map[string]bool{}, blocks: map[bool]bool{}, shared: f.redis != nil, severalAPIs: severalAPIs(f.policies)}
 	for _, other := range f.others {
 		w.lose("", other+" is not translated")
 	}
@@ -96,7 +96,7 @@ type writer struct {
 	names       map[string]bool // of policies
 	shared      bool            // whether there is a shared storage
 	severalAPIs bool
-	blocks      map[bool]bool // the values of blockOnUnknownQuota
+	blocks      map[bool]bool // the values of blockOnUnknownQuota in policies that are written and counted in the store
 	head        []string      // comments at the beginning
 	lost        []string
 }
@@ -204,6 +204,9 @@ func (w *writer) policy(s source) string {
 		return ""
 	}
 	if shared {
+		if block, said, _ := boolean(s.config, "blockOnUnknownQuota"); said { // counting has reported an error
+			w.blocks[block] = true
+		}
 		return written + "    counting: shared\n"
 	}
 	return written + local
