@@ -65,6 +65,14 @@ func TestThePlaceOfAMistake(t *testing.T) {
 	}
 }
 
+// Of several mistakes the first one is reported.
+func TestTheFirstOfTwoMistakesIsReported(t *testing.T) {
+	_, bad := Compile(`header[path] + (2 ** 3)`, testSources())
+	if bad == nil || !strings.Contains(bad.Problem, "the name in brackets has to stand in quotes") || bad.Column != 6 {
+		t.Errorf("%+v, want the name in brackets", bad)
+	}
+}
+
 // size returns the number of instructions of a regular expression.
 func size(t *testing.T, pattern string) int {
 	t.Helper()

@@ -33,14 +33,14 @@ func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
 		}
 	}
 	for text, least := range map[string]int{
-		`header["x"] matches "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$"`: 5000, `header["x"] matches "(a|b|c|aa|bb){1,40}x"`: 1000, `header["x"]+"a"`: maxInput,
+		`header["x"] matches "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$"`: 5000, `header["x"] matches "(a|b|c|aa|bb){1,40}x"`: 1000, `header["x"]+"a"`: maxInput, `header["x"] matches "a"`: maxInput,
 	} {
 		e, bad := Compile(text, testSources())
 		if bad != nil {
 			t.Fatal(bad.Problem)
 		}
 		most := e.mostInput()
-		if most < least || e.patterns*most > maxWork {
+		if most < least || most > maxInput || e.patterns*most > maxWork {
 			t.Errorf("%s: %d instructions and %d bytes", text, e.patterns, most)
 		}
 		for n, refused := range map[int]bool{most: false, most + 1: true} {
@@ -82,5 +82,14 @@ func BenchmarkWorstExpression(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// The error names the first value that could not be read.
+func TestTheFirstOfTwoLongValuesIsNamed(t *testing.T) {
+	r := headers(maxInput + 1)
+	r.Header.Set("Y", strings.Repeat("b", maxInput+2))
+	if _, err := evaluate(t, `header["x"]+header["y"]`, r); !errors.Is(err, core.ErrBadRequest) || !strings.Contains(err.Error(), `header["x"] has 65537 bytes`) {
+		t.Errorf("%v, want it to name x", err)
 	}
 }

@@ -106,12 +106,12 @@ func TestTheAddressIsRemembered(t *testing.T) {
 		}}
 	}
 	requesttest.See(t, httptest.NewRequest(http.MethodGet, "/", nil), func(r core.Request) {
-		m, one, other := &withMemo{Request: r}, by("10.0.0.1"), by("10.0.0.2")
+		m, one, other, none := &withMemo{Request: r}, by("10.0.0.1"), by("10.0.0.2"), by("")
 		for _, step := range []struct {
 			by    *Sources
 			want  string
 			asked int
-		}{{one, "10.0.0.1", 1}, {one, "10.0.0.1", 1}, {other, "10.0.0.2", 2}, {other, "10.0.0.2", 2}, {one, "10.0.0.1", 3}} {
+		}{{one, "10.0.0.1", 1}, {one, "10.0.0.1", 1}, {other, "10.0.0.2", 2}, {other, "10.0.0.2", 2}, {one, "10.0.0.1", 3}, {none, "invalid IP", 4}, {none, "invalid IP", 4}} {
 			if got := step.by.AddressOf(m).String(); got != step.want || asked != step.asked {
 				t.Errorf("the address is %s after %d questions, want %s after %d", got, asked, step.want, step.asked)
 			}

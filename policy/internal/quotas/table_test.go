@@ -170,6 +170,8 @@ func TestATableIsCheckedForARule(t *testing.T) {
 		{"a: 1000/m, 20000000/m", log, `1:4: "1000/m, 20000000/m": the window 1m stands twice`},
 		{"a: 20000000/m", log, `1:4: "20000000/m": 20000000: is more than`},
 		{"a: unlimited", log, ""},
+		{"a: 5/s, 20000000/m", [][]core.Limit{{core.PerSecond(1), log[0][0]}}, `1:4: "5/s, 20000000/m": 20000000: is more than`},
+		{"a: 20000000/s, 5/m", [][]core.Limit{{core.PerSecond(1), log[0][0]}}, ""},
 		{"a: 5000/month\nb: 500/d, unlimited/month\nc: 200 per day", months, ""},
 		{"a: 5000/month", twoLimits, `1:4: "5000/month": the rule has no limit with a window of`},
 		{"a: 5000/h", months, `1:4: "5000/h": the rule has no limit with a window of 1h (its limits are 100/24h, 1000/month)`},
