@@ -105,9 +105,15 @@ func (k *circuit) allow() (ticket, error) {
 	return ticket{k, tell}, nil
 }
 
-// done tells the circuit how the operation has ended. trouble means that the
-// error shows the server to be out of order.
+// done tells the circuit how the operation has ended, and reports what has changed.
 func (t ticket) done(err error, trouble bool) {
+	t.end(err, trouble)
+	t.circuit.report()
+}
+
+// end tells the circuit how the operation has ended. trouble means that the
+// error shows the server to be out of order.
+func (t ticket) end(err error, trouble bool) {
 	k := t.circuit
 	switch {
 	case trouble:
@@ -118,7 +124,6 @@ func (t ticket) done(err error, trouble bool) {
 		k.succeeded()
 	}
 	t.tell(err)
-	k.report()
 }
 
 // failed notes a failure. The first of a row is logged at once, with its cause.

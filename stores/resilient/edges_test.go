@@ -190,6 +190,42 @@ func TestAPanicOfOnChangeLosesNoLaterChange(t *testing.T) {
 	})
 }
 
+// A request may try two servers at once. If OnChange panics about the first one, the second
+// one has been told all the same, and is asked again.
+func TestAPanicOfOnChangeLosesNoProbeOfAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), asked: map[string]int{}}
+		// Open owes nothing, so that nothing but requests tries the servers.
+		s := newStore(t, inner, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 1, OnChange: func(resilient.Change) { panic("fault of the application") }})
+		l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{
+			{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}},
+			{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}},
+		}}))
+		takes := func(hits ...core.Hit) (degraded bool) {
+			defer func() { _ = recover() }()
+			d, err := l.Take(context.Background(), 1, hits...)
+			return err != nil || d.Degraded
+		}
+		a, b := core.Hit{Rule: "x", Key: "A1"}, core.Hit{Rule: "y", Key: "B1"}
+		for _, hit := range []core.Hit{a, b} {
+			server := hit.Key[:1]
+			inner.down.Store(&server)
+			takes(hit)
+		}
+		inner.down.Store(nil)
+		time.Sleep(2 * time.Second)
+		takes(a, b)
+		for _, hit := range []core.Hit{a, b} {
+			if takes(hit) {
+				t.Errorf("%s: decided without the server, want by it: it answers again", hit.Key)
+			}
+		}
+		if !s.Up() {
+			t.Error("a server is down, want none")
+		}
+	})
+}
+
 // A burst is divided among the instances as a quota is. With ModeOpen, a
 // decision reports that the whole burst is left.
 func TestBurstsWhileTheStoreDoesNotAnswer(t *testing.T) {

@@ -127,8 +127,12 @@ func (t *tickets) done(err error, trouble bool) {
 	if trouble {
 		blamed = t.culprits(err)
 	}
-	for _, one := range append([]ticket{t.first}, t.more...) {
-		one.done(err, trouble && blamed(one))
+	all := append([]ticket{t.first}, t.more...)
+	for _, one := range all {
+		one.end(err, trouble && blamed(one))
+	}
+	for _, one := range all { // last, because OnChange may panic
+		one.circuit.report()
 	}
 }
 
