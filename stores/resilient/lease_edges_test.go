@@ -3,6 +3,7 @@ package resilient_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -14,10 +15,13 @@ import (
 )
 
 func TestSlotsInTheOtherModes(t *testing.T) {
-	for _, mode := range []resilient.Mode{resilient.ModeOpen, resilient.ModeClosed} {
-		t.Run(mode.String(), func(t *testing.T) {
+	for _, c := range []resilient.Config{
+		{Meanwhile: resilient.ModeOpen}, {Meanwhile: resilient.ModeClosed}, {Meanwhile: resilient.ModeOpen, Failures: 1000}, {Meanwhile: resilient.ModeClosed, Failures: 1000},
+	} {
+		mode := c.Meanwhile
+		t.Run(fmt.Sprint(mode, c.Failures), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				one := instances(t, 1, resilient.Config{Meanwhile: mode}, slotRule(2))[0]
+				one := instances(t, 1, c, slotRule(2))[0]
 				held := one.acquired(1)
 				one.link.fail(errRefused)
 				asked := one.link.leases.Load()

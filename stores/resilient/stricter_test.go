@@ -29,14 +29,15 @@ func bindOne(t *testing.T, quota int64) *bound {
 // says is a store that answers each operation with a result or an error.
 type says struct {
 	core.Bound
-	result core.Result
-	err    error
+	result  core.Result
+	err     error
+	unknown bool // a cache has answered, which does not know the result
 }
 
 func (s says) Take(_ context.Context, batch *core.Batch) error {
 	batch.Allowed = s.result.Allowed
 	for i := range batch.Items {
-		batch.Items[i].Results[0] = s.result
+		batch.Items[i].Results[0], batch.Items[i].Unknown = s.result, s.unknown
 	}
 	return s.err
 }
@@ -64,7 +65,7 @@ func TestWhatADeniedKeyOfAnOutageIsTold(t *testing.T) {
 		{result(0, 3), result(0, 5), errors.New("down"), result(0, 3)},
 	} {
 		b := bindOne(t, 10)
-		b.inner = says{b.inner, c.store, c.err}
+		b.inner = says{b.inner, c.store, c.err, false}
 		batch := newHit()
 		b.owed.add(b.owed.key(&batch.Items[0]), debt{sure: 1, until: b.now() + 1_000_000}, "", false, b.now())
 		own := b.newMirror(batch)
@@ -79,6 +80,25 @@ func TestWhatADeniedKeyOfAnOutageIsTold(t *testing.T) {
 		if got := batch.Items[0].Results[0]; got != c.want || batch.Allowed || !batch.Degraded || batch.Peek {
 			t.Errorf("the process %+v, the store %+v, %v: %+v, want %+v", c.own, c.store, c.err, got, c.want)
 		}
+	}
+}
+
+// If a cache denies a key without knowing its result, the client is told the process's.
+func TestWhatACacheDoesNotKnowOfADeniedKey(t *testing.T) {
+	b := bindOne(t, 10)
+	b.inner = says{b.inner, core.Result{}, nil, true}
+	batch := newHit()
+	own, want := b.newMirror(batch), core.Result{RetryAfter: 5}
+	own.items[0].Results[0] = want
+	tickets, err := b.circuits.allow(b.where, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.stricter(t.Context(), batch, own, &tickets); err != nil {
+		t.Error(err)
+	}
+	if it := &batch.Items[0]; it.Unknown || it.Results[0] != want {
+		t.Errorf("got %+v, unknown: %t, want %+v", it.Results[0], it.Unknown, want)
 	}
 }
 
@@ -133,7 +153,7 @@ func TestAUsedUpKeyIsNotedAgain(t *testing.T) {
 // their hits are ones that the store may know of.
 func TestAPaymentOfSeveralKeysThatFails(t *testing.T) {
 	b := bindOne(t, 10)
-	b.inner = says{b.inner, core.Result{Allowed: true}, fmt.Errorf("damaged: %w", core.ErrDamaged)}
+	b.inner = says{b.inner, core.Result{Allowed: true}, fmt.Errorf("damaged: %w", core.ErrDamaged), false}
 	var claims []*claim
 	for i := range 2 {
 		k := owedKey{rule: "user", key: fmt.Sprint(i)}
