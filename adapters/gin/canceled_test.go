@@ -94,6 +94,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		"401, the client leaves, then 200":              {func(c *gin.Context, goes func()) { c.String(401, "no"); goes(); c.String(200, "yes") }, 401},
 		"200, the client leaves, then more of the body": {func(c *gin.Context, goes func()) { c.String(200, "yes"); goes(); _, _ = c.Writer.WriteString("x") }, 200},
 		"a flush, the client leaves, another flush":     {func(c *gin.Context, goes func()) { c.Writer.Flush(); goes(); c.Writer.Flush() }, 200},
+		"the client leaves, then a failed hijack":       {func(c *gin.Context, goes func()) { goes(); hijack(c) }, core.StatusCanceled},
 		"the client leaves, then 401":                   {func(c *gin.Context, goes func()) { goes(); c.String(401, "no") }, core.StatusCanceled},
 	} {
 		var learnt core.Outcome

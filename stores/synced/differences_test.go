@@ -184,6 +184,23 @@ func TestWhatIsPushedOfALowCounter(t *testing.T) {
 	}
 }
 
+// What was never pushed is put back when Close begins. Of that, hits that the backend has lost are none that it has
+// not heard of.
+func TestLostHitsAreNotPutBack(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		s, e := idle(0), counted(20, 0)
+		put(s, e)
+		of, d := &e.current.added, Diff{Diff: 5}
+		if back {
+			of, d = e.current.given(), Diff{Diff: -5}
+		}
+		s.thaw(&item{entry: e, back: back, heal: 3}, d, nil)
+		if of.diff != 2 {
+			t.Errorf("refunds: %t: %d hits are put back, want 2 of 5 beside 3 that were lost", back, of.diff)
+		}
+	}
+}
+
 // What Close could not push is counted: hits, and counters of hits and refunds.
 // Hits that were pushed before and are pushed once more are not.
 func TestWhatIsLeftOfAFailedClose(t *testing.T) {

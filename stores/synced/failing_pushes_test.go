@@ -1,0 +1,167 @@
+package synced_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+// scripted is a backend that calls push before each push, and counters in place of each fetch.
+type scripted struct {
+	*shared
+	push     func() error
+	counters func(ctx context.Context) error // nil: that of shared
+}
+
+func (s *scripted) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+	if s.push != nil {
+		if err := s.push(); err != nil {
+			return nil, err
+		}
+	}
+	return s.shared.PushDiffs(ctx, batch)
+}
+
+func (s *scripted) Counters(ctx context.Context, namespace string, windows []time.Duration, now time.Time) iter.Seq2[synced.Counter, error] {
+	return func(yield func(synced.Counter, error) bool) {
+		if s.counters != nil {
+			if err := s.counters(ctx); err != nil {
+				yield(synced.Counter{}, err)
+				return
+			}
+		}
+		for c, err := range s.shared.Counters(ctx, namespace, windows, now) {
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// With Interval 0, an operation may need a second or a third push. If that fails, the caller learns it.
+func TestALaterPushThatFails(t *testing.T) {
+	bind := func(s core.Store) core.Bound {
+		return core.Must(s.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{aligned(1, time.Hour)}}}))
+	}
+	batch := func(cost int64) *core.Batch {
+		return &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: cost, Results: make([]core.Result, 1)}}}
+	}
+	for name, row := range map[string]struct {
+		cost  int64 // charged before
+		do    func(b core.Bound) error
+		fails int // of its pushes
+		reset int // before this one of its pushes, another process resets the key
+	}{
+		"a denied take gives its hits back":  {1, func(b core.Bound) error { return b.Take(context.Background(), batch(1)) }, 2, 0},
+		"a charge above the highest count":   {core.MaxQuota, func(b core.Bound) error { return b.Charge(context.Background(), batch(5)) }, 2, 0},
+		"a reset beside that of another one": {1, func(b core.Bound) error { return b.Reset(context.Background(), batch(1)) }, 3, 2},
+	} {
+		backend := &scripted{shared: newShared()}
+		b := bind(newStore(t, backend, synced.Config{Log: quiet}))
+		other := bind(newStore(t, &node{backend.shared}, synced.Config{Log: quiet}))
+		if err := b.Charge(context.Background(), batch(row.cost)); err != nil {
+			t.Fatal(err)
+		}
+		pushes := 0
+		backend.push = func() error {
+			switch pushes++; pushes {
+			case row.fails:
+				return errDown
+			case row.reset:
+				return other.Reset(context.Background(), batch(1))
+			}
+			return nil
+		}
+		if err := row.do(b); !errors.Is(err, errDown) || pushes != row.fails {
+			t.Errorf("%s: %v after %d pushes, want %v after %d", name, err, pushes, errDown, row.fails)
+		}
+	}
+}
+
+// Sync reads all counters again, also if the fetch before has failed a moment ago. If its own fetch fails, so does
+// Sync.
+func TestASyncThatCannotFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		backend := &scripted{shared: newShared(), counters: func(context.Context) error {
+			if down {
+				return errDown
+			}
+			return nil
+		}}
+		s := newStore(t, backend, synced.Config{Interval: day, Windows: []time.Duration{day}, Log: quiet})
+		synctest.Wait()
+		if err := s.Sync(t.Context()); !errors.Is(err, errDown) {
+			t.Errorf("no counter can be read: got %v, want %v", err, errDown)
+		}
+		down = false
+		if err := s.Sync(t.Context()); err != nil {
+			t.Errorf("all counters can be read: %v", err)
+		}
+		_ = s.Close(context.Background())
+	})
+}
+
+// Close waits for the fetch that it ends, and no fetch begins after it.
+func TestNoFetchAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, begun atomic.Int64
+		backend := &scripted{shared: newShared(), counters: func(ctx context.Context) error {
+			begun.Add(1)
+			running.Add(1)
+			defer running.Add(-1)
+			<-ctx.Done()
+			time.Sleep(time.Second) // to clean up
+			return ctx.Err()
+		}}
+		s := newStore(t, backend, synced.Config{Interval: time.Hour, Log: quiet})
+		l := newLimiter(t, s, aligned(10, day))
+		if err := s.Close(context.Background()); err != nil || running.Load() != 0 {
+			t.Errorf("%v; %d fetches run after Close, want none", err, running.Load())
+		}
+		before := begun.Load()
+		time.Sleep(time.Hour) // longer than the pause after a fetch that has failed
+		_ = l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, time.Hour)}}}})
+		synctest.Wait()
+		if n := begun.Load() - before; n != 0 {
+			t.Errorf("%d fetches begin after Close, want none", n)
+		}
+	})
+}
+
+// Several callers may be the first to use windows of a length. All of them know what others have counted.
+func TestFirstIncrementsAtTheSameMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		early := newStore(t, &node{b}, synced.Config{Interval: time.Second, Log: quiet})
+		if _, err := early.Increment(t.Context(), "k", day, 10); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		slow := &scripted{shared: b, counters: func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }}
+		late := newStore(t, slow, synced.Config{Interval: time.Hour, Timeout: time.Minute, Log: quiet})
+		got := make(chan float64)
+		for range 3 {
+			go func() {
+				rate, err := late.Rate(t.Context(), "k", day, 0)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- rate
+			}()
+		}
+		for range 3 {
+			if rate := <-got; rate != 10 {
+				t.Errorf("got a rate of %v, want 10", rate)
+			}
+		}
+		_, _ = early.Close(context.Background()), late.Close(context.Background())
+	})
+}
