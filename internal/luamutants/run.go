@@ -34,7 +34,7 @@ var storedValues = []string{
 	"TestAGrantAtThe.*", "TestAWriteThat.*", "TestALifetimeThat.*", "TestAMonth.*",
 	"TestATakeSets.*", "TestALostLifetimeHeals", "TestLifetimes", "TestAStateLives.*", "TestARefusedTake.*",
 	"TestARefundLeaves.*", "TestADenialOf.*", "TestTimesLess.*", "TestTheShortWayAgreesWithMemory",
-	"TestABlockKeeps.*", "TestABlockLeaves.*", "TestABlockReplaces.*", "TestTheServersTimeDecides", "TestResetOfVeryManyKeys",
+	"TestABlockKeeps.*", "TestABlockLeaves.*", "TestABlockReplaces.*", "TestABlockLasts.*", "TestABlockAnd.*", "TestATakeOfNothing.*", "TestAChargeKeeps.*", "TestTheServersTimeDecides", "TestResetOfVeryManyKeys",
 }
 
 // longest is how long a stage may take. A break that makes the script run without

@@ -204,3 +204,29 @@ func TestALookAtACalendarInSeveralSlots(t *testing.T) {
 		t.Errorf("the script was called for %q", verbs)
 	}
 }
+
+// A refund needs no window of the calendar: it is sent once, also if the process has taken the server's time for
+// another one.
+func TestARefundOfAMonthIsSentOnce(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	var verbs []string
+	s := New(process(func(cmd redis.Cmder) error {
+		verbs = append(verbs, Verbs(cmd)...)
+		return client.Process(t.Context(), cmd)
+	}), Timeout(20*time.Second))
+	b := newBound(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
+	batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
+	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+		t.Fatal(batch.Allowed, err)
+	}
+	SetAhead(s, 400*24*time.Hour)
+	verbs = nil
+	if err := b.Refund(t.Context(), batch); err != nil || !slices.Equal(verbs, []string{"refund"}) {
+		t.Errorf("%v; the script was called for %q", err, verbs)
+	}
+	SetAhead(s, 0)
+	if err := b.Take(t.Context(), batch); err != nil || batch.Items[0].Results[0].Remaining != 6 {
+		t.Errorf("%+v, %v; want 6 left", batch.Items[0].Results, err)
+	}
+}
