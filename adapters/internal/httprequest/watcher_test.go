@@ -109,9 +109,15 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 
 // net/http panics and sends nothing.
 func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
-	for _, code := range []int{0, -1, 99, 1000} {
+	r := httptest.NewRecorder
+	type row struct {
+		code int
+		w    http.ResponseWriter
+	}
+	for _, row := range []row{{0, r()}, {-1, r()}, {99, r()}, {1000, r()}, {1000, nothing{r()}}, {1000, server1{server2{r()}, &server{r(), nil}}}} {
+		code, writer := row.code, row.w
 		watcher := httprequest.NewWatcher(t.Context(), new(core.Decision))
-		w := watcher.Wrap(httptest.NewRecorder())
+		w := watcher.Wrap(writer)
 		func() {
 			defer func() {
 				if recover() == nil {
