@@ -30,7 +30,7 @@ func TestADeniedAcquireKeepsNoSlotOfAShadowRule(t *testing.T) {
 	}
 }
 
-// releasing is a shared store that calls before first when it releases, and returns the error of before.
+// releasing is a shared store that calls the function before ahead of each release. The error of before is that of the release.
 type releasing struct {
 	*shared
 	before func(context.Context) error

@@ -58,7 +58,7 @@ func TestAStreamThatHasEndedLeavesItsContext(t *testing.T) {
 	}
 }
 
-// Receive tells why a client's stream was denied, not CloseRequest: the server might have denied it as well.
+// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
 func TestCloseRequestOfADeniedStream(t *testing.T) {
 	_, handler := textsconnect.NewTextsHandler(echo{})
 	server := httptest.NewServer(handler)
@@ -104,7 +104,7 @@ func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*c
 	return connect.NewResponse(&texts.Text{}), stream.Err()
 }
 
-// A handler returns the error of a context, of its call or of one of its own: the client gets no answer of the handler.
+// If a handler returns the error of a context, the outcome is that of a canceled call.
 func TestAHandlerReturnsTheErrorOfAContext(t *testing.T) {
 	for _, returned := range []error{context.Canceled, context.DeadlineExceeded, io.ErrUnexpectedEOF} {
 		l, outcomes := toldOf(9)

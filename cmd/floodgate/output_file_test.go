@@ -33,7 +33,7 @@ func TestAReportThatFailsLeavesNoFile(t *testing.T) {
 	}
 }
 
-// The first file of a report is the one that replay names first.
+// A report names the files in the order of the command line.
 func TestTheFilesOfAReplayAreInOrder(t *testing.T) {
 	first, second := file(t, "first.yaml", "policies: [{name: a, limits: 1/h}]"), file(t, "second.yaml", "policies: [{name: a, limits: 1/h}]")
 	log := `192.0.2.1 - - [20/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n"

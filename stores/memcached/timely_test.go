@@ -65,7 +65,7 @@ func TestAnOperationWhoseTurnDoesNotComeInTime(t *testing.T) {
 	})
 }
 
-// Memcached is not asked for who has gone.
+// Nothing is sent to memcached for a caller that has gone.
 func TestACallerThatHasGoneAsksNothing(t *testing.T) {
 	server := memcachedtest.Start(t)
 	s := items{memcache.New(server.Addr), 0}

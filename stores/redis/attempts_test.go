@@ -85,8 +85,7 @@ func TestACommandThatPausesLetsOthersThrough(t *testing.T) {
 	}
 }
 
-// A caller pushes each time that it has been patient: there may be more stuck commands before its own
-// than those under way.
+// A caller that has let a command before its own through lets through the next one, if that command is stuck, too.
 func TestACallerPushesMoreThanOnce(t *testing.T) {
 	const stuck = 4
 	entered, end := make(chan struct{}, stuck), make(chan struct{})
@@ -181,7 +180,7 @@ func TestAClientOfSentinelKeepsNoDeadlines(t *testing.T) {
 	}
 }
 
-// A look at keys of several slots is a look, also if the server has to tell the time of the calendar first.
+// A look at keys of several slots charges nothing, also if the server has to tell its time first.
 func TestALookAtACalendarInSeveralSlots(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over

@@ -28,7 +28,7 @@ func TestABlockLastsAMicrosecond(t *testing.T) {
 	}
 }
 
-// A limit that counts denied hits and a block deny a request together: it waits for the end of the later one.
+// If a block and a limit that counts denied hits deny a request, it has to wait for the later of the two.
 func TestABlockAndALimitThatCountsDeniedHits(t *testing.T) {
 	server := redistest.Start(t)
 	for name, c := range map[string]struct{ block, before, want time.Duration }{

@@ -190,8 +190,8 @@ func TestAPanicOfOnChangeLosesNoLaterChange(t *testing.T) {
 	})
 }
 
-// A request may try two servers at once. If OnChange panics about the first one, the second
-// one has been told all the same, and is asked again.
+// A request may try two servers at once. If OnChange panics when it is told of the first one, the circuit of the
+// second one has been told all the same: that server is asked again.
 func TestAPanicOfOnChangeLosesNoProbeOfAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), asked: map[string]int{}}

@@ -184,8 +184,7 @@ func TestWhatIsPushedOfALowCounter(t *testing.T) {
 	}
 }
 
-// What was never pushed is put back when Close begins. Of that, hits that the backend has lost are none that it has
-// not heard of.
+// Close puts back what was never pushed. Hits that the backend has had and lost are not among them.
 func TestLostHitsAreNotPutBack(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		s, e := idle(0), counted(20, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 )
 
-// The counts of keys and those of clients are too small by numbers of their own.
+// A report says by how much the counts of keys may be too small, and by how much those of clients.
 func TestKeysAndClientsMissCountsByThemselves(t *testing.T) {
 	var clients, keys strings.Builder
 	for i := range 100 {
@@ -29,7 +29,7 @@ func TestKeysAndClientsMissCountsByThemselves(t *testing.T) {
 	}
 }
 
-// So many routes are held as keys, and the rarer ones are forgotten.
+// A replay holds as many routes as keys. It forgets the rarer ones.
 func TestRoutesAreBounded(t *testing.T) {
 	var log strings.Builder
 	for i := range 100 {
