@@ -44,30 +44,16 @@ func newClusterClient(t testing.TB, cluster *redistest.Cluster) *redis.ClusterCl
 	return c
 }
 
+// Package internal/clusters runs the same three tests with Redis Cluster.
+
 func TestVectors(t *testing.T) {
 	t.Parallel()
-	t.Run("Single", func(t *testing.T) {
-		t.Parallel()
-		storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr)))
-	})
-	t.Run("Cluster", func(t *testing.T) {
-		t.Parallel()
-		_, c := newCluster(t)
-		storetest.Vectors(t, factory(c))
-	})
+	storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr)))
 }
 
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	t.Run("Single", func(t *testing.T) {
-		t.Parallel()
-		storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr)))
-	})
-	t.Run("Cluster", func(t *testing.T) {
-		t.Parallel()
-		_, c := newCluster(t)
-		storetest.Operations(t, factory(c))
-	})
+	storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr)))
 }
 
 func TestShared(t *testing.T) {
@@ -83,15 +69,7 @@ func TestShared(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	t.Run("Single", func(t *testing.T) {
-		t.Parallel()
-		storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr)))
-	})
-	t.Run("Cluster", func(t *testing.T) {
-		t.Parallel()
-		_, c := newCluster(t)
-		storetest.Run(t, factory(c), storetest.GivesBack())
-	})
+	storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr)))
 }
 
 // bindName is the name of the limiter that a test's stores bind.
