@@ -22,7 +22,7 @@ func StartFailover(t testing.TB) *Failover {
 	t.Helper()
 	f := &Failover{Name: "primary"}
 	f.Primary = Start(t)
-	f.Replica = Start(t, "--replicaof", "127.0.0.1 "+f.Primary.Port())
+	f.Replica = Start(t, "--replicaof", "127.0.0.1", f.Primary.Port())
 	processtest.WaitFor(t, "replication", func() bool {
 		return strings.Contains(f.Replica.MustDo("INFO", "replication"), "master_link_status:up")
 	})

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,7 @@ func Start(t testing.TB, options ...string) *Server {
 // options: a Sentinel needs one.
 func start(t testing.TB, config string, options []string) *Server {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
+	path, err := exec.LookPath(cmp.Or(os.Getenv("FLOODGATE_REDIS"), "redis-server"))
 	if err != nil {
 		leftout.Skip(t, "redis-server is not installed: apt-get install redis-server")
 	}

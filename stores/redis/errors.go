@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -100,8 +101,8 @@ var replies = []struct {
 	class  Class
 }{
 	{"OOM ", ClassFull}, {"NOAUTH ", ClassForbidden}, {"WRONGPASS ", ClassForbidden}, {"NOPERM ", ClassForbidden},
-	// A command in the script: Redis 7.0, and later ones.
-	{"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
+	// A command in the script: before Redis 7.0, Redis 7.0, and later ones.
+	{"The user executing the script can't ", ClassForbidden}, {"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
 	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
 	// The script's, for a charge to a value that it must not replace.
 	{"FLOODGATE newer: ", ClassOther},
@@ -139,4 +140,20 @@ func classify(err error, sent bool) error {
 		e.Class = ClassUnreachable
 	}
 	return e
+}
+
+// scriptPlace is what servers before Redis 7 write before the error of a command in
+// a script.
+var scriptPlace = regexp.MustCompile(`^(?:ERR Error running script \(call to f_[0-9a-f]*\): )?(?:@user_script: ?\d+: )+-?`)
+
+// ownError returns a server's error without the place in the script.
+func ownError(err error) error {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return err
+	}
+	if place := scriptPlace.FindString(reply.Error()); place != "" {
+		return scriptError(strings.TrimSpace(reply.Error()[len(place):]))
+	}
+	return err
 }

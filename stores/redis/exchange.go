@@ -203,9 +203,9 @@ func (x *exchange) String() string { return "decisions" }
 func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
 	defer s.recoverPanic(&err)
 	if err := s.client.Process(ctx, cmd); err != nil {
-		return err
+		return ownError(err)
 	}
-	return cmd.Err()
+	return ownError(cmd.Err())
 }
 
 // dropConnection is called when a reply was not that of its command: all later

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // as in script.go
 	"encoding/hex"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,8 +25,30 @@ func init() {
 	if err != nil {
 		panic(err)
 	}
-	sum := sha1.Sum(text) //nolint:gosec // as in script.go
-	script, scriptArg, scriptSHA = string(text), string(text), hex.EncodeToString(sum[:])
+	use(string(text))
+}
+
+// OldServer makes the store meet servers before Redis 7 until the test ends: there, a
+// command in a script that the server does not run fails with a text that begins with
+// its place in the script. The test must not be parallel.
+func OldServer(t testing.TB) {
+	before, arg, sha := script, scriptArg, scriptSHA
+	t.Cleanup(func() { script, scriptArg, scriptSHA = before, arg, sha })
+	use(`local redis = { call = redis.call, pcall = (function(pcall)
+  return function(...)
+    local r = pcall(...)
+    local text = type(r) == 'table' and r.err or 'WRONGTYPE'
+    if string.find(text, 'WRONGTYPE', 1, true) then return r end
+    local own, found = string.gsub(text, '^ERR ', '')
+    return { err = '@user_script: 1359: ' .. (found == 0 and '-' or '') .. own .. '\r\n' }
+  end
+end)(redis.pcall) }
+` + before)
+}
+
+func use(text string) {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as in script.go
+	script, scriptArg, scriptSHA = text, text, hex.EncodeToString(sum[:])
 }
 
 // SetAhead makes a store take its server's clock for this much ahead of the process's.

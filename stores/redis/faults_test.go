@@ -211,15 +211,27 @@ func TestAForgottenScriptIsSentAgain(t *testing.T) {
 	}
 }
 
+// versions runs a test with the server that is installed, and with one that words its
+// errors as servers before Redis 7 do.
+func versions(t *testing.T, f func(t *testing.T)) {
+	t.Run("installed", f)
+	t.Run("before 7", func(t *testing.T) {
+		redisstore.OldServer(t)
+		f(t)
+	})
+}
+
 // The server has become a replica, then a primary again.
-func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) {
+func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) { versions(t, replicaRefuses) }
+
+func replicaRefuses(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(300*time.Millisecond))
 	take(t, b, "k")
 	server.MustDo("REPLICAOF", "127.0.0.1", "1")
 	err := b.Take(t.Context(), one("k", 1, 1))
 	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Unknown || e.Class != redisstore.ClassNotReady && e.Class != redisstore.ClassTimedOut {
+	if !errors.As(err, &e) || !errors.Is(err, core.ErrNotCharged) || e.Class != redisstore.ClassNotReady && e.Class != redisstore.ClassTimedOut {
 		t.Errorf("error %v, want one that says that nothing was charged", err)
 	}
 	server.MustDo("REPLICAOF", "NO", "ONE")
@@ -230,7 +242,9 @@ func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) {
 }
 
 // The server has no memory left.
-func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
+func TestAFullServerIsAClassOfItsOwn(t *testing.T) { versions(t, fullServer) }
+
+func fullServer(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
@@ -249,7 +263,9 @@ func TestAFullServerIsAClassOfItsOwn(t *testing.T) {
 }
 
 // The server does not let us.
-func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) {
+func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) { versions(t, forbiddenCommand) }
+
+func forbiddenCommand(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
 	t.Cleanup(func() { _ = client.Close() })

@@ -52,7 +52,9 @@ func movable(t *testing.T, target *atomic.Value) string {
 
 // The primary behind an address has become a replica, and new connections find the new
 // one. The store leaves the old one, like the client does for other commands.
-func TestAPrimaryThatIsDemotedIsLeft(t *testing.T) {
+func TestAPrimaryThatIsDemotedIsLeft(t *testing.T) { versions(t, demotedPrimary) }
+
+func demotedPrimary(t *testing.T) {
 	for _, atOnce := range []int{1, 20} {
 		t.Run(fmt.Sprint(atOnce, " callers"), func(t *testing.T) {
 			before, after := redistest.Start(t), redistest.Start(t)

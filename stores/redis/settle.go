@@ -154,7 +154,7 @@ func (x *exchange) split(text string) error {
 			if size, ok = cut(4); ok {
 				reason, ok = cut(int(binary.LittleEndian.Uint32([]byte(size))))
 			}
-			c.err = scriptError(reason)
+			c.err = ownError(scriptError(reason))
 		case statusSkipped:
 			c.err = errWithdrawn
 		default:
