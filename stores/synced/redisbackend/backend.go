@@ -35,7 +35,7 @@ var _ synced.Backend = (*Backend)(nil)
 
 // New returns a backend on a client: of one server, a cluster or a failover
 // group. Whoever made the client closes it. Its user needs the commands EVALSHA,
-// EVAL, GET, SET, INCRBY, PEXPIRE, MGET and SCAN on keys fgs1:*.
+// EVAL, GET, SET, MGET and SCAN on keys fgs1:*.
 func New(client redis.UniversalClient) *Backend { return &Backend{client} }
 
 // Server names the server and its database, so that package synced can tell

@@ -76,6 +76,7 @@ func TestForeignValues(t *testing.T) {
 	for i, spoil := range []func(name string){
 		func(name string) { c.Set(t.Context(), name, "abc", 0) },
 		func(name string) { c.Del(t.Context(), name); c.LPush(t.Context(), name, 1) },
+		func(name string) { c.Set(t.Context(), name, "9223372036854775807", 0) },
 	} {
 		name := fmt.Sprintf("fgs1:{ns}:60000000:%d:k", at.Truncate(time.Minute).UnixMicro())
 		spoil(name)
@@ -90,6 +91,31 @@ func TestForeignValues(t *testing.T) {
 		}
 		if c.PTTL(t.Context(), name).Val() <= 0 {
 			t.Error("it lives for ever")
+		}
+	}
+}
+
+// A user who lacks a command gets an error, and no counter changes. With the commands
+// that New names, a batch is applied.
+func TestAForbiddenCommandChangesNothing(t *testing.T) {
+	server := redistest.Start(t)
+	own := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
+	t.Cleanup(func() { _ = own.Close() })
+	server.MustDo("ACL", "SETUSER", "limited", "on", ">secret", "~fgs1:*", "+@connection", "+evalsha", "+eval", "+get", "+set", "+mget", "+scan")
+	b, at := redisbackend.New(own), time.Now()
+	if got, err := b.PushDiffs(t.Context(), batch(1, 5, at)); err != nil || got[0] != 5 {
+		t.Fatalf("pushed 5: %v, %v", got, err)
+	}
+	for i, command := range []string{"get", "set"} {
+		server.MustDo("ACL", "SETUSER", "limited", "-"+command)
+		for range 2 { // a batch is pushed again
+			if got, err := b.PushDiffs(t.Context(), batch(uint64(i+2), 1, at)); err == nil {
+				t.Errorf("without %s: pushed, and got %v", command, got)
+			}
+		}
+		server.MustDo("ACL", "SETUSER", "limited", "+"+command)
+		if got, err := b.PushDiffs(t.Context(), batch(uint64(i+2), 1, at)); err != nil || got[0] != int64(i+6) {
+			t.Errorf("with %s again: %v, %v, want %d", command, got, err, i+6)
 		}
 	}
 }

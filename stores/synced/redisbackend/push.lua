@@ -9,30 +9,30 @@
 --            milliseconds that the counter lives from now
 -- Reply  the totals after that, in order
 
-local sequence = tonumber(ARGV[1])
-local fresh = true
-if sequence > 0 then
-  local last = tonumber(redis.pcall('GET', KEYS[1]) or 0)
-  fresh = not last or sequence > last
-  if fresh then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+-- All values are read before one is written, and all writes are SET: if the server
+-- denies a command, it has applied nothing. Somebody else's value counts as 0.
+local values = {}
+for i = 1, #KEYS do
+  local value = redis.pcall('GET', KEYS[i])
+  if type(value) == 'table' then
+    if not string.find(value.err, 'WRONGTYPE', 1, true) then return value end
+    value = nil
+  end
+  local number = value and string.match(value, '^%-?%d+$') and tonumber(value)
+  values[i] = number and math.abs(number) < 9007199254740992 and number or 0
 end
+
+local sequence = tonumber(ARGV[1])
+local fresh = sequence == 0 or sequence > values[1]
+if fresh and sequence > 0 then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 
 local totals = {}
 for i = 2, #KEYS do
-  local diff, life = ARGV[2 * i - 1], ARGV[2 * i]
-  local total
+  local diff, life, total = ARGV[2 * i - 1], ARGV[2 * i], values[i]
   if fresh and diff ~= '0' then
-    total = redis.pcall('INCRBY', KEYS[i], diff)
-    if type(total) == 'table' then -- somebody else's value: it counts as none
-      redis.call('SET', KEYS[i], diff)
-      total = tonumber(diff)
-    end
-    redis.call('PEXPIRE', KEYS[i], life)
-  else
-    total = redis.pcall('GET', KEYS[i])
-    if type(total) == 'table' then total = 0 end
-    total = tonumber(total or 0) or 0
+    total = total + tonumber(diff)
+    redis.call('SET', KEYS[i], string.format('%.0f', total), 'PX', life)
   end
-  totals[#totals + 1] = total
+  totals[i - 1] = total
 end
 return totals
