@@ -3,9 +3,11 @@
 //	backend, err := pgbackend.New(ctx, pool)
 //	store, err := synced.New(backend, synced.Config{Interval: time.Second})
 //
-// It creates two tables if they do not exist, floodgate_counters and
-// floodgate_nodes, in the first schema of the connection's search_path. A batch
-// is one statement. The tables show nothing that a client sent. Expired rows are
+// It creates two tables if one of them does not exist, floodgate_counters and
+// floodgate_nodes, in the first schema of the connection's search_path: schema.sql
+// has the statements. If both exist, the user needs SELECT, INSERT, UPDATE and
+// DELETE on them and nothing more. A batch is one statement, and no statement is
+// prepared: a pooler such as pgbouncer may be in between. The tables show nothing that a client sent. Expired rows are
 // deleted a thousand at a time.
 package pgbackend
 
@@ -30,6 +32,10 @@ var schema string
 
 //go:embed push.sql
 var pushStatement string
+
+// unprepared is an argument of all queries: a prepared statement exists on one
+// connection, and pgbouncer runs the next query on another one.
+const unprepared = pgx.QueryExecModeExec
 
 // Backend is a [synced.Backend] in PostgreSQL. It is made by [New] or [NewLazy].
 // Its methods may be called concurrently.
@@ -58,7 +64,7 @@ func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
 
 // NewLazy is New for a program that must start while the server is down: it
 // does not connect. The first operation that reaches the server creates the
-// tables, and operations fail until one has. The error wraps [core.ErrConfig].
+// missing tables, and operations fail until one has. The error wraps [core.ErrConfig].
 func NewLazy(pool *pgxpool.Pool) (*Backend, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("%w: pool: nil: want a pool from pgxpool.New", core.ErrConfig)
@@ -73,17 +79,26 @@ func (b *Backend) prepare(ctx context.Context) error {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
-		// CREATE TABLE IF NOT EXISTS fails if two processes run it at once.
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters'))`); err != nil {
+		// CREATE … IF NOT EXISTS needs the permission to create, and a lock, even if there
+		// is nothing to create.
+		var missing bool
+		err := tx.QueryRow(ctx, `SELECT to_regclass('floodgate_counters') IS NULL OR to_regclass('floodgate_nodes') IS NULL`, unprepared).Scan(&missing)
+		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, schema); err != nil {
-			return err
+		if missing {
+			// CREATE TABLE IF NOT EXISTS fails if two processes run it at once.
+			if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters'))`); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, schema); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, `SELECT namespace, key, size, start, count, expires FROM floodgate_counters LIMIT 0`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `SELECT namespace, node, sequence, seen FROM floodgate_nodes LIMIT 0`)
+		_, err = tx.Exec(ctx, `SELECT namespace, node, sequence, seen FROM floodgate_nodes LIMIT 0`)
 		return err
 	})
 	if err != nil {
@@ -120,7 +135,7 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 		keys[i], sizes[i], starts[i], diffs[i] = d.Key, d.Window.Microseconds(), d.Start.UnixMicro(), d.Diff
 		expiries[i] = d.Start.Add(3 * d.Window).UnixMicro()
 	}
-	rows, _ := b.pool.Query(ctx, pushStatement, batch.Namespace, batch.Node, int64(batch.Sequence), batch.At.UnixMicro(), keys, sizes, starts, diffs, expiries) //nolint:gosec // nobody counts 2^63 batches
+	rows, _ := b.pool.Query(ctx, pushStatement, unprepared, batch.Namespace, batch.Node, int64(batch.Sequence), batch.At.UnixMicro(), keys, sizes, starts, diffs, expiries) //nolint:gosec // nobody counts 2^63 batches
 	// AppendRows returns the error of the query too.
 	totals, err := pgx.AppendRows(make([]int64, 0, n), rows, pgx.RowTo[int64])
 	if err != nil {
@@ -138,9 +153,9 @@ func (b *Backend) sweep(ctx context.Context, now time.Time) {
 		return
 	}
 	_, _ = b.pool.Exec(ctx, `DELETE FROM floodgate_counters WHERE ctid IN (
-		SELECT ctid FROM floodgate_counters WHERE expires < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now.UnixMicro(), sweepRows)
+		SELECT ctid FROM floodgate_counters WHERE expires < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, unprepared, now.UnixMicro(), sweepRows)
 	_, _ = b.pool.Exec(ctx, `DELETE FROM floodgate_nodes WHERE ctid IN (
-		SELECT ctid FROM floodgate_nodes WHERE seen < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now.Add(-nodeLife).UnixMicro(), sweepRows)
+		SELECT ctid FROM floodgate_nodes WHERE seen < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, unprepared, now.Add(-nodeLife).UnixMicro(), sweepRows)
 }
 
 // Counters implements [synced.Backend] with one query.
@@ -155,7 +170,7 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 			sizes[i] = w.Microseconds()
 		}
 		rows, _ := b.pool.Query(ctx, `SELECT key, size, start, count FROM floodgate_counters
-			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, namespace, sizes, at.UnixMicro())
+			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, unprepared, namespace, sizes, at.UnixMicro())
 		defer rows.Close()
 		for rows.Next() {
 			var c synced.Counter
@@ -181,7 +196,7 @@ func (b *Backend) Window(ctx context.Context, namespace, key string, start time.
 		return 0, err
 	}
 	err = b.pool.QueryRow(ctx, `SELECT count FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
-		namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
+		unprepared, namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	} else if err != nil {

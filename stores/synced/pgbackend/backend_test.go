@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
@@ -68,6 +70,88 @@ func TestTheTablesAreMadeOnce(t *testing.T) {
 	}
 	if _, err := pgbackend.New(t.Context(), nil); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("without a pool: %v", err)
+	}
+}
+
+// Tables that a migration has made are used as they are: the user needs no permission to
+// create any, and nobody who is writing holds New up.
+func TestTablesThatAMigrationHasMade(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	owner := newPool(t, server.URL)
+	schema, err := os.ReadFile("schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/synchronised-counters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), string(schema)) {
+		t.Errorf("docs/synchronised-counters.md has other statements than schema.sql:\n%s", schema)
+	}
+	for _, statement := range []string{
+		string(schema), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`, `CREATE ROLE app LOGIN`,
+		`GRANT SELECT, INSERT, UPDATE, DELETE ON floodgate_counters, floodgate_nodes TO app`,
+	} {
+		if _, err := owner.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer, err := owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Rollback(context.Background()) //nolint:errcheck // the test is over
+	if _, err := writer.Exec(t.Context(), `INSERT INTO floodgate_counters VALUES ('other', 'k', 1, 1, 1, 9e18)`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	b, err := pgbackend.New(ctx, newPool(t, strings.Replace(server.URL, "postgres@", "app@", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Truncate(time.Minute)
+	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
+	if totals, err := b.PushDiffs(ctx, push); err != nil || totals[0] != 3 {
+		t.Errorf("%v, %v", totals, err)
+	}
+	if n, err := b.Window(ctx, "ns", "k", at, time.Minute); err != nil || n != 3 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// No statement is left prepared on a connection: a pooler such as pgbouncer gives the next
+// statement another one.
+func TestNoStatementIsPrepared(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(postgrestest.Start(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	b, at := newBackend(t, pool), time.Now().Truncate(time.Minute)
+	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
+	if _, err := b.PushDiffs(t.Context(), push); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range b.Counters(t.Context(), "ns", []time.Duration{time.Minute}, at) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var prepared []string
+	if err := pool.QueryRow(t.Context(), `SELECT coalesce(array_agg(statement), '{}') FROM pg_prepared_statements`, pgx.QueryExecModeExec).Scan(&prepared); err != nil || len(prepared) > 0 {
+		t.Errorf("prepared: %q, %v", prepared, err)
 	}
 }
 
