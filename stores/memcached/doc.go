@@ -31,7 +31,8 @@
 //
 // memcached has no clock that can be asked, so the application's clock decides.
 // The clocks of all instances should agree: docs/choosing-a-limit.md has what is
-// guaranteed if they differ by less than one window. Items live some seconds longer than
+// guaranteed if they differ by less than one window. If they differ by a window or
+// more, limits do not hold, and the log says so once. Items live some seconds longer than
 // their windows, rounded up, so that a window never ends early because its item
 // has expired. memcached keeps nothing for more than 30 days: a limit whose
 // hits count for longer (core.Limit.Lifetime), such as a sliding window of more

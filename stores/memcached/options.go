@@ -72,7 +72,7 @@ func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true 
 func DenyUnreadable() Option { return func(o *options) { o.denyUnreadable = true } }
 
 // Log sets where the store reports items that cannot be read, once a minute at
-// most: slog.Default() by default.
+// most, and clocks that differ by a window or more, once: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // AnotherInstance lets the store count for limiters of the same names as

@@ -116,9 +116,7 @@ func (s *Store) ask(op operation, verb byte, items []namedItem) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if r.unreadable {
-		s.report(items)
-	}
+	s.reportReply(r, items)
 	return r.fill(items), nil
 }
 

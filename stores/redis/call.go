@@ -33,7 +33,9 @@ type call struct {
 	waits bool          // the reply says how long the cost has to wait
 	// unreadable means that a stored value could not be read.
 	unreadable bool
-	err        error
+	// timeAhead means that a stored time was a window or more ahead.
+	timeAhead bool
+	err       error
 }
 
 type callItem struct {
@@ -151,7 +153,7 @@ func (c *call) wait(items []namedItem) (reply, error) {
 func (c *call) result(items []namedItem) (r reply, err error) {
 	if err = c.err; err == nil && c.results() {
 		r, err = parse(c.reply, c.waits, items)
-		r.unreadable = c.unreadable
+		r.unreadable, r.timeAhead = c.unreadable, c.timeAhead
 	}
 	c.timer.Stop()
 	c.free()
@@ -161,7 +163,7 @@ func (c *call) result(items []namedItem) (r reply, err error) {
 func (c *call) free() {
 	clear(c.items)
 	c.items, c.resets = c.items[:0], c.resets[:0]
-	c.store, c.ctx, c.line, c.reply, c.waits, c.unreadable, c.err = nil, nil, nil, "", false, false, nil
+	c.store, c.ctx, c.line, c.reply, c.waits, c.unreadable, c.timeAhead, c.err = nil, nil, nil, "", false, false, false, nil
 	calls.Put(c)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -288,6 +289,43 @@ func forbiddenCommand(t *testing.T) {
 		if !errors.As(err, &e) || e.Class != redisstore.ClassForbidden || !errors.Is(err, core.ErrNotCharged) {
 			t.Errorf("rights %v: error %v, want class %v, and nothing charged", rights, err, redisstore.ClassForbidden)
 		}
+	}
+}
+
+// The clocks of two processes differ by a window: the log of the one behind says so,
+// once. By less, it says nothing.
+func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	for name, c := range map[string]struct {
+		limit core.Limit
+		apart time.Duration
+		want  int
+	}{
+		"sliding window":       {core.PerHour(10), time.Hour, 1},
+		"sliding window, less": {core.PerHour(10), time.Hour - time.Microsecond, 0},
+		"fixed window":         {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}, 2 * time.Hour, 1},
+		"bucketed window":      {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute}, 2 * time.Hour, 1},
+		"token bucket":         {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}, 3 * time.Hour, 1},
+		"token bucket, less":   {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}, time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			now := time.UnixMicro(1_764_000_000_000_000)
+			bindAt := func(at time.Time) core.Bound {
+				return bind(t, client, []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}}, redisstore.Timeout(patience),
+					redisstore.Clock(func() time.Time { return at }), redisstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
+			}
+			behind, ahead := bindAt(now), bindAt(now.Add(c.apart))
+			for i := range 3 {
+				for _, key := range []string{"k", fmt.Sprint(i)} {
+					take(t, ahead, key)
+					take(t, behind, key)
+				}
+			}
+			if got := strings.Count(log.String(), "clocks differ"); got != c.want {
+				t.Errorf("logged %d times, want %d:\n%s", got, c.want, &log)
+			}
+		})
 	}
 }
 

@@ -163,9 +163,7 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 			first = cmp.Or(first, err)
 			continue
 		}
-		if r.unreadable {
-			s.report(groups[i])
-		}
+		s.reportReply(r, groups[i])
 		allowed = r.fill(groups[i]) && allowed
 	}
 	return allowed, first

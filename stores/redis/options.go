@@ -34,9 +34,9 @@ type options struct {
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // Clock makes the application's clock decide, instead of that of the Redis
-// server. The clocks of all processes that share the counters should then
-// agree: the README tells what is guaranteed if they differ by less than one
-// window. It is for servers whose clock cannot be trusted, and for tests.
+// server. The clocks of all processes that share the counters may then differ by
+// less than the shortest window: docs/choosing-a-limit.md says what is guaranteed.
+// If they differ by a window or more, limits do not hold. It is for servers whose clock cannot be trusted, and for tests.
 // States are then kept for a minute longer than they are needed, because a
 // clock may be late.
 func Clock(now func() time.Time) Option {
@@ -56,7 +56,8 @@ func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true 
 func DenyUnreadable() Option { return func(o *options) { o.denyUnreadable = true } }
 
 // Log sets where the store reports values that cannot be read, and panics of the
-// client's hooks, each once a minute at most: slog.Default() by default.
+// client's hooks, each once a minute at most, and clocks that differ by a window or
+// more, once: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // AnotherInstance lets the store count for limiters of the same names as

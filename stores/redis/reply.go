@@ -14,6 +14,7 @@ type reply struct {
 	rest       string // for each item replyItem bytes, and limitSize for each limit
 	waits      bool   // each limit says how long the cost has to wait; else none has to
 	unreadable bool   // a stored value could not be read
+	timeAhead  bool   // a stored time was a window or more ahead
 }
 
 const (

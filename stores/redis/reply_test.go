@@ -63,7 +63,7 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 	for what, val := range map[string]any{
 		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
 		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x",
-		"without waits": head(7) + limitReply(1, 2, 1), "with waits": headOf(7, statusMade, 1) + limitReply(1, 2, 1, 0), "an unknown status": headOf(7, 8, 1) + limitReply(1, 2, 1), "another's": head(8) + limitReply(1, 2, 1, 0),
+		"without waits": head(7) + limitReply(1, 2, 1), "with waits": headOf(7, statusMade, 1) + limitReply(1, 2, 1, 0), "an unknown status": headOf(7, 16, 1) + limitReply(1, 2, 1), "another's": head(8) + limitReply(1, 2, 1, 0),
 	} {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)

@@ -37,6 +37,23 @@ func (s *Store) log() *slog.Logger {
 	return slog.Default()
 }
 
+// reportReply logs what is wrong with the stored values of a reply's items. That
+// clocks differ is logged once.
+func (s *Store) reportReply(r reply, items []namedItem) {
+	if r.unreadable {
+		s.report(items)
+	}
+	if r.timeAhead {
+		s.clocks.Do(func() {
+			advice := "set the clocks of all instances, or leave out redisstore.Clock"
+			if s.options.clock == nil {
+				advice = "set the clock of the Redis server, and of its replicas"
+			}
+			s.log().Warn("redis: a stored time is a window or more ahead: while clocks differ so much, limits do not hold", "name", items[0].name, "advice", advice)
+		})
+	}
+}
+
 // report logs that one of the values of these items cannot be read.
 func (s *Store) report(items []namedItem) {
 	more, due := s.reports.due()

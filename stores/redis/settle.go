@@ -86,6 +86,7 @@ const (
 	// Bits of the status of a call that was made.
 	bitUnreadable = 1
 	bitWaits      = 4
+	bitAhead      = 8
 )
 
 // distribute gives each call its part of the reply. It finishes all calls but those
@@ -146,9 +147,6 @@ func (x *exchange) split(text string) error {
 		}
 		c.err = nil
 		switch status[0] {
-		case statusMade, bitUnreadable, bitWaits, bitUnreadable | bitWaits:
-			c.unreadable, c.waits = status[0]&bitUnreadable != 0, status[0]&bitWaits != 0
-			c.reply, ok = cut(c.replySize())
 		case statusFailed:
 			var size, reason string
 			if size, ok = cut(4); ok {
@@ -158,7 +156,10 @@ func (x *exchange) split(text string) error {
 		case statusSkipped:
 			c.err = errWithdrawn
 		default:
-			ok = false
+			c.unreadable, c.waits, c.timeAhead = status[0]&bitUnreadable != 0, status[0]&bitWaits != 0, status[0]&bitAhead != 0
+			if ok = status[0]&^(bitUnreadable|bitWaits|bitAhead) == statusMade; ok {
+				c.reply, ok = cut(c.replySize())
+			}
 		}
 		if !ok {
 			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,8 +40,9 @@ type Store struct {
 	lines   lines
 	// patience is how long a call waits for the exchanges before it.
 	patience time.Duration
-	reports  reports // of values that cannot be read
-	panics   reports // of the client's panics
+	reports  reports   // of values that cannot be read
+	panics   reports   // of the client's panics
+	clocks   sync.Once // says that clocks differ
 	names    *names.Owner
 	gate     *closing.Gate
 }

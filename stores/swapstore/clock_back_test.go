@@ -2,6 +2,8 @@ package swapstore_test
 
 import (
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +82,31 @@ func TestAClockThatIsSetBackByAWindow(t *testing.T) {
 					})
 				}
 			}
+		}
+	}
+}
+
+// The clocks of two processes differ by windows: the log of the one behind says so, once.
+// By less than a window, it says nothing.
+func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
+	for _, limit := range hourLimits {
+		for apart, want := range map[time.Duration]int{time.Hour - time.Microsecond: 0, 3 * time.Hour: 1} {
+			t.Run(fmt.Sprint(limit, apart), func(t *testing.T) {
+				var log strings.Builder
+				swapper, now := newSwapper(), time.Unix(1_764_000_000, 0).Truncate(time.Hour)
+				newAt := func(at time.Time) *core.Limiter {
+					c := swapstore.Config{Clock: func() time.Time { return at }, Log: slog.New(slog.NewTextHandler(&log, nil))}
+					return newLimiter(t, core.Config{Name: "l", Store: core.Must(swapstore.New(swapper, c)), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}})
+				}
+				behind, ahead := newAt(now), newAt(now.Add(apart))
+				for _, key := range []string{"k", "k", "l"} {
+					take(t, ahead, key)
+					take(t, behind, key)
+				}
+				if got := strings.Count(log.String(), "clocks differ"); got != want {
+					t.Errorf("logged %d times, want %d:\n%s", got, want, &log)
+				}
+			})
 		}
 	}
 }

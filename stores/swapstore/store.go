@@ -41,15 +41,15 @@ type Value struct {
 // Config configures New. The zero value works.
 type Config struct {
 	// Clock returns the time of decisions. The clocks of all processes that share
-	// the counters should agree: see Store for what happens if they differ.
+	// the counters may differ by less than the shortest window: see Store.
 	// nil: time.Now.
 	Clock func() time.Time
 	// DenyUnreadable makes the store deny a key whose stored value it cannot read,
 	// for all rules: see [core.StoreRule]. If it is false, the next charge replaces
 	// such a value, unless a rule demands the denial.
 	DenyUnreadable bool
-	// Log gets a line, once a minute at most, if a stored value cannot be read;
-	// nil: slog.Default().
+	// Log gets a line, once a minute at most, if a stored value cannot be read, and
+	// one if clocks differ by a window or more; nil: slog.Default().
 	Log *slog.Logger
 	// Attempts is how often an operation loads and swaps a value, if other
 	// writers are faster, before it fails with core.ErrContended: 1 or more; 0
@@ -73,8 +73,9 @@ type Config struct {
 //
 // The clocks of processes that share a store differ. If a stored time is less
 // than one window ahead of the caller's clock, the decision is made at the
-// stored time, and RetryAfter is counted from the caller's time. The README
-// tells what is guaranteed if clocks differ by less than one window.
+// stored time, and RetryAfter is counted from the caller's time.
+// docs/choosing-a-limit.md says what is guaranteed then. If clocks differ by a
+// window or more, limits do not hold, and the log says so once.
 type Store struct {
 	swapper        Swapper
 	now            func() int64

@@ -64,6 +64,7 @@ type item struct {
 	loaded Value
 	*stored
 	mend   bool   // store the value even if nothing is charged
+	ahead  bool   // a stored time was a window or more ahead
 	leased bool   // the take has added its lease
 	share  uint64 // see meter.Share
 	// denying are the limits, as bits, that count denied hits and deny the cost.
@@ -126,7 +127,9 @@ func (it *item) judge(now int64) bool {
 	for i := range it.rule.meters {
 		m, unlimited := it.meter(i)
 		w := it.states[i]
-		it.mend = it.mend || m.Far(w, now)
+		if m.Far(w, now) {
+			it.mend, it.ahead = true, true
+		}
 		m.Advance(w, now)
 		it.At = max(it.At, m.At(w, now))
 		ok := unlimited || m.Admits(w, now, it.Cost)
@@ -209,6 +212,9 @@ func (b *bound) take(ctx context.Context, batch *core.Batch, always bool) error 
 		batch.Allowed = true
 		for i := range todo {
 			batch.Allowed = todo[i].judge(now) && batch.Allowed
+			if todo[i].ahead {
+				b.reports.clocksDiffer(b.limiter, todo[i].name)
+			}
 		}
 		if always {
 			batch.Allowed = true

@@ -41,6 +41,7 @@
 --          4  as 0, but a limit does not admit the cost. For each limit there also
 --             follows how long until it does (7; 0 now, -1 never)
 --          5  the same, and a stored value could not be read
+--          8 more than one of these: a stored time was a window or more ahead
 --          2  it failed: the length of the error's text (4) and the text
 --          3  it was skipped
 --

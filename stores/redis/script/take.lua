@@ -94,7 +94,7 @@ local function make_decision(verb, size, p)
   unreadable = false
   local granting, charging = verb == GRANT, verb == CHARGE
   local giving = verb == BACK or verb == REFUND or granting
-  local items, admitted = {}, true
+  local items, admitted, ahead = {}, true, 0
   for i = 1, size do
     local place, cost
     place, cost, p = unpack('<I4i8', input, p)
@@ -127,6 +127,7 @@ local function make_decision(verb, size, p)
     end
     for j = 1, #meters do
       local m = meters[j]
+      if m.mended then ahead = 8 end
       m.waits = charging and 0 or wait(m, cost)
       m.denies = m.waits ~= 0
       if item.used_up and cost > 0 and not charging and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
@@ -138,7 +139,7 @@ local function make_decision(verb, size, p)
     items[i] = item
   end
 
-  local written, reply = false, { string.char((unreadable and 1 or 0) + (admitted and 0 or 4)) }
+  local written, reply = false, { string.char((unreadable and 1 or 0) + (admitted and 0 or 4) + ahead) }
   for i = 1, #items do
     local item, err = items[i], nil
     local charged = (charging or verb == TAKE and admitted) and item.cost > 0
