@@ -56,6 +56,7 @@ func (b *bound) Charge(ctx context.Context, batch *core.Batch) error {
 	if b.config.Interval == 0 {
 		return b.chargeThrough(ctx, batch)
 	}
+	batch.Degraded = b.reports.either.Load()
 	now := b.now()
 	k := b.lock(batch.Items, now)
 	if k == nil {

@@ -26,8 +26,9 @@
 // answer. If an answer is lost, the process pushes the same batch again under the
 // same number, and the backend applies it once.
 //
-// While the backend does not answer, each process decides by its own counts. It
-// keeps what it could not push until the window no longer counts.
+// While the backend does not answer, each process decides by its own counts, and
+// its decisions are Degraded. It keeps what it could not push until the window no
+// longer counts.
 //
 // Windows begin at multiples of their length since the Unix epoch, in every
 // process. So limits must be fixed_window or sliding_window limits with Aligned

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -258,6 +259,8 @@ func (s *Store) answered(it *item, diff, total, now int64) {
 type reports struct {
 	mu                sync.Mutex
 	pushing, fetching bool // fails now
+
+	either atomic.Bool // pushing || fetching, so that a decision need not lock
 }
 
 // report logs that exchanges or fetches have begun to fail, or that all work
@@ -271,6 +274,7 @@ func (s *Store) report(failing *bool, err error) {
 	before := r.pushing || r.fetching
 	*failing = err != nil
 	after := r.pushing || r.fetching
+	r.either.Store(after)
 	r.mu.Unlock()
 	switch {
 	case after && !before:

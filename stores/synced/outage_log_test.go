@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
@@ -49,6 +50,7 @@ func (l *logged) count(what string) int {
 }
 
 // The log says once that the backend fails, and that it answers again only when both exchanges and fetches work.
+// Meanwhile decisions are degraded.
 // A Close that cannot push is a failure, too.
 func TestTheLogOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,6 +69,12 @@ func TestTheLogOfAnOutage(t *testing.T) {
 			}
 			if f, w := log.count(fails), log.count(works); f != failures || w != recoveries {
 				t.Errorf("%s: logged %d failures and %d recoveries, want %d and %d", what, f, w, failures, recoveries)
+			}
+			for _, key := range []string{"ann", what} {
+				d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: key})
+				if want := failures > recoveries; err != nil || d.Degraded != want {
+					t.Errorf("%s: key %q: degraded %v, want %v; error %v", what, key, d.Degraded, want, err)
+				}
 			}
 		}
 		step("fetches fail", false, true, 1, 0)

@@ -44,6 +44,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	if b.config.Interval == 0 {
 		return b.takeThrough(ctx, batch)
 	}
+	batch.Degraded = b.reports.either.Load()
 	now := b.now()
 	if len(batch.Items) == 1 && b.takeKnown(batch, now) {
 		return nil
