@@ -14,9 +14,8 @@
 // # Who may see it
 //
 // The page itself asks nobody who he is: mount it behind the application's own
-// authentication. Without [Config.Authorize] nothing can be changed. Changes are
-// accepted only from the page itself ([http.CrossOriginProtection]), and each one is
-// logged.
+// authentication. Without [Config.Authorize] nothing can be changed. Another site gets no
+// counts and can change nothing ([http.CrossOriginProtection]). Each change is logged.
 //
 // # Several processes
 //

@@ -41,6 +41,10 @@ func (p *Page) event(second int64, n int) []byte {
 
 // events sends an event each second, until the browser or the page goes away.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" {
+		answer(w, http.StatusForbidden, result{Error: "the request comes from another site"})
+		return
+	}
 	if p.closed() {
 		answer(w, http.StatusServiceUnavailable, result{Error: "this process has closed the page"})
 		return

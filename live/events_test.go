@@ -204,11 +204,25 @@ func TestAWriterThatCannotFlush(t *testing.T) {
 	}
 }
 
+// Another site cannot take the places of the operators.
+func TestAnotherSiteGetsNoEvents(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	_ = s.page.Close() // so that a request that is let in ends
+	for from, want := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 503, "none": 503, "": 503} {
+		if got := s.ask(s.page, "Sec-Fetch-Site", from); got.status != want || got.Error == "" {
+			t.Errorf("%q: %+v, want %d", from, got, want)
+		}
+	}
+}
+
 // ask asks for events that a handler refuses.
-func (s *site) ask(h http.Handler) answered {
+func (s *site) ask(h http.Handler, headers ...string) answered {
 	s.t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/?events", nil))
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/?events", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	h.ServeHTTP(w, r)
 	a := answered{status: w.Code}
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 		s.t.Fatal(err)

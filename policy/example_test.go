@@ -46,7 +46,10 @@ policies:
 
 func ExampleLoad() {
 	path := filepath.Join(newFolder(), "limits.yaml")
-	if err := os.WriteFile(path, []byte("policies: [{name: all, limits: 100/m}]"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("policies:\n"+
+		"  - {name: all, limits: [10/s, 120/m, 240/h bucketed_window precision=1m]}\n"+
+		"  - {name: login, key: ip, limits: 30/5m bucketed_window precision=1m}\n"+
+		"  - {name: export, key: ip, limits: 10/m}\n"), 0o600); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -62,6 +65,8 @@ func ExampleLoad() {
 	fmt.Println(set.Close())
 	// Output:
 	// all
+	// login
+	// export
 	// <nil>
 }
 

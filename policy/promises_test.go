@@ -14,7 +14,7 @@ import (
 // denied and do not reach the handler. Hits that are left over are lost when the
 // window ends, and a window begins at the first request.
 func TestAQuotaOfAWindow(t *testing.T) {
-	s := newSite(t, `policies: [{name: api, limits: {maximumRequests: 3, timePeriodInMilliseconds: 10000, algorithm: fixed_window}}]`)
+	s := newSite(t, `policies: [{name: api, limits: {maximumRequests: 3, timePeriodInMilliseconds: 10000}}]`)
 	s.pass(3 * time.Second)
 	for range 3 {
 		s.expect(200, "GET", "/")
@@ -38,6 +38,36 @@ func TestAQuotaOfAWindow(t *testing.T) {
 		s.expect(200, "GET", "/")
 	}
 	s.expect(429, "GET", "/")
+}
+
+// Three in 6000 ms by method, MuleSoft's example: the first request of each method begins its
+// window, and Reset is the time until the next one.
+func TestMuleSoftsExample(t *testing.T) {
+	s := newSite(t, `policies: [{name: api, key: "#[attributes.method]", limits: {maximumRequests: 3, timePeriodInMilliseconds: 6000}, headers: x-milliseconds}]`)
+	for _, row := range []struct {
+		after  time.Duration // the request before
+		method string
+		status int
+		left   string // Remaining and Reset
+	}{
+		{0, "GET", 200, "2 6000"},
+		{time.Second, "GET", 200, "1 5000"},
+		{time.Second, "POST", 200, "2 6000"},
+		{0, "GET", 200, "0 4000"},
+		{3999 * time.Millisecond, "GET", 429, "0 1"},
+		{time.Millisecond, "POST", 200, "1 2000"},
+		{100 * time.Millisecond, "GET", 200, "2 6000"},
+		{0, "GET", 200, "1 6000"},
+		{0, "GET", 200, "0 6000"},
+		{0, "GET", 429, "0 6000"},
+		{1900 * time.Millisecond, "POST", 200, "2 6000"},
+	} {
+		s.pass(row.after)
+		h := s.expect(row.status, row.method, "/").Header()
+		if got := h.Get("X-Ratelimit-Remaining") + " " + h.Get("X-Ratelimit-Reset"); got != row.left {
+			t.Errorf("%+v: %s", row, got)
+		}
+	}
 }
 
 func TestEachValueOfAKeyHasAQuotaAndAWindowOfItsOwn(t *testing.T) {

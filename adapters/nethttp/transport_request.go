@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
@@ -49,7 +50,8 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return e.Decision.Err }
 
 // TargetHost is a key function for requests that a [Transport] sends. The key is the host of
-// the request's URL in lower case. It has the port, unless that is the scheme's own:
+// the request's URL in one spelling: a name in lower case without a trailing dot, an address
+// as [netip.Addr] writes it. It has the port, unless that is the scheme's own:
 // "api.example", "api.example:8443". The Host field of the request does not change it. For
 // other requests, TargetHost returns an error.
 func TargetHost(dst []byte, r core.Request) ([]byte, error) {
@@ -69,14 +71,19 @@ func targetOf(u *url.URL) string {
 	if u == nil {
 		return ""
 	}
-	host, own := strings.ToLower(u.Host), ""
-	switch u.Scheme {
-	case "http":
-		own = ":80"
-	case "https":
-		own = ":443"
+	host, port := strings.TrimSuffix(u.Hostname(), "."), strings.TrimLeft(u.Port(), "0")
+	if addr, err := netip.ParseAddr(host); err == nil {
+		host = addr.Unmap().String()
+	} else {
+		host = strings.ToLower(host)
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(host, own), ":")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port == "" || u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
+		return host
+	}
+	return host + ":" + port
 }
 
 // outgoingRequest is the core.Request of a client's request.

@@ -22,6 +22,9 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	}
 	b := newShared()
 	first := newStore(t, b, synced.Config{Interval: -1})
+	if c := first.Config(); c.Namespace != synced.DefaultNamespace || c.Interval != -1 || c.BatchSize != synced.DefaultBatchSize || c.MaxKeys != synced.DefaultMaxKeys {
+		t.Errorf("the configuration is %+v", c)
+	}
 	if _, err := synced.New(b, synced.Config{Interval: -1}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `"default": is in use`) {
 		t.Errorf("a namespace twice: %v", err)
 	}

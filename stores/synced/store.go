@@ -89,6 +89,9 @@ type Stats struct {
 
 type counters struct{ exchanges, failed, pushed, lost atomic.Uint64 }
 
+// Config returns the configuration that New was given, with the defaults of its fields.
+func (s *Store) Config() Config { return s.config }
+
 // Stats returns the counts since the store was made.
 func (s *Store) Stats() Stats {
 	return Stats{s.table.len(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}

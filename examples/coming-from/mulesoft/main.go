@@ -18,9 +18,9 @@ policies:
   - name: by-identifier
     key: "#[attributes.queryParams['identifier']]"   # keySelector, as it is
     missing: own-bucket                              # requests without it share a counter, as there
-    limits:                                          # rateLimits
-      - {maximumRequests: 3, timePeriodInMilliseconds: 10000, algorithm: fixed_window}
-      - {maximumRequests: 10, timePeriodInMilliseconds: 3600000, algorithm: fixed_window}
+    limits:                                          # rateLimits: fixed windows
+      - {maximumRequests: 3, timePeriodInMilliseconds: 10000}
+      - {maximumRequests: 10, timePeriodInMilliseconds: 3600000}
     headers: x-milliseconds                          # exposeHeaders: true
     counting: local                                  # clusterizable: false
   - {name: by-client, key: ip, limits: 100/h, counting: local}

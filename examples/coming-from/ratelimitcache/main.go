@@ -18,11 +18,14 @@ import (
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 )
 
-// decorator replaces two hooks, as a subclass overrides two methods.
+// decorator replaces three hooks, as a subclass overrides methods.
 type decorator struct{ core.DefaultHooks }
 
 // ShouldLimit is should_ratelimit.
 func (decorator) ShouldLimit(r core.Request) bool { return r.Method() == http.MethodPost }
+
+// KeyExtra is key_extra: each path has counters of its own.
+func (decorator) KeyExtra(r core.Request) (string, error) { return r.Path(), nil }
 
 // OnDisallowed is disallowed.
 func (decorator) OnDisallowed(core.Request, core.Decision) core.Denial {
@@ -38,7 +41,7 @@ func main() {
 		Name: "login", // prefix
 		Rules: []core.Rule{{
 			Name:   "name",
-			Key:    keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.PostField("username")), // key_extra, key_field
+			Key:    keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.PostField("username")), // key_field
 			Limits: []core.Limit{{Quota: 3, Window: 2 * time.Minute, Algorithm: core.BucketedWindow, Precision: time.Minute}},
 		}},
 		Store: store,

@@ -200,6 +200,9 @@ func TestHolds(t *testing.T) {
 func TestHintsAtNames(t *testing.T) {
 	for text, want := range map[string]string{
 		`methd`: "did you mean method?", `cdir(ip)`: "did you mean cidr?", `header`: `write header["name"]`, `json`: `write json["name"]`,
+		`plain text`: "text is written in quotes; for one counter of all requests, leave the key out",
+		`plain-text`: `to read a value that a request has under this name, write header["plain-text"] or query["plain-text"]; for one counter of all requests, leave the key out`,
+		`#[attributes.queryParam[‘customIdentifier’]]`: `write straight quotes, ' or "`,
 		`attributes`: "known are attributes.method,", `zzzzzzzz`: "known are method,",
 	} {
 		if _, bad := Compile(text, testSources()); bad == nil || !strings.HasPrefix(bad.Hint, want) {

@@ -144,7 +144,7 @@ func describe(text string, err error) *Error {
 		if bad.Hint == "" {
 			bad.Hint = "known are " + strings.Join(all, ", ") + " and cidr"
 			if m[1] == text {
-				bad.Hint += fmt.Sprintf("; the header of this name is header[%q]", text)
+				bad.Hint += fmt.Sprintf("; the header of this name is header[%q]; ", text) + oneCounter
 			}
 		}
 	}

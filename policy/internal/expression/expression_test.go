@@ -91,6 +91,7 @@ func TestExpressions(t *testing.T) {
 		{` #[ attributes.requestPath ] `, form(), "/a/b"},
 		{`#[attributes.remoteAddress]`, form(), "10.1.2.3"},
 		{`#[attributes.queryParams['identifier']]`, form(), "x y"},
+		{`#[attributes.queryParam['identifier']]`, form(), "x y"}, // a spelling of MuleSoft's documentation
 		{`#[attributes.queryParams.identifier]`, form(), "x y"},
 		{`#[attributes.headers['X-API-KEY']]`, form(), "K1"},
 		{`#[attributes['method'] ++ attributes.requestPath]`, nil, ""},

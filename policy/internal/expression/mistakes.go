@@ -16,6 +16,9 @@ var addressWord = regexp.MustCompile(`(?i)^(client|remote|source|peer)?[_-]?(ip|
 // dotted is a value of a request that is written with a dot.
 var dotted = regexp.MustCompile(`^(header|query|cookie|form|json)s?\.([A-Za-z0-9_-]+)$`)
 
+// oneCounter is for those who write a text that is the same for all requests.
+const oneCounter = "for one counter of all requests, leave the key out"
+
 // mistakes are messages of the compiler, and what to write in place of what they are
 // about. The first one that is found counts.
 var mistakes = []struct {
@@ -31,6 +34,8 @@ var mistakes = []struct {
 	{regexp.MustCompile(`invalid operation: in \(`), `in looks in a list, as in method in ["GET", "HEAD"]; for addresses write cidr(ip, "10.0.0.0/8")`},
 	{regexp.MustCompile(`Identifier\("(AND|And)"\)`), `write and, or &&`},
 	{regexp.MustCompile(`Identifier\("(OR|Or)"\)`), `write or, or ||`},
+	{regexp.MustCompile(`unexpected token Identifier`), "text is written in quotes; " + oneCounter},
+	{regexp.MustCompile(`unrecognized character: U\+201[89CD]`), `write straight quotes, ' or "`},
 }
 
 var singleBar = regexp.MustCompile(`[^|]\|[^|]`)
@@ -45,7 +50,7 @@ func commonMistake(text, problem string) string {
 		return fmt.Sprintf("write %s[%q]", m[1], m[2])
 	}
 	if bareWord.MatchString(text) {
-		return fmt.Sprintf("to read a value that a request has under this name, write header[%q] or query[%q]", text, text)
+		return fmt.Sprintf("to read a value that a request has under this name, write header[%q] or query[%q]; ", text, text) + oneCounter
 	}
 	for _, m := range mistakes {
 		if m.message.MatchString(problem) {

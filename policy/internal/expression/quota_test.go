@@ -74,7 +74,7 @@ func TestWhatIsKnownOfAnExpression(t *testing.T) {
 // The hint about a header's name is for an expression that is nothing but the name.
 func TestAnExpressionThatIsTheNameOfAHeader(t *testing.T) {
 	for text, want := range map[string]string{
-		`zzzzzzzz`: `; the header of this name is header["zzzzzzzz"]`, `zzzzzzzz + path`: "",
+		`zzzzzzzz`: `; the header of this name is header["zzzzzzzz"]; for one counter of all requests, leave the key out`, `zzzzzzzz + path`: "",
 	} {
 		hint := "known are method, path, route, ip, user, header, query, param, cookie, form, json and cidr"
 		if _, bad := Compile(text, testSources()); bad == nil || bad.Hint != hint+want {

@@ -168,7 +168,7 @@ func (w *rewriter) attribute(node *ast.Node, n *ast.MemberNode, name *ast.String
 		w.plain(node, "ip")
 	case "headers":
 		ast.Patch(node, &ast.IdentifierNode{Value: "header"})
-	case "queryParams":
+	case "queryParams", "queryParam":
 		ast.Patch(node, &ast.IdentifierNode{Value: "query"})
 	default:
 		w.fail(n, "attributes."+name.Value+": is not known",

@@ -44,7 +44,7 @@ func limitMapping() *mapping[core.Limit] {
 				value: set(zone(), func(l *core.Limit) **time.Location { return &l.Zone }),
 			}, {
 				name: "maximumRequests", example: "3",
-				about: "The quota, as MuleSoft writes it.",
+				about: "The quota, as MuleSoft writes it; the algorithm is `fixed_window` unless another one is given.",
 				value: set(whole[int64](0, core.MaxQuota), quota),
 			}, {
 				name: "timePeriodInMilliseconds", example: "6000",
@@ -65,7 +65,7 @@ func limitMapping() *mapping[core.Limit] {
 				value: set(duration("a length of time such as 30s"), func(l *core.Limit) *time.Duration { return &l.Window }),
 			}, {
 				name: "algorithm", initial: algorithms[0].String(), example: "fixed_window",
-				about: "The algorithm that counts; with `zone` or the window `month` it is `fixed_window`.",
+				about: "The algorithm that counts; with `zone`, the window `month` or `maximumRequests`, the default is `fixed_window`.",
 				value: set(choice(algorithm...), func(l *core.Limit) *core.Algorithm { return &l.Algorithm }),
 			}, {
 				name: "burst", without: "the quota", example: "20",
@@ -102,7 +102,7 @@ func limitMapping() *mapping[core.Limit] {
 				checkInFlight(r, m, l)
 				return
 			}
-			if l.Zone != nil && !has(m.given, "algorithm") {
+			if (l.Zone != nil || has(m.given, "maximumRequests")) && !has(m.given, "algorithm") {
 				l.Algorithm = core.FixedWindow
 			}
 			switch l.Window {

@@ -11,7 +11,7 @@ import (
 func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 	for text, fields := range map[string]string{
 		"5/m":                        "{quota: 5, window: m}",
-		"3/10s":                      "{maximumRequests: 3, timePeriodInMilliseconds: 10000}",
+		"3/10s fixed_window":         "{maximumRequests: 3, timePeriodInMilliseconds: 10000}",
 		"100 per minute, 1 / S":      "[{quota: 100, window: Minute}, 1 per 1 second]",
 		"9/month UTC":                "{quota: 9, window: Month}",
 		"9/week UTC, 9/d":            "[{quota: 9, window: w, zone: UTC, algorithm: fixed_window}, {quota: 9, window: day}]",

@@ -170,13 +170,23 @@ func (w *writer) spikeControl(name string, s source, comments *strings.Builder) 
 		lose(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return ""
 	}
+	wait := ""
 	if attempts := s.config["delayAttempts"]; attempts != nil && fmt.Sprint(attempts) != "0" {
-		lose(fmt.Sprintf("delayAttempts: %v: a request above the limit is denied at once, and does not wait", attempts))
+		times, err := whole(s.config, "delayAttempts", 1000)
+		milliseconds, err2 := whole(s.config, "delayTimeInMillis", 3_600_000)
+		if err := errors.Join(err, err2); err != nil {
+			lose(strings.ReplaceAll(err.Error(), "\n", "; "))
+		} else {
+			wait = fmt.Sprintf("    wait: %dms\n", times*milliseconds)
+		}
+	}
+	if most := s.config["queuingLimit"]; most != nil {
+		lose(fmt.Sprintf("queuingLimit: one bound holds for all policies (write local: {max-waiting: %v})", most))
 	}
 	algorithm := core.SlidingLog
 	if quota > core.MaxLogQuota {
 		algorithm = core.SlidingWindow
 		fmt.Fprintf(comments, "  # A sliding_log has at most %d hits: sliding_window is close to it.\n", core.MaxLogQuota)
 	}
-	return "    limits:\n" + limit(quota, window, algorithm) + w.headers(s.config, lose)
+	return "    limits:\n" + limit(quota, window, algorithm) + wait + w.headers(s.config, lose)
 }

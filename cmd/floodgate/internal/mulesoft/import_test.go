@@ -146,7 +146,7 @@ func TestWhatIsWritten(t *testing.T) {
 		"explicitly shared": {flex + "  clusterizable: true\n", "", "rate-limit: clusterizable: true: there is no shared storage in this file"},
 		"an unknown field":  {flex + "  burst: 3\n", "  # NOT TRANSLATED: burst is not known\n", "rate-limit: burst is not known"},
 		"rules":             {flex + "rules: [{path: /a}]\n", "NOT TRANSLATED: rules", "rate-limit: rules: this policy applies to all requests"},
-		"spike control":     {"[{policyRef: {name: spike-control-flex}, config: {maximumRequests: 1, timePeriodInMilliseconds: 1000, delayAttempts: 2, exposeHeaders: true}}]", "  - name: spike-control\n    limits:\n      - {maximumRequests: 1, timePeriodInMilliseconds: 1000, algorithm: sliding_log}\n    headers: x-milliseconds\n    counting: local\n", "spike-control: delayAttempts: 2: a request above the limit is denied at once"},
+		"spike control":     {"[{policyRef: {name: spike-control-flex}, config: {maximumRequests: 1, timePeriodInMilliseconds: 1000, delayTimeInMillis: 250, delayAttempts: 2, exposeHeaders: true}}]", "  - name: spike-control\n    limits:\n      - {maximumRequests: 1, timePeriodInMilliseconds: 1000, algorithm: sliding_log}\n    wait: 500ms\n    headers: x-milliseconds\n    counting: local\n", ""},
 		"another policy":    {flex + "---\npolicyRef: {name: jwt-validation-flex}\n", "NOT TRANSLATED", `rate-limit-2: policyRef.name: "jwt-validation-flex" is no rate limiting policy`},
 		"tiers":             {flex + "---\npolicyRef: {name: rate-limiting-sla-based-flex}\n", "NOT TRANSLATED", "rate-limit-2: the limits of rate-limiting-sla-based-flex are in the contracts of API Manager"},
 		"an expression":     {flex + "---\n" + flex + "  keySelector: \"#[payload.id]\"\n", "# NOT TRANSLATED: rate-limit-2: keySelector", `rate-limit-2: keySelector: "#[payload.id]": payload is not translated (write it by hand`},
@@ -228,7 +228,7 @@ func TestKeySelectors(t *testing.T) {
 		"#[attributes.method ++ attributes.headers['x'] default 'n' ++ 'y']": "follows default: put the part with default in parentheses",
 		"#['a$(b)']": "has an escape or a $", "#['a]": "has no ' at its end", "#[if ('a') 'b']": "the end is where else is expected",
 		"#['a' == 'b' == 'c']": "follows another comparison", "#[" + strings.Repeat("(", 99) + "]": "more than 50 parts", "#[attributes.method matches /a/]": "matches is not translated",
-		"#[" + strings.Repeat("a", 5000) + "]": "at most 4096", "#[\x01]": "is not known here",
+		"#[" + strings.Repeat("a", 5000) + "]": "at most 4096", "#[\x01]": "is not known here", "#[attributes.queryParam[‘customIdentifier’]]": "write straight quotes",
 	} {
 		if key, err := mulesoft.Translate(selector); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: %s, %v, want %s", selector, key.Expression, err, want)

@@ -72,6 +72,9 @@ func tokens(s string) ([]token, error) {
 					break
 				}
 			}
+			if strings.ContainsRune("‘’“”", c) {
+				return nil, fmt.Errorf("%q is not known here: write straight quotes, ' or \"", c)
+			}
 			if found == "" {
 				return nil, fmt.Errorf("%q is not known here", c)
 			}
