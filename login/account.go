@@ -61,6 +61,9 @@ func BasicUser() core.KeyFunc {
 		if !found {
 			return dst, errBasic
 		}
+		if a, ok := r.Value(attemptKey{}).(*attempt); ok {
+			a.inBasic = true
+		}
 		return append(dst, user...), nil
 	}
 }
@@ -74,35 +77,37 @@ var (
 	errBasicTwice   = &core.BadRequestError{Detail: "the header Authorization is given twice"}
 )
 
-// account returns the normalised username. All sources that find a username must
-// find the same one.
-func (c *Config) account(r core.Request) (string, error) {
-	account, found := "", false
+// account returns the normalised username of an attempt, and whether only BasicUser has
+// found it. All sources that find a username must find the same one.
+func (c *Config) account(a *attempt, r core.Request) (account string, basic bool, err error) {
+	found := false
 	for _, source := range c.Sources {
+		a.inBasic = false
 		raw, err := source(nil, r)
 		switch {
 		case isSkip(err), err == nil && len(raw) == 0:
 			continue
 		case err != nil:
-			return "", err
+			return "", false, err
 		}
 		plain, err := keyfuncs.PlainName(string(raw))
 		if err != nil {
-			return "", c.fault(err)
+			return "", false, c.fault(err)
 		}
 		name := c.Normalize(plain)
 		if found && name != account {
-			return "", errTwoUsernames
+			return "", false, errTwoUsernames
 		}
+		basic = a.inBasic && (basic || !found)
 		account, found = name, true
 	}
 	if account == "" && !c.AllowUnnamed {
 		if c.Field != "" {
-			return "", &core.BadRequestError{Detail: fmt.Sprintf("the field %q is missing or empty", c.Field)}
+			return "", false, &core.BadRequestError{Detail: fmt.Sprintf("the field %q is missing or empty", c.Field)}
 		}
-		return "", errNoUsername
+		return "", false, errNoUsername
 	}
-	return account, nil
+	return account, basic, nil
 }
 
 // fault adds the name of Config.Field to the Detail of a BadRequestError.

@@ -225,7 +225,7 @@ func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	attempt("device")
 	known(true)
 	store.gone.Store(true)
-	attempt("")
+	attempt("device")
 	known(false)
 	made, err := s.guard.DeviceCookie(t.Context(), "alice")
 	if err != nil {
