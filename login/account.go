@@ -39,7 +39,12 @@ func Normalize(username string) string {
 // A client sends Basic authentication with every request. Config.Methods must
 // therefore name all methods of the protected routes, such as GET, and
 // Config.Attempts must allow as many requests. The guard checks a request with
-// another method too if it has the header, but never takes it for a success.
+// another method too if it has the header, but never takes it for a success. A
+// request without the header is refused with 400 if Config.Methods names its method:
+// answer it with 401 before the guard.
+//
+// If no other source has found the username, only 401 and 407 are failures (see
+// Config.Failure), and requests at once wait for one another: see the package comment.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
@@ -61,6 +66,9 @@ func BasicUser() core.KeyFunc {
 		if !found {
 			return dst, errBasic
 		}
+		if a, ok := r.Value(attemptKey{}).(*attempt); ok {
+			a.inBasic = true
+		}
 		return append(dst, user...), nil
 	}
 }
@@ -74,35 +82,37 @@ var (
 	errBasicTwice   = &core.BadRequestError{Detail: "the header Authorization is given twice"}
 )
 
-// account returns the normalised username. All sources that find a username must
-// find the same one.
-func (c *Config) account(r core.Request) (string, error) {
-	account, found := "", false
+// account returns the normalised username of an attempt, and whether only BasicUser has
+// found it. All sources that find a username must find the same one.
+func (c *Config) account(a *attempt, r core.Request) (account string, basic bool, err error) {
+	found := false
 	for _, source := range c.Sources {
+		a.inBasic = false
 		raw, err := source(nil, r)
 		switch {
 		case isSkip(err), err == nil && len(raw) == 0:
 			continue
 		case err != nil:
-			return "", err
+			return "", false, err
 		}
 		plain, err := keyfuncs.PlainName(string(raw))
 		if err != nil {
-			return "", c.fault(err)
+			return "", false, c.fault(err)
 		}
 		name := c.Normalize(plain)
 		if found && name != account {
-			return "", errTwoUsernames
+			return "", false, errTwoUsernames
 		}
+		basic = a.inBasic && (basic || !found)
 		account, found = name, true
 	}
 	if account == "" && !c.AllowUnnamed {
 		if c.Field != "" {
-			return "", &core.BadRequestError{Detail: fmt.Sprintf("the field %q is missing or empty", c.Field)}
+			return "", false, &core.BadRequestError{Detail: fmt.Sprintf("the field %q is missing or empty", c.Field)}
 		}
-		return "", errNoUsername
+		return "", false, errNoUsername
 	}
-	return account, nil
+	return account, basic, nil
 }
 
 // fault adds the name of Config.Field to the Detail of a BadRequestError.

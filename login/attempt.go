@@ -2,6 +2,7 @@ package login
 
 import (
 	"errors"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -20,7 +21,11 @@ type attempt struct {
 	account string // the normalised username
 	named   bool   // account has been set
 	logsIn  bool   // the method is in Config.Methods
+	basic   bool   // only BasicUser has found the username
+	inBasic bool   // BasicUser has found a username since the last source was called
 
+	place     *place // in the line of its address and account; nil: none
+	passed    bool   // the limit of address and account does not apply: see Guard.inLine
 	trust     trust  // the account's generation when the attempt began
 	judged    uint64 // the number in Guard.judging; 0: not in it
 	device    string // the nonce of a valid device cookie
@@ -77,11 +82,11 @@ func (a *attempt) find(r core.Request) error {
 			return err
 		}
 	}
-	account, err := a.guard.config.account(r)
+	account, basic, err := a.guard.config.account(a, r)
 	if err != nil {
 		return err
 	}
-	a.account, a.named = account, true
+	a.account, a.basic, a.named = account, basic, true
 	a.device = a.guard.device(a)
 	return nil
 }
@@ -114,17 +119,17 @@ func (g *Guard) rules() []core.Rule {
 	rules := []core.Rule{
 		{Name: ruleAddress, Limits: []core.Limit{c.Attempts}, Key: key((*attempt).clientAddress)},
 		{
-			Name: rulePair, Limits: []core.Limit{c.Failures}, Counts: c.failed, Clears: c.succeeded,
+			Name: rulePair, Limits: []core.Limit{c.Failures}, Counts: failed, Clears: succeeded,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				address, err := a.clientAddress(r)
 				if err == nil {
 					err = a.find(r)
 				}
-				return keyfuncs.JoinKeys(address, a.account), orSkip(err, a.byDevice())
+				return keyfuncs.JoinKeys(address, a.account), orSkip(err, a.byDevice() || a.passed)
 			}),
 		},
 		{
-			Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: c.failed,
+			Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: failed,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
 				return a.account, orSkip(err, a.byDevice() || a.known)
@@ -133,7 +138,7 @@ func (g *Guard) rules() []core.Rule {
 	}
 	if len(c.Secrets) > 0 {
 		rules = append(rules, core.Rule{
-			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: c.failed, Clears: c.succeeded,
+			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: failed, Clears: succeeded,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
 				return keyfuncs.JoinKeys(a.device, a.account), orSkip(err, !a.byDevice())
@@ -142,7 +147,7 @@ func (g *Guard) rules() []core.Rule {
 	}
 	if c.trusts() {
 		rules = append(rules, core.Rule{
-			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: c.failed,
+			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: failed,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
 				return a.account, orSkip(err, !a.byDevice() && !a.known)
@@ -152,15 +157,46 @@ func (g *Guard) rules() []core.Rule {
 	return rules
 }
 
-// succeeded reports whether an attempt has succeeded. A canceled attempt has not:
-// otherwise an attacker could reset the failures of an account by closing the
-// connection.
-func (c *Config) succeeded(_ core.Request, o core.Outcome) bool {
-	return !o.Panicked && !o.Canceled && o.Status < 500 && o.Status != 101 && c.Success(o)
+// result is what an outcome means for an attempt.
+type result uint8
+
+const (
+	neither result = iota // the attempt is given back
+	success
+	failure
+)
+
+// judge returns the result of an attempt. A canceled attempt is a failure: otherwise an
+// attacker could guess for free by closing the connection.
+func (c *Config) judge(a *attempt, o core.Outcome) result {
+	switch {
+	case o.Panicked || o.Canceled:
+		return failure
+	case o.Status >= 500 || o.Status == 101:
+		return neither
+	case c.fails(a, o):
+		return failure
+	case a.logsIn && c.Success(o):
+		return success
+	}
+	return neither // for example, the page of the login form
 }
 
-// failed reports whether an attempt stays charged as a failure. A 5xx response and
-// a protocol upgrade count as neither success nor failure.
-func (c *Config) failed(_ core.Request, o core.Outcome) bool {
-	return o.Panicked || o.Canceled || o.Status < 500 && o.Status != 101 && !c.Success(o)
+// fails is Config.Failure or its default.
+func (c *Config) fails(a *attempt, o core.Outcome) bool {
+	switch {
+	case c.Failure != nil:
+		return c.Failure(o)
+	case a.basic:
+		return o.Status == http.StatusUnauthorized || o.Status == http.StatusProxyAuthRequired
+	}
+	return !c.Success(o)
 }
+
+// outcome returns the outcome by which the rules know a result.
+func (r result) outcome() core.Outcome {
+	return core.Outcome{Status: []int{neither: 500, success: 200, failure: 401}[r]}
+}
+
+func succeeded(_ core.Request, o core.Outcome) bool { return o.Status == 200 }
+func failed(_ core.Request, o core.Outcome) bool    { return o.Status == 401 }

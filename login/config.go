@@ -110,6 +110,15 @@ type Config struct {
 	// success: Success is not called for them. If the handler answers a wrong password
 	// with a redirect, use [RedirectFails]. Success may be called concurrently.
 	Success func(o core.Outcome) bool
+	// Failure reports whether an attempt has failed. An attempt that is neither a failure
+	// nor a success is given back: the limits of failures do not count it. An attempt that
+	// is both is a failure. nil: every status below 500 that is no success; if only
+	// [BasicUser] has found the username, only 401 and 407, because a client sends its
+	// password with each request, and 404 says nothing about it. A status of 500 or more
+	// and a protocol upgrade are never a failure, a panic and a canceled request always
+	// are: Failure is not called for them. Failure must be true for every response to a
+	// wrong password, or nobody is limited. It may be called concurrently.
+	Failure func(o core.Outcome) bool
 
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at
 	// which an account becomes suspicious: 0 or more. 0 means half of the quota,

@@ -28,8 +28,9 @@
 //     resets the failures of the address for the account, or of the device cookie.
 //     If the method is not in Config.Methods, it counts as neither success nor
 //     failure.
-//   - A 4xx response and a panic are failures.
-//   - A 5xx response counts as neither success nor failure.
+//   - A 4xx response is a failure, unless Config.Failure differs. With Basic
+//     authentication only 401 and 407 are.
+//   - A panic is a failure. A 5xx response counts as neither success nor failure.
 //   - A request whose client closes the connection, or whose context ends, before
 //     the handler has begun a response ([core.Outcome.Canceled]) is a failure. What
 //     the handler writes after that does not matter.
@@ -51,6 +52,26 @@
 //	known for the account                             3,450 (at most 150 an hour)
 //	one address, one stolen cookie                      270
 //	the same, after Forget                              150
+//	Basic authentication, 30 requests at once           150
+//	the address of the owner, who logs in every
+//	10 minutes                                          720 (5 after each login)
+//	the same, with Basic authentication                1,440 (10 after each login)
+//
+// # Basic authentication
+//
+// With [BasicUser], each request has the password, and clients send several requests at
+// once. The guard cannot know whether a request that is with the handler has the right
+// password. So:
+//
+//   - Of an address and account, 5 requests are with the handlers at once (the quota of
+//     Config.Failures). If a request has succeeded in this process within the last minute,
+//     and none has failed since, 5 more are.
+//   - Further requests wait until one of those in this process has been judged, for 10
+//     seconds at most. Then they are denied with 429.
+//   - So wrong passwords that are sent at once get 5 guesses, or 10 if the owner uses the
+//     same address. Each further process allows 5 more in that case.
+//   - A response that lasts, such as an event stream, keeps its place. If clients need more
+//     than 10 at once, set Config.Failures to a larger quota.
 //
 // # How the handler reads the username
 //
@@ -139,6 +160,7 @@
 //     used up, the browser counts as a stranger.
 //   - An address that has logged in to the account in the last days. It is not
 //     subject to the limit of the account, only to that of address and account.
+//     [Guard.Trust] tells the guard of a login elsewhere, such as one with a passkey.
 //
 // All trusted clients of an account share a further limit, Config.TrustedFailures.
 // Above it they count as strangers, so that many stolen cookies do not add up.
@@ -157,7 +179,8 @@
 //
 // The guard puts a shared store behind package resilient. While the store does not
 // answer, the guard counts in this process, or denies every attempt with 503: see
-// Config.Resilience. It never allows attempts without counting them. It trusts no
-// device cookie and no known address meanwhile, because another process may have
-// called Forget.
+// Config.Resilience. It never allows attempts without counting them. Meanwhile it
+// trusts no known address. It trusts device cookies, whose signatures it can verify
+// without the store, and counts their failures in this process, so that the owner gets
+// in. A Forget has no effect on cookies until the store answers again.
 package login

@@ -3,6 +3,7 @@ package login_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -136,6 +137,26 @@ func ExampleGuard_Forget() {
 	// 401
 	// 200
 	// 429 3600
+}
+
+// A handler that has checked a passkey. The guess before it has no consequence, and the
+// address is known.
+func ExampleGuard_Trust() {
+	guard := core.Must(login.NewGuard(login.Config{Field: "username"}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	post(httplimit.Middleware(guard)(http.HandlerFunc(logIn)), "guess")
+	passkey := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr) // behind a proxy: the client's address
+		if err := guard.Trust(r.Context(), "alice", host); err != nil {
+			fmt.Println("not known:", err) // log in all the same
+		}
+	})
+	passkey.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/passkey", http.NoBody))
+	s, err := guard.Status(context.Background(), "alice", "192.0.2.1")
+	fmt.Println(s.KnownAddress, s.AddressAccount.Remaining, err)
+	// Output:
+	// 401
+	// true 5 <nil>
 }
 
 func ExampleNormalize() {

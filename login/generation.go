@@ -134,7 +134,8 @@ func (m *memory) forget(ctx context.Context, account string) error {
 // Forget returns. The clients count as strangers until they log in again. Call Forget
 // after a new password has been stored, and if somebody may have stolen a browser's
 // cookies. An attempt that began before the Forget does not make its client trusted,
-// even if it succeeds later.
+// even if it succeeds later. While a shared store does not answer, older device cookies
+// are valid.
 //
 // Forget does not check whether the account exists. It does not reset the account's
 // failures: see [Guard.Unblock]. It does not stop if ctx is canceled; the store's own

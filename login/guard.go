@@ -3,7 +3,6 @@ package login
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -24,6 +23,7 @@ type Guard struct {
 	close    func() error
 	tally    tally
 	judging  judging
+	lines    lines
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -97,7 +97,11 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 		if !decided { // a hook or key function has panicked
 			g.lost(a, &d)
 		}
+		if !decided || !d.Allowed || !d.NeedsOutcome() {
+			g.lines.leave(a)
+		}
 	}()
+	g.join(a)
 	d = g.limiter.Check(a)
 	// A limit that does not apply to this client may have denied the attempt. The
 	// limiter then decides again without that limit. A denied attempt has not been
@@ -108,6 +112,9 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	}
 	if exceeds(d, rulePair) && g.memory.pardoned(a, g.limiter) {
 		d = g.again(a, d)
+	}
+	if a.place != nil && a.basic {
+		d = g.inLine(a, d)
 	}
 	if exceeds(d, ruleAccount) && g.memory.knows(a) {
 		d = g.checkKnown(a, d)
@@ -236,7 +243,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // giveBack refunds an attempt that has not reached the handler. It does not refund the
 // hit of the address, so that one address cannot make OnSuspicion run without end.
 func (g *Guard) giveBack(a *attempt, d core.Decision) {
-	g.limiter.Settle(a, d, core.Outcome{Status: http.StatusInternalServerError}) // neither a success nor a failure
+	g.limiter.Settle(a, d, neither.outcome())
 }
 
 // Deny returns the response to an attempt that Check has denied. It implements
@@ -255,32 +262,41 @@ func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 // [core.Checker].
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	a, ok := d.Note.(*attempt)
-	if ok && !a.logsIn && g.config.succeeded(r, o) {
-		// For example, the handler has answered a GET with the page of the login form.
-		o = core.Outcome{Status: http.StatusInternalServerError} // neither a success nor a failure
-	}
-	g.limiter.Settle(r, d, o)
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}
+	result := g.config.judge(a, o)
+	g.limiter.Settle(r, d, result.outcome())
 	g.judging.end(a)
+	if a.basic {
+		g.memory.noteResult(a, result)
+	}
+	g.lines.leave(a)
 	switch {
-	case g.config.succeeded(r, o):
+	case result == success:
 		// Package resilient has logged that the store does not answer.
-		if err := g.memory.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
+		if err := g.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
 			g.config.Log.Warn("login: a client's address could not be remembered: it does not count as known for the account", "error", err)
 		}
-		if g.tally.succeeds() {
+		if !a.basic && g.tally.succeeds() { // requests with Basic authentication need not have failures
 			g.config.Log.Warn("login: no attempt has failed so far. If the handler answers a wrong password with a status below 400, the guard takes it for a success and limits nobody: "+
 				"answer it with 401, or set login.Config.Success", "limiter", g.config.Name, "attempts", neverFails)
 		}
 		g.tell(a, EventSucceeded, d)
 	case o.Canceled && !o.Panicked:
 		g.tell(a, EventCanceled, d)
-	case g.config.failed(r, o):
+	case result == failure:
 		g.tally.failed.Store(true)
 		g.tell(a, EventFailed, d)
 	}
+}
+
+// remember makes the address of an attempt known for its account.
+func (g *Guard) remember(a *attempt) error {
+	if g.config.ForgetAddresses || a.account == "" || a.address == "" {
+		return nil
+	}
+	return g.memory.remember(a.Context(), g.memory.trustOf(a), a.address, a.account)
 }
 
 // refuse is the default OnDisallowed. It returns the standard denial without the names

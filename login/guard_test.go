@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -159,15 +160,45 @@ func TestConcurrentGuessesGetNoMoreThanTheQuota(t *testing.T) {
 	}
 }
 
+// The table of docs/login.md.
 func TestWhichOutcomesCountAsFailures(t *testing.T) {
-	for status, fails := range map[int]bool{200: false, 204: false, 302: false, 400: true, 401: true, 403: true, 422: true, 500: false, 503: false, 101: false} {
-		s := newSite(t, login.Config{})
-		got := many(8, func(int) int { return s.serve(form("203.0.113.1", "alice"), status) })
-		want := fmt.Sprintf("map[%d:8]", status)
-		if fails {
-			want = fmt.Sprint(map[int]int{status: 5, 429: 3})
+	const success, failure, neither = 0, 5, 4 // how many failures the address has for the account after four and one more
+	only := func(statuses ...int) func(core.Outcome) bool {
+		return func(o core.Outcome) bool { return slices.Contains(statuses, o.Status) }
+	}
+	a, basic := func() *request { return form("203.0.113.1", "alice") }, func() *request { return basicGet("Basic YWxpY2U6eA==") }
+	both := func() *request { // the handler may read the form
+		r := a()
+		r.header.Set("Authorization", "Basic YWxpY2U6eA==")
+		return r
+	}
+	withBasic := login.Config{Field: "username", Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET", "POST"}}
+	ofForm := map[int]int{200: success, 204: success, 302: success, 400: failure, 401: failure, 403: failure, 404: failure, 407: failure, 422: failure, 429: failure, 101: neither, 500: neither, 503: neither}
+	for name, row := range map[string]struct {
+		c       login.Config
+		request func() *request
+		results map[int]int
+	}{
+		"a form":           {login.Config{}, a, ofForm},
+		"Basic":            {withBasic, basic, map[int]int{200: success, 204: success, 302: success, 400: neither, 401: failure, 403: neither, 404: neither, 407: failure, 422: neither, 429: neither, 101: neither, 500: neither}},
+		"a form and Basic": {withBasic, both, ofForm},
+		"JSON, 422 only":   {login.Config{Failure: only(422)}, a, map[int]int{200: success, 302: success, 400: neither, 401: neither, 422: failure, 101: neither, 500: neither}},
+		"Success only":     {login.Config{Success: only(204)}, a, map[int]int{200: failure, 204: success, 302: failure, 401: failure, 500: neither}},
+		"both":             {login.Config{Success: only(200, 401), Failure: only(101, 302, 401, 500)}, a, map[int]int{200: success, 204: neither, 302: failure, 401: failure, 101: neither, 500: neither}},
+	} {
+		for status, want := range row.results {
+			s := newSite(t, row.c)
+			many(4, func(int) int {
+				r := row.request()
+				s.guard.Settle(r, s.guard.Check(r), core.Outcome{Panicked: true})
+				return 0
+			})
+			s.serve(row.request(), status)
+			st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1")
+			if got := 5 - st.AddressAccount.Remaining; err != nil || got != int64(want) || st.KnownAddress != (want == success) {
+				t.Errorf("%s: after a response with %d: %d failures, want %d; known %t, %v", name, status, got, want, st.KnownAddress, err)
+			}
 		}
-		s.want(got, want)
 	}
 	// 5xx forgets nothing: four failures, a server error, one failure.
 	s := newSite(t, login.Config{})

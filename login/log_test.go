@@ -41,6 +41,16 @@ func TestAGuardLogsToTheDefaultLogger(t *testing.T) {
 	}
 }
 
+// A client of an API sends the right password each time.
+func TestNothingIsLoggedIfNoRequestWithBasicAuthenticationFails(t *testing.T) {
+	var log bytes.Buffer
+	s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(1000), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.want(many(200, func(int) int { return s.serve(basicGet("Basic YWxpY2U6eA=="), http.StatusOK) }), "map[200:200]")
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", &log)
+	}
+}
+
 // A handler that answers a wrong password with the form and 200 turns the guard off.
 func TestAGuardLogsThatNoAttemptFails(t *testing.T) {
 	for _, failed := range []int{-1, 0, 98, 99, 150} { // which attempt fails; -1: none

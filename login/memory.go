@@ -22,7 +22,7 @@ type memory struct {
 	limiter *core.Limiter
 	local   *core.Memory
 	trust   *core.Limiter // counts Forgets: see generation.go
-	denied  *core.Limiter // counters, in this process, that were empty within lookAgain
+	denied  *core.Limiter // notes of this process: which counters were empty within lookAgain, and ruleWarm
 }
 
 const (
@@ -31,10 +31,12 @@ const (
 	ruleUnblocking = "unblocking" // the number of the last Unblock
 	rulePardoned   = "pardoned"
 	ruleDenied     = "denied"
+	ruleWarm       = "warm" // a request with Basic authentication has succeeded within warmFor, and none has failed since
 
 	// lookAgain is how long the guard does not read a counter again that was empty. An
 	// Unblock by another instance takes effect within that time.
 	lookAgain = time.Second
+	warmFor   = time.Minute
 	// mostUnblocks is how often an account can be unblocked within pardonFor.
 	mostUnblocks = 1000
 	// numbersFor is the window of ruleUnblocking, unless pardonFor is longer than half
@@ -70,7 +72,7 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 		return nil, err
 	}
 	m.local = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Clock, MaxKeys: 100_000}))
-	m.denied, err = core.New(core.Config{Name: "denied", Store: m.local, Log: c.Log, Rules: []core.Rule{once(ruleDenied, 1, lookAgain)}})
+	m.denied, err = core.New(core.Config{Name: "denied", Store: m.local, Log: c.Log, Rules: []core.Rule{once(ruleDenied, 1, lookAgain), once(ruleWarm, 1, warmFor)}})
 	return m, err
 }
 
@@ -94,6 +96,25 @@ func (m *memory) noteEmpty(ctx context.Context, memo string) {
 
 func (m *memory) noteFilled(ctx context.Context, memo string) {
 	_ = m.denied.Reset(ctx, core.Hit{Rule: ruleDenied, Key: memo})
+}
+
+// noteResult notes the result of a request with Basic authentication.
+func (m *memory) noteResult(a *attempt, r result) {
+	ctx, hit := context.WithoutCancel(a.Context()), core.Hit{Rule: ruleWarm, Key: keyfuncs.JoinKeys(a.address, a.account)}
+	switch r {
+	case success:
+		_, _ = m.denied.Take(ctx, 1, hit)
+	case failure:
+		_ = m.denied.Reset(ctx, hit)
+	case neither:
+	}
+}
+
+// warm reports whether a request of the address and account has succeeded within warmFor,
+// and none has failed since, in this process.
+func (m *memory) warm(a *attempt) bool {
+	d, err := m.denied.Peek(a.Context(), 1, core.Hit{Rule: ruleWarm, Key: keyfuncs.JoinKeys(a.address, a.account)})
+	return err == nil && !d.Allowed
 }
 
 // hits returns the number of hits that a key has in each of the rules. The numbers are
@@ -132,7 +153,7 @@ func (m *memory) knows(a *attempt) bool {
 	if m.config.ForgetAddresses {
 		return false
 	}
-	ctx, memo := a.Context(), knownMemo(a)
+	ctx, memo := a.Context(), knownMemo(a.address, a.account)
 	if m.wasEmpty(ctx, memo) {
 		return false
 	}
@@ -157,22 +178,19 @@ func knownHit(generation int64, address, account string) core.Hit {
 	return core.Hit{Rule: ruleKnown, Key: keyfuncs.JoinKeys(strconv.FormatInt(generation, 10), address, account)}
 }
 
-func knownMemo(a *attempt) string { return keyfuncs.JoinKeys(ruleKnown, a.address, a.account) }
+func knownMemo(address, account string) string { return keyfuncs.JoinKeys(ruleKnown, address, account) }
 
-// remember makes the attempt's address known for the account.
-func (m *memory) remember(a *attempt) error {
-	if m.config.ForgetAddresses || a.account == "" || a.address == "" {
-		return nil
-	}
-	ctx := context.WithoutCancel(a.Context())
-	t := m.trustOf(a)
+// remember makes an address known for an account. It does nothing if an outage or a full
+// counter of Forgets leaves the account's generation unknown.
+func (m *memory) remember(ctx context.Context, t trust, address, account string) error {
 	if !t.sure {
 		return t.err
 	}
-	hit := knownHit(t.generation, a.address, a.account)
+	ctx = context.WithoutCancel(ctx)
+	hit := knownHit(t.generation, address, account)
 	err := m.limiter.Reset(ctx, hit) // KnownFor begins again
 	_, takeErr := m.limiter.Take(ctx, 1, hit)
-	m.noteFilled(ctx, knownMemo(a))
+	m.noteFilled(ctx, knownMemo(address, account))
 	return errors.Join(err, takeErr)
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/login"
 )
@@ -29,18 +31,27 @@ func TestADayOfGuessing(t *testing.T) {
 			}
 		}
 	}
+	basic := login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(1000)}
+	ownerFirst := func(s *site, guesses func()) int { // at the same address
+		if s.serve(basicGet("Basic YWxpY2U6eA=="), http.StatusOK) == http.StatusOK {
+			s.reached.Add(-1) // no guess
+		}
+		guesses()
+		return 0
+	}
 	for _, row := range []struct {
 		name  string
+		c     login.Config
 		begin func(s *site)            // nil: nothing
 		guess func(s *site, i int) int // the i-th second's
 		steps int
 		step  time.Duration
 		want  int64 // guesses that reach the handler in 24 hours
 	}{
-		{"one address, one account", nil, func(s *site, _ int) int { return s.wrong("203.0.113.1", "alice") }, 21_600, 4 * second, 150},
-		{"one address, 1000 accounts", nil, func(s *site, i int) int { return s.wrong("203.0.113.1", fmt.Sprint("u", i%1000)) }, 86_400, second, 28_800},
-		{"1000 addresses, one account", nil, func(s *site, i int) int { return s.wrong(ip(i%1000), "alice") }, 21_600, 4 * second, 2_300},
-		{"one address that logs in to its own account in between", nil, func(s *site, i int) int {
+		{"one address, one account", login.Config{}, nil, func(s *site, _ int) int { return s.wrong("203.0.113.1", "alice") }, 21_600, 4 * second, 150},
+		{"one address, 1000 accounts", login.Config{}, nil, func(s *site, i int) int { return s.wrong("203.0.113.1", fmt.Sprint("u", i%1000)) }, 86_400, second, 28_800},
+		{"1000 addresses, one account", login.Config{}, nil, func(s *site, i int) int { return s.wrong(ip(i%1000), "alice") }, 21_600, 4 * second, 2_300},
+		{"one address that logs in to its own account in between", login.Config{}, nil, func(s *site, i int) int {
 			if i%2 == 0 {
 				if s.right("203.0.113.1", "mallory") == http.StatusOK {
 					s.reached.Add(-1) // no guess
@@ -48,13 +59,13 @@ func TestADayOfGuessing(t *testing.T) {
 			}
 			return s.wrong("203.0.113.1", "alice")
 		}, 21_600, 4 * second, 150},
-		{"one address that gives up every fifth request before it is answered", nil, func(s *site, i int) int {
+		{"one address that gives up every fifth request before it is answered", login.Config{}, nil, func(s *site, i int) int {
 			if i%5 == 4 {
 				return s.cancel("203.0.113.1", "alice")
 			}
 			return s.wrong("203.0.113.1", "alice")
 		}, 21_600, 4 * second, 150},
-		{"one address that asks for the page of the form with a body in between", nil, func(s *site, i int) int {
+		{"one address that asks for the page of the form with a body in between", login.Config{}, nil, func(s *site, i int) int {
 			if i%5 == 4 {
 				page := form("203.0.113.1", "alice")
 				page.method = []string{http.MethodGet, http.MethodHead, http.MethodOptions}[i%3]
@@ -65,27 +76,42 @@ func TestADayOfGuessing(t *testing.T) {
 			}
 			return s.wrong("203.0.113.1", "alice")
 		}, 21_600, 4 * second, 150},
-		{"one address and a stolen cookie", stolen(1, false), func(s *site, _ int) int {
+		{"one address and a stolen cookie", login.Config{}, stolen(1, false), func(s *site, _ int) int {
 			return s.serve(with(s.cookies[0], "203.0.113.1", "alice"), http.StatusUnauthorized)
 		}, 21_600, 4 * second, 270},
-		{"1000 addresses, each with a stolen cookie", stolen(1000, false), func(s *site, i int) int {
+		{"1000 addresses, each with a stolen cookie", login.Config{}, stolen(1000, false), func(s *site, i int) int {
 			return s.serve(with(s.cookies[i%1000], ip(i%1000), "alice"), http.StatusUnauthorized)
 		}, 21_600, 4 * second, 3_450},
-		{"1000 addresses that are known for the account", func(s *site) {
+		{"1000 addresses that are known for the account", login.Config{}, func(s *site) {
 			for i := range 1000 {
 				s.right(ip(i), "alice")
 			}
 		}, func(s *site, i int) int { return s.wrong(ip(i%1000), "alice") }, 21_600, 4 * second, 3_450},
-		{"one address and a stolen cookie, after Forget", stolen(1, true), func(s *site, _ int) int {
+		{"one address and a stolen cookie, after Forget", login.Config{}, stolen(1, true), func(s *site, _ int) int {
 			return s.serve(with(s.cookies[0], "203.0.113.1", "alice"), http.StatusUnauthorized)
 		}, 21_600, 4 * second, 150},
-		{"1000 addresses, each with a stolen cookie, after Forget", stolen(1000, true), func(s *site, i int) int {
+		{"1000 addresses, each with a stolen cookie, after Forget", login.Config{}, stolen(1000, true), func(s *site, i int) int {
 			return s.serve(with(s.cookies[i%1000], ip(i%1000), "alice"), http.StatusUnauthorized)
 		}, 21_600, 4 * second, 2_300},
+		{"Basic authentication, 30 at once", basic, nil, func(s *site, _ int) int {
+			s.atOnce(30, http.StatusUnauthorized, 0)
+			return 0
+		}, 2_880, 30 * second, 150},
+		{"the owner's address, after each of the owner's logins", basic, nil, func(s *site, _ int) int {
+			return ownerFirst(s, func() {
+				many(30, func(int) int { return s.serve(basicGet("Basic YWxpY2U6eA=="), http.StatusUnauthorized) })
+			})
+		}, 144, 600 * second, 720},
+		{"the same, 30 at once", basic, nil, func(s *site, _ int) int {
+			return ownerFirst(s, func() {
+				synctest.Test(s.t, func(*testing.T) { s.atOnce(30, http.StatusUnauthorized, second) })
+			})
+		}, 144, 600 * second, 1_440},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+			row.c.Secrets = [][]byte{secret}
+			s := newSite(t, row.c)
 			if row.begin != nil {
 				row.begin(s)
 				s.clock.Advance(time.Hour)

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -45,6 +48,88 @@ func TestTheUsernameIsLookedForOncePerAttempt(t *testing.T) {
 func TestARequestThatNamesAUserIsAnAttemptWithoutABody(t *testing.T) {
 	s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}})
 	s.want(many(7, func(int) int { return s.serve(basicGet("Basic YTp4"), http.StatusUnauthorized) }), "map[401:5 429:2]")
+}
+
+// A client of an API sends several requests at once, each with its password, and most
+// handlers are slow. They are judged one after another if need be, and nobody gets more
+// guesses by that than 5, or 10 after a success.
+func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
+	for name, row := range map[string]struct {
+		n, warm int // warm: the status of a request before them; 0: none
+		status  int
+		takes   time.Duration
+		want    string
+	}{
+		"right":                         {12, 0, 200, time.Second, "map[200:12]"},
+		"right, after a success":        {12, 200, 200, time.Second, "map[200:12]"},
+		"many, right":                   {300, 0, 200, 10 * time.Millisecond, "map[200:300]"},
+		"right, after a failure":        {12, 401, 200, time.Second, "map[200:12]"},
+		"not found":                     {12, 0, 404, time.Second, "map[404:12]"},
+		"wrong":                         {30, 0, 401, time.Second, "map[401:5 429:25]"},
+		"wrong, at once":                {30, 0, 401, 0, "map[401:5 429:25]"},
+		"wrong, after a success":        {30, 200, 401, time.Second, "map[401:10 429:20]"},
+		"wrong, after a failure":        {30, 401, 401, time.Second, "map[401:4 429:26]"},
+		"streams":                       {12, 0, 200, time.Minute, "map[200:5 429:7]"},
+		"streams, after a success":      {12, 200, 200, time.Minute, "map[200:10 429:2]"},
+		"other failures, after success": {30, 200, 403, time.Second, "map[403:30]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(1000)})
+				if row.warm != 0 {
+					s.serve(basicGet("Basic YWxpY2U6eA=="), row.warm)
+				}
+				s.want(s.atOnce(row.n, row.status, row.takes), row.want)
+				s.clock.Advance(time.Hour)
+				s.want(s.atOnce(5, 401, time.Second), "map[401:5]")
+			})
+		})
+	}
+}
+
+// atOnce are n requests with Basic authentication, which a handler judges at the same time.
+func (s *site) atOnce(n, status int, takes time.Duration) string {
+	got := make([]int, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			r := basicGet("Basic YWxpY2U6eA==")
+			d := s.guard.Check(r)
+			if got[i] = http.StatusTooManyRequests; d.Allowed {
+				s.reached.Add(1)
+				time.Sleep(takes)
+				s.guard.Settle(r, d, core.Outcome{Status: status})
+				got[i] = status
+			}
+		})
+	}
+	wg.Wait()
+	return many(n, func(i int) int { return got[i] })
+}
+
+// A client that has gone does not wait, and the requests of other accounts and forms do not wait.
+func TestWhoDoesNotWaitInALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET", "POST"}})
+		for range 5 {
+			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusOK)
+		}
+		begun := time.Now()
+		gone := basicGet("Basic YWxpY2U6eA==")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		gone.ctx = ctx
+		both := form("203.0.113.1", "alice")
+		both.header.Set("Authorization", "Basic YWxpY2U6eA==")
+		for name, row := range map[string]struct {
+			r    *request
+			want int
+		}{"gone": {gone, 429}, "a form": {form("203.0.113.1", "alice"), 429}, "both": {both, 429}, "bob": {basicGet("Basic Ym9iOng="), 401}} {
+			if got := s.serve(row.r, http.StatusUnauthorized); got != row.want || time.Since(begun) > 0 {
+				t.Errorf("%s: status %d after %v, want %d", name, got, time.Since(begun), row.want)
+			}
+		}
+	})
 }
 
 // unreadable is a request whose body cannot be read.

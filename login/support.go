@@ -49,6 +49,37 @@ func (g *Guard) UnblockAddress(ctx context.Context, address string) error {
 	return g.limiter.Reset(ctx, core.Hit{Rule: ruleAddress, Key: key})
 }
 
+// Trust counts a success that did not go through the guard, such as a sign-up, a passkey or
+// a login by another service: it resets the failures of the address for the account, and
+// makes the address known for the account, unless Config.ForgetAddresses is set. address is
+// the client's address, such as "203.0.113.9". Behind a proxy, r.RemoteAddr is the address of
+// the proxy, which would make all clients known. To set a device cookie too, call
+// [Guard.DeviceCookie].
+//
+// Trust does not stop if ctx is canceled. It returns an error if username is empty, if
+// address is not an IP address, or if the store does not answer: log the user in, the
+// address is not known. It may be called concurrently.
+func (g *Guard) Trust(ctx context.Context, username, address string) error {
+	account := g.config.Normalize(username)
+	if account == "" {
+		return errors.New("login: Trust: the username must not be empty")
+	}
+	key, err := g.addressKey(ctx, "Trust", address)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	err = g.limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: keyfuncs.JoinKeys(key, account)})
+	if err != nil || g.config.ForgetAddresses {
+		return err
+	}
+	trust := g.memory.trustIn(ctx, account)
+	if trust.down {
+		return fmt.Errorf("login: Trust: the shared store does not answer: the address is not known: %w", core.ErrDegraded)
+	}
+	return g.memory.remember(ctx, trust, key, account)
+}
+
 // addressKey returns an address as a key.
 func (g *Guard) addressKey(ctx context.Context, method, address string) (string, error) {
 	if _, err := netip.ParseAddr(address); err != nil {

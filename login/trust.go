@@ -15,14 +15,17 @@ type trust struct {
 	// sure is false if the store failed or answered without the shared counters, or if
 	// the counter of Forgets is full. No client is trusted then.
 	sure bool
+	// down is true if the shared store does not answer and the guard counts in this process.
+	down bool
 	err  error
 }
 
-// holds reports whether a device cookie of the generation given is still valid. It
-// returns false while the store does not answer, because another process may have
-// called Forget.
+// holds reports whether a device cookie of the generation given is still valid. While the
+// shared store does not answer, each cookie that has not expired is valid: otherwise an
+// attacker could lock out the owner meanwhile. A Forget has no effect then. The failures
+// of the cookie are counted in this process.
 func (t trust) holds(given int64) bool {
-	return t.sure && (t.generation == 0 || t.generation == given)
+	return t.down || t.sure && (t.generation == 0 || t.generation == given)
 }
 
 // trustIn reads the account's generation from the store.
@@ -30,6 +33,7 @@ func (m *memory) trustIn(ctx context.Context, account string) trust {
 	d, err := m.trust.Peek(ctx, 0, core.Hit{Rule: ruleForgotten, Key: account})
 	t := trust{asked: true, err: err}
 	if err == nil {
+		t.down = d.Degraded
 		t.sure = !d.Degraded && d.Remaining > 0
 		t.generation = d.Limit.Quota - d.Remaining
 	}

@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -201,9 +202,9 @@ func TestAnAttemptCountsOnceInStatsAndEvents(t *testing.T) {
 	}
 }
 
-// Another process may have called Forget meanwhile. A client is trusted again once the store
+// Another process may have called Forget meanwhile. An address is known again once the store
 // answers.
-func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
+func TestNoAddressIsKnownWhileTheStoreDoesNotAnswer(t *testing.T) {
 	var e trusts
 	store := newShared(t, core.MemoryConfig{})
 	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, OnEvent: e.event})
@@ -225,7 +226,7 @@ func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	attempt("device")
 	known(true)
 	store.gone.Store(true)
-	attempt("")
+	attempt("device")
 	known(false)
 	made, err := s.guard.DeviceCookie(t.Context(), "alice")
 	if err != nil {
@@ -243,6 +244,67 @@ func TestNobodyIsTrustedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	known(true)
 	cookie = made.Name + "=" + made.Value
 	attempt("device")
+}
+
+// A cookie is verified without the store. A Forget has no effect meanwhile, and the failures of
+// the cookie are few.
+func TestTheOwnerGetsInWithADeviceCookieWhileTheStoreDoesNotAnswer(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Log: slog.New(slog.DiscardHandler)})
+	cookie, forgotten, other := s.cookieOf("alice"), s.cookieOf("carol"), s.cookieOf("bob")
+	if err := s.guard.Forget(t.Context(), "carol"); err != nil {
+		t.Fatal(err)
+	}
+	store.gone.Store(true)
+	s.want(many(120, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:100 429:20]")
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+	for name, row := range map[string]struct{ cookie, want string }{
+		"the owner": {cookie, "map[200:9]"}, "a cookie of another account": {other, "map[429:9]"}, "a forged cookie": {cookie[:len(cookie)-5] + "AAAAA", "map[429:9]"},
+	} {
+		if got := many(9, func(int) int { return s.serve(with(row.cookie, "192.0.2.1", "alice"), http.StatusOK) }); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
+	}
+	s.want(many(9, func(i int) int {
+		return s.serve(with(cookie, ip(200+i), "alice"), http.StatusUnauthorized)
+	}), "map[401:5 429:4]")
+	many(120, func(i int) int { return s.wrong(ip(300+i), "carol") })
+	s.want(many(9, func(i int) int {
+		return s.serve(with(forgotten, ip(500+i), "carol"), http.StatusUnauthorized)
+	}), "map[401:5 429:4]")
+}
+
+// It is a success of the address, as one through the guard is.
+func TestTrustCountsASuccessElsewhere(t *testing.T) {
+	store := newShared(t, core.MemoryConfig{})
+	for _, c := range []login.Config{{}, {ForgetAddresses: true}} {
+		c.Store, c.Log = store, slog.New(slog.DiscardHandler)
+		s := newSite(t, c)
+		trust := func(user, address string) error { return s.guard.Trust(t.Context(), user, address) }
+		many(9, func(int) int { return s.wrong("192.0.2.1", "alice") })
+		if err := errors.Join(trust(" Alice", "192.0.2.1"), trust("bob", "192.0.2.2")); err != nil {
+			t.Error(err)
+		}
+		for user, known := range map[string]bool{"alice": true, "bob": false} {
+			if st, err := s.guard.Status(t.Context(), user, "192.0.2.1"); err != nil || st.AddressAccount.Remaining != 5 || st.KnownAddress != (known && !c.ForgetAddresses) {
+				t.Errorf("%s: %+v, %v", user, st, err)
+			}
+		}
+		if err := s.guard.Forget(t.Context(), "alice"); err != nil {
+			t.Error(err)
+		}
+		if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.KnownAddress {
+			t.Errorf("after Forget: %+v, %v", st, err)
+		}
+		if trust("", "192.0.2.1") == nil || trust(" ", "192.0.2.1") == nil || trust("alice", "here") == nil || trust("alice", "192.0.2.1:80") == nil {
+			t.Error("no error for an empty username or for what is no address")
+		}
+		store.gone.Store(true)
+		if err := trust("alice", "192.0.2.1"); !errors.Is(err, core.ErrDegraded) {
+			t.Errorf("the store does not answer: %v", err)
+		}
+		store.gone.Store(false)
+	}
 }
 
 // An attempt that is decided twice without the shared counters counts as one degraded
