@@ -81,7 +81,8 @@ func costs(t *testing.T, a Adapter) {
 			}
 			return c.Respond(200, "ok")
 		}, false, 990},
-		{"a panic keeps the estimate", func(t *testing.T, c Context) error { say(t, c, 70); panic("on purpose") }, true, 990},
+		{"more than reserved, then a panic", func(t *testing.T, c Context) error { say(t, c, 70); panic("on purpose") }, true, 930},
+		{"less than reserved, then a panic", func(t *testing.T, c Context) error { say(t, c, 3); panic("on purpose") }, true, 990},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := weighing(t)
