@@ -44,7 +44,6 @@ require (
 	github.com/bytedance/sonic/loader v0.5.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
-	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/floodgate-go/floodgate/adapters/echo5 v0.0.0
 	github.com/floodgate-go/floodgate/adapters/fiber3 v0.0.0
 	github.com/gabriel-vasile/mimetype v1.4.12 // indirect

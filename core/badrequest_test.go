@@ -73,3 +73,25 @@ func ExampleBadRequestError() {
 	fmt.Printf("%s\n", limiter.Deny(r, limiter.Check(r)).Body)
 	// Output: {"type":"about:blank","title":"Bad Request","status":400,"detail":"the header X-Tenant must be given once"}
 }
+
+// A handler of denied requests that writes its own body takes the status from the decision.
+func TestTheStatusOfADecision(t *testing.T) {
+	for want, rows := range map[int][]core.Decision{
+		200: {{Allowed: true}, {Allowed: true, Reason: core.ReasonSkipped}, {Allowed: true, Reason: core.ReasonFailed}, {Allowed: true, Reason: core.ReasonOverLimit, Rehearsal: true}},
+		400: {{Reason: core.ReasonBadRequest}},
+		429: {{Reason: core.ReasonOverLimit}},
+		503: {{Reason: core.ReasonFailed}, {Reason: core.ReasonCanceled}},
+	} {
+		for _, d := range rows {
+			if got := d.Status(); got != want {
+				t.Errorf("%v, allowed: %t: status %d, want %d", d.Reason, d.Allowed, got, want)
+			}
+		}
+	}
+}
+
+func ExampleDecision_Status() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(1)}}}}))
+	fmt.Println(limiter.Check(&request{}).Status(), limiter.Check(&request{}).Status())
+	// Output: 200 429
+}

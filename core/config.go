@@ -120,7 +120,8 @@ type Config struct {
 	// MaxWait is how long a request that would be denied may wait for its turn in
 	// Check: 0, or MinWindow to MaxWindow. See [Limiter.Wait] for the order, and
 	// for what is denied at once. Shadow rules and a Rehearsal never make a request
-	// wait. 0: requests do not wait, except for rules with a MaxWait of their own.
+	// wait. 0: requests do not wait, except for rules with a MaxWait of their own. The
+	// Shutdown of a server waits for the requests that wait.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests that wait for one key of a rule, and
 	// MaxWaitersTotal the most that wait for all keys of the limiter, in this process:

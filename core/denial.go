@@ -18,9 +18,12 @@ type Denial struct {
 	// Header has header lines to set beside those of Decision.AppendHeaders. A line
 	// replaces the lines of the same name that the response already has.
 	Header []Header
-	// Body is the response's body. If it is neither empty nor a JSON object, and
-	// the Content-Type is still that of the standard denial, it is sent as text/plain
-	// in UTF-8; an empty one is sent without that Content-Type. A response to HEAD is sent without it.
+	// Body is the response's body. A response to HEAD is sent without it. If a hook
+	// replaces the body and leaves the Content-Type of the standard denial, the body
+	// decides: a JSON object whose member type is a URI stays application/problem+json;
+	// any other JSON object or array is application/json; any other text is text/plain
+	// in UTF-8; an empty body has no Content-Type. A Content-Type that the hook sets is
+	// sent as it is, unless it is application/problem+json.
 	Body []byte
 }
 
@@ -33,35 +36,68 @@ const (
 // replaced, and whose Content-Type it has left as the standard denial has set it.
 func (d *Denial) matchType() {
 	stale := func(h Header) bool { return h.Value == problemType && strings.EqualFold(h.Name, "Content-Type") }
-	if !slices.ContainsFunc(d.Header, stale) || isObject(d.Body) {
+	if !slices.ContainsFunc(d.Header, stale) {
+		return
+	}
+	matching := typeOf(d.Body)
+	if matching == problemType {
 		return
 	}
 	d.Header = slices.Clone(d.Header) // a hook may use one slice for all
-	if len(d.Body) == 0 {
+	if matching == "" {
 		d.Header = slices.DeleteFunc(d.Header, stale)
 		return
 	}
 	for i, h := range d.Header {
 		if stale(h) {
-			d.Header[i].Value = "text/plain; charset=utf-8"
+			d.Header[i].Value = matching
 		}
 	}
 }
 
-func isObject(body []byte) bool {
-	if bytes.HasPrefix(body, []byte(problemHead)) {
-		return true
+// typeOf returns the Content-Type of a body that is a standard one or a hook's.
+func typeOf(body []byte) string {
+	for _, head := range [...]string{overLimitHead, badRequestHead, failedHead} {
+		if len(body) > len(head) && string(body[:len(head)]) == head {
+			return problemType
+		}
 	}
-	body = bytes.TrimLeft(body, " \t\r\n")
-	return len(body) > 0 && body[0] == '{' && json.Valid(body)
+	if len(body) == 0 {
+		return ""
+	}
+	text := bytes.TrimLeft(body, " \t\r\n")
+	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !json.Valid(text) {
+		return "text/plain; charset=utf-8"
+	}
+	var problem struct {
+		Type any `json:"type"`
+	}
+	if text[0] == '{' && json.Unmarshal(text, &problem) == nil {
+		if uri, ok := problem.Type.(string); ok && strings.ContainsAny(uri, ":/") {
+			return problemType
+		}
+	}
+	return "application/json"
 }
 
-// The status codes of the default denials.
+// The status codes of decisions.
 const (
+	statusOK                 = 200
 	statusBadRequest         = 400
 	statusTooManyRequests    = 429 // RFC 6585, section 4
 	statusServiceUnavailable = 503
 )
+
+// Status returns the HTTP status that the decision stands for: 200 if the request is
+// Allowed, and else the status of the standard denial. That is 429 over a limit, 503 if
+// the limiter could not decide, and 400 for a bad request. The hook OnDisallowed may
+// deny with another one.
+func (d Decision) Status() int {
+	if d.Allowed {
+		return statusOK
+	}
+	return d.status()
+}
 
 // status is that of the default denial.
 func (d *Decision) status() int {

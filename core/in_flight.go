@@ -17,7 +17,9 @@ const DefaultLease = 30 * time.Second
 const minLease = time.Second
 
 // InFlight returns a limit of n requests in flight at a time for each key, with
-// DefaultLease as its lease: see [Leases].
+// DefaultLease as its lease: see [Leases]. A slot is held until the handler returns: an
+// http.TimeoutHandler inside the limit returns while its handler still runs, so that more
+// than n may run. Mount the limit inside http.TimeoutHandler.
 func InFlight(n int64) Limit { return Limit{Quota: n, Window: DefaultLease, Algorithm: Leases} }
 
 // Leaser is a Bound that counts [Leases]: a limit of that algorithm adds the lease

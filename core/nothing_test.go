@@ -144,8 +144,8 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 	}
 }
 
-// A body of JSON that a hook has written is JSON for the client too, however the hook
-// writes the name of the header.
+// Clients read problem details by their type: an application's own JSON is sent as JSON,
+// however the hook writes the name of the header.
 func TestTheTypeOfABodyFromAHook(t *testing.T) {
 	var body, name string
 	l := newLimiter(t, core.Config{
@@ -161,10 +161,12 @@ func TestTheTypeOfABodyFromAHook(t *testing.T) {
 			return den
 		}},
 	}, newClock())
-	const object, text = "application/problem+json", "text/plain; charset=utf-8"
+	const problem, object, text = "application/problem+json", "application/json", "text/plain; charset=utf-8"
 	for _, row := range []struct{ body, want string }{
 		{`{"error":"wait"}`, object}, {" \t{}", object}, {"\r\n\t{}", object}, {"", ""},
-		{`["wait"]`, text}, {`"wait"`, text}, {"{wait}", text}, {"{{.Wait}}", text}, {"wait", text},
+		{`{"type":"error","error":{"message":"wait"}}`, object}, {`["wait"]`, object}, {`{"error":{"type":"about:blank"}}`, object},
+		{`{"status":429,"type":"about:blank"}`, problem}, {`{"title":"Wait","type":"https://a.example/wait"}`, problem}, {` {"type":"/wait"}`, problem},
+		{`{"type":"https://a.example/wait",}`, text}, {`["wait"`, text}, {`"wait"`, text}, {"{wait}", text}, {"{{.Wait}}", text}, {"wait", text},
 	} {
 		for _, name = range []string{"Content-Type", "content-type"} {
 			body = row.body

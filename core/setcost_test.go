@@ -66,19 +66,20 @@ func TestSetCostBesideCountsAndClears(t *testing.T) {
 	}
 }
 
-// The handler may have said a cost and not done the work.
-func TestAPanicKeepsTheEstimate(t *testing.T) {
+// httputil.ReverseProxy panics if the client hangs up: what the handler has said until then
+// was done. A handler that says less and panics may not have done its work.
+func TestAPanicChargesTheCostThatWasSetIfItIsMoreThanTheEstimate(t *testing.T) {
 	ten := func(core.Request) (int64, error) { return 10, nil }
 	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: ten}}}, newClock())
-	for _, cost := range []int64{25, 3} {
+	for cost, want := range map[int64]int64{25: 75, 10: 90, 3: 90, 0: 90} {
 		if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
 			t.Fatal(err)
 		}
 		d := l.Check(&request{})
 		d.SetCost(cost)
 		l.Settle(&request{}, d, core.Outcome{Status: 500, Panicked: true})
-		if got := left(t, l, "r", "k"); got != 90 {
-			t.Errorf("a cost of %d: %d left, want 90", cost, got)
+		if got := left(t, l, "r", "k"); got != want {
+			t.Errorf("a cost of %d: %d left, want %d", cost, got, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease 
 // Settle implements [Checker]. It refunds the hits of the rules whose Counts
 // returns false, resets the keys of the rules whose Clears returns true, and settles
 // what is left to what [Decision.SetCost] has said, also if the client has closed the
-// connection. In the end it releases the leases of the request: see [Leases].
+// connection; after a panic only if that is more. In the end it releases the leases of the request: see [Leases].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if lease := d.slot(); lease != 0 {
 		l.endSlot(d.detail.snap, d.rule, d.slotKey(), lease, false)
@@ -33,9 +33,6 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	clears, returns := false, false
 	fates := make([]fate, len(record.items))
 	said := record.said.Load() - 1
-	if o.Panicked {
-		said = -1
-	}
 	for i := range record.items {
 		it := &record.items[i]
 		rule := &s.rules[it.rule]
@@ -60,7 +57,9 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		l.settle(ctx, &d, fates, returned, "refund", s.bound.Refund)
 	}
 	if said >= 0 && record.adjusted.CompareAndSwap(false, true) {
-		_ = l.adjust(ctx, &d, said, record.settlesTo(s)) // logged
+		settles := record.settlesTo(s)
+		wanted := func(i int) bool { return settles(i) && (!o.Panicked || said > record.items[i].cost) }
+		_ = l.adjust(ctx, &d, said, wanted) // logged
 	}
 }
 

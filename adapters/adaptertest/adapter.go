@@ -25,6 +25,9 @@ type Adapter struct {
 	Parameter string
 	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
 	ServeHTTP2 func(t *testing.T, app App) string
+	// Own returns a header of the framework's own request that r stands for, by the
+	// framework's own means, and whether the adapter finds that request.
+	Own func(r core.Request, header string) (value string, found bool)
 	// Readers are the names of the ways in which Context.Read reads, for each of
 	// the fields username, user[name], name (in JSON, the member name of the object
 	// user) and mail.

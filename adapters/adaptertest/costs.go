@@ -1,6 +1,8 @@
 package adaptertest
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -81,7 +83,8 @@ func costs(t *testing.T, a Adapter) {
 			}
 			return c.Respond(200, "ok")
 		}, false, 990},
-		{"a panic keeps the estimate", func(t *testing.T, c Context) error { say(t, c, 70); panic("on purpose") }, true, 990},
+		{"more than reserved, then a panic", func(t *testing.T, c Context) error { say(t, c, 70); panic("on purpose") }, true, 930},
+		{"less than reserved, then a panic", func(t *testing.T, c Context) error { say(t, c, 3); panic("on purpose") }, true, 990},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := weighing(t)
@@ -151,6 +154,75 @@ func costs(t *testing.T, a Adapter) {
 		}
 		if got := s.left(t, "words"); got != 1000-29*30/2 {
 			t.Errorf("%d words are left, want %d", got, 1000-29*30/2)
+		}
+	})
+
+	t.Run("a stream charges its own client", func(t *testing.T) {
+		key := keyfuncs.Header("Client")
+		l := limiter(t, core.Config{Name: "words", Rules: []core.Rule{{
+			Name: "words", Key: key, Limits: []core.Limit{core.PerHour(1000)}, Cost: func(core.Request) (int64, error) { return 10, nil },
+		}}})
+		s := settled{l, make(chan struct{}, 100)}
+		hold := make(chan struct{})
+		var others sync.WaitGroup
+		addr := a.Serve(t, App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+			if c.Header("Client") != "stream" {
+				others.Done()
+				<-hold
+				return c.Respond(200, "ok")
+			}
+			d, found := c.Decision()
+			parts := 0
+			return c.Stream(func() string {
+				if parts++; parts == 1 {
+					return "part "
+				}
+				others.Wait() // a framework may have given the context to another request
+				// A stream that is sent after its handler has no context, and settles with its decision.
+				if said := c.SetCost(500); said != a.SendsAtOnce {
+					t.Errorf("SetCost in a stream: %t, want %t", said, a.SendsAtOnce)
+				}
+				if err := s.Adjust(context.Background(), d, 500); !found || err != nil {
+					t.Errorf("a decision: %t, %v", found, err)
+				}
+				close(hold)
+				return ""
+			})
+		}}}})
+		const n = 20
+		others.Add(n)
+		resp, err := streamOf(t, addr, "Client", "stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !a.SendsAtOnce {
+			wait(t, s) // the handler has returned
+		}
+		var clients sync.WaitGroup
+		c := direct(t, addr)
+		for i := range n {
+			clients.Go(func() { _, _ = c.try(http.MethodGet, "/", "", "Client", strconv.Itoa(i)) })
+		}
+		clients.Wait()
+		if _, err := io.ReadAll(resp.Body); err != nil {
+			t.Error(err)
+		}
+		_ = resp.Body.Close()
+		for range n {
+			wait(t, s)
+		}
+		if a.SendsAtOnce {
+			wait(t, s)
+		}
+		for i := -1; i < n; i++ {
+			client, want := strconv.Itoa(i), int64(990)
+			if i < 0 {
+				client, want = "stream", 500
+			}
+			d, err := s.Peek(t.Context(), 0, core.Hit{Rule: "words", Key: client})
+			if err != nil || d.Remaining != want {
+				t.Errorf("client %s has %d words left, %v, want %d", client, d.Remaining, err, want)
+			}
 		}
 	})
 

@@ -148,6 +148,35 @@ func decisions(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("key functions and hooks reach the framework's own request", func(t *testing.T) {
+		seen := make(chan string, 10)
+		see := func(where string, r core.Request) {
+			client, found := a.Own(r, "Client")
+			seen <- fmt.Sprint(where, " ", client, " ", found)
+		}
+		l := limiter(t, core.Config{
+			Rules: []core.Rule{{
+				Name: "r", Limits: []core.Limit{core.PerMinute(1)},
+				Key:    keyfuncs.Func(func(r core.Request) (string, error) { see("key", r); return "", nil }),
+				Counts: func(r core.Request, _ core.Outcome) bool { see("counts", r); return true },
+			}},
+			Hooks: core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+				see("denied", r)
+				return core.DefaultHooks{}.OnDisallowed(r, d)
+			}},
+		})
+		c := direct(t, a.Serve(t, limited(l)))
+		want(t, count(2, func(int) response { return c.get("/", "Client", "alice") }), 200, 1, 429, 1)
+		for _, want := range []string{"key alice true", "counts alice true", "key alice true", "denied alice true"} {
+			if got := <-seen; got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		if _, found := a.Own(nobody{}, "Client"); found {
+			t.Error("a request of no framework has one")
+		}
+	})
+
 	t.Run("a handler that has taken over the connection keeps its decision", func(t *testing.T) {
 		if !a.Hijacks || !a.SendsAtOnce {
 			t.Skip("a handler cannot use a connection that it has taken over")
@@ -176,3 +205,8 @@ func decisions(t *testing.T, a Adapter) {
 		}
 	})
 }
+
+// nobody is a request of no framework.
+type nobody struct{ core.Request }
+
+func (nobody) Value(any) any { return nil }

@@ -1,9 +1,12 @@
 package adaptertest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +59,23 @@ func (s *slotted) wait(t *testing.T) {
 	}
 }
 
+// streamOf sends a request and returns the response when its first byte has arrived.
+func streamOf(t *testing.T, addr string, header ...string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+addr+"/", nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := direct(t, addr).http.Do(req)
+	if err == nil {
+		_, err = resp.Body.Read(make([]byte, 1))
+	}
+	return resp, err
+}
+
 func inFlight(t *testing.T, a Adapter) {
 	for _, row := range []struct {
 		name string
@@ -87,6 +107,45 @@ func inFlight(t *testing.T, a Adapter) {
 			}
 			close(end)
 			<-first
+			s.frees(t)
+		})
+	}
+	for _, hangsUp := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a stream holds its slot until it has been sent, or its client hangs up: %t", hangsUp), func(t *testing.T) {
+			if !a.Flushes {
+				t.Skip("a handler cannot send a part of a response")
+			}
+			s, end := newSlotted(t), make(chan struct{})
+			addr := a.Serve(t, App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+				parts := 0
+				return c.Stream(func() string {
+					if parts++; parts == 2 {
+						<-end
+					}
+					if parts == 1 || hangsUp && parts < 10_000 {
+						return strings.Repeat("part ", 1000)
+					}
+					return ""
+				})
+			}}}})
+			resp, err := streamOf(t, addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !a.SendsAtOnce {
+				s.wait(t) // the handler has returned
+			}
+			if s.free(t) {
+				t.Error("the slot is free while the stream is sent")
+			}
+			if hangsUp {
+				_ = resp.Body.Close()
+			}
+			close(end)
+			if _, err := io.ReadAll(resp.Body); err != nil && !hangsUp {
+				t.Error(err)
+			}
+			_ = resp.Body.Close()
 			s.frees(t)
 		})
 	}

@@ -7,7 +7,8 @@
 //
 // PerIP is the shortest way to start. Interceptor accepts every core.Checker: a limiter with any
 // rules, a login guard or a set of policies. Connect has received and decoded the message of a
-// unary call before an interceptor runs. To deny a client before, put package httplimit around
+// unary call before an interceptor runs. A call whose message cannot be decoded is never
+// counted. To deny a client before, put package httplimit around
 // the handler; its answer is one of HTTP, which clients of Connect read as a code without details.
 //
 // # What key functions see

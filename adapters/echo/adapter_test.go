@@ -24,7 +24,14 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Parameter:  ":id",
+		Parameter: ":id",
+		Own: func(r core.Request, header string) (string, bool) {
+			c, found := echolimit.Context(r)
+			if !found {
+				return "", false
+			}
+			return c.Request().Header.Get(header), true
+		},
 		Readers:    readers.Names(echoreaders.ByField),
 		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
 		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },

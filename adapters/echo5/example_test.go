@@ -98,3 +98,23 @@ func ExampleExposeDecision() {
 	// log: 4 left
 	// 200 hello
 }
+
+// A key function reads what the framework knows about the request.
+func ExampleContext() {
+	byScheme := keyfuncs.Func(func(r core.Request) (string, error) {
+		c, ok := echo5limit.Context(r)
+		if !ok {
+			return "", core.SkipRule
+		}
+		return c.Scheme(), nil
+	})
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "scheme", Key: byScheme, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	app := echo.New()
+	app.GET("/api", func(c *echo.Context) error { return c.String(http.StatusOK, "hello") }, echo5limit.Middleware(limiter))
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}

@@ -7,9 +7,6 @@ require (
 	github.com/labstack/echo/v5 v5.4.4
 )
 
-require (
-	github.com/felixge/httpsnoop v1.1.0 // indirect
-	golang.org/x/time v0.15.0 // indirect
-)
+require golang.org/x/time v0.15.0 // indirect
 
 replace github.com/floodgate-go/floodgate => ../..

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/fasthttprequest"
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // major is what Fiber v2 differs in from other majors.
@@ -37,3 +38,11 @@ var major = fasthttprequest.Major{
 func own(c fasthttprequest.Ctx) *fiber.Ctx { return c.(*fiber.Ctx) }
 
 var use = fasthttprequest.NewUseField(reflect.TypeFor[fiber.Route]())
+
+// Ctx returns the *fiber.Ctx that r stands for, for key functions and hooks. It
+// returns false if r is a request of another framework. The caller must not keep the
+// result, and reads the body with [core.Request].Body, so that the handler can read it too.
+func Ctx(r core.Request) (*fiber.Ctx, bool) {
+	c, ok := r.Value(fasthttprequest.Key{}).(*fiber.Ctx)
+	return c, ok
+}

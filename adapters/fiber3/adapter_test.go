@@ -29,7 +29,14 @@ func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run
 
 func adapter(streams bool) adaptertest.Adapter {
 	return adaptertest.Adapter{
-		Parameter:   ":id",
+		Parameter: ":id",
+		Own: func(r core.Request, header string) (string, bool) {
+			c, found := fiber3limit.Ctx(r)
+			if !found {
+				return "", false
+			}
+			return c.Get(header), true
+		},
 		Readers:     readers.Names(fiberreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },

@@ -2,6 +2,8 @@ package fiber3limit
 
 import (
 	"github.com/gofiber/fiber/v3"
+
+	"github.com/floodgate-go/floodgate/adapters/internal/fasthttprequest"
 )
 
 // SetCost says what the request has really cost, in hits, once the handler knows: the tokens
@@ -10,12 +12,10 @@ import (
 // back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
 // false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
 //
-// The last call counts. SetCost may be called concurrently. A stream writer of fasthttp
-// runs after the handlers: it comes too late, and calls [core.Limiter].Adjust.
+// The last call counts. SetCost may be called concurrently. A stream is sent after the
+// handlers have returned: SetCost returns false in a stream writer, and sets no cost. The
+// handler passes the result of [DecisionFrom] to the stream writer, which calls
+// [core.Limiter.Adjust] with it.
 func SetCost(f fiber.Ctx, cost int64) bool {
-	said := false
-	for _, d := range DecisionsFrom(f) {
-		said = d.SetCost(cost) || said
-	}
-	return said
+	return fasthttprequest.SetCost(f.RequestCtx, cost)
 }

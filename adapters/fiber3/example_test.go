@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
@@ -86,4 +87,24 @@ func ExampleDecisionsFrom() {
 
 	get(app)
 	// Output: 200 99 left; 4 left;
+}
+
+// A key function reads what the framework knows about the request.
+func ExampleCtx() {
+	byScheme := keyfuncs.Func(func(r core.Request) (string, error) {
+		c, ok := fiber3limit.Ctx(r)
+		if !ok {
+			return "", core.SkipRule
+		}
+		return strings.Clone(c.Scheme()), nil
+	})
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "scheme", Key: byScheme, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	app := fiber.New()
+	app.Get("/api", fiber3limit.Middleware(limiter), func(c fiber.Ctx) error { return c.SendString("hello") })
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
 }

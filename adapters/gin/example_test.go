@@ -93,3 +93,23 @@ func ExampleExposeDecision() {
 	// log: 4 left
 	// 200 hello
 }
+
+// A key function reads what the framework knows about the request.
+func ExampleContext() {
+	byHandler := keyfuncs.Func(func(r core.Request) (string, error) {
+		c, ok := ginlimit.Context(r)
+		if !ok {
+			return "", core.SkipRule
+		}
+		return c.HandlerName(), nil
+	})
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "handler", Key: byHandler, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	app := gin.New()
+	app.GET("/api", ginlimit.Middleware(limiter), func(c *gin.Context) { c.String(http.StatusOK, "hello") })
+
+	get(app)
+	get(app)
+	// Output:
+	// 200 hello
+	// 429
+}

@@ -43,6 +43,9 @@ func (r request) PathValue(name string) string { return r.c.Param(name) }
 // Value returns the value that is stored in Gin's context, or else in the request's
 // context.
 func (r request) Value(key any) any {
+	if key == any(contextKey{}) {
+		return r.c
+	}
 	if name, ok := key.(string); ok {
 		if v, found := r.c.Get(name); found {
 			return v
@@ -50,3 +53,13 @@ func (r request) Value(key any) any {
 	}
 	return r.http().Value(key)
 }
+
+// Context returns the *gin.Context that r stands for, for key functions and hooks. It
+// returns false if r is a request of another framework. The caller must not keep the
+// result, and reads the body with [core.Request].Body, so that the handler can read it too.
+func Context(r core.Request) (*gin.Context, bool) {
+	c, ok := r.Value(contextKey{}).(*gin.Context)
+	return c, ok
+}
+
+type contextKey struct{}

@@ -12,7 +12,8 @@ import (
 )
 
 // UnaryServerInterceptor returns an interceptor that calls the handler if c allows the call, and
-// returns an error if not. gRPC has received and decoded the request message before.
+// returns an error if not. gRPC has received and decoded the request message before. A call
+// whose message cannot be decoded is never counted.
 //
 // If a call passes several interceptors of c, c counts it once. UnaryServerInterceptor panics
 // if c or an option is nil, or if values of c's type cannot be compared.

@@ -21,7 +21,14 @@ import (
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
-		Parameter:   "{id}",
+		Parameter: "{id}",
+		Own: func(r core.Request, header string) (string, bool) {
+			h, found := httplimit.Request(r)
+			if !found {
+				return "", false
+			}
+			return h.Header.Get(header), true
+		},
 		Readers:     readers.Names(nethttpreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },

@@ -13,4 +13,8 @@
 //
 // A handler reads the decision with DecisionFrom, if the Middleware has the option
 // ExposeDecision.
+//
+// If a rule depends on the response, the handler gets a writer that records the status. It
+// implements http.Flusher, http.Hijacker and io.ReaderFrom as the server's does, and has
+// Unwrap for http.ResponseController. It does not implement http.Pusher.
 package httplimit

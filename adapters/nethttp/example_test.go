@@ -114,3 +114,26 @@ func ExampleExposeDecision() {
 	// 200 false
 	// 200 true
 }
+
+// A key function reads what the framework knows about the request.
+func ExampleRequest() {
+	byProtocol := keyfuncs.Func(func(r core.Request) (string, error) {
+		h, ok := httplimit.Request(r)
+		if !ok {
+			return "", core.SkipRule
+		}
+		return h.Proto, nil
+	})
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "protocol", Key: byProtocol, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	api := httplimit.Middleware(limiter)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/1.1", "HTTP/1.0"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Proto = protocol
+		api.ServeHTTP(w, r)
+		fmt.Println(protocol, w.Code)
+	}
+	// Output:
+	// HTTP/1.1 200
+	// HTTP/1.1 429
+	// HTTP/1.0 200
+}

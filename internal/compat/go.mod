@@ -26,7 +26,6 @@ require (
 	github.com/bradfitz/gomemcache v0.0.0-20260422231931-4d751bb6e37c // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/expr-lang/expr v1.17.8 // indirect
-	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/floodgate-go/floodgate/adapters/connect v0.0.0
 	github.com/floodgate-go/floodgate/adapters/grpc v0.0.0
 	github.com/fsnotify/fsnotify v1.10.1 // indirect

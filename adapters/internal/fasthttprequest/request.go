@@ -154,8 +154,14 @@ func (r *Request) EscapedPath() string { return string(r.fast.URI().PathOriginal
 // RawQuery implements core.Request.
 func (r *Request) RawQuery() string { return string(r.fast.URI().QueryString()) }
 
+// Key is the key under which Value returns Fiber's context.
+type Key struct{}
+
 // Value returns the value that is stored in Fiber's locals, or else in the user context.
 func (r *Request) Value(key any) any {
+	if key == any(Key{}) {
+		return r.fiber
+	}
 	if v := r.fast.UserValue(key); v != nil {
 		return v
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/valyala/fasthttp"
@@ -33,7 +35,10 @@ func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, 
 			r.Status = http.StatusInternalServerError
 		case fast.Hijacked():
 			r.Status = http.StatusSwitchingProtocols
-			// fasthttp closes such values when the handler of the connection has returned.
+		}
+		if fast.Hijacked() || fast.Response.IsBodyStream() {
+			// fasthttp closes such values when the handler of the connection has returned,
+			// or the stream has been sent.
 			if c := inflight.Closer(&d); c != nil {
 				fast.SetUserValue(c, c)
 			}
@@ -47,6 +52,37 @@ func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, 
 	}
 	panicked = false
 	return nil
+}
+
+// SetCost sets the cost of a request for all decisions on it. It returns false if none of
+// them is settled by it, and if a stream writer calls it: Fiber may have given the context
+// to another request. request is not called then.
+func SetCost(request func() *fasthttp.RequestCtx, cost int64) bool {
+	if inStream() {
+		return false
+	}
+	said := false
+	for _, d := range Visited(request()).All() {
+		said = d.SetCost(cost) || said
+	}
+	return said
+}
+
+// inStream reports whether the caller runs in a stream writer of fasthttp, or in a reader
+// whose text fasthttp sends.
+func inStream() bool {
+	var callers [256]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for {
+		frame, more := frames.Next()
+		name, _ := strings.CutPrefix(frame.Function, "github.com/valyala/fasthttp.")
+		if strings.HasPrefix(name, "NewStreamReader.") || name == "(*Response).writeBodyStream" {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // ended reports whether the request's context ended before a response was begun. before

@@ -54,6 +54,9 @@ type visitKey struct{}
 
 // lastVisit does not call Fiber's Locals, nor does keep: its argument for a value allocates.
 func lastVisit(fast *fasthttp.RequestCtx) *visit {
+	if fast == nil { // Fiber has taken its context back
+		return nil
+	}
 	v, _ := fast.UserValue(visitKey{}).(*visit)
 	return v
 }

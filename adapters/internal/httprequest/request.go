@@ -93,8 +93,16 @@ func (r Request) RawQuery() string {
 	return r.HTTP.URL.RawQuery
 }
 
+// Key is the key under which Value returns the *http.Request.
+type Key struct{}
+
 // Value implements core.Request.
-func (r Request) Value(key any) any { return r.HTTP.Context().Value(key) }
+func (r Request) Value(key any) any {
+	if key == any(Key{}) {
+		return r.HTTP
+	}
+	return r.HTTP.Context().Value(key)
+}
 
 // Body implements core.Request. It replaces the body of the http.Request, so that handlers
 // still read the whole body. The error wraps core.ErrBodyRead if a middleware has read the

@@ -7,8 +7,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/felixge/httpsnoop"
-
+	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -20,7 +19,6 @@ type Watcher struct {
 	status int
 	ended  bool
 	w      http.ResponseWriter
-	server server // w, if it is the server's
 
 	// Decision is the request's. A connection that is taken over holds its leases.
 	Decision core.Decision
@@ -54,37 +52,109 @@ func (s *Watcher) set(status int) {
 // the Watcher's wraps. It does nothing if the Watcher has recorded a status.
 func (s *Watcher) Missed(status int) { s.set(status) }
 
-// wrapOther is Wrap for a writer of the kind other.
-func (s *Watcher) wrapOther(w http.ResponseWriter) http.ResponseWriter {
-	return httpsnoop.Wrap(w, httpsnoop.Hooks{
-		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) {
-				next(code) // panics if code is not a status
-				s.set(code)
-			}
-		},
-		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) {
-				s.set(http.StatusOK)
-				return next(b)
-			}
-		},
-		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(src io.Reader) (int64, error) {
-				s.set(http.StatusOK)
-				return next(src)
-			}
-		},
-		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() {
-				s.set(http.StatusOK)
-				next()
-			}
-		},
-		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) {
-				return s.hijacked(next())
-			}
-		},
-	})
+// Wrap returns a response writer that calls w and records the status. It implements
+// http.Flusher and http.Hijacker if w, or a writer that w unwraps to, does.
+// http.ResponseController finds everything else with Unwrap. The writer is a pointer to the
+// Watcher, and costs no allocation. Wrap is called once for a Watcher.
+func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
+	s.w = w
+	switch flushes, hijacks := can[http.Flusher](w), can[http.Hijacker](w); {
+	case flushes && hijacks:
+		return fullWriter{flushWriter{writer{s}}}
+	case flushes:
+		return flushWriter{writer{s}}
+	case hijacks:
+		return hijackWriter{writer{s}}
+	default:
+		return writer{s}
+	}
 }
+
+// can reports whether w, or a writer that it unwraps to, is a T.
+func can[T any](w http.ResponseWriter) bool {
+	for {
+		if _, ok := w.(T); ok {
+			return true
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = u.Unwrap()
+	}
+}
+
+// writer is the writer for a w that neither flushes nor hijacks.
+type writer struct{ s *Watcher }
+
+// Unwrap is for http.ResponseController.
+func (w writer) Unwrap() http.ResponseWriter { return w.s.w }
+
+// Header implements http.ResponseWriter.
+func (w writer) Header() http.Header { return w.s.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (w writer) WriteHeader(status int) {
+	w.s.w.WriteHeader(status) // panics if it is no status
+	w.s.set(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w writer) Write(b []byte) (int, error) {
+	w.s.set(http.StatusOK)
+	return w.s.w.Write(b)
+}
+
+// WriteString implements io.StringWriter.
+func (w writer) WriteString(text string) (int, error) {
+	w.s.set(http.StatusOK)
+	return io.WriteString(w.s.w, text)
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (w writer) ReadFrom(src io.Reader) (int64, error) {
+	if r, ok := w.s.w.(io.ReaderFrom); ok {
+		w.s.set(http.StatusOK)
+		return r.ReadFrom(src)
+	}
+	return io.Copy(struct{ io.Writer }{w}, src)
+}
+
+// CloseNotify implements http.CloseNotifier, which gin.Context.Stream needs. The channel is
+// nil if w does not implement it.
+func (w writer) CloseNotify() <-chan bool {
+	if c, ok := w.s.w.(http.CloseNotifier); ok { //nolint:staticcheck // deprecated, and in use
+		return c.CloseNotify()
+	}
+	return nil
+}
+
+func (w writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.s.w).Hijack()
+	if err == nil {
+		w.s.set(http.StatusSwitchingProtocols)
+		conn = inflight.Conn(&w.s.Decision, conn)
+	}
+	return conn, rw, err
+}
+
+type flushWriter struct{ writer }
+
+// Flush implements http.Flusher.
+func (w flushWriter) Flush() { _ = w.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (w flushWriter) FlushError() error {
+	w.s.set(http.StatusOK)
+	return http.NewResponseController(w.s.w).Flush()
+}
+
+type hijackWriter struct{ writer }
+
+// Hijack implements http.Hijacker.
+func (w hijackWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
+
+type fullWriter struct{ flushWriter }
+
+// Hijack implements http.Hijacker.
+func (w fullWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
@@ -157,5 +158,144 @@ func TestAClientThatLeavesAfterTheStatusIsNotCanceled(t *testing.T) {
 	_, _ = w.Write([]byte("no"))
 	if o := watcher.Outcome(ctx, false, context.Canceled, nil); o.Canceled || o.Status != http.StatusUnauthorized {
 		t.Errorf("the limiter learns %+v", o)
+	}
+}
+
+// server2 is a response writer with the methods that the server's writers for HTTP/1 and HTTP/2
+// have in common.
+type server2 struct{ *httptest.ResponseRecorder }
+
+var errSeen = errors.New("the server's writer was called")
+
+func (s server2) FlushError() error                { s.Flush(); return nil }
+func (s server2) CloseNotify() <-chan bool         { return nil }
+func (s server2) SetReadDeadline(time.Time) error  { return errSeen }
+func (s server2) SetWriteDeadline(time.Time) error { return errSeen }
+func (s server2) EnableFullDuplex() error          { return errSeen }
+
+// server1 has all methods of the server's writer for HTTP/1.
+type server1 struct {
+	server2
+	server1Methods
+}
+
+type server1Methods interface {
+	http.Hijacker
+	io.ReaderFrom
+}
+
+// http2 is a server's writer for HTTP/2.
+type http2 struct{ server2 }
+
+// nothing has only the methods of http.ResponseWriter.
+type nothing struct{ http.ResponseWriter }
+
+// The writer that the handler gets flushes and hijacks if the other does, or one below it.
+func TestTheWatchersWriterFlushesAndHijacksIfTheOtherDoes(t *testing.T) {
+	r := httptest.NewRecorder()
+	hijacker := struct {
+		nothing
+		http.Hijacker
+	}{nothing{r}, &server{r, nil}}
+	for name, row := range map[string]struct {
+		w               http.ResponseWriter
+		flushes, hijack bool
+	}{
+		"nothing":        {nothing{r}, false, false},
+		"flushes":        {http2{server2{r}}, true, false},
+		"hijacks":        {hijacker, false, true},
+		"both":           {server1{server2{r}, &server{r, nil}}, true, true},
+		"nothing, below": {bare{nothing{r}}, false, false},
+		"flushes, below": {bare{bare{r}}, true, false},
+		"hijacks, below": {bare{hijacker}, false, true},
+		"both, below":    {bare{&server{r, nil}}, true, true},
+	} {
+		var w http.ResponseWriter
+		watcher := httprequest.NewWatcher(t.Context(), new(core.Decision))
+		if n := testing.AllocsPerRun(1, func() { w = watcher.Wrap(row.w) }); n != 0 {
+			t.Errorf("%s: the writer costs %v allocations", name, n)
+		}
+		_, flushes := w.(http.Flusher)
+		_, hijacks := w.(http.Hijacker)
+		if flushes != row.flushes || hijacks != row.hijack {
+			t.Errorf("%s: flushes: %t, hijacks: %t", name, flushes, hijacks)
+		}
+		if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() != row.w {
+			t.Errorf("%s: http.ResponseController does not find the writer", name)
+		}
+	}
+}
+
+func TestTheWatchersWritersPassEveryCallOn(t *testing.T) {
+	unknown := map[string]bool{"Flush": true, "FlushError": true, "SetReadDeadline": true, "SetWriteDeadline": true, "EnableFullDuplex": true}
+	for name, make := range map[string]func(*httptest.ResponseRecorder) http.ResponseWriter{
+		"nothing": func(r *httptest.ResponseRecorder) http.ResponseWriter { return nothing{r} },
+		"HTTP/1": func(r *httptest.ResponseRecorder) http.ResponseWriter {
+			return server1{server2{r}, &server{r, errSeen}}
+		},
+		"HTTP/2": func(r *httptest.ResponseRecorder) http.ResponseWriter { return http2{server2{r}} },
+	} {
+		for method, call := range map[string]func(w http.ResponseWriter) (status int, body string, called bool){
+			"Write": func(w http.ResponseWriter) (int, string, bool) {
+				_, err := w.Write([]byte("x"))
+				w.WriteHeader(http.StatusNotFound) // too late
+				return 200, "x", err == nil
+			},
+			"WriteHeader": func(w http.ResponseWriter) (int, string, bool) {
+				w.WriteHeader(http.StatusNotFound)
+				return http.StatusNotFound, "", true
+			},
+			"Header": func(w http.ResponseWriter) (int, string, bool) { w.Header().Set("A", "b"); return 200, "", true },
+			"WriteString": func(w http.ResponseWriter) (int, string, bool) {
+				_, err := w.(io.StringWriter).WriteString("x")
+				w.WriteHeader(http.StatusNotFound) // too late
+				return 200, "x", err == nil
+			},
+			"ReadFrom": func(w http.ResponseWriter) (int, string, bool) {
+				n, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("xy"))
+				w.WriteHeader(http.StatusNotFound) // too late
+				return 200, "xy", n == 2 && err == nil
+			},
+			"Flush": func(w http.ResponseWriter) (int, string, bool) {
+				w.(http.Flusher).Flush()
+				w.WriteHeader(http.StatusNotFound)
+				return 200, "", true
+			},
+			"FlushError": func(w http.ResponseWriter) (int, string, bool) {
+				err := http.NewResponseController(w).Flush()
+				w.WriteHeader(http.StatusNotFound)
+				return 200, "", err == nil
+			},
+			"Hijack": func(w http.ResponseWriter) (int, string, bool) {
+				_, _, err := w.(http.Hijacker).Hijack()
+				return 200, "", errors.Is(err, errSeen)
+			},
+			"SetReadDeadline": func(w http.ResponseWriter) (int, string, bool) {
+				return 200, "", errors.Is(http.NewResponseController(w).SetReadDeadline(time.Time{}), errSeen)
+			},
+			"SetWriteDeadline": func(w http.ResponseWriter) (int, string, bool) {
+				return 200, "", errors.Is(http.NewResponseController(w).SetWriteDeadline(time.Time{}), errSeen)
+			},
+			"EnableFullDuplex": func(w http.ResponseWriter) (int, string, bool) {
+				return 200, "", errors.Is(http.NewResponseController(w).EnableFullDuplex(), errSeen)
+			},
+			"CloseNotify": func(w http.ResponseWriter) (int, string, bool) {
+				return 200, "", w.(http.CloseNotifier).CloseNotify() == nil //nolint:staticcheck // the server's writers have it
+			},
+		} {
+			r := httptest.NewRecorder()
+			watcher := httprequest.NewWatcher(t.Context(), new(core.Decision))
+			w := watcher.Wrap(make(r))
+			if name != "HTTP/1" && (method == "Hijack" || name == "nothing" && unknown[method]) {
+				continue
+			}
+			status, body, called := call(w)
+			if got := watcher.Outcome(t.Context(), false, nil, r.Header().Get); got.Status != status || r.Body.String() != body || !called || method == "Header" && got.Header("A") != "b" {
+				t.Errorf("%s, %s: the status is %d, the body %q, called: %t; want %d and %q", name, method, got.Status, r.Body, called, status, body)
+			}
+			if flushes := strings.HasPrefix(method, "Flush"); r.Flushed != flushes {
+				t.Errorf("%s, %s: flushed: %t", name, method, r.Flushed)
+			}
+		}
 	}
 }
