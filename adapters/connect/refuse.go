@@ -32,7 +32,7 @@ func Refuse(ctx context.Context, d core.Decision) error {
 // refuse returns the error of a denied call, and sets the fields of the response. header is nil
 // if there is no response.
 func (i *interceptor) refuse(r *request, d *core.Decision, header http.Header) error {
-	refusal := rpc.NewRefusal(d, i.place.Checker.Deny(r, *d))
+	refusal := rpc.NewRefusal(d, i.checker.Deny(r, *d))
 	set(header, refusal.Fields)
 	if i.onDenied != nil {
 		if err := i.onDenied(r.ctx, r.spec, *d); err != nil {

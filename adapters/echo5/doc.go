@@ -4,7 +4,7 @@
 //
 // PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
 // with any rules, a login guard or a set of policies. A handler reads the decision with
-// DecisionFrom.
+// DecisionFrom, if the Middleware has the option ExposeDecision.
 //
 // Mount the middleware before every middleware that reads the request's body, because a
 // key function cannot read a body that was read before.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/labstack/echo/v5"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -47,28 +47,25 @@ func OnDenied(h func(c *echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision also stores the decision in Echo's context, so that [DecisionFrom] finds
-// it after the handlers behind the limiter have returned: in middlewares before the
-// limiter, and in the application's HTTPErrorHandler. It costs as much time as the decision
-// itself.
+// ExposeDecision stores the decision in Echo's context, so that [DecisionFrom] finds it: in the
+// handlers behind the limiter, and after them in the middlewares before it, and in the
+// application's HTTPErrorHandler. It
+// costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a middleware that calls the next handler if c allows the request,
 // and writes the response to a denied request. The middleware may be mounted in any number
-// of places, and called concurrently.
+// of places, and called concurrently. c counts a request each time that the request
+// passes it.
 //
-// If a request passes several places in which c is mounted, c counts it once. If the
-// request has another method or path in a later place, c decides on these too: see
-// [core.Checker]. If a handler passes the request to Echo.ServeHTTP, c counts the request
-// again.
-//
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
-	m := &middleware{place: mounting.NewPlace("echo5limit", c)}
+	adapter.MustChecker("echo5limit", c)
+	m := &middleware{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("echo5limit", opt != nil)
+		adapter.MustOption("echo5limit", opt != nil)
 		opt(&m.options)
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -77,48 +74,27 @@ func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 }
 
 type middleware struct {
-	place mounting.Place
+	checker core.Checker
 	options
 }
 
 func (m *middleware) serve(e *echo.Context, next echo.HandlerFunc) error {
-	if seen := serving.Seen(e.Request(), e, &m.place); seen != nil {
-		return m.serveAgain(e, seen, next)
-	}
-	d := m.place.Checker.Check(request{e})
-	return m.decided(e, &d, next)
-}
-
-// serveAgain serves a request that the checker has decided on before.
-func (m *middleware) serveAgain(e *echo.Context, seen *mounting.Visit, next echo.HandlerFunc) error {
-	if d, asked := m.place.Check(seen, request{e}, request{e}.origin()); asked {
-		return m.decided(e, &d, next)
-	}
-	return next(e)
-}
-
-func (m *middleware) decided(e *echo.Context, d *core.Decision, next echo.HandlerFunc) error {
+	d := m.checker.Check(request{e})
 	if !d.Allowed {
-		return m.refuse(e, d)
+		return m.refuse(e, &d)
 	}
-	httprequest.SetHeaders(e.Response().Header(), d)
-	var origin *mounting.Origin
-	if m.place.Compares(d) {
-		o := request{e}.origin()
-		origin = &o
-	}
-	defer serving.Enter(e.Request(), e, &m.place, d, origin).Leave()
-	if m.expose {
-		e.Set(mounting.Key, m.place.NewVisit(d, exposed(e)))
+	httprequest.SetHeaders(e.Response().Header(), &d)
+	if m.expose || d.Estimated() {
+		e.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(e)})
 	}
 	if d.NeedsOutcome() {
-		return nextAndSettle(e, m.place.Checker, *d, next)
+		return nextAndSettle(e, m.checker, d, next)
 	}
 	return next(e)
 }
 
 func (m *middleware) refuse(e *echo.Context, d *core.Decision) error {
-	denial := m.place.Checker.Deny(request{e}, *d)
+	denial := m.checker.Deny(request{e}, *d)
 	if m.onDenied == nil {
 		httprequest.Refuse(e.Response(), e.Request(), d, denial, nil)
 		return nil
@@ -127,4 +103,35 @@ func (m *middleware) refuse(e *echo.Context, d *core.Decision) error {
 	denied := *d
 	httprequest.Refuse(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
 	return err
+}
+
+// exposed returns the innermost decision that is stored in the context.
+func exposed(e *echo.Context) *adapter.Exposed {
+	x, _ := e.Get(adapter.Key).(*adapter.Exposed)
+	return x
+}
+
+// DecisionFrom returns the decision with which a limiter has allowed the request. It finds
+// the decision of a Middleware with the option [ExposeDecision], and one whose cost
+// [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
+// that the request has passed. The bool is false if there is none.
+//
+// If a goroutine outlives the handlers, pass it the decision and not e, because Echo reuses e.
+func DecisionFrom(e *echo.Context) (core.Decision, bool) { return exposed(e).Last() }
+
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. What the limiters have charged for the request is then
+// an estimate. After the handlers have returned, the limiters charge what is missing, or give
+// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
+// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+//
+// The last call counts. SetCost may be called concurrently.
+func SetCost(e *echo.Context, cost int64) bool { return exposed(e).SetCost(cost) }
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
+// its headers, as the middleware answers. The handler returns its result, which is nil.
+func Refuse(e *echo.Context, d core.Decision) error {
+	httprequest.Refuse(e.Response(), e.Request(), &d, d.Denial(request{e}), nil)
+	return nil
 }

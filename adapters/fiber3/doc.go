@@ -4,7 +4,7 @@
 //
 // PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
 // with any rules, a login guard or a set of policies. A handler reads the decision with
-// DecisionFrom.
+// DecisionFrom, if the Middleware has the option ExposeDecision.
 //
 // If a key is the route, mount the middleware on the routes. In app.Use and in
 // groups, Fiber's Route is the route of the middleware, such as "/".

@@ -5,8 +5,8 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/fasthttprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -29,11 +29,12 @@ func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) f
 	})))
 }
 
-// Option is an option of [Middleware]: [OnDenied].
+// Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
 type Option func(*options)
 
 type options struct {
 	onDenied func(fiber.Ctx, core.Decision) error
+	expose   bool
 }
 
 // OnDenied sets a handler that writes the response to denied requests. By default, the
@@ -46,40 +47,60 @@ func OnDenied(h func(c fiber.Ctx, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
+// ExposeDecision stores the decision in the locals of Fiber's context, so that
+// [DecisionFrom] finds it: in the handlers behind the limiter, and after them in the
+// middlewares before it.
+func ExposeDecision() Option {
+	return func(o *options) { o.expose = true }
+}
+
 // Middleware returns a handler that calls the next handler if c allows the request, and
 // writes the response to a denied request. The returned handler may be mounted in any
-// number of places, and called concurrently.
-//
-// If a request passes several places in which c is mounted, c counts it once. If the
-// request has another method or path in a later place, as after fiber.Ctx.RestartRouting
-// or fiber.Ctx.Path, c decides on these too: see [core.Checker].
+// number of places, and called concurrently. c counts a request each time that the request
+// passes it.
 //
 // With fiber.ListenConfig.EnablePrefork, each child process counts for itself, unless c has a shared
 // store: each child allows the whole quota. Each child writes one line about it to
 // slog.Default().
 //
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 	m, o := major.Middleware(c), options{}
 	for _, opt := range opts {
-		mounting.MustOption("fiber3limit", opt != nil)
+		adapter.MustOption("fiber3limit", opt != nil)
 		opt(&o)
 	}
+	m.Expose = o.expose
 	if o.onDenied != nil {
 		m.OnDenied = func(c fasthttprequest.Ctx, d core.Decision) error { return o.onDenied(own(c), d) }
 	}
 	return func(f fiber.Ctx) error { return m.Serve(f, f.RequestCtx()) }
 }
 
-// DecisionFrom returns the decision with which a limiter has allowed the request. If
-// several limiters have allowed it, it is the decision of the last one. The bool is false
-// if no limiter has allowed the request.
+// DecisionFrom returns the decision with which a limiter has allowed the request. It finds
+// the decision of a Middleware with the option [ExposeDecision], and one whose cost
+// [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
+// that the request has passed. The bool is false if there is none.
 func DecisionFrom(f fiber.Ctx) (core.Decision, bool) {
-	return fasthttprequest.Visited(f.RequestCtx()).Last()
+	return fasthttprequest.Exposed(f.RequestCtx()).Last()
 }
 
-// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
-// the order in which they decided.
-func DecisionsFrom(f fiber.Ctx) []core.Decision {
-	return fasthttprequest.Visited(f.RequestCtx()).All()
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. What the limiters have charged for the request is then
+// an estimate. After the handlers have returned, the limiters charge what is missing, or give
+// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
+// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+//
+// The last call counts. SetCost may be called concurrently. A stream writer of fasthttp
+// runs after the handlers: it comes too late, and calls [core.Limiter].Adjust.
+func SetCost(f fiber.Ctx, cost int64) bool {
+	return fasthttprequest.Exposed(f.RequestCtx()).SetCost(cost)
+}
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
+// its headers, as the middleware answers. The handler returns its result, which is nil.
+func Refuse(f fiber.Ctx, d core.Decision) error {
+	major.Refuse(f, f.RequestCtx(), d)
+	return nil
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -47,71 +47,48 @@ func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision also stores the decision in gin.Context.Keys, so that [DecisionFrom] finds
-// it after the handlers behind the limiter have returned: in middlewares before the
-// limiter, and in copies of the context. It costs as much time as the decision itself.
+// ExposeDecision stores the decision in gin.Context.Keys, so that [DecisionFrom] finds it: in the
+// handlers behind the limiter, and after them in the middlewares before it, and in copies of
+// the context. It
+// costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a handler that calls the next handlers if c allows the request, and
 // writes the response to a denied request. The returned handler may be mounted in any
-// number of places, and called concurrently.
+// number of places, and called concurrently. c counts a request each time that the request
+// passes it.
 //
-// If a request passes several places in which c is mounted, c counts it once. If the
-// request has another method or path in a later place, c decides on these too: see
-// [core.Checker]. If a handler passes the request to Engine.ServeHTTP, c counts the request
-// again.
-//
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
-	m := &middleware{place: mounting.NewPlace("ginlimit", c)}
+	adapter.MustChecker("ginlimit", c)
+	m := &middleware{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("ginlimit", opt != nil)
+		adapter.MustOption("ginlimit", opt != nil)
 		opt(&m.options)
 	}
 	return m.serve
 }
 
 type middleware struct {
-	place mounting.Place
+	checker core.Checker
 	options
 }
 
 func (m *middleware) serve(g *gin.Context) {
-	if seen := serving.Seen(g.Request, g, &m.place); seen != nil {
-		m.serveAgain(g, seen)
-		return
-	}
-	d := m.place.Checker.Check(request{g})
-	m.decided(g, &d)
-}
-
-// serveAgain serves a request that the checker has decided on before.
-func (m *middleware) serveAgain(g *gin.Context, seen *mounting.Visit) {
-	if d, asked := m.place.Check(seen, request{g}, request{g}.origin()); asked {
-		m.decided(g, &d)
-	}
-}
-
-func (m *middleware) decided(g *gin.Context, d *core.Decision) {
+	d := m.checker.Check(request{g})
 	if !d.Allowed {
 		g.Abort()
-		m.refuse(g, d)
+		m.refuse(g, &d)
 		return
 	}
-	httprequest.SetHeaders(g.Writer.Header(), d)
-	var origin *mounting.Origin
-	if m.place.Compares(d) {
-		o := request{g}.origin()
-		origin = &o
-	}
-	defer serving.Enter(g.Request, g, &m.place, d, origin).Leave()
-	if m.expose {
-		g.Set(mounting.Key, m.place.NewVisit(d, exposed(g)))
+	httprequest.SetHeaders(g.Writer.Header(), &d)
+	if m.expose || d.Estimated() {
+		g.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(g)})
 	}
 	if d.NeedsOutcome() {
-		nextAndSettle(g, m.place.Checker, *d)
+		nextAndSettle(g, m.checker, d)
 	} else {
 		g.Next()
 	}
@@ -123,5 +100,35 @@ func (m *middleware) refuse(g *gin.Context, d *core.Decision) {
 		denied := *d
 		handler = func() { m.onDenied(g, denied) }
 	}
-	httprequest.Refuse(g.Writer, g.Request, d, m.place.Checker.Deny(request{g}, *d), handler)
+	httprequest.Refuse(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
+}
+
+// exposed returns the innermost decision that is stored in the context.
+func exposed(g *gin.Context) *adapter.Exposed {
+	value, _ := g.Get(adapter.Key)
+	e, _ := value.(*adapter.Exposed)
+	return e
+}
+
+// DecisionFrom returns the decision with which a limiter has allowed the request. It finds
+// the decision of a Middleware with the option [ExposeDecision], and one whose cost
+// [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
+// that the request has passed. The bool is false if there is none.
+func DecisionFrom(g *gin.Context) (core.Decision, bool) { return exposed(g).Last() }
+
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. What the limiters have charged for the request is then
+// an estimate. After the handlers have returned, the limiters charge what is missing, or give
+// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
+// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+//
+// The last call counts. SetCost may be called concurrently.
+func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) }
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
+// its headers, as the middleware answers. It aborts the chain of handlers. The handler writes nothing after it.
+func Refuse(g *gin.Context, d core.Decision) {
+	g.Abort()
+	httprequest.Refuse(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
 }

@@ -30,7 +30,7 @@ func Refuse(ctx context.Context, d core.Decision) error {
 
 // refuse returns the error of a denied call. set sets fields of the response.
 func (i *interceptor) refuse(r *request, d *core.Decision, set func([]core.Header)) error {
-	refusal := rpc.NewRefusal(d, i.place.Checker.Deny(r, *d))
+	refusal := rpc.NewRefusal(d, i.checker.Deny(r, *d))
 	set(refusal.Fields)
 	if i.onDenied != nil {
 		if err := i.onDenied(r.ctx, r.method, *d); err != nil {

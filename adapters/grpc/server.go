@@ -14,17 +14,13 @@ import (
 // UnaryServerInterceptor returns an interceptor that calls the handler if c allows the call, and
 // returns an error if not. gRPC has received and decoded the request message before.
 //
-// If a call passes several interceptors of c, c counts it once. UnaryServerInterceptor panics
-// if c or an option is nil, or if values of c's type cannot be compared.
+// c counts a call in each of its interceptors. UnaryServerInterceptor panics if c or an option
+// is nil.
 func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInterceptor {
 	i := newInterceptor(c, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-		before := callOf(ctx)
-		if before.Met(&i.place, info.FullMethod) {
-			return handler(ctx, req)
-		}
 		r := &request{ctx: ctx, method: info.FullMethod, route: info.FullMethod, message: req}
-		d := i.place.Checker.Check(r)
+		d := i.checker.Check(r)
 		// An error says that the response's header has been sent, or that ctx is not a
 		// server's. Then the client gets no fields.
 		set := func(lines []core.Header) { _ = grpc.SetHeader(ctx, pairs(lines)) }
@@ -32,7 +28,7 @@ func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInte
 			return nil, i.refuse(r, &d, set)
 		}
 		set(rpc.Fields(&d))
-		call := rpc.Enter(&i.place, r, d, before)
+		call := rpc.Enter(i.checker, r, d, callOf(ctx))
 		panicked := true
 		defer func() { end(call, ctx, err, panicked) }()
 		resp, err = handler(context.WithValue(ctx, callKey{}, call), req)
@@ -45,33 +41,28 @@ func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInte
 // the stream, and returns an error if not. A stream counts once, unless the option [PerMessage]
 // is given. It ends for c when the handler returns.
 //
-// If a stream passes several interceptors of c, c counts it once. StreamServerInterceptor panics
-// if c or an option is nil, or if values of c's type cannot be compared.
+// StreamServerInterceptor panics if c or an option is nil.
 func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerInterceptor {
 	i := newInterceptor(c, opts)
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 		ctx := ss.Context()
-		before := callOf(ctx)
-		if before.Met(&i.place, info.FullMethod) {
-			return handler(srv, ss)
-		}
 		r := &request{ctx: ctx, method: info.FullMethod}
 		if srv != nil { // nil: UnknownServiceHandler, for a method that the client has made up
 			r.route = info.FullMethod
 		}
-		d := i.place.Checker.Check(r)
+		d := i.checker.Check(r)
 		set := func(lines []core.Header) { _ = ss.SetHeader(pairs(lines)) }
 		if !d.Allowed {
 			return i.refuse(r, &d, set)
 		}
 		counts := i.perMessage && info.IsClientStream
 		if counts && !rpc.MayCountMessages(d) {
-			i.place.Checker.Settle(r, d, rpc.End{Code: rpc.Code(codes.Internal)}.Outcome())
+			i.checker.Settle(r, d, rpc.End{Code: rpc.Code(codes.Internal)}.Outcome())
 			return status.Error(codes.Internal, rpc.NoSlots)
 		}
 		set(rpc.Fields(&d))
 		s := &serverStream{ServerStream: ss, by: i, request: r, first: true, counts: counts}
-		s.call = rpc.Enter(&i.place, r, d, before)
+		s.call = rpc.Enter(i.checker, r, d, callOf(ctx))
 		s.ctx = context.WithValue(ctx, callKey{}, s.call)
 		panicked := true
 		defer func() {

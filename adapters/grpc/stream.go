@@ -45,7 +45,7 @@ func (s *serverStream) RecvMsg(m any) error {
 	}
 	r := *s.request
 	r.message = m
-	d := s.by.place.Checker.Check(&r)
+	d := s.by.checker.Check(&r)
 	if d.Allowed {
 		s.call.Next(&r, d)
 		return nil

@@ -3,11 +3,10 @@ package httplimit
 import (
 	"context"
 	"net/http"
-	"runtime"
 	"time"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -48,44 +47,35 @@ func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) O
 }
 
 // ExposeDecision stores the decision in the context of the request that the handler
-// gets, so that [DecisionFrom] finds it. By default, the decision is stored only if the
-// limiter is mounted in several places, or if [SetCost] may settle it. With ExposeDecision, the handler gets a copy of
-// the request. A logger before the Middleware then does not see the pattern that a router
-// behind the Middleware writes into the request.
+// gets, so that [DecisionFrom] finds it. The handler then gets a copy of the request. A
+// logger before the Middleware does not see the pattern that a router behind the Middleware
+// writes into the copy.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a middleware that calls the handler if c allows the request, and
 // writes the response to a denied request. The middleware may be applied to any number of
-// handlers, and used concurrently.
+// handlers, and used concurrently. c counts a request each time that the request passes it.
 //
-// If a request passes several places in which c is mounted, c counts it once. A request
-// that a handler makes with the context of another request counts as the same request. If
-// the request has another method or path in a later place, as after http.StripPrefix, c
-// decides on these too: see [core.Checker]. If c is mounted in one place only, and the
-// handler passes the request to that place again, c counts the request each time.
-//
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
-	m := &middleware{place: mounting.NewPlace("httplimit", c), mounted: mounted(c)}
+	adapter.MustChecker("httplimit", c)
+	m := &middleware{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("httplimit", opt != nil)
+		adapter.MustOption("httplimit", opt != nil)
 		opt(&m.options)
 	}
-	m.mounted.untilUnused(m, c)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("httplimit: Middleware: the handler is nil: pass the handler of the allowed requests")
 		}
-		m.mounted.add()
 		return &handler{middleware: m, next: next}
 	}
 }
 
 type middleware struct {
-	place   mounting.Place
-	mounted *mounts
+	checker core.Checker
 	options
 }
 
@@ -95,98 +85,65 @@ type handler struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.expose || h.mounted.several() {
-		h.serveAndMark(w, r)
-	} else {
-		d := h.place.Checker.Check(httprequest.Request{HTTP: r})
-		switch {
-		case !h.admits(w, r, &d):
-		case d.Estimated():
-			h.mark(w, r, &d, lastVisit(r.Context()))
-		default:
-			h.serveNext(w, r, &d)
-		}
-	}
-	runtime.KeepAlive(h) // the place must count until the request has passed it
-}
-
-// serveAndMark serves a request that the checker may have decided on before, or whose
-// handler reads the decision. It stores the decision in the request's context.
-func (h *handler) serveAndMark(w http.ResponseWriter, r *http.Request) {
-	p, before := &h.place, lastVisit(r.Context())
-	var d core.Decision
-	// If the checker is mounted in one place only, it counts the request each time.
-	if seen := before.Of(p); seen == nil || !h.mounted.several() {
-		d = p.Checker.Check(httprequest.Request{HTTP: r})
-	} else {
-		var asked bool
-		if d, asked = p.Check(seen, httprequest.Request{HTTP: r}, origin(r)); !asked {
-			h.next.ServeHTTP(w, r)
-			return
-		}
-	}
-	if !h.admits(w, r, &d) {
+	d := h.checker.Check(httprequest.Request{HTTP: r})
+	if !d.Allowed {
+		h.deny(w, r, &d)
 		return
 	}
-	h.mark(w, r, &d, before)
-}
-
-// mark stores the decision in the context of the request that the handler gets.
-func (h *handler) mark(w http.ResponseWriter, r *http.Request, d *core.Decision, before *mounting.Visit) {
-	v := h.place.NewVisit(d, before)
-	if v.Origin != nil {
-		*v.Origin = origin(r)
+	httprequest.SetHeaders(w.Header(), &d)
+	if h.expose || d.Estimated() {
+		r = withDecision(r, d)
 	}
-	h.serveNext(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, v)), &v.Decision)
-}
-
-// admits sets the headers of a decision. If the request is denied, admits writes the
-// response and returns false.
-func (h *handler) admits(w http.ResponseWriter, r *http.Request, d *core.Decision) bool {
-	if d.Allowed {
-		httprequest.SetHeaders(w.Header(), d)
-		return true
-	}
-	var handler func()
-	if h.onDenied != nil {
-		denied := *d
-		handler = func() { h.onDenied(w, r, denied) }
-	}
-	httprequest.Refuse(w, r, d, h.place.Checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
-	return false
-}
-
-func (h *handler) serveNext(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	if d.NeedsOutcome() {
-		h.serveAndSettle(w, r, d)
+		h.serveAndSettle(w, r, &d)
 	} else {
 		h.next.ServeHTTP(w, r)
 	}
 }
 
-func origin(r *http.Request) mounting.Origin {
-	return mounting.Origin{Target: httprequest.Target(r), Route: r.Pattern}
+// deny writes the response to a denied request.
+func (h *handler) deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
+	var handler func()
+	if h.onDenied != nil {
+		denied := *d
+		handler = func() { h.onDenied(w, r, denied) }
+	}
+	httprequest.Refuse(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
 }
 
-// visitKey is the key of the last visit in a request's context.
-type visitKey struct{}
+// exposedKey is the key of the innermost decision in a request's context.
+type exposedKey struct{}
 
-func lastVisit(ctx context.Context) *mounting.Visit {
-	v, _ := ctx.Value(visitKey{}).(*mounting.Visit)
-	return v
+func exposed(ctx context.Context) *adapter.Exposed {
+	e, _ := ctx.Value(exposedKey{}).(*adapter.Exposed)
+	return e
+}
+
+// withDecision returns a copy of the request whose context has the decision.
+func withDecision(r *http.Request, d core.Decision) *http.Request {
+	ctx := r.Context()
+	return r.WithContext(context.WithValue(ctx, exposedKey{}, &adapter.Exposed{Decision: d, Outer: exposed(ctx)}))
 }
 
 // DecisionFrom returns the decision with which a limiter has allowed the request that ctx
-// belongs to. If several limiters have allowed it, it is the decision of the last one. The
-// bool is false if DecisionFrom finds no decision. It is sure to find the decision only
-// with the option [ExposeDecision].
-func DecisionFrom(ctx context.Context) (core.Decision, bool) {
-	return lastVisit(ctx).Last()
-}
+// belongs to. It finds the decision of a Middleware with the option [ExposeDecision], and
+// one whose cost [SetCost] may settle. Of several, it returns the innermost: the one of the
+// last limiter that the request has passed. The bool is false if there is none.
+func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ctx).Last() }
 
-// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
-// the order in which they decided. It is sure to find only those of a Middleware with the
-// option [ExposeDecision].
-func DecisionsFrom(ctx context.Context) []core.Decision {
-	return lastVisit(ctx).All()
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. What the limiters have charged for the request is then
+// an estimate. After the handlers have returned, the limiters charge what is missing, or give
+// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
+// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+//
+// The last call counts. SetCost may be called concurrently. ctx is the context of the
+// request that the handler got, or one made from it.
+func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost(cost) }
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
+// its headers, as the middleware answers. The handler writes nothing after it.
+func Refuse(w http.ResponseWriter, r *http.Request, d core.Decision) {
+	httprequest.Refuse(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
 }

@@ -14,7 +14,7 @@ func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core
 	panicked := true
 	defer func() {
 		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)
-		h.place.Checker.Settle(httprequest.Request{HTTP: r}, watcher.Decision, o)
+		h.checker.Settle(httprequest.Request{HTTP: r}, watcher.Decision, o)
 	}()
 	h.next.ServeHTTP(watcher.Wrap(w), r)
 	panicked = false

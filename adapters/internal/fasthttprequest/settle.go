@@ -17,33 +17,35 @@ import (
 
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the
 // request to the checker. It does not recover a panic, so that the panic keeps its stack.
-func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, d core.Decision) error {
-	before := m.Context(f)
+func (m *Middleware) nextAndSettle(r *Request, d core.Decision) error {
+	f, fast := r.fiber, r.fast
+	r.ctx = m.major.Context(f)
 	panicked := true
 	var failed error
 	defer func() {
-		r := outcome.Response{
+		response := outcome.Response{
 			Status:   fast.Response.StatusCode(),
-			Ended:    m.ended(f, fast, before, failed),
+			Ended:    m.major.ended(f, fast, r.ctx, failed),
 			Panicked: panicked,
 			Header:   func(name string) string { return string(fast.Response.Header.Peek(name)) },
 		}
 		switch {
 		case panicked:
-			r.Status = http.StatusInternalServerError
+			response.Status = http.StatusInternalServerError
 		case fast.Hijacked():
-			r.Status = http.StatusSwitchingProtocols
+			response.Status = http.StatusSwitchingProtocols
 			// fasthttp closes such values when the handler of the connection has returned.
 			if c := inflight.Closer(&d); c != nil {
 				fast.SetUserValue(c, c)
 			}
 		}
-		c.Settle(m.settled(f, fast, before), d, r.Outcome())
+		m.checker.Settle(r, d, response.Outcome())
+		r.free()
 	}()
 	if failed = f.Next(); failed != nil {
 		// The response is not known before the application's ErrorHandler has
 		// returned. Fiber's own logger calls it in the same way.
-		m.HandleError(f, failed)
+		m.major.HandleError(f, failed)
 	}
 	panicked = false
 	return nil
