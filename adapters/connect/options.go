@@ -22,10 +22,7 @@ import (
 //
 //	connectlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) connect.Interceptor {
-	return Interceptor(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Interceptor(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Interceptor]: [OnDenied] or [PerMessage].

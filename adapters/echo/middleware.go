@@ -1,3 +1,23 @@
+// Package echolimit limits the requests to Echo v4 applications.
+//
+//	e.GET("/api", api, echolimit.PerIP(100, time.Minute))
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom, if the Middleware has the option ExposeDecision.
+//
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before.
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the
+// handler returns an error, the middleware passes the error to the application's
+// HTTPErrorHandler, so that the response is written. It then returns the error, and Echo
+// calls the HTTPErrorHandler again. An HTTPErrorHandler of your own must do nothing if
+// the response is committed, as Echo's does.
+//
+// A middleware in e.Use that changes the request's method, such as MethodOverride, runs
+// before the limiter of a route. A ShouldLimit hook of that limiter gets the changed
+// method.
 package echolimit
 
 import (
@@ -23,10 +43,7 @@ import (
 //
 //	echolimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) echo.MiddlewareFunc {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -37,12 +54,11 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
@@ -123,18 +139,39 @@ func exposed(e echo.Context) *adapter.Exposed {
 func DecisionFrom(e echo.Context) (core.Decision, bool) { return exposed(e).Last() }
 
 // SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. What the limiters have charged for the request is then
-// an estimate. After the handlers have returned, the limiters charge what is missing, or give
-// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
-// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently.
 func SetCost(e echo.Context, cost int64) bool { return exposed(e).SetCost(cost) }
 
 // Refuse answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
-// its headers, as the middleware answers. The handler returns its result, which is nil.
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. The handler returns its
+// result, which is nil.
 func Refuse(e echo.Context, d core.Decision) error {
 	httprequest.Refuse(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
 	return nil
+}
+
+// nextAndSettle runs the handler and passes the outcome of the request to the checker. If
+// the handler returns an error, nextAndSettle first passes the error to the application's
+// HTTPErrorHandler, because the response is not known before that. It also returns the
+// error, for the middlewares before the limiter. It does not recover a panic, so that the
+// panic keeps its stack.
+func nextAndSettle(r *request, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
+	watcher, response := httprequest.NewWatcher(r.Context(), &d), r.c.Response()
+	writer := response.Writer
+	response.Writer = watcher.Wrap(writer)
+	panicked := true
+	defer func() {
+		response.Writer = writer
+		c.Settle(r, d, watcher.Outcome(r.Context(), panicked, err, response.Header().Get))
+	}()
+	if err = next(r.c); err != nil {
+		r.c.Error(err)
+	}
+	panicked = false
+	return err
 }

@@ -1,3 +1,35 @@
+// Package fiberlimit limits the requests to Fiber v2 applications.
+//
+//	app.Get("/api", fiberlimit.PerIP(100, time.Minute), api)
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom, if the Middleware has the option ExposeDecision.
+//
+// If a key is the route, mount the middleware on the routes. In app.Use and in
+// groups, Fiber's Route is the route of the middleware, such as "/".
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the
+// handler returns an error, the middleware passes the error to the application's
+// ErrorHandler, so that the response is written. It then returns nil.
+//
+// # Bodies
+//
+// Fiber reads the body, up to its BodyLimit, before any handler runs. A limiter does not
+// decompress the body. If a client waits for 100 Continue, Fiber tells it to send the
+// body, and the limiter can deny the request only after that. fasthttp's ContinueHandler
+// cannot deny it earlier: it gets the request's header without the client's address, and
+// can answer with status 417 only. Keep BodyLimit small on routes that anybody can reach.
+//
+// If the application streams bodies (fiber.Config.StreamRequestBody), a limiter that needs
+// the body reads all of it into memory, up to BodyLimit, and refuses a longer body with
+// 400.
+//
+// If a handler of an allowed request leaves a streamed body unread, fasthttp reads the rest of
+// the body as the next request of the connection. A client can thus hide a request in a body, and
+// a proxy before the application sends other clients the wrong responses. A handler that does not
+// need the body reads it to its end, or calls c.Context().SetConnectionClose(). A response that this
+// package makes for a denied request always closes such a connection.
 package fiberlimit
 
 import (
@@ -23,10 +55,7 @@ import (
 //
 //	fiberlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) fiber.Handler {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -37,12 +66,11 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
@@ -86,10 +114,9 @@ func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
 }
 
 // SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. What the limiters have charged for the request is then
-// an estimate. After the handlers have returned, the limiters charge what is missing, or give
-// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
-// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently. A stream writer of fasthttp
 // runs after the handlers: it comes too late, and calls [core.Limiter].Adjust.
@@ -98,8 +125,9 @@ func SetCost(f *fiber.Ctx, cost int64) bool {
 }
 
 // Refuse answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
-// its headers, as the middleware answers. The handler returns its result, which is nil.
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. The handler returns its
+// result, which is nil.
 func Refuse(f *fiber.Ctx, d core.Decision) error {
 	major.Refuse(f, f.Context(), d)
 	return nil

@@ -1,12 +1,30 @@
+// Package ginlimit limits the requests to Gin applications.
+//
+//	r.GET("/api", ginlimit.PerIP(100, time.Minute), api)
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom, if the Middleware has the option ExposeDecision.
+//
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before.
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards), the
+// limiter reads the response's status when the handlers behind the limiter have returned.
+// If a middleware writes the response after these handlers, for instance from c.Errors,
+// mount that middleware behind the limiter. Otherwise the limiter cannot know the status:
+// it takes 400 if the handlers have called c.Error and have written nothing.
 package ginlimit
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -23,10 +41,7 @@ import (
 //
 //	ginlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) gin.HandlerFunc {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -37,12 +52,11 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
@@ -117,18 +131,46 @@ func exposed(g *gin.Context) *adapter.Exposed {
 func DecisionFrom(g *gin.Context) (core.Decision, bool) { return exposed(g).Last() }
 
 // SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. What the limiters have charged for the request is then
-// an estimate. After the handlers have returned, the limiters charge what is missing, or give
-// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
-// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently.
 func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) }
 
 // Refuse answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
-// its headers, as the middleware answers. It aborts the chain of handlers. The handler writes nothing after it.
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. It aborts the chain of
+// handlers. The handler writes nothing after it.
 func Refuse(g *gin.Context, d core.Decision) {
 	g.Abort()
 	httprequest.Refuse(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
+}
+
+// nextAndSettle runs the handlers behind the limiter and passes the outcome of the
+// request to the checker. It does not recover a panic, so that the panic keeps its stack.
+func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
+	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context(), held: &d}
+	g.Writer = w
+	panicked, errorsBefore := true, len(g.Errors)
+	defer func() {
+		g.Writer = w.ResponseWriter
+		o := outcome.Response{Status: w.Status(), Ended: w.ended, Panicked: panicked, Header: w.Header().Get}
+		switch {
+		case w.hijacked:
+			o.Status = http.StatusSwitchingProtocols
+		case !w.Written():
+			// Gin writes the status that a handler has set after all handlers.
+			o.Ended = outcome.Ended(w.ctx, g.Request.Context())
+			switch {
+			case panicked:
+				o.Status = 0
+			case len(g.Errors) > errorsBefore && o.Status < http.StatusBadRequest:
+				o.Status = http.StatusBadRequest // another middleware will write a response: this is no success
+			}
+		}
+		c.Settle(request{g}, d, o.Outcome())
+	}()
+	g.Next()
+	panicked = false
 }

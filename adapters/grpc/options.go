@@ -21,10 +21,7 @@ import (
 //
 //	grpclimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) []grpc.ServerOption {
-	return ServerOptions(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return ServerOptions(adapter.PerIP(quota, window, opts))
 }
 
 // ServerOptions returns the options of a server whose unary calls and streams c limits. It

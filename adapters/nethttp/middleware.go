@@ -1,3 +1,18 @@
+// Package httplimit limits the requests to net/http handlers, and to routers that use
+// net/http handlers, such as http.ServeMux and chi. For Gin, Echo and Fiber, use the
+// packages of these frameworks.
+//
+//	mux.Handle("/api/", httplimit.PerIP(100, time.Minute)(api))
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies.
+//
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before. If a key is the route, mount the
+// middleware on the routes, because the route is not known before the router has matched.
+//
+// A handler reads the decision with DecisionFrom, if the Middleware has the option
+// ExposeDecision.
 package httplimit
 
 import (
@@ -22,10 +37,7 @@ import (
 //
 //	httplimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) func(http.Handler) http.Handler {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -36,12 +48,11 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
@@ -132,18 +143,55 @@ func withDecision(r *http.Request, d core.Decision) *http.Request {
 func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ctx).Last() }
 
 // SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. What the limiters have charged for the request is then
-// an estimate. After the handlers have returned, the limiters charge what is missing, or give
-// back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
-// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently. ctx is the context of the
 // request that the handler got, or one made from it.
 func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost(cost) }
 
 // Refuse answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]: with the response that the hooks of the decision's limiter make, and with
-// its headers, as the middleware answers. The handler writes nothing after it.
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. The handler writes nothing after
+// it.
 func Refuse(w http.ResponseWriter, r *http.Request, d core.Decision) {
 	httprequest.Refuse(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
+}
+
+// serveAndSettle runs the handler and passes the outcome of the request to the checker.
+// It does not recover a panic of the handler, so that the panic keeps its stack.
+func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core.Decision) {
+	watcher := httprequest.NewWatcher(r.Context(), d)
+	panicked := true
+	defer func() {
+		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)
+		h.checker.Settle(httprequest.Request{HTTP: r}, watcher.Decision, o)
+	}()
+	h.next.ServeHTTP(watcher.Wrap(w), r)
+	panicked = false
+}
+
+// PathValues returns a middleware that stores the parameters of a matched route in the
+// request, so that [keyfuncs.PathValue] finds them. It is for routers that store them in
+// another place. vars returns the parameters of a request, or nil. It may be called
+// concurrently. Mount the middleware behind the router's matching and before the limiter:
+//
+//	router.Use(httplimit.PathValues(mux.Vars)) // gorilla/mux
+//	router.Use(httplimit.PerIP(100, time.Minute))
+//
+// http.ServeMux needs no such middleware, nor does chi from v5.0.12. PathValues panics if vars
+// is nil.
+func PathValues(vars func(*http.Request) map[string]string) func(http.Handler) http.Handler {
+	if vars == nil {
+		panic("httplimit: PathValues: vars is nil: pass a function such as gorilla's mux.Vars")
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for name, value := range vars(r) {
+				r.SetPathValue(name, value)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }

@@ -1,13 +1,24 @@
-// Package adapter has what the adapters of all frameworks share: the checks of what a
-// Middleware is given, and the decisions that the handlers of a request can find.
+// Package adapter has what the adapters of all frameworks share: the limiter of PerIP, the
+// checks of what a Middleware is given, and the decisions that the handlers of a request
+// can find.
 package adapter
 
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
+
+// PerIP returns the limiter of an adapter's PerIP. It panics if an argument is invalid.
+func PerIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) *core.Limiter {
+	return core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
+	}))
+}
 
 // MustChecker panics if the checker that an adapter is given is nil or a nil pointer.
 func MustChecker(adapter string, c core.Checker) {
