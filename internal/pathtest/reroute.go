@@ -11,7 +11,7 @@ import (
 
 const rerouted = `
 policies:
-  - {name: first, match: {paths: [/first]}, limits: 9/h}
+  - {name: first, match: {paths: [/first], methods: [GET]}, limits: 9/h}
   - {name: second, match: {paths: [/second], methods: [POST]}, limits: 2/h}
   - {name: all, limits: 9/h}
 `
