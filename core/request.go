@@ -93,21 +93,8 @@ type Outcome struct {
 }
 
 // Checker decides on requests; it is what every adapter's Middleware takes.
-// A [Limiter] is one. Its methods may be called concurrently. Its type is a
-// pointer, or its values can be compared: that is how an adapter knows one again.
-//
-// A request may come back to a checker with another method or path: a handler
-// routes it again, or a middleware rewrites the path between two places in which
-// the checker is mounted. A checker whose decision depends on them, such as a
-// policy.Set, has one method more:
-//
-//	Recheck(r Request, before Decision) Decision
-//
-// It decides on r, of which before is the last decision, and charges only for
-// what no decision on the request has been charged for. If there is nothing to
-// charge for, the decision is Allowed, for the Reason NoRule. An adapter calls
-// Check again of a checker without Recheck, if that has charged nothing before:
-// the Reason of its decision was Skipped or NoRule.
+// A [Limiter] is one. Its methods may be called concurrently. An adapter calls Check
+// each time that a request passes the Middleware.
 type Checker interface {
 	// Check decides on r and charges for it. It always returns a decision: an
 	// error is part of it.

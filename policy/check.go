@@ -7,63 +7,14 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// rechecker is what an adapter looks for in a checker that it is given: see
-// core.Checker.
-type rechecker interface {
-	core.Checker
-	Recheck(r core.Request, before core.Decision) core.Decision
-}
-
 var (
-	_ rechecker = (*Set)(nil)
-	_ rechecker = (*only)(nil)
+	_ core.Checker = (*Set)(nil)
+	_ core.Checker = (*only)(nil)
 )
 
 // Check implements [core.Checker].
 func (s *Set) Check(r core.Request) core.Decision {
 	return s.limiter.Check(&request{Request: r})
-}
-
-// Recheck decides again on a request that comes back: see [core.Checker].
-// Policies that have counted the request do not count it again.
-func (s *Set) Recheck(r core.Request, before core.Decision) core.Decision {
-	return s.recheck(r, before, nil)
-}
-
-func (s *Set) recheck(r core.Request, before core.Decision, only []string) core.Decision {
-	note := s.countedBy(before)
-	d := s.limiter.Check(&request{Request: r, memo: memo{only: only, except: note.policies}})
-	d.Note = note
-	return d
-}
-
-// counted is the Note of a decision on a request that has come back: the policies
-// that counted it before.
-type counted struct{ policies []string }
-
-// countedBy returns the policies that have counted a request; d is the last decision
-// on it.
-func (s *Set) countedBy(d core.Decision) *counted {
-	note := &counted{}
-	if former, ok := d.Note.(*counted); ok {
-		note.policies = slices.Clone(former.policies)
-	}
-	if d.Reason == core.ReasonWithinLimits {
-		note.add(s, d)
-	}
-	if shadow, ok := d.Shadow(); ok { // reported, if not charged
-		note.add(s, shadow)
-	}
-	return note
-}
-
-// add adds the policies whose limits applied.
-func (c *counted) add(s *Set, d core.Decision) {
-	for status := range d.Limits() {
-		if name := s.PolicyOf(status.Rule); !slices.Contains(c.policies, name) {
-			c.policies = append(c.policies, name)
-		}
-	}
 }
 
 // Deny implements [core.Checker].
@@ -100,8 +51,4 @@ type only struct {
 
 func (o *only) Check(r core.Request) core.Decision {
 	return o.limiter.Check(&request{Request: r, memo: memo{only: o.names}})
-}
-
-func (o *only) Recheck(r core.Request, before core.Decision) core.Decision {
-	return o.recheck(r, before, o.names)
 }

@@ -101,18 +101,12 @@
 //   - Fiber: the wildcards * and + match slashes in the middle of a route, and so
 //     does a parameter with other text than a slash behind it, as in /:from-:to or
 //     /:name.json. Write the part before it and /**.
-//   - A gateway, http.StripPrefix or a middleware that rewrites the path behind
-//     the policies: patterns are compared with the path that reaches the policies.
-//     Mount them behind it, or before it and behind it.
+//   - A gateway, http.StripPrefix or a middleware that rewrites the path: patterns are
+//     compared with the path that the request has where the policies are mounted. Mount
+//     them behind the rewriting.
 //
-// A request may come back to the policies with another method or path, if they are
-// mounted in several places or a handler routes it again, as Fiber's
-// c.RestartRouting does. The policies that apply to its new path then decide on it
-// too, and those that have counted it do not count it again. Their charges stay if a
-// policy for the new path denies the request. Gin's
-// HandleContext, Echo's ServeHTTP called with the request by a handler, and a
-// net/http handler that calls itself through its only Middleware forget what has
-// counted a request: it is counted for the new path by all policies for it.
+// A request that passes the policies several times, because they are mounted in several
+// places or a handler routes it again, is counted each time, for the path that it then has.
 //
 // A CORS preflight is limited only by policies that name methods, OPTIONS among
 // them. The lists only and deny deny it nevertheless.

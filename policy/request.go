@@ -18,7 +18,6 @@ type request struct {
 
 type memo struct {
 	only   []string    // the policies that decide; nil: all
-	except []string    // the policies that do not
 	path   *paths.Path // nil: not known yet
 	client expression.AddressMemo
 	own    ownQuotas // of the rule that was asked last
@@ -26,7 +25,7 @@ type memo struct {
 
 // asks reports whether a policy decides on the request.
 func (m *memo) asks(policy string) bool {
-	return m == nil || (m.only == nil || slices.Contains(m.only, policy)) && !slices.Contains(m.except, policy)
+	return m == nil || m.only == nil || slices.Contains(m.only, policy)
 }
 
 type memoKey struct{}

@@ -94,3 +94,13 @@ func (s *site) replace(text string) {
 		s.t.Fatal(err)
 	}
 }
+
+// used returns how many requests without a key a policy has counted.
+func (s *site) used(policy string, quota int64) int64 {
+	s.t.Helper()
+	d, err := s.set.Limiter().Peek(s.t.Context(), 1, core.Hit{Rule: policy})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return quota - d.Remaining
+}

@@ -136,7 +136,7 @@ type Limit struct {
 	// Denied, where it is not "", is the body that the adapter's deny option
 	// writes, with status 418, from a handler of the framework's own kind.
 	Denied string
-	// Expose makes the decision readable for the handler.
+	// Expose is the adapter's option ExposeDecision.
 	Expose bool
 }
 
@@ -179,10 +179,8 @@ type Context interface {
 	SetHeader(name, value string)
 	// Respond writes status and body.
 	Respond(status int, body string) error
-	// Decision returns the request's decision.
+	// Decision is the adapter's DecisionFrom.
 	Decision() (core.Decision, bool)
-	// Decisions returns the decisions of all limiters that the request has met.
-	Decisions() []core.Decision
 	// SetCost is the adapter's SetCost.
 	SetCost(cost int64) bool
 	// Refuse is the adapter's Refuse.

@@ -12,50 +12,72 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// An adapter may keep decisions in memory that other requests use later. A handler must
-// read those of its own request only.
+// decisions tests which decision a handler reads.
 func decisions(t *testing.T, a Adapter) {
 	of := func(t *testing.T, name string, quota int64) Limit {
 		return Limit{Expose: true, Checker: limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: name, Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(quota)}}}})}
 	}
-	// keys returns the keys of the decisions that the handler reads.
-	keys := func(c Context) string {
-		text := ""
-		for _, d := range c.Decisions() {
-			text += d.Rule + " " + d.Key() + ", "
+	// read returns the rule and the key of the decision that the handler reads.
+	read := func(c Context) string {
+		d, found := c.Decision()
+		if !found {
+			return "none"
 		}
-		if d, found := c.Decision(); found {
-			text += "last " + d.Rule + " " + d.Key()
-		}
-		return text
+		return d.Rule + " " + d.Key()
+	}
+
+	hidden := func(l Limit) Limit {
+		l.Expose = false
+		return l
+	}
+	estimated := Limit{Checker: limiter(t, core.Config{Rules: []core.Rule{{
+		Name: "estimated", Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(100)},
+		Cost: func(core.Request) (int64, error) { return 1, nil },
+	}}})}
+	outer, inner := of(t, "outer", 100), of(t, "inner", 100)
+	for _, row := range []struct {
+		name  string
+		group []Limit
+		route []Limit
+		want  string
+	}{
+		{"no limiter", nil, nil, "none"},
+		{"one that is not exposed", nil, []Limit{hidden(inner)}, "none"},
+		{"one that is exposed", nil, []Limit{inner}, "inner a"},
+		{"one that SetCost may settle", nil, []Limit{estimated}, "estimated a"},
+		{"two: the innermost", []Limit{outer}, []Limit{inner}, "inner a"},
+		{"two on one route", nil, []Limit{outer, inner}, "inner a"},
+		{"two, of which the outer is exposed", []Limit{outer}, []Limit{hidden(inner)}, "outer a"},
+		{"two, of which the outer may be settled", []Limit{estimated}, []Limit{inner}, "inner a"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := direct(t, a.Serve(t, App{Group: "/group", Limits: row.group, Inside: []Middleware{Copies}, Routes: []Route{
+				{Method: http.MethodGet, Pattern: "/a", Limits: row.route, Handler: func(c Context) error { return c.Respond(http.StatusOK, read(c)) }},
+			}}))
+			for range 2 {
+				if got := c.get("/group/a", "Client", "a"); got.body != row.want {
+					t.Errorf("the handler reads %q, want %q", got.body, row.want)
+				}
+			}
+		})
 	}
 
 	t.Run("handlers that run at the same time read their own decisions", func(t *testing.T) {
-		group, route := of(t, "group", 1000), of(t, "route", 1000)
-		c := direct(t, a.Serve(t, App{
-			Group:  "/group",
-			Limits: []Limit{group},
-			Routes: []Route{
-				{Method: http.MethodGet, Pattern: "/two", Limits: []Limit{route, group}, Handler: func(c Context) error {
-					first := keys(c)
-					runtime.Gosched()
-					if again := keys(c); again != first {
-						first += ", and then " + again
-					}
-					return c.Respond(http.StatusOK, first)
-				}},
-				{Method: http.MethodGet, Pattern: "/one", Handler: func(c Context) error { return c.Respond(http.StatusOK, keys(c)) }},
-			},
-		}))
+		c := direct(t, a.Serve(t, App{Limits: []Limit{of(t, "r", 1000)}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+			first := read(c)
+			runtime.Gosched()
+			if again := read(c); again != first {
+				first += ", and then " + again
+			}
+			return c.Respond(http.StatusOK, first)
+		}}}}))
 		var clients sync.WaitGroup
 		for client := range 6 {
 			clients.Go(func() {
 				for range 25 {
-					for path, format := range map[string]string{"/group/two": "group %[1]d, route %[1]d, last route %[1]d", "/group/one": "group %[1]d, last group %[1]d"} {
-						got, err := c.try(http.MethodGet, path, "", "Client", fmt.Sprint(client))
-						if want := fmt.Sprintf(format, client); err != nil || got.body != want {
-							t.Errorf("client %d, %s: the handler reads %q, want %q (%v)", client, path, got.body, want, err)
-						}
+					got, err := c.try(http.MethodGet, "/", "", "Client", fmt.Sprint(client))
+					if want := fmt.Sprint("r ", client); err != nil || got.body != want {
+						t.Errorf("client %d: the handler reads %q, want %q (%v)", client, got.body, want, err)
 					}
 				}
 			})
@@ -64,49 +86,20 @@ func decisions(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a decision that a handler has read stays as it is", func(t *testing.T) {
-		read := make(chan core.Decision, 10)
+		kept := make(chan core.Decision, 10)
 		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{of(t, "r", 10)}, Handler: func(c Context) error {
-			for _, d := range c.Decisions() {
-				read <- d
-			}
+			d, _ := c.Decision()
+			kept <- d
 			return c.Respond(http.StatusOK, "")
 		}}}}))
 		for i := range 5 {
 			c.get("/", "Client", strings.Repeat("x", i+1))
 		}
 		for i := range 5 { // after all responses
-			if d := <-read; d.Remaining != 9 || d.Key() != strings.Repeat("x", i+1) {
+			if d := <-kept; d.Remaining != 9 || d.Key() != strings.Repeat("x", i+1) {
 				t.Errorf("request %d: the decision has become %v of %q", i, d, d.Key())
 			}
 		}
-	})
-
-	t.Run("a request without a limiter has no decision", func(t *testing.T) {
-		c := direct(t, a.Serve(t, App{Routes: []Route{
-			{Method: http.MethodGet, Pattern: "/limited", Limits: []Limit{of(t, "r", 10)}, Handler: ok},
-			{Method: http.MethodGet, Pattern: "/free", Handler: func(c Context) error { return c.Respond(http.StatusOK, keys(c)) }},
-		}}))
-		for range 3 {
-			c.get("/limited", "Client", "a")
-			if got := c.get("/free", "Client", "a"); got.body != "" {
-				t.Errorf("the handler reads %q", got.body)
-			}
-		}
-	})
-
-	t.Run("a panic of the handler leaves no decision behind", func(t *testing.T) {
-		limit := of(t, "r", 10)
-		c := direct(t, a.Serve(t, App{Outside: []Middleware{Recovery}, Limits: []Limit{limit}, Routes: []Route{
-			{Method: http.MethodGet, Pattern: "/panic", Limits: []Limit{limit}, Handler: func(Context) error { panic("ordinary") }},
-			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{limit}, Handler: func(c Context) error { return c.Respond(http.StatusOK, keys(c)) }},
-		}}))
-		for range 5 {
-			c.get("/panic", "Client", "a")
-			if got := c.get("/", "Client", "b"); got.body != "r b, last r b" {
-				t.Errorf("the handler reads %q", got.body)
-			}
-		}
-		want(t, count(2, func(int) response { return c.get("/", "Client", "a") }), 200, 2)
 	})
 
 	t.Run("a handler that runs on after a timeout keeps its decision", func(t *testing.T) {
@@ -115,12 +108,12 @@ func decisions(t *testing.T, a Adapter) {
 		}
 		limit, release, ended := of(t, "r", 3), make(chan struct{}), make(chan string)
 		c := direct(t, a.Serve(t, App{Outside: []Middleware{Timeout}, Limits: []Limit{limit}, Routes: []Route{
-			{Method: http.MethodGet, Pattern: "/slow", Limits: []Limit{limit}, Handler: func(c Context) error {
+			{Method: http.MethodGet, Pattern: "/slow", Handler: func(c Context) error {
 				<-release
-				ended <- keys(c)
+				ended <- read(c)
 				return nil
 			}},
-			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{limit}, Handler: func(c Context) error { return c.Respond(http.StatusOK, keys(c)) }},
+			{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error { return c.Respond(http.StatusOK, read(c)) }},
 		}}))
 		for i := range 2 {
 			c.get("/slow", "Client", fmt.Sprint("slow", i))
@@ -133,7 +126,7 @@ func decisions(t *testing.T, a Adapter) {
 		for range 5 {
 			seen[<-ended]++
 		}
-		for text, n := range map[string]int{"r slow0, last r slow0": 1, "r slow1, last r slow1": 1, "r many, last r many": 3} {
+		for text, n := range map[string]int{"r slow0": 1, "r slow1": 1, "r many": 3} {
 			if seen[text] != n {
 				t.Errorf("the handlers read %v, want %q %d times", seen, text, n)
 			}
@@ -183,24 +176,24 @@ func decisions(t *testing.T, a Adapter) {
 		}
 		limit, release, ended := of(t, "r", 10), make(chan struct{}), make(chan string)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{limit}, Routes: []Route{
-			{Method: http.MethodGet, Pattern: "/hijack", Limits: []Limit{limit}, Handler: func(c Context) error {
+			{Method: http.MethodGet, Pattern: "/hijack", Handler: func(c Context) error {
 				if err := c.Hijack("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", nil); err != nil {
 					return err
 				}
 				<-release
-				ended <- keys(c)
+				ended <- read(c)
 				return nil
 			}},
-			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{limit}, Handler: func(c Context) error { return c.Respond(http.StatusOK, keys(c)) }},
+			{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error { return c.Respond(http.StatusOK, read(c)) }},
 		}}))
 		c.get("/hijack", "Client", "hijacker")
 		for range 3 {
-			if got := c.get("/", "Client", "b"); got.body != "r b, last r b" {
+			if got := c.get("/", "Client", "b"); got.body != "r b" {
 				t.Errorf("the handler reads %q", got.body)
 			}
 		}
 		close(release)
-		if got := <-ended; got != "r hijacker, last r hijacker" {
+		if got := <-ended; got != "r hijacker" {
 			t.Errorf("after three other requests, the handler reads %q", got)
 		}
 	})

@@ -80,14 +80,4 @@ func order(t *testing.T, a Adapter) {
 		}))
 		want(t, count(6, func(i int) response { return c.get([]string{"/group/a", "/group/b"}[i%2]) }), 200, 3, 429, 3)
 	})
-
-	t.Run("a limiter on a group and on its route counts once", func(t *testing.T) {
-		l := Limit{Checker: byKey(t, keyfuncs.ClientIP(), 3)}
-		c := direct(t, a.Serve(t, App{
-			Group:  "/group",
-			Limits: []Limit{l},
-			Routes: []Route{{Method: http.MethodGet, Pattern: "/a", Limits: []Limit{l}, Handler: ok}},
-		}))
-		want(t, count(5, func(int) response { return c.get("/group/a") }), 200, 3, 429, 2)
-	})
 }

@@ -40,7 +40,6 @@ func (c *call) serve(h rpctest.Handler) error {
 
 func (c *call) Context() context.Context        { return c.ctx }
 func (c *call) Decision() (core.Decision, bool) { return connectlimit.DecisionFrom(c.ctx) }
-func (c *call) Decisions() []core.Decision      { return connectlimit.DecisionsFrom(c.ctx) }
 func (c *call) SetCost(cost int64) bool         { return connectlimit.SetCost(c.ctx, cost) }
 func (c *call) Refuse(d core.Decision) error    { return connectlimit.Refuse(c.ctx, d) }
 

@@ -12,21 +12,12 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
 )
 
-// clientCallKey is the key of the last *rpc.Call in the context of a client's call.
-type clientCallKey struct{}
-
 // WrapStreamingClient implements connect.Interceptor. The program sets the header of the stream
 // after it has opened the stream, so that the stream is decided on, and waits for its turn, when
 // the first message is sent, or the stream is closed.
 func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
-		before, _ := ctx.Value(clientCallKey{}).(*rpc.Call)
-		if before.Met(&i.place, spec.Procedure) {
-			return next(ctx, spec)
-		}
-		pending := rpc.Pending(&i.place, spec.Procedure, before)
-		ctx = context.WithValue(ctx, clientCallKey{}, pending)
-		return &clientConn{StreamingClientConn: next(ctx, spec), by: i, ctx: ctx, call: pending}
+		return &clientConn{StreamingClientConn: next(ctx, spec), by: i, ctx: ctx, call: rpc.Pending(i.checker)}
 	}
 }
 
@@ -54,7 +45,7 @@ func (s *clientConn) begun() error {
 		}
 		s.err = errBroken
 		r := &request{ctx: s.ctx, spec: s.Spec(), peer: s.Peer(), header: s.RequestHeader()}
-		d := s.by.place.Checker.Check(r)
+		d := s.by.checker.Check(r)
 		if !d.Allowed {
 			s.err = &RefusedError{Decision: d, Procedure: r.spec.Procedure, err: s.by.refuse(r, &d, nil)}
 			return

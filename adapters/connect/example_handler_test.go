@@ -27,22 +27,6 @@ func ExampleDecisionFrom() {
 	// hello
 }
 
-func ExampleDecisionsFrom() {
-	client, stop := start(func(ctx context.Context, _ string) error {
-		for _, d := range connectlimit.DecisionsFrom(ctx) {
-			fmt.Println(d.Remaining, "calls are left")
-		}
-		return nil
-	}, perMinute(500), perMinute(5))
-	defer stop()
-
-	_ = say(client, "hello")
-	// Output:
-	// 499 calls are left
-	// 4 calls are left
-	// hello
-}
-
 // The key is a field of the request message.
 func ExampleMessage() {
 	text := keyfuncs.Func(func(r core.Request) (string, error) {

@@ -14,32 +14,27 @@ import (
 // WrapUnary implements connect.Interceptor.
 func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (resp connect.AnyResponse, err error) {
-		key, header := any(callKey{}), http.Header(nil)
-		if req.Spec().IsClient {
-			key = clientCallKey{}
-		} else {
+		client := req.Spec().IsClient
+		var header http.Header // of the response
+		if !client {
 			header = responseHeader(ctx)
-		}
-		before, _ := ctx.Value(key).(*rpc.Call)
-		if before.Met(&i.place, req.Spec().Procedure) {
-			return next(ctx, req)
-		}
-		if req.Spec().IsClient {
-			if err := givenUp(ctx); err != nil {
-				return nil, err
-			}
+		} else if err := givenUp(ctx); err != nil {
+			return nil, err
 		}
 		r := &request{ctx: ctx, spec: req.Spec(), peer: req.Peer(), header: req.Header(), method: req.HTTPMethod(), message: req.Any()}
-		d := i.place.Checker.Check(r)
+		d := i.checker.Check(r)
 		if !d.Allowed {
 			err := i.refuse(r, &d, header)
-			if req.Spec().IsClient {
+			if client {
 				err = &RefusedError{Decision: d, Procedure: r.spec.Procedure, err: err}
 			}
 			return nil, err
 		}
 		set(header, rpc.Fields(&d))
-		call := rpc.Enter(&i.place, r, d, before)
+		call := rpc.Enter(i.checker, r, d, callOf(ctx))
+		if !client {
+			ctx = context.WithValue(ctx, callKey{}, call)
+		}
 		panicked := true
 		defer func() {
 			if resp != nil && !panicked && err == nil {
@@ -47,7 +42,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			}
 			call.End(endOf(ctx, err, panicked, header).Outcome())
 		}()
-		resp, err = next(context.WithValue(ctx, key, call), req)
+		resp, err = next(ctx, req)
 		panicked = false
 		return resp, err
 	}
@@ -65,22 +60,18 @@ func responseHeader(ctx context.Context) http.Header {
 // WrapStreamingHandler implements connect.Interceptor.
 func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
-		before := callOf(ctx)
-		if before.Met(&i.place, conn.Spec().Procedure) {
-			return next(ctx, conn)
-		}
 		r := &request{ctx: ctx, spec: conn.Spec(), peer: conn.Peer(), header: conn.RequestHeader()}
-		d := i.place.Checker.Check(r)
+		d := i.checker.Check(r)
 		if !d.Allowed {
 			return i.refuse(r, &d, conn.ResponseHeader())
 		}
 		counts := i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0
 		if counts && !rpc.MayCountMessages(d) {
-			i.place.Checker.Settle(r, d, rpc.End{Code: rpc.Code(connect.CodeInternal)}.Outcome())
+			i.checker.Settle(r, d, rpc.End{Code: rpc.Code(connect.CodeInternal)}.Outcome())
 			return connect.NewError(connect.CodeInternal, errors.New(rpc.NoSlots))
 		}
 		set(conn.ResponseHeader(), rpc.Fields(&d))
-		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r, call: rpc.Enter(&i.place, r, d, before), first: true}
+		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r, call: rpc.Enter(i.checker, r, d, callOf(ctx)), first: true}
 		panicked := true
 		defer func() {
 			if denied := s.denied.Load(); denied != nil {
@@ -125,7 +116,7 @@ func (s *handlerConn) Receive(m any) error {
 	}
 	r := *s.request
 	r.message = m
-	d := s.by.place.Checker.Check(&r)
+	d := s.by.checker.Check(&r)
 	if d.Allowed {
 		s.call.Next(&r, d)
 		return nil

@@ -6,7 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -22,10 +22,7 @@ import (
 //
 //	connectlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) connect.Interceptor {
-	return Interceptor(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Interceptor(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Interceptor]: [OnDenied] or [PerMessage].
@@ -64,9 +61,9 @@ func PerMessage() Option {
 	return func(o *options) { o.perMessage = true }
 }
 
-// interceptor is a place in which a checker decides on calls.
+// interceptor is one in which a checker decides on calls.
 type interceptor struct {
-	place mounting.Place
+	checker core.Checker
 	options
 }
 
@@ -82,12 +79,12 @@ type interceptor struct {
 // call waits, the code is CodeCanceled or CodeDeadlineExceeded, and nothing is charged. On a client,
 // MaxWait may be [core.MaxWindow]: then only the context bounds the wait.
 //
-// If a call passes several interceptors of c, c counts it once. Interceptor panics if c or an
-// option is nil, or if values of c's type cannot be compared.
+// c counts a call in each of its interceptors. Interceptor panics if c or an option is nil.
 func Interceptor(c core.Checker, opts ...Option) connect.Interceptor {
-	i := &interceptor{place: mounting.NewPlace("connectlimit", c)}
+	adapter.MustChecker("connectlimit", c)
+	i := &interceptor{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("connectlimit", opt != nil)
+		adapter.MustOption("connectlimit", opt != nil)
 		opt(&i.options)
 	}
 	return i

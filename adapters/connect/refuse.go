@@ -32,7 +32,7 @@ func Refuse(ctx context.Context, d core.Decision) error {
 // refuse returns the error of a denied call, and sets the fields of the response. header is nil
 // if there is no response.
 func (i *interceptor) refuse(r *request, d *core.Decision, header http.Header) error {
-	refusal := rpc.NewRefusal(d, i.place.Checker.Deny(r, *d))
+	refusal := rpc.NewRefusal(d, i.checker.Deny(r, *d))
 	set(header, refusal.Fields)
 	if i.onDenied != nil {
 		if err := i.onDenied(r.ctx, r.spec, *d); err != nil {
@@ -75,4 +75,28 @@ func set(header http.Header, lines []core.Header) {
 			header[name] = append(header[name], line.Value)
 		}
 	}
+}
+
+// RefusedError is the error of a call that a client's interceptor has not sent. It distinguishes
+// the refusal of the client's own limiter from that of a server. It wraps the *connect.Error that
+// a server would have sent, or the error that [OnDenied] has returned.
+type RefusedError struct {
+	// Decision is the decision that denied the call.
+	Decision core.Decision
+	// Procedure is the full name, such as /shop.v1.Orders/Place.
+	Procedure string
+
+	err error
+}
+
+// Error returns the text of the error that it wraps. It has no key.
+func (e *RefusedError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error that a server would have sent, and Decision.Err, which is the error of
+// the context if the context has ended while the call was waiting.
+func (e *RefusedError) Unwrap() []error {
+	if e.Decision.Err == nil {
+		return []error{e.err}
+	}
+	return []error{e.err, e.Decision.Err}
 }

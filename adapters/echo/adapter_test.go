@@ -156,6 +156,9 @@ func middlewares(limits []adaptertest.Limit) (ms []echo.MiddlewareFunc) {
 		if l.Denied != "" {
 			opts = append(opts, echolimit.OnDenied(func(c echo.Context, _ core.Decision) error { return c.String(http.StatusTeapot, l.Denied) }))
 		}
+		if l.Expose {
+			opts = append(opts, echolimit.ExposeDecision())
+		}
 		ms = append(ms, echolimit.Middleware(l.Checker, opts...))
 	}
 	return ms
@@ -188,7 +191,6 @@ func (x exchange) Header(name string) string        { return x.c.Request().Heade
 func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return echolimit.DecisionFrom(x.c) }
 func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
-func (x exchange) Decisions() []core.Decision       { return echolimit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return echolimit.SetCost(x.c, cost) }
 
 func (x exchange) Refuse(d core.Decision) error { return echolimit.Refuse(x.c, d) }

@@ -1,3 +1,23 @@
+// Package echolimit limits the requests to Echo v4 applications.
+//
+//	e.GET("/api", api, echolimit.PerIP(100, time.Minute))
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom, if the Middleware has the option ExposeDecision.
+//
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before.
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the
+// handler returns an error, the middleware passes the error to the application's
+// HTTPErrorHandler, so that the response is written. It then returns the error, and Echo
+// calls the HTTPErrorHandler again. An HTTPErrorHandler of your own must do nothing if
+// the response is committed, as Echo's does.
+//
+// A middleware in e.Use that changes the request's method, such as MethodOverride, runs
+// before the limiter of a route. A ShouldLimit hook of that limiter gets the changed
+// method.
 package echolimit
 
 import (
@@ -5,8 +25,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -23,10 +43,7 @@ import (
 //
 //	echolimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) echo.MiddlewareFunc {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -37,39 +54,34 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision also stores the decision in Echo's context, so that [DecisionFrom] finds
-// it after the handlers behind the limiter have returned: in middlewares before the
-// limiter, and in the application's HTTPErrorHandler. It costs as much time as the decision
-// itself.
+// ExposeDecision stores the decision in Echo's context, so that [DecisionFrom] finds it: in the
+// handlers behind the limiter, and after them in the middlewares before it, and in the
+// application's HTTPErrorHandler. It
+// costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a middleware that calls the next handler if c allows the request,
 // and writes the response to a denied request. The middleware may be mounted in any number
-// of places, and called concurrently.
+// of places, and called concurrently. c counts a request each time that the request
+// passes it.
 //
-// If a request passes several places in which c is mounted, c counts it once. If the
-// request has another method or path in a later place, c decides on these too: see
-// [core.Checker]. If a handler passes the request to Echo.ServeHTTP, c counts the request
-// again. So it does if one middleware has put a context of its own around Echo's, and
-// another one a copy of the request (http.Request.Clone) in the request's place.
-//
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
-	m := &middleware{place: mounting.NewPlace("echolimit", c)}
+	adapter.MustChecker("echolimit", c)
+	m := &middleware{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("echolimit", opt != nil)
+		adapter.MustOption("echolimit", opt != nil)
 		opt(&m.options)
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -78,56 +90,30 @@ func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 }
 
 type middleware struct {
-	place mounting.Place
+	checker core.Checker
 	options
 }
 
 func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
 	r := requests.Get().(*request)
 	r.c = e
-	seen := serving.Seen(e.Request(), own(e), &m.place)
-	if seen != nil {
-		return m.serveAgain(r, seen, next)
-	}
-	d := m.place.Checker.Check(r)
-	return m.decided(r, &d, next)
-}
-
-// serveAgain serves a request that the checker has decided on before.
-func (m *middleware) serveAgain(r *request, seen *mounting.Visit, next echo.HandlerFunc) error {
-	d, asked := m.place.Check(seen, r, r.origin())
-	if asked {
-		return m.decided(r, &d, next)
-	}
-	e := r.c
-	r.free()
-	return next(e)
-}
-
-func (m *middleware) decided(r *request, d *core.Decision, next echo.HandlerFunc) error {
-	e := r.c
+	d := m.checker.Check(r)
 	if !d.Allowed {
-		return m.refuse(r, d)
+		return m.refuse(r, &d)
 	}
-	httprequest.SetHeaders(e.Response().Header(), d)
-	var origin *mounting.Origin
-	if m.place.Compares(d) {
-		o := r.origin()
-		origin = &o
-	}
-	defer serving.Enter(e.Request(), own(e), &m.place, d, origin).Leave()
-	if m.expose {
-		e.Set(mounting.Key, m.place.NewVisit(d, exposed(e)))
+	httprequest.SetHeaders(e.Response().Header(), &d)
+	if m.expose || d.Estimated() {
+		e.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(e)})
 	}
 	if d.NeedsOutcome() {
-		return nextAndSettle(r, m.place.Checker, *d, next)
+		return nextAndSettle(r, m.checker, d, next)
 	}
 	r.free()
 	return next(e)
 }
 
 func (m *middleware) refuse(r *request, d *core.Decision) error {
-	e, denial := r.c, m.place.Checker.Deny(r, *d)
+	e, denial := r.c, m.checker.Deny(r, *d)
 	if m.onDenied == nil {
 		httprequest.Refuse(e.Response(), e.Request(), d, denial, nil)
 		return nil
@@ -135,5 +121,57 @@ func (m *middleware) refuse(r *request, d *core.Decision) error {
 	var err error
 	denied := *d
 	httprequest.Refuse(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
+	return err
+}
+
+// exposed returns the innermost decision that is stored in the context.
+func exposed(e echo.Context) *adapter.Exposed {
+	x, _ := e.Get(adapter.Key).(*adapter.Exposed)
+	return x
+}
+
+// DecisionFrom returns the decision with which a limiter has allowed the request. It finds
+// the decision of a Middleware with the option [ExposeDecision], and one whose cost
+// [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
+// that the request has passed. The bool is false if there is none.
+//
+// If a goroutine outlives the handlers, pass it the decision and not e, because Echo reuses e.
+func DecisionFrom(e echo.Context) (core.Decision, bool) { return exposed(e).Last() }
+
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
+//
+// The last call counts. SetCost may be called concurrently.
+func SetCost(e echo.Context, cost int64) bool { return exposed(e).SetCost(cost) }
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. The handler returns its
+// result, which is nil.
+func Refuse(e echo.Context, d core.Decision) error {
+	httprequest.Refuse(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
+	return nil
+}
+
+// nextAndSettle runs the handler and passes the outcome of the request to the checker. If
+// the handler returns an error, nextAndSettle first passes the error to the application's
+// HTTPErrorHandler, because the response is not known before that. It also returns the
+// error, for the middlewares before the limiter. It does not recover a panic, so that the
+// panic keeps its stack.
+func nextAndSettle(r *request, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
+	watcher, response := httprequest.NewWatcher(r.Context(), &d), r.c.Response()
+	writer := response.Writer
+	response.Writer = watcher.Wrap(writer)
+	panicked := true
+	defer func() {
+		response.Writer = writer
+		c.Settle(r, d, watcher.Outcome(r.Context(), panicked, err, response.Header().Get))
+	}()
+	if err = next(r.c); err != nil {
+		r.c.Error(err)
+	}
+	panicked = false
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -25,11 +24,6 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 func (r *request) free() {
 	r.c = nil
 	requests.Put(r)
-}
-
-// origin returns the request's method, path and route.
-func (r *request) origin() mounting.Origin {
-	return mounting.Origin{Target: httprequest.Target(r.c.Request()), Route: r.c.Path()}
 }
 
 func (r *request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request()} }

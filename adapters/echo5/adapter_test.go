@@ -163,6 +163,9 @@ func middlewares(limits []adaptertest.Limit) (ms []echo.MiddlewareFunc) {
 		if l.Denied != "" {
 			opts = append(opts, echo5limit.OnDenied(func(c *echo.Context, _ core.Decision) error { return c.String(http.StatusTeapot, l.Denied) }))
 		}
+		if l.Expose {
+			opts = append(opts, echo5limit.ExposeDecision())
+		}
 		ms = append(ms, echo5limit.Middleware(l.Checker, opts...))
 	}
 	return ms
@@ -195,7 +198,6 @@ func (x exchange) Header(name string) string        { return x.c.Request().Heade
 func (x exchange) SetHeader(name, value string)     { x.c.Response().Header().Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return echo5limit.DecisionFrom(x.c) }
 func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
-func (x exchange) Decisions() []core.Decision       { return echo5limit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return echo5limit.SetCost(x.c, cost) }
 
 func (x exchange) Refuse(d core.Decision) error { return echo5limit.Refuse(x.c, d) }

@@ -55,29 +55,15 @@ func ExampleOnDenied() {
 }
 
 func ExampleDecisionFrom() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
 	app := echo.New()
 	app.GET("/api", func(c *echo.Context) error {
 		d, _ := echo5limit.DecisionFrom(c)
 		return c.String(http.StatusOK, fmt.Sprint(d.Remaining, " left"))
-	}, echo5limit.PerIP(5, time.Minute))
+	}, echo5limit.Middleware(limiter, echo5limit.ExposeDecision()))
 
 	get(app)
 	// Output: 200 4 left
-}
-
-func ExampleDecisionsFrom() {
-	app := echo.New()
-	app.Use(echo5limit.PerIP(100, time.Minute))
-	app.GET("/api", func(c *echo.Context) error {
-		left := ""
-		for _, d := range echo5limit.DecisionsFrom(c) {
-			left += fmt.Sprint(d.Remaining, " left; ")
-		}
-		return c.String(http.StatusOK, left)
-	}, echo5limit.PerIP(5, time.Minute))
-
-	get(app)
-	// Output: 200 99 left; 4 left;
 }
 
 func ExampleExposeDecision() {

@@ -6,7 +6,6 @@ import (
 	"github.com/labstack/echo/v5"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -15,11 +14,6 @@ import (
 type request struct{ c *echo.Context }
 
 var _ core.Request = request{}
-
-// origin returns the request's method, path and route.
-func (r request) origin() mounting.Origin {
-	return mounting.Origin{Target: httprequest.Target(r.c.Request()), Route: r.c.Path()}
-}
 
 func (r request) http() httprequest.Request { return httprequest.Request{HTTP: r.c.Request()} }
 

@@ -157,6 +157,9 @@ func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
 				return c.Status(fiber.StatusTeapot).SendString(l.Denied)
 			}))
 		}
+		if l.Expose {
+			opts = append(opts, fiberlimit.ExposeDecision())
+		}
 		hs = append(hs, fiberlimit.Middleware(l.Checker, opts...))
 	}
 	return hs
@@ -189,7 +192,6 @@ func (x exchange) Header(name string) string        { return x.c.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return fiberlimit.DecisionFrom(x.c) }
 func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
-func (x exchange) Decisions() []core.Decision       { return fiberlimit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return fiberlimit.SetCost(x.c, cost) }
 
 func (x exchange) Refuse(d core.Decision) error { return fiberlimit.Refuse(x.c, d) }

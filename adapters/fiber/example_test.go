@@ -64,29 +64,15 @@ func ExampleOnDenied() {
 }
 
 func ExampleDecisionFrom() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
 	app := fiber.New()
-	app.Get("/api", fiberlimit.PerIP(5, time.Minute), func(c *fiber.Ctx) error {
+	app.Get("/api", fiberlimit.Middleware(limiter, fiberlimit.ExposeDecision()), func(c *fiber.Ctx) error {
 		d, _ := fiberlimit.DecisionFrom(c)
 		return c.SendString(fmt.Sprint(d.Remaining, " left"))
 	})
 
 	get(app)
 	// Output: 200 4 left
-}
-
-func ExampleDecisionsFrom() {
-	app := fiber.New()
-	app.Use(fiberlimit.PerIP(100, time.Minute))
-	app.Get("/api", fiberlimit.PerIP(5, time.Minute), func(c *fiber.Ctx) error {
-		left := ""
-		for _, d := range fiberlimit.DecisionsFrom(c) {
-			left += fmt.Sprint(d.Remaining, " left; ")
-		}
-		return c.SendString(left)
-	})
-
-	get(app)
-	// Output: 200 99 left; 4 left;
 }
 
 // A key function reads what the framework knows about the request.

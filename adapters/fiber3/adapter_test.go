@@ -183,6 +183,9 @@ func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
 				return c.Status(fiber.StatusTeapot).SendString(l.Denied)
 			}))
 		}
+		if l.Expose {
+			opts = append(opts, fiber3limit.ExposeDecision())
+		}
 		hs = append(hs, fiber3limit.Middleware(l.Checker, opts...))
 	}
 	return hs
@@ -215,7 +218,6 @@ func (x exchange) Header(name string) string        { return x.c.Get(name) }
 func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return fiber3limit.DecisionFrom(x.c) }
 func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
-func (x exchange) Decisions() []core.Decision       { return fiber3limit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return fiber3limit.SetCost(x.c, cost) }
 
 func (x exchange) Refuse(d core.Decision) error { return fiber3limit.Refuse(x.c, d) }

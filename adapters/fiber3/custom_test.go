@@ -29,7 +29,7 @@ func TestAnApplicationWithAContextOfItsOwn(t *testing.T) {
 	denied := fiber3limit.OnDenied(func(c fiber.Ctx, _ core.Decision) error {
 		return c.Status(fiber.StatusTeapot).SendString(c.Params("x"))
 	})
-	app.Get("/", fiber3limit.Middleware(newLimiter(t, 1, 0), denied), func(c fiber.Ctx) error {
+	app.Get("/", fiber3limit.Middleware(newLimiter(t, 1, 0), denied, fiber3limit.ExposeDecision()), func(c fiber.Ctx) error {
 		d, found := fiber3limit.DecisionFrom(c)
 		return c.SendString(fmt.Sprint(d.Remaining, found, c.Params("x")))
 	})

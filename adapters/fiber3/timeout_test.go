@@ -18,7 +18,7 @@ func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
 	l, next := outcomesOf(t)
 	release, read := make(chan struct{}), make(chan string, 1)
 	app := fiber.New()
-	app.Get("/", fiber3limit.Middleware(l), timeout.New(func(c fiber.Ctx) error {
+	app.Get("/", fiber3limit.Middleware(l, fiber3limit.ExposeDecision()), timeout.New(func(c fiber.Ctx) error {
 		<-release
 		d, found := fiber3limit.DecisionFrom(c)
 		if found {

@@ -155,6 +155,9 @@ func middleware(limits []adaptertest.Limit) (hs []gin.HandlerFunc) {
 		if l.Denied != "" {
 			opts = append(opts, ginlimit.OnDenied(func(c *gin.Context, _ core.Decision) { c.String(http.StatusTeapot, l.Denied) }))
 		}
+		if l.Expose {
+			opts = append(opts, ginlimit.ExposeDecision())
+		}
 		hs = append(hs, ginlimit.Middleware(l.Checker, opts...))
 	}
 	return hs
@@ -186,7 +189,6 @@ func (x exchange) Header(name string) string        { return x.c.GetHeader(name)
 func (x exchange) SetHeader(name, value string)     { x.c.Header(name, value) }
 func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFrom(x.c) }
 func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
-func (x exchange) Decisions() []core.Decision       { return ginlimit.DecisionsFrom(x.c) }
 func (x exchange) SetCost(cost int64) bool          { return ginlimit.SetCost(x.c, cost) }
 
 func (x exchange) Refuse(d core.Decision) error {

@@ -55,27 +55,15 @@ func ExampleOnDenied() {
 }
 
 func ExampleDecisionFrom() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
 	app := gin.New()
-	app.GET("/api", ginlimit.PerIP(5, time.Minute), func(c *gin.Context) {
+	app.GET("/api", ginlimit.Middleware(limiter, ginlimit.ExposeDecision()), func(c *gin.Context) {
 		d, _ := ginlimit.DecisionFrom(c)
 		c.String(http.StatusOK, "%d left", d.Remaining)
 	})
 
 	get(app)
 	// Output: 200 4 left
-}
-
-func ExampleDecisionsFrom() {
-	app := gin.New()
-	app.Use(ginlimit.PerIP(100, time.Minute))
-	app.GET("/api", ginlimit.PerIP(5, time.Minute), func(c *gin.Context) {
-		for _, d := range ginlimit.DecisionsFrom(c) {
-			c.String(http.StatusOK, "%d left; ", d.Remaining)
-		}
-	})
-
-	get(app)
-	// Output: 200 99 left; 4 left;
 }
 
 func ExampleExposeDecision() {

@@ -1,12 +1,30 @@
+// Package ginlimit limits the requests to Gin applications.
+//
+//	r.GET("/api", ginlimit.PerIP(100, time.Minute), api)
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies. A handler reads the decision with
+// DecisionFrom, if the Middleware has the option ExposeDecision.
+//
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before.
+//
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards), the
+// limiter reads the response's status when the handlers behind the limiter have returned.
+// If a middleware writes the response after these handlers, for instance from c.Errors,
+// mount that middleware behind the limiter. Otherwise the limiter cannot know the status:
+// it takes 400 if the handlers have called c.Error and have written nothing.
 package ginlimit
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -23,10 +41,7 @@ import (
 //
 //	ginlimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) gin.HandlerFunc {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -37,81 +52,57 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision also stores the decision in gin.Context.Keys, so that [DecisionFrom] finds
-// it after the handlers behind the limiter have returned: in middlewares before the
-// limiter, and in copies of the context. It costs as much time as the decision itself.
+// ExposeDecision stores the decision in gin.Context.Keys, so that [DecisionFrom] finds it: in the
+// handlers behind the limiter, and after them in the middlewares before it, and in copies of
+// the context. It
+// costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a handler that calls the next handlers if c allows the request, and
 // writes the response to a denied request. The returned handler may be mounted in any
-// number of places, and called concurrently.
+// number of places, and called concurrently. c counts a request each time that the request
+// passes it.
 //
-// If a request passes several places in which c is mounted, c counts it once. If the
-// request has another method or path in a later place, c decides on these too: see
-// [core.Checker]. If a handler passes the request to Engine.ServeHTTP, c counts the request
-// again.
-//
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
-	m := &middleware{place: mounting.NewPlace("ginlimit", c)}
+	adapter.MustChecker("ginlimit", c)
+	m := &middleware{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("ginlimit", opt != nil)
+		adapter.MustOption("ginlimit", opt != nil)
 		opt(&m.options)
 	}
 	return m.serve
 }
 
 type middleware struct {
-	place mounting.Place
+	checker core.Checker
 	options
 }
 
 func (m *middleware) serve(g *gin.Context) {
-	if seen := serving.Seen(g.Request, g, &m.place); seen != nil {
-		m.serveAgain(g, seen)
-		return
-	}
-	d := m.place.Checker.Check(request{g})
-	m.decided(g, &d)
-}
-
-// serveAgain serves a request that the checker has decided on before.
-func (m *middleware) serveAgain(g *gin.Context, seen *mounting.Visit) {
-	if d, asked := m.place.Check(seen, request{g}, request{g}.origin()); asked {
-		m.decided(g, &d)
-	}
-}
-
-func (m *middleware) decided(g *gin.Context, d *core.Decision) {
+	d := m.checker.Check(request{g})
 	if !d.Allowed {
 		g.Abort()
-		m.refuse(g, d)
+		m.refuse(g, &d)
 		return
 	}
-	httprequest.SetHeaders(g.Writer.Header(), d)
-	var origin *mounting.Origin
-	if m.place.Compares(d) {
-		o := request{g}.origin()
-		origin = &o
-	}
-	defer serving.Enter(g.Request, g, &m.place, d, origin).Leave()
-	if m.expose {
-		g.Set(mounting.Key, m.place.NewVisit(d, exposed(g)))
+	httprequest.SetHeaders(g.Writer.Header(), &d)
+	if m.expose || d.Estimated() {
+		g.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(g)})
 	}
 	if d.NeedsOutcome() {
-		nextAndSettle(g, m.place.Checker, *d)
+		nextAndSettle(g, m.checker, d)
 	} else {
 		g.Next()
 	}
@@ -123,5 +114,63 @@ func (m *middleware) refuse(g *gin.Context, d *core.Decision) {
 		denied := *d
 		handler = func() { m.onDenied(g, denied) }
 	}
-	httprequest.Refuse(g.Writer, g.Request, d, m.place.Checker.Deny(request{g}, *d), handler)
+	httprequest.Refuse(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
+}
+
+// exposed returns the innermost decision that is stored in the context.
+func exposed(g *gin.Context) *adapter.Exposed {
+	value, _ := g.Get(adapter.Key)
+	e, _ := value.(*adapter.Exposed)
+	return e
+}
+
+// DecisionFrom returns the decision with which a limiter has allowed the request. It finds
+// the decision of a Middleware with the option [ExposeDecision], and one whose cost
+// [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
+// that the request has passed. The bool is false if there is none.
+func DecisionFrom(g *gin.Context) (core.Decision, bool) { return exposed(g).Last() }
+
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
+//
+// The last call counts. SetCost may be called concurrently.
+func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) }
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. It aborts the chain of
+// handlers. The handler writes nothing after it.
+func Refuse(g *gin.Context, d core.Decision) {
+	g.Abort()
+	httprequest.Refuse(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
+}
+
+// nextAndSettle runs the handlers behind the limiter and passes the outcome of the
+// request to the checker. It does not recover a panic, so that the panic keeps its stack.
+func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
+	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context(), held: &d}
+	g.Writer = w
+	panicked, errorsBefore := true, len(g.Errors)
+	defer func() {
+		g.Writer = w.ResponseWriter
+		o := outcome.Response{Status: w.Status(), Ended: w.ended, Panicked: panicked, Header: w.Header().Get}
+		switch {
+		case w.hijacked:
+			o.Status = http.StatusSwitchingProtocols
+		case !w.Written():
+			// Gin writes the status that a handler has set after all handlers.
+			o.Ended = outcome.Ended(w.ctx, g.Request.Context())
+			switch {
+			case panicked:
+				o.Status = 0
+			case len(g.Errors) > errorsBefore && o.Status < http.StatusBadRequest:
+				o.Status = http.StatusBadRequest // another middleware will write a response: this is no success
+			}
+		}
+		c.Settle(request{g}, d, o.Outcome())
+	}()
+	g.Next()
+	panicked = false
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -28,11 +27,6 @@ func (r request) Cookie(name string) (string, bool) { return r.http().Cookie(nam
 func (r request) Query(name string) (string, bool)  { return r.http().Query(name) }
 func (r request) RawQuery() string                  { return r.http().RawQuery() }
 func (r request) Body(n int) ([]byte, error)        { return r.http().Body(n) }
-
-// origin returns the request's method, path and route.
-func (r request) origin() mounting.Origin {
-	return mounting.Origin{Target: httprequest.Target(r.c.Request), Route: r.c.FullPath()}
-}
 
 // Route returns the pattern of the matched route.
 func (r request) Route() string { return r.c.FullPath() }

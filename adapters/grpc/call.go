@@ -20,14 +20,9 @@ func callOf(ctx context.Context) *rpc.Call {
 }
 
 // DecisionFrom returns the decision with which a limiter has allowed the call that ctx belongs
-// to. If several limiters have allowed it, it is the decision of the last one. The bool is
-// false if no limiter of this package has decided on the call. ctx is the context that the
-// handler got, or one made from it.
+// to: of several, the innermost, which decided last. The bool is false if no limiter of this
+// package has decided on the call. ctx is the context that the handler got, or one made from it.
 func DecisionFrom(ctx context.Context) (core.Decision, bool) { return callOf(ctx).Last() }
-
-// DecisionsFrom returns the decisions of all limiters that have allowed the call, in the order
-// in which they decided.
-func DecisionsFrom(ctx context.Context) []core.Decision { return callOf(ctx).All() }
 
 // SetCost says what the call has really cost, in hits, once the handler knows: the rows that
 // were read, or the bytes that were sent. What the limiters have charged for the call is then

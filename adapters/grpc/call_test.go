@@ -33,7 +33,6 @@ func (c *call) serve(h rpctest.Handler) error { return statusOf(h(c)) }
 
 func (c *call) Context() context.Context        { return c.ctx }
 func (c *call) Decision() (core.Decision, bool) { return grpclimit.DecisionFrom(c.ctx) }
-func (c *call) Decisions() []core.Decision      { return grpclimit.DecisionsFrom(c.ctx) }
 func (c *call) SetCost(cost int64) bool         { return grpclimit.SetCost(c.ctx, cost) }
 func (c *call) Refuse(d core.Decision) error    { return grpclimit.Refuse(c.ctx, d) }
 

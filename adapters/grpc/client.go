@@ -20,9 +20,6 @@ func DialOptions(c core.Checker, opts ...Option) []grpc.DialOption {
 	}
 }
 
-// clientCallKey is the key of the last *rpc.Call in the context of a client's call.
-type clientCallKey struct{}
-
 // UnaryClientInterceptor returns an interceptor that sends a call if c allows it. If not, nothing
 // is sent, and the error is a [*RefusedError] with the status that a server would have sent.
 //
@@ -33,18 +30,14 @@ type clientCallKey struct{}
 // [core.MaxWindow], only the context bounds the wait.
 //
 // For key functions, the metadata is that of the outgoing call, and RemoteAddr is the target of
-// the connection, such as dns:///api.example:443. If a call passes several interceptors of c, c
-// counts it once. A call of another method that an interceptor makes with the context of a call
-// is another call. An attempt that gRPC repeats by its retry policy is not counted again.
+// the connection, such as dns:///api.example:443. An attempt that gRPC repeats by its retry policy
+// is not counted again.
 func UnaryClientInterceptor(c core.Checker, opts ...Option) grpc.UnaryClientInterceptor {
 	i := newInterceptor(c, opts)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, callOpts ...grpc.CallOption) (err error) {
-		call, err := i.begin(&ctx, cc, method, req)
-		if call == nil {
-			if err != nil {
-				return err
-			}
-			return invoker(ctx, method, req, reply, cc, callOpts...)
+		call, err := i.begin(ctx, cc, method, req)
+		if err != nil {
+			return err
 		}
 		panicked := true
 		defer func() { end(call, ctx, err, panicked) }()
@@ -61,11 +54,11 @@ func UnaryClientInterceptor(c core.Checker, opts ...Option) grpc.UnaryClientInte
 func StreamClientInterceptor(c core.Checker, opts ...Option) grpc.StreamClientInterceptor {
 	i := newInterceptor(c, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, callOpts ...grpc.CallOption) (grpc.ClientStream, error) {
-		call, err := i.begin(&ctx, cc, method, nil)
+		call, err := i.begin(ctx, cc, method, nil)
 		if err != nil {
 			return nil, err
 		}
-		if call == nil || !call.NeedsOutcome() {
+		if !call.NeedsOutcome() {
 			return streamer(ctx, desc, cc, method, callOpts...)
 		}
 		opened := false
@@ -84,25 +77,18 @@ func StreamClientInterceptor(c core.Checker, opts ...Option) grpc.StreamClientIn
 	}
 }
 
-// begin decides on a client's call. The call is nil if c has decided on it before. The error is
-// that of a denied call.
-func (i *interceptor) begin(ctx *context.Context, cc *grpc.ClientConn, method string, message any) (*rpc.Call, error) {
-	before, _ := (*ctx).Value(clientCallKey{}).(*rpc.Call)
-	if before.Met(&i.place, method) {
-		return nil, nil
-	}
-	if code, text := rpc.GivenUp((*ctx).Err()); code != rpc.OK {
+// begin decides on a client's call. The error is that of a denied call.
+func (i *interceptor) begin(ctx context.Context, cc *grpc.ClientConn, method string, message any) (*rpc.Call, error) {
+	if code, text := rpc.GivenUp(ctx.Err()); code != rpc.OK {
 		return nil, status.Error(codes.Code(code), text) // gRPC would send nothing
 	}
-	r := &request{ctx: *ctx, method: method, route: method, client: true, message: message}
+	r := &request{ctx: ctx, method: method, route: method, client: true, message: message}
 	if cc != nil {
 		r.remote = cc.Target()
 	}
-	d := i.place.Checker.Check(r)
+	d := i.checker.Check(r)
 	if !d.Allowed {
 		return nil, &RefusedError{Decision: d, Method: method, err: i.refuse(r, &d, func([]core.Header) {})}
 	}
-	call := rpc.Enter(&i.place, r, d, before)
-	*ctx = context.WithValue(*ctx, clientCallKey{}, call)
-	return call, nil
+	return rpc.Enter(i.checker, r, d, nil), nil
 }

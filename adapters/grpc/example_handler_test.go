@@ -97,22 +97,6 @@ func ExampleDecisionFrom() {
 	// OK
 }
 
-func ExampleDecisionsFrom() {
-	addr, stop := serveHealth(func(ctx context.Context, _ string) error {
-		for _, d := range grpclimit.DecisionsFrom(ctx) {
-			fmt.Println(d.Remaining, "calls are left")
-		}
-		return nil
-	}, append(grpclimit.ServerOptions(perMinute(500)), grpclimit.ServerOptions(perMinute(5))...)...)
-	defer stop()
-
-	request(addr, "")
-	// Output:
-	// 499 calls are left
-	// 4 calls are left
-	// OK
-}
-
 // The key is a field of the request message.
 func ExampleMessage() {
 	service := keyfuncs.Func(func(r core.Request) (string, error) {

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -21,10 +21,7 @@ import (
 //
 //	grpclimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) []grpc.ServerOption {
-	return ServerOptions(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return ServerOptions(adapter.PerIP(quota, window, opts))
 }
 
 // ServerOptions returns the options of a server whose unary calls and streams c limits. It
@@ -73,16 +70,17 @@ func PerMessage() Option {
 	return func(o *options) { o.perMessage = true }
 }
 
-// interceptor is a place in which a checker decides on calls.
+// interceptor is one in which a checker decides on calls.
 type interceptor struct {
-	place mounting.Place
+	checker core.Checker
 	options
 }
 
 func newInterceptor(c core.Checker, opts []Option) *interceptor {
-	i := &interceptor{place: mounting.NewPlace("grpclimit", c)}
+	adapter.MustChecker("grpclimit", c)
+	i := &interceptor{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("grpclimit", opt != nil)
+		adapter.MustOption("grpclimit", opt != nil)
 		opt(&i.options)
 	}
 	return i

@@ -30,7 +30,7 @@ func Refuse(ctx context.Context, d core.Decision) error {
 
 // refuse returns the error of a denied call. set sets fields of the response.
 func (i *interceptor) refuse(r *request, d *core.Decision, set func([]core.Header)) error {
-	refusal := rpc.NewRefusal(d, i.place.Checker.Deny(r, *d))
+	refusal := rpc.NewRefusal(d, i.checker.Deny(r, *d))
 	set(refusal.Fields)
 	if i.onDenied != nil {
 		if err := i.onDenied(r.ctx, r.method, *d); err != nil {
@@ -71,4 +71,34 @@ func pairs(lines []core.Header) metadata.MD {
 		md[name] = append(md[name], line.Value)
 	}
 	return md
+}
+
+// RefusedError is the error of a call that a client's interceptor has not sent. It distinguishes
+// the refusal of the client's own limiter from that of a server. Its status is the one that a
+// server would have sent, or that of the error that [OnDenied] has returned.
+type RefusedError struct {
+	// Decision is the decision that denied the call.
+	Decision core.Decision
+	// Method is the full method, such as /shop.v1.Orders/Place.
+	Method string
+
+	err error
+}
+
+// Error returns the text of the status. It has no key.
+func (e *RefusedError) Error() string { return status.Convert(e.err).String() }
+
+// GRPCStatus returns the status, for [status.FromError] and [status.Code].
+func (e *RefusedError) GRPCStatus() *status.Status { return status.Convert(e.err) }
+
+// Unwrap returns Decision.Err, which is the error of the context if the context has ended while
+// the call was waiting, and the error that [OnDenied] has returned.
+func (e *RefusedError) Unwrap() []error {
+	errs := make([]error, 0, 2)
+	for _, err := range []error{e.Decision.Err, e.err} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }

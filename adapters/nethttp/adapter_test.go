@@ -256,7 +256,6 @@ func (x exchange) Respond(status int, body string) error {
 
 func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.r.Context()) }
 func (x exchange) PathValue(name string) string    { return x.r.PathValue(name) }
-func (x exchange) Decisions() []core.Decision      { return httplimit.DecisionsFrom(x.r.Context()) }
 func (x exchange) SetCost(cost int64) bool         { return httplimit.SetCost(x.r.Context(), cost) }
 
 func (x exchange) Refuse(d core.Decision) error {

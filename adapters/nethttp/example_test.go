@@ -91,18 +91,6 @@ func ExampleDecisionFrom() {
 	// Output: 200 4 left
 }
 
-func ExampleDecisionsFrom() {
-	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, d := range httplimit.DecisionsFrom(r.Context()) {
-			fmt.Fprint(w, d.Remaining, " left; ")
-		}
-	})
-	outer := httplimit.Middleware(perMinute(100), httplimit.ExposeDecision())
-	inner := httplimit.Middleware(perMinute(5), httplimit.ExposeDecision())
-	get(outer(inner(api)), "/")
-	// Output: 200 99 left; 4 left;
-}
-
 func ExampleExposeDecision() {
 	without := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, found := httplimit.DecisionFrom(r.Context())

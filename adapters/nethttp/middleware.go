@@ -1,13 +1,31 @@
+// Package httplimit limits the requests to net/http handlers, and to routers that use
+// net/http handlers, such as http.ServeMux and chi. For Gin, Echo and Fiber, use the
+// packages of these frameworks.
+//
+//	mux.Handle("/api/", httplimit.PerIP(100, time.Minute)(api))
+//
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
+// with any rules, a login guard or a set of policies.
+//
+// Mount the middleware before every middleware that reads the request's body, because a
+// key function cannot read a body that was read before. If a key is the route, mount the
+// middleware on the routes, because the route is not known before the router has matched.
+//
+// A handler reads the decision with DecisionFrom, if the Middleware has the option
+// ExposeDecision.
+//
+// If a rule depends on the response, the handler gets a writer that records the status. It
+// implements http.Flusher, http.Hijacker and io.ReaderFrom as the server's does, and has
+// Unwrap for http.ResponseController. It does not implement http.Pusher.
 package httplimit
 
 import (
 	"context"
 	"net/http"
-	"runtime"
 	"time"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -23,10 +41,7 @@ import (
 //
 //	httplimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) func(http.Handler) http.Handler {
-	return Middleware(core.Must(core.New(core.Config{
-		Name:  "per-ip",
-		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
-	})))
+	return Middleware(adapter.PerIP(quota, window, opts))
 }
 
 // Option is an option of [Middleware]: [OnDenied] or [ExposeDecision].
@@ -37,55 +52,45 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the response to denied requests. By default, the
-// response is the one that [core.Hooks.OnDisallowed] returns. When h is called, the
-// response's header has the fields of the limiter and of OnDisallowed, except the
-// Content-Type. h writes the status and the body. It is called for every decision that is
-// not Allowed, also for bad requests and failures: see [core.Decision].Reason. It may be
-// called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied
+// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
+// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
+// every decision that is not Allowed, also for bad requests and failures: see
+// [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
 // ExposeDecision stores the decision in the context of the request that the handler
-// gets, so that [DecisionFrom] finds it. By default, the decision is stored only if the
-// limiter is mounted in several places, or if [SetCost] may settle it. With ExposeDecision, the handler gets a copy of
-// the request. A logger before the Middleware then does not see the pattern that a router
-// behind the Middleware writes into the request.
+// gets, so that [DecisionFrom] finds it. The handler then gets a copy of the request. A
+// logger before the Middleware does not see the pattern that a router behind the Middleware
+// writes into the copy.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
 // Middleware returns a middleware that calls the handler if c allows the request, and
 // writes the response to a denied request. The middleware may be applied to any number of
-// handlers, and used concurrently.
+// handlers, and used concurrently. c counts a request each time that the request passes it.
 //
-// If a request passes several places in which c is mounted, c counts it once. A request
-// that a handler makes with the context of another request counts as the same request. If
-// the request has another method or path in a later place, as after http.StripPrefix, c
-// decides on these too: see [core.Checker]. If c is mounted in one place only, and the
-// handler passes the request to that place again, c counts the request each time.
-//
-// Middleware panics if c or an option is nil, or if values of c's type cannot be compared.
+// Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
-	m := &middleware{place: mounting.NewPlace("httplimit", c), mounted: mounted(c)}
+	adapter.MustChecker("httplimit", c)
+	m := &middleware{checker: c}
 	for _, opt := range opts {
-		mounting.MustOption("httplimit", opt != nil)
+		adapter.MustOption("httplimit", opt != nil)
 		opt(&m.options)
 	}
-	m.mounted.untilUnused(m, c)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("httplimit: Middleware: the handler is nil: pass the handler of the allowed requests")
 		}
-		m.mounted.add()
 		return &handler{middleware: m, next: next}
 	}
 }
 
 type middleware struct {
-	place   mounting.Place
-	mounted *mounts
+	checker core.Checker
 	options
 }
 
@@ -95,100 +100,104 @@ type handler struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.expose || h.mounted.several() {
-		h.serveAndMark(w, r)
-	} else {
-		d := h.place.Checker.Check(httprequest.Request{HTTP: r})
-		switch {
-		case !h.admits(w, r, &d):
-		case d.Estimated():
-			h.mark(w, r, &d, lastVisit(r.Context()))
-		default:
-			h.serveNext(w, r, &d)
-		}
-	}
-	runtime.KeepAlive(h) // the place must count until the request has passed it
-}
-
-// serveAndMark serves a request that the checker may have decided on before, or whose
-// handler reads the decision. It stores the decision in the request's context.
-func (h *handler) serveAndMark(w http.ResponseWriter, r *http.Request) {
-	p, before := &h.place, lastVisit(r.Context())
-	var d core.Decision
-	// If the checker is mounted in one place only, it counts the request each time.
-	if seen := before.Of(p); seen == nil || !h.mounted.several() {
-		d = p.Checker.Check(httprequest.Request{HTTP: r})
-	} else {
-		var asked bool
-		if d, asked = p.Check(seen, httprequest.Request{HTTP: r}, origin(r)); !asked {
-			h.next.ServeHTTP(w, r)
-			return
-		}
-	}
-	if !h.admits(w, r, &d) {
+	d := h.checker.Check(httprequest.Request{HTTP: r})
+	if !d.Allowed {
+		h.deny(w, r, &d)
 		return
 	}
-	h.mark(w, r, &d, before)
-}
-
-// mark stores the decision in the context of the request that the handler gets.
-func (h *handler) mark(w http.ResponseWriter, r *http.Request, d *core.Decision, before *mounting.Visit) {
-	v := h.place.NewVisit(d, before)
-	if v.Origin != nil {
-		*v.Origin = origin(r)
+	httprequest.SetHeaders(w.Header(), &d)
+	if h.expose || d.Estimated() {
+		r = withDecision(r, d)
 	}
-	h.serveNext(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, v)), &v.Decision)
-}
-
-// admits sets the headers of a decision. If the request is denied, admits writes the
-// response and returns false.
-func (h *handler) admits(w http.ResponseWriter, r *http.Request, d *core.Decision) bool {
-	if d.Allowed {
-		httprequest.SetHeaders(w.Header(), d)
-		return true
-	}
-	var handler func()
-	if h.onDenied != nil {
-		denied := *d
-		handler = func() { h.onDenied(w, r, denied) }
-	}
-	httprequest.Refuse(w, r, d, h.place.Checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
-	return false
-}
-
-func (h *handler) serveNext(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	if d.NeedsOutcome() {
-		h.serveAndSettle(w, r, d)
+		h.serveAndSettle(w, r, &d)
 	} else {
 		h.next.ServeHTTP(w, r)
 	}
 }
 
-func origin(r *http.Request) mounting.Origin {
-	return mounting.Origin{Target: httprequest.Target(r), Route: r.Pattern}
+// deny writes the response to a denied request.
+func (h *handler) deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
+	var handler func()
+	if h.onDenied != nil {
+		denied := *d
+		handler = func() { h.onDenied(w, r, denied) }
+	}
+	httprequest.Refuse(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
 }
 
-// visitKey is the key of the last visit in a request's context.
-type visitKey struct{}
+// exposedKey is the key of the innermost decision in a request's context.
+type exposedKey struct{}
 
-func lastVisit(ctx context.Context) *mounting.Visit {
-	v, _ := ctx.Value(visitKey{}).(*mounting.Visit)
-	return v
+func exposed(ctx context.Context) *adapter.Exposed {
+	e, _ := ctx.Value(exposedKey{}).(*adapter.Exposed)
+	return e
+}
+
+// withDecision returns a copy of the request whose context has the decision.
+func withDecision(r *http.Request, d core.Decision) *http.Request {
+	ctx := r.Context()
+	return r.WithContext(context.WithValue(ctx, exposedKey{}, &adapter.Exposed{Decision: d, Outer: exposed(ctx)}))
 }
 
 // DecisionFrom returns the decision with which a limiter has allowed the request that ctx
-// belongs to. If several limiters have allowed it, it is the decision of the last one. The
-// bool is false if DecisionFrom finds no decision. It is sure to find the decision only
-// with the option [ExposeDecision].
-func DecisionFrom(ctx context.Context) (core.Decision, bool) {
-	return lastVisit(ctx).Last()
+// belongs to. It finds the decision of a Middleware with the option [ExposeDecision], and
+// one whose cost [SetCost] may settle. Of several, it returns the innermost: the one of the
+// last limiter that the request has passed. The bool is false if there is none.
+func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ctx).Last() }
+
+// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
+// of an answer, the rows that were read. After the handlers have returned, the limiters
+// charge what is missing, or give back what is too much. SetCost returns false if that
+// concerns no rule: see [core.Decision.SetCost].
+//
+// The last call counts. SetCost may be called concurrently. ctx is the context of the
+// request that the handler got, or one made from it.
+func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost(cost) }
+
+// Refuse answers a request that a handler denies because of a decision of its own, such as
+// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
+// limiter make, with the headers that the middleware would set. The handler writes nothing after
+// it.
+func Refuse(w http.ResponseWriter, r *http.Request, d core.Decision) {
+	httprequest.Refuse(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
 }
 
-// DecisionsFrom returns the decisions of all limiters that have allowed the request, in
-// the order in which they decided. It is sure to find only those of a Middleware with the
-// option [ExposeDecision].
-func DecisionsFrom(ctx context.Context) []core.Decision {
-	return lastVisit(ctx).All()
+// serveAndSettle runs the handler and passes the outcome of the request to the checker.
+// It does not recover a panic of the handler, so that the panic keeps its stack.
+func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core.Decision) {
+	watcher := httprequest.NewWatcher(r.Context(), d)
+	panicked := true
+	defer func() {
+		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)
+		h.checker.Settle(httprequest.Request{HTTP: r}, watcher.Decision, o)
+	}()
+	h.next.ServeHTTP(watcher.Wrap(w), r)
+	panicked = false
+}
+
+// PathValues returns a middleware that stores the parameters of a matched route in the
+// request, so that [keyfuncs.PathValue] finds them. It is for routers that store them in
+// another place. vars returns the parameters of a request, or nil. It may be called
+// concurrently. Mount the middleware behind the router's matching and before the limiter:
+//
+//	router.Use(httplimit.PathValues(mux.Vars)) // gorilla/mux
+//	router.Use(httplimit.PerIP(100, time.Minute))
+//
+// http.ServeMux needs no such middleware, nor does chi from v5.0.12. PathValues panics if vars
+// is nil.
+func PathValues(vars func(*http.Request) map[string]string) func(http.Handler) http.Handler {
+	if vars == nil {
+		panic("httplimit: PathValues: vars is nil: pass a function such as gorilla's mux.Vars")
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for name, value := range vars(r) {
+				r.SetPathValue(name, value)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // Request returns the *http.Request that r stands for, for key functions and hooks. It

@@ -34,7 +34,8 @@ func newLimiter(t testing.TB, quota int64, headers core.Headers) *core.Limiter {
 
 func TestInvalidArgumentsPanic(t *testing.T) {
 	for name, f := range map[string]func(){
-		"a nil checker": func() { httplimit.Middleware(nil) },
+		"no checker":    func() { httplimit.Middleware(nil) },
+		"a nil checker": func() { httplimit.Middleware((*core.Limiter)(nil)) },
 		"a nil handler": func() { httplimit.PerIP(1, time.Second)(nil) },
 		"a window of 0": func() { httplimit.PerIP(1, 0) },
 	} {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -27,16 +27,16 @@ import (
 // [core.Outcome] is 502, or [core.StatusCanceled] if the context has ended.
 //
 // The RoundTripper does not change the request, and does not read the response. It may be
-// used concurrently if base may. Transport panics if c or an option is nil, if values of
-// c's type cannot be compared, or if an option is out of its range.
+// used concurrently if base may. Transport panics if c or an option is nil, or if an
+// option is out of its range.
 func Transport(c core.Checker, base http.RoundTripper, opts ...TransportOption) http.RoundTripper {
-	mounting.NewPlace("httplimit", c) // panics if c is no checker
+	adapter.MustChecker("httplimit", c)
 	if base == nil {
 		base = http.DefaultTransport
 	}
 	t := &transport{checker: c, base: base}
 	for _, opt := range opts {
-		mounting.MustOption("httplimit", opt != nil)
+		adapter.MustOption("httplimit", opt != nil)
 		opt(&t.holds)
 	}
 	t.holds.mustBeWhole()

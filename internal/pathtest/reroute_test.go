@@ -19,13 +19,10 @@ import (
 // reroutes are applications in which the handler of GET /first gives the
 // request to the handler of POST /second, by the framework's own means.
 var reroutes = []struct {
-	name string
-	// forgets says that the framework forgets, when it routes a request again,
-	// which policies have counted it.
-	forgets bool
-	serve   func(t *testing.T, set *policy.Set) (address string)
+	name  string
+	serve func(t *testing.T, set *policy.Set) (address string)
 }{
-	{"fiber, RestartRouting", false, func(t *testing.T, set *policy.Set) string {
+	{"fiber, RestartRouting", func(t *testing.T, set *policy.Set) string {
 		f := fiber.New(fiber.Config{DisableStartupMessage: true})
 		f.Use(fiberlimit.Middleware(set))
 		f.Get("/first", func(c *fiber.Ctx) error {
@@ -36,7 +33,7 @@ var reroutes = []struct {
 		f.Post("/second", fiberHandler("second"))
 		return serveFiber(t, f)
 	}},
-	{"fiber, the next route", false, func(t *testing.T, set *policy.Set) string {
+	{"fiber, the next route", func(t *testing.T, set *policy.Set) string {
 		f := fiber.New(fiber.Config{DisableStartupMessage: true})
 		f.Use(fiberlimit.Middleware(set), func(c *fiber.Ctx) error {
 			c.Method(http.MethodPost)
@@ -46,7 +43,7 @@ var reroutes = []struct {
 		f.Post("/second", fiberlimit.Middleware(set), fiberHandler("second"))
 		return serveFiber(t, f)
 	}},
-	{"net/http, another mux", false, func(t *testing.T, set *policy.Set) string {
+	{"net/http, another mux", func(t *testing.T, set *policy.Set) string {
 		limited := httplimit.Middleware(set)
 		mux := http.NewServeMux()
 		mux.Handle("POST /second", pathtest.Handler("second"))
@@ -57,7 +54,7 @@ var reroutes = []struct {
 		})
 		return pathtest.Serve(t, limited(outer))
 	}},
-	{"net/http, http.StripPrefix", false, func(t *testing.T, set *policy.Set) string {
+	{"net/http, http.StripPrefix", func(t *testing.T, set *policy.Set) string {
 		limited := httplimit.Middleware(set)
 		inner := http.NewServeMux()
 		inner.Handle("POST /second", pathtest.Handler("second"))
@@ -68,7 +65,7 @@ var reroutes = []struct {
 			stripped.ServeHTTP(w, r)
 		})))
 	}},
-	{"net/http, the same handler", true, func(t *testing.T, set *policy.Set) string {
+	{"net/http, the same handler", func(t *testing.T, set *policy.Set) string {
 		mux := http.NewServeMux()
 		app := httplimit.Middleware(set)(mux)
 		mux.HandleFunc("GET /first", func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +75,7 @@ var reroutes = []struct {
 		mux.Handle("POST /second", pathtest.Handler("second"))
 		return pathtest.Serve(t, app)
 	}},
-	{"gin, HandleContext", false, func(t *testing.T, set *policy.Set) string {
+	{"gin, HandleContext", func(t *testing.T, set *policy.Set) string {
 		g := gin.New()
 		g.Use(ginlimit.Middleware(set))
 		g.GET("/first", func(c *gin.Context) {
@@ -88,7 +85,7 @@ var reroutes = []struct {
 		g.POST("/second", gin.WrapF(pathtest.Handler("second")))
 		return pathtest.Serve(t, g)
 	}},
-	{"gin, the next handler", false, func(t *testing.T, set *policy.Set) string {
+	{"gin, the next handler", func(t *testing.T, set *policy.Set) string {
 		g := gin.New()
 		g.Use(ginlimit.Middleware(set))
 		g.GET("/first", func(c *gin.Context) {
@@ -96,7 +93,7 @@ var reroutes = []struct {
 		}, ginlimit.Middleware(set), gin.WrapF(pathtest.Handler("second")))
 		return pathtest.Serve(t, g)
 	}},
-	{"echo, ServeHTTP", true, func(t *testing.T, set *policy.Set) string {
+	{"echo, ServeHTTP", func(t *testing.T, set *policy.Set) string {
 		e := echo.New()
 		e.Use(echolimit.Middleware(set))
 		e.GET("/first", func(c echo.Context) error {
@@ -108,7 +105,7 @@ var reroutes = []struct {
 		e.POST("/second", echo.WrapHandler(pathtest.Handler("second")))
 		return pathtest.Serve(t, e)
 	}},
-	{"echo, a middleware before the router", false, func(t *testing.T, set *policy.Set) string {
+	{"echo, a middleware before the router", func(t *testing.T, set *policy.Set) string {
 		e := echo.New()
 		e.Pre(echolimit.Middleware(set), func(next echo.HandlerFunc) echo.HandlerFunc {
 			return func(c echo.Context) error {
@@ -123,14 +120,13 @@ var reroutes = []struct {
 	}},
 }
 
-// A request that comes back to the policies with another method and path is
-// counted by the policies for these too, and by no policy twice unless the
-// framework forgets what it knew of the request.
+// A request that passes the policies again with another method and path is counted
+// for these.
 func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	for _, c := range reroutes {
 		t.Run(c.name, func(t *testing.T) {
-			pathtest.Rerouted(t, c.forgets, func(set *policy.Set) string { return c.serve(t, set) })
+			pathtest.Rerouted(t, func(set *policy.Set) string { return c.serve(t, set) })
 		})
 	}
 }

@@ -3,61 +3,64 @@ package fasthttprequest
 import (
 	"github.com/valyala/fasthttp"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 )
 
 // Middleware is the middleware of a checker. It may be used concurrently.
 type Middleware struct {
-	major *Major
-	place mounting.Place
-	apart bool // this process is one of several that count for themselves
+	major   *Major
+	checker core.Checker
+	apart   bool // this process is one of several that count for themselves
 
+	// Expose stores each decision in Fiber's locals.
+	Expose bool
 	// OnDenied, if it is not nil, writes the response to denied requests.
 	OnDenied func(Ctx, core.Decision) error
 }
 
-// Middleware returns the middleware of c. It panics if c is nil or cannot be compared.
+// Middleware returns the middleware of c. It panics if c is nil.
 func (m *Major) Middleware(c core.Checker) *Middleware {
-	return &Middleware{major: m, place: mounting.NewPlace(m.Adapter, c), apart: m.countsApart(c)}
+	adapter.MustChecker(m.Adapter, c)
+	return &Middleware{major: m, checker: c, apart: m.countsApart(c)}
 }
 
 // Serve calls the next handler if the checker allows the request, and writes the response
 // to a denied request.
 func (m *Middleware) Serve(f Ctx, fast *fasthttp.RequestCtx) error {
-	v := newVisit(m.major, f, fast, &m.place, lastVisit(fast))
-	r := &v.Request
-	if seen := v.Before.Of(&m.place); seen == nil {
-		v.Decision = m.place.Checker.Check(r)
-	} else {
-		var asked bool
-		if v.Decision, asked = m.place.Check(seen, r, r.origin()); !asked {
-			v.free()
-			return f.Next()
-		}
-	}
+	r := newRequest(m.major, f, fast)
+	d := m.checker.Check(r)
 	if m.apart {
-		m.major.sayApart(v.Decision.Limiter)
+		m.major.sayApart(d.Limiter)
 	}
-	setHeaders(fast, &v.Decision)
-	if !v.Decision.Allowed {
-		err := m.refuse(r, &v.Decision)
-		v.free()
+	setHeaders(fast, &d)
+	if !d.Allowed {
+		err := m.refuse(r, &d)
+		r.free()
 		return err
 	}
-	if m.place.Compares(&v.Decision) {
-		v.origin = r.origin()
-		v.Origin = &v.origin
+	if m.Expose || d.Estimated() {
+		// Fiber's Locals takes a value of any type, and would allocate once more.
+		fast.SetUserValue(exposedKey{}, &adapter.Exposed{Decision: d, Outer: Exposed(fast)})
 	}
-	v.keep()
-	if v.Decision.NeedsOutcome() {
-		return m.major.nextAndSettle(f, fast, m.place.Checker, v.Decision)
+	if d.NeedsOutcome() {
+		return m.nextAndSettle(r, d)
 	}
+	r.free()
 	return f.Next()
 }
 
+// exposedKey is the key of the innermost decision in Fiber's locals.
+type exposedKey struct{}
+
+// Exposed returns the innermost decision that is stored for a request, or nil.
+func Exposed(fast *fasthttp.RequestCtx) *adapter.Exposed {
+	e, _ := fast.UserValue(exposedKey{}).(*adapter.Exposed)
+	return e
+}
+
 func (m *Middleware) refuse(r *Request, d *core.Decision) error {
-	denial := m.place.Checker.Deny(r, *d)
+	denial := m.checker.Deny(r, *d)
 	if m.OnDenied == nil {
 		refuse(r.fast, denial)
 		return nil

@@ -1,3 +1,6 @@
+// Package fasthttprequest has the code that the adapters for the majors of Fiber share: a
+// core.Request around a fasthttp.RequestCtx, the middleware, and the response to a denied
+// request. It imports fasthttp and no Fiber: an adapter describes its major as a [Major].
 package fasthttprequest
 
 import (
@@ -6,13 +9,14 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Request is the core.Request of a Fiber context. It is a part of a visit, so that its
+// Request is the core.Request of a Fiber context. Requests are reused, so that their
 // conversion to an interface does not allocate. Fiber's strings are parts of buffers that
 // Fiber reuses, so that the methods return copies.
 type Request struct {
@@ -20,24 +24,32 @@ type Request struct {
 	fiber Ctx
 	fast  *fasthttp.RequestCtx
 	text  strings.Builder // see RemoteAddr
-	ctx   context.Context //nolint:containedctx // see settled; nil: the application's
+	ctx   context.Context //nolint:containedctx // see Context; nil: the application's
 }
 
 var _ core.Request = (*Request)(nil)
 
-// Context implements core.Request.
+var requests = sync.Pool{New: func() any { return new(Request) }}
+
+func newRequest(m *Major, f Ctx, fast *fasthttp.RequestCtx) *Request {
+	r := requests.Get().(*Request)
+	r.major, r.fiber, r.fast, r.ctx = m, f, fast, nil
+	return r
+}
+
+// free gives a request back after its decision, or if the decision needs an outcome, after
+// that. The request keeps its context, which Fiber reuses too, so that a hook that keeps a
+// request does not panic.
+func (r *Request) free() { requests.Put(r) }
+
+// Context returns the context that the application has set. In Settle, it is the one that
+// the request had before the handlers ran: Fiber v3's middleware for timeouts leaves a
+// goroutine behind that sets the application's context again.
 func (r *Request) Context() context.Context {
 	if r.ctx != nil {
 		return r.ctx
 	}
 	return r.major.Context(r.fiber)
-}
-
-// settled returns the request for a call of Settle. ctx is the context that the request had
-// before the handlers ran: Fiber v3's middleware for timeouts leaves a goroutine behind that
-// sets the application's context again.
-func (m *Major) settled(f Ctx, fast *fasthttp.RequestCtx, ctx context.Context) *Request {
-	return &Request{major: m, fiber: f, fast: fast, ctx: ctx}
 }
 
 // Path implements core.Request.

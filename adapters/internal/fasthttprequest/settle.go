@@ -19,22 +19,23 @@ import (
 
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the
 // request to the checker. It does not recover a panic, so that the panic keeps its stack.
-func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, d core.Decision) error {
-	before := m.Context(f)
+func (m *Middleware) nextAndSettle(r *Request, d core.Decision) error {
+	f, fast := r.fiber, r.fast
+	r.ctx = m.major.Context(f)
 	panicked := true
 	var failed error
 	defer func() {
-		r := outcome.Response{
+		response := outcome.Response{
 			Status:   fast.Response.StatusCode(),
-			Ended:    m.ended(f, fast, before, failed),
+			Ended:    m.major.ended(f, fast, r.ctx, failed),
 			Panicked: panicked,
 			Header:   func(name string) string { return string(fast.Response.Header.Peek(name)) },
 		}
 		switch {
 		case panicked:
-			r.Status = http.StatusInternalServerError
+			response.Status = http.StatusInternalServerError
 		case fast.Hijacked():
-			r.Status = http.StatusSwitchingProtocols
+			response.Status = http.StatusSwitchingProtocols
 		}
 		if fast.Hijacked() || fast.Response.IsBodyStream() {
 			// fasthttp closes such values when the handler of the connection has returned,
@@ -43,12 +44,13 @@ func (m *Major) nextAndSettle(f Ctx, fast *fasthttp.RequestCtx, c core.Checker, 
 				fast.SetUserValue(c, c)
 			}
 		}
-		c.Settle(m.settled(f, fast, before), d, r.Outcome())
+		m.checker.Settle(r, d, response.Outcome())
+		r.free()
 	}()
 	if failed = f.Next(); failed != nil {
 		// The response is not known before the application's ErrorHandler has
 		// returned. Fiber's own logger calls it in the same way.
-		m.HandleError(f, failed)
+		m.major.HandleError(f, failed)
 	}
 	panicked = false
 	return nil
@@ -61,11 +63,8 @@ func SetCost(request func() *fasthttp.RequestCtx, cost int64) bool {
 	if inStream() {
 		return false
 	}
-	said := false
-	for _, d := range Visited(request()).All() {
-		said = d.SetCost(cost) || said
-	}
-	return said
+	fast := request()
+	return fast != nil && Exposed(fast).SetCost(cost) // nil: Fiber has taken its context back
 }
 
 // inStream reports whether the caller runs in a stream writer of fasthttp, or in a reader

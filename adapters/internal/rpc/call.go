@@ -1,9 +1,11 @@
+// Package rpc has what the adapters of gRPC and Connect share: the outcome of a call by its
+// code, the refusal of a call, and the decisions on a call and its messages. It knows
+// neither framework. A program of the one does not compile the other.
 package rpc
 
 import (
 	"sync"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -11,9 +13,8 @@ import (
 // the handler gets. All methods may be called concurrently, and on a nil *Call if they
 // only read.
 type Call struct {
-	place  *mounting.Place
-	method string // the full method
-	before *Call  // of the limiter before, or nil
+	checker core.Checker
+	outer   *Call // of the limiter before, or nil
 
 	mu       sync.Mutex
 	decision core.Decision
@@ -22,22 +23,10 @@ type Call struct {
 	outcome  core.Outcome // after the end
 }
 
-// Met reports whether the place's checker has decided on the call of this method before. A
-// call of another method is another call, which an interceptor makes with the context of the
-// first one.
-func (c *Call) Met(p *mounting.Place, method string) bool {
-	for ; c != nil; c = c.before {
-		if c.method == method && (c.place == p || c.place.Checker == p.Checker) {
-			return true
-		}
-	}
-	return false
-}
-
-// Enter returns the call after the place's checker has allowed it with d. before is the
-// call that the context has, or nil. The caller calls End in the end.
-func Enter(p *mounting.Place, r core.Request, d core.Decision, before *Call) *Call {
-	c := &Call{place: p, method: r.Path(), before: before, decision: d}
+// Enter returns the call after the checker has allowed it with d. outer is the call that the
+// context has, or nil. The caller calls End in the end.
+func Enter(by core.Checker, r core.Request, d core.Decision, outer *Call) *Call {
+	c := &Call{checker: by, outer: outer, decision: d}
 	if d.NeedsOutcome() {
 		c.request = r
 	}
@@ -58,10 +47,8 @@ func MayCountMessages(d core.Decision) bool {
 	return !held
 }
 
-// Pending returns a call on which the place's checker will decide later: see Next.
-func Pending(p *mounting.Place, method string, before *Call) *Call {
-	return &Call{place: p, method: method, before: before}
-}
+// Pending returns a call on which the checker will decide later: see Next.
+func Pending(by core.Checker) *Call { return &Call{checker: by} }
 
 // Next puts the decision on the next message in the place of the decision before. The
 // checker has allowed the message. If the call has ended meanwhile, Next settles the
@@ -77,7 +64,7 @@ func (c *Call) Next(r core.Request, d core.Decision) {
 	}
 	c.mu.Unlock()
 	if ended && r != nil {
-		c.place.Checker.Settle(r, d, o)
+		c.checker.Settle(r, d, o)
 	}
 }
 
@@ -88,7 +75,7 @@ func (c *Call) Settle(o core.Outcome) {
 	c.request = nil
 	c.mu.Unlock()
 	if r != nil {
-		c.place.Checker.Settle(r, d, o)
+		c.checker.Settle(r, d, o)
 	}
 }
 
@@ -113,7 +100,7 @@ func (c *Call) last() core.Decision {
 	return c.decision
 }
 
-// Last returns the decision of the last limiter, and whether there is one.
+// Last returns the decision of the innermost limiter, and whether there is one.
 func (c *Call) Last() (core.Decision, bool) {
 	if c == nil {
 		return core.Decision{}, false
@@ -121,19 +108,11 @@ func (c *Call) Last() (core.Decision, bool) {
 	return c.last(), true
 }
 
-// All returns the decisions of all limiters, in the order in which they decided.
-func (c *Call) All() []core.Decision {
-	if c == nil {
-		return nil
-	}
-	return append(c.before.All(), c.last())
-}
-
-// SetCost sets the actual cost of the call, or of the message that the handler works on:
-// see core.Decision.SetCost.
+// SetCost sets the actual cost of the call, or of the message that the handler works on, in
+// the decisions of all limiters: see core.Decision.SetCost.
 func (c *Call) SetCost(cost int64) bool {
 	said := false
-	for ; c != nil; c = c.before {
+	for ; c != nil; c = c.outer {
 		said = c.last().SetCost(cost) || said
 	}
 	return said

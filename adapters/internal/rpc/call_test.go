@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/mounting"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -38,9 +37,9 @@ func (s *settling) statuses() (all []int) {
 	return all
 }
 
-func enter(s *settling, method string, before *Call) (*Call, *mounting.Place) {
-	p, r := mounting.NewPlace("test", s), floodgatetest.NewRequest("POST", method)
-	return Enter(&p, r, s.Check(r), before), &p
+func enter(s *settling, outer *Call) *Call {
+	r := floodgatetest.NewRequest("POST", "/a.B/C")
+	return Enter(s, r, s.Check(r), outer)
 }
 
 func equal(t *testing.T, got []int, want ...int) {
@@ -55,36 +54,9 @@ func equal(t *testing.T, got []int, want ...int) {
 	}
 }
 
-func TestWhichCallsACheckerHasMet(t *testing.T) {
-	a, b, c := newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9))
-	first, placeOfA := enter(a, "/a.B/C", nil)
-	second, placeOfB := enter(b, "/a.B/C", first)
-	again, other := mounting.NewPlace("test", a), mounting.NewPlace("test", c)
-	for name, row := range map[string]struct {
-		call   *Call
-		place  *mounting.Place
-		method string
-		want   bool
-	}{
-		"no call":              {nil, placeOfA, "/a.B/C", false},
-		"the same place":       {first, placeOfA, "/a.B/C", true},
-		"before another":       {second, placeOfA, "/a.B/C", true},
-		"in another place":     {second, &again, "/a.B/C", true},
-		"the last":             {second, placeOfB, "/a.B/C", true},
-		"another checker":      {second, &other, "/a.B/C", false},
-		"the one that follows": {first, placeOfB, "/a.B/C", false},
-		"another method":       {second, placeOfA, "/a.B/D", false},
-		"one that is pending":  {Pending(&other, "/a.B/C", second), &other, "/a.B/C", true},
-	} {
-		if got := row.call.Met(row.place, row.method); got != row.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestACallIsSettledOnce(t *testing.T) {
 	s := newSettling(t, core.PerHour(9))
-	c, _ := enter(s, "/a.B/C", nil)
+	c := enter(s, nil)
 	if !c.NeedsOutcome() {
 		t.Fatal("there is nothing to settle")
 	}
@@ -100,7 +72,7 @@ func TestACallIsSettledOnce(t *testing.T) {
 // A message that is decided on after the end of its stream has the outcome of the stream.
 func TestMessagesOfACall(t *testing.T) {
 	s := newSettling(t, core.PerHour(9))
-	c, _ := enter(s, "/a.B/C", nil)
+	c := enter(s, nil)
 	r := floodgatetest.NewRequest("POST", "/a.B/C")
 	c.Settle(End{}.Outcome())
 	second := s.Check(r)
@@ -121,7 +93,7 @@ func TestMessagesOfACall(t *testing.T) {
 // A decision that needs no outcome replaces one that did.
 func TestAMessageThatNeedsNoOutcome(t *testing.T) {
 	s := newSettling(t, core.PerHour(9))
-	c, _ := enter(s, "/a.B/C", nil)
+	c := enter(s, nil)
 	c.Settle(End{}.Outcome())
 	c.Next(floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true})
 	if c.NeedsOutcome() {
@@ -131,34 +103,30 @@ func TestAMessageThatNeedsNoOutcome(t *testing.T) {
 	equal(t, s.statuses(), 200)
 }
 
-func TestDecisionsOfACall(t *testing.T) {
+func TestTheDecisionOfACallIsTheInnermost(t *testing.T) {
 	var none *Call
-	if _, ok := none.Last(); ok || none.All() != nil || none.SetCost(1) {
+	if _, ok := none.Last(); ok || none.SetCost(1) {
 		t.Error("no call has a decision")
 	}
 	a, b := newSettling(t, core.PerHour(5)), newSettling(t, core.PerHour(9))
-	first, _ := enter(a, "/a.B/C", nil)
-	second, _ := enter(b, "/a.B/C", first)
-	all := second.All()
-	if d, ok := second.Last(); !ok || len(all) != 2 || all[0].Limit.Quota != 5 || all[1].Limit.Quota != 9 || d.Limit.Quota != 9 {
-		t.Errorf("%v; %v", d, all)
+	if d, ok := enter(b, enter(a, nil)).Last(); !ok || d.Limit.Quota != 9 {
+		t.Errorf("%v, %t", d, ok)
 	}
 }
 
 // The cost of a call concerns all its limiters, also those before and after one that has no use for it.
 func TestCostOfACall(t *testing.T) {
 	a, b := newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9))
-	static := mounting.NewPlace("test", b)
-	useless := func(before *Call) *Call {
-		return Enter(&static, floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true}, before)
+	useless := func(outer *Call) *Call {
+		return Enter(b, floodgatetest.NewRequest("POST", "/a.B/C"), core.Decision{Allowed: true}, outer)
 	}
-	c, _ := enter(a, "/a.B/C", useless(nil))
-	c, _ = enter(b, "/a.B/C", c)
+	c := enter(a, useless(nil))
+	c = enter(b, c)
 	c = useless(c)
 	if !c.SetCost(4) {
 		t.Fatal("the cost concerns no rule")
 	}
-	for ; c != nil; c = c.before {
+	for ; c != nil; c = c.outer {
 		c.End(End{}.Outcome())
 	}
 	for _, s := range []*settling{a, b} {

@@ -80,7 +80,6 @@ type Call interface {
 	// Send sends a text. The last one is the answer of Once and Up.
 	Send(text string) error
 	Decision() (core.Decision, bool)
-	Decisions() []core.Decision
 	SetCost(cost int64) bool
 	Refuse(d core.Decision) error
 }

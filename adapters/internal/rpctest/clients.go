@@ -38,8 +38,8 @@ func clients(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("one limiter twice counts once", func(t *testing.T) {
-		l := all(t, 4)
+	t.Run("one limiter twice counts twice", func(t *testing.T) {
+		l := all(t, 8)
 		c := a.Serve(t, App{}).Dial(t, direct, l, all(t, 100), l)
 		want(t, count(8, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 4, codeResourceExhausted, 4)
 	})
@@ -98,19 +98,6 @@ func clients(t *testing.T, a Adapter) {
 		s.CloseSend()
 	})
 
-	t.Run("a call that an interceptor makes", func(t *testing.T) {
-		l, codes := byKey(t, keyfuncs.Route(), 2), map[uint32]int{}
-		in := &interrupter{Limiter: all(t, 100)}
-		c := a.Serve(t, App{}).Dial(t, direct, l, in)
-		in.before = func(ctx context.Context) {
-			for range 3 {
-				codes[c.Do(ctx, Up, []string{""}).Code]++
-			}
-		}
-		want(t, count(1, func(int) Reply { return c.Do(within(t), Once, []string{""}) }), 0, 1)
-		want(t, codes, 0, 2, codeResourceExhausted, 1)
-	})
-
 	t.Run("a server's limiter and a client's are two", func(t *testing.T) {
 		outer, inner := all(t, 100), all(t, 100)
 		both := all(t, 100) // on the server and on its client: the calls are others
@@ -128,17 +115,4 @@ func clients(t *testing.T, a Adapter) {
 			t.Errorf("the server's limiter counts %d, the client's %d, the one of both %d; want 4, 12 and 16", o, i, b)
 		}
 	})
-}
-
-// interrupter is a limiter that calls before on each call of Once, with the call's context.
-type interrupter struct {
-	*core.Limiter
-	before func(context.Context)
-}
-
-func (i *interrupter) Check(r core.Request) core.Decision {
-	if r.Path() == Once.Route() {
-		i.before(r.Context())
-	}
-	return i.Limiter.Check(r)
 }

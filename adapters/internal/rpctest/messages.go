@@ -27,7 +27,7 @@ func messages(t *testing.T, a Adapter) {
 	t.Run("each message counts", func(t *testing.T) {
 		for _, kind := range []Kind{Up, Both} {
 			l := all(t, 12)
-			c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}, {Checker: l, PerMessage: true}}}).Dial(t, direct)
+			c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}}).Dial(t, direct)
 			for _, row := range []struct {
 				texts []string
 				used  int64

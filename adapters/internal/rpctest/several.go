@@ -10,30 +10,26 @@ import (
 )
 
 func several(t *testing.T, a Adapter) {
-	t.Run("one limiter twice counts once", func(t *testing.T) {
-		l := all(t, 3)
+	t.Run("one limiter twice counts twice", func(t *testing.T) {
+		l := all(t, 6)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l}, {Checker: all(t, 100)}, {Checker: l}}}).Dial(t, direct)
 		want(t, count(5, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 3, codeResourceExhausted, 2)
 	})
 
-	t.Run("the handler reads the decisions", func(t *testing.T) {
+	t.Run("the handler reads the decision of the innermost", func(t *testing.T) {
 		named := func(name string, n int64) Limit {
 			return Limit{Checker: limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(n)}}}})}
 		}
 		c := a.Serve(t, App{Limits: []Limit{named("outer", 9), named("inner", 5)}, Handler: func(c Call) error {
-			text := ""
-			for _, d := range c.Decisions() {
-				text += fmt.Sprint(d.Limiter, " ", d.Remaining, ", ")
-			}
-			last, found := c.Decision()
+			d, found := c.Decision()
 			if _, err := c.Receive(); err != nil {
 				return err
 			}
-			return c.Send(text + fmt.Sprint(last.Limiter, found))
+			return c.Send(fmt.Sprint(d.Limiter, " ", d.Remaining, " ", found))
 		}}).Dial(t, direct)
 		for i, kind := range Kinds {
 			r := c.Do(within(t), kind, []string{""})
-			if want := fmt.Sprintf("outer %d, inner %d, innertrue", 8-i, 4-i); len(r.Texts) != 1 || r.Texts[0] != want {
+			if want := fmt.Sprintf("inner %d true", 4-i); len(r.Texts) != 1 || r.Texts[0] != want {
 				t.Errorf("%s: the handler reads %q, want %q", kind, r.Texts, want)
 			}
 			if got, want := header(r, "ratelimit"), fmt.Sprintf(`"r-1m";r=%d;t=60`, 8-i); len(got) <= len(want) {
@@ -45,7 +41,7 @@ func several(t *testing.T, a Adapter) {
 	t.Run("no limiter", func(t *testing.T) {
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			d, found := c.Decision()
-			if found || d.Limiter != "" || len(c.Decisions()) != 0 || c.SetCost(1) {
+			if found || d.Limiter != "" || c.SetCost(1) {
 				return &Error{codeInternal, "a decision"}
 			}
 			return OK(c)

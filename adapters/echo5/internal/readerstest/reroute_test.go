@@ -28,7 +28,7 @@ func newEcho() *echo.Echo {
 
 func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 	t.Run("before the router and behind it", func(t *testing.T) {
-		pathtest.Rerouted(t, false, func(set *policy.Set) string {
+		pathtest.Rerouted(t, func(set *policy.Set) string {
 			e := newEcho()
 			e.Pre(echo5limit.Middleware(set), second)
 			e.Use(echo5limit.Middleware(set))
@@ -37,7 +37,7 @@ func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 		})
 	})
 	t.Run("ServeHTTP", func(t *testing.T) {
-		pathtest.Rerouted(t, true, func(set *policy.Set) string {
+		pathtest.Rerouted(t, func(set *policy.Set) string {
 			e := newEcho()
 			e.Use(echo5limit.Middleware(set))
 			e.GET("/first", second(func(c *echo.Context) error {

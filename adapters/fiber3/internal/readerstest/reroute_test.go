@@ -22,7 +22,7 @@ func to(next func(fiber.Ctx) error) fiber.Handler {
 
 func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 	t.Run("RestartRouting", func(t *testing.T) {
-		pathtest.Rerouted(t, false, func(set *policy.Set) string {
+		pathtest.Rerouted(t, func(set *policy.Set) string {
 			f := fiber.New()
 			f.Use(fiber3limit.Middleware(set))
 			f.Get("/first", to(fiber.Ctx.RestartRouting))
@@ -31,7 +31,7 @@ func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 		})
 	})
 	t.Run("the next route", func(t *testing.T) {
-		pathtest.Rerouted(t, false, func(set *policy.Set) string {
+		pathtest.Rerouted(t, func(set *policy.Set) string {
 			f := fiber.New()
 			f.Use(fiber3limit.Middleware(set), to(fiber.Ctx.Next))
 			f.Post("/second", fiber3limit.Middleware(set), handler("second"))

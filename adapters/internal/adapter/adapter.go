@@ -1,0 +1,64 @@
+// Package adapter has what the adapters of all frameworks share: the limiter of PerIP, the
+// checks of what a Middleware is given, and the decisions that the handlers of a request
+// can find.
+package adapter
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// PerIP returns the limiter of an adapter's PerIP. It panics if an argument is invalid.
+func PerIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) *core.Limiter {
+	return core.Must(core.New(core.Config{
+		Name:  "per-ip",
+		Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(opts...), Limits: []core.Limit{{Quota: quota, Window: window}}}},
+	}))
+}
+
+// MustChecker panics if the checker that an adapter is given is nil or a nil pointer.
+func MustChecker(adapter string, c core.Checker) {
+	if v := reflect.ValueOf(c); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		panic(fmt.Errorf("%s: the checker is nil (%T): pass one that is not, such as the limiter that core.New returns", adapter, c))
+	}
+}
+
+// MustOption panics if an option of an adapter is nil.
+func MustOption(adapter string, given bool) {
+	if !given {
+		panic(fmt.Errorf("%s: an option is nil: write one such as %s.OnDenied(f), or none", adapter, adapter))
+	}
+}
+
+// Exposed is a decision that handlers can find. Adapters store the one of the innermost
+// limiter with the request.
+type Exposed struct {
+	Decision core.Decision
+	Outer    *Exposed // of the limiter before, or nil
+}
+
+// Key is the name under which frameworks with string keys store an Exposed. It is short,
+// because frameworks hash it for each request.
+const Key = "floodgate.decision"
+
+// Last returns the decision of the innermost limiter. e may be nil.
+func (e *Exposed) Last() (core.Decision, bool) {
+	if e == nil {
+		return core.Decision{}, false
+	}
+	return e.Decision, true
+}
+
+// SetCost sets the actual cost in the decisions of all limiters: see
+// core.Decision.SetCost. It reports whether that concerns one of them. e may be nil.
+func (e *Exposed) SetCost(cost int64) bool {
+	said := false
+	for ; e != nil; e = e.Outer {
+		said = e.Decision.SetCost(cost) || said
+	}
+	return said
+}
