@@ -76,12 +76,6 @@ type Limit struct {
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
 	Aligned bool
-	// Spread moves the edges of a key's windows by a share of the Window that the key's
-	// stored name decides ([StoreRule.StoredKey]): the same in every process and every store. So
-	// the windows of many keys do not all turn at once, and their clients do not all come back at
-	// once. Only for limits with Aligned; windows without it begin at each key's
-	// first hit and windows of a Zone at its clock: must be false.
-	Spread bool
 	// CountDenied makes denied hits count, too: each is charged to the limits that deny
 	// it, as Bound.Charge does. So counts stop at MaxQuota, a TokenBucket owes at most twice its burst, and
 	// a SlidingLog keeps its newest hits.

@@ -43,11 +43,6 @@ func (l Limit) Validate() error {
 	l.checkBurst(bad)
 	l.checkLockout(bad)
 	l.checkZone(bad)
-	if l.Spread && l.Zone != nil {
-		bad("Spread", true, "a day, a week or a month of a time zone begins at the same instant for all keys: leave it out")
-	} else if l.Spread && !l.Aligned {
-		bad("Spread", true, "only windows with Aligned turn at the same time: set Aligned, or leave Spread out")
-	}
 	if l.CountDenied && l.Algorithm == Leases {
 		bad("CountDenied", true, "what is denied holds no lease: leave it out")
 	}
@@ -149,9 +144,6 @@ func (l Limit) String() string {
 	}
 	if l.Aligned {
 		more = append(more, "aligned")
-	}
-	if l.Spread {
-		more = append(more, "spread")
 	}
 	if !l.Lockout.none() {
 		more = append(more, l.Lockout.String())

@@ -57,7 +57,6 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 func (b *memoryBound) takeOne(batch *Batch) error {
 	item := &batch.Items[0]
 	p := b.keys.Place(item.Rule, item.Key)
-	b.spread(&p, item)
 	now := b.m.now()
 	p.LockShard()
 	defer p.UnlockShard()
@@ -89,7 +88,6 @@ func (b *memoryBound) places(items []Item) *memtable.Places {
 	k := b.keys.Places()
 	for i := range items {
 		k.Add(items[i].Rule, items[i].Key)
-		b.spread(k.At(i), &items[i])
 	}
 	return k
 }

@@ -32,7 +32,6 @@ func (l Limit) meter() meter.Limit {
 	m := meter.Limit{
 		Algorithm: l.Algorithm.meter(),
 		Aligned:   l.Aligned,
-		Spread:    l.Spread,
 		Quota:     l.Quota,
 		Capacity:  l.Capacity(),
 		Window:    l.Window.Microseconds(),

@@ -75,10 +75,8 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 				break
 			}
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
-			l.Spread = l.Aligned && rapid.Bool().Draw(r, "spread")
 		case core.SlidingWindow:
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
-			l.Spread = l.Aligned && rapid.Bool().Draw(r, "spread")
 		case core.TokenBucket:
 			l.Burst = rapid.Int64Range(0, 9).Draw(r, "burst")
 		case core.BucketedWindow:
@@ -95,7 +93,7 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 			continue
 		}
 		if !slices.ContainsFunc(limits, func(o core.Limit) bool {
-			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned && o.Spread == l.Spread &&
+			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned &&
 				(o.Lockout == core.Lockout{}) == (l.Lockout == core.Lockout{})
 		}) {
 			limits = append(limits, l)
@@ -111,7 +109,7 @@ func (p *play) state(item core.Item) []*modelLimit {
 	name := fmt.Sprint(item.Rule, " ", string(item.Key))
 	if p.states[name] == nil {
 		for _, l := range p.rules[item.Rule].Limits {
-			p.states[name] = append(p.states[name], newModelLimit(l, p.limiter, p.rules[item.Rule], item.Key))
+			p.states[name] = append(p.states[name], &modelLimit{Limit: l})
 		}
 	}
 	return p.states[name]

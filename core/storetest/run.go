@@ -58,7 +58,6 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("CountDenied", s.countsDenied)
 	t.Run("Leases", s.leases)
 	t.Run("LeasesAtOnce", s.leasesAtOnce)
-	t.Run("Spread", s.spreads)
 	t.Run("Clock", s.clockSteps)
 	t.Run("Extremes", s.extremes)
 	t.Run("Keys", s.keys)

@@ -14,8 +14,6 @@ package meter
 type Meter struct {
 	algorithm Algorithm
 	aligned   bool
-	spread    bool
-	shift     int64 // of a key's windows, if they are spread: see ForShare
 	quota     int64
 	capacity  int64 // most hits at once: the burst of a token bucket, else the quota
 	own       share // of the limit itself: see With
@@ -41,7 +39,6 @@ func New(l Limit) Meter {
 	m := Meter{
 		algorithm: l.Algorithm,
 		aligned:   l.Aligned,
-		spread:    l.Spread,
 		quota:     l.Quota,
 		capacity:  l.Capacity,
 		own:       share{l.Capacity, l.Quota},
@@ -196,7 +193,7 @@ func (m *Meter) At(w []uint64, now int64) int64 {
 // anchor returns the start of the window that a first hit at now opens.
 func (m *Meter) anchor(now int64) int64 {
 	if m.aligned {
-		return floorTo(now-m.shift, m.window) + m.shift
+		return floorTo(now, m.window)
 	}
 	return now
 }

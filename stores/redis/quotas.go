@@ -45,3 +45,15 @@ func (r *boundRule) withQuotas(texts string, quotas []int64) (of any, weight int
 	}
 	return string(b), weight
 }
+
+// textLength is how many bytes a limit takes in the text that the script reads.
+func textLength(m *meter.Meter) int {
+	switch m.Algorithm() {
+	case meter.Lockout:
+		return textLimit + textLockout
+	case meter.Calendar:
+		return textLimit + textEdges
+	default:
+		return textLimit
+	}
+}

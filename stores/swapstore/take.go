@@ -24,7 +24,6 @@ type boundRule struct {
 	deny     bool  // a value that cannot be read denies its key
 	shortest int64 // the shortest window of all limits
 	leases   int   // the limit that counts leases; -1: none
-	spreads  bool  // a limit spreads the windows of its keys
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
@@ -39,7 +38,6 @@ func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 			rule.ids = append(rule.ids, m.Identity())
 			rule.meters = append(rule.meters, meter.New(m))
 			rule.shortest = min(rule.shortest, m.Window)
-			rule.spreads = rule.spreads || m.Spread
 		}
 		b.rules = append(b.rules, rule)
 	}
@@ -63,9 +61,8 @@ type item struct {
 	name   string
 	loaded Value
 	*stored
-	mend   bool   // store the value even if nothing is charged
-	leased bool   // the take has added its lease
-	share  uint64 // see meter.Share
+	mend   bool // store the value even if nothing is charged
+	leased bool // the take has added its lease
 	// denying are the limits, as bits, that count denied hits and deny the cost.
 	denying uint
 	room    meter.Meter
@@ -77,9 +74,6 @@ func (b *bound) items(batch *core.Batch) []item {
 		it := &batch.Items[i]
 		rule := &b.rules[it.Rule]
 		items[i] = item{Item: it, rule: rule, name: core.StoreRule{Name: rule.name}.StoredKey(b.limiter, it.Key)}
-		if rule.spreads {
-			items[i].share = meter.Share(items[i].name)
-		}
 	}
 	return items
 }
@@ -115,8 +109,7 @@ func (it *item) meter(limit int) (m *meter.Meter, unlimited bool) {
 	if it.Quotas != nil {
 		quota = it.Quotas[limit]
 	}
-	m, unlimited = it.rule.meters[limit].For(quota, &it.room)
-	return m.ForShare(it.share, &it.room), unlimited
+	return it.rule.meters[limit].For(quota, &it.room)
 }
 
 // judge decides on an item with the states that were loaded.

@@ -19,8 +19,7 @@
 --             the time until all was free again, as that take returned it (8)
 --           A decision that is not to be made, SKIP, has names, but no items here.
 --        2… the limits of a rule, 21 bytes each: kind (the algorithm's number × 2, + 1
---           if its windows are aligned to the epoch, + 64 if they are spread), window,
---           precision (of windows that are spread, by how much those of the key are moved), quota,
+--           if its windows are aligned to the epoch), window, precision, quota,
 --           capacity (the burst of a token bucket, else the quota); of a lockout the
 --           first wait instead of the precision, and 16 bytes more: factor, longest
 --           wait, decay; of a calendar a hash of the zone instead of the precision, and

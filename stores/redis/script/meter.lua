@@ -51,7 +51,7 @@ end
 
 -- anchor returns where the window begins that a first hit now opens.
 local function anchor(m)
-  if m.aligned then return now - (now - m.shift) % m.window end
+  if m.aligned then return now - now % m.window end
   return now
 end
 
