@@ -118,7 +118,7 @@ func TestAGrantToAnEndedContext(t *testing.T) {
 // Windows of the calendar and quotas of one request.
 func TestAGrantInOddWindows(t *testing.T) {
 	berlin := core.Must(time.LoadLocation("Europe/Berlin"))
-	for _, limit := range []core.Limit{core.PerMonth(10).In(berlin), {Quota: 10, Window: time.Hour, CountDenied: true}} {
+	for _, limit := range []core.Limit{core.PerMonth(10).In(berlin), core.PerHour(10)} {
 		c := newClock()
 		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, c)
 		k := core.Hit{Rule: "r", Key: "k"}

@@ -43,12 +43,6 @@ func (l Limit) Validate() error {
 	l.checkBurst(bad)
 	l.checkLockout(bad)
 	l.checkZone(bad)
-	if l.CountDenied && l.Algorithm == Leases {
-		bad("CountDenied", true, "what is denied holds no lease: leave it out")
-	}
-	if l.CountDenied && !l.Lockout.none() {
-		bad("CountDenied", true, "during the wait of a Lockout nothing is counted: leave one of them out")
-	}
 	if l.Aligned && l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow {
 		bad("Aligned", true, fmt.Sprintf("only fixed_window and sliding_window have windows to align, not %s", l.Algorithm))
 	}
@@ -147,9 +141,6 @@ func (l Limit) String() string {
 	}
 	if !l.Lockout.none() {
 		more = append(more, l.Lockout.String())
-	}
-	if l.CountDenied {
-		more = append(more, "denied hits count")
 	}
 	if len(more) > 0 {
 		b.WriteString(" (" + strings.Join(more, ", ") + ")")

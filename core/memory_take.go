@@ -44,9 +44,6 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 			moved = p.Insert(k, now) || moved
 			charge(p, item, now, true)
 		} else {
-			if !batch.Allowed && !batch.Peek {
-				moved = chargeDenied(p, k, item, now) || moved
-			}
 			report(p, item, now)
 		}
 	}
@@ -75,9 +72,6 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 		p.Insert(nil, now)
 		charge(&p, item, now, true)
 	} else {
-		if !batch.Allowed && !batch.Peek {
-			chargeDenied(&p, nil, item, now)
-		}
 		report(&p, item, now)
 	}
 	return nil

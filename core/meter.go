@@ -36,8 +36,6 @@ func (l Limit) meter() meter.Limit {
 		Capacity:  l.Capacity(),
 		Window:    l.Window.Microseconds(),
 		Precision: l.Precision.Microseconds(),
-
-		CountDenied: l.CountDenied,
 	}
 	if l.Zone != nil {
 		m.Algorithm, m.Zone = meter.Calendar, l.Zone

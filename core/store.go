@@ -57,9 +57,8 @@ type StoreRule struct {
 // Bound is a store that has been prepared for the rules of a limiter. Its
 // methods may be called concurrently.
 type Bound interface {
-	// Take decides on all items of b together and charges them all, or none. Of a batch that is
-	// denied, it charges a cost to each limit with CountDenied that denies it by itself, as
-	// Charge does. The results are how things stand after that.
+	// Take decides on all items of b together and charges them all, or none. The results are
+	// how things stand after that.
 	// It fills in the results of every item in either case. With b.Peek
 	// it decides in the same way and charges nothing.
 	//

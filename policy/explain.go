@@ -163,9 +163,6 @@ func (e QuotaExplanation) With(l core.Limit) core.Limit {
 // first request of a key".
 func Words(l core.Limit) string {
 	text := wordsOf(l)
-	if l.CountDenied && l.Quota != core.Unlimited {
-		text += "; denied requests count too"
-	}
 	return text
 }
 

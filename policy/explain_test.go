@@ -120,20 +120,3 @@ func TestWordsOfACalendarWithoutALimit(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
-
-// The words of a limit say what a client notices of count-denied.
-func TestTheWordsOfCountDenied(t *testing.T) {
-	for text, want := range map[string]string{
-		"5/h aligned count-denied":     "at most 5 in 1h; the window before counts in part; denied requests count too",
-		"5/h sliding_log count-denied": "at most 5 in 1h; never more; denied requests count too",
-	} {
-		l := core.Must(core.ParseLimits(text))[0]
-		if got := policy.Words(l); got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
-		l.Quota = core.Unlimited // nothing is denied
-		if got := policy.Words(l); strings.Contains(got, "denied") {
-			t.Errorf("%s, unlimited: %q", text, got)
-		}
-	}
-}

@@ -66,7 +66,7 @@ var beyondTheSchema = []string{
 	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a synced store and what is in flight", "a window too long for memcached", "limits twice in two names",
 	"quotas of a file that is elsewhere", "a source that is read too often", "a source that nobody gives", "a quota that is a number for two limits", "a quota for two limits of one window", "a quota that is true", "a wait too long", "a wait of a month",
 	"two limits of what is in flight in one text", "two limits of what is in flight with other leases", "a lease in the text that is too short", "in-flight with a lease that is too short", "in-flight beside a zone",
-	"in-flight beside aligned", "in-flight beside count-denied", "in-flight beside a burst", "in-flight beside a precision",
+	"in-flight beside aligned", "in-flight beside a burst", "in-flight beside a precision",
 	// and what is no matter of schemas, as they see values only
 	"a tag", "two documents", "a quota in hexadecimal",
 }

@@ -212,7 +212,6 @@ func Run(t *testing.T, a Adapter) {
 		{"Mounting", mounting},
 		{"Decisions", decisions},
 		{"Costs", costs},
-		{"Denied hits that count", countDenied},
 		{"Waiting", waiting},
 		{"Writers", writers},
 		{"In flight", inFlight},

@@ -55,7 +55,6 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Refund", s.refunds)
 	t.Run("Grant", s.extras)
 	t.Run("Lockout", s.lockouts)
-	t.Run("CountDenied", s.countsDenied)
 	t.Run("Leases", s.leases)
 	t.Run("LeasesAtOnce", s.leasesAtOnce)
 	t.Run("Clock", s.clockSteps)

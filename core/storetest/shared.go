@@ -102,7 +102,7 @@ func programs(t *testing.T, newStores SharedFactory) {
 			if err != nil {
 				r.Fatalf("Bind: %v", err)
 			}
-			player := &play{r: r, clock: clock, limiter: limiter, rules: rules, states: map[string][]*modelLimit{}, counter: &counter{t, bound, rules}}
+			player := &play{r: r, clock: clock, rules: rules, states: map[string][]*modelLimit{}, counter: &counter{t, bound, rules}}
 			for _, key := range []string{"", "a", "b"} {
 				for _, l := range own {
 					name := identity(l) + key

@@ -23,12 +23,10 @@ type Limit struct {
 	Precision int64          // of a BucketedWindow: the length of a bucket in microseconds
 	Waits     Waits          // of a Lockout
 	Zone      *time.Location // of a Calendar, whose Window is Day, Week or Month
-
-	CountDenied bool // a denied cost is charged, too
 }
 
-// Identity tells the counters of one key of one rule apart. The quota, the burst,
-// the waits of a lockout and CountDenied are not part of it: changing them keeps the count.
+// Identity tells the counters of one key of one rule apart. The quota, the burst and
+// the waits of a lockout are not part of it: changing them keeps the count.
 type Identity struct {
 	Algorithm         Algorithm
 	Aligned           bool

@@ -24,8 +24,6 @@ type Meter struct {
 	ahead     int64 // of a narrow token bucket: a debt that takes less time to pay off is not far
 	lockout   *lockoutTerms
 	calendar  *calendar
-
-	countDenied bool
 }
 
 // share is a burst and its quota.
@@ -43,8 +41,6 @@ func New(l Limit) Meter {
 		capacity:  l.Capacity,
 		own:       share{l.Capacity, l.Quota},
 		window:    l.Window,
-
-		countDenied: l.CountDenied,
 	}
 	if l.Algorithm == BucketedWindow {
 		m.precision = l.Precision
@@ -77,9 +73,6 @@ func (m *Meter) Precision() int64 { return m.precision }
 
 // Buckets returns the number of buckets in a window, 0 if the algorithm has none.
 func (m *Meter) Buckets() int64 { return m.buckets }
-
-// CountsDenied reports whether a cost that the limit denies is charged to it.
-func (m *Meter) CountsDenied() bool { return m.countDenied }
 
 // Grows reports whether the state has no fixed size.
 func (m *Meter) Grows() bool { return m.algorithm.Grows() }

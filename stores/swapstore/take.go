@@ -63,9 +63,7 @@ type item struct {
 	*stored
 	mend   bool // store the value even if nothing is charged
 	leased bool // the take has added its lease
-	// denying are the limits, as bits, that count denied hits and deny the cost.
-	denying uint
-	room    meter.Meter
+	room   meter.Meter
 }
 
 func (b *bound) items(batch *core.Batch) []item {
@@ -115,7 +113,7 @@ func (it *item) meter(limit int) (m *meter.Meter, unlimited bool) {
 // judge decides on an item with the states that were loaded.
 func (it *item) judge(now int64) bool {
 	allowed := true
-	it.At, it.mend, it.denying = now, false, 0
+	it.At, it.mend = now, false
 	for i := range it.rule.meters {
 		m, unlimited := it.meter(i)
 		w := it.states[i]
@@ -125,9 +123,6 @@ func (it *item) judge(now int64) bool {
 		ok := unlimited || m.Admits(w, now, it.Cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, it.Cost, ok)
 		allowed = allowed && ok
-		if !ok && m.CountsDenied() && it.is != newer {
-			it.denying |= 1 << i
-		}
 	}
 	it.denyUnreadable(now)
 	if it.usedUp > now {
@@ -209,7 +204,7 @@ func (b *bound) take(ctx context.Context, batch *core.Batch, always bool) error 
 				return b.undo(ctx, items, todo, notcharged.Error(err))
 			}
 		} else if !batch.Allowed || batch.Peek {
-			return b.deny(ctx, items, todo, now, batch.Peek)
+			return b.deny(ctx, items, todo, now)
 		}
 		var err error
 		if todo, err = b.swapAll(ctx, todo, now, !always); err != nil {
@@ -253,14 +248,9 @@ func (b *bound) swapAll(ctx context.Context, todo []item, now int64, lease bool)
 
 // deny ends a Take that is denied: it refunds the items before todo, which have
 // been charged.
-func (b *bound) deny(ctx context.Context, items, todo []item, now int64, peek bool) error {
-	if !peek {
-		if err := b.chargeDenied(ctx, todo, now); err != nil {
-			return b.undo(ctx, items, todo, err)
-		}
-	}
+func (b *bound) deny(ctx context.Context, items, todo []item, now int64) error {
 	for i := range todo {
-		if it := &todo[i]; it.mend && (peek || it.denying == 0) && (it.is == readable || it.Cost > 0) {
+		if it := &todo[i]; it.mend && (it.is == readable || it.Cost > 0) {
 			if _, err := b.store(ctx, it, now); err != nil { // another writer has replaced the value
 				return b.undo(ctx, items, todo, notcharged.Error(err))
 			}

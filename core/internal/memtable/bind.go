@@ -30,7 +30,6 @@ type layout struct {
 	single    bool  // there is one limit, and its state does not grow
 	cells     bool  // single, and the state is a cell
 	leases    int   // the limit that counts leases; -1: none
-	denied    bool  // a limit counts denied hits
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
 }
@@ -44,7 +43,6 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	for i, limit := range limits {
 		l.meters = append(l.meters, meter.New(limit))
 		l.ids = append(l.ids, limit.Identity())
-		l.denied = l.denied || limit.CountDenied
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].FixedWords()
 		if l.meters[i].Leases() {

@@ -28,8 +28,7 @@
 --           changes nothing, unless it gives back, forgets or blocks. A quota of the
 --           decision's own stands in place of the quota and the capacity; that of a token
 --           bucket, plus 1, in place of the precision. The highest bit of the quota: no
---           cost is denied, whatever the quota. The highest bit of the capacity: a cost that
---           the limit denies is charged to it. One byte more at the end: a value that
+--           cost is denied, whatever the quota. One byte more at the end: a value that
 --           cannot be read denies its key
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          0  it was made, and all limits admit the cost. For all but refund, reset,

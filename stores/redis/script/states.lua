@@ -37,14 +37,13 @@ local function meters_of(spec)
   local meters, p = {}, 1
   while p + 20 <= #spec do
     local kind, window, precision, quota, capacity = unpack('<I1I6I6I4I4', spec, p)
-    local a, unlimited, counts = floor(kind / 2), quota > MOST, capacity > MOST
-    if counts then capacity = capacity - MOST - 1 end
+    local a, unlimited = floor(kind / 2), quota > MOST
     -- What comes later has its place made here: a table that grows is slow.
     meters[#meters + 1] = {
       number = a, algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
-      quota = unlimited and quota - MOST - 1 or quota, unlimited = unlimited, capacity = capacity, counts = counts,
+      quota = unlimited and quota - MOST - 1 or quota, unlimited = unlimited, capacity = capacity,
       identity = sub(spec, p, p + ((a == BUCKETED or a == CALENDAR) and 12 or 6)),
-      t = nil, a = nil, b = nil, waits = nil, mended = nil, denies = nil, lease = nil, own_quota = nil, own_capacity = nil, over = nil,
+      t = nil, a = nil, b = nil, waits = nil, mended = nil, lease = nil, own_quota = nil, own_capacity = nil, over = nil,
     }
     p = p + 21
     if a == LOCKOUT then
