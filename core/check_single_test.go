@@ -33,7 +33,7 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 		}
 	}
 	texts := []string{"", "a", "b", "skip", "bad", "fail", "body", strings.Repeat("k", 63), strings.Repeat("k", 64), strings.Repeat("k", 500)}
-	for _, limit := range []core.Limit{core.PerMinute(5), {Quota: 5, Window: time.Minute, CountDenied: true}, {Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket}, {Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}, {Quota: 0, Window: time.Minute}} {
+	for _, limit := range []core.Limit{core.PerMinute(5), {Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket}, {Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}, {Quota: 0, Window: time.Minute}} {
 		now := time.Unix(1_800_000_000, 0)
 		config := core.Config{Name: "a", Log: slog.New(slog.DiscardHandler), Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{limit}}}}
 		var limiters [2]*core.Limiter

@@ -61,7 +61,7 @@
 //
 // [Limit.WorstCase] and [Limit.Lifetime] give the same as numbers. RetryAfter is exact for all of
 // them: a request is denied a microsecond earlier, and allowed then, if no other
-// hits come. Denied requests change nothing, unless Limit.CountDenied is set.
+// hits come. Denied requests change nothing.
 //
 // # Stores
 //

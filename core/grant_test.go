@@ -115,11 +115,10 @@ func TestAGrantToAnEndedContext(t *testing.T) {
 	}
 }
 
-// Windows of the calendar, windows that are spread and quotas of one request.
+// Windows of the calendar and quotas of one request.
 func TestAGrantInOddWindows(t *testing.T) {
 	berlin := core.Must(time.LoadLocation("Europe/Berlin"))
-	spread := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true, Spread: true}
-	for _, limit := range []core.Limit{core.PerMonth(10).In(berlin), spread, {Quota: 10, Window: time.Hour, CountDenied: true}} {
+	for _, limit := range []core.Limit{core.PerMonth(10).In(berlin), core.PerHour(10)} {
 		c := newClock()
 		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, c)
 		k := core.Hit{Rule: "r", Key: "k"}

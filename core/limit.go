@@ -76,21 +76,6 @@ type Limit struct {
 	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
 	// at each key's first hit. Other algorithms: must be false.
 	Aligned bool
-	// Spread moves the edges of a key's windows by a share of the Window that the key's
-	// stored name decides ([StoreRule.StoredKey]): the same in every process and every store. So
-	// the windows of many keys do not all turn at once, and their clients do not all come back at
-	// once. Only for limits with Aligned; windows without it begin at each key's
-	// first hit and windows of a Zone at its clock: must be false.
-	Spread bool
-	// CountDenied makes denied hits count, too: each is charged to the limits that deny
-	// it, as Bound.Charge does. So counts stop at MaxQuota, a TokenBucket owes at most twice its burst, and
-	// a SlidingLog keeps its newest hits.
-	//
-	// A client that does not stop trying is then never let in again: each attempt makes
-	// its wait longer. A retry loop in a client, or two users behind one address, are
-	// enough. Set it only for clients that heed Retry-After. A limit with a
-	// Lockout: must be false.
-	CountDenied bool
 	// Burst is the most hits that a TokenBucket allows at once, up to
 	// MaxQuota. 0 means Quota. Other algorithms have none: must be 0.
 	Burst int64

@@ -43,17 +43,6 @@ func (l Limit) Validate() error {
 	l.checkBurst(bad)
 	l.checkLockout(bad)
 	l.checkZone(bad)
-	if l.Spread && l.Zone != nil {
-		bad("Spread", true, "a day, a week or a month of a time zone begins at the same instant for all keys: leave it out")
-	} else if l.Spread && !l.Aligned {
-		bad("Spread", true, "only windows with Aligned turn at the same time: set Aligned, or leave Spread out")
-	}
-	if l.CountDenied && l.Algorithm == Leases {
-		bad("CountDenied", true, "what is denied holds no lease: leave it out")
-	}
-	if l.CountDenied && !l.Lockout.none() {
-		bad("CountDenied", true, "during the wait of a Lockout nothing is counted: leave one of them out")
-	}
 	if l.Aligned && l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow {
 		bad("Aligned", true, fmt.Sprintf("only fixed_window and sliding_window have windows to align, not %s", l.Algorithm))
 	}
@@ -150,14 +139,8 @@ func (l Limit) String() string {
 	if l.Aligned {
 		more = append(more, "aligned")
 	}
-	if l.Spread {
-		more = append(more, "spread")
-	}
 	if !l.Lockout.none() {
 		more = append(more, l.Lockout.String())
-	}
-	if l.CountDenied {
-		more = append(more, "denied hits count")
 	}
 	if len(more) > 0 {
 		b.WriteString(" (" + strings.Join(more, ", ") + ")")

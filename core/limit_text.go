@@ -44,7 +44,7 @@ func isMonth(window string) bool {
 // in small letters or capitals. M is an error, because it may mean a month. Only
 // after "per" may a space separate the number from the unit: 5/10 s could be
 // read as half a hit. It may be followed, with spaces between, by the name of an algorithm
-// ([Algorithm.String]; sliding_window if there is none), "aligned", "spread", "count-denied",
+// ([Algorithm.String]; sliding_window if there is none), "aligned",
 // "burst=50", "precision=1s" and "name=api":
 //
 //	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
@@ -159,12 +159,6 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 	case "aligned":
 		l.Aligned = true
 		return word, nil
-	case "spread":
-		l.Spread = true
-		return word, nil
-	case "count-denied":
-		l.CountDenied = true
-		return word, nil
 	}
 	for a := range meterAlgorithms {
 		if a := Algorithm(a); word == a.String() {
@@ -190,7 +184,7 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 			err = fmt.Errorf("%w: name: \"\": %s", ErrConfig, nameRule)
 		}
 	default:
-		err = fmt.Errorf("%w: %q: not an algorithm, a time zone, aligned, spread, count-denied, burst=, precision= or name=", ErrConfig, word)
+		err = fmt.Errorf("%w: %q: not an algorithm, a time zone, aligned, burst=, precision= or name=", ErrConfig, word)
 	}
 	return kind, err
 }

@@ -3,7 +3,6 @@ package core_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -71,23 +70,5 @@ func TestAKeyThatGotHitsBackMakesRoomFirst(t *testing.T) {
 			})
 			expectOpenGone(t, m, l)
 		})
-	}
-}
-
-// A key that has used its quota up with hits that were denied is denied, and is kept as any other one.
-func TestAKeyThatDeniedHitsHaveUsedUpIsKept(t *testing.T) {
-	for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket, core.SlidingLog} {
-		limit := core.Limit{Quota: 3, Window: time.Hour, Algorithm: algorithm, CountDenied: true}
-		take := func(l *core.Limiter, n int64, k core.Hit, allowed bool) {
-			t.Helper()
-			if d, err := l.Take(t.Context(), n, k); err != nil || d.Allowed != allowed {
-				t.Fatal(d, err)
-			}
-		}
-		m, l := deniedButOne(t, limit, func(l *core.Limiter, k core.Hit) {
-			take(l, 2, k, true)
-			take(l, 2, k, false)
-		}, func(l *core.Limiter, k core.Hit) { take(l, 2, k, true) })
-		expectOpenGone(t, m, l)
 	}
 }

@@ -44,9 +44,6 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 			moved = p.Insert(k, now) || moved
 			charge(p, item, now, true)
 		} else {
-			if !batch.Allowed && !batch.Peek {
-				moved = chargeDenied(p, k, item, now) || moved
-			}
 			report(p, item, now)
 		}
 	}
@@ -57,7 +54,6 @@ func (b *memoryBound) Take(_ context.Context, batch *Batch) error {
 func (b *memoryBound) takeOne(batch *Batch) error {
 	item := &batch.Items[0]
 	p := b.keys.Place(item.Rule, item.Key)
-	b.spread(&p, item)
 	now := b.m.now()
 	p.LockShard()
 	defer p.UnlockShard()
@@ -76,9 +72,6 @@ func (b *memoryBound) takeOne(batch *Batch) error {
 		p.Insert(nil, now)
 		charge(&p, item, now, true)
 	} else {
-		if !batch.Allowed && !batch.Peek {
-			chargeDenied(&p, nil, item, now)
-		}
 		report(&p, item, now)
 	}
 	return nil
@@ -89,7 +82,6 @@ func (b *memoryBound) places(items []Item) *memtable.Places {
 	k := b.keys.Places()
 	for i := range items {
 		k.Add(items[i].Rule, items[i].Key)
-		b.spread(k.At(i), &items[i])
 	}
 	return k
 }

@@ -32,13 +32,10 @@ func (l Limit) meter() meter.Limit {
 	m := meter.Limit{
 		Algorithm: l.Algorithm.meter(),
 		Aligned:   l.Aligned,
-		Spread:    l.Spread,
 		Quota:     l.Quota,
 		Capacity:  l.Capacity(),
 		Window:    l.Window.Microseconds(),
 		Precision: l.Precision.Microseconds(),
-
-		CountDenied: l.CountDenied,
 	}
 	if l.Zone != nil {
 		m.Algorithm, m.Zone = meter.Calendar, l.Zone

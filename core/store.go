@@ -36,7 +36,7 @@ type Store interface {
 
 // StoreRule is a rule as a store sees it. The limits have been checked, and
 // their names and the zero values of their lockouts filled in. No two limits of a rule have the same algorithm,
-// window, precision, alignment, spread and time zone (by name): these identify its counters.
+// window, precision, alignment and time zone (by name): these identify its counters.
 type StoreRule struct {
 	Name   string
 	Limits []Limit
@@ -57,9 +57,8 @@ type StoreRule struct {
 // Bound is a store that has been prepared for the rules of a limiter. Its
 // methods may be called concurrently.
 type Bound interface {
-	// Take decides on all items of b together and charges them all, or none. Of a batch that is
-	// denied, it charges a cost to each limit with CountDenied that denies it by itself, as
-	// Charge does. The results are how things stand after that.
+	// Take decides on all items of b together and charges them all, or none. The results are
+	// how things stand after that.
 	// It fills in the results of every item in either case. With b.Peek
 	// it decides in the same way and charges nothing.
 	//
@@ -84,7 +83,7 @@ type Bound interface {
 	// Reset forgets all counters of the items' keys. Costs do not matter.
 	Reset(ctx context.Context, b *Batch) error
 	// Rebind returns a Bound for new rules of the same limiter. Counters whose
-	// rule name, algorithm, window, precision, alignment, spread and time zone stay keep their
+	// rule name, algorithm, window, precision, alignment and time zone stay keep their
 	// count, whatever their quota and burst become. The old Bound goes on
 	// working.
 	Rebind(rules []StoreRule) (Bound, error)

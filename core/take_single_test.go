@@ -37,8 +37,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 		{Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 7}, {Quota: 5, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: 10 * time.Second},
 		{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}, {Quota: 0, Window: time.Minute},
 		{Quota: 3, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}},
-		{Quota: 5, Window: time.Minute, CountDenied: true}, {Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow, CountDenied: true},
-		{Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket, CountDenied: true}, {Quota: 5, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Zone: time.UTC, CountDenied: true},
+		{Quota: 5, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Zone: time.UTC},
 	}
 	keys := []string{"", "a", "a\x00", "b", strings.Repeat("k", 62), strings.Repeat("k", 63), strings.Repeat("k", 64), strings.Repeat("k", 200)}
 	for _, limit := range limits {

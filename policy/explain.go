@@ -163,12 +163,6 @@ func (e QuotaExplanation) With(l core.Limit) core.Limit {
 // first request of a key".
 func Words(l core.Limit) string {
 	text := wordsOf(l)
-	if l.Spread {
-		text += ", later by a share that the key decides"
-	}
-	if l.CountDenied && l.Quota != core.Unlimited {
-		text += "; denied requests count too"
-	}
 	return text
 }
 

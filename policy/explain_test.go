@@ -120,38 +120,3 @@ func TestWordsOfACalendarWithoutALimit(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
-
-// The words of a limit say what a client notices of spread and count-denied.
-func TestTheWordsOfSpreadAndCountDenied(t *testing.T) {
-	for text, want := range map[string]string{
-		"5/h fixed_window aligned spread": "at most 5 in 1h; windows begin at multiples of their length, later by a share that the key decides",
-		"5/h aligned spread count-denied": "at most 5 in 1h; the window before counts in part, later by a share that the key decides; denied requests count too",
-		"5/h sliding_log count-denied":    "at most 5 in 1h; never more; denied requests count too",
-	} {
-		l := core.Must(core.ParseLimits(text))[0]
-		if got := policy.Words(l); got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
-		l.Quota = core.Unlimited // nothing is denied
-		if got := policy.Words(l); strings.Contains(got, "denied") {
-			t.Errorf("%s, unlimited: %q", text, got)
-		}
-	}
-}
-
-// A limit that is spread counts for itself beside the same limit that is not.
-func TestALimitThatIsSpreadBesideOneThatIsNot(t *testing.T) {
-	load := func(limits string) error {
-		set, err := policy.Parse("f.yaml", []byte("policies: [{name: a, limits: '"+limits+"'}]"))
-		if err == nil {
-			err = set.Close()
-		}
-		return err
-	}
-	if err := load("5/h aligned spread, 9/h aligned"); err != nil {
-		t.Error(err)
-	}
-	if err := load("5/h aligned spread, 9/h aligned spread count-denied"); err == nil || !strings.Contains(err.Error(), "count the same") {
-		t.Errorf("two that are spread: %v", err)
-	}
-}

@@ -213,8 +213,6 @@ func Run(t *testing.T, a Adapter) {
 		{"Mounting", mounting},
 		{"Decisions", decisions},
 		{"Costs", costs},
-		{"Denied hits that count", countDenied},
-		{"Windows that are spread", spread},
 		{"Waiting", waiting},
 		{"Writers", writers},
 		{"In flight", inFlight},

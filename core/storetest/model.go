@@ -15,7 +15,6 @@ type modelLimit struct {
 	charges []modelCharge
 	debt    modelDebt
 	waits   []modelWait
-	shift   int64 // of aligned windows
 }
 
 type modelCharge struct {
@@ -34,7 +33,7 @@ func (l *modelLimit) capacity() int64 {
 
 func (l *modelLimit) anchor(t int64) int64 {
 	if l.Aligned {
-		return t - (t-l.shift)%l.window()
+		return t - t%l.window()
 	}
 	return t
 }

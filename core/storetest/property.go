@@ -18,11 +18,11 @@ func (s *suite) model(t *testing.T) {
 	store := s.new(t, clock.Now)
 	rapid.Check(t, func(r *rapid.T) {
 		clock.Set(start()) // no key of an earlier sequence is used again
-		p := &play{r: r, clock: clock, limiter: uniqueName(), states: map[string][]*modelLimit{}}
+		p := &play{r: r, clock: clock, states: map[string][]*modelLimit{}}
 		for i := range rapid.IntRange(1, 3).Draw(r, "rules") {
 			p.rules = append(p.rules, core.StoreRule{Name: fmt.Sprintf("r%d", i), Limits: drawLimits(r, s.longestWindow())})
 		}
-		bound, err := store.Bind(p.limiter, p.rules)
+		bound, err := store.Bind(uniqueName(), p.rules)
 		if err != nil {
 			r.Fatalf("Bind: %v", err)
 		}
@@ -47,7 +47,6 @@ type play struct {
 	*counter
 	r       *rapid.T
 	clock   *Clock
-	limiter string
 	rules   []core.StoreRule
 	states  map[string][]*modelLimit
 	taken   []*core.Batch
@@ -75,10 +74,8 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 				break
 			}
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
-			l.Spread = l.Aligned && rapid.Bool().Draw(r, "spread")
 		case core.SlidingWindow:
 			l.Aligned = rapid.Bool().Draw(r, "aligned")
-			l.Spread = l.Aligned && rapid.Bool().Draw(r, "spread")
 		case core.TokenBucket:
 			l.Burst = rapid.Int64Range(0, 9).Draw(r, "burst")
 		case core.BucketedWindow:
@@ -90,12 +87,11 @@ func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
 				}
 			}
 		}
-		l.CountDenied = l.Lockout == (core.Lockout{}) && rapid.IntRange(0, 2).Draw(r, "denied hits count") == 0
 		if l.Validate() != nil {
 			continue
 		}
 		if !slices.ContainsFunc(limits, func(o core.Limit) bool {
-			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned && o.Spread == l.Spread &&
+			return o.Algorithm == l.Algorithm && o.Window == l.Window && o.Precision == l.Precision && o.Aligned == l.Aligned &&
 				(o.Lockout == core.Lockout{}) == (l.Lockout == core.Lockout{})
 		}) {
 			limits = append(limits, l)
@@ -111,7 +107,7 @@ func (p *play) state(item core.Item) []*modelLimit {
 	name := fmt.Sprint(item.Rule, " ", string(item.Key))
 	if p.states[name] == nil {
 		for _, l := range p.rules[item.Rule].Limits {
-			p.states[name] = append(p.states[name], newModelLimit(l, p.limiter, p.rules[item.Rule], item.Key))
+			p.states[name] = append(p.states[name], &modelLimit{Limit: l})
 		}
 	}
 	return p.states[name]
@@ -163,9 +159,6 @@ func (p *play) take(peek bool) {
 		for j := range p.state(item) {
 			allowed = allowed && p.admits(item, j)
 		}
-	}
-	if !allowed && !peek {
-		p.chargeDenied(b)
 	}
 	p.compare(b, allowed, allowed && !peek, false)
 }

@@ -102,12 +102,12 @@ func programs(t *testing.T, newStores SharedFactory) {
 			if err != nil {
 				r.Fatalf("Bind: %v", err)
 			}
-			player := &play{r: r, clock: clock, limiter: limiter, rules: rules, states: map[string][]*modelLimit{}, counter: &counter{t, bound, rules}}
+			player := &play{r: r, clock: clock, rules: rules, states: map[string][]*modelLimit{}, counter: &counter{t, bound, rules}}
 			for _, key := range []string{"", "a", "b"} {
 				for _, l := range own {
 					name := identity(l) + key
 					if counts[name] == nil {
-						counts[name] = newModelLimit(l, limiter, rules[0], []byte(key))
+						counts[name] = &modelLimit{Limit: l}
 					}
 					player.states["0 "+key] = append(player.states["0 "+key], counts[name])
 				}
@@ -142,5 +142,5 @@ func programs(t *testing.T, newStores SharedFactory) {
 
 // identity returns the text that tells the counters of one rule apart.
 func identity(l core.Limit) string {
-	return fmt.Sprint(l.Algorithm, l.Window, l.Precision, l.Aligned, l.Spread, l.Lockout == core.Lockout{}, " ")
+	return fmt.Sprint(l.Algorithm, l.Window, l.Precision, l.Aligned, l.Lockout == core.Lockout{}, " ")
 }

@@ -17,29 +17,26 @@ const (
 type Limit struct {
 	Algorithm Algorithm
 	Aligned   bool // windows begin at multiples of Window since the Unix epoch
-	Spread    bool // and a share of Window later, which each key has of its own
 	Quota     int64
 	Capacity  int64          // the most hits at once: the burst of a TokenBucket, else Quota
 	Window    int64          // microseconds
 	Precision int64          // of a BucketedWindow: the length of a bucket in microseconds
 	Waits     Waits          // of a Lockout
 	Zone      *time.Location // of a Calendar, whose Window is Day, Week or Month
-
-	CountDenied bool // a denied cost is charged, too
 }
 
-// Identity tells the counters of one key of one rule apart. The quota, the burst,
-// the waits of a lockout and CountDenied are not part of it: changing them keeps the count.
+// Identity tells the counters of one key of one rule apart. The quota, the burst and
+// the waits of a lockout are not part of it: changing them keeps the count.
 type Identity struct {
 	Algorithm         Algorithm
-	Aligned, Spread   bool
+	Aligned           bool
 	Window, Precision int64  // microseconds
 	Zone              string // the name of a Calendar's time zone
 }
 
 // Identity returns the limit's identity.
 func (l Limit) Identity() Identity {
-	id := Identity{Algorithm: l.Algorithm, Aligned: l.Aligned, Spread: l.Spread, Window: l.Window, Precision: l.Precision}
+	id := Identity{Algorithm: l.Algorithm, Aligned: l.Aligned, Window: l.Window, Precision: l.Precision}
 	if l.Algorithm == Calendar {
 		id.Zone = l.Zone.String()
 	}
@@ -58,14 +55,11 @@ func (id Identity) Detail() int64 {
 }
 
 // Kind returns the byte that names the algorithm and the alignment in stored
-// states and to the Redis script: the wire number × 2, + 1 if aligned, + 64 if spread.
+// states and to the Redis script: the wire number × 2, + 1 if aligned.
 func (id Identity) Kind() uint8 {
 	kind := id.Algorithm.Wire() << 1
 	if id.Aligned {
 		kind |= 1
-	}
-	if id.Spread {
-		kind |= 64
 	}
 	return kind
 }

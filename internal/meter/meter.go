@@ -14,8 +14,6 @@ package meter
 type Meter struct {
 	algorithm Algorithm
 	aligned   bool
-	spread    bool
-	shift     int64 // of a key's windows, if they are spread: see ForShare
 	quota     int64
 	capacity  int64 // most hits at once: the burst of a token bucket, else the quota
 	own       share // of the limit itself: see With
@@ -26,8 +24,6 @@ type Meter struct {
 	ahead     int64 // of a narrow token bucket: a debt that takes less time to pay off is not far
 	lockout   *lockoutTerms
 	calendar  *calendar
-
-	countDenied bool
 }
 
 // share is a burst and its quota.
@@ -41,13 +37,10 @@ func New(l Limit) Meter {
 	m := Meter{
 		algorithm: l.Algorithm,
 		aligned:   l.Aligned,
-		spread:    l.Spread,
 		quota:     l.Quota,
 		capacity:  l.Capacity,
 		own:       share{l.Capacity, l.Quota},
 		window:    l.Window,
-
-		countDenied: l.CountDenied,
 	}
 	if l.Algorithm == BucketedWindow {
 		m.precision = l.Precision
@@ -80,9 +73,6 @@ func (m *Meter) Precision() int64 { return m.precision }
 
 // Buckets returns the number of buckets in a window, 0 if the algorithm has none.
 func (m *Meter) Buckets() int64 { return m.buckets }
-
-// CountsDenied reports whether a cost that the limit denies is charged to it.
-func (m *Meter) CountsDenied() bool { return m.countDenied }
 
 // Grows reports whether the state has no fixed size.
 func (m *Meter) Grows() bool { return m.algorithm.Grows() }
@@ -196,7 +186,7 @@ func (m *Meter) At(w []uint64, now int64) int64 {
 // anchor returns the start of the window that a first hit at now opens.
 func (m *Meter) anchor(now int64) int64 {
 	if m.aligned {
-		return floorTo(now-m.shift, m.window) + m.shift
+		return floorTo(now, m.window)
 	}
 	return now
 }

@@ -12,8 +12,8 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
-// Take decides on cost hits at now, charges them if the limit admits them, or
-// counts denied ones, and this is not a peek, and fills in r. The state must have room for them. It
+// Take decides on cost hits at now, charges them if the limit admits them and
+// this is not a peek, and fills in r. The state must have room for them. It
 // returns the time at which the decision was made.
 //
 // It does what Advance, Admits, Charge and Report do.
@@ -27,7 +27,7 @@ func (m *Meter) Take(w []uint64, now, cost int64, peek bool, r *Result) (at int6
 	m.Advance(w, now)
 	at = m.At(w, now)
 	ok := m.Admits(w, now, cost)
-	if !peek && (ok || m.countDenied) {
+	if !peek && ok {
 		m.Charge(w, now, cost)
 	}
 	m.Report(r, w, now, cost, ok)
@@ -72,26 +72,8 @@ func (m *Meter) Decide(w []uint64, now, cost int64, charge bool) (c Cell, at int
 		}
 		spent = !c.admitsBucket(m, now, 1)
 	}
-	if !ok && charge && m.countDenied {
-		c, spent = c.chargeDenied(m, now, cost), true
-	}
 	c.store(w)
 	return c, at, ok, spent
-}
-
-// chargeDenied charges a cost that the limit has denied.
-func (c cell) chargeDenied(m *Meter, now, cost int64) cell {
-	cost = min(cost, MaxCount)
-	switch m.algorithm {
-	case SlidingWindow:
-		return c.chargeSliding(m, now, cost)
-	case FixedWindow:
-		return c.chargeFixed(m, now, cost)
-	case Calendar:
-		return c.chargeCalendar(m, now, cost)
-	default:
-		return c.chargeBucket(m, now, cost)
-	}
 }
 
 // Tell returns what Report fills in for a decision of Decide on the same cost at

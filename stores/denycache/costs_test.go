@@ -56,24 +56,3 @@ func TestALockoutEndsForHigherCostsToo(t *testing.T) {
 		t.Errorf("denied after the lockout: %+v", r)
 	}
 }
-
-// A take that also charges a rule whose denied hits count makes what is remembered of the other rule's
-// keys untrue, as any take does. It is never answered from memory, and says so.
-func TestATakeBesideHitsThatCountWhenDenied(t *testing.T) {
-	counts := core.StoreRule{Name: "counts", Limits: []core.Limit{{Quota: 5, Window: time.Hour, CountDenied: true}}}
-	f := newFixture(t, denycache.Config{}, rule(core.Limit{Quota: 10, Window: 2 * time.Second, Algorithm: core.SlidingLog}), counts)
-	f.take(f.item(0, "k", 8))
-	f.clock.Advance(100 * time.Millisecond)
-	f.take(f.item(0, "k", 3))
-	again := f.take(f.item(0, "k", 3))
-	if !again.Recalled || again.Items[0].Results[0].Remaining != 2 {
-		t.Fatalf("recalled %v, %+v", again.Recalled, again.Items[0].Results[0])
-	}
-	again.Items = []core.Item{f.item(0, "k", 1), f.item(1, "k", 1)} // as a limiter uses its batches again
-	if err := f.bound.Take(t.Context(), again); err != nil || !again.Allowed || again.Recalled {
-		t.Errorf("allowed %v, recalled %v, %v", again.Allowed, again.Recalled, err)
-	}
-	if r := f.take(f.item(0, "k", 3)).Items[0].Results[0]; r.Allowed || r.Remaining != 1 {
-		t.Errorf("%+v, want a denial with 1 left", r)
-	}
-}

@@ -70,17 +70,14 @@ func TestAStoreWithoutLeasesIsNotGivenOne(t *testing.T) {
 }
 
 // Other rules of a limiter decide anew which denials are remembered: none of a slot, which may be
-// free at any time, and none of a limit that counts the hits that it denies.
+// free at any time.
 func TestNewRulesSayWhatIsRemembered(t *testing.T) {
-	counting := rule(core.Limit{Quota: 1, Window: time.Hour, CountDenied: true})
 	for name, c := range map[string]struct {
 		before, after core.StoreRule
 		remembered    bool
 	}{
-		"slots after a window":       {hourly(1), slots(1), false},
-		"a window after slots":       {slots(1), hourly(1), true},
-		"denied hits after a window": {hourly(1), counting, false},
-		"a window after denied hits": {counting, hourly(1), true},
+		"slots after a window": {hourly(1), slots(1), false},
+		"a window after slots": {slots(1), hourly(1), true},
 	} {
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 		memory, err := core.NewMemory(core.MemoryConfig{Clock: clock.Now})

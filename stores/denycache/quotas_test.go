@@ -23,7 +23,6 @@ func TestTheCacheChangesNoDecision(t *testing.T) {
 			{Quota: 4, Window: time.Second, Algorithm: core.FixedWindow},
 			{Quota: 4, Window: time.Second, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: 300 * time.Millisecond, Factor: 2, Max: time.Second, Decay: time.Second}},
 			{Quota: 4, Window: time.Second, Algorithm: core.SlidingLog},
-			{Quota: 4, Window: time.Second, CountDenied: true},
 			{Quota: 4, Window: time.Second, Algorithm: core.TokenBucket, Burst: 6},
 		}).Draw(r, "limit")
 		f := newFixture(t, denycache.Config{}, rule(l))

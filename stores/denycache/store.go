@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -97,8 +96,6 @@ type bound struct {
 	inner  core.Bound
 	table  *table
 	leases []int // see leases
-	// counting are the rules with a limit that counts denied hits; nil: none.
-	counting []bool
 }
 
 // ServerOf returns the server of a key as the other store reports it, "" if it
@@ -123,22 +120,7 @@ func (b *bound) Beside(rules []core.StoreRule) (core.Bound, error) {
 }
 
 func newBound(s *Store, inner core.Bound, rules []core.StoreRule) *bound {
-	b := &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys), leases: leases(rules)}
-	for i, r := range rules {
-		if slices.ContainsFunc(r.Limits, func(l core.Limit) bool { return l.CountDenied }) {
-			if b.counting == nil {
-				b.counting = make([]bool, len(rules))
-			}
-			b.counting[i] = true
-		}
-	}
-	return b
-}
-
-// countsDenied reports whether the store must be asked about every hit of the batch, because a
-// limit counts the hits that it denies.
-func (b *bound) countsDenied(batch *core.Batch) bool {
-	return b.counting != nil && slices.ContainsFunc(batch.Items, func(it core.Item) bool { return b.counting[it.Rule] })
+	return &bound{Store: s, inner: inner, table: newTable(s.config.MaxKeys), leases: leases(rules)}
 }
 
 // Rebind implements [core.Bound]. It forgets all denials, because the limits
@@ -153,10 +135,6 @@ func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
 
 // Take implements [core.Bound].
 func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
-	if b.countsDenied(batch) {
-		batch.Recalled = false
-		return b.takeCounting(ctx, batch)
-	}
 	now := b.now()
 	known, again := b.recall(batch, now)
 	batch.Recalled = known
@@ -182,17 +160,6 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		b.remember(batch, now, before)
 	}
 	return nil
-}
-
-// takeCounting is Take for a batch with a limit that counts the hits that it denies. A
-// denial makes waits of its keys longer: none is remembered, and those of other rules
-// are left as they are.
-func (b *bound) takeCounting(ctx context.Context, batch *core.Batch) error {
-	err := b.inner.Take(ctx, batch)
-	if err == nil && batch.Allowed && !batch.Peek {
-		b.charged(batch)
-	}
-	return err
 }
 
 // lasts reports whether a denial will be the same in a moment. It will not if

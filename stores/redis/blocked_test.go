@@ -28,27 +28,6 @@ func TestABlockLastsAMicrosecond(t *testing.T) {
 	}
 }
 
-// If a block and a limit that counts denied hits deny a request, it has to wait for the later of the two.
-func TestABlockAndALimitThatCountsDeniedHits(t *testing.T) {
-	server := redistest.Start(t)
-	for name, c := range map[string]struct{ block, before, want time.Duration }{
-		"the block ends later":                       {3 * time.Hour, 0, 3 * time.Hour},
-		"the window ends later":                      {time.Minute, 0, time.Hour},
-		"the window ends in a microsecond":           {3 * time.Hour, time.Hour - time.Microsecond, 2*time.Hour + time.Microsecond},
-		"the block ends, and the window a bit later": {time.Hour - time.Microsecond, time.Minute, time.Hour - time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFormatted(t, server, core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow, CountDenied: true})
-			f.take()
-			f.block(c.block)
-			f.clock.Advance(c.before)
-			if b := f.take(); b.Allowed || b.Items[0].Results[0].RetryAfter != c.want {
-				t.Errorf("allowed %t, %+v, want a wait of %v", b.Allowed, b.Items[0].Results, c.want)
-			}
-		})
-	}
-}
-
 // A take of no hits writes no mark in the place of a value that cannot be read.
 func TestATakeOfNothingKeepsWhatItCannotRead(t *testing.T) {
 	f := newFormatted(t, redistest.Start(t), hour, core.PerMinute(3))

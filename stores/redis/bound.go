@@ -25,7 +25,6 @@ type boundRule struct {
 	meters []meter.Meter
 	edges  *edges
 	leases bool // a limit counts leases
-	spread bool // a limit spreads the windows of its keys
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
@@ -35,7 +34,6 @@ func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 		rule := boundRule{name: r.Name, limits: encodeLimits(r.Limits, deny), denies: deny, weight: weightOf(r.Limits), edges: edgesOf(r.Limits), leases: limits.Lease(r.Limits) >= 0}
 		for _, l := range r.Limits {
 			rule.meters = append(rule.meters, meter.New(limits.Of(l)))
-			rule.spread = rule.spread || l.Spread
 		}
 		b.rules = append(b.rules, rule)
 	}

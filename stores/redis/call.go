@@ -69,7 +69,7 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	c.state.Store(unsent)
 	for i := range items {
 		it := &items[i]
-		texts, weight := it.rule.textsOf(it.Item, it.rule.spreadText(it.name, it.rule.textFor(s, c.time)))
+		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
 		c.items = append(c.items, callItem{name: it.name, texts: texts, cost: it.Cost, n: len(it.Results), leases: it.rule.leases})
 		if withLease(verb) {
 			c.items[i].lease = it.Lease

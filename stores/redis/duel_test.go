@@ -93,8 +93,6 @@ func mixedLimit(r *rand.Rand) core.Limit {
 		if r.IntN(16) == 0 {
 			l.Quota, l.Burst = 0, 0
 		}
-		l.Spread = l.Aligned && r.IntN(2) == 0
-		l.CountDenied = l.Lockout == (core.Lockout{}) && l.Algorithm != core.Leases && r.IntN(3) == 0
 		if l.Validate() == nil {
 			return l
 		}

@@ -62,7 +62,7 @@ func Verbs(cmd redis.Cmder) (verbs []string) {
 	for _, arg := range cmd.Args() {
 		if x, ok := arg.(*exchange); ok {
 			for _, c := range x.calls {
-				verbs = append(verbs, [...]string{"skip", "take", "peek", "back", "refund", "reset", "charge", "block", "denied", "release", "renew", "grant"}[c.verb])
+				verbs = append(verbs, [...]string{"skip", "take", "peek", "back", "refund", "reset", "charge", "block", "release", "renew", "grant"}[c.verb])
 			}
 		}
 	}

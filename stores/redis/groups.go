@@ -123,10 +123,7 @@ func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool,
 	if err != nil {
 		return false, err
 	}
-	if !allowed && verb == verbTake {
-		return false, s.denyGroups(op, groups)
-	}
-	if verb == verbPeek {
+	if verb == verbPeek || !allowed {
 		admits, err := s.ask(op, verbPeek, groups[0])
 		return allowed && admits, err
 	}

@@ -38,10 +38,22 @@ func (r *boundRule) withQuotas(texts string, quotas []int64) (of any, weight int
 			le.PutUint32(b[at+textPrecision:], uint32(m.Quota())+1)
 		default:
 			le.PutUint32(b[at+textQuota:], uint32(m.Quota()))
-			le.PutUint32(b[at+textCapacity:], capacityOf(m))
+			le.PutUint32(b[at+textCapacity:], uint32(m.Capacity()))
 		}
 		weight += weightOfHits(m) - weightOfHits(own)
 		at += textLength(m)
 	}
 	return string(b), weight
+}
+
+// textLength is how many bytes a limit takes in the text that the script reads.
+func textLength(m *meter.Meter) int {
+	switch m.Algorithm() {
+	case meter.Lockout:
+		return textLimit + textLockout
+	case meter.Calendar:
+		return textLimit + textEdges
+	default:
+		return textLimit
+	}
 }

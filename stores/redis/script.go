@@ -70,7 +70,6 @@ const (
 	verbReset
 	verbCharge
 	verbBlock
-	verbDenied
 	verbRelease
 	verbRenew
 	verbGrant
@@ -99,8 +98,7 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 		b = appendUint48(b, id.Window)
 		b = appendUint48(b, precision)
 		b = binary.LittleEndian.AppendUint32(b, uint32(l.Quota))
-		m := meter.New(l)
-		b = binary.LittleEndian.AppendUint32(b, capacityOf(&m))
+		b = binary.LittleEndian.AppendUint32(b, uint32(l.Capacity))
 		if id.Algorithm == meter.Lockout {
 			b = binary.LittleEndian.AppendUint32(b, uint32(l.Waits.Factor))
 			b = appendUint48(b, l.Waits.Longest)

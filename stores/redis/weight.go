@@ -26,7 +26,7 @@ func weightOf(rule []core.Limit) int {
 			weight += 20 + int(l.Quota/20)
 		case l.Algorithm == core.BucketedWindow:
 			weight += 20 + int(l.Window/max(l.Precision, time.Microsecond)/20)
-		case l.Algorithm == core.TokenBucket, l.Lockout != (core.Lockout{}), l.Zone != nil, l.Spread:
+		case l.Algorithm == core.TokenBucket, l.Lockout != (core.Lockout{}), l.Zone != nil:
 			weight += 20
 		default: // the script has a short way for it
 			weight++

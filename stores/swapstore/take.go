@@ -24,7 +24,6 @@ type boundRule struct {
 	deny     bool  // a value that cannot be read denies its key
 	shortest int64 // the shortest window of all limits
 	leases   int   // the limit that counts leases; -1: none
-	spreads  bool  // a limit spreads the windows of its keys
 }
 
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
@@ -39,7 +38,6 @@ func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 			rule.ids = append(rule.ids, m.Identity())
 			rule.meters = append(rule.meters, meter.New(m))
 			rule.shortest = min(rule.shortest, m.Window)
-			rule.spreads = rule.spreads || m.Spread
 		}
 		b.rules = append(b.rules, rule)
 	}
@@ -63,13 +61,10 @@ type item struct {
 	name   string
 	loaded Value
 	*stored
-	mend   bool   // store the value even if nothing is charged
-	ahead  bool   // a stored time was a window or more ahead
-	leased bool   // the take has added its lease
-	share  uint64 // see meter.Share
-	// denying are the limits, as bits, that count denied hits and deny the cost.
-	denying uint
-	room    meter.Meter
+	mend   bool // store the value even if nothing is charged
+	ahead  bool // a stored time was a window or more ahead
+	leased bool // the take has added its lease
+	room   meter.Meter
 }
 
 func (b *bound) items(batch *core.Batch) []item {
@@ -78,9 +73,6 @@ func (b *bound) items(batch *core.Batch) []item {
 		it := &batch.Items[i]
 		rule := &b.rules[it.Rule]
 		items[i] = item{Item: it, rule: rule, name: core.StoreRule{Name: rule.name}.StoredKey(b.limiter, it.Key)}
-		if rule.spreads {
-			items[i].share = meter.Share(items[i].name)
-		}
 	}
 	return items
 }
@@ -116,14 +108,13 @@ func (it *item) meter(limit int) (m *meter.Meter, unlimited bool) {
 	if it.Quotas != nil {
 		quota = it.Quotas[limit]
 	}
-	m, unlimited = it.rule.meters[limit].For(quota, &it.room)
-	return m.ForShare(it.share, &it.room), unlimited
+	return it.rule.meters[limit].For(quota, &it.room)
 }
 
 // judge decides on an item with the states that were loaded.
 func (it *item) judge(now int64) bool {
 	allowed := true
-	it.At, it.mend, it.denying = now, false, 0
+	it.At, it.mend = now, false
 	for i := range it.rule.meters {
 		m, unlimited := it.meter(i)
 		w := it.states[i]
@@ -135,9 +126,6 @@ func (it *item) judge(now int64) bool {
 		ok := unlimited || m.Admits(w, now, it.Cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, it.Cost, ok)
 		allowed = allowed && ok
-		if !ok && m.CountsDenied() && it.is != newer {
-			it.denying |= 1 << i
-		}
 	}
 	it.denyUnreadable(now)
 	if it.usedUp > now {
@@ -222,7 +210,7 @@ func (b *bound) take(ctx context.Context, batch *core.Batch, always bool) error 
 				return b.undo(ctx, items, todo, notcharged.Error(err))
 			}
 		} else if !batch.Allowed || batch.Peek {
-			return b.deny(ctx, items, todo, now, batch.Peek)
+			return b.deny(ctx, items, todo, now)
 		}
 		var err error
 		if todo, err = b.swapAll(ctx, todo, now, !always); err != nil {
@@ -266,14 +254,9 @@ func (b *bound) swapAll(ctx context.Context, todo []item, now int64, lease bool)
 
 // deny ends a Take that is denied: it refunds the items before todo, which have
 // been charged.
-func (b *bound) deny(ctx context.Context, items, todo []item, now int64, peek bool) error {
-	if !peek {
-		if err := b.chargeDenied(ctx, todo, now); err != nil {
-			return b.undo(ctx, items, todo, err)
-		}
-	}
+func (b *bound) deny(ctx context.Context, items, todo []item, now int64) error {
 	for i := range todo {
-		if it := &todo[i]; it.mend && (peek || it.denying == 0) && (it.is == readable || it.Cost > 0) {
+		if it := &todo[i]; it.mend && (it.is == readable || it.Cost > 0) {
 			if _, err := b.store(ctx, it, now); err != nil { // another writer has replaced the value
 				return b.undo(ctx, items, todo, notcharged.Error(err))
 			}

@@ -109,12 +109,6 @@ func windowsOf(l core.Limit) (meter.Windows, error) {
 	if l.Zone != nil {
 		return meter.Windows{}, fmt.Errorf("%w: Zone: %v: windows of the calendar cannot be counted apart: leave Zone out", core.ErrConfig, l.Zone)
 	}
-	if l.Spread {
-		return meter.Windows{}, fmt.Errorf("%w: Spread: true: what is exchanged is counted in windows that are the same for all keys: leave Spread out", core.ErrConfig)
-	}
-	if l.CountDenied {
-		return meter.Windows{}, fmt.Errorf("%w: CountDenied: true: what another process has denied is not known here: leave CountDenied out", core.ErrConfig)
-	}
 	w, ok := meter.NewWindows(limits.Of(l))
 	if !ok {
 		return meter.Windows{}, fmt.Errorf("%w: Aligned: false: only aligned windows can be counted apart, not %v", core.ErrConfig, l)

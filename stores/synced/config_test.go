@@ -43,14 +43,6 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Zone: UTC: windows of the calendar") {
 		t.Errorf("a month: %v", err)
 	}
-	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: time.Minute, Aligned: true, CountDenied: true}}}}})
-	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "CountDenied: true") {
-		t.Errorf("denied hits that count: %v", err)
-	}
-	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: time.Minute, Aligned: true, Spread: true}}}}})
-	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Spread: true") {
-		t.Errorf("windows that are spread: %v", err)
-	}
 	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a window of 1 ns: %v", err)
 	}

@@ -30,8 +30,6 @@ type layout struct {
 	single    bool  // there is one limit, and its state does not grow
 	cells     bool  // single, and the state is a cell
 	leases    int   // the limit that counts leases; -1: none
-	denied    bool  // a limit counts denied hits
-	spread    bool  // a limit spreads the windows of its keys
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
 }
@@ -45,15 +43,13 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	for i, limit := range limits {
 		l.meters = append(l.meters, meter.New(limit))
 		l.ids = append(l.ids, limit.Identity())
-		l.denied = l.denied || limit.CountDenied
-		l.spread = l.spread || limit.Spread
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].FixedWords()
 		if l.meters[i].Leases() {
 			l.leases = i
 		}
 	}
-	l.single = len(limits) == 1 && !l.meters[0].Grows() && !l.spread
+	l.single = len(limits) == 1 && !l.meters[0].Grows()
 	l.cells = l.single && l.meters[0].Cells()
 	work := len(limits)
 	for i := range l.meters {

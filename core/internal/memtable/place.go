@@ -15,7 +15,6 @@ type Place struct {
 	shard  uint64
 	table  *table // nil: the limiter has no such rule any more
 	layout *layout
-	share  uint64   // see Share
 	at     int      // the number of the slot
 	slot   []uint64 // nil: the key is not in the table
 	none   [meter.MostFixedWords]uint64
@@ -89,6 +88,11 @@ func (p *Place) Known() bool { return p.slot != nil }
 
 // Limits returns the number of limits of the rule.
 func (p *Place) Limits() int { return len(p.layout.meters) }
+
+// meter returns the meter of a limit with a quota for the key: see meter.Meter.For.
+func (p *Place) meter(limit int, quota int64, room *meter.Meter) (m *meter.Meter, unlimited bool) {
+	return p.layout.meters[limit].For(quota, room)
+}
 
 // Judge reports whether a limit with this quota (see meter.Meter.For) admits
 // cost, and returns the time of that decision.

@@ -68,7 +68,7 @@ func limitHint(item, problem string) string {
 		if _, err := core.ParseLimits(first + word); err == nil && first[len(first)-1] <= '9' {
 			return "write " + first + word + ", without a space"
 		}
-		if name, _, _ := strings.Cut(word, "="); !slices.Contains([]string{"aligned", "spread", "count-denied", "burst", "precision", "name"}, name) && !isAlgorithm(word) {
+		if name, _, _ := strings.Cut(word, "="); !slices.Contains([]string{"aligned", "burst", "precision", "name"}, name) && !isAlgorithm(word) {
 			hint := words.Nearest(strings.ReplaceAll(word, "-", "_"), algorithmList())
 			if hint == "" {
 				hint = "the algorithms are " + algorithmNames()
@@ -82,7 +82,7 @@ func limitHint(item, problem string) string {
 // slash is a slash or the word per, with what may stand around it.
 var slash = regexp.MustCompile(`\s*/\s*|(?i:\s+per\s+)(?:(\d+)\s+)?`)
 
-const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned, spread, count-denied and name= may follow; or 10 in flight, which lease= and name= may follow"
+const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow; or 10 in flight, which lease= and name= may follow"
 
 func isAlgorithm(word string) bool {
 	return slices.ContainsFunc(algorithms, func(a core.Algorithm) bool { return a.String() == word })

@@ -80,14 +80,6 @@ func limitMapping() *mapping[core.Limit] {
 				about: "If true, windows begin at multiples of their length; for `fixed_window` and `sliding_window` only.",
 				value: set(boolean(), func(l *core.Limit) *bool { return &l.Aligned }),
 			}, {
-				name: "spread", initial: "false", example: "true",
-				about: "If true, the windows of each key begin a share of their length later, which the key decides, so that they do not all begin at once; for `aligned` limits only.",
-				value: set(boolean(), func(l *core.Limit) *bool { return &l.Spread }),
-			}, {
-				name: "count-denied", initial: "false", example: "true",
-				about: "If true, denied hits count too, so that a client that keeps trying is never let in.",
-				value: set(boolean(), func(l *core.Limit) *bool { return &l.CountDenied }),
-			}, {
 				name: "name", without: "the rule's name, followed by the window if the rule has several limits", example: "burst",
 				about: "The limit's name in headers.",
 				value: set(name(), func(l *core.Limit) *string { return &l.Name }),
@@ -150,8 +142,6 @@ func checkInFlight(r *reader, m filled, l *core.Limit) {
 		{"burst", l.Burst != 0, "only token_bucket has one"},
 		{"precision", l.Precision != 0, "what is in flight has no window"},
 		{"aligned", l.Aligned, "what is in flight has no window"},
-		{"spread", l.Spread, "what is in flight has no window"},
-		{"count-denied", l.CountDenied, "what is denied is not in flight"},
 	} {
 		if f.is {
 			r.bad(m.given[f.name], f.name+" beside in-flight: "+f.why, "leave it out, or write two limits")

@@ -46,12 +46,12 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 	type counter struct {
 		algorithm         core.Algorithm
 		window, precision time.Duration
-		aligned, spread   bool
+		aligned           bool
 		zone              string
 	}
 	seen := map[counter]core.Limit{}
 	for _, l := range limits {
-		c := counter{l.Algorithm, l.Window, l.Precision, l.Aligned, l.Spread, ""}
+		c := counter{l.Algorithm, l.Window, l.Precision, l.Aligned, ""}
 		if l.Algorithm == core.Leases { // of whatever lease
 			c = counter{algorithm: core.Leases}
 		}
@@ -68,7 +68,7 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 // limit is one entry of limits: text may have several.
 func limit() kind[[]core.Limit] {
 	fields := limitMapping().kind(func(value) core.Limit { return core.Limit{Algorithm: algorithms[0]} })
-	item := `([0-9]+\s+[Ii][Nn]\s+[Ff][Ll][Ii][Gg][Hh][Tt](\s+(lease|name)=[A-Za-z0-9_.-]+)*|[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(aligned|spread|count-denied|` +
+	item := `([0-9]+\s+[Ii][Nn]\s+[Ff][Ll][Ii][Gg][Hh][Tt](\s+(lease|name)=[A-Za-z0-9_.-]+)*|[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(aligned|` +
 		strings.Join(algorithmList(), "|") + `|(burst|precision|name)=[A-Za-z0-9_.-]+|[A-Z][A-Za-z0-9_+/-]*))*)`
 	text := shape{"text", func(d *definitions) object {
 		return d.ref("limitText", func() object {

@@ -18,8 +18,6 @@ func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 		"9/day UTC, 9/month UTC":     "[{zone: UTC, quota: 9, window: 24h}, {zone: UTC, window: month, quota: 9}]",
 		"9/31d":                      "{quota: 9, window: 31d}",
 		"10/s aligned":               "{quota: 10, window: 1s, aligned: true}",
-		"10/s aligned spread":        "{quota: 10, window: 1s, aligned: true, spread: true}",
-		"10/s count-denied":          "{quota: 10, window: 1s, count-denied: true}",
 		"5/m fixed_window name=a":    "{quota: 5, window: 1m, algorithm: fixed_window, name: a}",
 		"10/s token_bucket burst=20": "{quota: 10, window: 1s, algorithm: token_bucket, burst: 20}",
 		"10/s, 100/h sliding_log":    "[{quota: 10, window: 1s}, 100/h sliding_log]",

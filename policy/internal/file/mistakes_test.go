@@ -68,12 +68,6 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 1/day UTC}]}", []string{
 			"1:57: 1 per day UTC: a synced store does not count by the calendar of a time zone", "write fixed_window aligned in place of the",
 		}},
-		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 1/d aligned spread}]}", []string{
-			"1:57: 1 per 1d (aligned, spread): a synced store counts in windows that are the same", "leave spread out, or count in Redis",
-		}},
-		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 1/d aligned count-denied}]}", []string{
-			"1:57: 1 per 1d (aligned, denied hits count): a synced store does not count denied hits", "leave count-denied out, or count in Redis",
-		}},
 		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 1/d}]}", []string{
 			"1:57: 1 per 1d: a synced store counts aligned fixed_window and sliding_window limits", "write aligned behind the limit",
 		}},

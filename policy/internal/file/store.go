@@ -138,12 +138,6 @@ func (s *Store) serves(l core.Limit) (problem, hint string) {
 	if s.Synced != nil && l.Zone != nil {
 		return fmt.Sprintf("%v: a synced store does not count by the calendar of a time zone", l), "write fixed_window aligned in place of the zone: a day then begins at midnight UTC"
 	}
-	if s.Synced != nil && l.Spread {
-		return fmt.Sprintf("%v: a synced store counts in windows that are the same for all keys", l), "leave spread out, or count in Redis"
-	}
-	if s.Synced != nil && l.CountDenied {
-		return fmt.Sprintf("%v: a synced store does not count denied hits", l), "leave count-denied out, or count in Redis"
-	}
 	if s.Synced != nil && (!l.Aligned || l.Algorithm != core.FixedWindow && l.Algorithm != core.SlidingWindow) {
 		return fmt.Sprintf("%v: a synced store counts aligned fixed_window and sliding_window limits only", l), "write aligned behind the limit"
 	}

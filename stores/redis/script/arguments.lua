@@ -19,8 +19,7 @@
 --             the time until all was free again, as that take returned it (8)
 --           A decision that is not to be made, SKIP, has names, but no items here.
 --        2… the limits of a rule, 21 bytes each: kind (the algorithm's number × 2, + 1
---           if its windows are aligned to the epoch, + 64 if they are spread), window,
---           precision (of windows that are spread, by how much those of the key are moved), quota,
+--           if its windows are aligned to the epoch), window, precision, quota,
 --           capacity (the burst of a token bucket, else the quota); of a lockout the
 --           first wait instead of the precision, and 16 bytes more: factor, longest
 --           wait, decay; of a calendar a hash of the zone instead of the precision, and
@@ -29,8 +28,7 @@
 --           changes nothing, unless it gives back, forgets or blocks. A quota of the
 --           decision's own stands in place of the quota and the capacity; that of a token
 --           bucket, plus 1, in place of the precision. The highest bit of the quota: no
---           cost is denied, whatever the quota. The highest bit of the capacity: a cost that
---           the limit denies is charged to it. One byte more at the end: a value that
+--           cost is denied, whatever the quota. One byte more at the end: a value that
 --           cannot be read denies its key
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          0  it was made, and all limits admit the cost. For all but refund, reset,

@@ -8,7 +8,7 @@ local SLIDING, FIXED, BUCKETED, LOG, TOKEN, LOCKOUT, CALENDAR, IN_FLIGHT = 0, 1,
 -- The verbs: charge if all is admitted, look, give back and look, give back, forget,
 -- charge whatever is admitted, deny for a time, look and charge the limits that deny and
 -- count that, end leases, renew leases, give back the newest hits and look.
-local TAKE, BACK, REFUND, RESET, CHARGE, BLOCK, DENIED, RELEASE, RENEW, GRANT = 1, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local TAKE, BACK, REFUND, RESET, CHARGE, BLOCK, RELEASE, RENEW, GRANT = 1, 3, 4, 5, 6, 7, 8, 9, 10
 local now, first_key -- of the decision that is being made: its time, and the place of its first key
 
 -- The beginning of the error of a decision that has been made in part.
@@ -51,7 +51,7 @@ end
 
 -- anchor returns where the window begins that a first hit now opens.
 local function anchor(m)
-  if m.aligned then return now - (now - m.shift) % m.window end
+  if m.aligned then return now - now % m.window end
   return now
 end
 

@@ -18,7 +18,6 @@ end
 -- Records of others, of whatever kind, are kept until they have expired: another
 -- program, or another version of this one, counts under the same name.
 local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
-local SPREAD = 64 -- in a kind: the windows are spread
 local USED_UP = 126 -- kind of a record that denies its key until it expires
 local MOST_FOREIGN, MOST_FOREIGN_BYTES = 32, 262144
 -- A record of another program says itself when it expires, by that program's clock.
@@ -38,14 +37,13 @@ local function meters_of(spec)
   local meters, p = {}, 1
   while p + 20 <= #spec do
     local kind, window, precision, quota, capacity = unpack('<I1I6I6I4I4', spec, p)
-    local a, unlimited, counts = floor(kind % SPREAD / 2), quota > MOST, capacity > MOST
-    if counts then capacity = capacity - MOST - 1 end
+    local a, unlimited = floor(kind / 2), quota > MOST
     -- What comes later has its place made here: a table that grows is slow.
     meters[#meters + 1] = {
       number = a, algorithm = algorithm(a), aligned = kind % 2 == 1, window = window, precision = precision,
-      quota = unlimited and quota - MOST - 1 or quota, unlimited = unlimited, capacity = capacity, counts = counts, shift = kind >= SPREAD and precision or 0,
+      quota = unlimited and quota - MOST - 1 or quota, unlimited = unlimited, capacity = capacity,
       identity = sub(spec, p, p + ((a == BUCKETED or a == CALENDAR) and 12 or 6)),
-      t = nil, a = nil, b = nil, waits = nil, mended = nil, denies = nil, lease = nil, own_quota = nil, own_capacity = nil, over = nil,
+      t = nil, a = nil, b = nil, waits = nil, mended = nil, lease = nil, own_quota = nil, own_capacity = nil, over = nil,
     }
     p = p + 21
     if a == LOCKOUT then

@@ -129,7 +129,6 @@ local function make_decision(verb, size, p)
       local m = meters[j]
       if m.mended then ahead = 8 end
       m.waits = charging and 0 or wait(m, cost)
-      m.denies = m.waits ~= 0
       if item.used_up and cost > 0 and not charging and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
       admitted = admitted and m.waits == 0
       local t = m.algorithm.time(m)
@@ -143,17 +142,10 @@ local function make_decision(verb, size, p)
   for i = 1, #items do
     local item, err = items[i], nil
     local charged = (charging or verb == TAKE and admitted) and item.cost > 0
-    local counting = not admitted and (verb == TAKE or verb == DENIED) and item.cost > 0 and not item.newer
     local mended = item.mark and item.cost > 0 and not giving
     for j = 1, #item.meters do
       local m = item.meters[j]
       if charged then m.algorithm.charge(m, math.min(item.cost, MOST)) end
-      if counting and m.counts and m.denies then
-        m.algorithm.charge(m, math.min(item.cost, MOST))
-        m.waits = wait(m, item.cost)
-        if item.used_up and m.waits >= 0 then m.waits = max(m.waits, item.used_up - now) end
-        mended = true
-      end
       mended = mended or m.mended
     end
     if charged or mended or giving and item.stored and not item.unreadable then
