@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
@@ -150,6 +153,25 @@ func TestARequestWithABodyIsAnAttemptWhateverTheSourcesRead(t *testing.T) {
 		if status := s.guard.Deny(broken, d).Status; d.Allowed || (status == http.StatusTooManyRequests) != (i == 20) {
 			t.Errorf("attempt %d with a body that cannot be read: %v, status %d", i, d, status)
 		}
+	}
+}
+
+// Protection against CSRF has parsed the form, and a middleware has put the username into the
+// request's context.
+func TestASourceReadsTheContextBehindAMiddlewareThatHasParsedTheForm(t *testing.T) {
+	type usernameKey struct{}
+	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{keyfuncs.UserValue(usernameKey{})}}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	limited := httplimit.Middleware(guard)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	got := many(7, func(int) int {
+		r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("username=alice&password=x"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		limited.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), usernameKey{}, r.PostFormValue("username"))))
+		return w.Code
+	})
+	if got != "map[401:5 429:2]" {
+		t.Errorf("statuses %s", got)
 	}
 }
 
