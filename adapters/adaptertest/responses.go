@@ -225,7 +225,8 @@ func responses(t *testing.T, a Adapter) {
 		"HTML":           {"<p>slow down", "text/plain; charset=utf-8"},
 		"a JSON string":  {`"slow down"`, "text/plain; charset=utf-8"},
 		"text in braces": {"{slow down}", "text/plain; charset=utf-8"},
-		"other problem":  {` {"title":"slow down"}`, "application/problem+json"},
+		"other problem":  {` {"type":"https://a.example/slow"}`, "application/problem+json"},
+		"JSON":           {`{"title":"slow down"}`, "application/json"},
 	} {
 		t.Run("a hook replaces the body and not its type: "+name, func(t *testing.T) {
 			hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
