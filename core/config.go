@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -28,7 +27,8 @@ type Rule struct {
 	// Cost returns how many hits a request is worth to the rule, 0 or more. It
 	// is asked for requests to which the rule applies, twice if it reads the
 	// body. Its errors mean what those of Hooks.Cost mean. The handler may say later what
-	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost.
+	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost, which SetCost does
+	// not settle.
 	Cost func(Request) (int64, error)
 	// Quota returns the quota of a request for one of the rule's limits, in place of
 	// Limit.Quota: the plan of a customer, for instance. It returns 0 (none) to
@@ -164,7 +164,7 @@ func (c Config) compile() (*snapshot, error) {
 		s.hooks = DefaultHooks{}
 	}
 	_, s.plain = s.hooks.(DefaultHooks)
-	if field := nilEmbedded(reflect.ValueOf(s.hooks), 0); field != "" {
+	if field := nilHooks(s.hooks); field != "" {
 		bad("Hooks", "%T: the embedded %s is nil", s.hooks, field)
 	}
 	if err := c.Headers.check(); err != nil {
@@ -218,8 +218,6 @@ func (c Config) compile() (*snapshot, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s.weighs = !s.plain && ownCost(s.hooks)
-	s.estimates = s.estimates || s.weighs
 	s.policy = s.policyField()
 	return s, nil
 }

@@ -44,8 +44,7 @@ type snapshot struct {
 	mixed     bool   // these limits do not all have the same headers
 	rehearsal bool
 	settles   bool         // a rule wants to know the outcome
-	weighs    bool         // the hooks have a Cost of their own
-	estimates bool         // they do, or a rule does
+	estimates bool         // a rule has a Cost
 	simple    bool         // see checksSingle; bound is a memoryBound
 	quick     *memoryBound // memory, if Allow may ask it without a Decision
 	observer  *observing   // nil: none
