@@ -41,7 +41,7 @@ func visit(t *testing.T, c *client, clock *floodgatetest.Clock, visitors []visit
 		r := c.get("/", "Client", v.name)
 		got[next] = append(got[next], r.status)
 		if r.status == http.StatusTooManyRequests {
-			due[next] = due[next].Add(time.Duration(v.pause(retryAfter(t, r))) *time.Second + time.Millisecond) // what Retry-After leaves out
+			due[next] = due[next].Add(time.Duration(v.pause(retryAfter(t, r)))*time.Second + time.Millisecond) // what Retry-After leaves out
 		}
 	}
 	for i, v := range visitors {
