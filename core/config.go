@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
@@ -74,7 +75,10 @@ const (
 
 // TakeOnly is the KeyFunc of a rule that applies to no request, and is only
 // used by Take, Peek, Refund and Reset.
-func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, SkipRule }
+func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, errTakeOnly }
+
+// errTakeOnly is a SkipRule that is meant: the log says nothing about such a rule.
+var errTakeOnly = fmt.Errorf("only Take uses it: %w", SkipRule)
 
 // Config is what a Limiter is made of.
 type Config struct {
@@ -104,7 +108,8 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
 	Headers Headers
-	// Log gets a line if a store, key function, quota function or hook fails, or if Allow names an
+	// Log gets a line once if the first hundred requests of a rule have had no key, if a request costs
+	// more than a quota, and if Take gets no hits. It gets a line if a store, key function, quota function or hook fails, or if Allow names an
 	// unknown rule, with the names of the limiter and the rules and the error: at
 	// most one line a second for each of the five kinds, with the number of
 	// failures that were left out since the line before. Keys are not logged. The texts of errors
@@ -136,6 +141,8 @@ type compiledRule struct {
 	known  *memtable.Known // nil: takeSingle cannot decide on the rule's keys
 	first  *Limit          // its limit, if known is not nil
 	slots  *memtable.Slots // nil: acquireSingle cannot decide on the rule's keys
+
+	keyless *atomic.Int32 // see asking.skipped
 
 	generation uint64 // of its limits: another one after a Reconfigure that changes them
 }
@@ -172,7 +179,7 @@ func (c Config) compile() (*snapshot, error) {
 	}
 	errs = append(errs, c.checkWaits(s))
 	if n := len(c.Rules); n == 0 || n > MaxRules {
-		bad("Rules", "%d of them: must be 1 to %d", n, MaxRules)
+		bad("Rules", "%d of them: must be 1 to %d, such as {Name: \"ip\", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(60)}}", n, MaxRules)
 	}
 	names, limitNames := map[string]bool{}, map[string]string{}
 	var twin Headers // the form of RateLimit that twinRule writes, 0 if none does yet
@@ -229,7 +236,7 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{Rule: r, leases: hasLeases(r.Limits), single: !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
+	s.rules = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits), single: !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
 	if r.Shadow {
 		s.shadows = append(s.shadows, i)
 	} else {

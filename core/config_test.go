@@ -27,7 +27,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		c    core.Config
 		says []string
 	}{
-		{core.Config{}, []string{"Rules", "0 of them"}},
+		{core.Config{}, []string{"Rules", "0 of them", "such as {Name:"}},
 		{named(`a"b`), []string{"Name", `"a\"b"`}},
 		{named("é"), []string{"Name", `"é"`}},
 		{named("a\r\nb"), []string{"Name"}},

@@ -8,7 +8,7 @@ import (
 // of an answer, the rows that were read. What the limiters have charged for the request is then
 // an estimate. After the handlers have returned, the limiters charge what is missing, or give
 // back what is too much. [core.Decision.SetCost] tells which rules that concerns. It returns
-// false if it concerns none: no rule, and no limiter's hooks, have a Cost of their own.
+// false if it concerns none: no rule that applied has a Cost.
 //
 // The last call counts. SetCost may be called concurrently.
 func SetCost(e echo.Context, cost int64) bool {
