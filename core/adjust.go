@@ -17,10 +17,10 @@ import (
 // it. Windows forget hits when they end. A TokenBucket owes at most twice its Burst,
 // and a SlidingLog keeps at most its Quota.
 //
-// SetCost settles the rules that have a Cost of their own. If none of the rules that
-// apply has one, but the limiter's Hooks have, it settles all of them. If neither has,
-// SetCost does nothing and returns false. It also returns false if the decision has
-// charged nothing, if it has been settled or refunded, and if cost is negative.
+// SetCost settles the rules that have a Cost, and no others: Hooks.Cost is no
+// estimate. If no rule that applies has one, SetCost does nothing and returns false. It
+// also returns false if the decision has charged nothing, if it has been settled or
+// refunded, and if cost is negative.
 //
 // The last call before the handler returns counts. SetCost may be called
 // concurrently. A cost above MaxQuota means MaxQuota.
@@ -153,9 +153,6 @@ func (d *Decision) recordedItem(i int) recordedItem {
 
 // estimates reports whether what the request was charged is an estimate, which SetCost settles.
 func (c *session) estimates() bool {
-	if c.snap.weighs {
-		return true
-	}
 	for i := range c.items {
 		if c.snap.rules[c.items[i].Rule].Cost != nil {
 			return true
@@ -165,13 +162,7 @@ func (c *session) estimates() bool {
 }
 
 // settlesTo returns for which items of a record the actual cost counts: those of rules with
-// a Cost of their own, or if there are none, all.
+// a Cost.
 func (r *record) settlesTo(s *snapshot) func(i int) bool {
-	own := func(i int) bool { return s.rules[r.items[i].rule].Cost != nil }
-	for i := range r.items {
-		if own(i) {
-			return own
-		}
-	}
-	return func(int) bool { return true }
+	return func(i int) bool { return s.rules[r.items[i].rule].Cost != nil }
 }

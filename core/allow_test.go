@@ -99,7 +99,7 @@ func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
 				t.Error("a rule that does not exist allows")
 			}
 		}
-		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule"`)
+		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule: the limiter has \"user\""`)
 		s.fault = errFault
 		if l.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
 			t.Error("a store that fails allows")

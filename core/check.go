@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"log/slog"
 )
 
 // Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the
@@ -40,6 +41,9 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	if len(s.shadows) > 0 && !a.lost {
 		l.checkShadows(c, r, &d)
 	}
+	if !d.Allowed && d.RetryAfter == Never {
+		s.aboveQuota(r, &d)
+	}
 	if s.rehearsal && !d.Allowed {
 		d.Rehearsal = true
 		s.hooks.OnDisallowed(r, d)
@@ -59,6 +63,15 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	}
 	settled = settled || d.Allowed // if not, no handler runs: the leases of shadow rules end
 	return d
+}
+
+// aboveQuota logs once that a request costs more than a quota: no waiting helps its client.
+func (s *snapshot) aboveQuota(r Request, d *Decision) {
+	if d.Limit.Quota == 0 || d.Cost <= d.Limit.Capacity() || !s.saidAboveQuota.CompareAndSwap(false, true) {
+		return // a quota of 0 denies everything, and is meant to
+	}
+	s.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a request costs more than a quota and can never be allowed: lower its Cost, or raise the Quota (of a token_bucket, the Burst)",
+		slog.String("limit", d.Limit.Name), slog.Int64("cost", d.Cost), slog.Int64("quota", d.Limit.Capacity()))
 }
 
 // checkShadows lets the shadow rules decide on a request too. chosen has

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 )
 
 // askChoice asks which rules are for the request.
@@ -101,13 +102,34 @@ func (a *asking) addKey(r Request, rule int) (added bool, err error) {
 	a.probe.rule = aHook
 	switch {
 	case err == nil:
+		if keyless := a.snap.rules[rule].keyless; keyless.Load() < keylessRequests {
+			keyless.Store(keylessRequests)
+		}
 		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
 		return true, nil
 	case errors.Is(err, SkipRule):
+		if !a.probe.wanted || a.probe.open {
+			a.skipped(r, rule, err)
+		}
 		return false, nil
 	case errors.Is(err, errBodyLater):
 		return false, err // a.wants drops it
 	default:
 		return false, fmt.Errorf("key of rule %q: %w", a.snap.rules[rule].Name, err)
 	}
+}
+
+// keylessRequests is how many requests in a row, from the first on, a rule must skip before
+// the log says so.
+const keylessRequests = 100
+
+// skipped logs once that the first requests of a rule have had no key: such a rule limits
+// nobody. It counts until one has had a key.
+func (a *asking) skipped(r Request, rule int, err error) {
+	keyless := a.snap.rules[rule].keyless
+	if keyless.Load() >= keylessRequests || keyless.Add(1) != keylessRequests || err == errTakeOnly { //nolint:errorlint // nobody wraps it
+		return
+	}
+	a.snap.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a rule limits nobody: its key function has returned no key for its first 100 requests. "+
+		"If a middleware such as the authentication sets the key, mount the limiter inside that middleware", slog.String("rule", a.snap.rules[rule].Name))
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
@@ -28,7 +28,8 @@ type Rule struct {
 	// Cost returns how many hits a request is worth to the rule, 0 or more. It
 	// is asked for requests to which the rule applies, twice if it reads the
 	// body. Its errors mean what those of Hooks.Cost mean. The handler may say later what
-	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost.
+	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost, which SetCost does
+	// not settle.
 	Cost func(Request) (int64, error)
 	// Quota returns the quota of a request for one of the rule's limits, in place of
 	// Limit.Quota: the plan of a customer, for instance. It returns 0 (none) to
@@ -74,7 +75,10 @@ const (
 
 // TakeOnly is the KeyFunc of a rule that applies to no request, and is only
 // used by Take, Peek, Refund and Reset.
-func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, SkipRule }
+func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, errTakeOnly }
+
+// errTakeOnly is a SkipRule that is meant: the log says nothing about such a rule.
+var errTakeOnly = fmt.Errorf("only Take uses it: %w", SkipRule)
 
 // Config is what a Limiter is made of.
 type Config struct {
@@ -104,7 +108,8 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
 	Headers Headers
-	// Log gets a line if a store, key function, quota function or hook fails, or if Allow names an
+	// Log gets a line once if the first hundred requests of a rule have had no key, if a request costs
+	// more than a quota, and if Take gets no hits. It gets a line if a store, key function, quota function or hook fails, or if Allow names an
 	// unknown rule, with the names of the limiter and the rules and the error: at
 	// most one line a second for each of the five kinds, with the number of
 	// failures that were left out since the line before. Keys are not logged. The texts of errors
@@ -138,6 +143,8 @@ type compiledRule struct {
 	first  *Limit          // its limit, if known is not nil
 	slots  *memtable.Slots // nil: acquireSingle cannot decide on the rule's keys
 
+	keyless *atomic.Int32 // see asking.skipped
+
 	generation uint64 // of its limits: another one after a Reconfigure that changes them
 }
 
@@ -165,7 +172,7 @@ func (c Config) compile() (*snapshot, error) {
 		s.hooks = DefaultHooks{}
 	}
 	_, s.plain = s.hooks.(DefaultHooks)
-	if field := nilEmbedded(reflect.ValueOf(s.hooks), 0); field != "" {
+	if field := nilHooks(s.hooks); field != "" {
 		bad("Hooks", "%T: the embedded %s is nil", s.hooks, field)
 	}
 	if err := c.Headers.check(); err != nil {
@@ -173,7 +180,7 @@ func (c Config) compile() (*snapshot, error) {
 	}
 	errs = append(errs, c.checkWaits(s))
 	if n := len(c.Rules); n == 0 || n > MaxRules {
-		bad("Rules", "%d of them: must be 1 to %d", n, MaxRules)
+		bad("Rules", "%d of them: must be 1 to %d, such as {Name: \"ip\", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(60)}}", n, MaxRules)
 	}
 	names, limitNames := map[string]bool{}, map[string]string{}
 	var twin Headers // the form of RateLimit that twinRule writes, 0 if none does yet
@@ -219,8 +226,6 @@ func (c Config) compile() (*snapshot, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s.weighs = !s.plain && ownCost(s.hooks)
-	s.estimates = s.estimates || s.weighs
 	s.policy = s.policyField()
 	return s, nil
 }
@@ -232,7 +237,7 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{Rule: r, leases: hasLeases(r.Limits), single: !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
+	s.rules = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits), single: !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
 	if r.Shadow {
 		s.shadows = append(s.shadows, i)
 	} else {

@@ -88,29 +88,6 @@ func TestAnAlgorithmThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// ring is hooks that embed themselves and replace every method.
-type ring struct{ core.Hooks }
-
-func (ring) ShouldLimit(core.Request) bool                        { return true }
-func (ring) KeyExtra(core.Request) (string, error)                { return "", nil }
-func (ring) Cost(core.Request) (int64, error)                     { return 1, nil }
-func (ring) OnDisallowed(core.Request, core.Decision) core.Denial { return core.Denial{} }
-
-func TestHooksThatEmbedThemselvesAreTaken(t *testing.T) {
-	h := &ring{}
-	h.Hooks = h
-	type inside struct{ *ring }
-	type around struct{ ring }
-	a := &around{}
-	a.Hooks = a
-	for _, hooks := range []core.Hooks{h, inside{h}, a} {
-		l := newLimiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerHour(1)}}}}, newClock())
-		if d := l.Check(&request{}); !d.Allowed {
-			t.Error(d)
-		}
-	}
-}
-
 func TestAMemoryOfTheMostKeys(t *testing.T) {
 	for keys, ok := range map[int64]bool{math.MaxInt32: true, 1 << 31: false, 1: true, -1: false} {
 		if keys > math.MaxInt {

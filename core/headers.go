@@ -26,7 +26,7 @@ const (
 	// is the Burst and w the time in which an empty bucket fills, so that q for
 	// each w is the rate that the limit sustains. w is left out if it is no
 	// whole number of seconds. r is the number of hits that remain, and t the
-	// number of seconds, rounded up, until there are more: of a limit that
+	// number of seconds, rounded up from whole milliseconds, until there are more: of a limit that
 	// denies the request, until the limit would allow it, as in Retry-After;
 	// 0 if no quota is missing.
 	//
@@ -103,7 +103,7 @@ const maxField = 999_999_999_999_999
 // AppendHeaders appends the decision's response header lines to dst and returns
 // the longer slice: what the limiter's Config.Headers choose, if a limit
 // applied; and for a denied request Cache-Control: no-store, and Retry-After
-// in whole seconds, rounded up, at least 1, unless no waiting will help. Limits
+// in whole seconds, rounded up from whole milliseconds, at least 1, unless no waiting will help. Limits
 // whose quota is Unlimited for the request are left out.
 // A response may have several lines of the rate limit headers, one from each
 // limiter; Cache-Control and Retry-After replace what is there.
@@ -157,10 +157,10 @@ func (d *Decision) appendThree(dst []Header, limit, remaining, reset string, res
 func (d *Decision) xReset(h Headers) int64 {
 	switch {
 	case h&HeadersXMillis != 0:
-		return ceilDiv(d.ResetAfter, time.Millisecond)
+		return ceilDiv(wholeMillis(d.ResetAfter), time.Millisecond)
 	case h&HeadersXEpoch != 0:
 		at := d.at()
-		return ceilDiv(time.Duration(at)*time.Microsecond+d.ResetAfter, time.Second)
+		return ceilDiv(time.Duration(at)*time.Microsecond+wholeMillis(d.ResetAfter), time.Second)
 	default:
 		return seconds(d.ResetAfter)
 	}
@@ -169,8 +169,17 @@ func (d *Decision) xReset(h Headers) int64 {
 // retrySeconds returns a RetryAfter as in the header of that name.
 func retrySeconds(d time.Duration) int64 { return max(1, seconds(d)) }
 
-// seconds rounds up to whole seconds.
-func seconds(d time.Duration) int64 { return ceilDiv(d, time.Second) }
+// seconds rounds up to whole seconds, after wholeMillis.
+func seconds(d time.Duration) int64 { return ceilDiv(wholeMillis(d), time.Second) }
+
+// wholeMillis drops what is below a millisecond, so that the microsecond after the end of
+// a minute does not make it 61 seconds. A wait below a millisecond stays: it is not 0.
+func wholeMillis(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d
+	}
+	return d.Truncate(time.Millisecond)
+}
 
 func ceilDiv(d, unit time.Duration) int64 {
 	n := int64(d / unit)

@@ -72,6 +72,8 @@ func (l Limit) checkWindow(bad func(field string, value any, why string)) {
 		if l.Precision != 0 {
 			bad("Precision", l.Precision, fmt.Sprintf("only bucketed_window has one, not %s", l.Algorithm))
 		}
+	case l.Precision == 0:
+		bad("Precision", l.Precision, fmt.Sprintf("bucketed_window needs the length of a bucket, which must divide the Window (%v): a sixtieth of it, for instance", l.Window))
 	case l.Precision < MinWindow || l.Precision > l.Window:
 		bad("Precision", l.Precision, fmt.Sprintf("must be from %v to the Window (%v)", MinWindow, l.Window))
 	case l.Precision%time.Microsecond != 0:

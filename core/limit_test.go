@@ -144,7 +144,7 @@ func TestValidateNamesTheField(t *testing.T) {
 			l.Algorithm, l.Quota, l.Window, l.Burst = core.TokenBucket, 1, core.MaxWindow, 101
 		}, []string{"Burst", "101", "100 years"}},
 		{func(l *core.Limit) { l.Precision = time.Second }, []string{"Precision"}},
-		{func(l *core.Limit) { l.Algorithm = core.BucketedWindow }, []string{"Precision", "0s"}},
+		{func(l *core.Limit) { l.Algorithm = core.BucketedWindow }, []string{"Precision", "0s", "needs the length of a bucket"}},
 		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, 7*time.Second }, []string{"Precision", "7s", "divide"}},
 		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Hour }, []string{"Precision", "1h"}},
 		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Millisecond }, []string{"60000 buckets"}},

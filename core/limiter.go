@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,8 +46,7 @@ type snapshot struct {
 	mixed     bool   // these limits do not all have the same headers
 	rehearsal bool
 	settles   bool         // a rule wants to know the outcome
-	weighs    bool         // the hooks have a Cost of their own
-	estimates bool         // they do, or a rule does
+	estimates bool         // a rule has a Cost
 	simple    bool         // see checksSingle; bound is a memoryBound
 	quick     *memoryBound // memory, if Allow may ask it without a Decision
 	observer  *observing   // nil: none
@@ -58,6 +59,8 @@ type snapshot struct {
 	limiter *Limiter
 
 	denyUnreadable bool
+
+	saidAboveQuota, saidNoHits atomic.Bool // the log has a line
 
 	waits           bool // a request may wait in Check
 	maxWaiters      int
@@ -143,11 +146,21 @@ func (s *snapshot) storeRules(store Store) []StoreRule {
 	return rules
 }
 
+// mostNamed is how many rules the error about an unknown rule names.
+const mostNamed = 10
+
 func (s *snapshot) rule(name string) (int, error) {
 	if i := s.find(name); i >= 0 {
 		return i, nil
 	}
-	return 0, fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
+	known := make([]string, 0, mostNamed)
+	for i := range s.rules[:min(len(s.rules), mostNamed)] {
+		known = append(known, strconv.Quote(s.rules[i].Name))
+	}
+	if n := len(s.rules) - mostNamed; n > 0 {
+		known = append(known, strconv.Itoa(n)+" more")
+	}
+	return 0, fmt.Errorf("limiter %q, rule %q: %w: the limiter has %s", s.name, name, ErrUnknownRule, strings.Join(known, ", "))
 }
 
 // find returns the index of a rule, -1 if there is none of that name.
@@ -225,6 +238,9 @@ func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what pu
 		if hits, shadows = s.split(hits); len(hits) == 0 {
 			hits, shadows, rehearsal = shadows, nil, true // the decision is theirs
 		}
+	}
+	if len(hits) == 0 && s.saidNoHits.CompareAndSwap(false, true) {
+		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
 	}
 	c := l.session(s)
 	err := c.takeHits(ctx, cost, what, hits, d)

@@ -272,3 +272,54 @@ func TestAKeyFunctionGetsTheLimitersLog(t *testing.T) {
 		t.Error("a request that no limiter has passed on has a log of its own")
 	}
 }
+
+// What is legal and probably a mistake is logged once.
+func TestWhatALimiterLogsOnce(t *testing.T) {
+	skips := fails(fmt.Errorf("nobody is logged in: %w", core.SkipRule))
+	const keyless = `level=WARN msg="floodgate: a rule limits nobody: its key function has returned no key for its first 100 requests. ` +
+		`If a middleware such as the authentication sets the key, mount the limiter inside that middleware" limiter=api rule=user`
+	rule := func(key core.KeyFunc, quota, cost int64) core.Rule {
+		return core.Rule{Name: "user", Key: key, Limits: []core.Limit{core.PerMinute(quota)}, Cost: func(core.Request) (int64, error) { return cost, nil }}
+	}
+	single := rule(skips, 5, 1)
+	single.Cost = nil
+	check := func(l *core.Limiter, n int) {
+		for range n {
+			l.Check(&request{method: "POST", body: "a"})
+		}
+	}
+	get := func(l *core.Limiter) { l.Check(&request{method: "GET"}) }
+	for name, row := range map[string]struct {
+		rule core.Rule
+		do   func(l *core.Limiter)
+		want []string
+	}{
+		"100 requests without a key":               {rule(skips, 5, 1), func(l *core.Limiter) { check(l, 500) }, []string{keyless}},
+		"the same, a rule that is decided quickly": {single, func(l *core.Limiter) { check(l, 500) }, []string{keyless}},
+		"99 requests without a key":                {rule(orSkip, 5, 1), func(l *core.Limiter) { check(l, 99); get(l); check(l, 500) }, nil},
+		"a key at first":                           {rule(orSkip, 5, 1), func(l *core.Limiter) { get(l); check(l, 500) }, nil},
+		"a rule for Take":                          {rule(core.TakeOnly, 5, 1), func(l *core.Limiter) { check(l, 500) }, nil},
+		"a key of the body": {rule(func(dst []byte, r core.Request) ([]byte, error) {
+			if b, err := r.Body(9); err == nil {
+				return append(dst, b...), nil
+			}
+			return dst, core.SkipRule
+		}, 5, 1), func(l *core.Limiter) { check(l, 500) }, nil},
+		"a cost above the quota": {
+			rule(static("k"), 5, 6), func(l *core.Limiter) { check(l, 3) },
+			[]string{`level=WARN msg="floodgate: a request costs more than a quota and can never be allowed: lower its Cost, or raise the Quota (of a token_bucket, the Burst)" limiter=api limit=user cost=6 quota=5`},
+		},
+		"a cost of the quota": {rule(static("k"), 5, 5), func(l *core.Limiter) { check(l, 3) }, nil},
+		"a quota of 0":        {rule(static("k"), 0, 1), func(l *core.Limiter) { check(l, 3) }, nil},
+		"Take without hits": {
+			rule(static("k"), 5, 1), func(l *core.Limiter) { l.Allow(t.Context()); _, _ = l.Take(t.Context(), 1) },
+			[]string{`level=WARN msg="floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter" limiter=api`},
+		},
+	} {
+		log := &lines{}
+		l := newLimiter(t, core.Config{Name: "api", Log: log.logger(), Rules: []core.Rule{row.rule}}, newClock())
+		row.do(l)
+		t.Log(name)
+		wantLines(t, log, row.want...)
+	}
+}

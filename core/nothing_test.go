@@ -117,7 +117,7 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 		name           string
 		counts, clears bool // of the rule get
 		method         string
-		cost           func(core.Request) (int64, error) // of the hooks
+		cost           func(core.Request) (int64, error) // of the rule get
 		want           bool
 	}{
 		{"no rule has a function", false, false, "GET", nil, false},
@@ -126,9 +126,10 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 		{"both", true, true, "GET", nil, true},
 		{"a rule that is not for the request", true, true, "", nil, false},
 		{"a cost that is an estimate", false, false, "GET", func(core.Request) (int64, error) { return 1, nil }, true},
+		{"a cost of a rule that is not for the request", false, false, "", func(core.Request) (int64, error) { return 1, nil }, false},
 		{"an estimate of 0", false, false, "GET", func(core.Request) (int64, error) { return 0, nil }, true},
 	} {
-		get.Counts, get.Clears = nil, nil
+		get.Counts, get.Clears, get.Cost = nil, nil, row.cost
 		if row.counts {
 			get.Counts = counts
 		}
@@ -136,7 +137,7 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 			get.Clears = counts
 		}
 		for _, rules := range [][]core.Rule{{get, all}, {all, get}, {get}} {
-			l := newLimiter(t, core.Config{Rules: rules, Hooks: core.HookFuncs{CostFunc: row.cost}}, newClock())
+			l := newLimiter(t, core.Config{Rules: rules}, newClock())
 			if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
 				t.Errorf("%s, %d rules: %t", row.name, len(rules), d.NeedsOutcome())
 			}

@@ -194,8 +194,8 @@ func TestHeadersOfARule(t *testing.T) {
 	for _, h := range l.Check(&request{}).AppendHeaders(nil) {
 		got += h.Name + ": " + h.Value + "\n"
 	}
-	const want = "Ratelimit-Policy: \"r0\";q=10;w=60, \"r2\";q=5;w=60\nRatelimit: \"r0\";r=9;t=61, \"r2\";r=4;t=61\n" +
-		"X-Ratelimit-Limit: 5\nX-Ratelimit-Remaining: 4\nX-Ratelimit-Reset: 61\n"
+	const want = "Ratelimit-Policy: \"r0\";q=10;w=60, \"r2\";q=5;w=60\nRatelimit: \"r0\";r=9;t=60, \"r2\";r=4;t=60\n" +
+		"X-Ratelimit-Limit: 5\nX-Ratelimit-Remaining: 4\nX-Ratelimit-Reset: 60\n"
 	if got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // A session that is used again has no quotas, which would pile up, and nothing else of the last decision.
@@ -60,5 +61,12 @@ func TestAHitWithoutQuotasBesideOneWithSome(t *testing.T) {
 		if strings.EqualFold(h.Name, "RateLimit-Policy") && h.Value != want {
 			t.Errorf("%s, want %s", h.Value, want)
 		}
+	}
+}
+
+// A record of this size costs the allocator less than a larger one.
+func TestARecordFitsInto512Bytes(t *testing.T) {
+	if size := unsafe.Sizeof(record{}); size > 512 {
+		t.Errorf("a record has %d bytes, want 512 at most", size)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Which rules SetCost settles: those with a Cost, or else all if the hooks have one.
+// Which rules SetCost settles: those with a Cost.
 func TestWhatSetCostSettles(t *testing.T) {
 	ten := func(core.Request) (int64, error) { return 10, nil }
 	rule := func(name string, cost func(core.Request) (int64, error)) core.Rule {
@@ -25,11 +25,9 @@ func TestWhatSetCostSettles(t *testing.T) {
 		{"no cost", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
 		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 99, 75, true},
 		{"both rules'", core.Config{Rules: []core.Rule{rule("a", ten), rule("b", ten)}}, 75, 75, true},
-		{"the hooks'", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 75, 75, true},
+		{"the hooks'", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 90, 90, false},
 		{"the hooks' and a rule's", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 90, 75, true},
-		{"hooks without one", core.Config{Hooks: core.HookFuncs{}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
-		{"embedded hooks", core.Config{Hooks: audit{}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
-		{"an estimate of nothing", core.Config{Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return 0, nil }}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 75, 75, true},
+		{"an estimate of nothing", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", func(core.Request) (int64, error) { return 0, nil })}}, 99, 75, true},
 	} {
 		l := newLimiter(t, row.config, newClock())
 		d := l.Check(&request{})
@@ -83,8 +81,6 @@ func TestAPanicChargesTheCostThatWasSetIfItIsMoreThanTheEstimate(t *testing.T) {
 		}
 	}
 }
-
-type audit struct{ core.DefaultHooks }
 
 func ExampleDecision_SetCost() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{

@@ -23,8 +23,9 @@ func WantAllowed(t testing.TB, d core.Decision) {
 }
 
 // WantDenied calls t.Error with the text of d if d is Allowed, if d is denied for another
-// reason than a limit, or if its RetryAfter is not retryAfter. Write core.Never for a
-// request that is denied however long it waits. A decision that core.Config.Rehearsal has
+// reason than a limit, or if its RetryAfter is not retryAfter. A difference below a
+// millisecond does not count: a SlidingWindow of a minute ends a microsecond later. Write
+// core.Never for a request that is denied however long it waits. A decision that core.Config.Rehearsal has
 // changed to Allowed counts as denied. WantDenied may be called concurrently.
 func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	t.Helper()
@@ -33,7 +34,7 @@ func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 		t.Errorf("allowed, want it denied: %s", describe(d))
 	case d.Reason != core.ReasonOverLimit:
 		t.Errorf("denied for another reason than a limit: %s", describe(d))
-	case d.RetryAfter != retryAfter:
+	case (d.RetryAfter-retryAfter).Abs() >= time.Millisecond || (d.RetryAfter == core.Never) != (retryAfter == core.Never):
 		t.Errorf("RetryAfter is %v, want %v: %s", d.RetryAfter, retryAfter, describe(d))
 	}
 }

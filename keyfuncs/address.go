@@ -7,16 +7,17 @@ import (
 
 // parsePeer returns the IP address of a connection's peer, without a zone, and as an
 // IPv4 address if it is an IPv4 address mapped into IPv6. The result is not valid if
-// the peer has no IP address.
-func parsePeer(remote string) netip.Addr {
+// the peer has no IP address. port reports whether the address has a port, as that of a
+// socket has.
+func parsePeer(remote string) (a netip.Addr, port bool) {
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
-		return plain(ap.Addr())
+		return plain(ap.Addr()), true
 	}
 	a, err := netip.ParseAddr(strings.Trim(remote, "[]"))
 	if err != nil {
-		return netip.Addr{}
+		return netip.Addr{}, false
 	}
-	return plain(a)
+	return plain(a), false
 }
 
 // ipv4Host returns the length of the address at the beginning of an IPv4 address with a

@@ -24,7 +24,7 @@ func FuzzIPv4Host(f *testing.F) {
 			}
 			return
 		}
-		if err != nil || !ap.Addr().Is4() || ap.Addr().String() != s[:n] || parsePeer(s) != ap.Addr() {
+		if a, port := parsePeer(s); err != nil || !ap.Addr().Is4() || ap.Addr().String() != s[:n] || a != ap.Addr() || !port {
 			t.Errorf("%q: %q, and netip reads %v (%v)", s, s[:n], ap, err)
 		}
 	})

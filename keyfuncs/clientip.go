@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -27,6 +28,7 @@ type clientIP struct {
 	trustUnix  bool
 	onFallback func(r core.Request, why error)
 	unlisted   unlisted
+	portless   atomic.Bool // the log has the line about a peer without a port
 }
 
 // ClientIP returns a key function for the client's address. It panics if an option is
@@ -50,6 +52,10 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // key function ignores the header, and writes one line to the log of the limiter (see
 // [core.Config]). Either the peer is a proxy of yours, and all its clients share one
 // limit; or a client has made the header up.
+//
+// An address of the peer without a port is not the connection's: a middleware before the
+// limiter has put a header into its place, so that clients can choose their keys. The key
+// function uses it, and writes one line to that log.
 //
 // X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right,
 // over all lines of the header. The first hop that is not a trusted proxy is the
@@ -106,9 +112,14 @@ func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
 func (c *clientIP) peer(r core.Request) netip.Addr { return c.peerAt(r, r.RemoteAddr()) }
 
 func (c *clientIP) peerAt(r core.Request, remote string) netip.Addr {
-	a := parsePeer(remote)
-	if !a.IsValid() && !c.trustUnix {
-		c.fallBack(r, errNoAddress)
+	a, port := parsePeer(remote)
+	switch {
+	case !a.IsValid():
+		if !c.trustUnix {
+			c.fallBack(r, errNoAddress)
+		}
+	case !port:
+		c.withoutPort(r)
 	}
 	return a
 }

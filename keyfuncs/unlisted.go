@@ -65,3 +65,15 @@ func (c *clientIP) ignore(r core.Request) {
 		return
 	}
 }
+
+// withoutPort is called for a request whose peer has an address without a port. It writes
+// one line to the log, and keeps ignore from writing one that would not be true.
+func (c *clientIP) withoutPort(r core.Request) {
+	if !c.portless.CompareAndSwap(false, true) {
+		return
+	}
+	c.unlisted.said.Store(true)
+	requestlog.Of(r).Warn("keyfuncs: ClientIP found an address without a port in RemoteAddr: it is not the connection's. A middleware before the limiter, " +
+		"such as RealIP of chi or go-pkgz/rest, has written a header into it, so that a client can choose its key. " +
+		"Mount the limiter before that middleware, and list your proxy with keyfuncs.Behind")
+}

@@ -202,3 +202,19 @@ func TestTwoRequestsThatFindAnUnlistedProxyAtOnceLogOneLine(t *testing.T) {
 		t.Errorf("logged: %s", log)
 	}
 }
+
+// A socket's address has a port. One without has been written by a middleware.
+func TestClientIPLogsAnAddressWithoutAPort(t *testing.T) {
+	for remote, want := range map[string]string{
+		"6.6.6.6": "RealIP", "2001:db8::1": "RealIP", "[2001:db8::1]": "RealIP",
+		"6.6.6.6:1": "ignores", "[2001:db8::1]:1": "ignores", "@": "ignores", "": "ignores",
+	} {
+		log, f := defaultLog(t, slog.LevelInfo), keyfuncs.ClientIP()
+		for range 3 {
+			keyOf(t, f, &request{remote: remote, header: headers("X-Real-Ip", "6.6.6.6")})
+		}
+		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), want) || strings.Contains(log.String(), "6.6.6.6") {
+			t.Errorf("%q: logged %s, want %s", remote, log, want)
+		}
+	}
+}

@@ -67,12 +67,12 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("allowed and refused, to the byte", func(t *testing.T) {
 		c := serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 1)})
-		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain", `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`)
+		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain", `Ratelimit: "r";r=0;t=60`, `Ratelimit-Policy: "r";q=1;w=60`)
 		check(t, c.get("/", "Accept", "text/html"), 429,
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"Try again in 61 s.","violated-policies":["r"]}`,
-			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 61")
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"Try again in 60 s.","violated-policies":["r"]}`,
+			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=60`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 60")
 		check(t, c.do(http.MethodHead, "/head", ""), 429, "",
-			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=61`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 61")
+			"Cache-Control: no-store", problem, `Ratelimit: "r";r=0;t=60`, `Ratelimit-Policy: "r";q=1;w=60`, "Retry-After: 60")
 	})
 
 	t.Run("other headers", func(t *testing.T) {
@@ -114,7 +114,7 @@ func responses(t *testing.T, a Adapter) {
 		second := limiter(t, core.Config{Rules: []core.Rule{{Name: "b", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := serve(t, Limit{Checker: first}, Limit{Checker: second})
 		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain",
-			`Ratelimit: "a";r=4;t=61`, `Ratelimit: "b";r=0;t=61`, `Ratelimit-Policy: "a";q=5;w=60`, `Ratelimit-Policy: "b";q=1;w=60`)
+			`Ratelimit: "a";r=4;t=60`, `Ratelimit: "b";r=0;t=60`, `Ratelimit-Policy: "a";q=5;w=60`, `Ratelimit-Policy: "b";q=1;w=60`)
 		got := c.get("/")
 		if got.status != 429 || !strings.Contains(got.body, `"violated-policies":["b"]`) || len(got.header.Values("Ratelimit")) != 2 {
 			t.Errorf("status %d, body %s, header %v", got.status, got.body, got.header)
@@ -168,7 +168,7 @@ func responses(t *testing.T, a Adapter) {
 			c := direct(t, a.Serve(t, App{Outside: []Middleware{Headers}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{by}, Handler: handler}}}))
 			c.get("/")
 			got := c.get("/")
-			for name, want := range map[string][]string{"Retry-After": {"61"}, "Cache-Control": {"no-store"}, "Etag": nil, "Last-Modified": nil} {
+			for name, want := range map[string][]string{"Retry-After": {"60"}, "Cache-Control": {"no-store"}, "Etag": nil, "Last-Modified": nil} {
 				if lines := got.header.Values(name); !slices.Equal(lines, want) {
 					t.Errorf("status %d, %s: %q, want %q", got.status, name, lines, want)
 				}

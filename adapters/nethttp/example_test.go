@@ -70,7 +70,7 @@ func ExampleMiddleware() {
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, w.Header().Get("RateLimit")) })
 	get(httplimit.Middleware(limiter)(api), "/")
 	// Output:
-	// 200 "ip-1s";r=9;t=2, "ip-1h";r=239;t=3601, "key";r=99;t=61
+	// 200 "ip-1s";r=9;t=1, "ip-1h";r=239;t=3600, "key";r=99;t=60
 }
 
 func ExampleOnDenied() {

@@ -187,6 +187,9 @@ func accessLog(n int) string {
 func TestReplay(t *testing.T) {
 	one, two := file(t, "one.yaml", "policies: [{name: all, limits: 3/s fixed_window}]"), file(t, "two.yaml", "policies: [{name: each, key: ip, limits: 1/h}]")
 	log := file(t, "access.log", accessLog(100))
+	if _, errs := expect(t, exitFailed, "", "replay", log, one); !strings.Contains(errs, "the policy file comes first: floodgate replay "+one+" "+log) {
+		t.Errorf("in the wrong order: %s", errs)
+	}
 	out, _ := expect(t, 0, "", "replay", one, log, "--against", two)
 	for _, want := range []string{"100 lines, 100 requests", "one.yaml: 30 allowed, 70 denied (70.00 %)", "two.yaml: 4 allowed, 96 denied (96.00 %)", "GET /items/{id}"} {
 		if !strings.Contains(out, want) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +55,11 @@ func replayCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			return o.replay(c.Context(), append([]string{args[0]}, o.against...), args[1:])
+			err := o.replay(c.Context(), append([]string{args[0]}, o.against...), args[1:])
+			if last := args[len(args)-1]; err != nil && isYAML(last) && !isYAML(args[0]) {
+				return fmt.Errorf("the policy file comes first: floodgate replay %s %s: %v", last, args[0], err)
+			}
+			return err
 		},
 	}
 	f := c.Flags()
@@ -71,6 +77,8 @@ func replayCommand() *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not report progress")
 	return c
 }
+
+func isYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name)) }
 
 func (o *replaying) check() error {
 	if formats[o.format] == nil {

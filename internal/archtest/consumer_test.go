@@ -105,6 +105,25 @@ func TestAConsumerOfCoreOrHTTPLimitTakesNothingAlong(t *testing.T) {
 	}
 }
 
+// A method that is found by a name which is no constant makes the linker keep every exported
+// method of the program. That costs each program that uses us 1.6 MB or more.
+func TestNothingOfOursKeepsTheLinkerFromDroppingMethods(t *testing.T) {
+	for _, p := range programs {
+		if p.adapter != "adapters/nethttp" {
+			continue
+		}
+		linked := newConsumer(t, source(p.adapter, p.imports, p.main, true)).run("build", "-ldflags=-dumpdep", "-o", "program", ".")
+		if !strings.Contains(linked, module+"/core.New -> ") {
+			t.Fatalf("the linker says nothing about core.New: %.500s", linked)
+		}
+		for line := range strings.Lines(linked) {
+			if strings.Contains(line, "<ReflectMethod>") && strings.Contains(line, module+"/") {
+				t.Error(line)
+			}
+		}
+	}
+}
+
 // Who imports one adapter or one store compiles no other framework, and no
 // other store's client.
 func TestAConsumerTakesOneClientAlong(t *testing.T) {

@@ -78,7 +78,7 @@ func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 func (s *Store) check() error {
 	var errs []error
 	if v := reflect.ValueOf(s.client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		errs = append(errs, fmt.Errorf("%w: client: nil", core.ErrConfig))
+		errs = append(errs, fmt.Errorf("%w: client: nil: must be a client, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig))
 	}
 	if s.options.missing {
 		errs = append(errs, fmt.Errorf("%w: an option is nil: write one such as redisstore.Timeout(time.Second), or none", core.ErrConfig))

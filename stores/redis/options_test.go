@@ -31,7 +31,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 	const option = "an option is nil: write one such as redisstore.Timeout(time.Second), or none"
 	for want, s := range map[string]*redisstore.Store{
 		option:        redisstore.New(client, nil, redisstore.WithoutDenialCache()),
-		"client: nil": redisstore.New(nil),
+		"client: nil: must be a client": redisstore.New(nil),
 	} {
 		_, err := s.Bind("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
 		for _, err := range []error{err, s.Ping(t.Context())} {

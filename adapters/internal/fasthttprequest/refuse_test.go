@@ -36,10 +36,10 @@ func TestHeadersOfOtherLimitersStay(t *testing.T) {
 			name   string
 			values []string
 		}{
-			{"RateLimit", []string{`"k";r=0;t=3601`, `"k";r=0;t=3601`}},
+			{"RateLimit", []string{`"k";r=0;t=3600`, `"k";r=0;t=3600`}},
 			{"RateLimit-Policy", []string{`"k";q=1;w=3600`, `"k";q=1;w=3600`}},
 			{"Cache-Control", []string{"no-store"}},
-			{"Retry-After", []string{"3601"}},
+			{"Retry-After", []string{"3600"}},
 		} {
 			if line.name == name {
 				line.values = append([]string{"theirs"}, line.values...)
