@@ -100,9 +100,6 @@ func TestTakeNeedsAcquire(t *testing.T) {
 	if _, err := l.Take(t.Context(), 1, ann); !errors.Is(err, core.ErrUnsupported) {
 		t.Errorf("Take: %v", err)
 	}
-	if _, err := l.TakeUpTo(t.Context(), 1, ann); !errors.Is(err, core.ErrUnsupported) {
-		t.Errorf("TakeUpTo: %v", err)
-	}
 	if l.Allow(t.Context(), ann) {
 		t.Error("Allow: true")
 	}

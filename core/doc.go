@@ -23,7 +23,6 @@
 // requests calls:
 //
 //	Take, Allow       charge hits, or deny them at once
-//	TakeUpTo          charge what is left
 //	Wait              charge hits when it is their turn
 //	Acquire           take a slot of a limit in flight, until it is released
 //	Adjust, Refund    settle a charge to the actual cost, or give it back

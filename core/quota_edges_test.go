@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -60,39 +59,6 @@ func TestTheHighestQuotaOfARequest(t *testing.T) {
 			t.Errorf("%v: %v, %v", row.limit, d, err)
 		}
 	}
-}
-
-// A key from which nothing can be taken is not asked for again.
-func TestTakeUpToOfAnEmptyKeyLooksOnce(t *testing.T) {
-	store := &tallied{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
-	l := newLimiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
-	k := core.Hit{Rule: "r", Key: "k"}
-	l.Allow(t.Context(), k)
-	store.takes = 0
-	if d, err := l.TakeUpTo(t.Context(), 3, k); err != nil || d.Allowed || store.takes != 2 {
-		t.Errorf("%v, %v: the store was asked %d times, want 2", d, err, store.takes)
-	}
-}
-
-// tallied counts the takes of a store.
-type tallied struct {
-	core.Store
-	takes int
-}
-
-type talliedBound struct {
-	core.Bound
-	of *tallied
-}
-
-func (s *tallied) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return talliedBound{b, s}, err
-}
-
-func (b talliedBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.of.takes++
-	return b.Bound.Take(ctx, batch)
 }
 
 // The longest block is allowed, and a look without a cost at a blocked key succeeds.

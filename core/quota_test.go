@@ -186,7 +186,7 @@ func TestQuotasOfAHitAreChecked(t *testing.T) {
 		{core.Hit{Rule: "two", Quotas: []int64{1}}, `Quotas: 1 of them: want one for each of the rule's 2 limits`},
 		{core.Hit{Rule: "two", Quotas: []int64{}}, `Quotas: 0 of them`},
 	} {
-		for name, take := range map[string]func(context.Context, int64, ...core.Hit) (core.Decision, error){"Take": l.Take, "Peek": l.Peek, "TakeUpTo": l.TakeUpTo} {
+		for name, take := range map[string]func(context.Context, int64, ...core.Hit) (core.Decision, error){"Take": l.Take, "Peek": l.Peek} {
 			if d, err := take(t.Context(), 1, row.hit); !errors.Is(err, core.ErrConfig) || d.Allowed || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("%s(%v): %v, %v, want an error with %q", name, row.hit, d, err, row.want)
 			}

@@ -61,10 +61,6 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 			_, err := l.Take(ctx, 1, k)
 			return err
 		},
-		"TakeUpTo": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
-			_, err := l.TakeUpTo(ctx, 1, k)
-			return err
-		},
 		"Peek": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
 			_, err := l.Peek(ctx, 1, k)
 			return err

@@ -4,80 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
-
-func TestTakeUpToTakesWhatIsLeft(t *testing.T) {
-	for _, limit := range every {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}},
-			{Name: "few", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(30)}},
-		}}, newClock())
-		k, few := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "few", Key: "k"}
-		for _, step := range []struct {
-			n       int64
-			hits    []core.Hit
-			took    int64
-			allowed bool
-		}{
-			{40, []core.Hit{k}, 40, true},
-			{40, []core.Hit{k, few}, 30, true},
-			{0, []core.Hit{k}, 0, true},
-			{50, []core.Hit{k}, 30, true},
-			{50, []core.Hit{k}, 1, false},
-			{0, []core.Hit{k}, 0, true},
-		} {
-			d, err := l.TakeUpTo(t.Context(), step.n, step.hits...)
-			if err != nil || d.Allowed != step.allowed || d.Cost != step.took || d.Allowed == (d.RetryAfter > 0) {
-				t.Errorf("%v: TakeUpTo(%d): %v of %d, %v; want %d, %v", limit, step.n, d.Allowed, d.Cost, err, step.took, step.allowed)
-			}
-		}
-	}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}}}, newClock())
-	if _, err := l.TakeUpTo(t.Context(), -1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrNegativeCost) {
-		t.Errorf("a negative number: %v", err)
-	}
-	if _, err := l.TakeUpTo(t.Context(), 1, core.Hit{Rule: "x"}); !errors.Is(err, core.ErrUnknownRule) {
-		t.Errorf("an unknown rule: %v", err)
-	}
-	if d, err := l.TakeUpTo(t.Context(), 70, core.Hit{Rule: "r", Key: "u", Quotas: []int64{core.Unlimited}}); err != nil || !d.Allowed || d.Cost != 70 {
-		t.Errorf("of an unlimited quota: %v, %v", d, err)
-	}
-}
-
-// Together, many callers take the quota and no more.
-func TestTakeUpToByMany(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}, newClock())
-	var sum atomic.Int64
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for {
-				d, err := l.TakeUpTo(t.Context(), 7, core.Hit{Rule: "r", Key: "k"})
-				if err != nil {
-					t.Error(err)
-				}
-				if !d.Allowed {
-					if d.Remaining == 0 {
-						return
-					}
-					continue
-				}
-				sum.Add(d.Cost)
-			}
-		})
-	}
-	wg.Wait()
-	if sum.Load() != 1000 {
-		t.Errorf("%d hits were taken of 1000", sum.Load())
-	}
-}
 
 func TestABlockedKeyIsDenied(t *testing.T) {
 	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}, {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}} {
@@ -186,19 +117,6 @@ func TestResetAllForgetsOneLimiter(t *testing.T) {
 	}
 }
 
-func ExampleLimiter_TakeUpTo() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "rows", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}))
-	ctx, alice := context.Background(), core.Hit{Rule: "rows", Key: "alice"}
-	for range 3 {
-		d, _ := limiter.TakeUpTo(ctx, 600, alice)
-		fmt.Println(d.Allowed, d.Cost)
-	}
-	// Output:
-	// true 600
-	// true 400
-	// false 1
-}
-
 func ExampleLimiter_Block() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}}}}))
 	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
@@ -234,16 +152,5 @@ func TestTheDenialOfADecision(t *testing.T) {
 	}
 	if got := (core.Decision{}).Denial(&request{}).Status; got != 429 {
 		t.Errorf("of no limiter: status %d, want 429", got)
-	}
-}
-
-// Without a limit, there is as much left as can be counted.
-func TestTakeUpToWithoutALimit(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
-	k := core.Hit{Rule: "r", Key: "k", Quotas: []int64{core.Unlimited}}
-	for n, want := range map[int64]int64{3: 3, core.MaxQuota: core.MaxQuota, core.MaxQuota + 1: core.MaxQuota, math.MaxInt64: core.MaxQuota} {
-		if d, err := l.TakeUpTo(t.Context(), n, k); err != nil || !d.Allowed || d.Cost != want {
-			t.Errorf("up to %d: %v, cost %d, %v; want %d", n, d.Allowed, d.Cost, err, want)
-		}
 	}
 }
