@@ -56,7 +56,7 @@ func TestTheHitOfADecisionFindsItsCounter(t *testing.T) {
 func TestAHitWithAnExtraIsTakenAndGivenBack(t *testing.T) {
 	for name, limits := range map[string][]core.Limit{"one limit": {core.PerMinute(5)}, "two limits": {core.PerMinute(5), core.PerHour(9)}} {
 		t.Run(name, func(t *testing.T) {
-			l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}))
+			l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}))
 			plain, extra := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "k", Extra: "e"}
 			left := func(h core.Hit) int64 {
 				t.Helper()

@@ -14,8 +14,8 @@ import (
 
 func twoRules(t testing.TB, c *clock) *core.Limiter {
 	return newLimiter(t, core.Config{Name: "two", Rules: []core.Rule{
-		{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3), core.PerHour(4)}},
+		{Name: "ip", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "user", Limits: []core.Limit{core.PerMinute(3), core.PerHour(4)}},
 	}}, c)
 }
 
@@ -110,7 +110,7 @@ func TestRefundAndReset(t *testing.T) {
 }
 
 func TestTheDecidingLimit(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{
 		{Name: "small", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow},
 		{Name: "large", Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow},
 		{Name: "long", Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
@@ -232,8 +232,8 @@ func TestDecisionsShowNothingOfTheClient(t *testing.T) {
 func ExampleLimiter_Take() {
 	limiter := core.Must(core.New(core.Config{
 		Rules: []core.Rule{
-			{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
-			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}},
+			{Name: "tenant", Limits: []core.Limit{core.PerMinute(100)}},
+			{Name: "user", Limits: []core.Limit{core.PerMinute(10)}},
 		},
 	}))
 	// A job that costs 8 hits, of a tenant and of a user.
@@ -248,14 +248,14 @@ func ExampleLimiter_Take() {
 }
 
 func ExampleLimiter_Peek() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(10)}}}}))
 	d, _ := limiter.Peek(context.Background(), 11, core.Hit{Rule: "r", Key: "k"})
 	fmt.Println(d.Allowed, d.Remaining, d.RetryAfter == core.Never)
 	// Output: false 10 true
 }
 
 func ExampleLimiter_Refund() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(10)}}}}))
 	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
 	d, _ := limiter.Take(ctx, 4, k)
 	fmt.Println(d.Remaining)
@@ -268,7 +268,7 @@ func ExampleLimiter_Refund() {
 }
 
 func ExampleLimiter_Reset() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
 	_, _ = limiter.Take(ctx, 1, k)
 	_ = limiter.Reset(ctx, k)
@@ -278,7 +278,7 @@ func ExampleLimiter_Reset() {
 }
 
 func ExampleDecision_String() {
-	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{
+	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{
 		{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow},
 	}}}}))
 	k := core.Hit{Rule: "ip", Key: "192.0.2.1"}

@@ -12,7 +12,7 @@ import (
 func deniedButOne(t *testing.T, limit core.Limit, deny, open func(l *core.Limiter, k core.Hit)) (*core.Memory, *core.Limiter) {
 	t.Helper()
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1000, Clock: newClock().Now}))
-	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, nil)
+	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, nil)
 	for i := range 1000 {
 		if k := (core.Hit{Rule: "r", Key: fmt.Sprint(i)}); i == 999 {
 			open(l, k)

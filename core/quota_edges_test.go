@@ -30,7 +30,7 @@ func TestAdjustSettlesShadowRules(t *testing.T) {
 // A decision on one limit is adjusted with the quota that it was made with.
 func TestAdjustWithTheQuotaOfTheDecision(t *testing.T) {
 	c := newClock()
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 6, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, c)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 6, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, c)
 	k := core.Hit{Rule: "r", Key: "k", Quotas: []int64{60}}
 	d, err := l.Take(t.Context(), 30, k)
 	if err != nil || !d.Allowed {
@@ -53,7 +53,7 @@ func TestTheHighestQuotaOfARequest(t *testing.T) {
 		{core.PerMinute(5), core.MaxQuota},
 		{core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}, core.MaxLogQuota},
 	} {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{row.limit}}}}, newClock())
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{row.limit}}}}, newClock())
 		d, err := l.Take(t.Context(), 6, core.Hit{Rule: "r", Key: "k", Quotas: []int64{row.quota}})
 		if err != nil || !d.Allowed || d.Remaining != row.quota-6 {
 			t.Errorf("%v: %v, %v", row.limit, d, err)
@@ -65,7 +65,7 @@ func TestTheHighestQuotaOfARequest(t *testing.T) {
 func TestTheLongestBlock(t *testing.T) {
 	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}} {
 		c := newClock()
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}, c)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}, c)
 		k := core.Hit{Rule: "r", Key: "k"}
 		if err := l.Block(t.Context(), core.MaxWindow, k); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestTheLongestBlock(t *testing.T) {
 
 // A block that is over before the window does not shorten what the window says.
 func TestABlockShorterThanTheWindow(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: "k"}
 	if d, err := l.Take(t.Context(), 2, k); err != nil || !d.Allowed {
 		t.Fatal(d, err)
@@ -118,7 +118,7 @@ func TestHeadersLeaveOutUnlimitedLimits(t *testing.T) {
 		{core.HeadersDraft07, []int64{core.Unlimited, 7}, []string{"7;w=3600"}},
 		{core.HeadersDraft10, []int64{core.Unlimited, 7}, []string{`"r-1h";q=7;w=3600`}},
 	} {
-		l := newLimiter(t, core.Config{Headers: row.headers, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
+		l := newLimiter(t, core.Config{Headers: row.headers, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k", Quotas: row.quotas})
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)

@@ -80,7 +80,7 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 		"ResetAll": func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
 	} {
 		store := &failing{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
-		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
 		d, err := l.Take(t.Context(), 1, k)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 func TestABlockedKeyIsDenied(t *testing.T) {
 	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}, {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}} {
 		c := newClock()
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}, {Name: "s", Key: core.TakeOnly, Limits: limits}}}, c)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}, {Name: "s", Limits: limits}}}, c)
 		k, other, s := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "other"}, core.Hit{Rule: "s", Key: "k"}
 		take := func(allowed bool, hits ...core.Hit) core.Decision {
 			t.Helper()
@@ -57,7 +57,7 @@ func TestABlockedKeyIsDenied(t *testing.T) {
 }
 
 func TestWhatCannotBeBlocked(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: "k"}
 	for _, d := range []time.Duration{-1, core.MaxWindow + 1} {
 		if err := l.Block(t.Context(), d, k); !errors.Is(err, core.ErrConfig) {
@@ -67,7 +67,7 @@ func TestWhatCannotBeBlocked(t *testing.T) {
 	if err := l.Block(t.Context(), 1, core.Hit{Rule: "x"}); !errors.Is(err, core.ErrUnknownRule) {
 		t.Errorf("an unknown rule: %v", err)
 	}
-	l = newLimiter(t, core.Config{Name: "l", Store: newCounting(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+	l = newLimiter(t, core.Config{Name: "l", Store: newCounting(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
 	for name, err := range map[string]error{"Block": l.Block(t.Context(), 1, k), "ResetAll": l.ResetAll(t.Context())} {
 		if !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("%s of a store that cannot: %v", name, err)
@@ -78,8 +78,8 @@ func TestWhatCannotBeBlocked(t *testing.T) {
 func TestResetAllForgetsOneLimiter(t *testing.T) {
 	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
 	rules := []core.Rule{
-		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "log", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}},
+		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "log", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}},
 	}
 	a, b := newLimiter(t, core.Config{Name: "a", Store: store, Rules: rules}, nil), newLimiter(t, core.Config{Name: "b", Store: store, Rules: rules}, nil)
 	for _, l := range []*core.Limiter{a, b} {
@@ -118,7 +118,7 @@ func TestResetAllForgetsOneLimiter(t *testing.T) {
 }
 
 func ExampleLimiter_Block() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{core.PerMinute(100)}}}}))
 	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
 	_ = limiter.Block(ctx, time.Hour, address)
 	fmt.Println(limiter.Allow(ctx, address))
@@ -130,7 +130,7 @@ func ExampleLimiter_Block() {
 }
 
 func ExampleLimiter_ResetAll() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
 	fmt.Println(limiter.Allow(ctx, address), limiter.Allow(ctx, address))
 	_ = limiter.ResetAll(ctx)
@@ -143,7 +143,7 @@ func ExampleLimiter_ResetAll() {
 // The response to a request that a handler refuses is the hook's, also if no limiter has decided.
 func TestTheDenialOfADecision(t *testing.T) {
 	l := newLimiter(t, core.Config{
-		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}},
+		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(0)}}},
 		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: 418} }},
 	}, newClock())
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})

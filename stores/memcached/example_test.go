@@ -20,7 +20,7 @@ func ExampleNew() {
 	defer store.Close() //nolint:errcheck // nobody is left to tell
 	limiter, err := core.New(core.Config{
 		Name:  "api",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}},
 		Store: store,
 	})
 	fmt.Println(limiter.Name(), err)
@@ -49,7 +49,7 @@ func ExampleStore_Bind() {
 	store := core.Must(memcachedstore.New([]string{"127.0.0.1:11211"}))
 	_, err := core.New(core.Config{
 		Name:  "monthly",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: 30 * 24 * time.Hour}}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 100, Window: 30 * 24 * time.Hour}}}},
 		Store: store,
 	})
 	fmt.Println(err)
@@ -76,7 +76,7 @@ func ExampleAnotherInstance() {
 		defer store.Close() //nolint:errcheck // nobody is left to tell
 		_, err := core.New(core.Config{
 			Name:  "api",
-			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}},
+			Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}},
 			Store: store,
 		})
 		fmt.Println(errors.Is(err, core.ErrConfig))

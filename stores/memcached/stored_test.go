@@ -51,7 +51,7 @@ func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 		{Quota: 2, Window: 20 * day, Algorithm: core.TokenBucket, Burst: 4},
 		{Quota: 2, Window: day, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Max: 16 * day, Decay: 16 * day}},
 	} {
-		_, err := core.New(core.Config{Name: fmt.Sprint("long", i), Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}})
+		_, err := core.New(core.Config{Name: fmt.Sprint("long", i), Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}})
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r": Window: `+l.Window.String()) {
 			t.Errorf("%v: %v", l, err)
 		}
@@ -70,7 +70,7 @@ func TestAReconfigureToMoreThanThirtyDays(t *testing.T) {
 		29 * day: true, memcachedstore.LongestLifetime(): true,
 		memcachedstore.LongestLifetime() + time.Millisecond: false, 30 * day: false, 366 * day: false,
 	} {
-		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{fixed(window)}}}})
+		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{fixed(window)}}}})
 		if fits && err != nil || !fits && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Window: "+window.String())) {
 			t.Errorf("to %v: %v", window, err)
 		}

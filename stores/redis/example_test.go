@@ -13,7 +13,7 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-var perUser = []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}
+var perUser = []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}}
 
 // All instances of an application with this limiter share its counters.
 func ExampleNew() {

@@ -131,7 +131,7 @@ func (loser) Swap(context.Context, string, swapstore.Value, []byte, time.Duratio
 func TestASwapStoreGivesUpAfterItsAttempts(t *testing.T) {
 	l := core.Must(core.New(core.Config{
 		Name: "l", Store: core.Must(swapstore.New(loser{newMapSwapper()}, swapstore.Config{Attempts: 3})),
-		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}},
+		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}},
 	}))
 	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrContended) || d.Allowed || d.Reason != core.ReasonFailed {
 		t.Errorf("decision %v, error %v", d, err)
@@ -164,8 +164,8 @@ func TestATakeThatIsCanceledHalfwayIsRefunded(t *testing.T) {
 	l := core.Must(core.New(core.Config{
 		Name: "l", Store: core.Must(swapstore.New(hangup{newMapSwapper(), cancel}, swapstore.Config{})),
 		Rules: []core.Rule{
-			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
-			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "a", Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "b", Limits: []core.Limit{core.PerHour(3)}},
 		},
 	}))
 	hits := []core.Hit{{Rule: "a", Key: "k"}, {Rule: "b", Key: "k"}}

@@ -204,7 +204,7 @@ func TestWithoutExchangesNothingIsMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
+	l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func newLimiter(t testing.TB, s core.Store, limits ...core.Limit) *core.Limiter 
 
 func newLimiterNamed(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}})
+	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,8 +260,8 @@ func TestAllOrNone(t *testing.T) {
 	for _, interval := range []time.Duration{-1, 0} {
 		s := newStore(t, newShared(), synced.Config{Interval: interval})
 		l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
-			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
-			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{aligned(5, time.Hour)}},
+			{Name: "a", Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
+			{Name: "b", Limits: []core.Limit{aligned(5, time.Hour)}},
 		}})
 		if err != nil {
 			t.Fatal(err)
