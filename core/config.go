@@ -92,9 +92,8 @@ type Config struct {
 	// Store holds the counters. nil: a Memory of the limiter's own, with the
 	// default MemoryConfig.
 	Store Store
-	// DenyUnreadable makes the Store deny a key whose stored value it cannot read,
-	// whatever the store's own option is: see [StoreRule]. Set it if the limiter
-	// guards secrets.
+	// DenyUnreadable makes the Store deny a key whose stored value it cannot read:
+	// see [StoreRule]. Set it if the limiter guards secrets.
 	DenyUnreadable bool
 	// Hooks change what the limiter does. nil: DefaultHooks.
 	Hooks Hooks

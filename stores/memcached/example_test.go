@@ -34,6 +34,7 @@ func ExampleNew_options() {
 	store, err := memcachedstore.New([]string{"127.0.0.1:11211"},
 		memcachedstore.Clock(func() time.Time { return now }),
 		memcachedstore.WithoutDenialCache(),
+		memcachedstore.Log(slog.Default()),
 		memcachedstore.IdleConnections(64)) // as many as there are concurrent decisions
 	if err != nil {
 		fmt.Println(err)
@@ -85,16 +86,4 @@ func ExampleAnotherInstance() {
 	// false
 	// true
 	// false
-}
-
-// A foreign value written to memcached gives nobody a fresh quota: it denies
-// the key.
-func ExampleDenyUnreadable() {
-	store, err := memcachedstore.New([]string{"127.0.0.1:11211"}, memcachedstore.DenyUnreadable(), memcachedstore.Log(slog.Default()))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(store.Close())
-	// Output: <nil>
 }

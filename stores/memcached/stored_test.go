@@ -135,7 +135,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	}
 }
 
-// A store that denies what it cannot read does so for the shortest window, once.
+// A limiter that denies what cannot be read does so for the shortest window, once.
 func TestForeignValuesDenyTheirKey(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
 	client := memcache.New(addr)
@@ -143,8 +143,8 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 	for name, value := range map[string][]byte{"text": []byte("abc"), "nothing": {}, "long": make([]byte, 100_000)} {
 		var log strings.Builder
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.DenyUnreadable(), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
-		l := newLimiter(t, s, "denied-"+name, core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
+		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
+		l := core.Must(core.New(core.Config{Name: "denied-" + name, Store: s, DenyUnreadable: true, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5), {Quota: 50, Window: 24 * time.Hour}}}}}))
 		d, err := take(l, "k")
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)

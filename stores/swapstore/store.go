@@ -44,10 +44,6 @@ type Config struct {
 	// the counters should agree: see Store for what happens if they differ.
 	// nil: time.Now.
 	Clock func() time.Time
-	// DenyUnreadable makes the store deny a key whose stored value it cannot read,
-	// for all rules: see [core.StoreRule]. If it is false, the next charge replaces
-	// such a value, unless a rule demands the denial.
-	DenyUnreadable bool
 	// Log gets a line, once a minute at most, if a stored value cannot be read;
 	// nil: slog.Default().
 	Log *slog.Logger
@@ -76,11 +72,10 @@ type Config struct {
 // stored time, and RetryAfter is counted from the caller's time. The README
 // tells what is guaranteed if clocks differ by less than one window.
 type Store struct {
-	swapper        Swapper
-	now            func() int64
-	attempts       int
-	denyUnreadable bool
-	reports        reports
+	swapper  Swapper
+	now      func() int64
+	attempts int
+	reports  reports
 
 	names *names.Owner
 }
@@ -104,7 +99,7 @@ func New(s Swapper, c Config) (*Store, error) {
 	}
 	now := meter.Clock(c.Clock)
 	return &Store{
-		swapper: s, now: now, attempts: c.Attempts, denyUnreadable: c.DenyUnreadable,
+		swapper: s, now: now, attempts: c.Attempts,
 		reports: reports{log: c.Log}, names: names.New("", true),
 	}, nil
 }
