@@ -92,7 +92,7 @@ func TestWhatAdjustLeavesAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Error(err)
 	}
 	if got := left(t, l, "r", "k"); got != 2 {
@@ -204,10 +204,8 @@ func TestAdjustIsACount(t *testing.T) {
 			open = open[1:]
 			if r.IntN(2) == 0 {
 				n = 0
-				if err := l.Refund(t.Context(), d); err != nil {
-					t.Fatal(err)
-				}
-			} else if err := l.Adjust(t.Context(), d, n); err != nil {
+			}
+			if err := l.Adjust(t.Context(), d, n); err != nil {
 				t.Fatal(err)
 			}
 			count += n - d.Cost

@@ -76,7 +76,7 @@ func TestAHitWithAnExtraIsTakenAndGivenBack(t *testing.T) {
 			if d, err = l.Take(t.Context(), 2, extra); err != nil || left(extra) != 0 || d.Key() != "k" {
 				t.Fatal(d, err)
 			}
-			if err := l.Refund(t.Context(), d); err != nil || left(plain) != 3 || left(extra) != 2 {
+			if err := l.Adjust(t.Context(), d, 0); err != nil || left(plain) != 3 || left(extra) != 2 {
 				t.Errorf("%v: %d and %d left", err, left(plain), left(extra))
 			}
 			if err := l.Reset(t.Context(), extra); err != nil || left(plain) != 3 || left(extra) != 5 {

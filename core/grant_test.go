@@ -33,7 +33,7 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 			if err != nil || !d.Allowed || d.Cost != 0 || d.Reason != core.ReasonWithinLimits || !slices.Equal(got, step.left) {
 				t.Errorf("%v: after %d: %v, %v, %d left; want %d", limit, step.n, d, err, got, step.left)
 			}
-			if err := l.Refund(t.Context(), d); err != nil || left(t, l, "r", "k") != d.Remaining {
+			if err := l.Adjust(t.Context(), d, 0); err != nil || left(t, l, "r", "k") != d.Remaining {
 				t.Errorf("%v: the decision of a grant was refunded: %v", limit, err)
 			}
 		}

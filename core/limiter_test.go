@@ -91,7 +91,7 @@ func TestRefundAndReset(t *testing.T) {
 		d        core.Decision
 		ip, user int64
 	}{{denied, 0, 0}, {peeked, 0, 0}, {core.Decision{}, 0, 0}, {both, 3, 3}, {both, 3, 3}, {one, 5, 3}} {
-		if err := l.Refund(ctx, step.d); err != nil {
+		if err := l.Adjust(ctx, step.d, 0); err != nil {
 			t.Fatal(err)
 		}
 		if i, u := left(t, l, "ip", ip.Key), left(t, l, "user", user.Key); i != step.ip || u != step.user {
@@ -101,7 +101,7 @@ func TestRefundAndReset(t *testing.T) {
 	old, _ := l.Take(ctx, 5, ip)
 	c.advance(3 * time.Minute)
 	_, _ = l.Take(ctx, 2, ip)
-	if err := l.Refund(ctx, old); err != nil || left(t, l, "ip", "k") != 3 {
+	if err := l.Adjust(ctx, old, 0); err != nil || left(t, l, "ip", "k") != 3 {
 		t.Errorf("a refund into a window that has gone: %v, %d left", err, left(t, l, "ip", "k"))
 	}
 	if err := l.Reset(ctx, ip, user); err != nil || left(t, l, "ip", "k") != 5 {
@@ -205,12 +205,12 @@ func TestARefundOfNothingCallsNoStore(t *testing.T) {
 	}}, nil)
 	for range 20 {
 		l.Check(&request{method: "GET"})
-		if err := l.Refund(t.Context(), l.Check(&request{})); err != nil || s.refunds != 0 {
+		if err := l.Adjust(t.Context(), l.Check(&request{}), 0); err != nil || s.refunds != 0 {
 			t.Fatalf("error %v, %d refunds", err, s.refunds)
 		}
 	}
 	d, err := l.Take(t.Context(), 0, core.Hit{Rule: "r", Key: "a"}, core.Hit{Rule: "r", Key: "b"})
-	if err = errors.Join(err, l.Refund(t.Context(), d)); err != nil || s.refunds != 0 {
+	if err = errors.Join(err, l.Adjust(t.Context(), d, 0)); err != nil || s.refunds != 0 {
 		t.Errorf("of a take that cost nothing: error %v, %d refunds", err, s.refunds)
 	}
 }
@@ -252,19 +252,6 @@ func ExampleLimiter_Peek() {
 	d, _ := limiter.Peek(context.Background(), 11, core.Hit{Rule: "r", Key: "k"})
 	fmt.Println(d.Allowed, d.Remaining, d.RetryAfter == core.Never)
 	// Output: false 10 true
-}
-
-func ExampleLimiter_Refund() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(10)}}}}))
-	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
-	d, _ := limiter.Take(ctx, 4, k)
-	fmt.Println(d.Remaining)
-	_ = limiter.Refund(ctx, d)
-	d, _ = limiter.Peek(ctx, 0, k)
-	fmt.Println(d.Remaining)
-	// Output:
-	// 6
-	// 10
 }
 
 func ExampleLimiter_Reset() {

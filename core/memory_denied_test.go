@@ -59,8 +59,8 @@ func TestAKeyThatGotHitsBackMakesRoomFirst(t *testing.T) {
 			_, err := l.Grant(t.Context(), 1, k)
 			return err
 		},
-		"Refund": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Refund(t.Context(), d) },
-		"Adjust": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 2) },
+		"Adjust to 0": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 0) },
+		"Adjust":      func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, l := deniedButOne(t, core.PerHour(3), func(l *core.Limiter, k core.Hit) { spend(l, k) }, func(l *core.Limiter, k core.Hit) {

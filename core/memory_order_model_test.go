@@ -136,7 +136,7 @@ func (e *evictions) take(rule core.Rule, key string) {
 		k.used++
 		if e.r.IntN(8) == 0 {
 			e.note("refund")
-			if err := e.l.Refund(e.t.Context(), d); err != nil {
+			if err := e.l.Adjust(e.t.Context(), d, 0); err != nil {
 				e.t.Fatal(err)
 			}
 			if k.used--; k.used == 0 { // counts for nothing, and is held until its window ends

@@ -35,7 +35,7 @@ func TestAClockThatPanicsLeavesTheStoreUsable(t *testing.T) {
 		"take of a new key":   func() error { _, err := l.Take(t.Context(), 1, unknown); return err },
 		"take of two keys":    func() error { _, err := l.Take(t.Context(), 1, known, two); return err },
 		"peek":                func() error { _, err := l.Peek(t.Context(), 1, two); return err },
-		"refund":              func() error { return l.Refund(t.Context(), charged) },
+		"refund":              func() error { return l.Adjust(t.Context(), charged, 0) },
 		"reset":               func() error { return l.Reset(t.Context(), known) },
 	} {
 		panics = true
@@ -120,7 +120,7 @@ func TestCloseWhileTheStoreIsInUse(t *testing.T) {
 					_, errs[1] = l.Take(t.Context(), 1, a, b)
 					errs[2] = l.Reset(t.Context(), b)
 					if errs[0] == nil {
-						errs[3] = l.Refund(t.Context(), d)
+						errs[3] = l.Adjust(t.Context(), d, 0)
 					} else {
 						errs[3] = errs[0]
 					}

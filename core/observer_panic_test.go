@@ -32,7 +32,7 @@ func TestObserverPanics(t *testing.T) {
 		if err := l.Reconfigure(config); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Refund(t.Context(), d); err != nil || !l.Allow(t.Context(), hit) {
+		if err := l.Adjust(t.Context(), d, 0); err != nil || !l.Allow(t.Context(), hit) {
 			t.Errorf("a refund: %v", err)
 		}
 		l.Report(t.Context(), "event")

@@ -247,7 +247,7 @@ func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 		_, _ = l.Peek(t.Context(), 1, hit)
 		_ = l.Adjust(t.Context(), d, 3)
 		d, _ = l.Take(t.Context(), 1, hit)
-		_ = l.Refund(t.Context(), d)
+		_ = l.Adjust(t.Context(), d, 0)
 		_ = l.Reset(t.Context(), hit)
 		_ = l.Block(t.Context(), time.Minute, hit)
 		l.Report(t.Context(), "suspected")

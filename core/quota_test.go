@@ -203,7 +203,7 @@ func TestARefundOfATakeWithQuotas(t *testing.T) {
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)
 		}
-		if err := l.Refund(t.Context(), d); err != nil {
+		if err := l.Adjust(t.Context(), d, 0); err != nil {
 			t.Fatal(err)
 		}
 		if d, err = l.Take(t.Context(), 50, hit); err != nil || !d.Allowed || d.Remaining != 0 {

@@ -155,7 +155,7 @@ func TestShadowRulesAreSettledAndRefunded(t *testing.T) {
 	if err != nil || !d.Allowed || d.Rule != "enforced" {
 		t.Fatalf("%v, %v", d, err)
 	}
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := left(t, l, "enforced", "k"), left(t, l, "shadow", "k"); a != 3 || b != 4 {

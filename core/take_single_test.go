@@ -77,7 +77,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 				both("take and refund", func(l *core.Limiter) (core.Decision, error) {
 					d, err := l.Take(context.Background(), cost, hit)
 					if err == nil {
-						err = l.Refund(context.Background(), d)
+						err = l.Adjust(context.Background(), d, 0)
 					}
 					return d, err
 				})
@@ -85,7 +85,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 				both("peek and refund", func(l *core.Limiter) (core.Decision, error) {
 					d, err := l.Peek(context.Background(), cost, hit)
 					if err == nil {
-						err = l.Refund(context.Background(), d)
+						err = l.Adjust(context.Background(), d, 0)
 					}
 					return d, err
 				})

@@ -73,11 +73,11 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 			_, err := l.Grant(ctx, 1, k)
 			return err
 		},
-		"Adjust":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 3) },
-		"Refund":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Refund(ctx, d) },
-		"Block":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Block(ctx, time.Minute, k) },
-		"Reset":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, k) },
-		"ResetAll": func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
+		"Adjust":      func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 3) },
+		"Adjust to 0": func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 0) },
+		"Block":       func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Block(ctx, time.Minute, k) },
+		"Reset":       func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, k) },
+		"ResetAll":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
 	} {
 		store := &failing{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
 		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9)}}}}, nil)

@@ -80,7 +80,7 @@ func TestARefundOfWhatWasNeverChargedGivesNothingBack(t *testing.T) {
 		f.fail(nil)
 		time.Sleep(2 * time.Second)
 		asked := f.asked.Load()
-		if err := l.Refund(context.Background(), free); err != nil {
+		if err := l.Adjust(context.Background(), free, 0); err != nil {
 			t.Fatal(err)
 		}
 		if f.asked.Load() != asked {
@@ -115,7 +115,7 @@ func TestARefundFindsItsHitWhateverTheStoresClockIs(t *testing.T) {
 				if _, err := take(l); err != nil {
 					t.Fatal(err)
 				}
-				if err := l.Refund(context.Background(), first); err != nil {
+				if err := l.Adjust(context.Background(), first, 0); err != nil {
 					t.Fatal(err)
 				}
 				f.fail(errGone)
@@ -146,7 +146,7 @@ func TestARefundOfAnEarlierWindowTakesNothingFromALaterOne(t *testing.T) {
 	for range 2 {
 		_, _ = take(l)
 	}
-	if err := l.Refund(context.Background(), first); err != nil {
+	if err := l.Adjust(context.Background(), first, 0); err != nil {
 		t.Fatal(err)
 	}
 	f.fail(errGone)

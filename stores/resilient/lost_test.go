@@ -35,7 +35,7 @@ func TestLostAnswersAdmitNoMore(t *testing.T) {
 				t.Fatalf("%v, %v", d, err)
 			}
 			clock.Advance(time.Second)
-			if err := l.Refund(context.Background(), d); err != nil {
+			if err := l.Adjust(context.Background(), d, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

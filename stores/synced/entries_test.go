@@ -211,7 +211,7 @@ func TestWithoutExchangesNothingIsMarked(t *testing.T) {
 	for i := range 10 * shardCount {
 		hit := core.Hit{Rule: "r", Key: fmt.Sprint(i)}
 		d, err := l.Take(t.Context(), 1, hit)
-		if err != nil || l.Refund(t.Context(), d) != nil || l.Reset(t.Context(), hit) != nil {
+		if err != nil || l.Adjust(t.Context(), d, 0) != nil || l.Reset(t.Context(), hit) != nil {
 			t.Fatal(err)
 		}
 	}

@@ -216,7 +216,7 @@ func TestRefundAndReset(t *testing.T) {
 					last, _ = l.Take(ctx, 1, hit)
 				}
 				time.Sleep(2 * time.Second)
-				if err := l.Refund(ctx, last); err != nil {
+				if err := l.Adjust(ctx, last, 0); err != nil {
 					t.Fatal(err)
 				}
 				if got := left(t, l, "k"); got != 7 {
@@ -237,7 +237,7 @@ func TestRefundAndReset(t *testing.T) {
 					t.Errorf("the backend has %d hits after the reset", b.total())
 				}
 				// What was forgotten cannot be given back as well.
-				if err := l.Refund(ctx, first); err != nil {
+				if err := l.Adjust(ctx, first, 0); err != nil {
 					t.Fatal(err)
 				}
 				admitted := 0
