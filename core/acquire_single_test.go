@@ -53,7 +53,7 @@ func compareWays(t *testing.T, observed bool) {
 		})
 		slots, rate := core.InFlight(3), core.Limit{Name: "rate", Quota: 1_000_000, Window: time.Hour}
 		for i, limits := range [][]core.Limit{{slots}, {rate, slots}} {
-			s.configs[i] = core.Config{Headers: core.HeadersXEpoch, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}
+			s.configs[i] = core.Config{Headers: core.HeadersXEpoch, Rules: []core.Rule{{Name: "r", Limits: limits}}}
 			if observed {
 				s.configs[i].Observer = observer
 			}
@@ -140,7 +140,7 @@ func BenchmarkAcquire(b *testing.B) {
 		held int
 	}{{"alone", 0}, {"beside 9", 9}, {"beside 900", 900}} {
 		b.Run(row.name, func(b *testing.B) {
-			l, ctx := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1000)}}), context.Background()
+			l, ctx := benchLimiter(b, core.Rule{Name: "k", Limits: []core.Limit{core.InFlight(1000)}}), context.Background()
 			for range row.held {
 				_, _, _ = l.Acquire(ctx, core.Hit{Rule: "k", Key: "key"})
 			}
@@ -155,7 +155,7 @@ func BenchmarkAcquire(b *testing.B) {
 		})
 	}
 	b.Run("1,000 keys", func(b *testing.B) {
-		l, ctx, keys := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(10)}}), context.Background(), benchKeys(1000)
+		l, ctx, keys := benchLimiter(b, core.Rule{Name: "k", Limits: []core.Limit{core.InFlight(10)}}), context.Background(), benchKeys(1000)
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {

@@ -12,7 +12,7 @@ import (
 
 func inFlight(t testing.TB, n int64, store core.Store) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: "api", Store: store, Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(n)}}}})
+	l, err := core.New(core.Config{Name: "api", Store: store, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.InFlight(n)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestReleaseMayBeCalledConcurrently(t *testing.T) {
 
 // With a rate beside it, all is taken or nothing, and the hits of the rate stay.
 func TestAcquireWithARate(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2), core.PerHour(3)}}}}))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.InFlight(2), core.PerHour(3)}}}}))
 	hit := core.Hit{Rule: "default", Key: "k"}
 	_, a := acquire(t, l, hit)
 	_, b := acquire(t, l, hit)
@@ -100,9 +100,6 @@ func TestTakeNeedsAcquire(t *testing.T) {
 	if _, err := l.Take(t.Context(), 1, ann); !errors.Is(err, core.ErrUnsupported) {
 		t.Errorf("Take: %v", err)
 	}
-	if _, err := l.TakeUpTo(t.Context(), 1, ann); !errors.Is(err, core.ErrUnsupported) {
-		t.Errorf("TakeUpTo: %v", err)
-	}
 	if l.Allow(t.Context(), ann) {
 		t.Error("Allow: true")
 	}
@@ -128,7 +125,7 @@ func TestALeaseInTheProcessDoesNotEnd(t *testing.T) {
 func TestReconfigureKeepsLeases(t *testing.T) {
 	l := inFlight(t, 1, nil)
 	_, release := acquire(t, l, ann)
-	if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 3, Window: time.Minute, Algorithm: core.Leases}}}}}); err != nil {
+	if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 3, Window: time.Minute, Algorithm: core.Leases}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	remaining(t, l, 2, "after Reconfigure")
@@ -137,7 +134,7 @@ func TestReconfigureKeepsLeases(t *testing.T) {
 }
 
 func TestAStoreThatCountsNoLeases(t *testing.T) {
-	_, err := core.New(core.Config{Store: ratesOnly{core.Must(core.NewMemory(core.MemoryConfig{}))}, Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}}}, Name: "api"})
+	_, err := core.New(core.Config{Store: ratesOnly{core.Must(core.NewMemory(core.MemoryConfig{}))}, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.InFlight(1)}}}, Name: "api"})
 	want := `Rules[0] ("user").Limits[0].Algorithm: in_flight: the store cannot count what is in flight (core_test.ratesBound is no core.Leaser)`
 	if !errors.Is(err, core.ErrConfig) || err.Error() != "floodgate: configuration: "+want {
 		t.Errorf("%v\nwant %s", err, want)
@@ -163,7 +160,7 @@ func (s ratesOnly) Bind(limiter string, rules []core.StoreRule) (core.Bound, err
 
 // Clearing a key would free the slots of requests that still run.
 func TestARuleThatClearsHasNoLimitInFlight(t *testing.T) {
-	rule := core.Rule{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(2)}}
+	rule := core.Rule{Name: "r", Limits: []core.Limit{core.PerMinute(5), core.InFlight(2)}}
 	if _, err := core.New(core.Config{Rules: []core.Rule{rule}}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +200,7 @@ func TestTwoLimitsInFlightInOneText(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, limits, err)
 		}
 	}
-	rule := core.Rule{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(3), {Quota: 3, Window: time.Minute, Algorithm: core.Leases}}}
+	rule := core.Rule{Name: "r", Limits: []core.Limit{core.InFlight(3), {Quota: 3, Window: time.Minute, Algorithm: core.Leases}}}
 	if _, err := core.New(core.Config{Rules: []core.Rule{rule}}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "a rule has one limit of in_flight, and Limits[0] is 3 in flight") {
 		t.Errorf("%v", err)
 	}

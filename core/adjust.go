@@ -20,7 +20,7 @@ import (
 // SetCost settles the rules that have a Cost, and no others: Hooks.Cost is no
 // estimate. If no rule that applies has one, SetCost does nothing and returns false. It
 // also returns false if the decision has charged nothing, if it has been settled or
-// refunded, and if cost is negative.
+// adjusted, and if cost is negative.
 //
 // The last call before the handler returns counts. SetCost may be called
 // concurrently. A cost above MaxQuota means MaxQuota.
@@ -33,7 +33,7 @@ func (d Decision) SetCost(cost int64) bool {
 		said = d.shadow.SetCost(cost)
 	}
 	r := d.record
-	if r == nil || !r.estimate || cost < 0 || r.settled.Load() || r.refunded.Load() {
+	if r == nil || !r.estimate || cost < 0 || r.settled.Load() || r.adjusted.Load() {
 		return said
 	}
 	r.said.Store(min(cost, MaxQuota) + 1)
@@ -49,19 +49,21 @@ func (r *record) estimates() bool { return r != nil && r.estimate }
 
 // Adjust settles what the decision of a Take has charged for each of its keys to
 // cost, in hits. If cost is more, the difference is charged, even above the quotas. If
-// it is less, the difference is given back into the window that it came from. A
-// decision whose Reason is not ReasonWithinLimits has charged nothing, and Adjust does
+// it is less, the difference is given back into the window that it came from, as far as
+// the hits have not left it: no counter falls below zero. A cost of 0 gives everything back.
+// A decision whose Reason is not ReasonWithinLimits has charged nothing, and Adjust does
 // nothing. cost is 0 or more; a cost above MaxQuota means MaxQuota.
 //
 // Of the decision of a Check, Adjust settles the rules that [Decision.SetCost]
 // settles. Before Settle, which an adapter calls after the handler, Adjust does what
-// SetCost does. After Settle, it charges or gives back at once, unless SetCost was
-// called before. So a stream that outlives its handler calls Adjust.
+// SetCost does, but a cost of 0 gives the hits of all rules back at once. After Settle, it
+// charges or gives back at once, unless SetCost was called before. So a stream that
+// outlives its handler calls Adjust.
 //
-// Call it at most once for a decision, and not after Refund: a Decision is a value,
-// and the limiter does not keep track of its copies. The error wraps ErrNegativeCost,
-// or it is the store's: then the difference may have been charged or given back,
-// unless the error wraps [ErrNotCharged]. The charge is not lost if ctx ends.
+// Call it at most once for a decision: a Decision is a value, and the limiter does not keep
+// track of its copies. Adjust acts on the limiter that has made the decision. The error
+// wraps ErrNegativeCost, or it is the store's: then the difference may have been charged or
+// given back, unless the error wraps [ErrNotCharged]. The charge is not lost if ctx ends.
 func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
@@ -71,18 +73,20 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 		d.shadow = nil
 		return errors.Join(l.Adjust(ctx, d, cost), l.Adjust(ctx, shadow, cost))
 	}
-	if d.detail.snap == nil || d.Rule == "" || d.Reason != ReasonWithinLimits {
+	if d.detail.snap == nil || d.Rule == "" || d.Reason != ReasonWithinLimits || cost == 0 && !d.marks.charged {
 		return nil
 	}
 	r, wanted := d.record, func(int) bool { return true }
-	if !d.decidingItem().hit { // of a request
+	ofRequest := !d.decidingItem().hit
+	refund := ofRequest && cost == 0 && (r == nil || !r.settled.Load())
+	if ofRequest && !refund {
 		if r == nil || !r.estimate || d.SetCost(cost) && !r.settled.Load() {
 			return nil // Settle will do it, or the request was not weighed
 		}
 		wanted = r.settlesTo(d.detail.snap)
 	}
-	if r != nil && (r.refunded.Load() || !r.adjusted.CompareAndSwap(false, true)) {
-		return nil
+	if r != nil && (!r.adjusted.CompareAndSwap(false, true) || refund && r.settled.Load()) {
+		return nil // the second condition: Settle has begun meanwhile
 	}
 	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), wanted)
 	if r != nil && errors.Is(err, ErrNotCharged) {

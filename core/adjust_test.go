@@ -25,7 +25,7 @@ func TestAdjustSettlesToTheActualCost(t *testing.T) {
 		for _, limits := range [][]core.Limit{{limit}, {limit, core.PerMinute(80)}} {
 			for _, actual := range []int64{0, 1, 10, 30, 100, 150} {
 				c := newClock()
-				l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}, c)
+				l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}, c)
 				k := core.Hit{Rule: "r", Key: "k"}
 				d, err := l.Take(t.Context(), 10, k)
 				if err != nil || !d.Allowed {
@@ -49,7 +49,7 @@ func TestAdjustSettlesToTheActualCost(t *testing.T) {
 // More than the quota is a debt: it takes longer to pay off than the quota does.
 func TestADebtIsPaidOffByWaiting(t *testing.T) {
 	c := newClock()
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: 10 * time.Second, Algorithm: core.TokenBucket}}}}}, c)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 10, Window: 10 * time.Second, Algorithm: core.TokenBucket}}}}}, c)
 	k := core.Hit{Rule: "r", Key: "k"}
 	d, _ := l.Take(t.Context(), 1, k)
 	if err := l.Adjust(t.Context(), d, 15); err != nil {
@@ -65,7 +65,7 @@ func TestADebtIsPaidOffByWaiting(t *testing.T) {
 }
 
 func TestWhatAdjustLeavesAlone(t *testing.T) {
-	l := newLimiter(t, core.Config{Name: "l", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
+	l := newLimiter(t, core.Config{Name: "l", Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: "k"}
 	if err := l.Adjust(t.Context(), core.Decision{}, 5); err != nil {
 		t.Errorf("no decision: %v", err)
@@ -82,7 +82,7 @@ func TestWhatAdjustLeavesAlone(t *testing.T) {
 		}
 	}
 	s := newCounting()
-	counted := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+	counted := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
 	same, _ := counted.Take(t.Context(), 2, k)
 	if err := counted.Adjust(t.Context(), same, 2); err != nil || s.refunds != 0 {
 		t.Errorf("to what was charged: %v, %d refunds", err, s.refunds)
@@ -92,7 +92,7 @@ func TestWhatAdjustLeavesAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Error(err)
 	}
 	if got := left(t, l, "r", "k"); got != 2 {
@@ -108,7 +108,7 @@ func TestAnAdjustThatFails(t *testing.T) {
 	}{{fmt.Errorf("read only: %w", core.ErrNotCharged), 4}, {errors.New("no reply"), 7}} {
 		s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
 		log := new(lines)
-		l := newLimiter(t, core.Config{Name: "l", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9), core.PerHour(20)}}}}, nil)
+		l := newLimiter(t, core.Config{Name: "l", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9), core.PerHour(20)}}}}, nil)
 		d, err := l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"})
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +184,7 @@ func TestAdjustIsACount(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		limit := every[r.IntN(2)]
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, newClock())
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, newClock())
 		k, count := core.Hit{Rule: "r", Key: "k"}, int64(0)
 		var open []core.Decision
 		for range 40 {
@@ -204,10 +204,8 @@ func TestAdjustIsACount(t *testing.T) {
 			open = open[1:]
 			if r.IntN(2) == 0 {
 				n = 0
-				if err := l.Refund(t.Context(), d); err != nil {
-					t.Fatal(err)
-				}
-			} else if err := l.Adjust(t.Context(), d, n); err != nil {
+			}
+			if err := l.Adjust(t.Context(), d, n); err != nil {
 				t.Fatal(err)
 			}
 			count += n - d.Cost
@@ -219,7 +217,7 @@ func TestAdjustIsACount(t *testing.T) {
 }
 
 func ExampleLimiter_Adjust() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "words", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "words", Limits: []core.Limit{core.PerHour(1000)}}}}))
 	ctx, alice := context.Background(), core.Hit{Rule: "words", Key: "alice"}
 	d, _ := limiter.Take(ctx, 200, alice) // what the work may cost
 	_ = limiter.Adjust(ctx, d, 340)       // what it has cost

@@ -31,9 +31,9 @@ func TestAllowAgreesWithTake(t *testing.T) {
 	}
 	for range 300 {
 		config := core.Config{Name: "l", Rehearsal: random.IntN(4) == 0, Rules: []core.Rule{
-			{Name: "one", Key: core.TakeOnly, Limits: []core.Limit{limit(3)}},
-			{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{limit(4), {Name: "day", Quota: 6, Window: 24 * time.Hour}}},
-			{Name: "shadow", Key: core.TakeOnly, Limits: []core.Limit{limit(2)}, Shadow: true},
+			{Name: "one", Limits: []core.Limit{limit(3)}},
+			{Name: "two", Limits: []core.Limit{limit(4), {Name: "day", Quota: 6, Window: 24 * time.Hour}}},
+			{Name: "shadow", Limits: []core.Limit{limit(2)}, Shadow: true},
 		}}
 		now := time.Unix(1_800_000_000, 0)
 		var limiters [2]*core.Limiter
@@ -81,7 +81,7 @@ func TestAllowAgreesWithTake(t *testing.T) {
 }
 
 func TestAllowWithoutHitsIsTrue(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 	if !l.Allow(t.Context()) {
 		t.Error("denied")
 	}
@@ -92,7 +92,7 @@ func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, s := &lines{}, newCounting()
 		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rehearsal: true, Rules: []core.Rule{
-			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+			{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
 		}}, nil)
 		for range 2 { // one line a second
 			if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
@@ -114,7 +114,7 @@ func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
 func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
 	log, m := &lines{}, core.Must(core.NewMemory(core.MemoryConfig{}))
 	l := newLimiter(t, core.Config{Name: "api", Store: m, Log: log.logger(), Rules: []core.Rule{
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+		{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
 	}}, nil)
 	hit := core.Hit{Rule: "user", Key: "alice"}
 	l.Allow(t.Context(), hit)
@@ -138,7 +138,7 @@ func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
 // Beside an observer, Allow keeps to all that a hit says.
 func TestAllowBesideAnObserver(t *testing.T) {
 	w := &watcher{}
-	l := newLimiter(t, core.Config{Observer: w, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}}, newClock())
+	l := newLimiter(t, core.Config{Observer: w, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(2)}}}}, newClock())
 	for i, row := range []struct {
 		hit  core.Hit
 		want bool

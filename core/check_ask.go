@@ -91,14 +91,18 @@ func (a *asking) askKey(r Request, rule int) error {
 	return err
 }
 
-// addKey appends the key of a rule to keys. added is false if the rule's key function has
-// returned an error.
+// addKey appends the key of a rule to keys. added is false if the rule has no key function,
+// or if the function has returned an error.
 func (a *asking) addKey(r Request, rule int) (added bool, err error) {
+	f := a.snap.rules[rule].Key
+	if f == nil { // only Take uses the rule
+		return false, nil
+	}
 	from := len(a.keys)
 	// The key function gets an empty slice with room behind it: whatever it
 	// does with it, the keys of other rules stay.
 	a.probe.rule = rule
-	key, err := a.snap.rules[rule].Key(a.keys[from:from], r)
+	key, err := f(a.keys[from:from], r)
 	a.probe.rule = aHook
 	switch {
 	case err == nil:

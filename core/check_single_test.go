@@ -90,7 +90,7 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 			var d [2]core.Decision
 			for i, l := range limiters {
 				if d[i] = l.Check(r); refund {
-					if err := l.Refund(t.Context(), d[i]); err != nil {
+					if err := l.Adjust(t.Context(), d[i], 0); err != nil {
 						t.Fatal(err)
 					}
 				}

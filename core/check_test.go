@@ -188,7 +188,7 @@ func TestSettle(t *testing.T) {
 	want("neither", 18, 4)
 	l.Settle(&request{}, d, core.Outcome{Status: 500})
 	want("settled twice", 18, 4)
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Error(err)
 	}
 	want("settled, and then refunded", 18, 4)

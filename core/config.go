@@ -19,8 +19,8 @@ type Rule struct {
 	// limiter has only one rule, it may be empty, which means "default".
 	Name string
 	// Key returns the key of the counter that a request belongs to: see package
-	// keyfuncs.
-	// Required; [TakeOnly] for a rule that is only used by Take.
+	// keyfuncs. nil: the rule applies to no request; only Take and the other
+	// methods of a Limiter that name counters use it.
 	Key KeyFunc
 	// Limits apply to each key, all of them: 1 to MaxLimits, no two with the
 	// same algorithm, window, precision and alignment.
@@ -73,13 +73,6 @@ const (
 	MaxRules  = 10_000
 )
 
-// TakeOnly is the KeyFunc of a rule that applies to no request, and is only
-// used by Take, Peek, Refund and Reset.
-func TakeOnly(dst []byte, _ Request) ([]byte, error) { return dst, errTakeOnly }
-
-// errTakeOnly is a SkipRule that is meant: the log says nothing about such a rule.
-var errTakeOnly = fmt.Errorf("only Take uses it: %w", SkipRule)
-
 // Config is what a Limiter is made of.
 type Config struct {
 	// Name names the limiter's counters in the store, and the limiter in decisions:
@@ -100,9 +93,8 @@ type Config struct {
 	// Store holds the counters. nil: a Memory of the limiter's own, with the
 	// default MemoryConfig.
 	Store Store
-	// DenyUnreadable makes the Store deny a key whose stored value it cannot read,
-	// whatever the store's own option is: see [StoreRule]. Set it if the limiter
-	// guards secrets.
+	// DenyUnreadable makes the Store deny a key whose stored value it cannot read:
+	// see [StoreRule]. Set it if the limiter guards secrets.
 	DenyUnreadable bool
 	// Hooks change what the limiter does. nil: DefaultHooks.
 	Hooks Hooks
@@ -261,9 +253,6 @@ func (r Rule) check() error {
 	}
 	if !validName(r.Name) {
 		bad("Name", "%q: %s", r.Name, nameRule)
-	}
-	if r.Key == nil {
-		bad("Key", "nil: a rule needs a key function (core.TakeOnly if it is only used by Take)")
 	}
 	if err := r.Headers.check(); err != nil {
 		errs = append(errs, err)

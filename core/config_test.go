@@ -32,7 +32,6 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{named("é"), []string{"Name", `"é"`}},
 		{named("a\r\nb"), []string{"Name"}},
 		{named(strings.Repeat("n", 300)), []string{"Name"}},
-		{rules(core.Rule{Name: "r", Limits: rule.Limits}), []string{`Rules[0] ("r").Key`, "nil"}},
 		{rules(core.Rule{Name: "r", Key: static("")}), []string{"Limits", "0 of them"}},
 		{rules(rule, rule), []string{"Rules[1].Name", `"r"`, "two rules"}},
 		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{"Rules[1].Name", `""`}},
@@ -46,7 +45,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{with(func(c *core.Config) { c.Headers = core.HeadersOff | core.HeadersDraft03 }), []string{"Headers", "HeadersOff"}},
 		{with(func(c *core.Config) { c.Headers = core.HeadersXEpoch | core.HeadersXMillis }), []string{"X-RateLimit-Reset"}},
 		{with(func(c *core.Config) { c.Headers = 128 }), []string{"Headers", "0x80"}},
-		{core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{{Name: "r"}}}, []string{"Name", "Headers", "Key", "Limits"}},
+		{core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{{Name: "r"}}}, []string{"Name", "Headers", "Limits"}},
 	} {
 		_, err := core.New(row.c)
 		if !errors.Is(err, core.ErrConfig) {
@@ -74,8 +73,8 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 
 func TestLimitsGetNames(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1), core.PerHour(2), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}, {Name: "own", Quota: 4, Window: time.Minute}}},
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour}}},
+		{Name: "ip", Limits: []core.Limit{core.PerSecond(1), core.PerHour(2), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}, {Name: "own", Quota: 4, Window: time.Minute}}},
+		{Name: "user", Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour}}},
 	}}, nil)
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "ip"}, core.Hit{Rule: "user"})
 	if err != nil {

@@ -56,7 +56,7 @@ func TestTheHitOfADecisionFindsItsCounter(t *testing.T) {
 func TestAHitWithAnExtraIsTakenAndGivenBack(t *testing.T) {
 	for name, limits := range map[string][]core.Limit{"one limit": {core.PerMinute(5)}, "two limits": {core.PerMinute(5), core.PerHour(9)}} {
 		t.Run(name, func(t *testing.T) {
-			l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}))
+			l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}))
 			plain, extra := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "k", Extra: "e"}
 			left := func(h core.Hit) int64 {
 				t.Helper()
@@ -76,7 +76,7 @@ func TestAHitWithAnExtraIsTakenAndGivenBack(t *testing.T) {
 			if d, err = l.Take(t.Context(), 2, extra); err != nil || left(extra) != 0 || d.Key() != "k" {
 				t.Fatal(d, err)
 			}
-			if err := l.Refund(t.Context(), d); err != nil || left(plain) != 3 || left(extra) != 2 {
+			if err := l.Adjust(t.Context(), d, 0); err != nil || left(plain) != 3 || left(extra) != 2 {
 				t.Errorf("%v: %d and %d left", err, left(plain), left(extra))
 			}
 			if err := l.Reset(t.Context(), extra); err != nil || left(plain) != 3 || left(extra) != 5 {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestADecisionTellsMilliseconds(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow}}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow}}}}}, newClock())
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
 	if err != nil || !strings.HasSuffix(d.String(), "whole again in 1.5s") {
 		t.Errorf("%v, %v", d, err)
@@ -18,7 +18,7 @@ func TestADecisionTellsMilliseconds(t *testing.T) {
 }
 
 func TestADecisionOnWhatIsInFlightTellsThatNobodyKnowsTheEnd(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.InFlight(1)}}}}, newClock())
 	d, release, err := l.Acquire(t.Context(), core.Hit{Rule: "r", Key: "k"})
 	defer release()
 	if err != nil || !strings.HasSuffix(d.String(), "whole again when all requests end") {

@@ -23,10 +23,9 @@
 // requests calls:
 //
 //	Take, Allow       charge hits, or deny them at once
-//	TakeUpTo          charge what is left
 //	Wait              charge hits when it is their turn
 //	Acquire           take a slot of a limit in flight, until it is released
-//	Adjust, Refund    settle a charge to the actual cost, or give it back
+//	Adjust            settle a charge to the actual cost; 0 gives it back
 //	Peek              look, without a charge
 //	Block, Grant      deny a key for a time, or give it extra hits
 //	Reset, ResetAll   forget a key, or all keys

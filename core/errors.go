@@ -17,7 +17,7 @@ var (
 	// return for a configuration that cannot work.
 	ErrConfig = errors.New("floodgate: configuration")
 
-	// ErrUnknownRule is wrapped by the error of a Take, Peek, Refund or Reset
+	// ErrUnknownRule is wrapped by the error of a Take, Peek or Reset
 	// that names a rule which the limiter does not have.
 	ErrUnknownRule = errors.New("floodgate: unknown rule")
 

@@ -10,7 +10,7 @@ import (
 func ExampleConfig_denyUnreadable() {
 	limiter, err := core.New(core.Config{
 		Name:           "reset-password",
-		Rules:          []core.Rule{{Name: "account", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}},
+		Rules:          []core.Rule{{Name: "account", Limits: []core.Limit{core.PerHour(5)}}},
 		DenyUnreadable: true,
 	})
 	fmt.Println(limiter.Name(), err)

@@ -10,7 +10,7 @@ import (
 // At most two reports of a user are made at a time, and ten in an hour.
 func ExampleInFlight() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2), core.PerHour(10)},
+		Name: "user", Limits: []core.Limit{core.InFlight(2), core.PerHour(10)},
 	}}}))
 	alice := core.Hit{Rule: "user", Key: "alice"}
 	report := func() (done func()) {
@@ -36,7 +36,7 @@ func ExampleInFlight() {
 // Nothing is taken by a request that is denied, and its release does nothing.
 func ExampleLimiter_Acquire() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "jobs", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)},
+		Name: "jobs", Limits: []core.Limit{core.InFlight(1)},
 	}}}))
 	work := func(job string) {
 		d, release, err := limiter.Acquire(context.Background(), core.Hit{Rule: "jobs", Key: "nightly"})
@@ -58,7 +58,7 @@ func ExampleLimiter_Acquire() {
 // free when that is done.
 func ExampleDecision_Hold() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)},
+		Name: "user", Limits: []core.Limit{core.InFlight(1)},
 	}}}))
 	alice := core.Hit{Rule: "user", Key: "alice"}
 	d, release, _ := limiter.Acquire(context.Background(), alice)

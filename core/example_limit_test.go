@@ -24,7 +24,7 @@ func ExampleLimit_Lifetime() {
 // An operator lets a client back in whose request was refused, whatever its key is made of.
 func ExampleDecision_Hit() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)},
+		Name: "user", Limits: []core.Limit{core.PerMinute(1)},
 	}}}))
 	ctx := context.Background()
 	alice := core.Hit{Rule: "user", Key: "alice", Extra: "tenant 7"}

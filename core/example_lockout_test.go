@@ -15,7 +15,7 @@ func ExampleLockout() {
 	codes := core.Must(core.New(core.Config{
 		Name:  "codes",
 		Store: store,
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{
 			Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow,
 			Lockout: core.Lockout{First: 30 * time.Second, Factor: 4, Max: time.Hour},
 		}}}},

@@ -24,7 +24,7 @@ func (refusals) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
 func ExampleObserver() {
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(5), core.PerHour(1)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerSecond(5), core.PerHour(1)}}},
 		Observer: refusals{},
 	}))
 	for range 2 {
@@ -37,7 +37,7 @@ func ExampleObserver() {
 func ExampleLimiter_Report() {
 	limiter := core.Must(core.New(core.Config{
 		Name:     "uploads",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(1)}}},
 		Observer: refusals{},
 	}))
 	limiter.Report(context.Background(), "virus")

@@ -12,7 +12,7 @@ import (
 // A limiter for package level: a mistake in it ends the program at its start.
 var signups = core.Must(core.New(core.Config{
 	Name:  "signups",
-	Rules: []core.Rule{{Name: "all", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1000, Window: 24 * time.Hour}}}},
+	Rules: []core.Rule{{Name: "all", Limits: []core.Limit{{Quota: 1000, Window: 24 * time.Hour}}}},
 }))
 
 func ExampleMust() {
@@ -21,8 +21,9 @@ func ExampleMust() {
 	// Output: 999 <nil>
 }
 
-func ExampleTakeOnly() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}))
+// A rule without a Key is only used by Take.
+func ExampleRule_withoutKey() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(5)}}}}))
 	fmt.Println(limiter.Check(&request{})) // no request is concerned
 	// Output: limiter "default" has no rule for this request
 }
@@ -51,7 +52,7 @@ func ExampleChecker() {
 }
 
 func ExampleLimiter_Allow() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(2)}}}}))
 	for range 3 {
 		fmt.Println(limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: "42"}))
 	}
@@ -116,7 +117,7 @@ func ExampleNever() {
 
 func ExampleMemory_Evicted() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 2}))
-	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5)}}}}))
 	for _, key := range []string{"a", "b", "c"} {
 		_, _ = limiter.Take(context.Background(), 1, core.Hit{Rule: "r", Key: key})
 	}
@@ -126,7 +127,7 @@ func ExampleMemory_Evicted() {
 
 func ExampleMemory_Close() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{}))
-	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5)}}}}))
 	_ = store.Close()
 	_, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "r"})
 	fmt.Println(errors.Is(err, core.ErrClosed))

@@ -42,7 +42,7 @@ func ExampleTraitsOf_nil() {
 // counts for this process alone.
 func ExampleLimiter_Traits() {
 	limiter := core.Must(core.New(core.Config{
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(5)}}},
 	}))
 	if limiter.Traits().Private {
 		fmt.Println("the limiter needs a shared store")

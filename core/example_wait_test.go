@@ -12,7 +12,7 @@ import (
 // Workers wait for their turn. One that has no time for it learns so at once.
 func ExampleLimiter_Wait() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "api", Key: core.TakeOnly,
+		Name:   "api",
 		Limits: []core.Limit{{Quota: 10, Window: time.Second, Algorithm: core.TokenBucket, Burst: 1}},
 	}}}))
 	hit := core.Hit{Rule: "api", Key: "partner"}

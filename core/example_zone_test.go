@@ -19,7 +19,7 @@ func ExampleLimit_In() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }}))
 	limiter := core.Must(core.New(core.Config{
 		Store: store,
-		Rules: []core.Rule{{Name: "plan", Key: core.TakeOnly, Limits: []core.Limit{core.PerMonth(10_000).In(berlin)}}},
+		Rules: []core.Rule{{Name: "plan", Limits: []core.Limit{core.PerMonth(10_000).In(berlin)}}},
 	}))
 	d, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "plan", Key: "customer"})
 	fmt.Println(d.Remaining, d.ResetAfter, err)

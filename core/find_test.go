@@ -13,7 +13,7 @@ func TestHitsFindTheirRules(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8, 9, 40} {
 		config := core.Config{}
 		for i := range n {
-			config.Rules = append(config.Rules, core.Rule{Name: fmt.Sprint("rule", i), Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(int64(i) + 1)}})
+			config.Rules = append(config.Rules, core.Rule{Name: fmt.Sprint("rule", i), Limits: []core.Limit{core.PerHour(int64(i) + 1)}})
 		}
 		l := newLimiter(t, config, newClock())
 		for _, name := range []string{"", "rule", "rule40", "rule00"} {

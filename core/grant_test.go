@@ -16,7 +16,7 @@ import (
 // A grant gives each limit of the rule its hits back, and shows what is left.
 func TestAGrantGivesHitsBack(t *testing.T) {
 	for _, limit := range every {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit, core.PerMinute(120)}}}}, newClock())
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit, core.PerMinute(120)}}}}, newClock())
 		k := core.Hit{Rule: "r", Key: "k"}
 		if d, err := l.Take(t.Context(), 100, k); err != nil || !d.Allowed {
 			t.Fatal(d, err)
@@ -33,7 +33,7 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 			if err != nil || !d.Allowed || d.Cost != 0 || d.Reason != core.ReasonWithinLimits || !slices.Equal(got, step.left) {
 				t.Errorf("%v: after %d: %v, %v, %d left; want %d", limit, step.n, d, err, got, step.left)
 			}
-			if err := l.Refund(t.Context(), d); err != nil || left(t, l, "r", "k") != d.Remaining {
+			if err := l.Adjust(t.Context(), d, 0); err != nil || left(t, l, "r", "k") != d.Remaining {
 				t.Errorf("%v: the decision of a grant was refunded: %v", limit, err)
 			}
 		}
@@ -45,11 +45,11 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 
 func TestWhatCannotBeGranted(t *testing.T) {
 	rules := []core.Rule{
-		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "login", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9), {Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
-		{Name: "locked", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
-		{Name: "slots", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(3)}},
-		{Name: "both", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}},
+		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "login", Limits: []core.Limit{core.PerMinute(9), {Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
+		{Name: "locked", Limits: []core.Limit{{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
+		{Name: "slots", Limits: []core.Limit{core.InFlight(3)}},
+		{Name: "both", Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}},
 	}
 	l := newLimiter(t, core.Config{Rules: rules}, newClock())
 	_, _ = l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "k"})
@@ -86,7 +86,7 @@ func TestWhatCannotBeGranted(t *testing.T) {
 
 // Slots of requests in flight stay with their requests.
 func TestAGrantLeavesSlotsAlone(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: "k"}
 	_, release, err := l.Acquire(t.Context(), k)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestAGrantLeavesSlotsAlone(t *testing.T) {
 
 // Nothing is lost if the caller has gone, and a key may be as long as it likes.
 func TestAGrantToAnEndedContext(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: strings.Repeat("k", 100_000), Extra: "x"}
 	_, _ = l.Take(t.Context(), 5, k)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func TestAGrantInOddWindows(t *testing.T) {
 	berlin := core.Must(time.LoadLocation("Europe/Berlin"))
 	for _, limit := range []core.Limit{core.PerMonth(10).In(berlin), core.PerHour(10)} {
 		c := newClock()
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, c)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, c)
 		k := core.Hit{Rule: "r", Key: "k"}
 		_, _ = l.Take(t.Context(), 9, k)
 		if d, err := l.Grant(t.Context(), 4, k); err != nil || d.Remaining != 5 {
@@ -143,7 +143,7 @@ func TestAGrantInOddWindows(t *testing.T) {
 // A request that waits gets its turn when hits are granted.
 func TestAGrantEndsAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := core.Must(core.New(core.Config{MaxWait: time.Hour, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}}}))
+		l := core.Must(core.New(core.Config{MaxWait: time.Hour, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(2)}}}}))
 		k := core.Hit{Rule: "r", Key: "k"}
 		_, _ = l.Take(t.Context(), 2, k)
 		began := time.Now()
@@ -187,7 +187,7 @@ func (s *granter) Grant(ctx context.Context, b *core.Batch) error {
 // A grant is not lost because the operator's browser has gone.
 func TestAGrantAfterTheContextHasEnded(t *testing.T) {
 	s := &granter{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
-	l := newLimiter(t, core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+	l := newLimiter(t, core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
 	k := core.Hit{Rule: "r", Key: "k"}
 	_, _ = l.Take(t.Context(), 9, k)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,7 +198,7 @@ func TestAGrantAfterTheContextHasEnded(t *testing.T) {
 }
 
 func ExampleLimiter_Grant() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "api", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "api", Limits: []core.Limit{core.PerHour(100)}}}}))
 	ctx, acme := context.Background(), core.Hit{Rule: "api", Key: "acme"}
 	_, _ = limiter.Take(ctx, 100, acme)
 	fmt.Println(limiter.Allow(ctx, acme))

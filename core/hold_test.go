@@ -161,8 +161,8 @@ func TestOnlyTheItemsThatTakeASlotHaveALease(t *testing.T) {
 		}
 	}
 	l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{
-		{Name: "slots", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2)}},
-		{Name: "rate", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+		{Name: "slots", Limits: []core.Limit{core.InFlight(2)}},
+		{Name: "rate", Limits: []core.Limit{core.PerMinute(100)}},
 	}}, nil)
 	hits := []core.Hit{{Rule: "slots", Key: "ann"}, {Rule: "rate", Key: "ann"}}
 	for _, hits := range [][]core.Hit{hits, {hits[1], hits[0]}} {

@@ -13,8 +13,8 @@ import (
 // A shadow rule admits what another rule denies: nobody releases the slot that it has given.
 func TestADeniedAcquireKeepsNoSlotOfAShadowRule(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}},
-		{Name: "shadow", Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.InFlight(5)}},
+		{Name: "user", Limits: []core.Limit{core.InFlight(1)}},
+		{Name: "shadow", Shadow: true, Limits: []core.Limit{core.InFlight(5)}},
 	}}))
 	shadow := core.Hit{Rule: "shadow", Key: "ann"}
 	_, release := acquire(t, l, ann, shadow)
@@ -92,7 +92,7 @@ func TestAShorterLeaseIsRenewedInTime(t *testing.T) {
 		l := inFlight(t, 1, store)
 		_, release := acquire(t, l, ann)
 		defer release()
-		if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{
+		if err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{
 			{Quota: 1, Window: 3 * time.Second, Algorithm: core.Leases},
 		}}}}); err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 // Leases are renewed as often as the shortest lease of the limiter needs.
 func TestTheShortestLeaseIsRenewedInTime(t *testing.T) {
 	rules := []core.Rule{
-		{Name: "long", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: time.Hour, Algorithm: core.Leases}}},
-		{Name: "short", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: 3 * time.Second, Algorithm: core.Leases}}},
+		{Name: "long", Limits: []core.Limit{{Quota: 1, Window: time.Hour, Algorithm: core.Leases}}},
+		{Name: "short", Limits: []core.Limit{{Quota: 1, Window: 3 * time.Second, Algorithm: core.Leases}}},
 	}
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (s sharedMemory) Bind(limiter string, rules []StoreRule) (Bound, error) {
 // that nobody uses any more does nothing.
 func TestNothingToRenewArmsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := Must(New(Config{Name: "api", Store: sharedMemory{Must(NewMemory(MemoryConfig{}))}, Rules: []Rule{{Name: "r", Key: TakeOnly, Limits: []Limit{InFlight(1)}}}}))
+		l := Must(New(Config{Name: "api", Store: sharedMemory{Must(NewMemory(MemoryConfig{}))}, Rules: []Rule{{Name: "r", Limits: []Limit{InFlight(1)}}}}))
 		armed := func() bool {
 			l.keeper.mu.Lock()
 			defer l.keeper.mu.Unlock()

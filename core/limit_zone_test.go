@@ -113,7 +113,7 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 func TestTwoZonesAreTwoCounters(t *testing.T) {
 	berlin, again, kathmandu := zoneOf(t, "Europe/Berlin"), zoneOf(t, "Europe/Berlin"), zoneOf(t, "Asia/Kathmandu")
 	rule := func(limits ...core.Limit) core.Config {
-		return core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}
+		return core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}
 	}
 	if _, err := core.New(rule(core.PerDay(5).In(berlin), core.PerDay(7).In(again))); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "counts the same as") {
 		t.Errorf("two limits of one zone: %v", err)
@@ -141,7 +141,7 @@ func TestTwoZonesAreTwoCounters(t *testing.T) {
 // A Reconfigure keeps the count of a limit whose zone stays, by its name.
 func TestReconfigureKeepsTheCountOfAZone(t *testing.T) {
 	rule := func(l core.Limit) core.Config {
-		return core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}}
+		return core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}}
 	}
 	c := newClock()
 	l := newLimiter(t, rule(core.PerMonth(10).In(zoneOf(t, "Europe/Berlin"))), c)
@@ -219,7 +219,7 @@ func TestDecisionsFollowTheCalendar(t *testing.T) {
 		limit := []core.Limit{core.PerDay(5), core.PerWeek(5), core.PerMonth(5)}[r.IntN(3)].In(zoneOf(t, name))
 		c := newClock()
 		c.now = near[name].Add(upTo(4*24*time.Hour) - 3*24*time.Hour)
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, c)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, c)
 		type hits struct {
 			at time.Time
 			n  int64

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -281,33 +280,4 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 	c.decide(d)
 	c.remember(ctx, d, peek, hits)
 	return nil
-}
-
-// Refund gives back what the decision of a Take (or a Check) has charged, as
-// far as it has not left its window: no counter falls below zero and no other
-// window gains. If the decision charged nothing, Refund does nothing. If Settle has ended
-// the decision of a Check, neither.
-//
-// Call it at most once for a decision, and not after Adjust: a Decision is a value, and
-// the limiter does not keep track of its copies. A Refund after an Adjust may give back
-// hits of others. Refund acts on the limiter that has made the decision, as Adjust does.
-func (l *Limiter) Refund(ctx context.Context, d Decision) error {
-	if d.shadow != nil {
-		shadow := *d.shadow
-		d.shadow = nil
-		return errors.Join(l.Refund(ctx, d), l.Refund(ctx, shadow))
-	}
-	s := d.detail.snap
-	if s == nil || !d.marks.charged {
-		return nil
-	}
-	if r := d.record; r != nil && (r.adjusted.Load() || !r.refunded.CompareAndSwap(false, true) || r.settled.Load()) {
-		return nil
-	}
-	c := l.session(s)
-	c.recall(&d, func(int) bool { return true })
-	err := s.run(ctx, "refund", &c.batch, s.bound.Refund)
-	l.freed(s, c.items)
-	l.release(c, nil)
-	return err
 }

@@ -14,8 +14,8 @@ import (
 
 func twoRules(t testing.TB, c *clock) *core.Limiter {
 	return newLimiter(t, core.Config{Name: "two", Rules: []core.Rule{
-		{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3), core.PerHour(4)}},
+		{Name: "ip", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "user", Limits: []core.Limit{core.PerMinute(3), core.PerHour(4)}},
 	}}, c)
 }
 
@@ -91,7 +91,7 @@ func TestRefundAndReset(t *testing.T) {
 		d        core.Decision
 		ip, user int64
 	}{{denied, 0, 0}, {peeked, 0, 0}, {core.Decision{}, 0, 0}, {both, 3, 3}, {both, 3, 3}, {one, 5, 3}} {
-		if err := l.Refund(ctx, step.d); err != nil {
+		if err := l.Adjust(ctx, step.d, 0); err != nil {
 			t.Fatal(err)
 		}
 		if i, u := left(t, l, "ip", ip.Key), left(t, l, "user", user.Key); i != step.ip || u != step.user {
@@ -101,7 +101,7 @@ func TestRefundAndReset(t *testing.T) {
 	old, _ := l.Take(ctx, 5, ip)
 	c.advance(3 * time.Minute)
 	_, _ = l.Take(ctx, 2, ip)
-	if err := l.Refund(ctx, old); err != nil || left(t, l, "ip", "k") != 3 {
+	if err := l.Adjust(ctx, old, 0); err != nil || left(t, l, "ip", "k") != 3 {
 		t.Errorf("a refund into a window that has gone: %v, %d left", err, left(t, l, "ip", "k"))
 	}
 	if err := l.Reset(ctx, ip, user); err != nil || left(t, l, "ip", "k") != 5 {
@@ -110,7 +110,7 @@ func TestRefundAndReset(t *testing.T) {
 }
 
 func TestTheDecidingLimit(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{
 		{Name: "small", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow},
 		{Name: "large", Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow},
 		{Name: "long", Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
@@ -205,12 +205,12 @@ func TestARefundOfNothingCallsNoStore(t *testing.T) {
 	}}, nil)
 	for range 20 {
 		l.Check(&request{method: "GET"})
-		if err := l.Refund(t.Context(), l.Check(&request{})); err != nil || s.refunds != 0 {
+		if err := l.Adjust(t.Context(), l.Check(&request{}), 0); err != nil || s.refunds != 0 {
 			t.Fatalf("error %v, %d refunds", err, s.refunds)
 		}
 	}
 	d, err := l.Take(t.Context(), 0, core.Hit{Rule: "r", Key: "a"}, core.Hit{Rule: "r", Key: "b"})
-	if err = errors.Join(err, l.Refund(t.Context(), d)); err != nil || s.refunds != 0 {
+	if err = errors.Join(err, l.Adjust(t.Context(), d, 0)); err != nil || s.refunds != 0 {
 		t.Errorf("of a take that cost nothing: error %v, %d refunds", err, s.refunds)
 	}
 }
@@ -232,8 +232,8 @@ func TestDecisionsShowNothingOfTheClient(t *testing.T) {
 func ExampleLimiter_Take() {
 	limiter := core.Must(core.New(core.Config{
 		Rules: []core.Rule{
-			{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
-			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}},
+			{Name: "tenant", Limits: []core.Limit{core.PerMinute(100)}},
+			{Name: "user", Limits: []core.Limit{core.PerMinute(10)}},
 		},
 	}))
 	// A job that costs 8 hits, of a tenant and of a user.
@@ -248,27 +248,14 @@ func ExampleLimiter_Take() {
 }
 
 func ExampleLimiter_Peek() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(10)}}}}))
 	d, _ := limiter.Peek(context.Background(), 11, core.Hit{Rule: "r", Key: "k"})
 	fmt.Println(d.Allowed, d.Remaining, d.RetryAfter == core.Never)
 	// Output: false 10 true
 }
 
-func ExampleLimiter_Refund() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}}}))
-	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
-	d, _ := limiter.Take(ctx, 4, k)
-	fmt.Println(d.Remaining)
-	_ = limiter.Refund(ctx, d)
-	d, _ = limiter.Peek(ctx, 0, k)
-	fmt.Println(d.Remaining)
-	// Output:
-	// 6
-	// 10
-}
-
 func ExampleLimiter_Reset() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ctx, k := context.Background(), core.Hit{Rule: "r", Key: "k"}
 	_, _ = limiter.Take(ctx, 1, k)
 	_ = limiter.Reset(ctx, k)
@@ -278,7 +265,7 @@ func ExampleLimiter_Reset() {
 }
 
 func ExampleDecision_String() {
-	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{
+	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{
 		{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow},
 	}}}}))
 	k := core.Hit{Rule: "ip", Key: "192.0.2.1"}

@@ -208,7 +208,7 @@ func TestAStoreThatGivesUpWhileTheClientWaitsIsLogged(t *testing.T) {
 func TestALineNamesEachRuleOnce(t *testing.T) {
 	log, s := &lines{}, newCounting()
 	s.fault = errFault
-	l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+	l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
 	if _, err := l.Take(t.Context(), 1, core.Hit{Rule: "user", Key: "a"}, core.Hit{Rule: "user", Key: "b"}); err == nil {
 		t.Error("no error")
 	}

@@ -14,7 +14,7 @@ import (
 func benchLimiter(b *testing.B, rules ...core.Rule) *core.Limiter {
 	b.Helper()
 	if len(rules) == 0 {
-		rules = []core.Rule{{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1_000_000_000)}}}
+		rules = []core.Rule{{Name: "k", Limits: []core.Limit{core.PerHour(1_000_000_000)}}}
 	}
 	return core.Must(core.New(core.Config{Rules: rules}))
 }
@@ -84,7 +84,7 @@ func BenchmarkTakeAlgorithm(b *testing.B) {
 		{Quota: 1000, Window: time.Millisecond, Algorithm: core.SlidingLog},
 	} {
 		b.Run(limit.Algorithm.String(), func(b *testing.B) {
-			l, ctx := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{limit}}), context.Background()
+			l, ctx := benchLimiter(b, core.Rule{Name: "k", Limits: []core.Limit{limit}}), context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: "key"})
@@ -97,8 +97,8 @@ func BenchmarkTakeAlgorithm(b *testing.B) {
 func BenchmarkTakeMany(b *testing.B) {
 	limits := []core.Limit{core.PerSecond(2e9), core.PerMinute(2e9), core.PerHour(2e9)}
 	l := benchLimiter(b,
-		core.Rule{Name: "ip", Key: core.TakeOnly, Limits: limits},
-		core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{
+		core.Rule{Name: "ip", Limits: limits},
+		core.Rule{Name: "user", Limits: []core.Limit{
 			{Name: "a", Quota: 2e9, Window: time.Second}, {Name: "b", Quota: 2e9, Window: time.Minute}, {Name: "c", Quota: 2e9, Window: time.Hour},
 		}})
 	ctx := context.Background()
@@ -109,7 +109,7 @@ func BenchmarkTakeMany(b *testing.B) {
 }
 
 func BenchmarkTakeDenied(b *testing.B) {
-	l := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}})
+	l := benchLimiter(b, core.Rule{Name: "k", Limits: []core.Limit{core.PerHour(1)}})
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,7 +12,7 @@ import (
 func deniedButOne(t *testing.T, limit core.Limit, deny, open func(l *core.Limiter, k core.Hit)) (*core.Memory, *core.Limiter) {
 	t.Helper()
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1000, Clock: newClock().Now}))
-	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, nil)
+	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, nil)
 	for i := range 1000 {
 		if k := (core.Hit{Rule: "r", Key: fmt.Sprint(i)}); i == 999 {
 			open(l, k)
@@ -59,8 +59,8 @@ func TestAKeyThatGotHitsBackMakesRoomFirst(t *testing.T) {
 			_, err := l.Grant(t.Context(), 1, k)
 			return err
 		},
-		"Refund": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Refund(t.Context(), d) },
-		"Adjust": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 2) },
+		"Adjust to 0": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 0) },
+		"Adjust":      func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, l := deniedButOne(t, core.PerHour(3), func(l *core.Limiter, k core.Hit) { spend(l, k) }, func(l *core.Limiter, k core.Hit) {

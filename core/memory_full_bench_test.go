@@ -45,11 +45,11 @@ func BenchmarkInsertAtCapacity(b *testing.B) {
 			now, ctx := time.Unix(1_700_000_000, 0), context.Background()
 			m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: func() time.Time { return now }}))
 			l := core.Must(core.New(core.Config{Store: m, Rules: []core.Rule{
-				{Name: "k", Key: core.TakeOnly, Limits: c.limits}, {Name: "other", Key: core.TakeOnly, Limits: c.otherLimits},
+				{Name: "k", Limits: c.limits}, {Name: "other", Limits: c.otherLimits},
 			}}))
 			for i := range c.rules {
 				more := core.Must(core.New(core.Config{Name: strconv.Itoa(i), Store: m, Rules: []core.Rule{
-					{Name: "more", Key: core.TakeOnly, Limits: c.limits},
+					{Name: "more", Limits: c.limits},
 				}}))
 				for range maxKeys / 2 / c.rules {
 					_, _ = more.Take(ctx, 1, core.Hit{Rule: "more", Key: strconv.Itoa(m.Len())})
@@ -102,7 +102,7 @@ func BenchmarkLongestCall(b *testing.B) {
 			for b.Loop() {
 				now := time.Unix(1_700_000_000, 0)
 				store := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1_000_000, Clock: func() time.Time { return now }}))
-				l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "k", Key: core.TakeOnly, Limits: c.limits}}}))
+				l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{{Name: "k", Limits: c.limits}}}))
 				take := func(k string) { _, _ = l.Take(ctx, 1, core.Hit{Rule: "k", Key: k}) }
 				reportLongest(b, "fill", keys[:1_000_000], take)
 				reportLongest(b, "turnover", keys[1_000_000:2_000_000], take)

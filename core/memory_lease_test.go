@@ -70,8 +70,8 @@ func TestAHeldSlotIsNeverEvicted(t *testing.T) {
 		h := &heldSlots{T: t, r: rand.New(rand.NewPCG(seed, 0)), quota: 3, now: time.Unix(1_764_000_000, 0), held: map[string][]func(){}}
 		m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1 + h.r.IntN(60), Clock: func() time.Time { return h.now }}))
 		h.l = core.Must(core.New(core.Config{Store: m, Rules: []core.Rule{
-			{Name: "slots", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(int64(h.quota))}},
-			{Name: "rate", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}},
+			{Name: "slots", Limits: []core.Limit{core.InFlight(int64(h.quota))}},
+			{Name: "rate", Limits: []core.Limit{core.PerHour(1)}},
 		}}))
 		t.Cleanup(func() {
 			if t.Failed() {

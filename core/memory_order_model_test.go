@@ -43,7 +43,7 @@ func newEvictions(t *testing.T, seed uint64, maxKeys, rules int) *evictions {
 	e.m = core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: c.Now}))
 	for i := range rules {
 		limit := core.Limit{Quota: 1 + int64(e.r.IntN(4)), Window: time.Duration(5+e.r.IntN(20)) * time.Second, Algorithm: core.FixedWindow}
-		e.all = append(e.all, core.Rule{Name: fmt.Sprint("r", i), Key: core.TakeOnly, Limits: []core.Limit{limit}})
+		e.all = append(e.all, core.Rule{Name: fmt.Sprint("r", i), Limits: []core.Limit{limit}})
 	}
 	e.rules = slices.Clone(e.all)
 	e.l = newLimiter(t, core.Config{Store: e.m, Rules: e.rules}, nil)
@@ -136,7 +136,7 @@ func (e *evictions) take(rule core.Rule, key string) {
 		k.used++
 		if e.r.IntN(8) == 0 {
 			e.note("refund")
-			if err := e.l.Refund(e.t.Context(), d); err != nil {
+			if err := e.l.Adjust(e.t.Context(), d, 0); err != nil {
 				e.t.Fatal(err)
 			}
 			if k.used--; k.used == 0 { // counts for nothing, and is held until its window ends

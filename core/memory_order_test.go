@@ -61,7 +61,7 @@ func TestWhatIsEvicted(t *testing.T) {
 				return []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}
 			}
 			l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{
-				{Name: "a", Key: core.TakeOnly, Limits: fixed(4, time.Hour)}, {Name: "b", Key: core.TakeOnly, Limits: fixed(100, time.Second)},
+				{Name: "a", Limits: fixed(4, time.Hour)}, {Name: "b", Limits: fixed(100, time.Second)},
 			}}, nil)
 			quota := map[string]int64{"a": 4, "b": 100}
 			for _, u := range c.uses {
@@ -89,7 +89,7 @@ func TestWhatIsEvicted(t *testing.T) {
 func TestRoomThatIsGivenBackIsUsedAgain(t *testing.T) {
 	const maxKeys = 3000 // more than one shard
 	limits := []core.Limit{core.PerHour(5)}
-	rule := func(name string) core.Rule { return core.Rule{Name: name, Key: core.TakeOnly, Limits: limits} }
+	rule := func(name string) core.Rule { return core.Rule{Name: name, Limits: limits} }
 	for name, give := range map[string]func(t *testing.T, l *core.Limiter){
 		"Reset": func(t *testing.T, l *core.Limiter) {
 			for i := range maxKeys {

@@ -22,8 +22,8 @@ func TestAClockThatPanicsLeavesTheStoreUsable(t *testing.T) {
 		return c.Now()
 	}}))
 	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{
-		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}},
-		{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5), {Quota: 9, Window: 24 * time.Hour}}},
+		{Name: "r", Limits: []core.Limit{core.PerHour(5)}},
+		{Name: "two", Limits: []core.Limit{core.PerHour(5), {Quota: 9, Window: 24 * time.Hour}}},
 	}}, nil)
 	known, unknown, two := core.Hit{Rule: "r", Key: "known"}, core.Hit{Rule: "r", Key: "unknown"}, core.Hit{Rule: "two", Key: "k"}
 	charged, err := l.Take(t.Context(), 1, known)
@@ -35,7 +35,7 @@ func TestAClockThatPanicsLeavesTheStoreUsable(t *testing.T) {
 		"take of a new key":   func() error { _, err := l.Take(t.Context(), 1, unknown); return err },
 		"take of two keys":    func() error { _, err := l.Take(t.Context(), 1, known, two); return err },
 		"peek":                func() error { _, err := l.Peek(t.Context(), 1, two); return err },
-		"refund":              func() error { return l.Refund(t.Context(), charged) },
+		"refund":              func() error { return l.Adjust(t.Context(), charged, 0) },
 		"reset":               func() error { return l.Reset(t.Context(), known) },
 	} {
 		panics = true
@@ -82,7 +82,7 @@ func TestAClockMayUseTheStore(t *testing.T) {
 		}
 		return c.Now()
 	}}))
-	l = newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}, nil)
+	l = newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5)}}}}, nil)
 	for range 2 {
 		nested = true
 		takeOf(t, l, "r", "k")
@@ -98,8 +98,8 @@ func TestCloseWhileTheStoreIsInUse(t *testing.T) {
 	for range 20 {
 		m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 5000}))
 		config := core.Config{Store: m, Rules: []core.Rule{
-			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
-			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3), {Quota: 9, Window: 24 * time.Hour}}},
+			{Name: "a", Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "b", Limits: []core.Limit{core.PerHour(3), {Quota: 9, Window: 24 * time.Hour}}},
 		}}
 		l := newLimiter(t, config, nil)
 		closed := make(chan struct{})
@@ -120,7 +120,7 @@ func TestCloseWhileTheStoreIsInUse(t *testing.T) {
 					_, errs[1] = l.Take(t.Context(), 1, a, b)
 					errs[2] = l.Reset(t.Context(), b)
 					if errs[0] == nil {
-						errs[3] = l.Refund(t.Context(), d)
+						errs[3] = l.Adjust(t.Context(), d, 0)
 					} else {
 						errs[3] = errs[0]
 					}

@@ -12,7 +12,7 @@ func sharedStore(t *testing.T, maxKeys int, quotas ...int64) (*core.Memory, *cor
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: newClock().Now}))
 	var rules []core.Rule
 	for i, quota := range quotas {
-		rules = append(rules, core.Rule{Name: fmt.Sprint("r", i), Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(quota)}})
+		rules = append(rules, core.Rule{Name: fmt.Sprint("r", i), Limits: []core.Limit{core.PerHour(quota)}})
 	}
 	return m, newLimiter(t, core.Config{Store: m, Rules: rules}, nil)
 }

@@ -50,8 +50,8 @@ func TestSuccessfulLoginsAfterAFloodOfFailedOnes(t *testing.T) {
 func TestAFloodOnAnotherRuleLeavesATableUsable(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1000, Clock: newClock().Now}))
 	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{
-		{Name: "short", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Minute}}},
-		{Name: "day", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}}},
+		{Name: "short", Limits: []core.Limit{{Quota: 5, Window: time.Minute}}},
+		{Name: "day", Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}}},
 	}}, nil)
 	for i := range 900 {
 		takeOf(t, l, "short", fmt.Sprint(i))

@@ -19,7 +19,7 @@ func memoryLimiter(t testing.TB, maxKeys int, c *clock, limits ...core.Limit) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	c2 := core.Config{Store: m, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}
+	c2 := core.Config{Store: m, Rules: []core.Rule{{Name: "r", Limits: limits}}}
 	return m, newLimiter(t, c2, nil)
 }
 
@@ -147,13 +147,13 @@ func TestClose(t *testing.T) {
 	_, takeErr := l.Take(t.Context(), 1, hit)
 	_, twoErr := l.Take(t.Context(), 1, hit, core.Hit{Rule: "r", Key: "j"})
 	bindErr := func(name string) error {
-		_, err := core.New(core.Config{Name: name, Store: m, Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}})
+		_, err := core.New(core.Config{Name: name, Store: m, Rules: []core.Rule{{Limits: []core.Limit{core.PerMinute(1)}}}})
 		return err
 	}
 	for name, err := range map[string]error{
 		"Take": takeErr, "Take of two": twoErr, "Reset": l.Reset(t.Context(), hit),
 		"New": bindErr("other"), "New again": bindErr("other"), "New with a name that was bound": bindErr(l.Name()),
-		"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}),
+		"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}),
 	} {
 		if !errors.Is(err, core.ErrClosed) {
 			t.Errorf("%s: error %v", name, err)
@@ -184,7 +184,7 @@ func TestNewMemoryNamesWhatIsWrong(t *testing.T) {
 // a synctest bubble is the bubble's.
 func TestTheStoresOwnClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}}, nil)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(2)}}}}, nil)
 		for range 3 {
 			take(t, l, "k")
 		}

@@ -25,7 +25,7 @@ func BenchmarkObserved(b *testing.B) {
 			}
 		}}
 	})
-	rules := []core.Rule{{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1_000_000_000)}}}
+	rules := []core.Rule{{Name: "k", Limits: []core.Limit{core.PerHour(1_000_000_000)}}}
 	for _, c := range []struct {
 		name     string
 		observer core.Observer

@@ -103,7 +103,7 @@ func gaugesModel(t *testing.T, seed uint64, panics, faulty bool) {
 		{Name: "flight", Key: header("Key"), Limits: []core.Limit{core.InFlight(4)}},
 		{Name: "rate", Key: header("Key"), Limits: []core.Limit{{Quota: 4, Window: time.Second, Algorithm: core.TokenBucket}}},
 		{Name: "shadow", Key: header("Key"), Limits: []core.Limit{core.InFlight(3)}, Shadow: true},
-		{Name: "worker", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2)}},
+		{Name: "worker", Limits: []core.Limit{core.InFlight(2)}},
 	}}
 	if !faulty {
 		config.Store = s.Memory

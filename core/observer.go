@@ -27,7 +27,7 @@ type Observer interface {
 // a goroutine of its own. If a function panics, the decision stands as it is, and the
 // first panic of a limiter is logged to Config.Log.
 type ObserverFuncs struct {
-	// Decided is called once for each decision of Check, Take, TakeUpTo, Allow and Acquire, and
+	// Decided is called once for each decision of Check, Take, Allow and Acquire, and
 	// once more for the decision of the shadow rules, if there is one. ctx is the
 	// request's context, which may have ended. Peeks are no decisions.
 	Decided func(ctx context.Context, o Observation)

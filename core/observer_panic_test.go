@@ -32,7 +32,7 @@ func TestObserverPanics(t *testing.T) {
 		if err := l.Reconfigure(config); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Refund(t.Context(), d); err != nil || !l.Allow(t.Context(), hit) {
+		if err := l.Adjust(t.Context(), d, 0); err != nil || !l.Allow(t.Context(), hit) {
 			t.Errorf("a refund: %v", err)
 		}
 		l.Report(t.Context(), "event")
@@ -103,7 +103,7 @@ func TestObserverIsNotToldOfRulesThatTheStoreRefuses(t *testing.T) {
 func TestObserverThatComesWithReconfigure(t *testing.T) {
 	w := new(watcher)
 	store := covered{core.Must(core.NewMemory(core.MemoryConfig{}))}
-	config := core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}
+	config := core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}
 	l := newLimiter(t, config, nil)
 	config.Observer = w
 	if err := l.Reconfigure(config); err != nil {
@@ -160,7 +160,7 @@ func TestObserverAllocatesNothing(t *testing.T) {
 		return core.ObserverFuncs{Keys: true, Decided: func(_ context.Context, o core.Observation) { n += len(o.Key) }}
 	})
 	l := newLimiter(t, core.Config{Observer: counts, Rules: []core.Rule{
-		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1_000_000)}}, {Name: "none", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}},
+		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1_000_000)}}, {Name: "none", Limits: []core.Limit{core.PerHour(1)}},
 	}}, nil)
 	r, ctx, hit := &request{}, context.Background(), core.Hit{Rule: "r", Key: "k"}
 	for name, f := range map[string]func(){

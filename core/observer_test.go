@@ -241,13 +241,13 @@ func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watcher{}
 		s := &slow{faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{})), fault: errors.New("down")}}
-		l := newLimiter(t, core.Config{Name: "l", Store: s, Observer: w, Log: new(lines).logger(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+		l := newLimiter(t, core.Config{Name: "l", Store: s, Observer: w, Log: new(lines).logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
 		hit := core.Hit{Rule: "r", Key: "k"}
 		d, _ := l.Take(t.Context(), 1, hit)
 		_, _ = l.Peek(t.Context(), 1, hit)
 		_ = l.Adjust(t.Context(), d, 3)
 		d, _ = l.Take(t.Context(), 1, hit)
-		_ = l.Refund(t.Context(), d)
+		_ = l.Adjust(t.Context(), d, 0)
 		_ = l.Reset(t.Context(), hit)
 		_ = l.Block(t.Context(), time.Minute, hit)
 		l.Report(t.Context(), "suspected")

@@ -33,7 +33,7 @@ func BenchmarkQuotas(b *testing.B) {
 	} {
 		for _, size := range sizes[:3] {
 			b.Run(row.name+"/keys="+size.name, func(b *testing.B) {
-				l, keys := benchLimiter(b, core.Rule{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{row.limit}}), benchKeys(size.keys)
+				l, keys := benchLimiter(b, core.Rule{Name: "k", Limits: []core.Limit{row.limit}}), benchKeys(size.keys)
 				for _, k := range keys {
 					_, _ = l.Take(ctx, 1, row.hit(k))
 				}

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func TestAdjustSettlesShadowRules(t *testing.T) {
 // A decision on one limit is adjusted with the quota that it was made with.
 func TestAdjustWithTheQuotaOfTheDecision(t *testing.T) {
 	c := newClock()
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 6, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, c)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 6, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, c)
 	k := core.Hit{Rule: "r", Key: "k", Quotas: []int64{60}}
 	d, err := l.Take(t.Context(), 30, k)
 	if err != nil || !d.Allowed {
@@ -54,7 +53,7 @@ func TestTheHighestQuotaOfARequest(t *testing.T) {
 		{core.PerMinute(5), core.MaxQuota},
 		{core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}, core.MaxLogQuota},
 	} {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{row.limit}}}}, newClock())
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{row.limit}}}}, newClock())
 		d, err := l.Take(t.Context(), 6, core.Hit{Rule: "r", Key: "k", Quotas: []int64{row.quota}})
 		if err != nil || !d.Allowed || d.Remaining != row.quota-6 {
 			t.Errorf("%v: %v, %v", row.limit, d, err)
@@ -62,44 +61,11 @@ func TestTheHighestQuotaOfARequest(t *testing.T) {
 	}
 }
 
-// A key from which nothing can be taken is not asked for again.
-func TestTakeUpToOfAnEmptyKeyLooksOnce(t *testing.T) {
-	store := &tallied{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
-	l := newLimiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
-	k := core.Hit{Rule: "r", Key: "k"}
-	l.Allow(t.Context(), k)
-	store.takes = 0
-	if d, err := l.TakeUpTo(t.Context(), 3, k); err != nil || d.Allowed || store.takes != 2 {
-		t.Errorf("%v, %v: the store was asked %d times, want 2", d, err, store.takes)
-	}
-}
-
-// tallied counts the takes of a store.
-type tallied struct {
-	core.Store
-	takes int
-}
-
-type talliedBound struct {
-	core.Bound
-	of *tallied
-}
-
-func (s *tallied) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return talliedBound{b, s}, err
-}
-
-func (b talliedBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.of.takes++
-	return b.Bound.Take(ctx, batch)
-}
-
 // The longest block is allowed, and a look without a cost at a blocked key succeeds.
 func TestTheLongestBlock(t *testing.T) {
 	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}} {
 		c := newClock()
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}, c)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}, c)
 		k := core.Hit{Rule: "r", Key: "k"}
 		if err := l.Block(t.Context(), core.MaxWindow, k); err != nil {
 			t.Fatal(err)
@@ -120,7 +86,7 @@ func TestTheLongestBlock(t *testing.T) {
 
 // A block that is over before the window does not shorten what the window says.
 func TestABlockShorterThanTheWindow(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.TokenBucket}}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: "k"}
 	if d, err := l.Take(t.Context(), 2, k); err != nil || !d.Allowed {
 		t.Fatal(d, err)
@@ -152,7 +118,7 @@ func TestHeadersLeaveOutUnlimitedLimits(t *testing.T) {
 		{core.HeadersDraft07, []int64{core.Unlimited, 7}, []string{"7;w=3600"}},
 		{core.HeadersDraft10, []int64{core.Unlimited, 7}, []string{`"r-1h";q=7;w=3600`}},
 	} {
-		l := newLimiter(t, core.Config{Headers: row.headers, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
+		l := newLimiter(t, core.Config{Headers: row.headers, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}}}, newClock())
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k", Quotas: row.quotas})
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)

@@ -15,7 +15,7 @@ func TestQuotasOfKeysTakeNoMemory(t *testing.T) {
 	grown := func(quota func(i int) []int64) int64 {
 		l := newLimiter(t, core.Config{
 			Store: core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: keys, Clock: newClock().Now})),
-			Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(10), core.PerMinute(10)}}},
+			Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(10), core.PerMinute(10)}}},
 		}, nil)
 		before := heap()
 		for i := range keys {

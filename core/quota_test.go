@@ -121,7 +121,7 @@ func TestHeadersSayTheQuotaOfTheRequest(t *testing.T) {
 // What is left of an unlimited limit decides nothing while another limit is there.
 func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1), core.PerHour(100)}},
+		{Name: "a", Limits: []core.Limit{core.PerMinute(1), core.PerHour(100)}},
 	}}, newClock())
 	hit := core.Hit{Rule: "a", Key: "k", Quotas: []int64{core.Unlimited, 100}}
 	for i := range int64(3) {
@@ -169,9 +169,9 @@ func TestAQuotaFunctionCannotSkipItsRule(t *testing.T) {
 
 func TestQuotasOfAHitAreChecked(t *testing.T) {
 	l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{
-		{Name: "log", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}}},
-		{Name: "one", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "two", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1), core.PerHour(100)}},
+		{Name: "log", Limits: []core.Limit{{Quota: 5, Window: time.Minute, Algorithm: core.SlidingLog}}},
+		{Name: "one", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "two", Limits: []core.Limit{core.PerMinute(1), core.PerHour(100)}},
 	}}, newClock())
 	l.Allow(t.Context(), core.Hit{Rule: "one"}) // the key is known
 	for _, row := range []struct {
@@ -186,7 +186,7 @@ func TestQuotasOfAHitAreChecked(t *testing.T) {
 		{core.Hit{Rule: "two", Quotas: []int64{1}}, `Quotas: 1 of them: want one for each of the rule's 2 limits`},
 		{core.Hit{Rule: "two", Quotas: []int64{}}, `Quotas: 0 of them`},
 	} {
-		for name, take := range map[string]func(context.Context, int64, ...core.Hit) (core.Decision, error){"Take": l.Take, "Peek": l.Peek, "TakeUpTo": l.TakeUpTo} {
+		for name, take := range map[string]func(context.Context, int64, ...core.Hit) (core.Decision, error){"Take": l.Take, "Peek": l.Peek} {
 			if d, err := take(t.Context(), 1, row.hit); !errors.Is(err, core.ErrConfig) || d.Allowed || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("%s(%v): %v, %v, want an error with %q", name, row.hit, d, err, row.want)
 			}
@@ -197,13 +197,13 @@ func TestQuotasOfAHitAreChecked(t *testing.T) {
 // A decision with quotas of its own is refunded and adjusted with them.
 func TestARefundOfATakeWithQuotas(t *testing.T) {
 	for _, limits := range [][]core.Limit{{{Quota: 2, Window: time.Hour, Algorithm: core.TokenBucket}}, {core.PerHour(2)}, {core.PerHour(2), core.PerMinute(3)}} {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}, newClock())
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}, newClock())
 		hit := core.Hit{Rule: "r", Key: "k", Quotas: []int64{50, 50}[:len(limits)]}
 		d, err := l.Take(t.Context(), 20, hit)
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)
 		}
-		if err := l.Refund(t.Context(), d); err != nil {
+		if err := l.Adjust(t.Context(), d, 0); err != nil {
 			t.Fatal(err)
 		}
 		if d, err = l.Take(t.Context(), 50, hit); err != nil || !d.Allowed || d.Remaining != 0 {
@@ -215,7 +215,7 @@ func TestARefundOfATakeWithQuotas(t *testing.T) {
 // A hit that is short and known takes a way of its own, with the same outcome.
 func TestATakeWithAQuotaOnTheShortWay(t *testing.T) {
 	c := newClock()
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}}}, c)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}}, c)
 	for i := range int64(8) {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k", Quotas: []int64{7}})
 		want := max(0, 6-i)

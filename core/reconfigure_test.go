@@ -54,7 +54,7 @@ func TestReconfigureToRulesWithoutLeases(t *testing.T) {
 		_, release := acquire(t, l, hits...)
 		release()
 	}
-	if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(50)}}}}); err != nil {
+	if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(50)}}}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
@@ -69,7 +69,7 @@ func TestReconfigureToRulesWithoutLeases(t *testing.T) {
 func TestReconfigureEndsTheBlocksOfARuleThatItRemoves(t *testing.T) {
 	rules := func(names ...string) (c core.Config) {
 		for _, name := range names {
-			c.Rules = append(c.Rules, core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}})
+			c.Rules = append(c.Rules, core.Rule{Name: name, Limits: []core.Limit{core.PerMinute(5)}})
 		}
 		return c
 	}

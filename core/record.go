@@ -17,7 +17,6 @@ type record struct {
 	outcome  bool                   // Settle has something to do
 	estimate bool                   // see Decision.SetCost
 	settled  atomic.Bool            // by Settle
-	refunded atomic.Bool            // by Refund
 	adjusted atomic.Bool            // by Settle or Adjust
 	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
 	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing

@@ -138,7 +138,7 @@ func left(t testing.TB, l *core.Limiter, rule, key string) int64 {
 func ExampleNew() {
 	limiter, err := core.New(core.Config{
 		Name:  "jobs",
-		Rules: []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}},
+		Rules: []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerMinute(2)}}},
 	})
 	if err != nil {
 		fmt.Println(err)

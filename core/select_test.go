@@ -144,7 +144,7 @@ func TestARuleCanHaveItsOwnCost(t *testing.T) {
 	if a, b := left(t, l, "requests", "k"), left(t, l, "tokens", "k"); a != 9 || b != 700 {
 		t.Errorf("after a denied request %d and %d left, want 9 and 700", a, b)
 	}
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := left(t, l, "requests", "k"), left(t, l, "tokens", "k"); a != 10 || b != 1000 {

@@ -185,7 +185,7 @@ func (c *session) ask(ctx context.Context, peek bool) error {
 	return c.snap.run(ctx, operation, &c.batch, c.snap.bound.Take)
 }
 
-// remember notes in d what Refund, Settle, StoredKey and Limits need of the
+// remember notes in d what Adjust, Settle, StoredKey and Limits need of the
 // session. hits are those of a Take, nil for a request.
 func (c *session) remember(ctx context.Context, d *Decision, peek bool, hits []Hit) {
 	d.detail.snap = c.snap

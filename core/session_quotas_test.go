@@ -8,7 +8,7 @@ import (
 
 // A session that is used again has no quotas, which would pile up, and nothing else of the last decision.
 func TestAReleasedSessionHasNothingOfItsDecision(t *testing.T) {
-	l := Must(New(Config{Rules: []Rule{{Name: "r", Key: TakeOnly, Limits: []Limit{PerMinute(5)}}}}))
+	l := Must(New(Config{Rules: []Rule{{Name: "r", Limits: []Limit{PerMinute(5)}}}}))
 	c := l.session(l.current.Load())
 	if err := c.addHits(1, []Hit{{Rule: "r", Key: "k", Quotas: []int64{7}}}); err != nil || len(c.quotas) != 1 {
 		t.Fatal(c.quotas, err)
@@ -24,7 +24,7 @@ func TestAReleasedSessionHasNothingOfItsDecision(t *testing.T) {
 
 // Keys that are longer than all others do not stay in memory.
 func TestASessionWithLongKeysIsNotUsedAgain(t *testing.T) {
-	l := Must(New(Config{Rules: []Rule{{Name: "r", Key: TakeOnly, Limits: []Limit{PerMinute(5)}}}}))
+	l := Must(New(Config{Rules: []Rule{{Name: "r", Limits: []Limit{PerMinute(5)}}}}))
 	for range 10 {
 		if _, err := l.Take(t.Context(), 1, Hit{Rule: "r", Key: strings.Repeat("k", 1<<20), Extra: "x"}); err != nil {
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func TestASessionHasOneBlockOfTexts(t *testing.T) {
 // A hit without quotas beside one with some has its limits' own.
 func TestAHitWithoutQuotasBesideOneWithSome(t *testing.T) {
 	l := Must(New(Config{Rules: []Rule{
-		{Name: "a", Key: TakeOnly, Limits: []Limit{PerMinute(5)}},
-		{Name: "b", Key: TakeOnly, Limits: []Limit{PerMinute(6), PerHour(9)}},
+		{Name: "a", Limits: []Limit{PerMinute(5)}},
+		{Name: "b", Limits: []Limit{PerMinute(6), PerHour(9)}},
 	}}))
 	d, err := l.Take(t.Context(), 1, Hit{Rule: "a", Key: "k", Quotas: []int64{50}}, Hit{Rule: "b", Key: "k"})
 	if err != nil || !d.Allowed {

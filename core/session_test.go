@@ -32,7 +32,7 @@ func TestADecisionKeepsItsKey(t *testing.T) {
 // wherever the same counter is named again. Counters that differ in one part are different.
 func TestACounterThatIsNamedAgainIsChargedOnce(t *testing.T) {
 	rule := func(name string) core.Rule {
-		return core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}}
+		return core.Rule{Name: name, Limits: []core.Limit{core.PerMinute(10)}}
 	}
 	for _, n := range []int{2, 31, 32, 33, 34, 100, 2000} {
 		l := newLimiter(t, core.Config{Rules: []core.Rule{rule("a"), rule("b")}}, nil)
@@ -59,7 +59,7 @@ func TestACounterThatIsNamedAgainIsChargedOnce(t *testing.T) {
 }
 
 func BenchmarkTakeOfManyKeys(b *testing.B) {
-	l := core.Must(core.New(core.Config{Name: "l", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(core.MaxQuota)}}}}))
+	l := core.Must(core.New(core.Config{Name: "l", Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(core.MaxQuota)}}}}))
 	hits := make([]core.Hit, 10_000)
 	for i := range hits {
 		hits[i] = core.Hit{Rule: "r", Key: strconv.Itoa(i)}

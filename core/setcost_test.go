@@ -151,18 +151,17 @@ func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
 		used    int64 // of the rule with Counts
 		clears  int   // how often Clears is asked
 	}{
-		"less":                    {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) }, false, 500, 1},
 		"more":                    {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 400) }, false, 500, 1},
 		"more, and it counts":     {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 400) }, true, 900, 1},
-		"a refund":                {func(l *core.Limiter, d core.Decision) error { return l.Refund(t.Context(), d) }, false, 500, 1},
-		"a refund, and it counts": {func(l *core.Limiter, d core.Decision) error { return l.Refund(t.Context(), d) }, true, 500, 1},
+		"a refund":                {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) }, false, 500, 1},
+		"a refund, and it counts": {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) }, true, 500, 1},
 		"a refund, then a cost": {func(l *core.Limiter, d core.Decision) error {
-			err := l.Refund(t.Context(), d)
+			err := l.Adjust(t.Context(), d, 0)
 			d.SetCost(300)
 			return err
 		}, true, 500, 1},
 		"a refund and an adjustment": {func(l *core.Limiter, d core.Decision) error {
-			return errors.Join(l.Refund(t.Context(), d), l.Adjust(t.Context(), d, 300))
+			return errors.Join(l.Adjust(t.Context(), d, 0), l.Adjust(t.Context(), d, 300))
 		}, true, 500, 1},
 	} {
 		asked := 0

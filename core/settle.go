@@ -44,7 +44,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		}
 	}
 	ctx := context.WithoutCancel(r.Context())
-	if record.refunded.Load() { // by the handler: nothing is left to give back or to charge
+	if record.adjusted.Load() { // to 0, by the handler: nothing is left to give back or to charge
 		returns, said = false, -1
 	}
 	if clears || returns {

@@ -57,14 +57,14 @@ func TestADecisionIsSettledOnce(t *testing.T) {
 	d := l.Check(r)
 	l.Settle(r, d, core.Outcome{})
 	l.Settle(r, d, core.Outcome{})
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Error(err)
 	}
 	if got := left(t, l, "r", "k"); got != 5 {
 		t.Errorf("%d hits left, want 5", got)
 	}
 	d = l.Check(r)
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Error(err)
 	}
 	l.Settle(r, d, core.Outcome{})

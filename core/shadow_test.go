@@ -155,7 +155,7 @@ func TestShadowRulesAreSettledAndRefunded(t *testing.T) {
 	if err != nil || !d.Allowed || d.Rule != "enforced" {
 		t.Fatalf("%v, %v", d, err)
 	}
-	if err := l.Refund(t.Context(), d); err != nil {
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := left(t, l, "enforced", "k"), left(t, l, "shadow", "k"); a != 3 || b != 4 {
@@ -165,8 +165,8 @@ func TestShadowRulesAreSettledAndRefunded(t *testing.T) {
 
 func TestTakingHitsOfShadowRules(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "enforced", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(10)}},
-		{Name: "shadow", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}, Shadow: true},
+		{Name: "enforced", Limits: []core.Limit{core.PerMinute(10)}},
+		{Name: "shadow", Limits: []core.Limit{core.PerMinute(2)}, Shadow: true},
 	}}, newClock())
 	for i := range 4 {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "shadow", Key: "k"}, core.Hit{Rule: "enforced", Key: "k"})
@@ -188,9 +188,9 @@ func TestTakingHitsOfShadowRules(t *testing.T) {
 }
 
 func ExampleRule_shadow() {
-	strict := core.Rule{Name: "strict", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}, Shadow: true}
+	strict := core.Rule{Name: "strict", Limits: []core.Limit{core.PerMinute(1)}, Shadow: true}
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}},
+		{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
 		strict,
 	}}))
 	for range 2 {

@@ -44,8 +44,8 @@ type StoreRule struct {
 	// read: one that is not of the store's format, because another program has
 	// written it under the name of a counter, or because it has been damaged. If
 	// it is true, the key is denied for the shortest window of the rule's limits,
-	// and begins anew after that. If it is false, the store's own option decides;
-	// by default the value counts as none, and the next charge replaces it.
+	// and begins anew after that. If it is false, the value counts as none, and the
+	// next charge replaces it.
 	//
 	// Operations do not fail because of such a value. A store logs it. Values
 	// have no checksum: a damaged value that is still of the format is read as it

@@ -42,7 +42,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 	keys := []string{"", "a", "a\x00", "b", strings.Repeat("k", 62), strings.Repeat("k", 63), strings.Repeat("k", 64), strings.Repeat("k", 200)}
 	for _, limit := range limits {
 		now := time.Unix(1_800_000_000, 0)
-		config := core.Config{Name: "a", Rules: []core.Rule{{Name: "other", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}}}, {Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}
+		config := core.Config{Name: "a", Rules: []core.Rule{{Name: "other", Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}}}, {Name: "r", Limits: []core.Limit{limit}}}}
 		var limiters [2]*core.Limiter
 		var memories [2]*core.Memory
 		for i := range limiters {
@@ -77,7 +77,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 				both("take and refund", func(l *core.Limiter) (core.Decision, error) {
 					d, err := l.Take(context.Background(), cost, hit)
 					if err == nil {
-						err = l.Refund(context.Background(), d)
+						err = l.Adjust(context.Background(), d, 0)
 					}
 					return d, err
 				})
@@ -85,7 +85,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 				both("peek and refund", func(l *core.Limiter) (core.Decision, error) {
 					d, err := l.Peek(context.Background(), cost, hit)
 					if err == nil {
-						err = l.Refund(context.Background(), d)
+						err = l.Adjust(context.Background(), d, 0)
 					}
 					return d, err
 				})

@@ -49,7 +49,7 @@ func TestAStoreWithoutTraitsPromisesNothing(t *testing.T) {
 
 func TestANilStoreIsAConfigurationError(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	rules := []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}
+	rules := []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}
 	for name, s := range map[string]core.Store{
 		"*core.Memory": (*core.Memory)(nil), "mapStore": mapStore(nil), "funcs": funcs(nil), "slice": slice(nil), "channel": channel(nil),
 		"embedded Store": embeds{}, "embedded embeds.Store": deeper{}, "embedded Memory": concrete{}, "*core_test.embeds": (*embeds)(nil),
@@ -79,7 +79,7 @@ func TestANilStoreIsAConfigurationError(t *testing.T) {
 
 func TestASharedStoreNeedsAName(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	rules := []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}
+	rules := []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}
 	shared := embeds{memory} // it says nothing, and so may be shared
 	if _, err := core.New(core.Config{Rules: rules, Store: shared}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `Name: ""`) {
 		t.Errorf("no name: %v", err)

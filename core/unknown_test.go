@@ -34,8 +34,8 @@ func (p *partly) Take(_ context.Context, b *core.Batch) error {
 
 func TestWhatTheStoreHasNotLookedAt(t *testing.T) {
 	l := core.Must(core.New(core.Config{Name: "l", Store: new(partly), Rules: []core.Rule{
-		{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "a", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "b", Limits: []core.Limit{core.PerMinute(5)}},
 	}}))
 	for take, want := range []int{1, 2, 2} {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "a"}, core.Hit{Rule: "b"})

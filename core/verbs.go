@@ -6,33 +6,6 @@ import (
 	"time"
 )
 
-// TakeUpTo charges the hits that are left, at most n, to every counter named. Each
-// counter is charged the same number, which is Decision.Cost. If no hit is left,
-// nothing is charged: the decision is not Allowed, and its RetryAfter is the wait for
-// one hit. n is 0 or more; a number above MaxQuota means MaxQuota. The error is that
-// of Take.
-//
-// TakeUpTo first peeks, and then takes what it has seen. If others take hits in
-// between, it tries again, up to 32 times. After that, the decision is not Allowed.
-func (l *Limiter) TakeUpTo(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
-	const attempts = 32
-	n = min(n, MaxQuota)
-	for range attempts {
-		seen, err := l.Peek(ctx, 0, hits...)
-		if err != nil {
-			return seen, err
-		}
-		cost := n
-		for s := range seen.Limits() {
-			cost = min(cost, s.Remaining)
-		}
-		if d, err = l.Take(ctx, max(cost, min(n, 1)), hits...); err != nil || d.Allowed || cost == 0 {
-			return d, err
-		}
-	}
-	return d, nil
-}
-
 // Block denies the counters named until d has passed, whatever they have counted, in
 // every process that shares the store. It is for a client that misbehaves, or an
 // account that is under attack. d is 0 to MaxWindow. A d of 0 ends a block, and so does

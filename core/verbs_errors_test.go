@@ -61,10 +61,6 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 			_, err := l.Take(ctx, 1, k)
 			return err
 		},
-		"TakeUpTo": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
-			_, err := l.TakeUpTo(ctx, 1, k)
-			return err
-		},
 		"Peek": func(ctx context.Context, l *core.Limiter, _ core.Decision) error {
 			_, err := l.Peek(ctx, 1, k)
 			return err
@@ -77,14 +73,14 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 			_, err := l.Grant(ctx, 1, k)
 			return err
 		},
-		"Adjust":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 3) },
-		"Refund":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Refund(ctx, d) },
-		"Block":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Block(ctx, time.Minute, k) },
-		"Reset":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, k) },
-		"ResetAll": func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
+		"Adjust":      func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 3) },
+		"Adjust to 0": func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 0) },
+		"Block":       func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Block(ctx, time.Minute, k) },
+		"Reset":       func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, k) },
+		"ResetAll":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
 	} {
 		store := &failing{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
-		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
+		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
 		d, err := l.Take(t.Context(), 1, k)
 		if err != nil {
 			t.Fatal(err)

@@ -4,85 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-func TestTakeUpToTakesWhatIsLeft(t *testing.T) {
-	for _, limit := range every {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}},
-			{Name: "few", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(30)}},
-		}}, newClock())
-		k, few := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "few", Key: "k"}
-		for _, step := range []struct {
-			n       int64
-			hits    []core.Hit
-			took    int64
-			allowed bool
-		}{
-			{40, []core.Hit{k}, 40, true},
-			{40, []core.Hit{k, few}, 30, true},
-			{0, []core.Hit{k}, 0, true},
-			{50, []core.Hit{k}, 30, true},
-			{50, []core.Hit{k}, 1, false},
-			{0, []core.Hit{k}, 0, true},
-		} {
-			d, err := l.TakeUpTo(t.Context(), step.n, step.hits...)
-			if err != nil || d.Allowed != step.allowed || d.Cost != step.took || d.Allowed == (d.RetryAfter > 0) {
-				t.Errorf("%v: TakeUpTo(%d): %v of %d, %v; want %d, %v", limit, step.n, d.Allowed, d.Cost, err, step.took, step.allowed)
-			}
-		}
-	}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}}}, newClock())
-	if _, err := l.TakeUpTo(t.Context(), -1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrNegativeCost) {
-		t.Errorf("a negative number: %v", err)
-	}
-	if _, err := l.TakeUpTo(t.Context(), 1, core.Hit{Rule: "x"}); !errors.Is(err, core.ErrUnknownRule) {
-		t.Errorf("an unknown rule: %v", err)
-	}
-	if d, err := l.TakeUpTo(t.Context(), 70, core.Hit{Rule: "r", Key: "u", Quotas: []int64{core.Unlimited}}); err != nil || !d.Allowed || d.Cost != 70 {
-		t.Errorf("of an unlimited quota: %v, %v", d, err)
-	}
-}
-
-// Together, many callers take the quota and no more.
-func TestTakeUpToByMany(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}, newClock())
-	var sum atomic.Int64
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for {
-				d, err := l.TakeUpTo(t.Context(), 7, core.Hit{Rule: "r", Key: "k"})
-				if err != nil {
-					t.Error(err)
-				}
-				if !d.Allowed {
-					if d.Remaining == 0 {
-						return
-					}
-					continue
-				}
-				sum.Add(d.Cost)
-			}
-		})
-	}
-	wg.Wait()
-	if sum.Load() != 1000 {
-		t.Errorf("%d hits were taken of 1000", sum.Load())
-	}
-}
-
 func TestABlockedKeyIsDenied(t *testing.T) {
 	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}, {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}} {
 		c := newClock()
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}, {Name: "s", Key: core.TakeOnly, Limits: limits}}}, c)
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}, {Name: "s", Limits: limits}}}, c)
 		k, other, s := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "other"}, core.Hit{Rule: "s", Key: "k"}
 		take := func(allowed bool, hits ...core.Hit) core.Decision {
 			t.Helper()
@@ -126,7 +57,7 @@ func TestABlockedKeyIsDenied(t *testing.T) {
 }
 
 func TestWhatCannotBeBlocked(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
 	k := core.Hit{Rule: "r", Key: "k"}
 	for _, d := range []time.Duration{-1, core.MaxWindow + 1} {
 		if err := l.Block(t.Context(), d, k); !errors.Is(err, core.ErrConfig) {
@@ -136,7 +67,7 @@ func TestWhatCannotBeBlocked(t *testing.T) {
 	if err := l.Block(t.Context(), 1, core.Hit{Rule: "x"}); !errors.Is(err, core.ErrUnknownRule) {
 		t.Errorf("an unknown rule: %v", err)
 	}
-	l = newLimiter(t, core.Config{Name: "l", Store: newCounting(), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+	l = newLimiter(t, core.Config{Name: "l", Store: newCounting(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
 	for name, err := range map[string]error{"Block": l.Block(t.Context(), 1, k), "ResetAll": l.ResetAll(t.Context())} {
 		if !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("%s of a store that cannot: %v", name, err)
@@ -147,8 +78,8 @@ func TestWhatCannotBeBlocked(t *testing.T) {
 func TestResetAllForgetsOneLimiter(t *testing.T) {
 	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
 	rules := []core.Rule{
-		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "log", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}},
+		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "log", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}},
 	}
 	a, b := newLimiter(t, core.Config{Name: "a", Store: store, Rules: rules}, nil), newLimiter(t, core.Config{Name: "b", Store: store, Rules: rules}, nil)
 	for _, l := range []*core.Limiter{a, b} {
@@ -186,21 +117,8 @@ func TestResetAllForgetsOneLimiter(t *testing.T) {
 	}
 }
 
-func ExampleLimiter_TakeUpTo() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "rows", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}}}))
-	ctx, alice := context.Background(), core.Hit{Rule: "rows", Key: "alice"}
-	for range 3 {
-		d, _ := limiter.TakeUpTo(ctx, 600, alice)
-		fmt.Println(d.Allowed, d.Cost)
-	}
-	// Output:
-	// true 600
-	// true 400
-	// false 1
-}
-
 func ExampleLimiter_Block() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{core.PerMinute(100)}}}}))
 	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
 	_ = limiter.Block(ctx, time.Hour, address)
 	fmt.Println(limiter.Allow(ctx, address))
@@ -212,7 +130,7 @@ func ExampleLimiter_Block() {
 }
 
 func ExampleLimiter_ResetAll() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
 	fmt.Println(limiter.Allow(ctx, address), limiter.Allow(ctx, address))
 	_ = limiter.ResetAll(ctx)
@@ -225,7 +143,7 @@ func ExampleLimiter_ResetAll() {
 // The response to a request that a handler refuses is the hook's, also if no limiter has decided.
 func TestTheDenialOfADecision(t *testing.T) {
 	l := newLimiter(t, core.Config{
-		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}},
+		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(0)}}},
 		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: 418} }},
 	}, newClock())
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
@@ -234,16 +152,5 @@ func TestTheDenialOfADecision(t *testing.T) {
 	}
 	if got := (core.Decision{}).Denial(&request{}).Status; got != 429 {
 		t.Errorf("of no limiter: status %d, want 429", got)
-	}
-}
-
-// Without a limit, there is as much left as can be counted.
-func TestTakeUpToWithoutALimit(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
-	k := core.Hit{Rule: "r", Key: "k", Quotas: []int64{core.Unlimited}}
-	for n, want := range map[int64]int64{3: 3, core.MaxQuota: core.MaxQuota, core.MaxQuota + 1: core.MaxQuota, math.MaxInt64: core.MaxQuota} {
-		if d, err := l.TakeUpTo(t.Context(), n, k); err != nil || !d.Allowed || d.Cost != want {
-			t.Errorf("up to %d: %v, cost %d, %v; want %d", n, d.Allowed, d.Cost, err, want)
-		}
 	}
 }

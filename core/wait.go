@@ -21,7 +21,7 @@ import (
 // In a process, requests for one key of a rule are admitted first come, first served: those
 // of Wait, and those of Check if a MaxWait is configured. Only the first in line asks the
 // store, at the instant that RetryAfter names; if another process has taken the hit, it
-// waits for the next one. It asks at once if this limiter gives the key hits back (Refund, Adjust,
+// waits for the next one. It asks at once if this limiter gives the key hits back (Adjust,
 // Settle, Grant), or if Reset, ResetAll or Block acts on the key. Take, Allow, and requests that may not wait, do not stand in
 // line and do not look for one. A request with several keys waits in the
 // line of the key that denies it for longest; meanwhile, later ones may be admitted for its

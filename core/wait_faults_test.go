@@ -182,8 +182,8 @@ func methodKey(method string) core.KeyFunc {
 func TestARequestWithTwoKeysHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}}},
-			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}}},
+			{Name: "ip", Limits: []core.Limit{{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}}},
+			{Name: "user", Limits: []core.Limit{{Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}}},
 		}}, nil), newCrowd()
 		wait := func(i int, hits ...core.Hit) {
 			c.come(i, func() (core.Decision, error) { return l.Wait(context.Background(), 1, hits...) })

@@ -15,9 +15,9 @@ var givesBack = map[string]func(context.Context, *core.Limiter, core.Decision) e
 	"Reset":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, waitedFor) },
 	"ResetAll": func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
 	"Block":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Block(ctx, 0, waitedFor) },
-	"Refund":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Refund(ctx, d) },
-	"Adjust": func(ctx context.Context, l *core.Limiter, d core.Decision) error {
-		l.Settle(&request{}, d, core.Outcome{Status: http.StatusOK}) // before it, Adjust is SetCost
+	"Adjust":   func(ctx context.Context, l *core.Limiter, d core.Decision) error { return l.Adjust(ctx, d, 0) },
+	"Adjust after Settle": func(ctx context.Context, l *core.Limiter, d core.Decision) error {
+		l.Settle(&request{}, d, core.Outcome{Status: http.StatusOK})
 		return l.Adjust(ctx, d, 0)
 	},
 	"Counts": func(_ context.Context, l *core.Limiter, d core.Decision) error {

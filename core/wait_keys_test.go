@@ -37,9 +37,9 @@ func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
 func TestAClientThatHasGoneHasWaitedForOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "open", Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(9)}},
-			{Name: "busy", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}},
-			{Name: "last", Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(9)}},
+			{Name: "open", Limits: []core.Limit{core.PerSecond(9)}},
+			{Name: "busy", Limits: []core.Limit{core.PerHour(1)}},
+			{Name: "last", Limits: []core.Limit{core.PerSecond(9)}},
 		}}, nil)
 		hits := []core.Hit{{Rule: "open", Key: "k"}, {Rule: "busy", Key: "k"}, {Rule: "last", Key: "k"}}
 		if _, err := l.Take(t.Context(), 1, hits...); err != nil {

@@ -20,9 +20,9 @@ func bucket(quota int64, window time.Duration) []core.Limit {
 func TestAtItsTurnARequestLooksAtTheLinesOfItsOtherKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "both", Key: core.TakeOnly, Limits: bucket(2, 10*time.Second)},
-			{Name: "late", Key: core.TakeOnly, Limits: bucket(1, 2*time.Second)},
-			{Name: "early", Key: core.TakeOnly, Limits: bucket(2, time.Second)},
+			{Name: "both", Limits: bucket(2, 10*time.Second)},
+			{Name: "late", Limits: bucket(1, 2*time.Second)},
+			{Name: "early", Limits: bucket(2, time.Second)},
 		}}, nil), newCrowd()
 		use := func(cost int64, rule string) {
 			t.Helper()
@@ -52,8 +52,8 @@ func TestAtItsTurnARequestLooksAtTheLinesOfItsOtherKeys(t *testing.T) {
 func TestARequestStandsInOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "short", Key: core.TakeOnly, Limits: bucket(1, time.Second)},
-			{Name: "long", Key: core.TakeOnly, Limits: bucket(1, time.Hour)},
+			{Name: "short", Limits: bucket(1, time.Second)},
+			{Name: "long", Limits: bucket(1, time.Hour)},
 		}}, nil), newCrowd()
 		short, long := core.Hit{Rule: "short", Key: "k"}, core.Hit{Rule: "long", Key: "k"}
 		if _, err := l.Take(t.Context(), 1, short); err != nil {

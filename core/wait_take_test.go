@@ -14,8 +14,8 @@ import (
 // A Wait takes the hits of shadow rules too.
 func TestAWaitTakesFromShadowRules(t *testing.T) {
 	l := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{
-		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}},
-		{Name: "shadow", Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.PerHour(1)}},
+		{Name: "r", Limits: []core.Limit{core.PerHour(5)}},
+		{Name: "shadow", Shadow: true, Limits: []core.Limit{core.PerHour(1)}},
 	}}))
 	for i := range 2 {
 		d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "shadow", Key: "k"})
@@ -37,7 +37,7 @@ func TestAWaitLogsThatTheStoreHasFailed(t *testing.T) {
 	var log bytes.Buffer
 	s := newAsked()
 	l := core.Must(core.New(core.Config{Name: "api", Store: s, Log: slog.New(slog.NewTextHandler(&log, nil)), Rules: []core.Rule{
-		{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}},
+		{Name: "r", Limits: []core.Limit{core.PerHour(5)}},
 	}}))
 	hit := core.Hit{Rule: "r", Key: "k"}
 	if _, err := l.Wait(t.Context(), 1, hit); err != nil || log.Len() > 0 {

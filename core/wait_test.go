@@ -95,7 +95,7 @@ func TestRequestsWaitForEachAlgorithm(t *testing.T) {
 func earliest(t *testing.T, limit core.Limit, c *crowd, i int) time.Duration {
 	t.Helper()
 	clock := &clock{now: c.begun}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}, clock)
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, clock)
 	var now time.Duration
 	for before := range i {
 		clock.advance(c.at(before) - now)

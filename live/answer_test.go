@@ -65,7 +65,7 @@ func TestOrdersAtTheirBounds(t *testing.T) {
 // A wait is rounded up: a request that comes when it has passed is allowed.
 func TestTheWaitOfALookIsRoundedUp(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
-	rule := core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 3, Window: time.Minute, Algorithm: core.FixedWindow}}}
+	rule := core.Rule{Name: "user", Limits: []core.Limit{{Quota: 3, Window: time.Minute, Algorithm: core.FixedWindow}}}
 	s := newSite(t, live.Config{}, core.Config{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})), Rules: []core.Rule{rule}})
 	s.take(3, "alice")
 	clock.Advance(time.Microsecond)

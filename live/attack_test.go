@@ -23,7 +23,7 @@ func TestAnAttackWithManyKeys(t *testing.T) {
 	zipf := rand.NewZipf(r, 1.1, 1, 1_000_000)
 	s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{
 		Store: core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 50_000})), // memory of its own that does not grow
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(1)}}},
 	})
 	refused := make([]int, 2_000_001)
 	attack := func(requests int) {

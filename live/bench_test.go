@@ -14,7 +14,7 @@ func BenchmarkDecisions(b *testing.B) {
 	for _, quota := range []int64{core.MaxQuota, 1} {
 		for _, watched := range []bool{false, true} {
 			b.Run(fmt.Sprintf("quota=%d/watched=%t", quota, watched), func(b *testing.B) {
-				c := core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(quota)}}}}
+				c := core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(quota)}}}}
 				if watched {
 					page := core.Must(live.New(live.Config{}))
 					defer page.Close() //nolint:errcheck // always nil
@@ -40,7 +40,7 @@ func BenchmarkMillionRefusedKeys(b *testing.B) {
 	}
 	for b.Loop() {
 		page := core.Must(live.New(live.Config{}))
-		l := core.Must(core.New(core.Config{Observer: page, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(0)}}}}))
+		l := core.Must(core.New(core.Config{Observer: page, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(0)}}}}))
 		for i := range keys[:10_000] {
 			_, _ = l.Take(b.Context(), 1, keys[i])
 		}

@@ -32,8 +32,8 @@ func (v *viewer) sum(rule int) (allowed, refused, rehearsed int) {
 // However many goroutines decide at a time, no decision is missing and none is there twice.
 func TestCountsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		user := core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(10_000)}}
-		planned := core.Rule{Name: "planned", Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.PerHour(2_000)}}
+		user := core.Rule{Name: "user", Limits: []core.Limit{core.PerHour(10_000)}}
+		planned := core.Rule{Name: "planned", Shadow: true, Limits: []core.Limit{core.PerHour(2_000)}}
 		page, l := newPage(t, live.Config{}, user, planned)
 		v := follow(t, page)
 		var wg sync.WaitGroup

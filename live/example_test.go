@@ -28,7 +28,7 @@ func ExampleNew() {
 	defer page.Close() //nolint:errcheck // always nil
 	limiter := core.Must(core.New(core.Config{
 		Name: "api", Observer: page,
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(1)}}},
 	}))
 	page.Manage(limiter)
 	server := httptest.NewServer(page)

@@ -104,7 +104,7 @@ func TestABanWhoseClientHangsUpIsDone(t *testing.T) {
 }
 
 func TestAKeyThatIsNeverAdmittedAgain(t *testing.T) {
-	rule := core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}
+	rule := core.Rule{Name: "user", Limits: []core.Limit{core.PerMinute(0)}}
 	s := newSite(t, live.Config{}, core.Config{Rules: []core.Rule{rule}})
 	got := s.post(`{"do":"look","limiter":"api","rule":"user","key":"alice"}`)
 	if len(got.Limits) != 1 || got.Limits[0].RetryMS != -1 {

@@ -55,7 +55,7 @@ func TestViewersThatGoMakeRoom(t *testing.T) {
 
 // A key is another one in another rule: the page must not show that they are the same.
 func TestTheHashOfAKeyOfAnotherRule(t *testing.T) {
-	other := core.Rule{Name: "other", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}
+	other := core.Rule{Name: "other", Limits: []core.Limit{core.PerMinute(3)}}
 	s := newSite(t, live.Config{}, core.Config{Rules: []core.Rule{userRule, other}})
 	for range 5 {
 		for _, rule := range []string{"user", "other"} {

@@ -15,7 +15,7 @@ import (
 func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 	s := newSite(t, live.Config{}, core.Config{})
 	s.take(4, "alice")
-	rules := []core.Rule{{Name: "new", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}, userRule}
+	rules := []core.Rule{{Name: "new", Limits: []core.Limit{core.PerHour(1)}}, userRule}
 	if err := s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: rules}); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestRulesThatComeWhileSomebodyWatches(t *testing.T) {
 			default:
 			}
 			name := fmt.Sprintf("rule-%d", n)
-			_ = s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: []core.Rule{{Name: name, Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(0)}}}})
+			_ = s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: []core.Rule{{Name: name, Limits: []core.Limit{core.PerMinute(0)}}}})
 			_, _ = s.limiter.Take(context.Background(), 1, core.Hit{Rule: name, Key: "k"})
 		}
 	}()
@@ -74,7 +74,7 @@ func TestRulesThatAreRenamedForEver(t *testing.T) {
 	defer page.Close() //nolint:errcheck // always nil
 	rename := func(from, to int) {
 		for n := from; n < to; n++ {
-			page.Observe("api", []core.Rule{userRule, {Name: fmt.Sprint("rule ", n), Key: core.TakeOnly, Limits: userRule.Limits}})
+			page.Observe("api", []core.Rule{userRule, {Name: fmt.Sprint("rule ", n), Limits: userRule.Limits}})
 		}
 	}
 	rename(0, 100)

@@ -28,7 +28,7 @@ type site struct {
 	log     *bytes.Buffer
 }
 
-var userRule = core.Rule{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}
+var userRule = core.Rule{Name: "user", Limits: []core.Limit{core.PerMinute(3)}}
 
 func newSite(t *testing.T, c live.Config, l core.Config) *site {
 	t.Helper()

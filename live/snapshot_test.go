@@ -19,7 +19,7 @@ func TestTheStateOfASecondStays(t *testing.T) {
 		var page *live.Page
 		meanwhile := func() {
 			page.Observe("a", []core.Rule{userRule})
-			page.Observe("m", []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(7)}}})
+			page.Observe("m", []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(7)}}})
 		}
 		page = core.Must(live.New(live.Config{ShowKey: func(_, _, key string) string {
 			if meanwhile != nil {

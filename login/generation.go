@@ -89,7 +89,7 @@ func newTrust(c *Config, store core.Store, forgets core.Limit) (*core.Limiter, e
 		Store:          store,
 		Log:            c.Log,
 		DenyUnreadable: true,
-		Rules:          []core.Rule{{Name: ruleForgotten, Key: core.TakeOnly, Limits: []core.Limit{forgets}}},
+		Rules:          []core.Rule{{Name: ruleForgotten, Limits: []core.Limit{forgets}}},
 	})
 }
 

@@ -48,7 +48,7 @@ const (
 
 func newMemory(c *Config, store core.Store) (*memory, error) {
 	once := func(rule string, quota int64, window time.Duration) core.Rule {
-		return core.Rule{Name: rule, Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}}
+		return core.Rule{Name: rule, Limits: []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}}
 	}
 	pardon, numbers := c.pardonFor(), numbersFor
 	if pardon > numbers/2 {
@@ -65,7 +65,7 @@ func newMemory(c *Config, store core.Store) (*memory, error) {
 		Rules: []core.Rule{
 			once(ruleKnown, 1, c.KnownFor), once(rulePardoned, 1, pardon), once(ruleUnblocking, core.MaxQuota, numbers),
 			// A SlidingLog keeps each Unblock for the whole window.
-			{Name: ruleUnblocked, Key: core.TakeOnly, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
+			{Name: ruleUnblocked, Limits: []core.Limit{{Quota: mostUnblocks, Window: pardon, Algorithm: core.SlidingLog}}},
 		},
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ func BenchmarkCounts(b *testing.B) {
 		name     string
 		observer core.Observer
 	}{{"without", nil}, {"with", observe.NewCounts()}} {
-		l := core.Must(core.New(core.Config{Observer: c.observer, Rules: []core.Rule{{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1_000_000_000)}}}}))
+		l := core.Must(core.New(core.Config{Observer: c.observer, Rules: []core.Rule{{Name: "k", Limits: []core.Limit{core.PerHour(1_000_000_000)}}}}))
 		b.Run("take/"+c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

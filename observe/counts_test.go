@@ -16,7 +16,7 @@ import (
 )
 
 func rule(name string, quotas ...int64) core.Rule {
-	r := core.Rule{Name: name, Key: core.TakeOnly}
+	r := core.Rule{Name: name}
 	for i, q := range quotas {
 		r.Limits = append(r.Limits, core.Limit{Quota: q, Window: time.Duration(i+1) * time.Hour})
 	}

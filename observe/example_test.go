@@ -15,7 +15,7 @@ func ExampleNewCounts() {
 	counts := observe.NewCounts()
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(5), core.PerHour(2)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerSecond(5), core.PerHour(2)}}},
 		Observer: counts,
 	}))
 	for range 5 {
@@ -36,7 +36,7 @@ func ExampleJoin() {
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	counts := observe.NewCounts()
 	limiter := core.Must(core.New(core.Config{
-		Rules:    []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}},
+		Rules:    []core.Rule{{Limits: []core.Limit{core.PerHour(2)}}},
 		Observer: observe.Join(counts, core.Must(slogobserve.New(slogobserve.Config{Log: log}))),
 	}))
 	limiter.Allow(context.Background(), core.Hit{Rule: "default", Key: "42"})
@@ -53,7 +53,7 @@ func ExampleBounds() {
 func ExampleRequestBounds() {
 	counts := observe.NewCounts()
 	limiter := core.Must(core.New(core.Config{
-		Rules:    []core.Rule{{Name: "export", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(2)}}},
+		Rules:    []core.Rule{{Name: "export", Limits: []core.Limit{core.InFlight(2)}}},
 		Observer: counts,
 	}))
 	_, release, _ := limiter.Acquire(context.Background(), core.Hit{Rule: "export", Key: "42"})

@@ -23,7 +23,7 @@ func TestCountsOfSlotsAndLines(t *testing.T) {
 		counts := observe.NewCounts()
 		config := core.Config{Name: "l", Log: quiet, Observer: counts, Rules: []core.Rule{
 			{Name: "export", Key: everybody, MaxWait: 5 * time.Second, Limits: []core.Limit{core.InFlight(1)}},
-			{Name: "worker", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}},
+			{Name: "worker", Limits: []core.Limit{core.PerHour(1)}},
 		}}
 		l := core.Must(core.New(config))
 		said := func() string {

@@ -192,7 +192,7 @@ func ExampleSet_Explain() {
 		}
 		return true
 	}}
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain}))
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain}))
 	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/a", nil))
 	// Output:
 	// api true the policy has no match conditions

@@ -235,7 +235,7 @@ policies:
 			}
 			return false
 		}}
-		s.handler = httplimit.Middleware(core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain})))(http.NotFoundHandler())
+		s.handler = httplimit.Middleware(core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain})))(http.NotFoundHandler())
 		s.send("GET", "/?"+query)
 		if got := strings.Join(all, "|"); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s\nwant %s", query, got, want)

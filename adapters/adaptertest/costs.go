@@ -227,7 +227,7 @@ func costs(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a handler refuses a request", func(t *testing.T) {
-		l := limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(2)}}}})
+		l := limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "inner", Key: "k"})
 			if err != nil {

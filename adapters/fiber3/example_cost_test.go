@@ -18,7 +18,7 @@ func words() *core.Limiter {
 
 // jobs is a limiter of one job a minute, for programs that decide in the handler.
 func jobs() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
 }
 
 func ExampleSetCost() {

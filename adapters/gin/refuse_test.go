@@ -13,7 +13,7 @@ import (
 
 // The handlers behind one that refuses the request do not run.
 func TestARefusalEndsTheChain(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}}}))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ran := 0
 	e := gin.New()
 	e.GET("/", func(g *gin.Context) {

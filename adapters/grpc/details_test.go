@@ -14,7 +14,7 @@ import (
 
 // The details of an error name the rule and the limit, which have names of their own.
 func TestTheDetailsNameTheRuleAndTheLimit(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{{Name: "per-hour", Quota: 0, Window: time.Hour}}}}}))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "tenant", Limits: []core.Limit{{Name: "per-hour", Quota: 0, Window: time.Hour}}}}}))
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "tenant", Key: "k"})
 	if err != nil || d.Allowed {
 		t.Fatal(d, err)

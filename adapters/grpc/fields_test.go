@@ -81,7 +81,7 @@ func (ofMethod) SetHeader(metadata.MD) error { return nil }
 func TestTheHookOfACallThatTheHandlerRefuses(t *testing.T) {
 	var path, route string
 	l := core.Must(core.New(core.Config{
-		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(0)}}},
+		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(0)}}},
 		Hooks: core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			path, route = r.Path(), r.Route()
 			return core.DefaultHooks{}.OnDisallowed(r, d)

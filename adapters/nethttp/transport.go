@@ -115,9 +115,9 @@ func sameBody(a, b io.ReadCloser) bool { return reflect.ValueOf(a).Comparable() 
 func (t *transport) giveBack(ctx context.Context, trip *trip) {
 	defer trip.end(failed(ctx))
 	if l, ok := t.checker.(interface {
-		Refund(ctx context.Context, d core.Decision) error
+		Adjust(ctx context.Context, d core.Decision, cost int64) error
 	}); ok {
-		_ = l.Refund(context.WithoutCancel(ctx), trip.decision) // of the store: the request stays charged
+		_ = l.Adjust(context.WithoutCancel(ctx), trip.decision, 0) // of the store: the request stays charged
 	}
 }
 

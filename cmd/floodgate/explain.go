@@ -116,7 +116,7 @@ func peer(text string) (string, error) {
 // ask shows a request as the adapter for net/http does.
 func ask(r *http.Request, see func(core.Request) error) (err error) {
 	limiter, err := core.New(core.Config{
-		Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}},
+		Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}},
 		Hooks: core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { err = see(r); return false }},
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ func main() {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		store := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }}))
 		limiter := core.Must(core.New(core.Config{
-			Rules: []core.Rule{{Name: "client", Key: core.TakeOnly, Limits: []core.Limit{limit}}},
+			Rules: []core.Rule{{Name: "client", Limits: []core.Limit{limit}}},
 			Store: store,
 		}))
 		send := func(n int) (allowed int) {

@@ -15,7 +15,7 @@ func main() {
 	counts := observe.NewCounts()
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(3)}}},
 		Observer: counts, // or promobserve.New(), or that of otelobserve.New
 	}))
 	for range 5 {

@@ -13,7 +13,7 @@ import (
 
 func main() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1_000_000)}},
+		{Name: "user", Limits: []core.Limit{core.PerHour(1_000_000)}},
 	}}))
 	ctx := context.Background()
 	allocations := testing.AllocsPerRun(1000, func() {

@@ -66,8 +66,8 @@ func main() {
 	if err := limiter.Adjust(ctx, d, 400); err != nil {
 		fmt.Println(err)
 	}
-	d, _ = limiter.TakeUpTo(ctx, 1000, acme)
-	fmt.Println("acme takes the", d.Cost, "words that are left")
+	d, _ = limiter.Peek(ctx, 0, acme)
+	fmt.Println("acme has", d.Remaining, "words left")
 
 	if err := limiter.Block(ctx, time.Hour, core.Hit{Rule: "words", Key: "globex"}); err != nil {
 		fmt.Println(err)

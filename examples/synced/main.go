@@ -31,7 +31,7 @@ func start(client *redis.Client) instance {
 	limiter, err := core.New(core.Config{
 		Name: "api",
 		Rules: []core.Rule{{
-			Name: "user", Key: core.TakeOnly,
+			Name:   "user",
 			Limits: []core.Limit{{Quota: 10, Window: 24 * time.Hour, Aligned: true}},
 		}},
 		Store: store,

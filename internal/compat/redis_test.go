@@ -60,7 +60,7 @@ func TestAutomaticPipeliningOfACluster(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	limiter := core.Must(core.New(core.Config{
 		Name:  "cluster",
-		Rules: []core.Rule{{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}, {Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}},
+		Rules: []core.Rule{{Name: "a", Limits: []core.Limit{core.PerHour(5)}}, {Name: "b", Limits: []core.Limit{core.PerHour(5)}}},
 		Store: redisstore.New(client, redisstore.Timeout(20*time.Second), redisstore.AnotherInstance()),
 	}))
 	for i := range 8 {
@@ -83,7 +83,7 @@ func TestALostReplyToAPipelineIsChargedOnce(t *testing.T) {
 			store := redisstore.New(client, redisstore.Timeout(2*time.Second), redisstore.WithoutDenialCache())
 			limiter := core.Must(core.New(core.Config{
 				Name: name, Store: store,
-				Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}}},
+				Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(1000)}}},
 			}))
 			take := func() error {
 				_, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
@@ -127,7 +127,7 @@ func BenchmarkAutomaticPipelining(b *testing.B) {
 					config := core.Config{
 						Name:  fmt.Sprintf("%s-%s-%d-%d", rules, name, goroutines, b.N),
 						Store: redisstore.New(client, redisstore.Timeout(20*time.Second), redisstore.AnotherInstance()),
-						Rules: []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: limits}, {Name: "user", Key: core.TakeOnly, Limits: limits}},
+						Rules: []core.Rule{{Name: "ip", Limits: limits}, {Name: "user", Limits: limits}},
 					}
 					if len(limits) == 1 {
 						config.Rules = config.Rules[:1]

@@ -34,7 +34,7 @@ var shownIn = map[string]string{
 
 	"memcachedstore.Clock":              "New_options",
 	"memcachedstore.IdleConnections":    "New_options",
-	"memcachedstore.Log":                "DenyUnreadable",
+	"memcachedstore.Log":                "New_options",
 	"memcachedstore.Timeout":            "New",
 	"memcachedstore.WithoutDenialCache": "New_options",
 
@@ -42,7 +42,7 @@ var shownIn = map[string]string{
 	"policy.Parse":    "", // the package's own
 	"policy.WithUser": "WithTier",
 
-	"redisstore.Log":                "DenyUnreadable",
+	"redisstore.Log":                "Clock",
 	"redisstore.WithoutDenialCache": "Clock",
 }
 

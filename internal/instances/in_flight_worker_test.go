@@ -41,7 +41,7 @@ func (w inFlight) limiter() (*core.Limiter, func() error, error) {
 	client := redis.NewClient(&redis.Options{Addr: w.Addr, PoolSize: 64})
 	store := redisstore.New(client, redisstore.Timeout(patience))
 	l, err := core.New(core.Config{Name: "in-flight", Store: store, Rules: []core.Rule{{
-		Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: w.Quota, Window: w.Lease, Algorithm: core.Leases}},
+		Name: "user", Limits: []core.Limit{{Quota: w.Quota, Window: w.Lease, Algorithm: core.Leases}},
 	}}})
 	return l, func() error { return errors.Join(store.Close(), client.Close()) }, err
 }

@@ -53,7 +53,7 @@ func Faults(t *testing.T, addr string, newStore func(t *testing.T, addr string) 
 				store := newStore(t, addr)
 				return core.Must(core.New(core.Config{
 					Name: strings.ReplaceAll(name, " ", "-"), Store: store, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-					Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: lease, Algorithm: core.Leases}}}},
+					Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: quota, Window: lease, Algorithm: core.Leases}}}},
 				})), store
 			}
 			s.troubled, s.store = limiter(s.proxy.Addr)

@@ -46,7 +46,7 @@ func service(t *testing.T, name string, quota int64) *live.Page {
 	t.Cleanup(func() { _ = page.Close() })
 	page.Manage(core.Must(core.New(core.Config{
 		Name: "api", Observer: page,
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(quota)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(quota)}}},
 	})))
 	return page
 }

@@ -52,9 +52,9 @@ func newInstance(name, redisAddr string, c live.Config) *instance {
 	i.limiter = core.Must(core.New(core.Config{
 		Name: "api", Store: redisstore.New(client, redisstore.AnotherInstance()), Observer: i.page, Log: c.Log,
 		Rules: []core.Rule{
-			{Name: "address", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(100_000)}},
-			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(20), core.PerHour(100)}},
-			{Name: planned, Key: core.TakeOnly, Shadow: true, Limits: []core.Limit{core.PerMinute(2)}},
+			{Name: "address", Limits: []core.Limit{core.PerMinute(100_000)}},
+			{Name: "user", Limits: []core.Limit{core.PerMinute(20), core.PerHour(100)}},
+			{Name: planned, Shadow: true, Limits: []core.Limit{core.PerMinute(2)}},
 		},
 	}))
 	i.page.Manage(i.limiter)

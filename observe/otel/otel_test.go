@@ -48,7 +48,7 @@ func collect(t testing.TB, r metric.Reader) (all []string) {
 }
 
 func rules() []core.Rule {
-	return []core.Rule{{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{{Name: "ip", Quota: 2, Window: time.Hour}}}}
+	return []core.Rule{{Name: "ip", Limits: []core.Limit{{Name: "ip", Quota: 2, Window: time.Hour}}}}
 }
 
 func TestMetrics(t *testing.T) {
@@ -179,7 +179,7 @@ func TestTheTextOfAnErrorOfASpan(t *testing.T) {
 
 func TestDecisionsAllocateNothing(t *testing.T) {
 	o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2_000_000)}}}, Observer: o}))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerHour(2_000_000)}}}, Observer: o}))
 	ctx, hit := context.Background(), core.Hit{Rule: "default", Key: "k"}
 	if n := testing.AllocsPerRun(1000, func() { l.Allow(ctx, hit) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -196,7 +196,7 @@ func ExampleNew() {
 	defer func() { _ = observer.Close() }()
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(2)}}},
 		Observer: observer,
 	}))
 	for range 5 {

@@ -18,7 +18,7 @@ import (
 )
 
 func rules(shadow bool) []core.Rule {
-	return []core.Rule{{Name: "ip", Key: core.TakeOnly, Shadow: shadow, Limits: []core.Limit{{Name: "ip-1h", Quota: 2, Window: time.Hour}}}}
+	return []core.Rule{{Name: "ip", Shadow: shadow, Limits: []core.Limit{{Name: "ip-1h", Quota: 2, Window: time.Hour}}}}
 }
 
 const requests = `
@@ -125,7 +125,7 @@ func histogram(name, labels string, bounds []time.Duration, took ...time.Duratio
 // A million clients add no series.
 func TestSeriesDoNotGrowWithTraffic(t *testing.T) {
 	c := promobserve.New()
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}}, Observer: c}))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerHour(2)}}}, Observer: c}))
 	l.Allow(t.Context(), core.Hit{Rule: "default", Key: "first"})
 	before := testutil.CollectAndCount(c)
 	for i := range 10_000 {
@@ -143,7 +143,7 @@ func ExampleNew() {
 	registry.MustRegister(collector)
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(2)}}},
 		Observer: collector,
 	}))
 	for range 5 {

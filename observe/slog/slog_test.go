@@ -92,7 +92,7 @@ func TestKeysAreAskedFor(t *testing.T) {
 	}
 	log, text := log()
 	l := core.Must(core.New(core.Config{
-		Rules:    []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(0)}}},
+		Rules:    []core.Rule{{Limits: []core.Limit{core.PerHour(0)}}},
 		Observer: core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: true, Every: time.Hour})),
 	}))
 	for range 3 {
@@ -171,7 +171,7 @@ func ExampleNew() {
 	}
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
-		Rules:    []core.Rule{{Name: "tenant", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}},
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(2)}}},
 		Observer: observer,
 	}))
 	for range 100 {

@@ -16,7 +16,7 @@ func limiterOver(t *testing.T, inner core.Store, clock *storetest.Clock) *core.L
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(3)}}}})
+	l, err := core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(3)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

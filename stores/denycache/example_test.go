@@ -13,7 +13,7 @@ func ExampleNew() {
 	store := core.Must(denycache.New(shared, denycache.Config{}))
 	limiter := core.Must(core.New(core.Config{
 		Name:  "api",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(2)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(2)}}},
 		Store: store,
 	}))
 	for range 5 {

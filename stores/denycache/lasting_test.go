@@ -147,8 +147,8 @@ func TestADecisionSaysNothingOfWhatWasNotLookedAt(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
 	store := core.Must(denycache.New(core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})), denycache.Config{Clock: clock.Now}))
 	rules := []core.Rule{
-		{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(50), core.PerHour(100)}},
-		{Name: "ip", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}},
+		{Name: "user", Limits: []core.Limit{core.PerMinute(50), core.PerHour(100)}},
+		{Name: "ip", Limits: []core.Limit{core.PerHour(1)}},
 	}
 	l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: rules}))
 	user, ip := core.Hit{Rule: "user", Key: "alice"}, core.Hit{Rule: "ip", Key: "192.0.2.1"}

@@ -75,7 +75,7 @@ func TestADenialDuringAChangeIsForgotten(t *testing.T) {
 	k := core.Hit{Rule: "r", Key: "k"}
 	for name, change := range map[string]func(*core.Limiter, core.Decision) error{
 		"Charge":   func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 5) },
-		"Refund":   func(l *core.Limiter, d core.Decision) error { return l.Refund(t.Context(), d) },
+		"Adjust":   func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) },
 		"Reset":    func(l *core.Limiter, _ core.Decision) error { return l.Reset(t.Context(), k) },
 		"ResetAll": func(l *core.Limiter, _ core.Decision) error { return l.ResetAll(t.Context()) },
 		"Block":    func(l *core.Limiter, _ core.Decision) error { return l.Block(t.Context(), 0, k) },

@@ -72,8 +72,8 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 		}
 		hit := core.Hit{Rule: "r", Key: "k"}
 		for what, err := range map[string]error{
-			"Refund": l.Refund(t.Context(), last), "Reset": l.Reset(t.Context(), hit), "Ping": s.Ping(t.Context()),
-			"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(9)}}}}),
+			"Refund": l.Adjust(t.Context(), last, 0), "Reset": l.Reset(t.Context(), hit), "Ping": s.Ping(t.Context()),
+			"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(9)}}}}),
 		} {
 			if !errors.Is(err, core.ErrClosed) {
 				t.Errorf("%s, %s: %v", name, what, err)

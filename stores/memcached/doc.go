@@ -24,7 +24,7 @@
 //
 // A value that this package has not written, or that is damaged, counts as none
 // and is replaced by the next charge, or it denies its key for the shortest
-// window of its rule: see [DenyUnreadable]. A value written by a later version
+// window of its rule: see [core.Config]. A value written by a later version
 // of this package is never replaced: it denies its key until it expires.
 //
 // # Time

@@ -20,7 +20,7 @@ func ExampleNew() {
 	defer store.Close() //nolint:errcheck // nobody is left to tell
 	limiter, err := core.New(core.Config{
 		Name:  "api",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}},
 		Store: store,
 	})
 	fmt.Println(limiter.Name(), err)
@@ -34,6 +34,7 @@ func ExampleNew_options() {
 	store, err := memcachedstore.New([]string{"127.0.0.1:11211"},
 		memcachedstore.Clock(func() time.Time { return now }),
 		memcachedstore.WithoutDenialCache(),
+		memcachedstore.Log(slog.Default()),
 		memcachedstore.IdleConnections(64)) // as many as there are concurrent decisions
 	if err != nil {
 		fmt.Println(err)
@@ -49,7 +50,7 @@ func ExampleStore_Bind() {
 	store := core.Must(memcachedstore.New([]string{"127.0.0.1:11211"}))
 	_, err := core.New(core.Config{
 		Name:  "monthly",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: 30 * 24 * time.Hour}}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 100, Window: 30 * 24 * time.Hour}}}},
 		Store: store,
 	})
 	fmt.Println(err)
@@ -76,7 +77,7 @@ func ExampleAnotherInstance() {
 		defer store.Close() //nolint:errcheck // nobody is left to tell
 		_, err := core.New(core.Config{
 			Name:  "api",
-			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}},
+			Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}},
 			Store: store,
 		})
 		fmt.Println(errors.Is(err, core.ErrConfig))
@@ -85,16 +86,4 @@ func ExampleAnotherInstance() {
 	// false
 	// true
 	// false
-}
-
-// A foreign value written to memcached gives nobody a fresh quota: it denies
-// the key.
-func ExampleDenyUnreadable() {
-	store, err := memcachedstore.New([]string{"127.0.0.1:11211"}, memcachedstore.DenyUnreadable(), memcachedstore.Log(slog.Default()))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(store.Close())
-	// Output: <nil>
 }

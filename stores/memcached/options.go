@@ -27,9 +27,8 @@ type options struct {
 	askAlways bool
 	apart     bool
 
-	denyUnreadable bool
-	missing        bool // an option is nil
-	log            *slog.Logger
+	missing bool // an option is nil
+	log     *slog.Logger
 }
 
 func newOptions(opts []Option) options {
@@ -65,11 +64,6 @@ func Clock(now func() time.Time) Option {
 // effect here after that. See package
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
-
-// DenyUnreadable makes the store deny a key whose stored value it cannot read,
-// for all rules: see [core.StoreRule]. Without this option, the next charge
-// replaces such a value, unless a rule demands the denial.
-func DenyUnreadable() Option { return func(o *options) { o.denyUnreadable = true } }
 
 // Log sets where the store reports items that cannot be read, once a minute at
 // most, and clocks that differ by a window or more, once: slog.Default() by default.

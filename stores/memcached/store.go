@@ -60,7 +60,7 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	s := &Store{items: items{client, o.slack}, options: o, gate: closing.New("memcached")}
 	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
-	swaps, err := swapstore.New(s.items, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, DenyUnreadable: o.denyUnreadable, Log: o.log})
+	swaps, err := swapstore.New(s.items, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, Log: o.log})
 	if err != nil {
 		return nil, err
 	}

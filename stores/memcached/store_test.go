@@ -85,7 +85,7 @@ func TestConformanceWithDenialCache(t *testing.T) {
 
 func newLimiter(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}})
+	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}})
 	if err != nil {
 		t.Fatal(err)
 	}

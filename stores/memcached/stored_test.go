@@ -51,7 +51,7 @@ func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 		{Quota: 2, Window: 20 * day, Algorithm: core.TokenBucket, Burst: 4},
 		{Quota: 2, Window: day, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Max: 16 * day, Decay: 16 * day}},
 	} {
-		_, err := core.New(core.Config{Name: fmt.Sprint("long", i), Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}})
+		_, err := core.New(core.Config{Name: fmt.Sprint("long", i), Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}})
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r": Window: `+l.Window.String()) {
 			t.Errorf("%v: %v", l, err)
 		}
@@ -70,7 +70,7 @@ func TestAReconfigureToMoreThanThirtyDays(t *testing.T) {
 		29 * day: true, memcachedstore.LongestLifetime(): true,
 		memcachedstore.LongestLifetime() + time.Millisecond: false, 30 * day: false, 366 * day: false,
 	} {
-		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{fixed(window)}}}})
+		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{fixed(window)}}}})
 		if fits && err != nil || !fits && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Window: "+window.String())) {
 			t.Errorf("to %v: %v", window, err)
 		}
@@ -135,7 +135,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	}
 }
 
-// A store that denies what it cannot read does so for the shortest window, once.
+// A limiter that denies what cannot be read does so for the shortest window, once.
 func TestForeignValuesDenyTheirKey(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
 	client := memcache.New(addr)
@@ -143,8 +143,8 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 	for name, value := range map[string][]byte{"text": []byte("abc"), "nothing": {}, "long": make([]byte, 100_000)} {
 		var log strings.Builder
 		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.DenyUnreadable(), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
-		l := newLimiter(t, s, "denied-"+name, core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
+		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
+		l := core.Must(core.New(core.Config{Name: "denied-" + name, Store: s, DenyUnreadable: true, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5), {Quota: 50, Window: 24 * time.Hour}}}}}))
 		d, err := take(l, "k")
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)

@@ -30,8 +30,7 @@ type boundRule struct {
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{store: s, limiter: limiter}
 	for _, r := range rules {
-		deny := r.DenyUnreadable || s.options.denyUnreadable
-		rule := boundRule{name: r.Name, limits: encodeLimits(r.Limits, deny), denies: deny, weight: weightOf(r.Limits), edges: edgesOf(r.Limits), leases: limits.Lease(r.Limits) >= 0}
+		rule := boundRule{name: r.Name, limits: encodeLimits(r.Limits, r.DenyUnreadable), denies: r.DenyUnreadable, weight: weightOf(r.Limits), edges: edgesOf(r.Limits), leases: limits.Lease(r.Limits) >= 0}
 		for _, l := range r.Limits {
 			rule.meters = append(rule.meters, meter.New(limits.Of(l)))
 		}

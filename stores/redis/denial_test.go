@@ -31,7 +31,7 @@ func instances(t *testing.T, n int, newClient func() redisstore.Client, rules ..
 }
 
 func perHour(rule string, n int64) core.Rule {
-	return core.Rule{Name: rule, Key: core.TakeOnly, Limits: []core.Limit{{Quota: n, Window: time.Hour, Algorithm: core.FixedWindow}}}
+	return core.Rule{Name: rule, Limits: []core.Limit{{Quota: n, Window: time.Hour, Algorithm: core.FixedWindow}}}
 }
 
 // A Reset by one instance is noticed within a second by the others, which have

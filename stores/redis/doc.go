@@ -26,7 +26,7 @@
 //
 // A value that cannot be read, or that is of another type, counts as none and
 // is replaced by the next charge, or it denies its key for the shortest window
-// of its rule: see [DenyUnreadable]. A value longer than 1 MiB and 80 KiB for
+// of its rule: see [core.Config]. A value longer than 1 MiB and 80 KiB for
 // each limit of the rule cannot be read, and the rest of it is never fetched. A
 // value with a later version byte is never replaced: it denies its key until it
 // expires.

@@ -13,7 +13,7 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-var perUser = []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}
+var perUser = []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}}
 
 // All instances of an application with this limiter share its counters.
 func ExampleNew() {
@@ -71,7 +71,7 @@ func ExampleTimeout() {
 func ExampleClock() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6383"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
-	store := redisstore.New(client, redisstore.Clock(time.Now), redisstore.WithoutDenialCache())
+	store := redisstore.New(client, redisstore.Clock(time.Now), redisstore.WithoutDenialCache(), redisstore.Log(slog.Default()))
 	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
 	fmt.Println(err)
 	// Output: <nil>
@@ -111,18 +111,6 @@ func ExampleStore_Close() {
 	// Output:
 	// <nil> <nil>
 	// <nil> <nil>
-}
-
-// A foreign value written to Redis gives nobody a fresh quota: it denies the
-// key.
-func ExampleDenyUnreadable() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6382"})
-	defer client.Close() //nolint:errcheck // nobody is left to tell
-	store := redisstore.New(client, redisstore.DenyUnreadable(), redisstore.Log(slog.Default()))
-	defer store.Close() //nolint:errcheck // never fails
-	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
-	fmt.Println(err)
-	// Output: <nil>
 }
 
 // A proxy such as Envoy knows the server of a key, and takes a command to be of its

@@ -32,7 +32,7 @@ func TestACommandOfAGatheringClientIsNotWithdrawn(t *testing.T) {
 	client := gatherer{make(chan redis.Cmder, 1), make(chan struct{})}
 	defer close(client.end)
 	store := redisstore.New(client, redisstore.Timeout(20*time.Millisecond))
-	l := core.Must(core.New(core.Config{Name: "gathered", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}}}))
+	l := core.Must(core.New(core.Config{Name: "gathered", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}}))
 	_, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
 	var e *redisstore.Error
 	if !errors.As(err, &e) || !e.Unknown {

@@ -44,7 +44,7 @@ func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 		if err := store.Ping(t.Context()); err != nil { // with EVAL, too: the server is new
 			t.Fatal(err)
 		}
-		limiter := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}}}}))
+		limiter := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(100)}}}}))
 		before := h.commands.Load()
 		for range 10 {
 			if _, err := limiter.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil {

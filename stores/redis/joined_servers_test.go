@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -128,8 +129,10 @@ func TestAForbiddenKeyFailsItsCallerOnly(t *testing.T) {
 // A value that cannot be read, or is of another type, concerns its caller only.
 func TestAnUnreadableValueDeniesItsCallerOnly(t *testing.T) {
 	c := newCompany(t, patience)
-	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance(), redisstore.DenyUnreadable()))
-	c.bound = core.Must(c.store.Bind(bindName(t), hourly))
+	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
+	rules := slices.Clone(hourly)
+	rules[0].DenyUnreadable = true
+	c.bound = core.Must(c.store.Bind(bindName(t), rules))
 	c.travel(func() {
 		c.server.MustDo("SET", stored(t, "own2"), "nonsense")
 		c.server.MustDo("RPUSH", stored(t, "own4"), "a list")

@@ -17,15 +17,14 @@ const DefaultTimeout = 100 * time.Millisecond
 type Option func(*options)
 
 type options struct {
-	timeout        time.Duration
-	clock          func() time.Time
-	slackMillis    uint32 // how much longer than needed a state is kept
-	askAlways      bool
-	apart          bool
-	denyUnreadable bool
-	shardedByKey   bool
-	missing        bool // an option is nil
-	log            *slog.Logger
+	timeout      time.Duration
+	clock        func() time.Time
+	slackMillis  uint32 // how much longer than needed a state is kept
+	askAlways    bool
+	apart        bool
+	shardedByKey bool
+	missing      bool // an option is nil
+	log          *slog.Logger
 }
 
 // Timeout sets how long an operation may take: 1 ms or more. This includes
@@ -49,11 +48,6 @@ func Clock(now func() time.Time) Option {
 // here after that. See package
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
-
-// DenyUnreadable makes the store deny a key whose stored value it cannot read,
-// for all rules: see [core.StoreRule]. Without this option, the next charge
-// replaces such a value, unless a rule demands the denial.
-func DenyUnreadable() Option { return func(o *options) { o.denyUnreadable = true } }
 
 // Log sets where the store reports values that cannot be read, and panics of the
 // client's hooks, each once a minute at most, and clocks that differ by a window or

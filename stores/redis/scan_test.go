@@ -26,7 +26,7 @@ func TestScan(t *testing.T) {
 			defer client.Close() //nolint:errcheck // the test is over
 			store := redisstore.New(client, redisstore.Timeout(5*time.Second))
 			limits := []core.Limit{{Quota: 100, Window: time.Hour}, {Quota: 50, Window: time.Minute}}
-			rules := []core.Rule{{Name: "a", Key: core.TakeOnly, Limits: limits}, {Name: "b", Key: core.TakeOnly, Limits: limits[:1]}}
+			rules := []core.Rule{{Name: "a", Limits: limits}, {Name: "b", Limits: limits[:1]}}
 			limiter := core.Must(core.New(core.Config{Name: "scanned", Store: store, Rules: rules}))
 			other := core.Must(core.New(core.Config{Name: "scanned-2", Store: store, Rules: rules[:1]}))
 			const keys = 700 // more than one step

@@ -23,7 +23,7 @@ func TestTheShortWayAgreesWithMemory(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))
 	defer memory.Close() //nolint:errcheck // the test is over
 	config := func(l core.Limit) core.Config {
-		return core.Config{Name: "a", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}}
+		return core.Config{Name: "a", Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}}
 	}
 	sliding := core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow}
 	fixed := core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow, Algorithm: core.FixedWindow}

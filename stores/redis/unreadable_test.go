@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -14,17 +13,14 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// denying binds a rule of an hour and a day to a name of its own, on a store
-// that denies what it cannot read or, if not, for a limiter that demands it.
-func denying(t *testing.T, client redisstore.Client, byStore bool) (b core.Bound, name string, clock *storetest.Clock, log *strings.Builder) {
+// denying binds a rule of an hour and a day, which denies what cannot be read, to a name of
+// its own.
+func denying(t *testing.T, client redisstore.Client) (b core.Bound, name string, clock *storetest.Clock, log *strings.Builder) {
 	t.Helper()
 	log, clock = new(strings.Builder), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.Log(slog.New(slog.NewTextHandler(log, nil))), redisstore.WithoutDenialCache()}
-	if byStore {
-		opts = append(opts, redisstore.DenyUnreadable())
-	}
 	limiter := strings.NewReplacer("/", ".", "#", ".").Replace(t.Name())
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(5)}, DenyUnreadable: !byStore}}
+	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(5)}, DenyUnreadable: true}}
 	b, err := redisstore.New(client, opts...).Bind(limiter, rules)
 	if err != nil {
 		t.Fatal(err)
@@ -47,49 +43,47 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
 	for _, command := range [][]string{{"SET", "", "abc"}, {"SET", "", ""}, {"RPUSH", "", "a", "b"}, {"HSET", "", "a", "b"}, {"SADD", "", "a"}, {"SET", "", "\x01old"}} {
-		for _, byStore := range []bool{true, false} {
-			t.Run(fmt.Sprint(command[0], byStore), func(t *testing.T) {
-				b, name, clock, log := denying(t, client, byStore)
-				command[1] = name
-				server.MustDo(command...)
-				for range 3 {
-					batch := one("k", 1, 2)
-					if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
-						t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+		t.Run(command[0], func(t *testing.T) {
+			b, name, clock, log := denying(t, client)
+			command[1] = name
+			server.MustDo(command...)
+			for range 3 {
+				batch := one("k", 1, 2)
+				if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+				}
+				for _, r := range batch.Items[0].Results {
+					if want := time.Duration(1_764_000_123_456_789+3600e6-clock.Now().UnixMicro()) * time.Microsecond; r.Allowed || r.Remaining != 0 || r.RetryAfter != want || r.ResetAfter != want || r.MoreAfter != want {
+						t.Errorf("%+v, want %v to wait", r, want)
 					}
-					for _, r := range batch.Items[0].Results {
-						if want := time.Duration(1_764_000_123_456_789+3600e6-clock.Now().UnixMicro()) * time.Microsecond; r.Allowed || r.Remaining != 0 || r.RetryAfter != want || r.ResetAfter != want || r.MoreAfter != want {
-							t.Errorf("%+v, want %v to wait", r, want)
-						}
-					}
-					if err := b.Refund(t.Context(), batch); err != nil { // of nothing
-						t.Fatal(err)
-					}
-					clock.Advance(time.Minute)
 				}
-				if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
-					t.Errorf("logged %q", got)
+				if err := b.Refund(t.Context(), batch); err != nil { // of nothing
+					t.Fatal(err)
 				}
-				if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > 3_700_000 {
-					t.Errorf("the lifetime is %d ms", ttl)
-				}
-				clock.Advance(57*time.Minute - time.Microsecond)
-				if takeTwo(t, b).Allowed {
-					t.Error("allowed before an hour has passed")
-				}
-				clock.Advance(time.Microsecond)
-				if batch := takeTwo(t, b); !batch.Allowed || batch.Items[0].Results[1].Remaining != 4 {
-					t.Errorf("after an hour: %+v", batch.Items[0].Results)
-				}
-			})
-		}
+				clock.Advance(time.Minute)
+			}
+			if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
+				t.Errorf("logged %q", got)
+			}
+			if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > 3_700_000 {
+				t.Errorf("the lifetime is %d ms", ttl)
+			}
+			clock.Advance(57*time.Minute - time.Microsecond)
+			if takeTwo(t, b).Allowed {
+				t.Error("allowed before an hour has passed")
+			}
+			clock.Advance(time.Microsecond)
+			if batch := takeTwo(t, b); !batch.Allowed || batch.Items[0].Results[1].Remaining != 4 {
+				t.Errorf("after an hour: %+v", batch.Items[0].Results)
+			}
+		})
 	}
 }
 
 // A clock that is set back locks nobody out by the mark of such a denial.
 func TestADenialOfAForeignValueAheadOfTheClock(t *testing.T) {
 	server := redistest.Start(t)
-	b, name, clock, _ := denying(t, newClient(t, server.Addr), true)
+	b, name, clock, _ := denying(t, newClient(t, server.Addr))
 	server.MustDo("SET", name, "abc")
 	if takeTwo(t, b).Allowed {
 		t.Fatal("allowed")
@@ -108,7 +102,7 @@ func TestADenialOfAForeignValueAheadOfTheClock(t *testing.T) {
 // time for which the value denies its key.
 func TestARefundLeavesAForeignValueAsItIs(t *testing.T) {
 	server := redistest.Start(t)
-	b, name, clock, _ := denying(t, newClient(t, server.Addr), true)
+	b, name, clock, _ := denying(t, newClient(t, server.Addr))
 	server.MustDo("SET", name, "abc")
 	batch := one("k", 1, 2)
 	batch.Items[0].At = clock.Now().UnixMicro()

@@ -210,7 +210,7 @@ func TestAFailedPaymentKeepsWhatIsKnown(t *testing.T) {
 func TestNothingIsKeptOfEndedRequests(t *testing.T) {
 	s := core.Must(New(core.Must(core.NewMemory(core.MemoryConfig{})), Config{}))
 	defer func() { _ = s.Close() }()
-	l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}}}))
+	l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(1)}}}}))
 	for i := range 300 {
 		if _, err := l.Take(context.Background(), 1, core.Hit{Rule: "user", Key: string(rune('a' + i%100))}); err != nil {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func TestARefundOfWhatWasNeverChargedGivesNothingBack(t *testing.T) {
 		f.fail(nil)
 		time.Sleep(2 * time.Second)
 		asked := f.asked.Load()
-		if err := l.Refund(context.Background(), free); err != nil {
+		if err := l.Adjust(context.Background(), free, 0); err != nil {
 			t.Fatal(err)
 		}
 		if f.asked.Load() != asked {
@@ -102,7 +102,7 @@ func TestARefundFindsItsHitWhateverTheStoresClockIs(t *testing.T) {
 				f := newFlaky(t, there.Now)
 				l := core.Must(core.New(core.Config{
 					Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1, Timeout: patience, Clock: here.Now}),
-					Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour, Algorithm: core.FixedWindow}}}},
+					Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour, Algorithm: core.FixedWindow}}}},
 				}))
 				first, err := take(l)
 				if err != nil || first.Degraded {
@@ -115,7 +115,7 @@ func TestARefundFindsItsHitWhateverTheStoresClockIs(t *testing.T) {
 				if _, err := take(l); err != nil {
 					t.Fatal(err)
 				}
-				if err := l.Refund(context.Background(), first); err != nil {
+				if err := l.Adjust(context.Background(), first, 0); err != nil {
 					t.Fatal(err)
 				}
 				f.fail(errGone)
@@ -134,7 +134,7 @@ func TestARefundOfAnEarlierWindowTakesNothingFromALaterOne(t *testing.T) {
 	f := newFlaky(t, there.Now)
 	l := core.Must(core.New(core.Config{
 		Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1, Timeout: patience, Clock: here.Now}),
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}}}},
 	}))
 	first, err := take(l)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestARefundOfAnEarlierWindowTakesNothingFromALaterOne(t *testing.T) {
 	for range 2 {
 		_, _ = take(l)
 	}
-	if err := l.Refund(context.Background(), first); err != nil {
+	if err := l.Adjust(context.Background(), first, 0); err != nil {
 		t.Fatal(err)
 	}
 	f.fail(errGone)
@@ -198,8 +198,8 @@ func TestAPanicOfOnChangeLosesNoProbeOfAnotherServer(t *testing.T) {
 		// Open owes nothing, so that nothing but requests tries the servers.
 		s := newStore(t, inner, resilient.Config{Meanwhile: resilient.ModeOpen, Failures: 1, OnChange: func(resilient.Change) { panic("fault of the application") }})
 		l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{
-			{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}},
-			{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(100)}},
+			{Name: "x", Limits: []core.Limit{core.PerHour(100)}},
+			{Name: "y", Limits: []core.Limit{core.PerHour(100)}},
 		}}))
 		takes := func(hits ...core.Hit) (degraded bool) {
 			defer func() { _ = recover() }()
@@ -243,7 +243,7 @@ func TestBurstsWhileTheStoreDoesNotAnswer(t *testing.T) {
 		f.fail(errGone)
 		c.config.Clock = storetest.NewClock(time.Unix(1_764_000_000, 0)).Now
 		l := core.Must(core.New(core.Config{Name: "l", Store: newStore(t, f, c.config), Rules: []core.Rule{
-			{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{bucket}},
+			{Name: "user", Limits: []core.Limit{bucket}},
 		}}))
 		admitted := int64(0)
 		for i := range 20 {

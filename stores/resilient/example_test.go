@@ -30,7 +30,7 @@ func ExampleNew() {
 	defer store.Close() //nolint:errcheck // never fails
 	limiter := core.Must(core.New(core.Config{
 		Name:  "api",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(8)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(8)}}},
 		Store: store,
 	}))
 	for range 5 {

@@ -17,8 +17,8 @@ func TestALongOutageOfARuleBesideAShorterOne(t *testing.T) {
 		l := core.Must(core.New(core.Config{
 			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
 			Rules: []core.Rule{
-				{Name: "burst", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: time.Second}}},
-				{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}},
+				{Name: "burst", Limits: []core.Limit{{Quota: 100, Window: time.Second}}},
+				{Name: "user", Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}},
 			},
 		}))
 		admitted := func(n int) int { return allowedOf(t, l, n) }
@@ -40,7 +40,7 @@ func TestALongOutage(t *testing.T) {
 		f.fail(errGone)
 		l := core.Must(core.New(core.Config{
 			Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
-			Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}}},
+			Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}}}},
 		}))
 		admitted := func(n int) int { return allowedOf(t, l, n) }
 		admitted(5)

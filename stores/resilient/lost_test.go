@@ -23,7 +23,7 @@ func TestLostAnswersAdmitNoMore(t *testing.T) {
 		clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
 		f := newFlaky(t, clock.Now)
 		s := newStore(t, f, resilient.Config{Failures: 1 << 30, Timeout: patience, Clock: clock.Now})
-		l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{limit}}}}))
+		l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{limit}}}}))
 		f.late.Store(true)
 		if d, err := take(l); err != nil || !d.Allowed || !d.Degraded {
 			t.Fatalf("%v, %v", d, err)
@@ -35,7 +35,7 @@ func TestLostAnswersAdmitNoMore(t *testing.T) {
 				t.Fatalf("%v, %v", d, err)
 			}
 			clock.Advance(time.Second)
-			if err := l.Refund(context.Background(), d); err != nil {
+			if err := l.Adjust(context.Background(), d, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

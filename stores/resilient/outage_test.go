@@ -74,7 +74,7 @@ func TestAnOutageGivesNoFreshQuota(t *testing.T) {
 				f.fail(errGone) // down at the start
 				l := core.Must(core.New(core.Config{
 					Name: "l", Store: newStore(t, f, resilient.Config{Failures: 1}),
-					Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{limit}}},
+					Rules: []core.Rule{{Name: "user", Limits: []core.Limit{limit}}},
 				}))
 				admitted := func(key string, n int) (count int) {
 					t.Helper()

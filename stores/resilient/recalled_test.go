@@ -76,7 +76,7 @@ func TestARememberedDenialSaysNothingAboutTheStoresClock(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := l.Refund(context.Background(), d); err != nil {
+		if err := l.Adjust(context.Background(), d, 0); err != nil {
 			t.Fatal(err)
 		}
 		f.fail(errGone)

@@ -21,10 +21,10 @@ func TestRefundsGoWhereTheChargeWas(t *testing.T) {
 		if inStore.Degraded || !inProcess.Degraded {
 			t.Fatal("not charged where the test wants it")
 		}
-		if err := l.Refund(context.Background(), inStore); !errors.Is(err, resilient.ErrDown) {
+		if err := l.Adjust(context.Background(), inStore, 0); !errors.Is(err, resilient.ErrDown) {
 			t.Errorf("a refund that the store cannot be told: %v", err)
 		}
-		if err := l.Refund(context.Background(), inProcess); err != nil {
+		if err := l.Adjust(context.Background(), inProcess, 0); err != nil {
 			t.Error(err)
 		}
 		left := func() int64 {
@@ -43,7 +43,7 @@ func TestRefundsGoWhereTheChargeWas(t *testing.T) {
 		if n := left(); n != 0 {
 			t.Errorf("%d left in the store, want 0: it could not be told of the refund, and has been charged with the hit of the outage", n)
 		}
-		if err := l.Refund(context.Background(), again); err != nil {
+		if err := l.Adjust(context.Background(), again, 0); err != nil {
 			t.Error(err)
 		}
 		if n := left(); n != 0 {

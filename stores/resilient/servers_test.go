@@ -81,8 +81,8 @@ func TestEachServerHasACircuit(t *testing.T) {
 					Failures: 3, OnChange: func(c resilient.Change) { changes = append(changes, c) },
 				})
 				l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{
-					{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
-					{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+					{Name: "x", Limits: []core.Limit{core.PerHour(1000)}},
+					{Name: "y", Limits: []core.Limit{core.PerHour(1000)}},
 				}}))
 				degraded := func(keys ...string) bool {
 					t.Helper()
@@ -159,8 +159,8 @@ func TestAFailureThatNamesNoServer(t *testing.T) {
 		s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), asked: map[string]int{}}
 		store := newStore(t, s, resilient.Config{Failures: 1})
 		l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{
-			{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
-			{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+			{Name: "x", Limits: []core.Limit{core.PerHour(1000)}},
+			{Name: "y", Limits: []core.Limit{core.PerHour(1000)}},
 		}}))
 		a := "A"
 		s.down.Store(&a)
@@ -235,8 +235,8 @@ func TestAProbeIsNotBlamedForAnotherServer(t *testing.T) {
 // that was decided in the process.
 func spreadTake(t *testing.T, store core.Store) func(keys ...string) (degraded bool) {
 	l := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{
-		{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
-		{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+		{Name: "x", Limits: []core.Limit{core.PerHour(1000)}},
+		{Name: "y", Limits: []core.Limit{core.PerHour(1000)}},
 	}}))
 	return func(keys ...string) bool {
 		t.Helper()
@@ -256,8 +256,8 @@ func spreadTake(t *testing.T, store core.Store) func(keys ...string) (degraded b
 func TestAFailureThatNamesAServer(t *testing.T) {
 	s := &spread{Store: core.Must(core.NewMemory(core.MemoryConfig{})), named: true, asked: map[string]int{}}
 	l := core.Must(core.New(core.Config{Name: "l", Store: newStore(t, s, resilient.Config{Failures: 1, Retry: time.Hour}), Rules: []core.Rule{
-		{Name: "x", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
-		{Name: "y", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1000)}},
+		{Name: "x", Limits: []core.Limit{core.PerHour(1000)}},
+		{Name: "y", Limits: []core.Limit{core.PerHour(1000)}},
 	}}))
 	a := "A"
 	s.down.Store(&a)

@@ -58,7 +58,7 @@ func instances(t *testing.T, n int, c resilient.Config, rules ...core.Rule) (all
 }
 
 func rule(name string, limits ...core.Limit) core.Rule {
-	return core.Rule{Name: name, Key: core.TakeOnly, Limits: limits}
+	return core.Rule{Name: name, Limits: limits}
 }
 
 // admitted returns how many of n hits are admitted.

@@ -52,7 +52,7 @@ func newLimiter(t testing.TB, s core.Store, n int64) *core.Limiter {
 	t.Helper()
 	return core.Must(core.New(core.Config{
 		Name: "l", Store: s,
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(n)}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(n)}}},
 	}))
 }
 

@@ -71,7 +71,7 @@ func TestAnOvertakenOperationPausesForMilliseconds(t *testing.T) {
 		const attempts = 200
 		s := newSwapper()
 		l := newLimiter(t, core.Config{Name: "l", Log: slog.New(slog.DiscardHandler), Store: core.Must(swapstore.New(s, swapstore.Config{Attempts: attempts})), Rules: []core.Rule{
-			{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "r", Limits: []core.Limit{core.PerHour(3)}},
 		}})
 		name := core.StoreRule{Name: "r"}.StoredKey("l", []byte("k\x00"))
 		s.before = func(step int) error {

@@ -12,7 +12,7 @@ import (
 func TestABlockKeepsTheValueOfANewerVersion(t *testing.T) {
 	values := newMapSwapper()
 	store := core.Must(swapstore.New(values, swapstore.Config{Clock: newClock().Now}))
-	l := newLimiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(5)}}}})
+	l := newLimiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}})
 	k := core.Hit{Rule: "r", Key: "k"}
 	if !take(t, l, "k") {
 		t.Fatal("denied")

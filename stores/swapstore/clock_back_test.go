@@ -47,7 +47,7 @@ func TestAClockThatIsSetBackByAWindow(t *testing.T) {
 				} {
 					t.Run(fmt.Sprintf("%v, %s, back by %v, peek %v", limit, name, back, peek), func(t *testing.T) {
 						c := &clock{time.Unix(1_764_000_000, 0).Truncate(time.Hour)}
-						l := newLimiter(t, core.Config{Name: "l", Store: newStore(c.Now), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}})
+						l := newLimiter(t, core.Config{Name: "l", Store: newStore(c.Now), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}})
 						look := func() core.Decision {
 							f := l.Take
 							if peek {

@@ -42,7 +42,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(5)}}}}))
+	limiter := core.Must(core.New(core.Config{Name: "jobs", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5)}}}}))
 	d, err := limiter.Take(context.Background(), 2, core.Hit{Rule: "r", Key: "k"})
 	fmt.Println(d.Remaining, err)
 	// Output: 3 <nil>

@@ -59,7 +59,7 @@ func TestAGrantKeepsWhatItCannotRead(t *testing.T) {
 	for value, fails := range map[string]bool{"abc": false, "\x07new": true} {
 		for _, deny := range []bool{false, true} {
 			s := newMapSwapper()
-			b, err := core.Must(swapstore.New(s, swapstore.Config{DenyUnreadable: deny, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})).Bind("l", stepRules)
+			b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})).Bind("l", denying(stepRules, deny))
 			if err != nil {
 				t.Fatal(err)
 			}

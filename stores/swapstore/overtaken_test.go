@@ -110,7 +110,7 @@ func TestHowLongAForeignValueDenies(t *testing.T) {
 	for _, windows := range [][]time.Duration{{time.Hour, time.Minute}, {time.Minute, time.Hour}} {
 		s := newMapSwapper()
 		limits := []core.Limit{{Quota: 3, Window: windows[0]}, {Quota: 3, Window: windows[1]}}
-		b := core.Must(core.Must(swapstore.New(s, swapstore.Config{DenyUnreadable: true, Clock: newClock().Now, Log: slog.New(slog.DiscardHandler)})).Bind("l", []core.StoreRule{{Name: "a", Limits: limits}}))
+		b := core.Must(core.Must(swapstore.New(s, swapstore.Config{Clock: newClock().Now, Log: slog.New(slog.DiscardHandler)})).Bind("l", []core.StoreRule{{Name: "a", Limits: limits, DenyUnreadable: true}}))
 		s.values[core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte("abc"), Version: 0}
 		batch := one(1, 0)
 		batch.Items[0].Results = make([]core.Result, 2)

@@ -35,6 +35,15 @@ var stepRules = []core.StoreRule{
 	{Name: "a", Limits: []core.Limit{core.PerHour(3)}}, {Name: "b", Limits: []core.Limit{core.PerHour(3)}}, {Name: "c", Limits: []core.Limit{core.PerHour(3)}},
 }
 
+// denying returns the rules with DenyUnreadable.
+func denying(rules []core.StoreRule, deny bool) []core.StoreRule {
+	rules = slices.Clone(rules)
+	for i := range rules {
+		rules[i].DenyUnreadable = deny
+	}
+	return rules
+}
+
 func batchOf(costs ...int64) *core.Batch {
 	batch := &core.Batch{}
 	for i, c := range costs {
@@ -87,7 +96,7 @@ func TestTheLifetimeOfAValue(t *testing.T) {
 func TestAMarkThatCannotBeWritten(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		s := newWatched()
-		b, err := core.Must(swapstore.New(s, swapstore.Config{DenyUnreadable: true, Log: slog.New(slog.DiscardHandler)})).Bind("l", stepRules)
+		b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)})).Bind("l", denying(stepRules, true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +121,7 @@ func TestTheLogTellsWhatIsDone(t *testing.T) {
 	}{{"abc", false, "action=replace"}, {"abc", true, "action=deny"}, {"\x07new", false, "action=deny"}, {"\x07new", true, "action=deny"}} {
 		var log strings.Builder
 		s := newMapSwapper()
-		b, err := core.Must(swapstore.New(s, swapstore.Config{DenyUnreadable: c.deny, Log: slog.New(slog.NewTextHandler(&log, nil))})).Bind("l", stepRules)
+		b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})).Bind("l", denying(stepRules, c.deny))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +137,7 @@ func TestADenialThatEndsMeanwhile(t *testing.T) {
 	s, clock := newMapSwapper(), newClock()
 	step := time.Duration(0) // that the clock advances each time it is asked
 	now := func() time.Time { clock.advance(step); return clock.Now() }
-	b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: now, DenyUnreadable: true, Log: slog.New(slog.DiscardHandler)})).Bind("l", stepRules)
+	b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: now, Log: slog.New(slog.DiscardHandler)})).Bind("l", denying(stepRules, true))
 	if err != nil {
 		t.Fatal(err)
 	}

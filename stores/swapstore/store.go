@@ -44,10 +44,6 @@ type Config struct {
 	// the counters may differ by less than the shortest window: see Store.
 	// nil: time.Now.
 	Clock func() time.Time
-	// DenyUnreadable makes the store deny a key whose stored value it cannot read,
-	// for all rules: see [core.StoreRule]. If it is false, the next charge replaces
-	// such a value, unless a rule demands the denial.
-	DenyUnreadable bool
 	// Log gets a line, once a minute at most, if a stored value cannot be read, and
 	// one if clocks differ by a window or more; nil: slog.Default().
 	Log *slog.Logger
@@ -77,11 +73,10 @@ type Config struct {
 // docs/choosing-a-limit.md says what is guaranteed then. If clocks differ by a
 // window or more, limits do not hold, and the log says so once.
 type Store struct {
-	swapper        Swapper
-	now            func() int64
-	attempts       int
-	denyUnreadable bool
-	reports        reports
+	swapper  Swapper
+	now      func() int64
+	attempts int
+	reports  reports
 
 	names *names.Owner
 }
@@ -105,7 +100,7 @@ func New(s Swapper, c Config) (*Store, error) {
 	}
 	now := meter.Clock(c.Clock)
 	return &Store{
-		swapper: s, now: now, attempts: c.Attempts, denyUnreadable: c.DenyUnreadable,
+		swapper: s, now: now, attempts: c.Attempts,
 		reports: reports{log: c.Log}, names: names.New("", true),
 	}, nil
 }

@@ -131,7 +131,7 @@ func (loser) Swap(context.Context, string, swapstore.Value, []byte, time.Duratio
 func TestASwapStoreGivesUpAfterItsAttempts(t *testing.T) {
 	l := core.Must(core.New(core.Config{
 		Name: "l", Store: core.Must(swapstore.New(loser{newMapSwapper()}, swapstore.Config{Attempts: 3})),
-		Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}}},
+		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}},
 	}))
 	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"}); !errors.Is(err, core.ErrContended) || d.Allowed || d.Reason != core.ReasonFailed {
 		t.Errorf("decision %v, error %v", d, err)
@@ -164,8 +164,8 @@ func TestATakeThatIsCanceledHalfwayIsRefunded(t *testing.T) {
 	l := core.Must(core.New(core.Config{
 		Name: "l", Store: core.Must(swapstore.New(hangup{newMapSwapper(), cancel}, swapstore.Config{})),
 		Rules: []core.Rule{
-			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
-			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "a", Limits: []core.Limit{core.PerHour(3)}},
+			{Name: "b", Limits: []core.Limit{core.PerHour(3)}},
 		},
 	}))
 	hits := []core.Hit{{Rule: "a", Key: "k"}, {Rule: "b", Key: "k"}}
@@ -198,24 +198,22 @@ func newSharedSwapStores(_ testing.TB, clocks ...func() time.Time) (stores []cor
 
 func TestShared(t *testing.T) { storetest.Shared(t, newSharedSwapStores) }
 
-// By choice, a value that cannot be read denies its key for the shortest window;
-// a rule can demand it; and the value of a newer version always does.
+// If the rule demands it, a value that cannot be read denies its key for the shortest window;
+// the value of a newer version always does.
 func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 	name := core.StoreRule{Name: "r"}.StoredKey("l", []byte("k"))
 	for what, c := range map[string]struct {
-		value  string
-		choice bool
-		rule   bool
-		kept   bool
+		value string
+		rule  bool
+		kept  bool
 	}{
-		"the store's choice": {"abc", true, false, false},
-		"the rule's demand":  {"abc", false, true, false},
-		"a newer version":    {"\x07new", false, false, true},
+		"the rule's demand": {"abc", true, false},
+		"a newer version":   {"\x07new", false, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var log strings.Builder
 			clock, s := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789)), newMapSwapper()
-			store := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now, DenyUnreadable: c.choice, Log: slog.New(slog.NewTextHandler(&log, nil))}))
+			store := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}))
 			rules := []core.StoreRule{{Name: "r", DenyUnreadable: c.rule, Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(3)}}}
 			b, err := store.Bind("l", rules)
 			if err != nil {
@@ -269,8 +267,8 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 
 func TestAPeekWithoutCostLeavesAForeignValueAsItIs(t *testing.T) {
 	s, name := newMapSwapper(), core.StoreRule{Name: "r"}.StoredKey("l", []byte("k"))
-	store := core.Must(swapstore.New(s, swapstore.Config{DenyUnreadable: true, Log: slog.New(slog.DiscardHandler)}))
-	b, err := store.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}})
+	store := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)}))
+	b, err := store.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}, DenyUnreadable: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

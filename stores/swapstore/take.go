@@ -29,7 +29,7 @@ type boundRule struct {
 func newBound(s *Store, limiter string, rules []core.StoreRule) *bound {
 	b := &bound{Store: s, limiter: limiter}
 	for _, r := range rules {
-		rule := boundRule{name: r.Name, deny: r.DenyUnreadable || s.denyUnreadable, shortest: core.MaxWindow.Microseconds(), leases: -1}
+		rule := boundRule{name: r.Name, deny: r.DenyUnreadable, shortest: core.MaxWindow.Microseconds(), leases: -1}
 		for i, l := range r.Limits {
 			if l.Algorithm == core.Leases {
 				rule.leases = i

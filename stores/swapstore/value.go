@@ -34,7 +34,7 @@ const newestVersion = 15
 
 // kindUsedUp is the kind of a record that denies the key until it expires. Its
 // body is the length of that time in microseconds. Block writes it, and it replaces a value
-// that could not be read: see Config.DenyUnreadable.
+// that could not be read: see core.Config.DenyUnreadable.
 const kindUsedUp = 126
 
 // How much of others' records a value may hold. If there are more, those that

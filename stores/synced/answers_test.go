@@ -188,7 +188,7 @@ func TestABackendThatReturnsTooFewTotals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer through.Close(ctx) //nolint:errcheck // of no interest any more
-	l, err := core.New(core.Config{Name: "api", Store: through, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
+	l, err := core.New(core.Config{Name: "api", Store: through, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

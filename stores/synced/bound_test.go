@@ -14,7 +14,7 @@ func TestReconfigureKeepsTheCountsOfEachLimit(t *testing.T) {
 	s := newStore(t, nil, synced.Config{Interval: -1})
 	hit := core.Hit{Rule: "r", Key: "k"}
 	config := func(limits ...core.Limit) core.Config {
-		return core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}}
+		return core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}}
 	}
 	windows := []time.Duration{time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour}
 	l := core.Must(core.New(config(aligned(100, windows[0]))))

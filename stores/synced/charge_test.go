@@ -239,7 +239,7 @@ func TestAChargeOfACallerThatHasGone(t *testing.T) {
 func TestHitsCannotBeGranted(t *testing.T) {
 	for name, interval := range intervals {
 		l := core.Must(core.New(core.Config{Name: name, Store: newStore(t, newShared(), synced.Config{Interval: interval}), Rules: []core.Rule{
-			{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: time.Hour, Aligned: true}}},
+			{Name: "r", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Aligned: true}}},
 		}}))
 		if _, err := l.Grant(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)

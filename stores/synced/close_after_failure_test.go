@@ -32,7 +32,7 @@ func TestCloseAfterAnExchangeOfRefundsHasFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, d := range first {
-			if err := l.Refund(t.Context(), d); err != nil {
+			if err := l.Adjust(t.Context(), d, 0); err != nil {
 				t.Fatal(err)
 			}
 			take(t, l, fmt.Sprint(i))

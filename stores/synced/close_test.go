@@ -164,7 +164,7 @@ func TestCloseAfterAFailure(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = l.Refund(t.Context(), d)
+				_ = l.Adjust(t.Context(), d, 0)
 				hits += manyKeys(t, l, 600)
 				b.set(func(b *shared) { b.down, b.lose = false, 2 })
 				if err := s.Close(context.Background()); err != nil {

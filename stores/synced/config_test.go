@@ -34,12 +34,12 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 
 	s := newStore(t, nil, synced.Config{Interval: -1})
 	for _, l := range []core.Limit{core.PerMinute(1), {Quota: 1, Window: time.Minute, Algorithm: core.TokenBucket}} {
-		_, err := core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{l}}}})
+		_, err := core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}})
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r"`) || !strings.Contains(err.Error(), "Aligned") {
 			t.Errorf("%v: %v", l, err)
 		}
 	}
-	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMonth(1)}}}})
+	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMonth(1)}}}})
 	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Zone: UTC: windows of the calendar") {
 		t.Errorf("a month: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestOneNameOnOneServer(t *testing.T) {
 	b := newShared()
 	start := func(server, namespace, name string) *synced.Store {
 		s := newStore(t, &named{b, server}, synced.Config{Namespace: namespace, Interval: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if _, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(1, time.Hour)}}}}); err != nil {
+		if _, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(1, time.Hour)}}}}); err != nil {
 			t.Fatal(err)
 		}
 		return s

@@ -204,14 +204,14 @@ func TestWithoutExchangesNothingIsMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
+	l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10 * shardCount {
 		hit := core.Hit{Rule: "r", Key: fmt.Sprint(i)}
 		d, err := l.Take(t.Context(), 1, hit)
-		if err != nil || l.Refund(t.Context(), d) != nil || l.Reset(t.Context(), hit) != nil {
+		if err != nil || l.Adjust(t.Context(), d, 0) != nil || l.Reset(t.Context(), hit) != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ func ExampleNew() {
 	}
 	limiter := core.Must(core.New(core.Config{
 		Name:  "api",
-		Rules: []core.Rule{{Name: "user", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}}},
+		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}}},
 		Store: stores[0],
 	}))
 	for range 3 {

@@ -128,7 +128,7 @@ func TestNoFetchAfterClose(t *testing.T) {
 		}
 		before := begun.Load()
 		time.Sleep(time.Hour) // longer than the pause after a fetch that has failed
-		_ = l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, time.Hour)}}}})
+		_ = l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}})
 		synctest.Wait()
 		if n := begun.Load() - before; n != 0 {
 			t.Errorf("%d fetches begin after Close, want none", n)

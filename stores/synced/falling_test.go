@@ -145,7 +145,7 @@ func TestGivenBackElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		idle(t, limiters, 3*interval)
-		if err := limiters[2].Refund(ctx, d); err != nil {
+		if err := limiters[2].Adjust(ctx, d, 0); err != nil {
 			t.Fatal(err)
 		}
 		idle(t, limiters, 10*interval)

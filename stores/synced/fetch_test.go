@@ -115,7 +115,7 @@ func TestNothingIsFetchedWithoutExchanges(t *testing.T) {
 			f := &fetches{shared: newShared()}
 			s := newStore(t, f, synced.Config{Interval: interval, Log: quiet})
 			l := newLimiter(t, s, aligned(10, day))
-			config := core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, time.Hour)}}}}
+			config := core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}}
 			if err := l.Reconfigure(config); err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestNewWindowsOfALimiterAreFetchedAtOnce(t *testing.T) {
 			window time.Duration
 			want   int
 		}{{time.Hour, 1}, {day, 0}, {time.Minute, 1}} {
-			if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(20, row.window)}}}}); err != nil {
+			if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(20, row.window)}}}}); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(f.seen()); got != row.want {

@@ -80,7 +80,7 @@ func TestWindowsThatAreBoundLater(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 
 		s := newStore(t, &node{b}, synced.Config{Interval: time.Second, Log: quiet})
-		if _, err := core.New(core.Config{Name: "other", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, time.Hour)}}}}); err != nil {
+		if _, err := core.New(core.Config{Name: "other", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -88,7 +88,7 @@ func TestWindowsThatAreBoundLater(t *testing.T) {
 		if take(t, l, "k") {
 			t.Error("a window bound later: admitted")
 		}
-		config := core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, 2*day)}}}}
+		config := core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, 2*day)}}}}
 		if err := l.Reconfigure(config); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestAFetchThatHangs(t *testing.T) {
 		time.Sleep(40 * time.Second) // the fetch has failed
 		began = time.Now()
 		for i := range 20 {
-			if _, err := core.New(core.Config{Name: fmt.Sprint("more", i), Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{aligned(10, time.Duration(i+1)*time.Hour)}}}}); err != nil {
+			if _, err := core.New(core.Config{Name: fmt.Sprint("more", i), Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Duration(i+1)*time.Hour)}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

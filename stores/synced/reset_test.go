@@ -66,7 +66,7 @@ func TestResetAfterRefundsElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if err := limiters[0].Refund(t.Context(), d); err != nil {
+		if err := limiters[0].Adjust(t.Context(), d, 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)

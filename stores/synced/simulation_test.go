@@ -101,7 +101,7 @@ func (s *simulation) step(st simStep) {
 		}
 	case "refund": // right after the take, so that it is of this window
 		d, err := n.limiter.Take(context.Background(), int64(st.n), simHit(st.key))
-		if err != nil || d.Allowed && n.limiter.Refund(context.Background(), d) != nil {
+		if err != nil || d.Allowed && n.limiter.Adjust(context.Background(), d, 0) != nil {
 			s.failf("refund: %v", err)
 		}
 	case "wait":

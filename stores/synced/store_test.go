@@ -27,7 +27,7 @@ func newLimiter(t testing.TB, s core.Store, limits ...core.Limit) *core.Limiter 
 
 func newLimiterNamed(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: limits}}})
+	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestRefundAndReset(t *testing.T) {
 					last, _ = l.Take(ctx, 1, hit)
 				}
 				time.Sleep(2 * time.Second)
-				if err := l.Refund(ctx, last); err != nil {
+				if err := l.Adjust(ctx, last, 0); err != nil {
 					t.Fatal(err)
 				}
 				if got := left(t, l, "k"); got != 7 {
@@ -237,7 +237,7 @@ func TestRefundAndReset(t *testing.T) {
 					t.Errorf("the backend has %d hits after the reset", b.total())
 				}
 				// What was forgotten cannot be given back as well.
-				if err := l.Refund(ctx, first); err != nil {
+				if err := l.Adjust(ctx, first, 0); err != nil {
 					t.Fatal(err)
 				}
 				admitted := 0
@@ -260,8 +260,8 @@ func TestAllOrNone(t *testing.T) {
 	for _, interval := range []time.Duration{-1, 0} {
 		s := newStore(t, newShared(), synced.Config{Interval: interval})
 		l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
-			{Name: "a", Key: core.TakeOnly, Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
-			{Name: "b", Key: core.TakeOnly, Limits: []core.Limit{aligned(5, time.Hour)}},
+			{Name: "a", Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
+			{Name: "b", Limits: []core.Limit{aligned(5, time.Hour)}},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
 	var hits []core.Hit
 	for i := range 60 {
 		name := fmt.Sprint("r", i)
-		rules = append(rules, core.Rule{Name: name, Key: core.TakeOnly, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}, {Quota: 10, Window: 2 * time.Hour, Aligned: true}}})
+		rules = append(rules, core.Rule{Name: name, Limits: []core.Limit{{Quota: 10, Window: time.Hour, Aligned: true}, {Quota: 10, Window: 2 * time.Hour, Aligned: true}}})
 		hits = append(hits, core.Hit{Rule: name, Key: "k"})
 	}
 	l, err := core.New(core.Config{Name: "api", Store: s, Rules: rules})

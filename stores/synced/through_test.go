@@ -64,7 +64,7 @@ func TestThroughInTheNextWindow(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T, []*core.Limiter, core.Decision) error { return nil }, 60},
 		"a refund": {func(t *testing.T, limiters []*core.Limiter, d core.Decision) error {
-			return limiters[1].Refund(t.Context(), d)
+			return limiters[1].Adjust(t.Context(), d, 0)
 		}, 20},
 		"a reset": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
 			return limiters[1].Reset(t.Context(), hit)

@@ -23,7 +23,7 @@ func TestHitsThatAreGivenBackTwice(t *testing.T) {
 			"two resets": func(t *testing.T, l *core.Limiter, _ []core.Decision) error { return l.Reset(t.Context(), hit) },
 			"a reset and refunds": func(t *testing.T, l *core.Limiter, own []core.Decision) error {
 				for _, d := range own {
-					if err := l.Refund(t.Context(), d); err != nil {
+					if err := l.Adjust(t.Context(), d, 0); err != nil {
 						return err
 					}
 				}

@@ -15,7 +15,7 @@ import (
 // Another limiter, or an upstream of a proxy, has written RateLimit lines before.
 func TestHeadersOfOtherLimitersStay(t *testing.T) {
 	l := core.Must(core.New(core.Config{
-		Rules: []core.Rule{{Name: "k", Key: core.TakeOnly, Limits: []core.Limit{core.PerHour(1)}}},
+		Rules: []core.Rule{{Name: "k", Limits: []core.Limit{core.PerHour(1)}}},
 		Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return time.Unix(1e9, 0) }})),
 	}))
 	take := func() core.Decision {

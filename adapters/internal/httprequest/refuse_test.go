@@ -30,7 +30,7 @@ func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 func TestTheHeadersOfTwoLimiters(t *testing.T) {
 	l := core.Must(core.New(core.Config{
 		Headers: core.HeadersXSeconds | core.HeadersDraft10,
-		Rules:   []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.PerMinute(1)}}},
+		Rules:   []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}},
 	}))
 	for _, allowed := range []bool{true, false} {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})

@@ -14,7 +14,7 @@ import (
 // whether the slot is free.
 func acquired(t *testing.T) (d core.Decision, free func() bool) {
 	t.Helper()
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{core.InFlight(1)}}}}))
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.InFlight(1)}}}}))
 	hit := core.Hit{Rule: "r", Key: "k"}
 	d, _, err := l.Acquire(t.Context(), hit)
 	if err != nil {

@@ -22,7 +22,6 @@ func main() {
 		Name: "from-redis-rate",
 		Rules: []core.Rule{{
 			Name:   "user",
-			Key:    core.TakeOnly, // or a key function, and a middleware
 			Limits: []core.Limit{{Quota: 3, Window: time.Minute, Algorithm: core.TokenBucket}},
 		}},
 		Store: redisstore.New(client),

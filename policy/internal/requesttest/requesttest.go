@@ -14,7 +14,7 @@ import (
 func See(t testing.TB, r *http.Request, look func(core.Request)) {
 	t.Helper()
 	limiter := core.Must(core.New(core.Config{
-		Rules: []core.Rule{{Key: core.TakeOnly, Limits: []core.Limit{core.PerSecond(1)}}},
+		Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}},
 		Hooks: core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { look(r); return false }},
 	}))
 	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)

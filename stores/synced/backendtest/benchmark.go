@@ -26,7 +26,7 @@ func Benchmark(b *testing.B, open func(t testing.TB) synced.Backend) {
 				b.Fatal(err)
 			}
 			return s, core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
-				{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}},
+				{Name: "r", Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}},
 			}}))
 		}
 		s, l := start()

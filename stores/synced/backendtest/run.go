@@ -155,7 +155,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 			}
 			stores = append(stores, s)
 			limiters = append(limiters, core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
-				{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}},
+				{Name: "r", Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}},
 			}})))
 		}
 		hit, admitted := core.Hit{Rule: "r", Key: "k"}, int64(0)
@@ -203,7 +203,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 			}
 			stores = append(stores, s)
 			l := core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
-				{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: quota, Window: 24 * time.Hour, Aligned: true}}},
+				{Name: "r", Limits: []core.Limit{{Quota: quota, Window: 24 * time.Hour, Aligned: true}}},
 			}}))
 			wg.Go(func() {
 				own := 0
@@ -252,7 +252,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		}
 		defer s.Close(context.Background()) //nolint:errcheck // nothing is left to push
 		l := core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
-			{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour, Aligned: true}}},
+			{Name: "r", Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour, Aligned: true}}},
 		}}))
 		for i := range 9 {
 			if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil || d.Allowed != (i < 5) {
