@@ -25,19 +25,6 @@ func (a *asking) askChoice(r Request) (err error) {
 	return nil
 }
 
-// choose keeps to the rules that have been chosen.
-func (a *asking) choose() {
-	if a.snap.choose == nil {
-		return
-	}
-	for _, i := range a.chosen {
-		if a.snap.rules[i].Shadow == a.shadow {
-			a.mine = append(a.mine, i)
-		}
-	}
-	a.rules = a.mine
-}
-
 func (a *asking) askExtra(r Request) (err error) {
 	if a.extra, err = a.snap.hooks.KeyExtra(r); err != nil {
 		return fmt.Errorf("KeyExtra: %w", err)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -30,8 +29,6 @@ type snapshot struct {
 	name      string
 	rules     []compiledRule
 	index     map[string]int // of the rules, by name; nil if they are few
-	enforced  []int          // the rules that can deny a request
-	shadows   []int          // those that cannot
 	choose    func([]int, Request) ([]int, error)
 	bound     Bound
 	memory    *memoryBound // bound if it is of this type, else nil
@@ -40,9 +37,9 @@ type snapshot struct {
 	plain     bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log       *slog.Logger // nil: slog.Default()
 	named     atomic.Pointer[namedLog]
-	policy    string // the RateLimit-Policy field of all limits that can deny
+	policy    string // the RateLimit-Policy field of all limits
 	mixed     bool   // these limits do not all have the same headers
-	rehearsal bool
+	dryRun    bool
 	settles   bool         // a rule wants to know the outcome
 	weighs    bool         // the hooks have a Cost of their own
 	estimates bool         // they do, or a rule does
@@ -109,7 +106,7 @@ func (s *snapshot) bindTo(store Store, b Bound) error {
 
 // bindObserver notes what follows from the store and the observer together.
 func (s *snapshot) bindObserver() {
-	if s.quick = s.memory; s.rehearsal || s.observer != nil && s.observer.Decided != nil {
+	if s.quick = s.memory; s.dryRun || s.observer != nil && s.observer.Decided != nil {
 		s.quick = nil
 	}
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
@@ -188,9 +185,7 @@ type Hit struct {
 
 // Take charges cost hits to every counter named, or to none if one of their
 // limits denies them. A cost of 0 looks without charging and is always allowed.
-// A counter named twice is charged once. Hits of shadow rules are decided on
-// separately and deny nothing; their limits are in the decision only if there are no
-// other hits. Without hits, nothing is charged, and the decision is Allowed with
+// A counter named twice is charged once. Without hits, nothing is charged, and the decision is Allowed with
 // ReasonNoRule. The error is nil if the store gave
 // an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or ErrUnsupported if
 // a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
@@ -219,20 +214,10 @@ func (l *Limiter) takeFor(ctx context.Context, cost int64, what purpose, hits []
 // takeLong is takeFor for the hits on which takeSingle cannot decide.
 func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what purpose, hits []Hit, d *Decision) error {
 	peek := what == peeking
-	rehearsal := s.rehearsal
-	var shadows []Hit
-	if len(s.shadows) > 0 {
-		if hits, shadows = s.split(hits); len(hits) == 0 {
-			hits, shadows, rehearsal = shadows, nil, true // the decision is theirs
-		}
-	}
 	c := l.session(s)
 	err := c.takeHits(ctx, cost, what, hits, d)
-	if err == nil && len(shadows) > 0 {
-		l.takeShadows(ctx, s, cost, what, shadows, d)
-	}
-	if rehearsal && d.Reason == ReasonOverLimit {
-		d.Allowed, d.Rehearsal = true, true
+	if s.dryRun && d.Reason == ReasonOverLimit {
+		d.Allowed, d.DryRun = true, true
 	}
 	if peek {
 		l.release(c, nil) // no request was allowed or denied
@@ -245,7 +230,7 @@ func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what pu
 	return err
 }
 
-// takeHits decides on hits that are all of shadow rules, or all of others.
+// takeHits decides on hits.
 func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
 	c.cost = cost
 	peek := what == peeking
@@ -276,11 +261,6 @@ func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits [
 // the limiter does not keep track of its copies. A Refund after an Adjust may give back
 // hits of others. Refund acts on the limiter that has made the decision, as Adjust does.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
-	if d.shadow != nil {
-		shadow := *d.shadow
-		d.shadow = nil
-		return errors.Join(l.Refund(ctx, d), l.Refund(ctx, shadow))
-	}
 	s := d.detail.snap
 	if s == nil || !d.marks.charged {
 		return nil

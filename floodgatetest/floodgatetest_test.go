@@ -54,7 +54,7 @@ func TestWantFunctionsReportTheDecision(t *testing.T) {
 	r := floodgatetest.NewRequest("GET", "/", floodgatetest.From("198.51.100.7:80"))
 	allowed, denied := l.Check(r), l.Check(r)
 	failed := core.Decision{Reason: core.ReasonFailed, Err: fmt.Errorf("the server is gone")}
-	rehearsing := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(0), Rehearsal: true}).Check(r)
+	dry := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(0), DryRun: true}).Check(r)
 	for _, row := range []struct {
 		name string
 		want func(t testing.TB)
@@ -62,10 +62,10 @@ func TestWantFunctionsReportTheDecision(t *testing.T) {
 	}{
 		{"allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, allowed) }, ""},
 		{"denied, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, denied) }, "denied, want it allowed"},
-		{"rehearsed, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, rehearsing) }, "only in a rehearsal"},
+		{"dryRun, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, dry) }, "only in a dry run"},
 		{"failed, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, failed) }, "the server is gone"},
 		{"denied", func(t testing.TB) { floodgatetest.WantDenied(t, denied, time.Minute) }, ""},
-		{"rehearsed", func(t testing.TB) { floodgatetest.WantDenied(t, rehearsing, core.Never) }, ""},
+		{"dry_run", func(t testing.TB) { floodgatetest.WantDenied(t, dry, core.Never) }, ""},
 		{"allowed, not denied", func(t testing.TB) { floodgatetest.WantDenied(t, allowed, time.Minute) }, "allowed, want it denied"},
 		{"denied for another time", func(t testing.TB) { floodgatetest.WantDenied(t, denied, time.Second) }, "RetryAfter is 1m0s, want 1s"},
 		{"failed, not denied", func(t testing.TB) { floodgatetest.WantDenied(t, failed, 0) }, "another reason"},
