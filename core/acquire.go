@@ -25,7 +25,6 @@ func (l *Limiter) Acquire(ctx context.Context, hits ...Hit) (d Decision, release
 		return d, doNothing, err
 	}
 	if !d.Allowed {
-		l.releaser(&d)() // of shadow rules
 		return d, doNothing, nil
 	}
 	return d, l.releaser(&d), nil
@@ -49,25 +48,9 @@ func (l *Limiter) releaser(d *Decision) func() {
 	}
 	s, r := d.detail.snap, d.record
 	if !r.leased() {
-		r = nil
-	}
-	var shadow *record
-	if d.shadow != nil && d.shadow.record.leased() {
-		shadow = d.shadow.record
-	}
-	switch {
-	case r == nil && shadow == nil:
 		return doNothing
-	case shadow == nil:
-		return func() { s.limiter.endLease(context.Background(), s, r) }
-	default:
-		return func() {
-			defer l.endLease(context.Background(), s, shadow)
-			if r != nil {
-				l.endLease(context.Background(), s, r)
-			}
-		}
 	}
+	return func() { s.limiter.endLease(context.Background(), s, r) }
 }
 
 // leased reports whether a decision has given leases.
@@ -78,13 +61,6 @@ func (r *record) leased() bool { return r != nil && r.lease != 0 }
 // false if the decision has no leases, or they have ended; release then does nothing.
 // Release may be called several times and concurrently.
 func (d Decision) Hold() (release func(), held bool) {
-	if d.shadow != nil {
-		shadow, both := d.shadow.Hold()
-		if d.shadow = nil; both {
-			own, _ := d.Hold()
-			return func() { defer shadow(); own() }, true
-		}
-	}
 	if lease := d.slot(); lease != 0 {
 		return d.holdSlot(lease)
 	}

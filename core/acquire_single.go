@@ -14,7 +14,7 @@ import (
 // acquireSingle is takeFor for Acquire with one key of such a rule. It returns whether it has
 // decided.
 func (l *Limiter) acquireSingle(ctx context.Context, s *snapshot, hit *Hit, d *Decision) bool {
-	if s.rehearsal || hit.Extra != "" || hit.Quotas != nil {
+	if s.dryRun || hit.Extra != "" || hit.Quotas != nil {
 		return false
 	}
 	i := s.find(hit.Rule)

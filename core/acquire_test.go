@@ -170,29 +170,6 @@ func TestARuleThatClearsHasNoLimitInFlight(t *testing.T) {
 	}
 }
 
-// A hook that panics when a shadow rule denies leaves no slot of another shadow rule behind.
-func TestAPanicAboutAShadowRuleFreesItsSlots(t *testing.T) {
-	hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
-	key := func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, 'k'), nil }
-	bad := func([]byte, core.Request) ([]byte, error) { return nil, &core.BadRequestError{Detail: "bad"} }
-	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{
-		{Name: "enforced", Key: key, Limits: []core.Limit{core.InFlight(5)}},
-		{Name: "shadow", Shadow: true, Key: key, Limits: []core.Limit{core.InFlight(5)}},
-		{Name: "bad", Shadow: true, Key: bad, Limits: []core.Limit{core.InFlight(5)}},
-	}}))
-	for range 3 {
-		func() {
-			defer func() { _ = recover() }()
-			l.Check(&request{})
-		}()
-	}
-	for _, rule := range []string{"enforced", "shadow"} {
-		if d, err := l.Peek(t.Context(), 0, core.Hit{Rule: rule, Key: "k"}); err != nil || d.Remaining != 5 {
-			t.Errorf("%s: %d slots are free, want 5 (%v)", rule, d.Remaining, err)
-		}
-	}
-}
-
 // A rule has one limit of what is in flight, and so has a text.
 func TestTwoLimitsInFlightInOneText(t *testing.T) {
 	for _, text := range []string{"3 in flight, 5 in flight", "3 in flight, 9/m, 3 in flight lease=10s name=b"} {

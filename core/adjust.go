@@ -28,13 +28,9 @@ import (
 // Handlers use the SetCost of their adapter. A program without requests uses
 // [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
-	said := false
-	if d.shadow != nil {
-		said = d.shadow.SetCost(cost)
-	}
 	r := d.record
 	if r == nil || !r.estimate || cost < 0 || r.settled.Load() || r.adjusted.Load() {
-		return said
+		return false
 	}
 	r.said.Store(min(cost, MaxQuota) + 1)
 	return true
@@ -42,7 +38,7 @@ func (d Decision) SetCost(cost int64) bool {
 
 // Estimated reports whether SetCost settles what the request was charged.
 func (d outcomes) Estimated() bool {
-	return d.record.estimates() || d.shadow != nil && d.shadow.record.estimates()
+	return d.record.estimates()
 }
 
 func (r *record) estimates() bool { return r != nil && r.estimate }
@@ -67,11 +63,6 @@ func (r *record) estimates() bool { return r != nil && r.estimate }
 func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
-	}
-	if d.shadow != nil {
-		shadow := *d.shadow
-		d.shadow = nil
-		return errors.Join(l.Adjust(ctx, d, cost), l.Adjust(ctx, shadow, cost))
 	}
 	if d.detail.snap == nil || d.Rule == "" || d.Reason != ReasonWithinLimits || cost == 0 && !d.marks.charged {
 		return nil

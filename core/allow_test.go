@@ -16,7 +16,7 @@ func TestAllowAgreesWithTake(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's
-	rules, keys := []string{"one", "two", "shadow"}, []string{"", "a", "a\x00", "b"}
+	rules, keys := []string{"one", "two", "three"}, []string{"", "a", "a\x00", "b"}
 	limit := func(quota int64) core.Limit {
 		limits := []core.Limit{
 			{Quota: quota, Window: time.Minute},
@@ -30,10 +30,10 @@ func TestAllowAgreesWithTake(t *testing.T) {
 		return limits[random.IntN(len(limits))]
 	}
 	for range 300 {
-		config := core.Config{Name: "l", Rehearsal: random.IntN(4) == 0, Rules: []core.Rule{
+		config := core.Config{Name: "l", DryRun: random.IntN(4) == 0, Rules: []core.Rule{
 			{Name: "one", Limits: []core.Limit{limit(3)}},
 			{Name: "two", Limits: []core.Limit{limit(4), {Name: "day", Quota: 6, Window: 24 * time.Hour}}},
-			{Name: "shadow", Limits: []core.Limit{limit(2)}, Shadow: true},
+			{Name: "three", Limits: []core.Limit{limit(2)}},
 		}}
 		now := time.Unix(1_800_000_000, 0)
 		var limiters [2]*core.Limiter
@@ -91,7 +91,7 @@ func TestAllowWithoutHitsIsTrue(t *testing.T) {
 func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, s := &lines{}, newCounting()
-		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), Rehearsal: true, Rules: []core.Rule{
+		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), DryRun: true, Rules: []core.Rule{
 			{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
 		}}, nil)
 		for range 2 { // one line a second

@@ -77,7 +77,7 @@ func ExampleBadRequestError() {
 // A handler of denied requests that writes its own body takes the status from the decision.
 func TestTheStatusOfADecision(t *testing.T) {
 	for want, rows := range map[int][]core.Decision{
-		200: {{Allowed: true}, {Allowed: true, Reason: core.ReasonSkipped}, {Allowed: true, Reason: core.ReasonFailed}, {Allowed: true, Reason: core.ReasonOverLimit, Rehearsal: true}},
+		200: {{Allowed: true}, {Allowed: true, Reason: core.ReasonSkipped}, {Allowed: true, Reason: core.ReasonFailed}, {Allowed: true, Reason: core.ReasonOverLimit, DryRun: true}},
 		400: {{Reason: core.ReasonBadRequest}},
 		429: {{Reason: core.ReasonOverLimit}},
 		503: {{Reason: core.ReasonFailed}, {Reason: core.ReasonCanceled}},

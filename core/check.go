@@ -32,20 +32,17 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		return d
 	}
 	c := l.session(s)
-	a := asking{session: c, rules: s.enforced}
+	a := asking{session: c}
 	if s.waits {
 		a.lines = &l.lines
 	}
 	a.check(r, &d)
 	settled = !s.leases
-	if len(s.shadows) > 0 && !a.lost {
-		l.checkShadows(c, r, &d)
-	}
 	if !d.Allowed && d.RetryAfter == Never {
 		s.aboveQuota(r, &d)
 	}
-	if s.rehearsal && !d.Allowed {
-		d.Rehearsal = true
+	if s.dryRun && !d.Allowed {
+		d.DryRun = true
 		s.hooks.OnDisallowed(r, d)
 		d.Allowed = true
 	}
@@ -61,7 +58,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	if !d.Allowed && d.Reason == ReasonBadRequest && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
-	settled = settled || d.Allowed // if not, no handler runs: the leases of shadow rules end
+	settled = true
 	return d
 }
 
@@ -74,33 +71,10 @@ func (s *snapshot) aboveQuota(r Request, d *Decision) {
 		slog.String("limit", d.Limit.Name), slog.Int64("cost", d.Cost), slog.Int64("quota", d.Limit.Capacity()))
 }
 
-// checkShadows lets the shadow rules decide on a request too. chosen has
-// what Config.Select has chosen.
-func (l *Limiter) checkShadows(chosen *session, r Request, d *Decision) {
-	s := chosen.snap
-	c := l.session(s)
-	c.chosen = append(c.chosen, chosen.chosen...)
-	a := asking{session: c, rules: s.shadows, shadow: true, bodyless: !d.Allowed}
-	var shadow Decision
-	a.check(r, &shadow)
-	if shadow.Reason != ReasonNoRule {
-		d.shadow = &shadow // before the hook, which may panic: Check then ends its leases
-	}
-	if !shadow.Allowed {
-		d.Rehearsal, shadow.Rehearsal = d.Allowed, true
-		s.hooks.OnDisallowed(r, shadow)
-	}
-	l.release(c, nil)
-}
-
 // asking gathers a request's extra, cost and keys, in two passes, and has the
 // store decide on them.
 type asking struct {
 	*session
-	rules    []int // those that are asked: indexes
-	shadow   bool  // these are the shadow rules, and Config.Select has been asked
-	bodyless bool  // rules that wait for the body are left out
-
 	extra       string
 	choiceWaits bool
 	extraWaits  bool
@@ -125,7 +99,7 @@ func (a *asking) check(r Request, d *Decision) {
 	} else if a.counted = a.knownSingle(&c.probe, d); a.counted {
 		return
 	}
-	if a.fault == nil && a.waiting() && !a.bodyless {
+	if a.fault == nil && a.waiting() {
 		if len(c.items) > 0 && !a.extraWaits {
 			if err := c.take(r.Context(), true); err != nil {
 				a.failed(r, d, err)
@@ -173,25 +147,31 @@ func (a *asking) waiting() bool {
 // known asks for all that needs no body.
 func (a *asking) known(p *bodyProbe) {
 	a.cost = 1
-	if !a.shadow && a.snap.choose != nil {
+	if a.snap.choose != nil {
 		a.choiceWaits = a.wants(p, aHook, a.askChoice)
 	}
 	if a.choiceWaits || a.fault != nil || a.lost {
 		return
 	}
-	a.choose()
 	if !a.snap.plain {
 		a.extraWaits = a.wants(p, aHook, a.askExtra)
 		a.costWaits = a.wants(p, aHook, a.askCost)
 	}
-	for _, i := range a.rules {
-		if a.extraWaits || a.fault != nil {
-			a.waits = append(a.waits, i)
-			continue
+	if a.snap.choose == nil {
+		for i := range a.snap.rules {
+			a.knownKey(p, i)
 		}
-		if a.wants(p, i, func(r Request) error { return a.askKey(r, i) }) {
-			a.waits = append(a.waits, i)
-		}
+		return
+	}
+	for _, i := range a.chosen {
+		a.knownKey(p, i)
+	}
+}
+
+// knownKey asks for the key of a rule if that needs no body.
+func (a *asking) knownKey(p *bodyProbe, i int) {
+	if a.extraWaits || a.fault != nil || a.wants(p, i, func(r Request) error { return a.askKey(r, i) }) {
+		a.waits = append(a.waits, i)
 	}
 }
 

@@ -26,19 +26,6 @@ func (a *asking) askChoice(r Request) (err error) {
 	return nil
 }
 
-// choose keeps to the rules that have been chosen.
-func (a *asking) choose() {
-	if a.snap.choose == nil {
-		return
-	}
-	for _, i := range a.chosen {
-		if a.snap.rules[i].Shadow == a.shadow {
-			a.mine = append(a.mine, i)
-		}
-	}
-	a.rules = a.mine
-}
-
 func (a *asking) askExtra(r Request) (err error) {
 	if a.extra, err = a.snap.hooks.KeyExtra(r); err != nil {
 		return fmt.Errorf("KeyExtra: %w", err)
@@ -113,7 +100,7 @@ func (a *asking) addKey(r Request, rule int) (added bool, err error) {
 		return true, nil
 	case errors.Is(err, SkipRule):
 		if !a.probe.wanted || a.probe.open {
-			a.skipped(r, rule, err)
+			a.skipped(r, rule)
 		}
 		return false, nil
 	case errors.Is(err, errBodyLater):
@@ -129,9 +116,9 @@ const keylessRequests = 100
 
 // skipped logs once that the first requests of a rule have had no key: such a rule limits
 // nobody. It counts until one has had a key.
-func (a *asking) skipped(r Request, rule int, err error) {
+func (a *asking) skipped(r Request, rule int) {
 	keyless := a.snap.rules[rule].keyless
-	if keyless.Load() >= keylessRequests || keyless.Add(1) != keylessRequests || err == errTakeOnly { //nolint:errorlint // nobody wraps it
+	if keyless.Load() >= keylessRequests || keyless.Add(1) != keylessRequests {
 		return
 	}
 	a.snap.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a rule limits nobody: its key function has returned no key for its first 100 requests. "+

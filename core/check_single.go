@@ -8,12 +8,12 @@ import (
 // checksSingle reports whether knownSingle may decide on the limiter's requests: the limiter
 // has one rule with one limit of fixed size, or of Leases, and only the rule's key and quota depend on the request.
 func (s *snapshot) checksSingle() bool {
-	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.rehearsal || s.waits {
+	if len(s.rules) != 1 || !s.plain || s.choose != nil || s.dryRun || s.waits {
 		return false
 	}
 	r := &s.rules[0]
 	counted := r.single || r.slots != nil && !s.tellsHeld()
-	return counted && !r.Shadow && r.Cost == nil && r.Counts == nil && r.Clears == nil
+	return counted && r.Cost == nil && r.Counts == nil && r.Clears == nil
 }
 
 // knownSingle does what known does, for such a limiter. If the Memory knows the key, it also

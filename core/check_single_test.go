@@ -76,8 +76,7 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 			case 0:
 				now = now.Add(time.Duration(random.IntN(90)) * time.Second)
 			case 1:
-				config.Rehearsal = random.IntN(2) == 0
-				config.Rules[0].Shadow = random.IntN(4) == 0
+				config.DryRun = random.IntN(2) == 0
 				if config.Rules[0].Quota = nil; random.IntN(2) == 0 {
 					config.Rules[0].Quota = quota
 				}
@@ -96,7 +95,7 @@ func TestTheShortWayOfARequestAgreesWithTheLongWay(t *testing.T) {
 				}
 			}
 			a, b := d[0], d[1]
-			if a.LimitStatus != b.LimitStatus || a.Allowed != b.Allowed || a.Reason != b.Reason || a.Cost != b.Cost || a.Limiter != b.Limiter || a.Rehearsal != b.Rehearsal || (a.Err == nil) != (b.Err == nil) ||
+			if a.LimitStatus != b.LimitStatus || a.Allowed != b.Allowed || a.Reason != b.Reason || a.Cost != b.Cost || a.Limiter != b.Limiter || a.DryRun != b.DryRun || (a.Err == nil) != (b.Err == nil) ||
 				a.Key() != b.Key() || a.StoredKey() != b.StoredKey() {
 				t.Fatalf("%v: step %d, %q, quota %q: the short way %+v, the long way %+v", limit, step, r.header["Key"][0], r.header["Quota"][0], a, b)
 			}

@@ -114,25 +114,25 @@ func TestAKeyFunctionThatIgnoresWhatItIsGiven(t *testing.T) {
 	}
 }
 
-func TestRehearsal(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	var heard []core.Decision
 	l := newLimiter(t, core.Config{
-		Rehearsal: true,
+		DryRun: true,
 		Hooks: core.HookFuncs{OnDisallowedFunc: func(_ core.Request, d core.Decision) core.Denial {
 			heard = append(heard, d)
 			return core.Denial{}
 		}},
 		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
 	}, newClock())
-	for i, rehearsed := range []bool{false, true, true} {
-		if d := l.Check(&request{}); !d.Allowed || d.Rehearsal != rehearsed {
+	for i, dryRun := range []bool{false, true, true} {
+		if d := l.Check(&request{}); !d.Allowed || d.DryRun != dryRun {
 			t.Errorf("request %d: %v", i+1, d)
 		}
 	}
-	if len(heard) != 2 || heard[0].Allowed || !heard[0].Rehearsal || !strings.Contains(heard[0].String(), "would deny") {
+	if len(heard) != 2 || heard[0].Allowed || !heard[0].DryRun || !strings.Contains(heard[0].String(), "would deny") {
 		t.Errorf("the hook heard %v", heard)
 	}
-	counted := newLimiter(t, core.Config{Rehearsal: true, Rules: []core.Rule{
+	counted := newLimiter(t, core.Config{DryRun: true, Rules: []core.Rule{
 		{Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(_ core.Request, o core.Outcome) bool { return o.Status == 401 }},
 		{Name: "bad", Key: fails(core.ErrBadRequest), Limits: []core.Limit{core.PerMinute(1)}},
 	}}, newClock())
@@ -141,15 +141,15 @@ func TestRehearsal(t *testing.T) {
 		t.Errorf("a bad request that is let through counts by what becomes of it: %d left, want 4", got)
 	}
 	for name, key := range map[string]core.KeyFunc{"a fault": fails(errFault), "a bad request": fails(core.ErrBadRequest)} {
-		l := newLimiter(t, core.Config{Rehearsal: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
-		if d := l.Check(&request{}); !d.Allowed || !d.Rehearsal || d.Err == nil {
-			t.Errorf("%s denies in a rehearsal: %v", name, d)
+		l := newLimiter(t, core.Config{DryRun: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+		if d := l.Check(&request{}); !d.Allowed || !d.DryRun || d.Err == nil {
+			t.Errorf("%s denies in a dry run: %v", name, d)
 		}
 	}
-	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil || !d.Allowed || !d.Rehearsal {
+	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil || !d.Allowed || !d.DryRun {
 		t.Errorf("%v, %v", d, err)
 	}
-	if got := l.Stats(); got.Rehearsed != 3 || got.Allowed != 1 || got.Denied != 0 {
+	if got := l.Stats(); got.DryRun != 3 || got.Allowed != 1 || got.Denied != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -220,4 +220,17 @@ func TestADenialAfterTheClientHasGone(t *testing.T) {
 			t.Errorf("%v, %v, want allowed %t and no error", d, d.Err, want)
 		}
 	}
+}
+
+func ExampleConfig_dryRun() {
+	limiter := core.Must(core.New(core.Config{DryRun: true, Rules: []core.Rule{
+		{Name: "user", Limits: []core.Limit{core.PerMinute(1)}},
+	}}))
+	for range 2 {
+		d, _ := limiter.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "42"})
+		fmt.Println(d.Allowed, d.DryRun)
+	}
+	// Output:
+	// true false
+	// true true
 }

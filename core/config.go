@@ -43,13 +43,6 @@ type Rule struct {
 	// error, or a number that is out of range, the answer is 503, nothing is charged,
 	// and Config.Log gets a line. nil: the limit's Quota.
 	Quota func(Request, Limit) (int64, error)
-	// Shadow makes the rule decide and count as always, and deny nothing. A
-	// request that it would have denied is given to Hooks.OnDisallowed with the
-	// decision of the shadow rules; if it is allowed, Decision.Rehearsal is set. All
-	// shadow rules of a limiter are decided on together, whatever the other
-	// rules decide, and clients see nothing of them. If the other rules deny a
-	// request, shadow rules that would have to read its body leave it out.
-	Shadow bool
 	// MaxWait is how long a request may wait for its turn if the rule would deny it:
 	// see Config.MaxWait. 0: Config.MaxWait.
 	MaxWait time.Duration
@@ -110,15 +103,17 @@ type Config struct {
 	// Observer is told of every decision: see [ObserverFuncs]. nil: nobody is, and it
 	// costs nothing.
 	Observer Observer
-	// Rehearsal makes the limiter decide, count and report as always, and allow
+	// DryRun makes the limiter decide, count and report as always, and allow
 	// every request. The decision on a request that would have been denied has
-	// Rehearsal set, and is given to Hooks.OnDisallowed.
-	Rehearsal bool
+	// DryRun set, and is given to Hooks.OnDisallowed, whose result is not used.
+	// Responses have the limiter's headers: set HeadersOff if clients should not
+	// see them.
+	DryRun bool
 	// MaxWait is how long a request that would be denied may wait for its turn in
 	// Check: 0, or MinWindow to MaxWindow. See [Limiter.Wait] for the order, and
-	// for what is denied at once. Shadow rules and a Rehearsal never make a request
-	// wait. 0: requests do not wait, except for rules with a MaxWait of their own. The
-	// Shutdown of a server waits for the requests that wait.
+	// for what is denied at once. A DryRun never makes a request wait. 0: requests do
+	// not wait, except for rules with a MaxWait of their own. The Shutdown of a server
+	// waits for the requests that wait.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests that wait for one key of a rule, and
 	// MaxWaitersTotal the most that wait for all keys of the limiter, in this process:
@@ -130,7 +125,7 @@ type Config struct {
 type compiledRule struct {
 	Rule
 	leases bool            // it has a limit of Leases
-	single bool            // it has one limit, whose state does not grow, and is no shadow rule
+	single bool            // it has one limit, whose state does not grow
 	known  *memtable.Known // nil: takeSingle cannot decide on the rule's keys
 	first  *Limit          // its limit, if known is not nil
 	slots  *memtable.Slots // nil: acquireSingle cannot decide on the rule's keys
@@ -146,7 +141,7 @@ func (c Config) compile() (*snapshot, error) {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
-	s := &snapshot{name: c.Name, hooks: c.Hooks, choose: c.Select, log: c.Log, rehearsal: c.Rehearsal, denyUnreadable: c.DenyUnreadable}
+	s := &snapshot{name: c.Name, hooks: c.Hooks, choose: c.Select, log: c.Log, dryRun: c.DryRun, denyUnreadable: c.DenyUnreadable}
 	if c.Store != nil {
 		if t, err := TraitsOf(c.Store); err != nil {
 			errs = append(errs, err)
@@ -207,7 +202,7 @@ func (c Config) compile() (*snapshot, error) {
 		if r.MaxWait == 0 {
 			r.MaxWait = c.MaxWait
 		}
-		if t := r.Headers.twin(); t != 0 && !r.Shadow {
+		if t := r.Headers.twin(); t != 0 {
 			if twin != 0 && twin != t {
 				bad(at+".Headers", "HeadersDraft07 and HeadersDraft10, the default, in one limiter (rule %q has the other one): both write RateLimit and RateLimit-Policy; choose one of them in Config.Headers", twinRule)
 			}
@@ -229,19 +224,14 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits), single: !r.Shadow && len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
-	if r.Shadow {
-		s.shadows = append(s.shadows, i)
-	} else {
-		s.enforced = append(s.enforced, i)
-		s.mixed = s.mixed || r.Headers != s.rules[s.enforced[0]].Headers
-	}
+	s.rules = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits), single: len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
+	s.mixed = s.mixed || r.Headers != s.rules[0].Headers
 	if s.index != nil {
 		s.index[r.Name] = i
 	}
 	s.estimates = s.estimates || r.Cost != nil
 	s.addLeases(r.Limits)
-	s.waits = s.waits || r.MaxWait > 0 && !r.Shadow && !s.rehearsal
+	s.waits = s.waits || r.MaxWait > 0 && !s.dryRun
 	s.settles = s.settles || r.Counts != nil || r.Clears != nil
 }
 

@@ -11,9 +11,9 @@ type Decision struct {
 	Reason Reason
 	// Degraded reports that the store answered without the shared counters.
 	Degraded bool
-	// Rehearsal reports that the request is allowed and would have been denied, but
-	// for Config.Rehearsal or Rule.Shadow.
-	Rehearsal bool
+	// DryRun reports that the request is allowed and would have been denied, but
+	// for Config.DryRun.
+	DryRun bool
 
 	marks marks
 

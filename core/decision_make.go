@@ -155,13 +155,3 @@ func (d Decision) Key() string {
 	key, _ := d.decidingKey()
 	return key
 }
-
-// Shadow returns the decision of the shadow rules beside this one, and whether
-// any of them applied to the request. Its Allowed is false if they would have
-// denied it.
-func (d Decision) Shadow() (Decision, bool) {
-	if d.shadow == nil {
-		return Decision{}, false
-	}
-	return *d.shadow, true
-}

@@ -13,7 +13,7 @@ func (d Decision) String() string {
 	}
 	s := fmt.Sprintf("limiter %q ", d.Limiter)
 	verdict := "denies"
-	if d.Rehearsal {
+	if d.DryRun {
 		verdict = "would deny"
 	}
 	switch d.Reason {

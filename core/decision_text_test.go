@@ -26,12 +26,12 @@ func TestADecisionOnWhatIsInFlightTellsThatNobodyKnowsTheEnd(t *testing.T) {
 	}
 }
 
-func TestADecisionOfARehearsalTellsWhyItWouldDeny(t *testing.T) {
+func TestADecisionOfADryRunTellsWhyItWouldDeny(t *testing.T) {
 	for err, want := range map[error]string{
 		core.ErrBadRequest:   `limiter "default" would deny a bad request`,
 		errors.New("broken"): `limiter "default" would deny, because it could not decide`,
 	} {
-		l := newLimiter(t, core.Config{Rehearsal: true, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(err), Limits: []core.Limit{core.PerMinute(1)}}}}, newClock())
+		l := newLimiter(t, core.Config{DryRun: true, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(err), Limits: []core.Limit{core.PerMinute(1)}}}}, newClock())
 		if d := l.Check(&request{}); !d.Allowed || d.String() != want {
 			t.Errorf("%q, want %q", d.String(), want)
 		}

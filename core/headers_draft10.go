@@ -33,10 +33,10 @@ func (d *Decision) appendDraft10(dst []Header) (lines []Header, wait string) {
 // draft10 returns whether the rule's limits are in the fields of HeadersDraft10.
 func (r *compiledRule) draft10() bool { return r.Headers.twin() == HeadersDraft10 }
 
-// policyField returns the RateLimit-Policy field of all limits that can deny.
+// policyField returns the RateLimit-Policy field of all limits.
 func (s *snapshot) policyField() string {
 	var b []byte
-	for _, i := range s.enforced {
+	for i := range s.rules {
 		for j := range s.rules[i].Limits {
 			b = appendPolicy(b, &s.rules[i].Limits[j])
 		}
@@ -62,17 +62,17 @@ func (d *Decision) policyField(n int) string {
 	return string(b)
 }
 
-// eachRuleOnce returns whether every rule that can deny applied with one key, and
+// eachRuleOnce returns whether every rule applied with one key, and
 // all of them have the same headers.
 func (d *Decision) eachRuleOnce() bool {
-	rules := len(d.detail.snap.enforced)
+	rules := len(d.detail.snap.rules)
 	r := d.record
 	switch {
 	case d.detail.snap.mixed:
 		return false
 	case r == nil:
 		return rules == 1
-	case len(r.items) != rules || len(d.detail.snap.rules) > 64:
+	case len(r.items) != rules || rules > 64:
 		return false
 	}
 	seen := uint64(0)

@@ -14,21 +14,21 @@ import (
 func both(store core.Store) core.Config {
 	return core.Config{Name: "api", Store: store, Rules: []core.Rule{
 		{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
-		{Name: "shadow", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}, Shadow: true},
+		{Name: "other", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
 	}}
 }
 
 func slots(t *testing.T, l *core.Limiter, want int64, when string) {
 	t.Helper()
-	for _, rule := range []string{"user", "shadow"} {
+	for _, rule := range []string{"user", "other"} {
 		if got := left(t, l, rule, "ann"); got != want {
 			t.Errorf("%s: rule %s has %d slots left, want %d", when, rule, got, want)
 		}
 	}
 }
 
-// Settle does not end the slots that the handler holds, of rules and of shadow rules: the handler releases them.
-func TestHoldKeepsTheSlotsOfBothKindsOfRules(t *testing.T) {
+// Settle does not end the slots that the handler holds: the handler releases them.
+func TestHoldKeepsTheSlotsOfAllRules(t *testing.T) {
 	for name, store := range map[string]core.Store{"in the process": nil, "shared": newShared(t)} {
 		t.Run(name, func(t *testing.T) {
 			l := newLimiter(t, both(store), nil)
@@ -45,50 +45,6 @@ func TestHoldKeepsTheSlotsOfBothKindsOfRules(t *testing.T) {
 				t.Error("a decision whose slots have ended holds some")
 			}
 			slots(t, l, 1, "after a release of nothing")
-		})
-	}
-}
-
-// A panic of the store that ends one release keeps no slot of the other kind of rules.
-func TestAPanicOfTheStoreEndsOneReleaseOnly(t *testing.T) {
-	hits := []core.Hit{{Rule: "user", Key: "ann"}, {Rule: "shadow", Key: "ann"}}
-	for name, begin := range map[string]func(*core.Limiter) func(){
-		"Acquire": func(l *core.Limiter) func() {
-			_, release := acquire(t, l, hits...)
-			return release
-		},
-		"Hold": func(l *core.Limiter) func() {
-			release, _ := l.Check(&request{}).Hold()
-			return release
-		},
-		"Settle": func(l *core.Limiter) func() {
-			d := l.Check(&request{})
-			return func() { l.Settle(&request{}, d, core.Outcome{Status: 200}) }
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			panics := false
-			l := newLimiter(t, both(releasing{newShared(t), func(context.Context) error {
-				if panics {
-					panics = false
-					panic("the store")
-				}
-				return nil
-			}}), nil)
-			release := begin(l)
-			slots(t, l, 0, "while it runs")
-			panics = true
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Error("no panic")
-					}
-				}()
-				release()
-			}()
-			if left(t, l, "user", "ann")+left(t, l, "shadow", "ann") != 1 {
-				t.Error("both slots are left behind, or none")
-			}
 		})
 	}
 }

@@ -22,7 +22,7 @@ type Hooks interface {
 	// KeyFunc's errors mean; a negative cost is such an error.
 	Cost(r Request) (int64, error)
 	// OnDisallowed returns the response to a denied request. It runs once for each
-	// denied request, and in a rehearsal for each request that would have been
+	// denied request, and in a dry run once for each request that would have been
 	// denied, when its result is not used.
 	OnDisallowed(r Request, d Decision) Denial
 }

@@ -10,26 +10,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// A shadow rule admits what another rule denies: nobody releases the slot that it has given.
-func TestADeniedAcquireKeepsNoSlotOfAShadowRule(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{
-		{Name: "user", Limits: []core.Limit{core.InFlight(1)}},
-		{Name: "shadow", Shadow: true, Limits: []core.Limit{core.InFlight(5)}},
-	}}))
-	shadow := core.Hit{Rule: "shadow", Key: "ann"}
-	_, release := acquire(t, l, ann, shadow)
-	if d, _ := acquire(t, l, ann, shadow); d.Allowed {
-		t.Fatal("two of one")
-	}
-	if d, err := l.Peek(t.Context(), 0, shadow); err != nil || d.Remaining != 4 {
-		t.Errorf("%d left, want 4 (%v)", d.Remaining, err)
-	}
-	release()
-	if d, err := l.Peek(t.Context(), 0, shadow); err != nil || d.Remaining != 5 {
-		t.Errorf("%d left, want 5 (%v)", d.Remaining, err)
-	}
-}
-
 // releasing is a shared store that calls the function before ahead of each release. The error of before is that of the release.
 type releasing struct {
 	*shared

@@ -31,8 +31,6 @@ type snapshot struct {
 	name      string
 	rules     []compiledRule
 	index     map[string]int // of the rules, by name; nil if they are few
-	enforced  []int          // the rules that can deny a request
-	shadows   []int          // those that cannot
 	choose    func([]int, Request) ([]int, error)
 	bound     Bound
 	memory    *memoryBound // bound if it is of this type, else nil
@@ -41,9 +39,9 @@ type snapshot struct {
 	plain     bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log       *slog.Logger // nil: slog.Default()
 	named     atomic.Pointer[namedLog]
-	policy    string // the RateLimit-Policy field of all limits that can deny
+	policy    string // the RateLimit-Policy field of all limits
 	mixed     bool   // these limits do not all have the same headers
-	rehearsal bool
+	dryRun    bool
 	settles   bool         // a rule wants to know the outcome
 	estimates bool         // a rule has a Cost
 	simple    bool         // see checksSingle; bound is a memoryBound
@@ -111,7 +109,7 @@ func (s *snapshot) bindTo(store Store, b Bound) error {
 
 // bindObserver notes what follows from the store and the observer together.
 func (s *snapshot) bindObserver() {
-	if s.quick = s.memory; s.rehearsal || s.observer != nil && s.observer.Decided != nil {
+	if s.quick = s.memory; s.dryRun || s.observer != nil && s.observer.Decided != nil {
 		s.quick = nil
 	}
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
@@ -200,9 +198,7 @@ type Hit struct {
 
 // Take charges cost hits to every counter named, or to none if one of their
 // limits denies them. A cost of 0 looks without charging and is always allowed.
-// A counter named twice is charged once. Hits of shadow rules are decided on
-// separately and deny nothing; their limits are in the decision only if there are no
-// other hits. Without hits, nothing is charged, and the decision is Allowed with
+// A counter named twice is charged once. Without hits, nothing is charged, and the decision is Allowed with
 // ReasonNoRule. The error is nil if the store gave
 // an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or ErrUnsupported if
 // a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
@@ -231,23 +227,13 @@ func (l *Limiter) takeFor(ctx context.Context, cost int64, what purpose, hits []
 // takeLong is takeFor for the hits on which takeSingle cannot decide.
 func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what purpose, hits []Hit, d *Decision) error {
 	peek := what == peeking
-	rehearsal := s.rehearsal
-	var shadows []Hit
-	if len(s.shadows) > 0 {
-		if hits, shadows = s.split(hits); len(hits) == 0 {
-			hits, shadows, rehearsal = shadows, nil, true // the decision is theirs
-		}
-	}
 	if len(hits) == 0 && s.saidNoHits.CompareAndSwap(false, true) {
 		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
 	}
 	c := l.session(s)
 	err := c.takeHits(ctx, cost, what, hits, d)
-	if err == nil && len(shadows) > 0 {
-		l.takeShadows(ctx, s, cost, what, shadows, d)
-	}
-	if rehearsal && d.Reason == ReasonOverLimit {
-		d.Allowed, d.Rehearsal = true, true
+	if s.dryRun && d.Reason == ReasonOverLimit {
+		d.Allowed, d.DryRun = true, true
 	}
 	if peek {
 		l.release(c, nil) // no request was allowed or denied
@@ -260,7 +246,7 @@ func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what pu
 	return err
 }
 
-// takeHits decides on hits that are all of shadow rules, or all of others.
+// takeHits decides on hits.
 func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
 	c.cost = cost
 	peek := what == peeking

@@ -298,7 +298,6 @@ func TestWhatALimiterLogsOnce(t *testing.T) {
 		"the same, a rule that is decided quickly": {single, func(l *core.Limiter) { check(l, 500) }, []string{keyless}},
 		"99 requests without a key":                {rule(orSkip, 5, 1), func(l *core.Limiter) { check(l, 99); get(l); check(l, 500) }, nil},
 		"a key at first":                           {rule(orSkip, 5, 1), func(l *core.Limiter) { get(l); check(l, 500) }, nil},
-		"a rule for Take":                          {rule(core.TakeOnly, 5, 1), func(l *core.Limiter) { check(l, 500) }, nil},
 		"a key of the body": {rule(func(dst []byte, r core.Request) ([]byte, error) {
 			if b, err := r.Body(9); err == nil {
 				return append(dst, b...), nil

@@ -183,3 +183,11 @@ func TestTheTypeOfABodyFromAHook(t *testing.T) {
 		}
 	}
 }
+
+// orSkip keys by the method, and skips requests without one.
+func orSkip(dst []byte, r core.Request) ([]byte, error) {
+	if r.Method() == "" {
+		return dst, core.SkipRule
+	}
+	return append(dst, r.Method()...), nil
+}

@@ -48,21 +48,14 @@ func (o *observing) caught(ctx context.Context) {
 	}
 }
 
-// decided tells the observer of a decision, and of that of the shadow rules beside it.
+// decided tells the observer of a decision.
 func (o *observing) decided(ctx context.Context, d *Decision) {
-	if o.Decided != nil {
-		o.tell(ctx, d, false)
-	}
-}
-
-func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
-	if d.shadow != nil {
-		o.tell(ctx, d.shadow, true)
+	if o.Decided == nil {
+		return
 	}
 	rule, capacity, key, extra := -1, int64(0), "", ""
 	if d.Rule != "" {
 		rule, capacity = d.decidingRule(), d.Limit.capacity()
-		shadow = shadow || o.snap.rules[rule].Shadow // a Take may name shadow rules only
 		switch {
 		case !o.Keys:
 		case d.record == nil && d.marks.raw: // decidingKey would say the same, and takes longer
@@ -73,12 +66,8 @@ func (o *observing) tell(ctx context.Context, d *Decision, shadow bool) {
 	}
 	defer o.caught(ctx)
 	o.Decided(ctx, Observation{
-		Allowed:   d.Allowed && !shadow || shadow && d.Reason != ReasonOverLimit,
-		Reason:    d.Reason,
-		Degraded:  d.Degraded,
-		Rehearsal: d.Rehearsal && !shadow && d.Reason != ReasonWithinLimits && d.Reason != ReasonNoRule,
-		Shadow:    shadow,
-		Rule:      rule, Limit: int(d.marks.limit), Cost: d.Cost,
+		Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, DryRun: d.DryRun,
+		Rule: rule, Limit: int(d.marks.limit), Cost: d.Cost,
 		Remaining: d.Remaining, Capacity: capacity, RetryAfter: d.RetryAfter, Waited: d.Waited,
 		Err: d.Err, Key: key, Extra: extra,
 	})
@@ -101,7 +90,7 @@ func (l *Limiter) lost(s *snapshot, r Request, d *Decision) {
 		d.detail.snap = s
 	}
 	if !d.Allowed {
-		d.Rehearsal = false // it would have been allowed
+		d.DryRun = false // it would have been allowed
 	}
 	l.counts.count(d)
 	if s.observer != nil {

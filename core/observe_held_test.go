@@ -102,7 +102,6 @@ func gaugesModel(t *testing.T, seed uint64, panics, faulty bool) {
 	config := core.Config{Store: s, Observer: g, Hooks: hooks, Log: new(lines).logger(), MaxWait: 3 * time.Second, MaxWaiters: 4, Rules: []core.Rule{
 		{Name: "flight", Key: header("Key"), Limits: []core.Limit{core.InFlight(4)}},
 		{Name: "rate", Key: header("Key"), Limits: []core.Limit{{Quota: 4, Window: time.Second, Algorithm: core.TokenBucket}}},
-		{Name: "shadow", Key: header("Key"), Limits: []core.Limit{core.InFlight(3)}, Shadow: true},
 		{Name: "worker", Limits: []core.Limit{core.InFlight(2)}},
 	}}
 	if !faulty {
@@ -189,7 +188,7 @@ func agree(t *testing.T, seed uint64, l *core.Limiter, g *gauges) (held int64) {
 	t.Helper()
 	const many = 1000
 	waiting := int64(0)
-	for _, rule := range []string{"flight", "rate", "shadow", "worker"} {
+	for _, rule := range []string{"flight", "rate", "worker"} {
 		want := int64(0)
 		for k := range modelKeys {
 			if rule == "rate" {

@@ -27,8 +27,7 @@ type Observer interface {
 // a goroutine of its own. If a function panics, the decision stands as it is, and the
 // first panic of a limiter is logged to Config.Log.
 type ObserverFuncs struct {
-	// Decided is called once for each decision of Check, Take, Allow and Acquire, and
-	// once more for the decision of the shadow rules, if there is one. ctx is the
+	// Decided is called once for each decision of Check, Take, Allow and Acquire. ctx is the
 	// request's context, which may have ended. Peeks are no decisions.
 	Decided func(ctx context.Context, o Observation)
 	// Stored is called after each operation of a store. operation is "take", "peek",
@@ -58,15 +57,12 @@ type ObserverFuncs struct {
 // Observation is a decision as an [Observer] sees it.
 type Observation struct {
 	// Allowed, Reason, Degraded, Cost and Err are those of the Decision. Allowed is true
-	// if the request would have been denied but for Config.Rehearsal.
+	// if the request would have been denied but for Config.DryRun.
 	Allowed  bool
 	Reason   Reason
 	Degraded bool
-	// Rehearsal reports that the request is allowed only because of Config.Rehearsal.
-	Rehearsal bool
-	// Shadow reports that this is the decision of the shadow rules beside another
-	// decision. Its Allowed is false if they would have denied the request.
-	Shadow bool
+	// DryRun reports that the request is allowed only because of Config.DryRun.
+	DryRun bool
 	// Rule is the deciding rule's index in the rules that Observe was given, and Limit
 	// the index of the deciding limit in the rule's Limits: see Decision.LimitStatus.
 	// If no limit has decided, Rule is -1 and Limit is 0.

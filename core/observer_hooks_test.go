@@ -17,12 +17,7 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 	rule := func(name string, quota int64, key core.KeyFunc) core.Rule {
 		return core.Rule{Name: name, Key: key, Limits: []core.Limit{core.PerHour(quota)}}
 	}
-	shadow := func(r core.Rule) core.Rule {
-		r.Shadow = true
-		return r
-	}
 	a := rule("a", 1, static("k"))
-	slots := core.Rule{Name: "slots", Key: static("k"), Limits: []core.Limit{core.InFlight(1)}}
 	failed := "failed: floodgate: a hook or key function panicked"
 	for name, row := range map[string]struct {
 		config core.Config
@@ -30,17 +25,14 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 		want   string
 		stats  core.Stats
 	}{
-		"ShouldLimit":           {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{ShouldLimitFunc: func(core.Request) bool { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
-		"KeyExtra":              {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
-		"Cost":                  {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
-		"Select":                {core.Config{Rules: []core.Rule{a}, Select: func([]int, core.Request) ([]int, error) { panic("boom") }}, 1, failed, core.Stats{Failed: 1}},
-		"a key":                 {core.Config{Rules: []core.Rule{rule("a", 1, panics)}}, 1, failed, core.Stats{Failed: 1}},
-		"a key of two":          {core.Config{Rules: []core.Rule{a, rule("b", 1, panics)}}, 1, failed, core.Stats{Failed: 1}},
-		"a denial":              {core.Config{Rules: []core.Rule{a}, Hooks: disallowed}, 2, "within limits of a, allowed; over limit of a", core.Stats{Allowed: 1, Denied: 1}},
-		"a rehearsal":           {core.Config{Rules: []core.Rule{a}, Rehearsal: true, Hooks: disallowed}, 2, "within limits of a, allowed; over limit of a", core.Stats{Allowed: 1, Denied: 1}},
-		"a denial by a shadow":  {core.Config{Rules: []core.Rule{a, shadow(rule("b", 0, static("k")))}, Hooks: disallowed}, 1, "shadow: over limit of b; within limits of a, allowed", core.Stats{Rehearsed: 1}},
-		"a shadow's key":        {core.Config{Rules: []core.Rule{a, shadow(rule("b", 1, panics))}}, 1, "within limits of a, allowed", core.Stats{Allowed: 1}},
-		"a shadow beside slots": {core.Config{Rules: []core.Rule{slots, shadow(rule("b", 1, panics))}}, 2, "within limits of slots, allowed; within limits of slots, allowed", core.Stats{Allowed: 2}},
+		"ShouldLimit":  {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{ShouldLimitFunc: func(core.Request) bool { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
+		"KeyExtra":     {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
+		"Cost":         {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
+		"Select":       {core.Config{Rules: []core.Rule{a}, Select: func([]int, core.Request) ([]int, error) { panic("boom") }}, 1, failed, core.Stats{Failed: 1}},
+		"a key":        {core.Config{Rules: []core.Rule{rule("a", 1, panics)}}, 1, failed, core.Stats{Failed: 1}},
+		"a key of two": {core.Config{Rules: []core.Rule{a, rule("b", 1, panics)}}, 1, failed, core.Stats{Failed: 1}},
+		"a denial":     {core.Config{Rules: []core.Rule{a}, Hooks: disallowed}, 2, "within limits of a, allowed; over limit of a", core.Stats{Allowed: 1, Denied: 1}},
+		"a dry run":    {core.Config{Rules: []core.Rule{a}, DryRun: true, Hooks: disallowed}, 2, "within limits of a, allowed; over limit of a", core.Stats{Allowed: 1, Denied: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []string
@@ -50,14 +42,11 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 					if o.Rule >= 0 {
 						text += " of " + rules[o.Rule].Name
 					}
-					if o.Shadow {
-						text = "shadow: " + text
-					}
 					if o.Allowed {
 						text += ", allowed"
 					}
-					if o.Rehearsal {
-						text += ", rehearsed"
+					if o.DryRun {
+						text += ", dry run"
 					}
 					if o.Err != nil {
 						text += ": " + o.Err.Error()
@@ -97,19 +86,4 @@ func TestPanicsOfHooksAreCounted(t *testing.T) {
 		}
 	}()
 	l.Check(&request{})
-}
-
-// A request to which only a shadow rule applies is no rehearsal, whatever the shadow rule decides.
-func TestADenialByAShadowBesideNoRuleIsNoRehearsal(t *testing.T) {
-	var seen []core.Observation
-	l := newLimiter(t, core.Config{
-		Rules: []core.Rule{{Name: "a", Key: static("k"), Shadow: true, Limits: []core.Limit{core.PerHour(0)}}},
-		Observer: observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-			return core.ObserverFuncs{Decided: func(_ context.Context, o core.Observation) { seen = append(seen, o) }}
-		}),
-	}, nil)
-	l.Check(&request{})
-	if len(seen) != 2 || !seen[0].Shadow || seen[1].Shadow || seen[1].Rehearsal || seen[1].Reason != core.ReasonNoRule || !seen[1].Allowed {
-		t.Errorf("%+v", seen)
-	}
 }

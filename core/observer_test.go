@@ -177,46 +177,31 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 	}
 }
 
-func TestObserverOfShadowsAndRehearsals(t *testing.T) {
-	rule := func(name string, quota int64, shadow bool) core.Rule {
-		return core.Rule{Name: name, Key: static("k"), Limits: []core.Limit{core.PerMinute(quota)}, Shadow: shadow}
-	}
+func TestObserverOfADryRun(t *testing.T) {
 	w := &watcher{}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{rule("real", 2, false), rule("shadow", 1, true)}, Observer: w}, newClock())
-	said := func() string {
-		var all []string
-		for _, o := range w.take() {
-			all = append(all, fmt.Sprintf("%d allowed=%v rehearsal=%v shadow=%v %v", o.Rule, o.Allowed, o.Rehearsal, o.Shadow, o.Reason))
-		}
-		return strings.Join(all, "; ")
-	}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}, DryRun: true, Observer: w}, newClock())
 	check := func(want string) {
 		t.Helper()
-		if got := said(); got != want {
+		var all []string
+		for _, o := range w.take() {
+			all = append(all, fmt.Sprintf("%d allowed=%v dry_run=%v %v", o.Rule, o.Allowed, o.DryRun, o.Reason))
+		}
+		if got := strings.Join(all, "; "); got != want {
 			t.Errorf("observed %q, want %q", got, want)
 		}
 	}
 	l.Check(&request{})
-	check("1 allowed=true rehearsal=false shadow=true within limits; 0 allowed=true rehearsal=false shadow=false within limits")
-	_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "real", Key: "k"}, core.Hit{Rule: "shadow", Key: "k"})
-	check("1 allowed=false rehearsal=false shadow=true over limit; 0 allowed=true rehearsal=false shadow=false within limits")
-	l.Check(&request{})
-	check("1 allowed=false rehearsal=false shadow=true over limit; 0 allowed=false rehearsal=false shadow=false over limit")
-	_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "shadow", Key: "k"})
-	check("1 allowed=false rehearsal=false shadow=true over limit")
-	if err := l.Reconfigure(core.Config{Rules: []core.Rule{rule("real", 2, false)}, Rehearsal: true, Observer: w}); err != nil {
-		t.Fatal(err)
-	}
+	check("0 allowed=true dry_run=false within limits")
 	for range 2 {
 		l.Check(&request{})
-		check("0 allowed=true rehearsal=true shadow=false over limit")
-		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "real", Key: "k"})
-		check("0 allowed=true rehearsal=true shadow=false over limit")
-		l.Allow(t.Context(), core.Hit{Rule: "real", Key: "k"})
-		check("0 allowed=true rehearsal=true shadow=false over limit")
+		check("0 allowed=true dry_run=true over limit")
+		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
+		check("0 allowed=true dry_run=true over limit")
+		l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
+		check("0 allowed=true dry_run=true over limit")
 	}
 	l.Check(&request{method: "OPTIONS", header: map[string][]string{"Access-Control-Request-Method": {"GET"}}})
-	check("-1 allowed=true rehearsal=false shadow=false skipped")
+	check("-1 allowed=true dry_run=false skipped")
 }
 
 // slow is a store that takes a second for a take, and two for anything else.

@@ -8,25 +8,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Adjust settles the shadow rules of a decision, too.
-func TestAdjustSettlesShadowRules(t *testing.T) {
-	cost := func(core.Request) (int64, error) { return 10, nil }
-	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost},
-		{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Shadow: true},
-	}}, newClock())
-	d := l.Check(&request{})
-	if err := l.Adjust(t.Context(), d, 30); err != nil {
-		t.Fatal(err)
-	}
-	l.Settle(&request{}, d, core.Outcome{Status: 200})
-	for _, rule := range []string{"enforced", "shadow"} {
-		if got := left(t, l, rule, "k"); got != 70 {
-			t.Errorf("%s: %d left, want 70", rule, got)
-		}
-	}
-}
-
 // A decision on one limit is adjusted with the quota that it was made with.
 func TestAdjustWithTheQuotaOfTheDecision(t *testing.T) {
 	c := newClock()

@@ -7,7 +7,7 @@ import (
 )
 
 // Reconfigure replaces the limiter's rules, limits, hooks, headers, observer and
-// rehearsal, for all later requests. Requests under way are decided and settled by
+// dry run, for all later requests. Requests under way are decided and settled by
 // the configuration with which they began. Counters whose rule name, algorithm, window, precision and alignment
 // stay keep their count, whatever their quota becomes. The name and the store
 // cannot change: leave them empty, or as they are. After an error nothing has

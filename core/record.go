@@ -86,9 +86,8 @@ type marks struct {
 // call does not copy the Decision: the compiler keeps an outcomes in registers.
 type outcomes struct {
 	record  *record
-	shadow  *Decision // of the shadow rules; nil if none applied
-	rule    int32     // of a decision on one limit without a record, as in recordedItem
-	slotted bool      // takeSlot has given a lease, and there is no record of it
+	rule    int32 // of a decision on one limit without a record, as in recordedItem
+	slotted bool  // takeSlot has given a lease, and there is no record of it
 }
 
 func (c *session) newRecord(hits []Hit) *record {

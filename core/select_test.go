@@ -53,23 +53,6 @@ func TestOnlySelectedRulesAreAsked(t *testing.T) {
 	}
 }
 
-// The shadow rules that are asked are those that are chosen for this request, whatever was chosen for others.
-func TestOnlySelectedShadowRulesAreAsked(t *testing.T) {
-	c := core.Config{Rules: numbered(4)}
-	c.Rules[1].Shadow, c.Rules[2].Shadow = true, true
-	var chosen []int
-	c.Select = func(dst []int, _ core.Request) ([]int, error) { return append(dst, chosen...), nil }
-	l := newLimiter(t, c, newClock())
-	for i := range 5 {
-		for _, chosen = range [][]int{{0, 1}, {0, 2}} {
-			l.Check(&request{})
-		}
-		if a, b := left(t, l, "r1", "k"), left(t, l, "r2", "k"); a != int64(9-i) || b != int64(9-i) {
-			t.Fatalf("after %d requests for each: %d and %d left, want %d", i+1, a, b, 9-i)
-		}
-	}
-}
-
 func TestSelect(t *testing.T) {
 	fault := errors.New("broken")
 	for _, row := range []struct {
@@ -101,7 +84,7 @@ func TestSelect(t *testing.T) {
 
 func TestSelectMayReadTheBody(t *testing.T) {
 	rules := numbered(4)
-	rules[2].Key, rules[3].Shadow = bodyKey, true
+	rules[2].Key = bodyKey
 	l := newLimiter(t, core.Config{Rules: rules, Select: func(dst []int, r core.Request) ([]int, error) {
 		b, err := r.Body(10)
 		if err != nil {

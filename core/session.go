@@ -24,7 +24,6 @@ type session struct {
 	probe   bodyProbe
 	stripe  *stripe
 	chosen  []int // by Config.Select: the rules that are for the request
-	mine    []int // of these, the rules that this session decides on
 	waits   []int // rules whose key or cost waits for the body
 
 	lease uint64 // of the take, 0 if no item gets one
@@ -50,7 +49,7 @@ func (l *Limiter) release(c *session, d *Decision) {
 		c.stripe.count(d)
 	}
 	c.items, c.spans, c.keys, c.results, c.quotas = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0], c.quotas[:0]
-	c.chosen, c.mine, c.waits = c.chosen[:0], c.mine[:0], c.waits[:0]
+	c.chosen, c.waits = c.chosen[:0], c.waits[:0]
 	c.batch.Degraded, c.lease, c.snap, c.probe.Request = false, 0, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)

@@ -52,12 +52,11 @@ func TestSetCostBesideCountsAndClears(t *testing.T) {
 		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: no},
 		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Clears: yes},
 		{Name: "kept", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: yes},
-		{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Shadow: true},
 	}}, newClock())
 	d := l.Check(&request{})
 	d.SetCost(30)
 	l.Settle(&request{}, d, core.Outcome{Status: 200})
-	for rule, want := range map[string]int64{"returned": 100, "cleared": 100, "kept": 70, "shadow": 70} {
+	for rule, want := range map[string]int64{"returned": 100, "cleared": 100, "kept": 70} {
 		if got := left(t, l, rule, "k"); got != want {
 			t.Errorf("%s: %d left, want %d", rule, got, want)
 		}
@@ -96,21 +95,19 @@ func ExampleDecision_SetCost() {
 	// Output: 660
 }
 
-// Adjust on the decision of a request settles what SetCost settles, and no other rule: neither
-// those that only count, nor, if the rule that weighs is a shadow rule, those that deny.
+// Adjust on the decision of a request settles what SetCost settles, and no rule that only counts.
 func TestAdjustOfARequestLeavesRulesThatCountAlone(t *testing.T) {
 	cost := func(core.Request) (int64, error) { return 10, nil }
 	skip := func(dst []byte, _ core.Request) ([]byte, error) { return dst, core.SkipRule }
 	count := core.Rule{Name: "count", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}}
 	weigh := core.Rule{Name: "weigh", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: cost}
-	shadow, skipped, shadowCount := weigh, weigh, count
-	shadow.Shadow, skipped.Key, shadowCount.Shadow = true, skip, true
+	skipped := weigh
+	skipped.Key = skip
 	for name, row := range map[string]struct {
 		rules []core.Rule
 		weigh int64 // left
 	}{
-		"a shadow rule weighs":         {[]core.Rule{count, shadow}, 600},
-		"a shadow rule counts":         {[]core.Rule{shadowCount, weigh}, 600},
+		"one of two rules weighs":      {[]core.Rule{count, weigh}, 600},
 		"the rule that weighs is left": {[]core.Rule{count, skipped}, 1000},
 		"no rule weighs":               {[]core.Rule{count}, -1},
 	} {
@@ -179,29 +176,6 @@ func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
 		l.Settle(&request{}, d, core.Outcome{Status: 200})
 		if got := 1000 - left(t, l, "r", "k"); got != row.used || asked != row.clears {
 			t.Errorf("%s: %d are used, want %d; Clears was asked %d times, want %d", name, got, row.used, asked, row.clears)
-		}
-	}
-}
-
-// SetCost says whether it settles anything, also if that is a shadow rule alone.
-func TestSetCostOfAShadowRuleAlone(t *testing.T) {
-	cost := func(core.Request) (int64, error) { return 10, nil }
-	yes := func(core.Request, core.Outcome) bool { return true }
-	for name, counts := range map[string]func(core.Request, core.Outcome) bool{"without Counts": nil, "with Counts": yes} {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "enforced", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Counts: counts},
-			{Name: "shadow", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Shadow: true},
-		}}, newClock())
-		d := l.Check(&request{})
-		if d.SetCost(-1) || !d.SetCost(30) {
-			t.Errorf("%s: SetCost(-1) is true, or SetCost(30) is false", name)
-		}
-		l.Settle(&request{}, d, core.Outcome{Status: 200})
-		if d.SetCost(40) {
-			t.Errorf("%s: SetCost is true after the end of the request", name)
-		}
-		if a, b := left(t, l, "enforced", "k"), left(t, l, "shadow", "k"); a != 99 || b != 70 {
-			t.Errorf("%s: %d and %d left, want 99 and 70", name, a, b)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import "context"
 // NeedsOutcome reports whether a rule depends on the outcome of the request, or the
 // request has leases. If so, an adapter calls Settle once the handler has returned.
 func (d outcomes) NeedsOutcome() bool {
-	return d.slotted || d.record.wantsOutcome() || d.shadow != nil && d.shadow.record.wantsOutcome()
+	return d.slotted || d.record.wantsOutcome()
 }
 
 func (r *record) wantsOutcome() bool { return r != nil && (r.outcome || r.lease != 0) }
@@ -22,9 +22,6 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	record := d.record
 	if record.leased() && !record.held.Load() {
 		defer l.endLease(r.Context(), d.detail.snap, record)
-	}
-	if d.shadow != nil {
-		l.Settle(r, *d.shadow, o)
 	}
 	if record == nil || !record.outcome || !record.settled.CompareAndSwap(false, true) {
 		return

@@ -9,7 +9,7 @@ import (
 type Stats struct {
 	Allowed     uint64 // allowed: within all limits, or no rule applied
 	Denied      uint64 // denied: over a limit
-	Rehearsed   uint64 // allowed although over a limit: Config.Rehearsal, Rule.Shadow
+	DryRun      uint64 // allowed, and would have been denied: Config.DryRun
 	Skipped     uint64 // not limited: Hooks.ShouldLimit
 	BadRequests uint64 // denied: the request was at fault
 	Failed      uint64 // denied because of an error, and refunds, charges and resets that failed
@@ -32,7 +32,7 @@ func (l *Limiter) Stats() Stats {
 		s := &l.counts.stripes[i]
 		sum.Allowed += s.allowed.Load()
 		sum.Denied += s.denied.Load()
-		sum.Rehearsed += s.rehearsed.Load()
+		sum.DryRun += s.dryRun.Load()
 		sum.Skipped += s.skipped.Load()
 		sum.BadRequests += s.badRequests.Load()
 		sum.Failed += s.failed.Load()
@@ -66,8 +66,8 @@ func (c *counters) count(d *Decision) {
 }
 
 type stripe struct {
-	allowed, denied, rehearsed, skipped, badRequests, failed, canceled, degraded, waited atomic.Uint64
-	_                                                                                    [64]byte
+	allowed, denied, dryRun, skipped, badRequests, failed, canceled, degraded, waited atomic.Uint64
+	_                                                                                 [64]byte
 }
 
 func (c *counters) stripe() *stripe {
@@ -90,8 +90,8 @@ func (s *stripe) count(d *Decision) {
 		s.badRequests.Add(1)
 	case d.Reason == ReasonSkipped:
 		s.skipped.Add(1)
-	case d.Rehearsal && d.Allowed:
-		s.rehearsed.Add(1)
+	case d.DryRun && d.Allowed:
+		s.dryRun.Add(1)
 	case d.Allowed:
 		s.allowed.Add(1)
 	default:

@@ -15,7 +15,7 @@ func (s *snapshot) bindSingles() {
 		if r.single {
 			r.known, r.first = s.memory.keys.Known(i), &r.Limits[0]
 		}
-		if r.leases && !r.Shadow {
+		if r.leases {
 			r.slots = s.memory.keys.Slots(i)
 		}
 	}
@@ -40,7 +40,7 @@ func (l *Limiter) takeSingle(ctx context.Context, s *snapshot, cost int64, what 
 	mode := memtable.Charge | memtable.Count
 	if what == peeking {
 		mode = 0
-	} else if s.rehearsal {
+	} else if s.dryRun {
 		mode = memtable.Charge
 	}
 	m := known.Meter()
@@ -66,14 +66,14 @@ func (l *Limiter) takeSingle(ctx context.Context, s *snapshot, cost int64, what 
 	}
 	if !allowed {
 		d.Reason = ReasonOverLimit
-		if s.rehearsal {
-			d.Allowed, d.Rehearsal = true, true
+		if s.dryRun {
+			d.Allowed, d.DryRun = true, true
 		}
 	}
 	if what == peeking {
 		return true
 	}
-	if s.rehearsal {
+	if s.dryRun {
 		l.counts.count(d)
 	}
 	if s.observer != nil {
@@ -99,7 +99,7 @@ func (s *snapshot) allowSingle(hit *Hit) (allowed, done bool) {
 
 // allowObserved is allowSingle with an observer of decisions.
 func (s *snapshot) allowObserved(ctx context.Context, hit *Hit) (allowed, done bool) {
-	if s.rehearsal || hit.Quotas != nil || hit.Extra != "" {
+	if s.dryRun || hit.Quotas != nil || hit.Extra != "" {
 		return false, false
 	}
 	i := s.find(hit.Rule)

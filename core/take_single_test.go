@@ -62,7 +62,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 				d[i], err[i] = do(l)
 			}
 			a, b := d[0], d[1]
-			if a.LimitStatus != b.LimitStatus || a.Allowed != b.Allowed || a.Reason != b.Reason || a.Cost != b.Cost || a.Limiter != b.Limiter || a.Rehearsal != b.Rehearsal || (err[0] == nil) != (err[1] == nil) {
+			if a.LimitStatus != b.LimitStatus || a.Allowed != b.Allowed || a.Reason != b.Reason || a.Cost != b.Cost || a.Limiter != b.Limiter || a.DryRun != b.DryRun || (err[0] == nil) != (err[1] == nil) {
 				t.Fatalf("%v: %s: the short way %+v (%v), the long way %+v (%v)", limit, what, a, err[0], b, err[1])
 			}
 		}
@@ -90,7 +90,7 @@ func TestTheShortWayAgreesWithTheLongWay(t *testing.T) {
 					return d, err
 				})
 			case 4:
-				config.Rehearsal = random.IntN(2) == 0
+				config.DryRun = random.IntN(2) == 0
 				config.Rules[1].Limits[0].Quota = max(limit.Quota, int64(random.IntN(3)))
 				if limit == core.PerMinute(5) && random.IntN(3) == 0 { // states of another kind, as long
 					config.Rules[1].Limits[0].Algorithm = core.Algorithm(random.IntN(2)) // sliding or fixed

@@ -39,12 +39,7 @@ import (
 // them, but in a line of their own.
 func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
-	var shadows []Hit
-	if len(s.shadows) > 0 {
-		hits, shadows = s.split(hits)
-	}
-	if s.rehearsal || len(hits) == 0 || cost <= 0 { // never denied
-		hits = append(hits[:len(hits):len(hits)], shadows...)
+	if s.dryRun || len(hits) == 0 || cost <= 0 { // never denied
 		return l.Take(ctx, cost, hits...)
 	}
 	c := l.session(s)
@@ -63,9 +58,6 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	} else {
 		c.decide(&d)
 		c.remember(ctx, &d, false, hits)
-		if len(shadows) > 0 {
-			l.takeShadows(ctx, s, cost, charging, shadows, &d)
-		}
 	}
 	d.Waited = t.waited()
 	l.release(c, &d)

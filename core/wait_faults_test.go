@@ -244,23 +244,18 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 	})
 }
 
-// Shadow rules and rehearsals deny nothing, and make nobody wait.
-func TestShadowRulesAndRehearsalsDoNotWait(t *testing.T) {
+// A dry run makes nobody wait.
+func TestADryRunDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, change := range []func(*core.Config){
-			func(c *core.Config) { c.Rehearsal = true },
-			func(c *core.Config) { c.Rules[0].Shadow = true },
-		} {
-			config := patient(time.Minute, core.PerSecond(1))
-			change(&config)
-			l := newLimiter(t, config, nil)
-			for range 3 {
-				if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
-					t.Errorf("%v", d)
-				}
-				if d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !d.Allowed || d.Waited != 0 || err != nil {
-					t.Errorf("%v, %v", d, err)
-				}
+		config := patient(time.Minute, core.PerSecond(1))
+		config.DryRun = true
+		l := newLimiter(t, config, nil)
+		for range 3 {
+			if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
+				t.Errorf("%v", d)
+			}
+			if d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !d.Allowed || d.Waited != 0 || err != nil {
+				t.Errorf("%v, %v", d, err)
 			}
 		}
 	})

@@ -11,27 +11,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// A Wait takes the hits of shadow rules too.
-func TestAWaitTakesFromShadowRules(t *testing.T) {
-	l := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{
-		{Name: "r", Limits: []core.Limit{core.PerHour(5)}},
-		{Name: "shadow", Shadow: true, Limits: []core.Limit{core.PerHour(1)}},
-	}}))
-	for i := range 2 {
-		d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "shadow", Key: "k"})
-		if err != nil || !d.Allowed {
-			t.Fatalf("allowed %v, error %v", d.Allowed, err)
-		}
-		if s, found := d.Shadow(); !found || s.Allowed != (i == 0) {
-			t.Errorf("wait %d: the shadow rule says %v (%v), want %v", i+1, s.Allowed, found, i == 0)
-		}
-	}
-	d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
-	if _, found := d.Shadow(); found || d.Rehearsal || err != nil {
-		t.Errorf("a shadow rule without a hit has decided: %v, error %v", d, err)
-	}
-}
-
 // A Wait logs that the store has failed, and nothing else.
 func TestAWaitLogsThatTheStoreHasFailed(t *testing.T) {
 	var log bytes.Buffer

@@ -54,7 +54,7 @@ func TestWantFunctionsReportTheDecision(t *testing.T) {
 	r := floodgatetest.NewRequest("GET", "/", floodgatetest.From("198.51.100.7:80"))
 	allowed, denied := l.Check(r), l.Check(r)
 	failed := core.Decision{Reason: core.ReasonFailed, Err: fmt.Errorf("the server is gone")}
-	rehearsing := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(0), Rehearsal: true}).Check(r)
+	dry := floodgatetest.NewLimiter(t, clock, core.Config{Rules: rules(0), DryRun: true}).Check(r)
 	slides := floodgatetest.NewLimiter(t, clock, core.Config{Rules: []core.Rule{{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(1)}}}})
 	slides.Check(r)
 	sliding := slides.Check(r)
@@ -65,13 +65,13 @@ func TestWantFunctionsReportTheDecision(t *testing.T) {
 	}{
 		{"allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, allowed) }, ""},
 		{"denied, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, denied) }, "denied, want it allowed"},
-		{"rehearsed, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, rehearsing) }, "only in a rehearsal"},
+		{"dryRun, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, dry) }, "only in a dry run"},
 		{"failed, not allowed", func(t testing.TB) { floodgatetest.WantAllowed(t, failed) }, "the server is gone"},
 		{"denied", func(t testing.TB) { floodgatetest.WantDenied(t, denied, time.Minute) }, ""},
 		{"denied for a millisecond more", func(t testing.TB) { floodgatetest.WantDenied(t, denied, time.Minute-time.Millisecond) }, "RetryAfter is 1m0s"},
 		{"denied until a sliding window ends", func(t testing.TB) { floodgatetest.WantDenied(t, sliding, time.Minute) }, ""},
-		{"rehearsed", func(t testing.TB) { floodgatetest.WantDenied(t, rehearsing, core.Never) }, ""},
-		{"denied for ever, not for a while", func(t testing.TB) { floodgatetest.WantDenied(t, rehearsing, 0) }, "want 0s"},
+		{"dry run", func(t testing.TB) { floodgatetest.WantDenied(t, dry, core.Never) }, ""},
+		{"denied for ever, not for a while", func(t testing.TB) { floodgatetest.WantDenied(t, dry, 0) }, "want 0s"},
 		{"allowed, not denied", func(t testing.TB) { floodgatetest.WantDenied(t, allowed, time.Minute) }, "allowed, want it denied"},
 		{"denied for another time", func(t testing.TB) { floodgatetest.WantDenied(t, denied, time.Second) }, "RetryAfter is 1m0s, want 1s"},
 		{"failed, not denied", func(t testing.TB) { floodgatetest.WantDenied(t, failed, 0) }, "another reason"},

@@ -10,27 +10,27 @@ import (
 )
 
 // WantAllowed calls t.Error with the text of d if d is not Allowed. It does so too if d is
-// Allowed only because of core.Config.Rehearsal or core.Rule.Shadow. It may be called
+// Allowed only because of core.Config.DryRun. It may be called
 // concurrently.
 func WantAllowed(t testing.TB, d core.Decision) {
 	t.Helper()
 	switch {
 	case !d.Allowed:
 		t.Errorf("denied, want it allowed: %s", describe(d))
-	case d.Rehearsal:
-		t.Errorf("allowed only in a rehearsal, want it allowed: %s", describe(d))
+	case d.DryRun:
+		t.Errorf("allowed only in a dry run, want it allowed: %s", describe(d))
 	}
 }
 
 // WantDenied calls t.Error with the text of d if d is Allowed, if d is denied for another
 // reason than a limit, or if its RetryAfter is not retryAfter. A difference below a
 // millisecond does not count: a SlidingWindow of a minute ends a microsecond later. Write
-// core.Never for a request that is denied however long it waits. A decision that core.Config.Rehearsal has
+// core.Never for a request that is denied however long it waits. A decision that core.Config.DryRun has
 // changed to Allowed counts as denied. WantDenied may be called concurrently.
 func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	t.Helper()
 	switch {
-	case d.Allowed && !d.Rehearsal:
+	case d.Allowed && !d.DryRun:
 		t.Errorf("allowed, want it denied: %s", describe(d))
 	case d.Reason != core.ReasonOverLimit:
 		t.Errorf("denied for another reason than a limit: %s", describe(d))

@@ -45,18 +45,17 @@ const (
 type rule struct {
 	name   string
 	group  int
-	shadow bool
 	limits []string
 
-	counts                      stripes.Numbers // indexed by the constants below
-	allowed, refused, rehearsed history
+	counts                   stripes.Numbers // indexed by the constants below
+	allowed, refused, dryRun history
 }
 
 // What is counted for a rule.
 const (
 	allowed = iota
 	denied
-	rehearsed
+	dryRun
 )
 
 func newLimiter(name string, second int64) *limiter {
@@ -86,13 +85,13 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 			switch r := seen[o.Rule]; {
 			case o.Reason == core.ReasonWithinLimits:
 				n := r.counts.Add(allowed)
-				if !r.shadow && o.Remaining < o.Capacity-o.Remaining { // more than half is used
+				if o.Remaining < o.Capacity-o.Remaining { // more than half is used
 					if weight := l.near.weight(n); weight > 0 {
 						l.near.Add(r.key(&o), weight, l.now()<<16|used(&o))
 					}
 				}
-			case o.Allowed || o.Shadow:
-				r.counts.Add(rehearsed)
+			case o.Allowed:
+				r.counts.Add(dryRun)
 			default:
 				if weight := l.refused.weight(r.counts.Add(denied)); weight > 0 {
 					l.refused.Add(r.key(&o), weight, l.now())
@@ -112,13 +111,13 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 	seen := make([]*rule, len(rules))
 	for i := range rules {
 		r := l.known[rules[i].Name]
-		if r == nil || r.shadow != rules[i].Shadow {
+		if r == nil {
 			group, ok := l.order[rules[i].Name]
 			if !ok {
 				group = len(l.order)
 				l.order[rules[i].Name] = group
 			}
-			r = &rule{name: rules[i].Name, group: group, shadow: rules[i].Shadow}
+			r = &rule{name: rules[i].Name, group: group}
 		}
 		r.limits = r.limits[:0:0]
 		for _, limit := range rules[i].Limits {
@@ -171,6 +170,6 @@ func (l *limiter) pass(second int64) {
 	for _, r := range l.rules {
 		r.allowed.pass(second, r.counts.Sum(allowed))
 		r.refused.pass(second, r.counts.Sum(denied))
-		r.rehearsed.pass(second, r.counts.Sum(rehearsed))
+		r.dryRun.pass(second, r.counts.Sum(dryRun))
 	}
 }

@@ -68,8 +68,8 @@ func TestAnObservationOfAnUnknownRule(t *testing.T) {
 			decided(context.Background(), core.Observation{Rule: rule, Reason: core.ReasonWithinLimits, Allowed: true, Key: "a", Capacity: 3})
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if allowed, refused, rehearsed := v.sum(0); allowed+refused+rehearsed != 0 {
-			t.Errorf("%d allowed, %d refused, %d rehearsed", allowed, refused, rehearsed)
+		if allowed, refused, dryRun := v.sum(0); allowed+refused+dryRun != 0 {
+			t.Errorf("%d allowed, %d refused, %d dry run", allowed, refused, dryRun)
 		}
 	})
 }

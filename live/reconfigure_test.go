@@ -26,21 +26,6 @@ func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 	}
 }
 
-// A rule that Reconfigure makes a shadow rule is shown as one.
-func TestARuleThatBecomesAShadowRule(t *testing.T) {
-	s := newSite(t, live.Config{}, core.Config{})
-	s.take(5, "alice")
-	shadow := userRule
-	shadow.Shadow = true
-	if err := s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: []core.Rule{shadow}}); err != nil {
-		t.Fatal(err)
-	}
-	s.take(1, "alice")
-	if r := s.watch()().Limiters[0].Rules; len(r) != 1 || !r[0].Shadow {
-		t.Errorf("%+v", r)
-	}
-}
-
 // A viewer sees the page while configurations with new rules come into force.
 func TestRulesThatComeWhileSomebodyWatches(t *testing.T) {
 	s := newSite(t, live.Config{}, core.Config{})

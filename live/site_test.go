@@ -108,9 +108,8 @@ type shown struct {
 		Managed, Private bool
 		Store            struct{ Asked, Failed, Degraded, Errors, MeanMS, MostMS float64 }
 		Rules            []struct {
-			Name, Limits                any
-			Shadow                      bool
-			Allowed, Refused, Rehearsed []int
+			Name, Limits             any
+			Allowed, Refused, DryRun []int
 		}
 		Refused, Near []struct {
 			ID, Rule, Label string

@@ -39,12 +39,11 @@ type storeState struct {
 // ruleState has one number for each second, the oldest first: the last two minutes when
 // the browser connects, then the second that has passed.
 type ruleState struct {
-	Name      string   `json:"name"`
-	Shadow    bool     `json:"shadow,omitempty"`
-	Limits    []string `json:"limits"`
-	Allowed   []uint32 `json:"allowed"`
-	Refused   []uint32 `json:"refused"`
-	Rehearsed []uint32 `json:"rehearsed"`
+	Name    string   `json:"name"`
+	Limits  []string `json:"limits"`
+	Allowed []uint32 `json:"allowed"`
+	Refused []uint32 `json:"refused"`
+	DryRun  []uint32 `json:"dryRun"`
 }
 
 // state returns what the page shows in a second, with the counts of n seconds up to it.
@@ -90,8 +89,8 @@ func (l *limiter) state(second int64, n int) limiterState {
 	}}
 	for _, r := range l.rules {
 		s.Rules = append(s.Rules, ruleState{
-			Name: r.name, Shadow: r.shadow, Limits: r.limits,
-			Allowed: r.allowed.last(second, n), Refused: r.refused.last(second, n), Rehearsed: r.rehearsed.last(second, n),
+			Name: r.name, Limits: r.limits,
+			Allowed: r.allowed.last(second, n), Refused: r.refused.last(second, n), DryRun: r.dryRun.last(second, n),
 		})
 	}
 	return s

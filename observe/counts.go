@@ -51,7 +51,6 @@ const (
 // limit has the counts of one limit of a rule.
 type limit struct {
 	rule, name string
-	shadow     bool
 	counts     *stripes.Numbers // indexed by the constants below
 }
 
@@ -59,7 +58,7 @@ type limit struct {
 const (
 	allowed = iota
 	denied
-	rehearsed
+	dryRun
 	near
 )
 
@@ -71,12 +70,12 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	defer l.mu.Unlock()
 	for i := range rules {
 		for j := range rules[i].Limits {
-			limits[i] = append(limits[i], l.limit(rules[i].Name, rules[i].Limits[j].Name, rules[i].Shadow))
+			limits[i] = append(limits[i], l.limit(rules[i].Name, rules[i].Limits[j].Name))
 			if rules[i].Limits[j].Algorithm == core.Leases {
 				slots[i] = l.inFlightOf(rules[i].Name)
 			}
 		}
-		if rules[i].MaxWait > 0 && !rules[i].Shadow {
+		if rules[i].MaxWait > 0 {
 			l.queueOf(rules[i].Name)
 		}
 	}
@@ -85,8 +84,8 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 			switch {
 			case o.Rule < 0 || o.Reason > core.ReasonOverLimit:
 				l.count(&o)
-			case o.Rehearsal:
-				limits[o.Rule][o.Limit].counts.Add(rehearsed)
+			case o.DryRun:
+				limits[o.Rule][o.Limit].counts.Add(dryRun)
 			case !o.Allowed:
 				limits[o.Rule][o.Limit].counts.Add(denied)
 			default:
@@ -96,10 +95,10 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 				}
 				b.Add(allowed)
 			}
-			if o.Degraded && !o.Shadow {
+			if o.Degraded {
 				l.all.Add(degraded)
 			}
-			if o.Waited > 0 && !o.Shadow {
+			if o.Waited > 0 {
 				l.waited(&o, rules)
 			}
 		},
@@ -117,9 +116,6 @@ const nearly = 10
 
 // count counts a decision that no limit has made.
 func (l *limiter) count(o *core.Observation) {
-	if o.Shadow {
-		return // it is counted with the decision beside it
-	}
 	switch o.Reason {
 	case core.ReasonSkipped:
 		l.all.Add(skipped)
@@ -151,13 +147,13 @@ func (c *Counts) limiter(name string) *limiter {
 }
 
 // limit returns the limit of a rule. The caller holds the lock.
-func (l *limiter) limit(rule, name string, shadow bool) *limit {
+func (l *limiter) limit(rule, name string) *limit {
 	for _, m := range l.limits {
-		if m.rule == rule && m.name == name && m.shadow == shadow {
+		if m.rule == rule && m.name == name {
 			return m
 		}
 	}
-	m := &limit{rule, name, shadow, new(stripes.Numbers)}
+	m := &limit{rule, name, new(stripes.Numbers)}
 	l.limits = append(l.limits, m)
 	return m
 }

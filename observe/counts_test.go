@@ -28,14 +28,12 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func TestCounts(t *testing.T) {
 	counts := observe.NewCounts()
-	shadow := rule("shadow", 1)
-	shadow.Shadow = true
-	c := core.Config{Name: "l", Log: quiet, Observer: counts, Rules: []core.Rule{rule("a", 20, 21), shadow}}
+	c := core.Config{Name: "l", Log: quiet, Observer: counts, Rules: []core.Rule{rule("a", 20, 21)}}
 	l := core.Must(core.New(c))
 	for i := range 22 {
-		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "a", Key: "k"}, core.Hit{Rule: "shadow", Key: "k"})
+		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "a", Key: "k"})
 		if i == 9 {
-			c.Rehearsal = true
+			c.DryRun = true
 			c.Rules[0].Limits[0].Quota = 15
 			if err := l.Reconfigure(c); err != nil {
 				t.Fatal(err)
@@ -45,8 +43,8 @@ func TestCounts(t *testing.T) {
 	_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "none"})
 	l.Allow(t.Context())
 	got := fmt.Sprintf("%+v", counts.Read())
-	want := "[{Name:l Limits:[{Rule:a Limit:a-1h Shadow:false Allowed:15 Denied:0 Rehearsed:7 Near:2} {Rule:a Limit:a-2h Shadow:false Allowed:0 Denied:0 Rehearsed:0 Near:0} " +
-		"{Rule:shadow Limit:shadow Shadow:true Allowed:1 Denied:21 Rehearsed:0 Near:1}] Skipped:0 NoRule:1 BadRequests:0 Failed:1 Canceled:0 Refused:0 Degraded:0 Store:[] InFlight:[] Queues:[] Events:[]}]"
+	want := "[{Name:l Limits:[{Rule:a Limit:a-1h Allowed:15 Denied:0 DryRun:7 Near:2} {Rule:a Limit:a-2h Allowed:0 Denied:0 DryRun:0 Near:0}] " +
+		"Skipped:0 NoRule:1 BadRequests:0 Failed:1 Canceled:0 Refused:0 Degraded:0 Store:[] InFlight:[] Queues:[] Events:[]}]"
 	if got != want {
 		t.Errorf("counts\n%s, want\n%s", got, want)
 	}
@@ -62,7 +60,6 @@ func TestCountsOfALimiter(t *testing.T) {
 		{Rule: 0, Reason: core.ReasonBadRequest},
 		{Rule: -1, Reason: core.ReasonFailed, Degraded: true},
 		{Rule: -1, Reason: core.ReasonOverLimit},
-		{Rule: -1, Reason: core.ReasonFailed, Shadow: true, Degraded: true},
 	} {
 		for range i + 1 {
 			f.Decided(t.Context(), o)

@@ -18,32 +18,16 @@ func TestTheFirstOfTheJoinedAsksForKeys(t *testing.T) {
 	}
 }
 
-// A shadow rule has no queue, and its counts are not those of the rule that it becomes.
-func TestCountsOfAShadowRule(t *testing.T) {
-	counts, r := observe.NewCounts(), rule("a", 9)
-	r.Shadow, r.MaxWait = true, time.Second
-	counts.Observe("l", []core.Rule{r}).Decided(context.Background(), core.Observation{Shadow: true, Reason: core.ReasonOverLimit, Remaining: 9, Capacity: 9})
-	if got := counts.Read()[0]; len(got.Queues) != 0 {
-		t.Errorf("%+v", got.Queues)
-	}
-	r.Shadow = false
-	counts.Observe("l", []core.Rule{r}).Decided(context.Background(), core.Observation{Allowed: true, Remaining: 9, Capacity: 9})
-	got := counts.Read()[0].Limits
-	if len(got) != 2 || got[0] != (observe.LimitCounts{Rule: "a", Shadow: true, Denied: 1}) || got[1] != (observe.LimitCounts{Rule: "a", Allowed: 1}) {
-		t.Errorf("%+v", got)
-	}
-}
-
-// The first rehearsed request is a result.
-func TestTheFirstRehearsedRequest(t *testing.T) {
+// The first request over a limit of a dry run is a result.
+func TestTheFirstRequestOfADryRun(t *testing.T) {
 	counts := observe.NewCounts()
-	counts.Observe("l", []core.Rule{rule("a", 9)}).Decided(context.Background(), core.Observation{Allowed: true, Rehearsal: true, Reason: core.ReasonOverLimit})
+	counts.Observe("l", []core.Rule{rule("a", 9)}).Decided(context.Background(), core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit})
 	for r := range counts.Read()[0].Results() {
-		if r.Result == observe.Rehearsed && r.Count == 1 {
+		if r.Result == observe.DryRun && r.Count == 1 {
 			return
 		}
 	}
-	t.Error("the results have no rehearsed request")
+	t.Error("the results have no dryRun request")
 }
 
 // What a program changes in the bounds that it was given, or in the observers that it has joined, is its own.

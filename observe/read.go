@@ -1,8 +1,8 @@
 package observe
 
 // LimiterCounts are the numbers of one limiter. A decision is in exactly one of Skipped,
-// NoRule, BadRequests, Failed, Canceled, Refused, and Allowed, Denied and Rehearsed of one of the
-// Limits that are no shadow.
+// NoRule, BadRequests, Failed, Canceled, Refused, and Allowed, Denied and DryRun of one of the
+// Limits.
 type LimiterCounts struct {
 	// Name is the limiter's name.
 	Name string
@@ -39,12 +39,9 @@ type LimiterCounts struct {
 type LimitCounts struct {
 	// Rule and Limit are the names of the rule and its limit.
 	Rule, Limit string
-	// Shadow reports whether the rule is a shadow rule: then Denied is how many requests
-	// the limit would have denied.
-	Shadow bool
-	// Allowed, Denied and Rehearsed are how many requests were within the limit, over it,
-	// and over it in a rehearsal (core.Config.Rehearsal).
-	Allowed, Denied, Rehearsed uint64
+	// Allowed, Denied and DryRun are how many requests were within the limit, over it,
+	// and over it in a dry run (core.Config.DryRun).
+	Allowed, Denied, DryRun uint64
 	// Near is how many of the allowed requests left a tenth of the quota, rounded down,
 	// or less.
 	Near uint64
@@ -88,8 +85,8 @@ func (l *limiter) read() LimiterCounts {
 	}
 	for _, m := range l.limits {
 		n.Limits = append(n.Limits, LimitCounts{
-			Rule: m.rule, Limit: m.name, Shadow: m.shadow, Allowed: m.counts.Sum(allowed),
-			Denied: m.counts.Sum(denied), Rehearsed: m.counts.Sum(rehearsed), Near: m.counts.Sum(near),
+			Rule: m.rule, Limit: m.name, Allowed: m.counts.Sum(allowed),
+			Denied: m.counts.Sum(denied), DryRun: m.counts.Sum(dryRun), Near: m.counts.Sum(near),
 		})
 	}
 	for _, op := range l.store {

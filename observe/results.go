@@ -4,15 +4,11 @@ import "iter"
 
 // The results of a decision, as metrics and logs name them.
 const (
-	// Allowed, Denied and Rehearsed are the results of a limit: Rehearsed is over the
-	// limit, and allowed by core.Config.Rehearsal.
-	Allowed   = "allowed"
-	Denied    = "denied"
-	Rehearsed = "rehearsed"
-	// ShadowAllowed and ShadowDenied are the results of the limits of a shadow rule, which
-	// are decided on beside the others: they are not results of requests.
-	ShadowAllowed = "shadow_allowed"
-	ShadowDenied  = "shadow_denied"
+	// Allowed, Denied and DryRun are the results of a limit: DryRun is over the
+	// limit, and allowed by core.Config.DryRun.
+	Allowed = "allowed"
+	Denied  = "denied"
+	DryRun  = "dry_run"
 	// Skipped, NoRule, BadRequest, Failed, Canceled and Refused are those of a limiter: see
 	// [LimiterCounts].
 	Skipped    = "skipped"
@@ -31,16 +27,12 @@ type Result struct {
 }
 
 // Results yields all results, also those that are 0: two for each limit, or three if
-// there was a rehearsal, and six of the limiter as a whole.
+// there was a dry run, and six of the limiter as a whole.
 func (l LimiterCounts) Results() iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		for _, n := range l.Limits {
-			yes, no := Allowed, Denied
-			if n.Shadow {
-				yes, no = ShadowAllowed, ShadowDenied
-			}
-			if !yield(Result{n.Rule, n.Limit, yes, n.Allowed}) || !yield(Result{n.Rule, n.Limit, no, n.Denied}) ||
-				n.Rehearsed > 0 && !yield(Result{n.Rule, n.Limit, Rehearsed, n.Rehearsed}) {
+			if !yield(Result{n.Rule, n.Limit, Allowed, n.Allowed}) || !yield(Result{n.Rule, n.Limit, Denied, n.Denied}) ||
+				n.DryRun > 0 && !yield(Result{n.Rule, n.Limit, DryRun, n.DryRun}) {
 				return
 			}
 		}

@@ -107,7 +107,6 @@ func TestCountsOfAFailureInLine(t *testing.T) {
 	counts := observe.NewCounts()
 	f := counts.Observe("l", []core.Rule{rule("a", 9)})
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down"), Waited: time.Second})
-	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Second, Shadow: true})
 	got := counts.Read()[0].Queues
 	if len(got) != 1 || got[0].Rule != "" || len(got[0].Waits) != 1 || got[0].Waits[0].Result != observe.Failed || got[0].Waits[0].Took != time.Second {
 		t.Errorf("%+v", got)

@@ -13,19 +13,24 @@ import (
 // can be found without the store are found first: a store forgets the counters of
 // rules that a limiter no longer has.
 func (s *Set) build(m *mistakes, f *enforcedFile) {
-	s.rehearse(m, f)
+	s.try(m, f)
 	if m.found() || !s.open(m, f) {
 		return
 	}
-	config := f.config(s.store())
+	enforced, dry := f.configs(s.store())
+	if len(enforced.Rules) == 0 { // a limiter has a rule, and no request has this one
+		enforced.Rules = []core.Rule{{Name: "none", Limits: []core.Limit{core.PerSecond(1)}}}
+	}
 	if s.places != nil {
 		s.places.isLocal = f.isLocal()
 	}
 	var err error
-	if s.limiter == nil {
-		s.limiter, err = core.New(config)
-	} else {
-		err = s.limiter.Reconfigure(config)
+	if len(dry.Rules) > 0 {
+		err = applied(&s.dry, dry)
+		f.dry = s.dry
+	}
+	if err == nil {
+		err = applied(&s.limiter, enforced)
 	}
 	if err != nil {
 		field, hint := "policies", ""
@@ -36,8 +41,17 @@ func (s *Set) build(m *mistakes, f *enforcedFile) {
 	}
 }
 
-// rehearse finds what is wrong with the policies without asking a store.
-func (s *Set) rehearse(m *mistakes, f *enforcedFile) {
+// applied puts a configuration in force: in a new limiter, or in the one that there is.
+func applied(l **core.Limiter, c core.Config) (err error) {
+	if *l != nil {
+		return (*l).Reconfigure(c)
+	}
+	*l, err = core.New(c)
+	return err
+}
+
+// try finds what is wrong with the policies without asking a store.
+func (s *Set) try(m *mistakes, f *enforcedFile) {
 	memory, err := core.NewMemory(core.MemoryConfig{})
 	if err != nil {
 		m.field("", words.Reason(err), "")
@@ -58,9 +72,14 @@ func (s *Set) rehearse(m *mistakes, f *enforcedFile) {
 	if m.found() {
 		return
 	}
-	whole := f.config(memory)
-	whole.Observer = nil                       // the file is not in force yet
-	if _, err := core.New(whole); err != nil { // such as names that two policies have
+	whole, dry := f.configs(memory)
+	if len(dry.Rules) > 0 && len(f.Name) > maxDryName {
+		m.field("name", fmt.Sprintf("%q: has %d characters, and a file with dry-run: true at most %d", f.Name, len(f.Name), maxDryName), "the dry run counts under this name and "+dryRunSuffix)
+		return
+	}
+	whole.Rules = append(whole.Rules, dry.Rules...) // in one limiter, as names are unique in the file
+	whole.Select, whole.Observer = nil, nil         // the file is not in force yet
+	if _, err := core.New(whole); err != nil {      // such as names that two policies have
 		m.field("policies", words.Reason(err), "")
 	}
 }

@@ -14,7 +14,29 @@ var (
 
 // Check implements [core.Checker].
 func (s *Set) Check(r core.Request) core.Decision {
-	return s.limiter.Check(&request{Request: r})
+	return s.check(r, nil)
+}
+
+func (s *Set) check(r core.Request, only []string) core.Decision {
+	q := &request{Request: r, memo: memo{only: only}}
+	d := s.limiter.Check(q)
+	if dry := s.current.Load().dry; dry != nil && d.Allowed {
+		s.tryDry(dry, q, d)
+	}
+	return d
+}
+
+// tryDry lets the policies of the dry run decide on a request that the others allow. d is
+// the decision of the others.
+func (s *Set) tryDry(dry *core.Limiter, q *request, d core.Decision) {
+	done := false
+	defer func() {
+		if !done && d.NeedsOutcome() { // a hook has panicked: nobody else will settle the decision
+			s.Settle(q, d, core.Outcome{Panicked: true})
+		}
+	}()
+	dry.Check(q)
+	done = true
 }
 
 // Deny implements [core.Checker].
@@ -50,5 +72,5 @@ type only struct {
 }
 
 func (o *only) Check(r core.Request) core.Decision {
-	return o.limiter.Check(&request{Request: r, memo: memo{only: o.names}})
+	return o.check(r, o.names)
 }

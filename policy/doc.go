@@ -36,7 +36,7 @@
 //	  - name: planned
 //	    key: ip
 //	    limits: 10/s token_bucket burst=20
-//	    shadow: true                # decide, count and report, deny nothing
+//	    dry-run: true               # decide, count and report, deny nothing
 //
 // [Reference] describes all fields, and [Schema] is a JSON Schema for editors. Limits
 // are written as core.ParseLimits reads them.
@@ -156,19 +156,20 @@
 // exchange with the store. If some policies count in the store and some in the
 // process, a request is charged in the process first, and refunded there if the
 // store denies it. A request that is denied with 400 counts for the other policies.
-// Shadow policies are decided on together, in one more exchange. Lists of denied
+// Policies with dry-run: true are rules of another limiter, [Set.DryRun]: it decides on
+// the requests that the first one allows, in one more exchange. Lists of denied
 // addresses need no store: they deny while it is gone.
 //
 // The name of a counter has the file's name, the policy's name, a dot and the rule's
 // name if the policy has rules, and a dash and the tier's name if the rule has tiers.
-// If one of these names changes, the counter starts at zero. A policy that counts in
+// If one of these names changes, or dry-run, the counter starts at zero. A policy that counts in
 // the process also starts at zero if it is removed and comes back.
 //
 // # Waiting
 //
 // With wait: 2s, a request that the policy would deny waits for its turn, for at most two seconds: see
 // core.Config.MaxWait. If several policies deny a request, all of them must have a
-// wait that is long enough. Shadow policies and lists of denied addresses make no
+// wait that is long enough. A dry run and lists of denied addresses make no
 // request wait. local has how many requests wait in the process: max-waiting, and
 // max-waiting-of-key for one key of a rule. A changed file may change all of these.
 //

@@ -96,22 +96,22 @@ func ExampleWatch() {
 }
 
 func ExampleErrors() {
-	_, err := policy.Parse("limits.yaml", []byte("policies:\n  - name: api\n    limts: 3/6s\n    shadow: perhaps\n"))
+	_, err := policy.Parse("limits.yaml", []byte("policies:\n  - name: api\n    limts: 3/6s\n    dry-run: perhaps\n"))
 	for _, e := range policy.Errors(err) {
 		fmt.Println(e.Line, e.Field, e.Hint)
 	}
 	// Output:
 	// 2 policies[0] want limits such as 3/6s, or a list of them
 	// 3 policies[0].limts did you mean limits?
-	// 4 policies[0].shadow
+	// 4 policies[0].dry-run
 }
 
 func ExampleOnDisallowed() {
 	audit := policy.OnDisallowed(func(r core.Request, d core.Decision, denial core.Denial) core.Denial {
-		fmt.Println(d.Rule, r.Path(), "rehearsal:", d.Rehearsal)
+		fmt.Println(d.Rule, r.Path(), "dry run:", d.DryRun)
 		return denial
 	})
-	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: planned, limits: 1/h, shadow: true}]"), audit)
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: planned, limits: 1/h, dry-run: true}]"), audit)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -121,7 +121,7 @@ func ExampleOnDisallowed() {
 	for range 2 {
 		app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/path", nil))
 	}
-	// Output: planned /path rehearsal: true
+	// Output: planned /path dry run: true
 }
 
 func ExampleWithTier() {
@@ -279,12 +279,12 @@ func ExampleSchema() {
 // The reference of all fields, as floodgate schema --format markdown prints it.
 func ExampleReference() {
 	for line := range strings.Lines(policy.Reference()) {
-		if strings.HasPrefix(line, "| `shadow` |") {
+		if strings.HasPrefix(line, "| `dry-run` |") {
 			fmt.Print(line)
 		}
 	}
 	// Output:
-	// | `shadow` | `true` or `false` | `false` | `true` | If true, the policy decides, counts and reports, but denies nothing. |
+	// | `dry-run` | `true` or `false` | `false` | `true` | If true, the policy decides, counts and reports each request that the other policies allow, but denies nothing. |
 }
 
 // A test acts as two instances of a service at once.

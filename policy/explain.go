@@ -19,11 +19,11 @@ type PolicyExplanation struct {
 	// reason.
 	Applies bool
 	Why     string
-	// Shadow reports whether the policy is a shadow policy, which denies
-	// nothing. Shared reports whether it counts in the file's store.
-	Shadow, Shared bool
+	// DryRun reports whether the policy has dry-run: true and so denies nothing. Shared
+	// reports whether it counts in the file's store.
+	DryRun, Shared bool
 	// Wait is the longest time that a request waits for its turn if the policy would
-	// deny it. 0: no request waits. A shadow policy makes no request wait.
+	// deny it. 0: no request waits. A dry run makes no request wait.
 	Wait time.Duration
 	// Denied reports whether the client's address is denied: the list deny has
 	// it, or the list only does not.
@@ -70,8 +70,8 @@ func (s *Set) Explain(r core.Request) Explanation {
 	q := &request{Request: r}
 	var all Explanation
 	for _, p := range spec.policies {
-		e := PolicyExplanation{Policy: p.Name, Shadow: p.Shadow, Shared: p.Shared, Cost: 1}
-		if !p.Shadow {
+		e := PolicyExplanation{Policy: p.Name, DryRun: p.DryRun, Shared: p.Shared, Cost: 1}
+		if !p.DryRun {
 			e.Wait = p.Wait
 		}
 		verdict := p.verdict(q)

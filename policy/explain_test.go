@@ -24,7 +24,7 @@ policies:
     missing: reject
     limits: 1/m
     cost: len(query["id"]) + 2
-    shadow: true
+    dry-run: true
   - name: skips
     key: query["id"]
     missing: skip
@@ -36,7 +36,7 @@ policies:
 	text := func(r *explained) string {
 		var b strings.Builder
 		for _, p := range s.set.Explain(r) {
-			fmt.Fprintf(&b, "%s %t %q shadow=%t denied=%t cost=%d err=%v", p.Policy, p.Applies, p.Why, p.Shadow, p.Denied, p.Cost, p.Err)
+			fmt.Fprintf(&b, "%s %t %q dry_run=%t denied=%t cost=%d err=%v", p.Policy, p.Applies, p.Why, p.DryRun, p.Denied, p.Cost, p.Err)
 			for _, rule := range p.Rules {
 				fmt.Fprintf(&b, " [%s tier=%q %t %q key=%q %d]", rule.Rule, rule.Tier, rule.Applies, rule.Why, rule.Key, len(rule.Limits))
 			}
@@ -45,21 +45,21 @@ policies:
 		return b.String()
 	}
 	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
-	want := `tiered true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
-keyed true "the policy has no match conditions" shadow=true denied=false cost=2 err=rule keyed: floodgate: bad request: the query parameter "id" is missing [keyed tier="" false "floodgate: bad request: the query parameter \"id\" is missing" key="" 1]
-skips true "the policy has no match conditions" shadow=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
-kept-out true "the policy has no match conditions" shadow=false denied=true cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
-kept-off false "the address is in the list exempt" shadow=false denied=false cost=1 err=<nil>
+	want := `tiered true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
+keyed true "the policy has no match conditions" dry_run=true denied=false cost=2 err=rule keyed: floodgate: bad request: the query parameter "id" is missing [keyed tier="" false "floodgate: bad request: the query parameter \"id\" is missing" key="" 1]
+skips true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
+kept-out true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
+kept-off false "the address is in the list exempt" dry_run=false denied=false cost=1 err=<nil>
 `
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)
 	}
 	got = text(&explained{address: "192.0.2.1:5", query: url.Values{"id": {"abc"}}})
-	want = `tiered true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
-keyed true "the policy has no match conditions" shadow=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
-skips true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
-kept-out true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
-kept-off true "the policy has no match conditions" shadow=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
+	want = `tiered true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
+keyed true "the policy has no match conditions" dry_run=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
+skips true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
+kept-out true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
+kept-off true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
 `
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)

@@ -71,10 +71,10 @@ func TestAHangUpChargesAllPoliciesOrNone(t *testing.T) {
 		before bool
 		reason core.Reason
 	}{
-		"after the store has denied":     {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h}]", false, core.ReasonOverLimit},
-		"before the store has decided":   {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", true, core.ReasonCanceled},
-		"after the store has allowed":    {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", false, core.ReasonWithinLimits},
-		"after a shadow would have, too": {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h, shadow: true}]", false, core.ReasonWithinLimits},
+		"after the store has denied":   {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h}]", false, core.ReasonOverLimit},
+		"before the store has decided": {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", true, core.ReasonCanceled},
+		"after the store has allowed":  {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}]", false, core.ReasonWithinLimits},
+		"after a dry run, too":         {"[{name: a, limits: 9/h}, {name: b, limits: 9/h}, {name: c, limits: 0/h, dry-run: true}]", false, core.ReasonWithinLimits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory := core.Must(core.NewMemory(core.MemoryConfig{}))

@@ -50,7 +50,7 @@ func TestTheIndexFindsWhatTheWholeFileFinds(t *testing.T) {
 			t.Fatal(problems)
 		}
 		spec := enforce(read, core.Must(newOptions(nil)), nil)
-		spec.config(nil)
+		spec.configs(nil)
 		if spec.index == nil {
 			t.Fatal("there is no index")
 		}
@@ -59,10 +59,10 @@ func TestTheIndexFindsWhatTheWholeFileFinds(t *testing.T) {
 				path:  "/" + strings.Join(rapid.SliceOfN(rapid.SampledFrom(segments), 0, 4).Draw(t, "path"), "/"),
 				route: rapid.SampledFrom(routes).Draw(t, "route"),
 			}
-			got, _ := spec.choose(nil, request)
+			got, _ := spec.choose(nil, request, false)
 			index := spec.index
 			spec.index = nil
-			want, _ := spec.choose(nil, request)
+			want, _ := spec.choose(nil, request, false)
 			spec.index = index
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s, route %q: the index finds the rules %v, the whole file %v\n%s", request.path, request.route, got, want, &text)

@@ -9,11 +9,13 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/paths"
 )
 
-// enforcedFile is a file whose policies are rules of a limiter.
+// enforcedFile is a file whose policies are rules of a limiter. Those with dry-run are
+// rules of a second one.
 type enforcedFile struct {
 	*file.Spec
 	policies []*enforcedPolicy
-	byRule   map[string]*enforcedPolicy // by the names of the limiter's rules
+	byRule   map[string]*enforcedPolicy // by the names of the limiters' rules
+	dry      *core.Limiter              // of the dry run; nil: no policy has one
 	index    *paths.Index               // nil if there are few policies
 	options  *options
 }
@@ -41,7 +43,7 @@ func enforce(spec *file.Spec, o *options, tables map[tableID]*wanted) *enforcedF
 	var patterns [][]paths.Pattern
 	for _, said := range spec.Policies {
 		p := &enforcedPolicy{Policy: said, sources: spec.Sources}
-		if !o.impatient {
+		if !o.impatient && !said.DryRun {
 			p.wait = said.Wait
 		}
 		for i := range said.Rules {
@@ -57,15 +59,30 @@ func enforce(spec *file.Spec, o *options, tables map[tableID]*wanted) *enforcedF
 	return f
 }
 
-// config returns the limiter's configuration. Each policy is one rule of the
-// limiter or several.
-func (f *enforcedFile) config(store core.Store) core.Config {
+// dryRunSuffix ends the name of the limiter of the dry run, and maxDryName is the
+// longest name of a file that has one.
+const (
+	dryRunSuffix = "-dry-run"
+	maxDryName   = 64 - len(dryRunSuffix)
+)
+
+// configs returns the configurations of the two limiters: that of the policies that
+// can deny, and that of the dry run. Each policy is one rule of its limiter or several.
+func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
 	f.byRule = map[string]*enforcedPolicy{}
-	c := core.Config{
-		Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Select: f.choose, Log: f.options.log, Observer: f.options.observer,
+	enforced = core.Config{
+		Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
 		MaxWaiters: f.Local.MaxWaitingOfKey, MaxWaitersTotal: f.Local.MaxWaiting,
 	}
+	dry = enforced
+	dry.Name, dry.DryRun = f.Name+dryRunSuffix, true
+	enforced.Select = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, false) }
+	dry.Select = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, true) }
 	for _, p := range f.policies {
+		c := &enforced
+		if p.DryRun {
+			c = &dry
+		}
 		p.first = len(c.Rules)
 		c.Rules = append(c.Rules, p.coreRules()...)
 		p.end = len(c.Rules)
@@ -73,31 +90,31 @@ func (f *enforcedFile) config(store core.Store) core.Config {
 			f.byRule[r.Name] = p
 		}
 	}
-	return c
+	return enforced, dry
 }
 
-// choose is the limiter's Select: it returns the rules of the policies that apply
+// choose is the Select of a limiter: it returns the rules of its policies that apply
 // to the request.
-func (f *enforcedFile) choose(dst []int, r core.Request) ([]int, error) {
+func (f *enforcedFile) choose(dst []int, r core.Request, dryRun bool) ([]int, error) {
 	m := remembered(r)
 	if f.index != nil {
 		var room [64]int
 		if found, every := f.index.Candidates(room[:0], pathOf(r)); !every {
 			for _, i := range found {
-				dst = f.policies[i].choose(dst, r, m)
+				dst = f.policies[i].choose(dst, r, m, dryRun)
 			}
 			return dst, nil
 		}
 	}
 	for _, p := range f.policies {
-		dst = p.choose(dst, r, m)
+		dst = p.choose(dst, r, m, dryRun)
 	}
 	return dst, nil
 }
 
-// choose appends the policy's rules if the policy applies to the request.
-func (p *enforcedPolicy) choose(dst []int, r core.Request, m *memo) []int {
-	if m.asks(p.Name) && p.verdict(r) == matches {
+// choose appends the policy's rules if they are of the limiter and the policy applies to the request.
+func (p *enforcedPolicy) choose(dst []int, r core.Request, m *memo, dryRun bool) []int {
+	if p.DryRun == dryRun && m.asks(p.Name) && p.verdict(r) == matches {
 		for i := p.first; i < p.end; i++ {
 			dst = append(dst, i)
 		}

@@ -83,8 +83,8 @@ func WithTier(f func(r core.Request) (string, error)) Option {
 
 // OnDisallowed calls f once for each denied request: to write an audit log, or to
 // answer something else. denial is the answer that the file describes, and f returns
-// the answer that the client gets. f is also called for each request that a shadow
-// policy would have denied: core.Decision.Rehearsal is then true, and the result of
+// the answer that the client gets. f is also called for each request that a policy with
+// dry-run: true would have denied: core.Decision.DryRun is then true, and the result of
 // f is ignored. f may be called concurrently.
 func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) core.Denial) Option {
 	return func(o *options) { o.denied = f }

@@ -32,7 +32,9 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 	}
 	for i := range rules {
 		r := &rules[i]
-		r.Headers, r.Shadow = p.Headers, p.Shadow
+		if r.Headers = p.Headers; p.DryRun {
+			r.Headers = core.HeadersOff // clients see nothing of a dry run
+		}
 		if !p.isDenyRule(r.Name) {
 			r.MaxWait = p.wait
 		}

@@ -68,7 +68,7 @@ var beyondTheSchema = []string{
 	"two limits of what is in flight in one text", "two limits of what is in flight with other leases", "a lease in the text that is too short", "in-flight with a lease that is too short", "in-flight beside a zone",
 	"in-flight beside aligned", "in-flight beside a burst", "in-flight beside a precision",
 	// and what is no matter of schemas, as they see values only
-	"a tag", "two documents", "a quota in hexadecimal",
+	"a dry run of a limit in flight", "a tag", "two documents", "a quota in hexadecimal",
 }
 
 func TestTheSchemaRefusesBrokenFiles(t *testing.T) {
@@ -97,7 +97,7 @@ var fieldValues = map[string][]any{
 	"tier": {`header["x-plan"]`, 5}, "tiers": {map[string]any{"default": "1/s", "paid": "unlimited"}, map[string]any{"paid": "1/s"}, map[string]any{"default": 5}, []any{}},
 	"match":    {map[string]any{"methods": []any{"GET"}, "paths": []any{"/a/*"}}, map[string]any{"when": "true"}, map[string]any{"methods": []any{"get"}}, map[string]any{"method": []any{"GET"}}, nil, map[string]any{"paths": []any{}}},
 	"rules":    {[]any{map[string]any{"name": "r", "limits": "1/s"}}, []any{map[string]any{"limits": "1/s"}}, []any{}, []any{map[string]any{"name": "r", "limits": "1/s", "missing": "skip"}}},
-	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "shadow": {true, false, "true"}, "wait": {"2s", "500ms", "0s", "2h", "-2s", 2, 0, ""},
+	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "dry-run": {true, false, "true"}, "wait": {"2s", "500ms", "0s", "2h", "-2s", 2, 0, ""},
 	"exempt": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "only": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "deny": {[]any{"10.1.0.0/16"}, []any{5}}, "cost": {1, 0, -1, "len(path)", 1.5, ""},
 	"on-denied": {map[string]any{"status": 503, "body": "no"}, map[string]any{"status": 200}, map[string]any{"content-type": "text/plain"}, map[string]any{"headers": map[string]any{"X": "y"}}, map[string]any{}},
 	"nonsense":  {1},

@@ -22,15 +22,17 @@ import (
 // All policies of a file are rules of one limiter, which decides on a request in one
 // step: all policies that apply must allow it, or it is charged to none. If some
 // policies count in the file's store and some in this process, the request is
-// charged in the process first, and refunded there if the store denies it. Shadow
-// policies are decided on apart from the others. They are reported to
-// [OnDisallowed] and never change the decision.
+// charged in the process first, and refunded there if the store denies it.
+//
+// Policies with dry-run: true are rules of a second limiter, see [Set.DryRun]. It decides
+// on each request that the first one allows, and denies nothing.
 type Set struct {
 	file    string // as it was given
 	path    string // "" if the policies are not from a file
 	options *options
 	current atomic.Pointer[enforcedFile] // what is in force
-	limiter *core.Limiter                // of all policies; never replaced
+	limiter *core.Limiter                // of the policies that can deny; never replaced
+	dry     *core.Limiter                // of the dry run; nil until a file has one
 
 	folder string // of the files that the file names; "" if it is not known
 
@@ -167,10 +169,14 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Limiter returns the limiter that decides for all policies; it stays the same
+// Limiter returns the limiter of the policies that can deny; it stays the same
 // when the file changes. Its rules are named as [Set.Policies] says. Hits of its
 // Take, Peek and Reset name a policy's counters whatever the policy's match is.
 func (s *Set) Limiter() *core.Limiter { return s.limiter }
+
+// DryRun returns the limiter of the policies with dry-run: true, nil if the file in
+// force has none. Its name is that of the file, followed by "-dry-run".
+func (s *Set) DryRun() *core.Limiter { return s.current.Load().dry }
 
 // Traits returns what the stores of the policies promise, all of them: see
 // [core.Limiter.Traits].
@@ -180,11 +186,11 @@ func (s *Set) Traits() core.Traits { return s.limiter.Traits() }
 type Policy struct {
 	// Name is the policy's name.
 	Name string
-	// Shadow reports whether the policy is a shadow policy, which denies
-	// nothing. Shared reports whether it counts in the file's store.
-	Shadow, Shared bool
+	// DryRun reports whether the policy has dry-run: true and so denies nothing. Shared
+	// reports whether it counts in the file's store.
+	DryRun, Shared bool
 	// Wait is the longest time that a request waits for its turn if the policy would
-	// deny it, as the file says it. 0: no request waits. A shadow policy makes no request wait.
+	// deny it, as the file says it. 0: no request waits. A dry run makes no request wait.
 	Wait time.Duration
 	// Rules are the policy's rules. A rule with tiers is one rule for each tier that
 	// is limited.
@@ -207,7 +213,7 @@ func (s *Set) Policies() []Policy {
 	spec := s.current.Load()
 	all := make([]Policy, len(spec.policies))
 	for i, p := range spec.policies {
-		all[i] = Policy{Name: p.Name, Shadow: p.Shadow, Shared: p.Shared, Wait: p.Wait}
+		all[i] = Policy{Name: p.Name, DryRun: p.DryRun, Shared: p.Shared, Wait: p.Wait}
 		for j := range p.rules {
 			for _, r := range p.rules[j].coreRules() {
 				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})

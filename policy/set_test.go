@@ -11,19 +11,18 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// A request that one of several policies denies is charged to none. A shadow
-// policy denies nothing, charges nothing to the others, and is marked in the
-// reports.
-func TestAShadowPolicyIsOnlyReported(t *testing.T) {
+// A policy with dry-run: true denies nothing, charges nothing to the others, and is
+// marked in the reports. It gets the requests that the others allow.
+func TestADryRunIsOnlyReported(t *testing.T) {
 	var reports []string
 	report := func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
-		reports = append(reports, d.Rule+" "+map[bool]string{true: "would refuse", false: "refuses"}[d.Rehearsal])
+		reports = append(reports, d.Rule+" "+map[bool]string{true: "would refuse", false: "refuses"}[d.DryRun])
 		return denial
 	}
 	const file = `
 policies:
   - {name: real, limits: 3/m, headers: draft-10}
-  - {name: planned, limits: 1/m, shadow: true, headers: draft-10, match: {methods: [GET]}}
+  - {name: planned, limits: 1/m, dry-run: true, headers: draft-10, match: {methods: [GET]}}
 `
 	s := newSite(t, file, policy.OnDisallowed(report))
 	for i := range 3 {
@@ -33,11 +32,14 @@ policies:
 		}
 	}
 	s.expect(429, "GET", "/")
-	if got := strings.Join(reports, ", "); got != "planned would refuse, planned would refuse, planned would refuse, real refuses" {
+	if got := strings.Join(reports, ", "); got != "planned would refuse, planned would refuse, real refuses" {
 		t.Errorf("reported: %s", got)
 	}
-	if st := s.set.Limiter().Stats(); st.Allowed != 1 || st.Rehearsed != 2 || st.Denied != 1 {
+	if st := s.set.Limiter().Stats(); st != (core.Stats{Allowed: 3, Denied: 1}) {
 		t.Errorf("stats: %+v", st)
+	}
+	if st := s.set.DryRun().Stats(); st != (core.Stats{Allowed: 1, DryRun: 2}) {
+		t.Errorf("stats of the dry run: %+v", st)
 	}
 	planned, err := s.set.Only("planned")
 	if err != nil {
@@ -45,14 +47,37 @@ policies:
 	}
 	s.mount(planned)
 	if got := s.expect(200, "GET", "/").Header().Values("Ratelimit"); got != nil {
-		t.Errorf("by itself the shadow writes headers: %q", got)
+		t.Errorf("by itself the dry run writes headers: %q", got)
 	}
 	s.mount(s.set)
-	// It is put in force, and knows what it has counted.
-	s.replace(strings.Replace(file, "shadow: true", "shadow: false", 1))
-	s.pass(59 * time.Second)
-	s.expect(429, "GET", "/")
+	// It is put in force, and counts anew.
+	s.replace(strings.Replace(file, "dry-run: true", "dry-run: false", 1))
 	s.expect(429, "POST", "/")
+	s.pass(2 * time.Minute)
+	s.expect(200, "GET", "/")
+	s.expect(429, "GET", "/")
+	if s.set.DryRun() != nil {
+		t.Error("there is a dry run of no policy")
+	}
+}
+
+// A file may have policies with dry-run: true alone. A request that the others deny is not given
+// to them, and its body is not read for them.
+func TestADryRunOfAllPolicies(t *testing.T) {
+	var reported int
+	s := newSite(t, `policies: [{name: a, limits: 0/s, dry-run: true}]`, policy.OnDisallowed(func(_ core.Request, _ core.Decision, d core.Denial) core.Denial {
+		reported++
+		return d
+	}))
+	s.expect(200, "GET", "/")
+	if reported != 1 {
+		t.Errorf("%d reports, want 1", reported)
+	}
+	s.replace(`policies: [{name: a, limits: 0/s, dry-run: true}, {name: b, limits: 0/s}]`)
+	s.expect(429, "GET", "/")
+	if reported != 2 {
+		t.Errorf("%d reports, want 2", reported)
+	}
 }
 
 func TestOnDisallowedMayAnswerSomethingElse(t *testing.T) {

@@ -128,15 +128,15 @@ func TestManyPoliciesAreOneTake(t *testing.T) {
 	}
 }
 
-func TestShadowPoliciesAreOneTakeMore(t *testing.T) {
+func TestADryRunIsOneTakeMore(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	store := &spy{Store: memory}
-	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 5/h}, {name: b, limits: 5/h}, {name: c, limits: 1/h, shadow: true}, {name: d, limits: 9/h, shadow: true}]"), policy.WithStore(store))
+	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 5/h}, {name: b, limits: 5/h}, {name: c, limits: 1/h, dry-run: true}, {name: d, limits: 9/h, dry-run: true}]"), policy.WithStore(store))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if d := set.Check(&explained{}); !d.Allowed || d.Rehearsal != (i > 0) {
+		if d := set.Check(&explained{}); !d.Allowed || d.DryRun {
 			t.Errorf("request %d: %+v", i, d)
 		}
 	}

@@ -49,8 +49,8 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 		"each tier":                      {"policies: [{name: a, wait: 4s, tier: method, tiers: {default: " + two + "}}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"shorter":                        {"policies: [{name: a, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
 		"none":                           {"policies: [{name: a, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
-		"a shadow policy":                {"policies: [{name: a, limits: " + two + ", wait: 9s, shadow: true}]", [3]time.Duration{}},
-		"beside a shadow policy":         {"policies: [{name: a, limits: " + two + ", wait: 2s}, {name: b, limits: 1/h, wait: 9s, shadow: true}]", [3]time.Duration{0, 2 * time.Second, -1}},
+		"a dry run":                      {"policies: [{name: a, limits: " + two + ", wait: 9s, dry-run: true}]", [3]time.Duration{}},
+		"beside a dry run":               {"policies: [{name: a, limits: " + two + ", wait: 2s}, {name: b, limits: 1/h, wait: 9s, dry-run: true}]", [3]time.Duration{0, 2 * time.Second, -1}},
 		"one that denies and waits less": {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
 		"one that denies and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
 		"one that allows and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: 9/s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
@@ -107,15 +107,16 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 		if got := set.Explain(&explained{})[0].Wait; got != 9*time.Second {
 			t.Errorf("the explanation waits %v", got)
 		}
-		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s, shadow: true}]")); err != nil {
+		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s, dry-run: true}]")); err != nil {
 			t.Fatal(err)
 		}
 		if got := set.Explain(&explained{})[0].Wait; got != 0 {
-			t.Errorf("a shadow policy waits %v", got)
+			t.Errorf("a dry run waits %v", got)
 		}
 		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}}]")); err != nil {
 			t.Fatal(err)
 		}
+		set.Check(&explained{}) // what is put in force counts anew
 		if d := set.Check(&explained{}); d.Allowed || d.Waited != 0 {
 			t.Errorf("%v after %v", d, d.Waited)
 		}

@@ -16,7 +16,7 @@ func TestWarnings(t *testing.T) {
 		`policies: [{name: a, key: ip, limits: 1/h}]`:                                                                                                                                      nil,
 		`policies: [{name: a, limits: 1/h}, {name: b, key: 'header["x"]', missing: reject, limits: 1/h}]`:                                                                                  nil,
 		`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/h}]`:                                                                                                             {"policies[0].key: \"header[\\\"x\\\"]\": a client that changes the header"},
-		`policies: [{name: a, key: 'cookie["x"] + ip', limits: 1/h}, {name: b, key: ip, limits: 1/h, shadow: true}]`:                                                                       {"policies[0].key: "},
+		`policies: [{name: a, key: 'cookie["x"] + ip', limits: 1/h}, {name: b, key: ip, limits: 1/h, dry-run: true}]`:                                                                      {"policies[0].key: "},
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, match: {paths: [/x]}}, {name: b, limits: 1/h, match: {paths: [/y]}}]`:                                       {"policies[0].key: "},
 		`policies: [{name: a, match: {paths: [/x]}, rules: [{name: r, key: 'query["x"]', missing: reject, limits: 1/h}, {name: s, key: ip, limits: 9/h}]}]`:                                nil,
 		`policies: [{name: a, key: ip, tier: 'header["x-plan"]', tiers: {default: 1/h, staff: unlimited}}]`:                                                                                {"policies[0].tier: \"header[\\\"x-plan\\\"]\": a client writes the header itself, and so chooses its tier (have the program"},
@@ -52,9 +52,9 @@ func TestWarnings(t *testing.T) {
 		`{local: {max-waiting: 2, max-waiting-of-key: 3}, policies: [{name: a, limits: 1/s, wait: 1s}]}`:                                                                                   {"local.max-waiting-of-key: 3: no more than max-waiting (2) wait at a time, for all keys together (write a smaller number, or a larger max-waiting)"},
 		`{local: {max-waiting: 3, max-waiting-of-key: 3}, policies: [{name: a, limits: 1/s, wait: 1s}]}`:                                                                                   nil,
 		`{local: {max-waiting: 3}, policies: [{name: a, limits: 1/s, wait: 1s}]}`:                                                                                                          nil,
-		// A shadow policy limits nobody: it needs no other rule, and none can rely on it.
-		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, shadow: true}]`:                                  nil,
-		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, limits: 1/h, shadow: true}]`: {"policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},
+		// A dry run limits nobody: it needs no other rule, and none can rely on it.
+		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, dry-run: true}]`:                                  nil,
+		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, limits: 1/h, dry-run: true}]`: {"policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},
 		// Nor can one rely on a rule whose tier a client chooses.
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, tier: 'header["t"]', tiers: {default: 1/h, staff: unlimited}}]`: {"policies[1].tier: ", "policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},
 		`policies: [{name: a, key: user, fallback: route, limits: 1/h}]`:                                                                                           {"policies[0].key: \"user\": all requests without it share", "policies[0].fallback: \"route\": the route is known only"},

@@ -24,7 +24,7 @@ func TestReloadingUnderLoad(t *testing.T) {
 		if version%2 == 1 {
 			one, two = two, one
 		}
-		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, shadow: true}]", one, version, two)
+		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, dry-run: true}]", one, version, two)
 	}
 	store := core.Must(core.NewMemory(core.MemoryConfig{}))
 	defer store.Close() //nolint:errcheck // nothing depends on it
@@ -83,7 +83,7 @@ func TestAWatchedFileInABusyFolder(t *testing.T) {
 		if version%2 == 1 {
 			one, two = two, one
 		}
-		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, shadow: true}]", one, version, two)
+		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, dry-run: true}]", one, version, two)
 	}
 	w := watch(t, filepath.Join(t.TempDir(), "p.yaml"), file(0))
 	var sent, admitted, noises atomic.Int64

@@ -28,13 +28,13 @@ func mounting(t *testing.T, a Adapter) {
 		want(t, count(6, func(i int) response { return c.get([]string{"/a", "/b"}[i%2]) }), 200, 3, 429, 3)
 	})
 
-	t.Run("a rehearsal refuses nobody", func(t *testing.T) {
+	t.Run("a dry run denies nobody", func(t *testing.T) {
 		refused := 0
 		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			refused++
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
-		l := limiter(t, core.Config{Rehearsal: true, Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(2)}}}})
+		l := limiter(t, core.Config{DryRun: true, Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, limited(l)))
 		want(t, count(5, func(int) response { return c.get("/") }), 200, 5)
 		if refused != 3 {

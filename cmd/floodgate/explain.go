@@ -130,8 +130,8 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 	var b strings.Builder
 	for _, p := range all {
 		b.WriteString(p.Policy)
-		if p.Shadow {
-			b.WriteString(" (shadow: denies nothing)")
+		if p.DryRun {
+			b.WriteString(" (dry run: denies nothing)")
 		}
 		if !p.Applies {
 			fmt.Fprintf(&b, ": does not apply: %s\n", report.Plain(p.Why))

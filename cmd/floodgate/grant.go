@@ -27,10 +27,10 @@ func grantCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := set.Limiter().Grant(c.Context(), n, hits...); err != nil {
+				if _, err := s.limiterOf(set).Grant(c.Context(), n, hits...); err != nil {
 					return err
 				}
-				return inspectHits(c.Context(), set.Limiter(), hits, c.OutOrStdout())
+				return inspectHits(c.Context(), s.limiterOf(set), hits, c.OutOrStdout())
 			})
 		},
 	})

@@ -71,7 +71,7 @@ policies:
     key: user
     missing: skip
     limits: 9/m
-    shadow: true
+    dry-run: true
     deny: [203.0.113.0/24]
 `
 
@@ -151,7 +151,7 @@ api: applies: the policy has no match conditions
   cost 1, counted in the store, for all processes together
   rule api, tier default: key "k\x1b"
     at most 100 in 1m; the window before counts in part
-users (shadow: denies nothing): applies: the policy has no match conditions
+users (dry run: denies nothing): applies: the policy has no match conditions
   denied with 403: the address is in the list deny, or not in the list only
 `
 	if out != want {
@@ -222,7 +222,7 @@ func TestReplay(t *testing.T) {
 	if text, err := os.ReadFile(page); err != nil || bytes.Contains(text, []byte("polyline")) {
 		t.Errorf("the page without a sweep: %v", err)
 	}
-	if out, _ := expect(t, 0, "", "replay", one, log, "--format", "csv"); !strings.HasPrefix(out, "file,of,policy,rule,name,requests,denied,shadow_denied\n") {
+	if out, _ := expect(t, 0, "", "replay", one, log, "--format", "csv"); !strings.HasPrefix(out, "file,of,policy,rule,name,requests,denied,dry_run_denied\n") {
 		t.Errorf("the table: %s", out)
 	}
 	mine := file(t, "mine.log", `{"when":1795000000,"who":"a","what":"GET","where":"/"}`)

@@ -137,6 +137,16 @@ func (s *stored) hits(set *policy.Set) ([]core.Hit, error) {
 	return hits, nil
 }
 
+// limiterOf returns the limiter of the policy that the flags name.
+func (s *stored) limiterOf(set *policy.Set) *core.Limiter {
+	for _, p := range set.Policies() {
+		if p.Name == s.policy && p.DryRun {
+			return set.DryRun()
+		}
+	}
+	return set.Limiter()
+}
+
 func inspectCommand() *cobra.Command {
 	var s stored
 	return s.keyFlags(&cobra.Command{
@@ -155,11 +165,11 @@ func (s *stored) inspect(ctx context.Context, set *policy.Set, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	if err := inspectHits(ctx, set.Limiter(), hits, out); err != nil {
+	if err := inspectHits(ctx, s.limiterOf(set), hits, out); err != nil {
 		return err
 	}
 	for _, p := range set.Policies() {
-		if p.Name == s.policy && p.Wait > 0 && !p.Shadow {
+		if p.Name == s.policy && p.Wait > 0 && !p.DryRun {
 			_, err := fmt.Fprintf(out, "a request over a limit waits for its turn, at most %v\n", p.Wait)
 			return err
 		}
@@ -229,13 +239,13 @@ func resetCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				used, err := used(c.Context(), set.Limiter(), hits)
+				used, err := used(c.Context(), s.limiterOf(set), hits)
 				if err != nil {
 					return err
 				}
 				// Reset even if there was no counter: a request may come in
 				// between.
-				if err := set.Limiter().Reset(c.Context(), hits...); err != nil {
+				if err := s.limiterOf(set).Reset(c.Context(), hits...); err != nil {
 					return err
 				}
 				what := fmt.Sprintf("key %s of policy %s", report.Key(hits[0].Key), s.policy)

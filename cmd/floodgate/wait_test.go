@@ -22,7 +22,7 @@ func TestTheParametersOfTheRouteOfAnExplanation(t *testing.T) {
 
 // The commands say that requests wait, and that nobody waits in a replay.
 func TestTheCommandsKnowWaits(t *testing.T) {
-	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 1/m, wait: 90s}, {name: tried, key: ip, limits: 9/m, wait: 3s, shadow: true}]")
+	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 1/m, wait: 90s}, {name: tried, key: ip, limits: 9/m, wait: 3s, dry-run: true}]")
 	out, errs := expect(t, 0, "", "check", path)
 	if !strings.Contains(out+errs, "policies[0].wait: warning: 1m30s: many clients and proxies give up before") {
 		t.Errorf("check says %q %q", out, errs)

@@ -53,7 +53,12 @@ func newSite(redis string) (_ *site, err error) {
 	// If Redis is gone, the API counts in the process.
 	api, err := core.New(core.Config{Name: "api", Store: fallback, Observer: metrics, Rules: []core.Rule{
 		{Name: "client", Key: client, Limits: []core.Limit{core.PerMinute(20)}},
-		{Name: "planned", Key: client, Limits: []core.Limit{core.PerMinute(10)}, Shadow: true},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	planned, err := core.New(core.Config{Name: "planned", Store: fallback, Observer: metrics, DryRun: true, Headers: core.HeadersOff, Rules: []core.Rule{
+		{Name: "client", Key: client, Limits: []core.Limit{core.PerMinute(10)}},
 	}})
 	if err != nil {
 		return nil, err
@@ -72,7 +77,7 @@ func newSite(redis string) (_ *site, err error) {
 	s.closers = append(s.closers, guard.Close)
 
 	mux := http.NewServeMux()
-	mux.Handle("GET /api", httplimit.Middleware(api)(http.HandlerFunc(hello)))
+	mux.Handle("GET /api", httplimit.Middleware(api)(httplimit.Middleware(planned)(http.HandlerFunc(hello))))
 	mux.Handle("GET /export", httplimit.Middleware(export)(http.HandlerFunc(runExport)))
 	mux.Handle("POST /login", httplimit.Middleware(guard)(http.HandlerFunc(logIn)))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

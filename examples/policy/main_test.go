@@ -111,8 +111,8 @@ func TestTheGateway(t *testing.T) {
 			}
 		}
 	}
-	log.wait(t, `rule=by-address method=GET path=/a shadow=true`)
-	log.wait(t, `rule=by-method method=GET path=/a shadow=false`)
+	log.wait(t, `rule=by-address method=GET path=/a dry_run=true`)
+	log.wait(t, `rule=by-method method=GET path=/a dry_run=false`)
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "maximumRequests: 3", "maximumRequests: 1000", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}

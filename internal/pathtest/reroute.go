@@ -13,6 +13,7 @@ const rerouted = `
 policies:
   - {name: first, match: {paths: [/first], methods: [GET]}, limits: 9/h}
   - {name: second, match: {paths: [/second], methods: [POST]}, limits: 2/h}
+  - {name: planned, match: {paths: [/**]}, limits: 9/h, dry-run: true}
   - {name: all, limits: 9/h}
 `
 
@@ -31,8 +32,12 @@ func Rerouted(t *testing.T, serve func(*policy.Set) (address string)) {
 	if statuses != "200 second,200 second,429 ," {
 		t.Errorf("the answers are %q, want 429 for the third, which is over the limit for its new path", statuses)
 	}
-	for name, want := range map[string]int64{"first": 3, "second": 2, "all": 5} { // the third is denied the second time
-		d, err := set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: name})
+	for name, want := range map[string]int64{"first": 3, "second": 2, "all": 5, "planned": 5} { // the third is denied the second time
+		limiter := set.Limiter()
+		if name == "planned" {
+			limiter = set.DryRun()
+		}
+		d, err := limiter.Peek(t.Context(), 1, core.Hit{Rule: name})
 		if got := d.Limit.Quota - d.Remaining; err != nil || got != want {
 			t.Errorf("the policy %s has counted %d requests (%v), want %d", name, got, err, want)
 		}

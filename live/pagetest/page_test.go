@@ -37,6 +37,7 @@ var planned = strings.Repeat("planned", 9) + "9"
 // instance is a process of a service: a limiter, and its page.
 type instance struct {
 	limiter *core.Limiter
+	planned *core.Limiter
 	page    *live.Page
 	client  *redis.Client
 	server  *httptest.Server
@@ -54,8 +55,11 @@ func newInstance(name, redisAddr string, c live.Config) *instance {
 		Rules: []core.Rule{
 			{Name: "address", Limits: []core.Limit{core.PerMinute(100_000)}},
 			{Name: "user", Limits: []core.Limit{core.PerMinute(20), core.PerHour(100)}},
-			{Name: planned, Shadow: true, Limits: []core.Limit{core.PerMinute(2)}},
 		},
+	}))
+	i.planned = core.Must(core.New(core.Config{
+		Name: "planned", Store: redisstore.New(client, redisstore.AnotherInstance()), Observer: i.page, Log: c.Log, DryRun: true,
+		Rules: []core.Rule{{Name: planned, Limits: []core.Limit{core.PerMinute(2)}}},
 	}))
 	i.page.Manage(i.limiter)
 	i.page.ManageLogin("login", nothing{})
@@ -110,7 +114,8 @@ func (i *instance) traffic(t *testing.T) {
 			for pause := time.NewTicker(time.Duration(20*(n+1)) * time.Millisecond); ; {
 				select {
 				case <-pause.C:
-					_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: fmt.Sprintf("203.0.113.%d", n)}, core.Hit{Rule: "user", Key: key}, core.Hit{Rule: planned, Key: key})
+					_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: fmt.Sprintf("203.0.113.%d", n)}, core.Hit{Rule: "user", Key: key})
+					_, _ = i.planned.Take(ctx, 1, core.Hit{Rule: planned, Key: key})
 				case <-ctx.Done():
 					pause.Stop()
 					return

@@ -37,7 +37,6 @@ var names = []string{
 // several are rules that differ in everything that a metric tells.
 func several() []core.Rule {
 	return []core.Rule{
-		{Name: "shadow", Shadow: true, Limits: []core.Limit{{Name: "shadow-1h"}}},
 		{Name: "user", Limits: []core.Limit{{Name: "user-1s"}, {Name: "user-1h"}}},
 		{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots-1m", Algorithm: core.Leases}}},
 	}
@@ -50,13 +49,12 @@ func TestMetricsOfTheGlobalProvider(t *testing.T) {
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(r)))
 	defer otel.SetMeterProvider(noop.NewMeterProvider())
 	f := core.Must(otelobserve.New(otelobserve.Config{})).Observe("api", several())
-	f.Decided(t.Context(), core.Observation{Rule: 0, Shadow: true, Allowed: true})
-	f.Decided(t.Context(), core.Observation{Rule: 1, Limit: 1, Reason: core.ReasonOverLimit})
-	f.Decided(t.Context(), core.Observation{Rule: 1, Limit: 1, Allowed: true})
-	f.Decided(t.Context(), core.Observation{Rule: 2, Allowed: true, Remaining: 9, Capacity: 9, Waited: time.Second})
-	f.Held(t.Context(), 2, 5, 0)
-	f.Held(t.Context(), 2, -1, time.Second)
-	f.Queued(t.Context(), 2, 1)
+	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit})
+	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Allowed: true})
+	f.Decided(t.Context(), core.Observation{Rule: 1, Allowed: true, Remaining: 9, Capacity: 9, Waited: time.Second})
+	f.Held(t.Context(), 1, 5, 0)
+	f.Held(t.Context(), 1, -1, time.Second)
+	f.Queued(t.Context(), 1, 1)
 	f.Stored(t.Context(), "take", time.Second, errors.New("down"))
 	f.Reported(t.Context(), "suspected")
 	var m metricdata.ResourceMetrics
@@ -87,8 +85,6 @@ func TestMetricsOfTheGlobalProvider(t *testing.T) {
 		"queued_requests limiter=api,rule=slots 1",
 		"request.time_in_queue limiter=api,result=allowed,rule=slots 1 1 [0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0]",
 		"request_lease.duration limiter=api,rule=slots 1 1 [0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0]",
-		"requests limit=shadow-1h,limiter=api,result=shadow_allowed,rule=shadow 1",
-		"requests limit=shadow-1h,limiter=api,result=shadow_denied,rule=shadow 0",
 		"requests limit=slots-1m,limiter=api,result=allowed,rule=slots 1",
 		"requests limit=slots-1m,limiter=api,result=denied,rule=slots 0",
 		"requests limit=user-1h,limiter=api,result=allowed,rule=user 1",
@@ -109,7 +105,7 @@ func TestASpanEventNamesTheLimit(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 	o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
 	ctx, span := tracer.Start(t.Context(), "request")
-	o.Observe("api", several()).Decided(ctx, core.Observation{Rule: 1, Limit: 1, Reason: core.ReasonOverLimit})
+	o.Observe("api", several()).Decided(ctx, core.Observation{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit})
 	span.End()
 	want := "allowed=false,cost=0,limit=user-1h,limiter=api,reason=over limit,remaining=0,rule=user"
 	if got := text(attribute.NewSet(recorder.Ended()[0].Events()[0].Attributes...)); got != want {

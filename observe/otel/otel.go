@@ -79,10 +79,10 @@ func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 	s, name := &spans{limiter, rules}, attribute.String("limiter", limiter)
 	f.Decided = func(ctx context.Context, seen core.Observation) {
 		counts.Decided(ctx, seen)
-		if seen.Waited > 0 && !seen.Shadow {
+		if seen.Waited > 0 {
 			o.took.waited(ctx, name, rules, &seen)
 		}
-		if !o.noSpanEvents && (!seen.Allowed || seen.Rehearsal || seen.Degraded) {
+		if !o.noSpanEvents && (!seen.Allowed || seen.DryRun || seen.Degraded) {
 			s.add(ctx, &seen)
 		}
 	}

@@ -70,7 +70,6 @@ func TestMetrics(t *testing.T) {
 	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
 	f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond})
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
-	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Shadow: true, Waited: time.Hour})
 	want := []string{
 		"floodgate.rate_limiting.active_request_leases limiter=export,rule=slots 1",
 		"floodgate.rate_limiting.degraded limiter=export 0",
@@ -132,7 +131,7 @@ func TestSpanEvents(t *testing.T) {
 		f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Rule: 0}) // it has no span
 		f.Decided(ctx, core.Observation{Reason: core.ReasonOverLimit, Rule: 0, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond, Key: "eve"})
 		f.Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New("down"), Degraded: true})
-		f.Decided(ctx, core.Observation{Allowed: true, Rehearsal: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never})
+		f.Decided(ctx, core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never})
 		f.Decided(ctx, core.Observation{Allowed: true, Degraded: true, Cost: 1})
 		span.End()
 		var got []string
@@ -142,7 +141,7 @@ func TestSpanEvents(t *testing.T) {
 		want := []string{
 			"floodgate.decision allowed=false,cost=2,limit=ip,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=ip",
 			"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
-			"floodgate.decision allowed=true,cost=0,limit=ip,limiter=api,reason=over limit,rehearsal=true,remaining=0,rule=ip",
+			"floodgate.decision allowed=true,cost=0,dry_run=true,limit=ip,limiter=api,reason=over limit,remaining=0,rule=ip",
 			"floodgate.decision allowed=true,cost=1,degraded=true,limit=ip,limiter=api,reason=within limits,remaining=0,rule=ip",
 		}
 		if without {

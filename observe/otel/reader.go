@@ -26,9 +26,7 @@ func (r *reader) read(_ context.Context, to metric.Observer) error {
 			count(r.requests, x.Count, attribute.String("rule", x.Rule), attribute.String("limit", x.Limit), attribute.String("result", x.Result))
 		}
 		for _, n := range l.Limits {
-			if !n.Shadow {
-				count(r.near, n.Near, attribute.String("rule", n.Rule), attribute.String("limit", n.Limit))
-			}
+			count(r.near, n.Near, attribute.String("rule", n.Rule), attribute.String("limit", n.Limit))
 		}
 		count(r.degraded, l.Degraded)
 		for _, s := range l.Store {

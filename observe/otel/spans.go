@@ -39,7 +39,7 @@ func (s *spans) add(ctx context.Context, o *core.Observation) {
 	if o.RetryAfter > 0 && o.RetryAfter != core.Never {
 		attrs = append(attrs, attribute.Float64("retry_after", o.RetryAfter.Seconds()))
 	}
-	for name, is := range map[string]bool{"shadow": o.Shadow, "rehearsal": o.Rehearsal, "degraded": o.Degraded} {
+	for name, is := range map[string]bool{"dry_run": o.DryRun, "degraded": o.Degraded} {
 		if is {
 			attrs = append(attrs, attribute.Bool(name, true))
 		}

@@ -67,9 +67,7 @@ func (t to) collect(l *observe.LimiterCounts) {
 		t.count(requests, r.Count, r.Rule, r.Limit, r.Result)
 	}
 	for _, n := range l.Limits {
-		if !n.Shadow {
-			t.count(nearLimit, n.Near, n.Rule, n.Limit)
-		}
+		t.count(nearLimit, n.Near, n.Rule, n.Limit)
 	}
 	t.count(degraded, l.Degraded)
 	for _, s := range l.Store {

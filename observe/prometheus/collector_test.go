@@ -17,8 +17,8 @@ import (
 	promobserve "github.com/floodgate-go/floodgate/observe/prometheus"
 )
 
-func rules(shadow bool) []core.Rule {
-	return []core.Rule{{Name: "ip", Shadow: shadow, Limits: []core.Limit{{Name: "ip-1h", Quota: 2, Window: time.Hour}}}}
+func rules() []core.Rule {
+	return []core.Rule{{Name: "ip", Limits: []core.Limit{{Name: "ip-1h", Quota: 2, Window: time.Hour}}}}
 }
 
 const requests = `
@@ -30,14 +30,14 @@ func TestCollector(t *testing.T) {
 	c := promobserve.New()
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(c)
-	l := core.Must(core.New(core.Config{Name: "api", Rules: rules(false), Observer: c}))
+	l := core.Must(core.New(core.Config{Name: "api", Rules: rules(), Observer: c}))
 	for range 5 {
 		l.Allow(t.Context(), core.Hit{Rule: "ip", Key: "k"})
 	}
 	l.Report(t.Context(), "suspected")
 	l.Report(t.Context(), "locked out")
-	f := c.Observe("shadowed", rules(true))
-	f.Decided(t.Context(), core.Observation{Shadow: true, Reason: core.ReasonOverLimit})
+	f := c.Observe("tried", rules())
+	f.Decided(t.Context(), core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit})
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Degraded: true})
 	f.Stored(t.Context(), "take", 2*time.Millisecond, nil)
 	f.Stored(t.Context(), "take", time.Minute, errors.New("down"))
@@ -51,9 +51,9 @@ func TestCollector(t *testing.T) {
 	want := requests
 	for _, row := range []string{
 		`api,ip,ip-1h,allowed 2`, `api,ip,ip-1h,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,canceled 0`, `api,,,refused 0`,
-		`shadowed,ip,ip-1h,shadow_allowed 0`, `shadowed,ip,ip-1h,shadow_denied 1`,
+		`tried,ip,ip-1h,allowed 0`, `tried,ip,ip-1h,denied 0`, `tried,ip,ip-1h,dry_run 1`,
 		`export,slots,slots,allowed 1`, `export,slots,slots,denied 0`, `export,,,skipped 0`, `export,,,no_rule 0`, `export,,,bad_request 0`, `export,,,failed 1`, `export,,,canceled 0`, `export,,,refused 0`,
-		`shadowed,,,skipped 0`, `shadowed,,,no_rule 0`, `shadowed,,,bad_request 0`, `shadowed,,,failed 1`, `shadowed,,,canceled 0`, `shadowed,,,refused 0`,
+		`tried,,,skipped 0`, `tried,,,no_rule 0`, `tried,,,bad_request 0`, `tried,,,failed 1`, `tried,,,canceled 0`, `tried,,,refused 0`,
 	} {
 		labels, n, _ := strings.Cut(row, " ")
 		p := strings.Split(labels, ",")
@@ -64,24 +64,25 @@ func TestCollector(t *testing.T) {
 # TYPE floodgate_rate_limiting_near_limit_total counter
 floodgate_rate_limiting_near_limit_total{limit="ip-1h",limiter="api",rule="ip"} 1
 floodgate_rate_limiting_near_limit_total{limit="slots",limiter="export",rule="slots"} 0
+floodgate_rate_limiting_near_limit_total{limit="ip-1h",limiter="tried",rule="ip"} 0
 # HELP floodgate_rate_limiting_degraded_total Requests decided without the shared counters.
 # TYPE floodgate_rate_limiting_degraded_total counter
 floodgate_rate_limiting_degraded_total{limiter="api"} 0
 floodgate_rate_limiting_degraded_total{limiter="export"} 0
-floodgate_rate_limiting_degraded_total{limiter="shadowed"} 1
+floodgate_rate_limiting_degraded_total{limiter="tried"} 1
 # HELP floodgate_rate_limiting_events_total Events of a checker around the limiter, such as a login guard.
 # TYPE floodgate_rate_limiting_events_total counter
 floodgate_rate_limiting_events_total{event="locked out",limiter="api"} 1
 floodgate_rate_limiting_events_total{event="suspected",limiter="api"} 1
 # HELP floodgate_rate_limiting_store_errors_total Operations of the store that failed.
 # TYPE floodgate_rate_limiting_store_errors_total counter
-floodgate_rate_limiting_store_errors_total{limiter="shadowed",operation="peek"} 0
-floodgate_rate_limiting_store_errors_total{limiter="shadowed",operation="take"} 1
+floodgate_rate_limiting_store_errors_total{limiter="tried",operation="peek"} 0
+floodgate_rate_limiting_store_errors_total{limiter="tried",operation="take"} 1
 # HELP floodgate_rate_limiting_store_duration_seconds How long operations of the store took.
 # TYPE floodgate_rate_limiting_store_duration_seconds histogram
 `
-	want += histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="shadowed",operation="peek"`, observe.Bounds(), time.Millisecond) +
-		histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="shadowed",operation="take"`, observe.Bounds(), 2*time.Millisecond, time.Minute)
+	want += histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="peek"`, observe.Bounds(), time.Millisecond) +
+		histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="take"`, observe.Bounds(), 2*time.Millisecond, time.Minute)
 	want += `
 # HELP floodgate_rate_limiting_active_request_leases Slots of limits in flight that requests of this process hold now.
 # TYPE floodgate_rate_limiting_active_request_leases gauge

@@ -27,7 +27,7 @@ type Config struct {
 //	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
 //
 // for requests that were denied, and those that would have been, with the results
-// denied, rehearsed (core.Config.Rehearsal, core.Rule.Shadow), refused (by a checker
+// denied, dry run (over a limit: core.Config.DryRun), refused (by a checker
 // around the limiter), bad request and failed. left_out is the number of requests of
 // that limit and result since the line before. Requests whose client has gone
 // (core.ReasonCanceled) have no line. Allowed requests cost a function call.
@@ -67,7 +67,7 @@ func (o *observer) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 }
 
 func (l *limiter) decided(ctx context.Context, o core.Observation) {
-	if o.Allowed && !o.Rehearsal || o.Reason == core.ReasonCanceled {
+	if o.Allowed && !o.DryRun || o.Reason == core.ReasonCanceled {
 		return
 	}
 	at := &l.none
@@ -79,8 +79,8 @@ func (l *limiter) decided(ctx context.Context, o core.Observation) {
 	switch {
 	case o.Reason == core.ReasonFailed:
 		result, level = "failed", slog.LevelError
-	case o.Rehearsal || o.Shadow:
-		result, level = "rehearsed", slog.LevelInfo
+	case o.DryRun:
+		result, level = "dry run", slog.LevelInfo
 		sample = &at[len(at)-1]
 	case o.Reason == core.ReasonBadRequest:
 		result = "bad request"

@@ -36,12 +36,10 @@ func TestLines(t *testing.T) {
 			{Rule: -1, Reason: core.ReasonSkipped, Allowed: true},
 			{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second, Key: "secret"},
 			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true},
-			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, Rehearsal: true, Allowed: true, RetryAfter: 1},
-			{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, Shadow: true, RetryAfter: 2},
+			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, DryRun: true, Allowed: true, RetryAfter: 1},
 			{Rule: 0, Limit: 1, Reason: core.ReasonBadRequest, Err: errors.New("two names")},
 			{Rule: -1, Reason: core.ReasonOverLimit},
 			{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down")},
-			{Rule: -1, Reason: core.ReasonFailed, Shadow: true, Err: errors.New("down")},
 			{Rule: -1, Reason: core.ReasonCanceled, Err: context.Canceled},
 		}
 		for range 3 {
@@ -51,8 +49,7 @@ func TestLines(t *testing.T) {
 		}
 		want := `level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1h retry_after=12s
 level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1s retry_after=never degraded=true
-level=INFO msg="floodgate: rehearsed" limiter=api rule=ip limit=ip-1s retry_after=1ns
-level=INFO msg="floodgate: rehearsed" limiter=api rule=ip limit=ip-1h retry_after=2ns
+level=INFO msg="floodgate: dry run" limiter=api rule=ip limit=ip-1s retry_after=1ns
 level=WARN msg="floodgate: bad request" limiter=api rule=ip limit=ip-1h error="two names"
 level=WARN msg="floodgate: refused" limiter=api
 level=ERROR msg="floodgate: failed" limiter=api error=down

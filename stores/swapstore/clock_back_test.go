@@ -96,7 +96,7 @@ func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
 				swapper, now := newSwapper(), time.Unix(1_764_000_000, 0).Truncate(time.Hour)
 				newAt := func(at time.Time) *core.Limiter {
 					c := swapstore.Config{Clock: func() time.Time { return at }, Log: slog.New(slog.NewTextHandler(&log, nil))}
-					return newLimiter(t, core.Config{Name: "l", Store: core.Must(swapstore.New(swapper, c)), Rules: []core.Rule{{Name: "r", Key: core.TakeOnly, Limits: []core.Limit{limit}}}})
+					return newLimiter(t, core.Config{Name: "l", Store: core.Must(swapstore.New(swapper, c)), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}})
 				}
 				behind, ahead := newAt(now), newAt(now.Add(apart))
 				for _, key := range []string{"k", "k", "l"} {

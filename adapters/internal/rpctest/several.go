@@ -60,23 +60,17 @@ func several(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a rehearsal and a shadow rule deny nobody", func(t *testing.T) {
+	t.Run("a dry run denies nobody", func(t *testing.T) {
 		var told atomic.Int64
 		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			told.Add(1)
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
 		rule := core.Rule{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}
-		shadow := rule
-		shadow.Name, shadow.Shadow = "s", true
-		for _, config := range []core.Config{{Rehearsal: true, Rules: []core.Rule{rule}}, {Rules: []core.Rule{shadow}}} {
-			config.Hooks = hooks
-			told.Store(0)
-			c := limited(t, a, limiter(t, config)).Dial(t, direct)
-			want(t, count(8, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 8)
-			if told.Load() != 6 {
-				t.Errorf("the hook was told of %d calls, want 6", told.Load())
-			}
+		c := limited(t, a, limiter(t, core.Config{DryRun: true, Hooks: hooks, Rules: []core.Rule{rule}})).Dial(t, direct)
+		want(t, count(8, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 8)
+		if told.Load() != 6 {
+			t.Errorf("the hook was told of %d calls, want 6", told.Load())
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (r *reader) unbound(f *Spec) []Problem {
 		}
 		for i := range p.Rules {
 			rule := &p.Rules[i]
-			if bound(rule.Key) || p.Shadow {
+			if bound(rule.Key) || p.DryRun {
 				continue
 			}
 			before := len(r.doubts)
@@ -81,7 +81,7 @@ func bound(e *expression.Expression) bool { return e.Written() == "" }
 // binds reports whether the policy limits the requests of another policy by a key
 // that clients cannot choose.
 func (p *Policy) binds(other *Policy) bool {
-	if p.Shadow {
+	if p.DryRun {
 		return false
 	}
 	if p != other && (p.Match.When != nil || len(p.Match.Methods) > 0 && !slices.Equal(p.Match.Methods, other.Match.Methods) ||

@@ -9,7 +9,7 @@ func TestWhatIsLegalAndProbablyAMistake(t *testing.T) {
 			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
 		}},
 		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s}]`, nil},
-		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s, shadow: true}]`, []string{
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s, dry-run: true}]`, []string{
 			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
 		}},
 		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s, match: {when: 'method == "GET"'}}]`, []string{

@@ -49,12 +49,12 @@ func headers() kind[core.Headers] {
 }
 
 // oneTwin notes policies whose headers cannot be in one response. Clients see
-// nothing of the shadow policies.
+// nothing of a dry run.
 func (r *reader) oneTwin(policies []*Policy) {
 	var first *Policy
 	for _, p := range policies {
 		switch h := p.Headers & twins; {
-		case h == 0 || p.Shadow:
+		case h == 0 || p.DryRun:
 		case first == nil:
 			first = p
 		case h != first.Headers&twins:

@@ -17,7 +17,7 @@ const (
 	limitsWant = `limits such as 3/6s, or a list of them`
 	limitWant  = `a limit such as 3/6s, or quota and window`
 
-	deniesAllHint = "write 1 or more; to try a policy without denying, write shadow: true"
+	deniesAllHint = "write 1 or more; to try a policy without denying, write dry-run: true"
 )
 
 // limits is text such as "10/s, 100/m", one limit written with its fields, or a

@@ -93,7 +93,7 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 			"1:74: draft-07 and draft-10 write the same headers, and the policy a in line 1 has the", "write one of them in all policies",
 		}},
 		{"policies: [{name: a, headers: draft-10, limits: 1/s}, {name: b, headers: draft-10, limits: 1/s}, {name: c, headers: x-seconds, limits: 1/s}]", nil},
-		{"policies: [{name: a, headers: draft-10, shadow: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]", nil},
+		{"policies: [{name: a, headers: draft-10, dry-run: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]", nil},
 		{"policies: [{name: a, limits: '1/s,  5/y, 3/q'}]", []string{
 			`1:37: window: "y": want a unit such as s, m, h, d, w or month, or a whole number and a`, "a limit is a quota, a slash and a window, as",
 			`1:42: window: "q": want a unit such as s, m, h, d, w or month, or a whole number and a`, "a limit is a quota, a slash and a window, as",

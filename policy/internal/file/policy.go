@@ -18,7 +18,8 @@ type Policy struct {
 	Match     Match
 	Shared    bool
 	Headers   core.Headers
-	Shadow    bool
+	DryRun    bool
+	dryRunAt  value
 	Wait      time.Duration  // how long a request may wait for its turn; 0: none waits
 	Exempt    []netip.Prefix // addresses that the policy does not limit
 	Only      []netip.Prefix // none: all; requests of all other addresses are denied
@@ -63,9 +64,9 @@ func policyMapping() *mapping[*Policy] {
 			about: "The rate limit headers of responses.",
 			value: then(headers(), func(_ *reader, v value, p **Policy, got core.Headers) { (*p).Headers, (*p).headersAt = got, v }),
 		}, {
-			name: "shadow", initial: "false", example: "true",
-			about: "If true, the policy decides, counts and reports, but denies nothing.",
-			value: set(boolean(), func(p **Policy) *bool { return &(*p).Shadow }),
+			name: "dry-run", initial: "false", example: "true",
+			about: "If true, the policy decides, counts and reports each request that the other policies allow, but denies nothing.",
+			value: then(boolean(), func(_ *reader, v value, p **Policy, got bool) { (*p).DryRun, (*p).dryRunAt = got, v }),
 		}, {
 			name: "wait", without: "no request waits", example: "2s",
 			about: "The longest time that a request waits for its turn if the policy would deny it now; a request that would wait longer is denied at once.",
@@ -146,17 +147,20 @@ func (f *Spec) Quotas() iter.Seq[*Quotas] {
 	}
 }
 
-// served notes limits that the policy's store cannot count.
+// served notes limits that the policy's store cannot count, and those that have no dry run.
 func (r *reader) served(p *Policy) {
-	if r.spec.Store == nil || !p.Shared {
-		return
-	}
 	for _, rule := range p.Rules {
 		all := rule.Limits
 		for _, t := range rule.Tiers {
 			all = append(all, t.Limits...)
 		}
 		for _, l := range all {
+			if p.DryRun && l.Algorithm == core.Leases {
+				r.bad(p.dryRunAt, "true: a limit in flight has no dry run", "leave out the limit or dry-run")
+			}
+			if r.spec.Store == nil || !p.Shared {
+				continue
+			}
 			if problem, hint := r.spec.Store.serves(l); problem != "" {
 				r.bad(rule.at, problem, hint)
 			}

@@ -61,14 +61,14 @@ func TestARequestCountsOnceForAKey(t *testing.T) {
 policies:
   - {name: both, key: ip, limits: [2/h, 3/s, 2/d]}
   - {name: body, key: 'form["user"]', missing: own-bucket, limits: 100/h}
-  - {name: first, key: ip, limits: [1/h, 1/d], shadow: true}
-  - {name: second, key: ip, limits: 100/h, shadow: true}
+  - {name: first, key: ip, limits: [1/h, 1/d], dry-run: true}
+  - {name: second, key: ip, limits: 100/h, dry-run: true}
 `), log)
 	f := r.Files[0]
-	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 4} {second true 0 0}]" || f.Denied != 3 || f.ShadowDenied != 4 {
-		t.Errorf("the policies: %s, denied %d, by shadows %d", got, f.Denied, f.ShadowDenied)
+	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0}]" || f.Denied != 3 || f.DryRunDenied != 1 {
+		t.Errorf("the policies: %s, denied %d, by the dry run %d", got, f.Denied, f.DryRunDenied)
 	}
-	want := []replay.KeyReport{{Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 5, Denied: 4}, {Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}}
+	want := []replay.KeyReport{{Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}, {Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 2, Denied: 1}}
 	if !slices.Equal(f.Keys, want) {
 		t.Errorf("the keys: %+v, want %+v", f.Keys, want)
 	}

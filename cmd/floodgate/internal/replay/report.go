@@ -46,11 +46,11 @@ type Sample struct {
 type FileReport struct {
 	File string `json:"file"`
 	// Allowed and Denied make up all requests; of the denied, Bad were
-	// answered with 400. ShadowDenied would have been denied by a shadow policy.
+	// answered with 400. DryRunDenied would have been denied by a policy with dry-run: true.
 	Allowed      int64 `json:"allowed"`
 	Denied       int64 `json:"denied"`
 	Bad          int64 `json:"bad"`
-	ShadowDenied int64 `json:"shadow_denied"`
+	DryRunDenied int64 `json:"dry_run_denied"`
 	// LeftOut are the names of the limits of what is in flight. A log does not tell how
 	// many requests ran at a time: these limits deny nothing here.
 	LeftOut []string `json:"left_out,omitempty"`
@@ -81,9 +81,9 @@ type FileReport struct {
 // is counted for the policy that decided.
 type PolicyReport struct {
 	Policy       string `json:"policy"`
-	Shadow       bool   `json:"shadow"`
+	DryRun       bool   `json:"dry_run"`
 	Denied       int64  `json:"denied"`
-	ShadowDenied int64  `json:"shadow_denied"`
+	DryRunDenied int64  `json:"dry_run_denied"`
 }
 
 // KeyReport is about one key of one rule.
@@ -113,7 +113,7 @@ type Series struct {
 type Point struct {
 	Allowed      int64 `json:"allowed"`
 	Denied       int64 `json:"denied"`
-	ShadowDenied int64 `json:"shadow_denied,omitempty"`
+	DryRunDenied int64 `json:"dry_run_denied,omitempty"`
 }
 
 // ClientReport is about the addresses that requests came from.

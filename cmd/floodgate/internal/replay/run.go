@@ -15,12 +15,12 @@ import (
 
 // run is one policy file on its way through the logs.
 type run struct {
-	replay  *Replay
-	file    string
-	memory  *core.Memory
-	set     *policy.Set
-	sweep   *sweep // nil: none
-	shadows []string
+	replay *Replay
+	file   string
+	memory *core.Memory
+	set    *policy.Set
+	sweep  *sweep // nil: none
+	dry    []string
 
 	result   FileReport
 	policies map[string]*PolicyReport
@@ -50,8 +50,8 @@ func newRun(f File, r *Replay) (*run, error) {
 	one.routes = newTally(min(maxRoutes, r.config.MaxKeys), func(c *keyCount) int64 { return c.requests })
 	one.clients = newTally(r.config.MaxKeys, func(c *clientCount) int64 { return c.requests })
 	opts := r.options(f.Name, func(d core.Decision) {
-		if d.Rehearsal {
-			one.shadows = append(one.shadows, one.exceeded(d)...)
+		if d.DryRun {
+			one.dry = append(one.dry, one.exceeded(d)...)
 		}
 	})
 	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithoutWaiting(), policy.WithStore(withoutLeases{&countingStore{memory, one.keys}, &one.result.LeftOut}))...)
@@ -62,8 +62,8 @@ func newRun(f File, r *Replay) (*run, error) {
 		return nil, errors.Join(err, one.close())
 	}
 	for _, p := range one.set.Policies() {
-		one.policies[p.Name] = &PolicyReport{Policy: p.Name, Shadow: p.Shadow}
-		if p.Wait > 0 && !p.Shadow {
+		one.policies[p.Name] = &PolicyReport{Policy: p.Name, DryRun: p.DryRun}
+		if p.Wait > 0 && !p.DryRun {
 			one.result.Waits = append(one.result.Waits, p.Name)
 		}
 	}
@@ -83,10 +83,10 @@ func (r *run) close() error {
 
 // decide has the policies decide on a request.
 func (r *run) decide(req *request, now time.Time) {
-	r.shadows = r.shadows[:0]
+	r.dry = r.dry[:0]
 	d := r.set.Check(req)
-	for _, name := range r.shadows {
-		r.policies[name].ShadowDenied++
+	for _, name := range r.dry {
+		r.policies[name].DryRunDenied++
 	}
 	point, route, client := r.series.at(now), r.routes.atText(routeOf(req.entry.Method, req.rawPath)), r.clients.atText(req.client())
 	route.requests++
@@ -96,9 +96,9 @@ func (r *run) decide(req *request, now time.Time) {
 	}
 	client.inMinute++
 	client.busiest = max(client.busiest, client.inMinute)
-	if len(r.shadows) > 0 {
-		r.result.ShadowDenied++
-		point.ShadowDenied++
+	if len(r.dry) > 0 {
+		r.result.DryRunDenied++
+		point.DryRunDenied++
 	}
 	if d.Allowed {
 		r.result.Allowed++
@@ -205,7 +205,7 @@ func (r *run) histogram() []Bar {
 
 // options are those of every Set: what the program would say of users comes from
 // the log, and of tiers nothing is known.
-func (r *Replay) options(file string, shadowDenied func(core.Decision)) []policy.Option {
+func (r *Replay) options(file string, dryRunDenied func(core.Decision)) []policy.Option {
 	return append(slices.Clone(r.config.Options),
 		policy.Folder(filepath.Dir(file)),
 		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
@@ -215,7 +215,7 @@ func (r *Replay) options(file string, shadowDenied func(core.Decision)) []policy
 			return "", nil
 		}),
 		policy.OnDisallowed(func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
-			shadowDenied(d)
+			dryRunDenied(d)
 			return denial
 		}),
 	)

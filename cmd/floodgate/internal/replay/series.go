@@ -37,7 +37,7 @@ func (s *series) halve() {
 		to := &half[i/2]
 		to.Allowed += p.Allowed
 		to.Denied += p.Denied
-		to.ShadowDenied += p.ShadowDenied
+		to.DryRunDenied += p.DryRunDenied
 	}
 	s.points = half
 }

@@ -14,7 +14,7 @@ func TestASeriesGetsWiderPoints(t *testing.T) {
 		p := s.at(start.Add(time.Duration(i) * time.Minute))
 		p.Allowed++
 		p.Denied += 2
-		p.ShadowDenied += 3
+		p.DryRunDenied += 3
 	}
 	if len(s.points) != maxPoints || s.width != time.Minute || !s.start.Equal(start.Truncate(time.Minute)) {
 		t.Fatalf("%d points of %v from %v", len(s.points), s.width, s.start)
@@ -24,7 +24,7 @@ func TestASeriesGetsWiderPoints(t *testing.T) {
 		t.Fatalf("%d points of %v", len(s.points), s.width)
 	}
 	for i, p := range s.points[:maxPoints/2] {
-		if p != (Point{Allowed: 2, Denied: 4, ShadowDenied: 6}) {
+		if p != (Point{Allowed: 2, Denied: 4, DryRunDenied: 6}) {
 			t.Fatalf("point %d is %+v", i, p)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Nobody waits in a replay: the requests are those of the past.
 func TestNobodyWaitsInAReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const text = "policies: [{name: a, limits: 5/m, wait: 1m}, {name: b, limits: 9/m, wait: 1m, shadow: true}, {name: c, limits: 9/m}]"
+		const text = "policies: [{name: a, limits: 5/m, wait: 1m}, {name: b, limits: 9/m, wait: 1m, dry-run: true}, {name: c, limits: 9/m}]"
 		r := &Replay{config: Config{MaxKeys: 10}, now: time.Unix(1_800_000_000, 0)}
 		one, err := newRun(File{"f", []byte(text)}, r)
 		if err != nil {

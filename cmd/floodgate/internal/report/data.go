@@ -62,12 +62,12 @@ func CSV(w io.Writer, r *replay.Report) error {
 		}
 		_ = c.Write(texts) // c.Error tells
 	}
-	line("file", "of", "policy", "rule", "name", "requests", "denied", "shadow_denied")
+	line("file", "of", "policy", "rule", "name", "requests", "denied", "dry_run_denied")
 	for i := range r.Files {
 		f := &r.Files[i]
-		line(f.File, "total", "", "", "", f.Allowed+f.Denied, f.Denied, f.ShadowDenied)
+		line(f.File, "total", "", "", "", f.Allowed+f.Denied, f.Denied, f.DryRunDenied)
 		for _, p := range f.Policies {
-			line(f.File, "policy", p.Policy, "", "", "", p.Denied, p.ShadowDenied)
+			line(f.File, "policy", p.Policy, "", "", "", p.Denied, p.DryRunDenied)
 		}
 		for _, k := range f.Keys {
 			line(f.File, "key", k.Policy, k.Rule, k.Key, k.Requests, k.Denied, "")
@@ -76,7 +76,7 @@ func CSV(w io.Writer, r *replay.Report) error {
 			line(f.File, "route", "", "", x.Route, x.Requests, x.Denied, "")
 		}
 		for j, p := range f.Series.Points {
-			line(f.File, "time", "", "", at(f.Series, j).UTC().Format(time.RFC3339), p.Allowed+p.Denied, p.Denied, p.ShadowDenied)
+			line(f.File, "time", "", "", at(f.Series, j).UTC().Format(time.RFC3339), p.Allowed+p.Denied, p.Denied, p.DryRunDenied)
 		}
 		for _, x := range f.Clients.Examples {
 			line(f.File, "client", "", "", x.Client, x.Requests, x.Denied, "")

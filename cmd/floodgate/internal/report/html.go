@@ -65,7 +65,7 @@ type PlotBar struct {
 	X, Width           float64
 	AllowedY, AllowedH float64
 	DeniedY, DeniedH   float64
-	ShadowY, ShadowH   float64
+	DryRunY, DryRunH   float64
 	Title              string
 }
 
@@ -96,7 +96,7 @@ func overTime(s replay.Series) Plot {
 		b := &bars[len(bars)-1]
 		b.Allowed += p.Allowed
 		b.Denied += p.Denied
-		b.ShadowDenied += p.ShadowDenied
+		b.DryRunDenied += p.DryRunDenied
 	}
 	var most int64
 	for _, b := range bars {
@@ -108,12 +108,12 @@ func overTime(s replay.Series) Plot {
 	for i, b := range bars {
 		from := at(s, i*each)
 		title := from.Format("2006-01-02 15:04") + ", " + (time.Duration(each) * s.Width).String() + ": " + count(b.Allowed) + " allowed, " + count(b.Denied) + " denied"
-		if b.ShadowDenied > 0 {
-			title += ", " + count(b.ShadowDenied) + " would have been denied by shadow policies"
+		if b.DryRunDenied > 0 {
+			title += ", " + count(b.DryRunDenied) + " would have been denied by the dry run"
 		}
 		bar := stacked(float64(i)*width, width, b.Allowed, b.Denied, top, title)
-		bar.ShadowH = plotHeight * float64(b.ShadowDenied) / top
-		bar.ShadowY = plotHeight - bar.ShadowH
+		bar.DryRunH = plotHeight * float64(b.DryRunDenied) / top
+		bar.DryRunY = plotHeight - bar.DryRunH
 		p.Bars = append(p.Bars, bar)
 	}
 	for i := range 5 {

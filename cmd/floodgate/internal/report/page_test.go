@@ -22,8 +22,8 @@ func TestTheTablesOfThePage(t *testing.T) {
 	r := &replay.Report{
 		Requests: 1000, Samples: []replay.Sample{{Log: "access.log", Line: 5, Text: "x", Problem: "has no time"}},
 		Files: []replay.FileReport{{
-			File: "f", Allowed: 900, Denied: 100, ShadowDenied: 7,
-			Policies: []replay.PolicyReport{{Policy: "api", Denied: 100, ShadowDenied: 1}, {Policy: "planned", Shadow: true, Denied: 2, ShadowDenied: 7}},
+			File: "f", Allowed: 900, Denied: 100, DryRunDenied: 7,
+			Policies: []replay.PolicyReport{{Policy: "api", Denied: 100, DryRunDenied: 1}, {Policy: "planned", DryRun: true, Denied: 2, DryRunDenied: 7}},
 			Keys:     []replay.KeyReport{{Policy: "api", Rule: "api.r", Key: "k", Requests: 200, Denied: 50}},
 			Routes:   []replay.RouteReport{{Route: "GET /", Requests: 400, Denied: 100}},
 			Clients:  replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Examples: []replay.ClientExample{{Client: "192.0.2.1", Requests: 9, Denied: 3, Busiest: 4}}},
@@ -37,8 +37,8 @@ func TestTheTablesOfThePage(t *testing.T) {
 	}
 	want := []string{
 		"Where | Why | Line", "access.log:5 | has no time | x",
-		"900 | allowed", "100 | denied, 10.00 %", "7 | would be denied by shadow policies, 0.70 %", "1 | honest clients denied, of 5 addresses",
-		"Policy | Denied | Share", "api | 100 | 10.00 %", "planned (shadow) | 7 | 0.70 %",
+		"900 | allowed", "100 | denied, 10.00 %", "7 | would be denied by the dry run, 0.70 %", "1 | honest clients denied, of 5 addresses",
+		"Policy | Denied | Share", "api | 100 | 10.00 %", "planned (dry run) | 7 | 0.70 %",
 		"Quotas | × | Denied | Share", "5, 6 | 0.5 | 300 | 60.00 %", "10, 12 | 1 | 50 | 10.00 %",
 		"Key | Policy | Rule | Requests | Denied", "k | api | api.r | 200 | 50",
 		"Route | Requests | Denied | Share", "GET / | 400 | 100 | 25.00 %",

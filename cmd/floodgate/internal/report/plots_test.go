@@ -22,11 +22,11 @@ func text(ticks []Tick) string {
 // Heights are in proportion to the numbers, denied stands on allowed, and the time
 // goes from one side to the other.
 func TestThePlotOverTime(t *testing.T) {
-	s := replay.Series{Start: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Width: 24 * time.Hour, Points: []replay.Point{{Allowed: 60, Denied: 30}, {Allowed: 10, Denied: 40, ShadowDenied: 20}}}
+	s := replay.Series{Start: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Width: 24 * time.Hour, Points: []replay.Point{{Allowed: 60, Denied: 30}, {Allowed: 10, Denied: 40, DryRunDenied: 20}}}
 	p := overTime(s)
 	want := []PlotBar{
-		{X: 0, Width: 429.5, AllowedY: 80, AllowedH: 120, DeniedY: 20, DeniedH: 60, ShadowY: 200, ShadowH: 0, Title: "2026-11-20 12:00, 24h0m0s: 60 allowed, 30 denied"},
-		{X: 430, Width: 429.5, AllowedY: 180, AllowedH: 20, DeniedY: 100, DeniedH: 80, ShadowY: 160, ShadowH: 40, Title: "2026-11-21 12:00, 24h0m0s: 10 allowed, 40 denied, 20 would have been denied by shadow policies"},
+		{X: 0, Width: 429.5, AllowedY: 80, AllowedH: 120, DeniedY: 20, DeniedH: 60, DryRunY: 200, DryRunH: 0, Title: "2026-11-20 12:00, 24h0m0s: 60 allowed, 30 denied"},
+		{X: 430, Width: 429.5, AllowedY: 180, AllowedH: 20, DeniedY: 100, DeniedH: 80, DryRunY: 160, DryRunH: 40, Title: "2026-11-21 12:00, 24h0m0s: 10 allowed, 40 denied, 20 would have been denied by the dry run"},
 	}
 	if len(p.Bars) != 2 || p.Bars[0] != want[0] || p.Bars[1] != want[1] {
 		t.Errorf("the bars are\n%+v\nwant\n%+v", p.Bars, want)
@@ -47,7 +47,7 @@ func TestBarsOfManyPoints(t *testing.T) {
 	for points, want := range map[int]struct{ bars, each int }{1: {1, 1}, 215: {215, 1}, 216: {108, 2}, 430: {215, 2}, 431: {144, 3}, 4096: {205, 20}} {
 		s := replay.Series{Start: time.Unix(1_800_000_000, 0).UTC(), Width: time.Minute}
 		for range points {
-			s.Points = append(s.Points, replay.Point{Allowed: 1, Denied: 2, ShadowDenied: 3})
+			s.Points = append(s.Points, replay.Point{Allowed: 1, Denied: 2, DryRunDenied: 3})
 		}
 		p := overTime(s)
 		if len(p.Bars) != want.bars {
@@ -65,7 +65,7 @@ func TestBarsOfManyPoints(t *testing.T) {
 			t.Errorf("%d points: the bars end at %g", points, end)
 		}
 		top := niceTop(int64(3 * want.each))
-		if h := p.Bars[0].AllowedH; h != plotHeight*float64(want.each)/top || p.Bars[0].DeniedH != 2*h || p.Bars[0].ShadowH != 3*h {
+		if h := p.Bars[0].AllowedH; h != plotHeight*float64(want.each)/top || p.Bars[0].DeniedH != 2*h || p.Bars[0].DryRunH != 3*h {
 			t.Errorf("%d points: the first bar is %+v", points, p.Bars[0])
 		}
 	}
@@ -220,8 +220,8 @@ func TestTheTextOfNumbersThatAreNone(t *testing.T) {
 	if want := "  clients: 1, denied at least once: 1\n  honest clients (at most 1 request in each minute) that were denied: 1, with 1 denied request\n"; !strings.HasSuffix(one, want) {
 		t.Errorf("of one request:\n%s\nwant at its end:\n%s", one, want)
 	}
-	some := write(replay.FileReport{File: "f", Allowed: 1, Bad: 1, ShadowDenied: 1, Denied: 1, Keys: []replay.KeyReport{{Policy: "p", Rule: "r", Requests: 2, Denied: 1}}}, 2)
-	for _, want := range []string{" from 0001-01-01T00:00:00Z", "f: 1 allowed, 1 denied (50.00 %), 1 of them as bad requests with status 400; shadow policies would have denied 1 (50.00 %)\n", "  (none)  p       r     2         1\n"} {
+	some := write(replay.FileReport{File: "f", Allowed: 1, Bad: 1, DryRunDenied: 1, Denied: 1, Keys: []replay.KeyReport{{Policy: "p", Rule: "r", Requests: 2, Denied: 1}}}, 2)
+	for _, want := range []string{" from 0001-01-01T00:00:00Z", "f: 1 allowed, 1 denied (50.00 %), 1 of them as bad requests with status 400; the dry run would have denied 1 (50.00 %)\n", "  (none)  p       r     2         1\n"} {
 		if !strings.Contains(some, want) {
 			t.Errorf("lacks %q:\n%s", want, some)
 		}
@@ -260,13 +260,13 @@ func TestTheRowsOfATable(t *testing.T) {
 	var b strings.Builder
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if err := CSV(&b, &replay.Report{Files: []replay.FileReport{{
-		File: "f", Allowed: 7, Denied: 3, ShadowDenied: 2, Policies: []replay.PolicyReport{{Policy: "p", Denied: 3, ShadowDenied: 1}}, Keys: []replay.KeyReport{{Policy: "p", Rule: "r", Key: "k", Requests: 9, Denied: 4}},
-		Routes: []replay.RouteReport{{Route: "GET /", Requests: 8, Denied: 5}}, Series: replay.Series{Start: start, Width: time.Hour, Points: []replay.Point{{}, {Allowed: 5, Denied: 2, ShadowDenied: 1}}},
+		File: "f", Allowed: 7, Denied: 3, DryRunDenied: 2, Policies: []replay.PolicyReport{{Policy: "p", Denied: 3, DryRunDenied: 1}}, Keys: []replay.KeyReport{{Policy: "p", Rule: "r", Key: "k", Requests: 9, Denied: 4}},
+		Routes: []replay.RouteReport{{Route: "GET /", Requests: 8, Denied: 5}}, Series: replay.Series{Start: start, Width: time.Hour, Points: []replay.Point{{}, {Allowed: 5, Denied: 2, DryRunDenied: 1}}},
 		Clients: replay.ClientReport{Examples: []replay.ClientExample{{Client: "c", Requests: 6, Denied: 1}}}, Sweeps: []replay.Sweep{{Policy: "p", Requests: 10, Points: []replay.SweepPoint{{Factor: 0.35, Denied: 6}}}},
 	}}}); err != nil {
 		t.Fatal(err)
 	}
-	want := `file,of,policy,rule,name,requests,denied,shadow_denied
+	want := `file,of,policy,rule,name,requests,denied,dry_run_denied
 f,total,,,,10,3,2
 f,policy,p,,,,3,1
 f,key,p,r,k,9,4,

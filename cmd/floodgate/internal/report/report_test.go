@@ -24,11 +24,11 @@ const hostile = "\x1b[2J</code><script>alert(1)</script>\"'`=cmd|' /C calc'!A0\r
 func sample(text string) *replay.Report {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f := replay.FileReport{
-		File: "limits.yaml", Allowed: 900, Denied: 100, ShadowDenied: 7,
-		Policies:     []replay.PolicyReport{{Policy: "api", Denied: 100}, {Policy: "planned", Shadow: true, ShadowDenied: 7}},
+		File: "limits.yaml", Allowed: 900, Denied: 100, DryRunDenied: 7,
+		Policies:     []replay.PolicyReport{{Policy: "api", Denied: 100}, {Policy: "planned", DryRun: true, DryRunDenied: 7}},
 		Keys:         []replay.KeyReport{{Policy: "api", Rule: "api", Key: text, Requests: 200, Denied: 100}, {Policy: "api", Rule: "api", Key: "=1+1", Requests: 2, Denied: 1}},
 		Routes:       []replay.RouteReport{{Route: "GET /" + text, Requests: 200, Denied: 100}},
-		Series:       replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, ShadowDenied: 7}}},
+		Series:       replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}}},
 		Clients:      replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Examples: []replay.ClientExample{{Client: text, Requests: 9, Denied: 3, Busiest: 5}}},
 		KeyHistogram: []replay.Bar{{From: 1, To: 1, Keys: 50, Requests: 50}, {From: 2, To: 3, Keys: 2, Requests: 5, Denied: 2}},
 		Sweeps:       []replay.Sweep{{Policy: "api", Requests: 1000, Points: []replay.SweepPoint{{Factor: 0.5, Quotas: []int64{5}, Limits: []string{"at most 5"}, Denied: 300}, {Factor: 1, Quotas: []int64{10}, Limits: []string{"at most 10"}, Denied: 100}}}},
@@ -54,11 +54,11 @@ note: left out: 1 line that cannot be read
 note: the policies read what the log does not have: header k; requests are decided as if they did not have it
   access.log:5: has no time: k
 
-limits.yaml: 900 allowed, 100 denied (10.00 %); shadow policies would have denied 7 (0.70 %)
+limits.yaml: 900 allowed, 100 denied (10.00 %); the dry run would have denied 7 (0.70 %)
 
-  policy            denied  share
-  api               100     10.00 %
-  planned (shadow)  7       0.70 %
+  policy             denied  share
+  api                100     10.00 %
+  planned (dry run)  7       0.70 %
 
   key   policy  rule  requests  denied
   k     api     api   200       100

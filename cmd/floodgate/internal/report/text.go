@@ -88,14 +88,14 @@ func textFile(b *strings.Builder, r *replay.Report, f *replay.FileReport) {
 	if f.Bad > 0 {
 		fmt.Fprintf(b, ", %d of them as bad requests with status 400", f.Bad)
 	}
-	if f.ShadowDenied > 0 {
-		fmt.Fprintf(b, "; shadow policies would have denied %d (%s)", f.ShadowDenied, Share(f.ShadowDenied, r.Requests))
+	if f.DryRunDenied > 0 {
+		fmt.Fprintf(b, "; the dry run would have denied %d (%s)", f.DryRunDenied, Share(f.DryRunDenied, r.Requests))
 	}
 	b.WriteString("\n")
 	table(b, "policy\tdenied\tshare", len(f.Policies), func(i int) string {
 		p := f.Policies[i]
-		if p.Shadow {
-			return fmt.Sprintf("%s (shadow)\t%d\t%s", p.Policy, p.ShadowDenied, Share(p.ShadowDenied, r.Requests))
+		if p.DryRun {
+			return fmt.Sprintf("%s (dry run)\t%d\t%s", p.Policy, p.DryRunDenied, Share(p.DryRunDenied, r.Requests))
 		}
 		return fmt.Sprintf("%s\t%d\t%s", p.Policy, p.Denied, Share(p.Denied, r.Requests))
 	})

@@ -74,7 +74,7 @@ func page(t *testing.T) string {
 policies:
   - {name: client, key: ip, limits: 30/m}
   - {name: route, key: path, limits: 100/m}
-  - {name: planned, key: ip, limits: 10/m, shadow: true}
+  - {name: planned, key: ip, limits: 10/m, dry-run: true}
 `)}}, HonestPerMinute: 60, Top: 10, MaxKeys: 10_000, Sweep: true,
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func TestThePageInABrowser(t *testing.T) {
 	if title != "Replay of access.log" {
 		t.Errorf("the title is %q: has something run?", title)
 	}
-	for _, want := range []string{"10 197 requests", "203.0.113.9", "<script>document.title='owned'</script>", "planned (shadow)", "honest clients denied"} {
+	for _, want := range []string{"10 197 requests", "203.0.113.9", "<script>document.title='owned'</script>", "planned (dry run)", "honest clients denied"} {
 		if !strings.Contains(strings.ReplaceAll(text, "\u202f", " "), want) {
 			t.Errorf("the page does not say %q", want)
 		}
