@@ -155,8 +155,7 @@ func cutWindow(words []string) (quota, window string, rest []string, found bool)
 
 // parseOption reads one word behind the window and returns what it sets.
 func (l *Limit) parseOption(word string) (kind string, err error) {
-	switch word {
-	case "aligned":
+	if word == "aligned" {
 		l.Aligned = true
 		return word, nil
 	}

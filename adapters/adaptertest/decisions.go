@@ -14,9 +14,10 @@ import (
 
 // decisions tests which decision a handler reads.
 func decisions(t *testing.T, a Adapter) {
-	of := func(t *testing.T, name string, quota int64) Limit {
+	named := func(t *testing.T, name string, quota int64) Limit {
 		return Limit{Expose: true, Checker: limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: name, Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(quota)}}}})}
 	}
+	of := func(t *testing.T, quota int64) Limit { return named(t, "r", quota) }
 	// read returns the rule and the key of the decision that the handler reads.
 	read := func(c Context) string {
 		d, found := c.Decision()
@@ -34,7 +35,7 @@ func decisions(t *testing.T, a Adapter) {
 		Name: "estimated", Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(100)},
 		Cost: func(core.Request) (int64, error) { return 1, nil },
 	}}})}
-	outer, inner := of(t, "outer", 100), of(t, "inner", 100)
+	outer, inner := named(t, "outer", 100), named(t, "inner", 100)
 	for _, row := range []struct {
 		name  string
 		group []Limit
@@ -63,7 +64,7 @@ func decisions(t *testing.T, a Adapter) {
 	}
 
 	t.Run("handlers that run at the same time read their own decisions", func(t *testing.T) {
-		c := direct(t, a.Serve(t, App{Limits: []Limit{of(t, "r", 1000)}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
+		c := direct(t, a.Serve(t, App{Limits: []Limit{of(t, 1000)}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			first := read(c)
 			runtime.Gosched()
 			if again := read(c); again != first {
@@ -87,7 +88,7 @@ func decisions(t *testing.T, a Adapter) {
 
 	t.Run("a decision that a handler has read stays as it is", func(t *testing.T) {
 		kept := make(chan core.Decision, 10)
-		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{of(t, "r", 10)}, Handler: func(c Context) error {
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{of(t, 10)}, Handler: func(c Context) error {
 			d, _ := c.Decision()
 			kept <- d
 			return c.Respond(http.StatusOK, "")
@@ -106,7 +107,7 @@ func decisions(t *testing.T, a Adapter) {
 		if !a.TimeoutOutside {
 			t.Skip("http.TimeoutHandler cannot be put before the limiter")
 		}
-		limit, release, ended := of(t, "r", 3), make(chan struct{}), make(chan string)
+		limit, release, ended := of(t, 3), make(chan struct{}), make(chan string)
 		c := direct(t, a.Serve(t, App{Outside: []Middleware{Timeout}, Limits: []Limit{limit}, Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/slow", Handler: func(c Context) error {
 				<-release
@@ -174,7 +175,7 @@ func decisions(t *testing.T, a Adapter) {
 		if !a.Hijacks || !a.SendsAtOnce {
 			t.Skip("a handler cannot use a connection that it has taken over")
 		}
-		limit, release, ended := of(t, "r", 10), make(chan struct{}), make(chan string)
+		limit, release, ended := of(t, 10), make(chan struct{}), make(chan string)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{limit}, Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/hijack", Handler: func(c Context) error {
 				if err := c.Hijack("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", nil); err != nil {
