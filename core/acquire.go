@@ -21,55 +21,27 @@ import (
 // The decision and the error are those of [Limiter.Take] with a cost of 1. If the store
 // fails and may have given the lease, the limiter releases it in the background.
 func (l *Limiter) Acquire(ctx context.Context, hits ...Hit) (d Decision, release func(), err error) {
-	if err = l.takeFor(ctx, 1, acquiring, hits, &d); err != nil {
+	if d, err = l.take(ctx, 1, hits, true); err != nil || !d.Allowed || !d.rest.leased() {
 		return d, doNothing, err
 	}
-	if !d.Allowed {
-		return d, doNothing, nil
-	}
-	return d, l.releaser(&d), nil
+	return d, func() { d.snap.limiter.endLease(context.Background(), d.snap, d.rest) }, nil
 }
 
 func doNothing() {}
 
-// purpose is what a take is for.
-type purpose uint8
-
-const (
-	charging purpose = iota
-	peeking
-	acquiring
-)
-
-// releaser returns a function that ends the leases of d.
-func (l *Limiter) releaser(d *Decision) func() {
-	if lease := d.slot(); lease != 0 {
-		return d.releaseSlot(lease)
-	}
-	s, r := d.detail.snap, d.record
-	if !r.leased() {
-		return doNothing
-	}
-	return func() { s.limiter.endLease(context.Background(), s, r) }
-}
-
 // leased reports whether a decision has given leases.
-func (r *record) leased() bool { return r != nil && r.lease != 0 }
+func (r *rest) leased() bool { return r != nil && r.lease != 0 }
 
 // Hold makes Settle leave the leases of the decision to release, which ends them: for
 // what goes on after the handler, such as a connection that it has hijacked. held is
 // false if the decision has no leases, or they have ended; release then does nothing.
 // Release may be called several times and concurrently.
 func (d Decision) Hold() (release func(), held bool) {
-	if lease := d.slot(); lease != 0 {
-		return d.holdSlot(lease)
-	}
-	r, s := d.record, d.detail.snap
-	if !r.leased() || r.released.Load() {
+	if !d.rest.leased() || d.rest.released.Load() {
 		return doNothing, false
 	}
-	r.held.Store(true)
-	return func() { s.limiter.endLease(context.Background(), s, r) }, true
+	d.rest.held.Store(true)
+	return func() { d.snap.limiter.endLease(context.Background(), d.snap, d.rest) }, true
 }
 
 // newLease returns a number that no other take has: of 2^64, at random.
@@ -114,19 +86,16 @@ func (c *session) taken(err error) {
 }
 
 // endLease ends the leases of a record, once.
-func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *record) {
+func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 	if !r.released.CompareAndSwap(false, true) {
 		return
 	}
 	again := s.shared && l.keeper.remove(r)
 	defer s.gaveBack(ctx, r, r.heldFor())
-	if l.releaseSingle(s, r) {
-		return
-	}
 	c := l.session(s)
 	c.addLeases(r)
-	c.bindItems()
-	err := s.run(context.WithoutCancel(ctx), "release", &c.batch, s.leaser.Release)
+	c.bind()
+	err := s.do(context.WithoutCancel(ctx), opRelease, 0, &c.batch)
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, "release", err)
@@ -135,14 +104,14 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *record) {
 	if s.shared && (again || err != nil) {
 		l.keeper.lost(c)
 	}
-	l.release(c, nil)
+	l.release(c)
 }
 
 // addLeases adds the items of a record that have leases.
-func (c *session) addLeases(r *record) {
+func (c *session) addLeases(r *rest) {
 	for _, it := range r.items {
 		if c.snap.rules[it.rule].leases && it.cost > 0 {
-			c.addRecorded(it)
+			c.addDecided(it, it.cost, nil)
 			c.items[len(c.items)-1].Lease = r.lease
 		}
 	}

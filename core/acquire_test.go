@@ -77,7 +77,7 @@ func TestAcquireWithARate(t *testing.T) {
 	hit := core.Hit{Rule: "default", Key: "k"}
 	_, a := acquire(t, l, hit)
 	_, b := acquire(t, l, hit)
-	if d, _ := acquire(t, l, hit); d.Allowed || d.Limit.Algorithm != core.Leases {
+	if d, _ := acquire(t, l, hit); d.Allowed || d.Limit().Algorithm != core.Leases {
 		t.Errorf("%+v", d)
 	}
 	a()
@@ -85,7 +85,7 @@ func TestAcquireWithARate(t *testing.T) {
 	_, c := acquire(t, l, hit)
 	c()
 	d, _ := acquire(t, l, hit)
-	if d.Allowed || d.Limit.Algorithm == core.Leases {
+	if d.Allowed || d.Limit().Algorithm == core.Leases {
 		t.Errorf("the fourth of three in an hour: %+v", d)
 	}
 	for s := range d.Limits() {

@@ -1,253 +1,381 @@
 package core
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"time"
+
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the
-// rules' key functions. Those that read the body are called again later: first
-// the store is asked, without a charge, whether the keys known so far deny the
-// request. If they do, the body is not read. In the end, one Take charges all
-// counters.
+// Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the rules'
+// key functions. If one of them reads the body, the store is asked first, without a
+// charge, whether the keys known so far deny the request. If they do, the body is not
+// read. If not, all of them are called again. In the end, one take charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
-	settled, told := true, false
+	done := false
 	defer func() {
-		if !settled { // a hook has panicked: nobody will settle the decision
-			l.releaser(&d)()
-		}
-		if !told {
-			l.lost(s, r, &d)
+		if !done {
+			l.panicked(s, r, &d)
 		}
 	}()
-	if !s.hooks.ShouldLimit(r) {
-		d.Allowed, d.Reason, d.Limiter = true, ReasonSkipped, s.name
-		d.detail.snap = s
-		l.release(l.session(s), &d)
-		told = true
-		if s.observer != nil {
-			s.observer.decided(r.Context(), &d)
-		}
-		return d
-	}
+	limited := s.hooks.ShouldLimit(r)
 	c := l.session(s)
-	a := asking{session: c}
-	if s.waits {
-		a.lines = &l.lines
-	}
-	a.check(r, &d)
-	settled = !s.leases
-	if !d.Allowed && d.RetryAfter == Never {
-		s.aboveQuota(r, &d)
-	}
-	if s.dryRun && !d.Allowed {
-		d.DryRun = true
-		s.hooks.OnDisallowed(r, d)
-		d.Allowed = true
-	}
-	if a.counted {
-		l.release(c, nil)
+	if limited {
+		c.check(r, &d, &l.lines)
+		if !d.Allowed && d.RetryAfter == Never {
+			s.aboveQuota(r, &d)
+		}
+		if s.dryRun && !d.Allowed {
+			d.DryRun = true
+			s.hooks.OnDisallowed(r, d)
+			d.Allowed = true
+		}
 	} else {
-		l.release(c, &d)
+		d.Allowed, d.Reason, d.snap, d.rule = true, ReasonSkipped, s, -1
 	}
-	told = true
-	if s.observer != nil {
-		s.observer.decided(r.Context(), &d)
-	}
-	if !d.Allowed && d.Reason == ReasonBadRequest && d.NeedsOutcome() {
+	done = true
+	l.end(r.Context(), c, &d)
+	if d.Reason == ReasonBadRequest && !d.Allowed && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
-	settled = true
 	return d
 }
 
 // aboveQuota logs once that a request costs more than a quota: no waiting helps its client.
 func (s *snapshot) aboveQuota(r Request, d *Decision) {
-	if d.Limit.Quota == 0 || d.Cost <= d.Limit.Capacity() || !s.saidAboveQuota.CompareAndSwap(false, true) {
+	l := d.deciding()
+	if l.Quota == 0 || d.Cost <= l.Capacity() || !s.saidAboveQuota.CompareAndSwap(false, true) {
 		return // a quota of 0 denies everything, and is meant to
 	}
 	s.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a request costs more than a quota and can never be allowed: lower its Cost, or raise the Quota (of a token_bucket, the Burst)",
-		slog.String("limit", d.Limit.Name), slog.Int64("cost", d.Cost), slog.Int64("quota", d.Limit.Capacity()))
+		slog.String("limit", l.Name), slog.Int64("cost", d.Cost), slog.Int64("quota", l.Capacity()))
 }
 
-// asking gathers a request's extra, cost and keys, in two passes, and has the
-// store decide on them.
+// asking is what a Check has asked of the hooks and rules.
 type asking struct {
-	*session
-	extra       string
-	choiceWaits bool
-	extraWaits  bool
-	costWaits   bool
-	bad         error // the request is at fault: the other keys are charged all the same
-	fault       error // something else is wrong: nothing is charged
-	lost        bool  // it is not known which rules are for the request
-	counted     bool  // the decision has been counted: see knownSingle
-	kind        failureKind
-	quotaFailed bool   // fault is the error of Rule.Quota, not of Key or Cost
-	rule        string // whose key function is at fault
+	rules  []int   // by Config.RulesFor
+	quotas []int64 // of one rule
+	extra  string
+	waits  bool  // somebody wants to read the body, which cannot be read yet
+	bad    error // the request is at fault: the other keys are charged all the same
+	fault  error // something else is wrong: nothing is charged
+	kind   failureKind
+	rule   string // whose function is at fault
 
-	lines *lines // nil: the request does not wait
+	body bodyProbe
 }
 
 // check decides on a request and writes the decision into d.
-func (a *asking) check(r Request, d *Decision) {
-	c := a.session
-	c.probe = bodyProbe{Request: r, snap: c.snap, rule: aHook}
-	if !c.snap.simple {
-		a.known(&c.probe)
-	} else if a.counted = a.knownSingle(&c.probe, d); a.counted {
-		return
-	}
-	if a.fault == nil && a.waiting() {
-		if len(c.items) > 0 && !a.extraWaits {
-			if err := c.take(r.Context(), true); err != nil {
-				a.failed(r, d, err)
+func (c *session) check(r Request, d *Decision, lines *lines) {
+	a := &c.ask
+	a.body = bodyProbe{Request: r, snap: c.snap, rule: aHook}
+	c.gather()
+	if a.waits && a.fault == nil {
+		if len(c.items) > 0 {
+			if err := c.do(r.Context(), opPeek); err != nil {
+				c.failed(r, d, err)
 				return
 			}
-			if !c.batch.Allowed && !a.mayWait(r) {
-				c.decide(d)
-				c.remember(r.Context(), d, true, nil)
+			if !c.batch.Allowed && !c.mayWait(r, lines) {
+				c.decide(r.Context(), d, nil)
 				return
 			}
 		}
-		c.probe.open = true
-		a.rest(&c.probe)
+		a.body.open = true
+		c.gather()
 	}
 	if a.fault != nil {
 		c.fail(r.Context(), d, a.fault)
 		c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
 		return
 	}
-	if len(c.items) > 0 {
-		if err := a.takeInTurn(r, d); err != nil {
-			a.failed(r, d, err)
-			return
+	waited, err := c.takeInTurn(r, lines)
+	if err != nil {
+		c.failed(r, d, err)
+	} else {
+		c.decide(r.Context(), d, nil)
+	}
+	if waited > 0 {
+		d.more().waited = waited
+		if !d.Allowed && d.Err == nil {
+			d.Err = ended(r.Context())
 		}
 	}
-	c.decide(d)
-	c.remember(r.Context(), d, false, nil)
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad
 	}
 }
 
 // failed writes into d that the store has failed.
-func (a *asking) failed(r Request, d *Decision, err error) {
-	waited := d.Waited
-	a.fail(r.Context(), d, err)
-	d.Waited = waited
-	a.reportStore(r.Context(), "check", err)
+func (c *session) failed(r Request, d *Decision, err error) {
+	c.fail(r.Context(), d, err)
+	c.reportStore(r.Context(), "check", err)
 }
 
-func (a *asking) waiting() bool {
-	return a.choiceWaits || a.extraWaits || a.costWaits || len(a.waits) > 0
-}
-
-// known asks for all that needs no body.
-func (a *asking) known(p *bodyProbe) {
-	a.cost = 1
-	if a.snap.choose != nil {
-		a.choiceWaits = a.wants(p, aHook, a.askChoice)
-	}
-	if a.choiceWaits || a.fault != nil || a.lost {
-		return
-	}
-	if !a.snap.plain {
-		a.extraWaits = a.wants(p, aHook, a.askExtra)
-		a.costWaits = a.wants(p, aHook, a.askCost)
-	}
-	if a.snap.choose == nil {
-		for i := range a.snap.rules {
-			a.knownKey(p, i)
-		}
-		return
-	}
-	for _, i := range a.chosen {
-		a.knownKey(p, i)
-	}
-}
-
-// knownKey asks for the key of a rule if that needs no body.
-func (a *asking) knownKey(p *bodyProbe, i int) {
-	if a.extraWaits || a.fault != nil || a.wants(p, i, func(r Request) error { return a.askKey(r, i) }) {
-		a.waits = append(a.waits, i)
-	}
-}
-
-// rest asks for what known has left.
-func (a *asking) rest(p *bodyProbe) {
-	if a.choiceWaits {
-		a.note(aHook, a.askChoice(p))
-		if a.fault == nil && !a.lost {
-			a.choiceWaits = false
-			a.known(p) // nothing waits any more
-		}
-		return
-	}
-	if a.extraWaits {
-		a.note(aHook, a.askExtra(p))
-	}
-	if a.costWaits {
-		a.note(aHook, a.askCost(p))
-		for i := range a.items {
-			if item := &a.items[i]; a.snap.rules[item.Rule].Cost == nil {
-				item.Cost = a.cost
-			}
+// gather asks the hooks and rules for all that they say of the request. As long as the body
+// cannot be read, what wants to read it is left out.
+func (c *session) gather() {
+	c.empty()
+	s, a := c.snap, &c.ask
+	r := Request(&a.body)
+	a.waits, a.bad, a.extra, c.cost = false, nil, "", 1 // a fault stays: there is no second call then
+	rules := s.all
+	if s.rulesFor != nil {
+		if rules = c.askRules(r); a.waits || a.bad != nil {
+			return
 		}
 	}
-	for _, i := range a.waits {
-		if a.fault == nil {
-			a.note(i, a.askKey(p, i))
+	if !s.plain {
+		extra, err := s.hooks.KeyExtra(r)
+		switch c.note(hookFailure, "", wrap("KeyExtra", err)) {
+		case missing:
+			return
+		case given:
+			a.extra = extra
+		}
+		cost, err := checkedCost(s.hooks.Cost(r))
+		if c.note(hookFailure, "", wrap("Cost", err)) == given {
+			c.cost = cost
 		}
 	}
-}
-
-// wants calls f with a request whose body cannot be read, and returns whether f
-// tried to read it. If f did, its result does not count.
-func (a *asking) wants(p *bodyProbe, rule int, f func(Request) error) (waits bool) {
-	p.wanted = false
-	items, keys, cost, extra, chosen := len(a.items), len(a.keys), a.cost, a.extra, len(a.chosen)
-	err := f(p)
-	if p.wanted {
-		a.items, a.spans, a.keys = a.items[:items], a.spans[:items], a.keys[:keys]
-		a.cost, a.extra, a.chosen = cost, extra, a.chosen[:chosen]
-		return true
+	for _, i := range rules {
+		if a.fault != nil {
+			return
+		}
+		c.askRule(r, i)
 	}
-	a.note(rule, err)
-	return false
 }
 
-// aHook is in place of a rule's index if an error is a hook's.
-const aHook = -1
+// wrap says what has failed.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
 
-// note records the error of a rule's key function or of a hook: as the request's
-// fault, or as a failure.
-func (a *asking) note(rule int, err error) {
+// answer is what became of a question to a hook or a function.
+type answer uint8
+
+const (
+	missing answer = iota // there is none: it has failed, or wants to read the body
+	atFault               // the request is at fault
+	given
+)
+
+// note notes the error of a hook or function.
+func (c *session) note(kind failureKind, rule string, err error) answer {
+	a := &c.ask
 	switch {
+	case a.body.wanted:
+		a.body.wanted, a.waits = false, true
 	case err == nil:
+		return given
 	case errors.Is(err, ErrBadRequest):
 		if a.bad == nil {
 			a.bad = err
 		}
+		return atFault
 	case a.fault == nil:
-		a.fault, a.kind, a.rule = err, hookFailure, ""
-		if rule >= 0 {
-			a.kind, a.rule = keyFailure, a.snap.rules[rule].Name
-			if a.quotaFailed {
-				a.kind = quotaFailure
-			}
+		a.fault, a.kind, a.rule = err, kind, rule
+	}
+	return missing
+}
+
+// askRules asks which rules are for the request.
+func (c *session) askRules(r Request) []int {
+	a := &c.ask
+	chosen, err := c.snap.rulesFor(a.rules[:0], r)
+	if errors.Is(err, SkipRule) {
+		chosen, err = chosen[:0], nil
+	}
+	if c.note(hookFailure, "", wrap("choosing the rules (RulesFor)", err)) != given {
+		return nil
+	}
+	a.rules = chosen
+	former := -1
+	for _, i := range chosen {
+		if i <= former || i >= len(c.snap.rules) {
+			c.note(hookFailure, "", fmt.Errorf("choosing the rules (RulesFor): %v: want indexes of the %d rules in ascending order", chosen, len(c.snap.rules)))
+			return nil
 		}
+		former = i
+	}
+	return chosen
+}
+
+// askRule asks a rule for its key, cost and quotas, and adds the item.
+func (c *session) askRule(r Request, i int) {
+	rule := &c.snap.rules[i]
+	if rule.Key == nil {
+		return
+	}
+	from := len(c.keys)
+	// The key function gets an empty slice with room behind it: whatever it does with it,
+	// the keys of other rules stay.
+	c.ask.body.rule = i
+	key, err := rule.Key(c.keys[from:from], r)
+	c.ask.body.rule = aHook
+	if errors.Is(err, SkipRule) && !c.ask.body.wanted {
+		c.skipped(r, rule)
+		return
+	}
+	if c.note(keyFailure, rule.Name, wrapRule("key", rule, err)) != given {
+		return
+	}
+	if rule.keyless.Load() < keylessRequests {
+		rule.keyless.Store(keylessRequests)
+	}
+	c.keys = closeKey(append(c.keys[:from], key...), from, c.ask.extra)
+	cost, said := c.cost, given
+	if rule.Cost != nil {
+		cost, err = checkedCost(rule.Cost(r))
+		if said = c.note(keyFailure, rule.Name, wrapRule("cost", rule, err)); said == atFault {
+			cost = 1 // a request that is at fault counts too
+		}
+	}
+	var quotas []int64
+	if rule.Quota != nil && said == given {
+		if quotas, said = c.askQuotas(r, rule); said == atFault {
+			quotas = nil
+		}
+	}
+	if said == missing {
+		c.keys = c.keys[:from]
+		return
+	}
+	c.addItem(i, from, cost, quotas)
+}
+
+// keylessRequests is how many requests in a row, from the first on, a rule must skip before
+// the log says so.
+const keylessRequests = 100
+
+// skipped logs once that the first requests of a rule have had no key: such a rule limits
+// nobody. It counts until one has had a key.
+func (c *session) skipped(r Request, rule *compiledRule) {
+	if rule.keyless.Load() >= keylessRequests || rule.keyless.Add(1) != keylessRequests {
+		return
+	}
+	c.snap.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a rule limits nobody: its key function has returned no key for its first 100 requests. "+
+		"If a middleware such as the authentication sets the key, mount the limiter inside that middleware", slog.String("rule", rule.Name))
+}
+
+// askQuotas asks a rule for the quotas of the request.
+func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
+	quotas := c.ask.quotas[:0]
+	for i := range rule.Limits {
+		l := &rule.Limits[i]
+		q, err := rule.Quota(r, *l)
+		switch {
+		case errors.Is(err, SkipRule):
+			err = fmt.Errorf("a quota function cannot leave out the rule: return core.Unlimited, or SkipRule from the rule's Key: %w", err)
+		case err == nil && !l.canHave(q):
+			err = fmt.Errorf("%w: %w", ErrConfig, checkQuota(l, q))
+		}
+		if err != nil {
+			err = fmt.Errorf("quota of rule %q, limit %q: %w", rule.Name, l.Name, err)
+		}
+		if said := c.note(quotaFailure, rule.Name, err); said != given {
+			return nil, said
+		}
+		quotas = append(quotas, q)
+	}
+	c.ask.quotas = quotas
+	return quotas, given
+}
+
+func wrapRule(what string, rule *compiledRule, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s of rule %q: %w", what, rule.Name, err)
+}
+
+func checkedCost(cost int64, err error) (int64, error) {
+	if err == nil && cost < 0 {
+		err = fmt.Errorf("%d: %w", cost, ErrNegativeCost)
+	}
+	return cost, err
+}
+
+// aHook is in place of a rule's index while a hook is called.
+const aHook = -1
+
+// bodyProbe is the request that hooks and key functions get. Until it is open, its body
+// cannot be read: wanted is set if one of them tries.
+type bodyProbe struct {
+	Request
+
+	snap   *snapshot
+	rule   int // whose key function is asked; aHook: a hook
+	open   bool
+	wanted bool
+}
+
+var errBodyLater = errors.New("floodgate: the body is read later")
+
+func (p *bodyProbe) Body(most int) ([]byte, error) {
+	if p.open {
+		return p.Request.Body(most)
+	}
+	p.wanted = true
+	return nil, errBodyLater
+}
+
+func (p *bodyProbe) Value(key any) any {
+	if _, is := key.(requestlog.Key); is {
+		return p.logger()
+	}
+	return p.Request.Value(key)
+}
+
+// logger returns the log for a key function or a hook that gets p as its request.
+func (p *bodyProbe) logger() *slog.Logger {
+	if p.rule == aHook {
+		return p.snap.logger()
+	}
+	return p.snap.namedLog().rules[p.rule]
+}
+
+// errPanicked is the error of a decision in the middle of which a hook or key function panicked.
+var errPanicked = errors.New("floodgate: a hook or key function panicked")
+
+// panicked counts a request of which a hook or key function has ended the Check by a panic,
+// and tells the observer of it: of the decision that has been made, as a denial whose hook
+// panics is one, or else of a failure.
+func (l *Limiter) panicked(s *snapshot, r Request, d *Decision) {
+	if d.snap == nil {
+		*d = Decision{Reason: ReasonFailed, Err: errPanicked, snap: s, rule: -1}
+	}
+	d.DryRun = false // it would have been allowed
+	l.counts.stripe().count(d)
+	if s.observer != nil {
+		s.observer.decided(r.Context(), d)
 	}
 }
 
 // Deny implements [Checker]: it asks Hooks.OnDisallowed.
 func (l *Limiter) Deny(r Request, d Decision) Denial {
-	s := l.current.Load()
-	if d.detail.snap != nil {
-		s = d.detail.snap
+	if d.snap == nil {
+		return l.current.Load().deny(r, &d)
 	}
-	return s.deny(r, &d)
+	return d.snap.deny(r, &d)
+}
+
+// Denial returns the response to a request that a handler denies because of this decision,
+// for instance one of Take: what the limiter's [Hooks.OnDisallowed] returns. The adapters'
+// functions Refuse write it. The decision must deny: of one that allows, such as that of the
+// middleware, the response is a 429 without Retry-After.
+func (d Decision) Denial(r Request) Denial {
+	if d.snap == nil {
+		return d.denial()
+	}
+	return d.snap.deny(r, &d)
 }
 
 func (s *snapshot) deny(r Request, d *Decision) Denial {
@@ -256,8 +384,27 @@ func (s *snapshot) deny(r Request, d *Decision) Denial {
 	}
 	den := s.hooks.OnDisallowed(r, *d)
 	if den.Status < 200 || den.Status > 599 {
-		den.Status = d.status()
+		den.Status = d.denialStatus()
 	}
 	den.matchType()
 	return den
+}
+
+// takeInTurn charges the request, after a wait if it may wait.
+func (c *session) takeInTurn(r Request, lines *lines) (waited time.Duration, err error) {
+	if !c.snap.waits || len(c.items) == 0 {
+		return 0, c.do(r.Context(), opTake)
+	}
+	t := turn{session: c, lines: lines, ctx: r.Context()}
+	err = t.take()
+	return t.waited(), err
+}
+
+// ended returns ctx.Err(), or what it is about to be: the timer of a context may be a little
+// later than that of a request that waits until the same deadline.
+func ended(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }

@@ -19,7 +19,7 @@ func TestRequestsTakeSlots(t *testing.T) {
 			check := func(want bool, method string) core.Decision {
 				t.Helper()
 				d := l.Check(&request{method: method})
-				if d.Allowed != want || d.Key() != "k" || d.Rule != "r" || !want && d.Reason != core.ReasonOverLimit {
+				if d.Allowed != want || d.Key() != "k" || d.Rule() != "r" || !want && d.Reason != core.ReasonOverLimit {
 					t.Errorf("round %d: %v of the key %q, want allowed %t", round, d, d.Key(), want)
 				}
 				return d

@@ -42,7 +42,7 @@ func TestTheOrderOfQuestions(t *testing.T) {
 
 	s.takes = 0
 	r = &request{body: "alice"}
-	if d := l.Check(r); d.Allowed || d.Rule != "ip" || r.reads != 0 || s.takes != 1 {
+	if d := l.Check(r); d.Allowed || d.Rule() != "ip" || r.reads != 0 || s.takes != 1 {
 		t.Errorf("over the address limit: %v, body read %d times, %d operations", d, r.reads, s.takes)
 	}
 	if got := left(t, l, "body", "alice"); got != 99 {
@@ -57,7 +57,7 @@ func TestErrorsOfKeyFunctions(t *testing.T) {
 	}
 	t.Run("SkipRule", func(t *testing.T) {
 		l := with(fails(fmt.Errorf("nobody: %w", core.SkipRule)))
-		if d := l.Check(&request{}); !d.Allowed || d.Rule != "ip" {
+		if d := l.Check(&request{}); !d.Allowed || d.Rule() != "ip" {
 			t.Error(d)
 		}
 		only := newLimiter(t, core.Config{Rules: []core.Rule{{Key: fails(core.SkipRule), Limits: []core.Limit{core.PerMinute(0)}}}}, nil)

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/floodgate-go/floodgate/core/internal/memtable"
 )
 
 // Rule is a key function and the limits that apply to each of its keys.
@@ -76,13 +74,13 @@ type Config struct {
 	// Rules are decided on together: a request is charged to all of them, or to
 	// none if one of them denies it. 1 to MaxRules.
 	Rules []Rule
-	// Select appends to dst the indexes of the rules that apply to a request, in
+	// RulesFor appends to dst the indexes of the rules that apply to a request, in
 	// ascending order, and returns the longer slice. The key functions of the
 	// other rules are not called, so that many rules cost a request nothing. Its
 	// errors mean what a KeyFunc's errors mean. It may be called twice for a
 	// request, and concurrently. nil: all rules, of which some may return
 	// SkipRule.
-	Select func(dst []int, r Request) ([]int, error)
+	RulesFor func(dst []int, r Request) ([]int, error)
 	// Store holds the counters. nil: a Memory of the limiter's own, with the
 	// default MemoryConfig.
 	Store Store
@@ -124,15 +122,9 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
-	leases bool            // it has a limit of Leases
-	single bool            // it has one limit, whose state does not grow
-	known  *memtable.Known // nil: takeSingle cannot decide on the rule's keys
-	first  *Limit          // its limit, if known is not nil
-	slots  *memtable.Slots // nil: acquireSingle cannot decide on the rule's keys
-
-	keyless *atomic.Int32 // see asking.skipped
-
-	generation uint64 // of its limits: another one after a Reconfigure that changes them
+	leases     bool          // it has a limit of Leases
+	keyless    *atomic.Int32 // see skipped
+	generation uint64        // of its limits: another one after a Reconfigure that changes them
 }
 
 // compile checks the configuration and reports everything that is wrong.
@@ -141,7 +133,7 @@ func (c Config) compile() (*snapshot, error) {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
-	s := &snapshot{name: c.Name, hooks: c.Hooks, choose: c.Select, log: c.Log, dryRun: c.DryRun, denyUnreadable: c.DenyUnreadable}
+	s := &snapshot{name: c.Name, hooks: c.Hooks, rulesFor: c.RulesFor, log: c.Log, dryRun: c.DryRun, denyUnreadable: c.DenyUnreadable}
 	if c.Store != nil {
 		if t, err := TraitsOf(c.Store); err != nil {
 			errs = append(errs, err)
@@ -224,15 +216,13 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits), single: len(r.Limits) == 1 && !r.Limits[0].meter().Algorithm.Grows()})
+	s.rules, s.all = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits)}), append(s.all, i)
 	s.mixed = s.mixed || r.Headers != s.rules[0].Headers
 	if s.index != nil {
 		s.index[r.Name] = i
 	}
-	s.estimates = s.estimates || r.Cost != nil
 	s.addLeases(r.Limits)
 	s.waits = s.waits || r.MaxWait > 0 && !s.dryRun
-	s.settles = s.settles || r.Counts != nil || r.Clears != nil
 }
 
 // check reports everything that is wrong with the rule by itself.
@@ -264,4 +254,111 @@ func (r Rule) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// fieldError is one thing that is wrong with a configuration.
+type fieldError struct {
+	field   string // its path, such as Rules[0].Name
+	problem string // the value, and what is wrong with it
+}
+
+// Error implements error.
+func (e *fieldError) Error() string { return ErrConfig.Error() + ": " + e.field + ": " + e.problem }
+
+// Unwrap makes the error an [ErrConfig].
+func (e *fieldError) Unwrap() error { return ErrConfig }
+
+// within puts the path of a part of a configuration before the fields that err,
+// of that part, names.
+func within(path string, err error) error {
+	return eachError(err, func(one error) error {
+		if e, ok := one.(*fieldError); ok { //nolint:errorlint // an error that wraps one has the path already
+			return &fieldError{path + "." + e.field, e.problem}
+		}
+		return fmt.Errorf("%s: %w", path, one)
+	})
+}
+
+// eachError returns f of err, or, if err joins several errors, f of each of
+// them: what f adds is then on every line of the text.
+func eachError(err error, f func(error) error) error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return f(err)
+	}
+	var errs []error
+	for _, one := range joined.Unwrap() {
+		errs = append(errs, eachError(one, f))
+	}
+	return errors.Join(errs...)
+}
+
+// nameLimits returns the rule's limits with their names and the defaults of their
+// lockouts filled in.
+func nameLimits(r Rule) []Limit {
+	limits := slices.Clone(r.Limits)
+	for i := range limits {
+		l := &limits[i]
+		if !l.Lockout.none() {
+			l.Lockout = l.Lockout.filled()
+		}
+		if l.Name != "" {
+			continue
+		}
+		l.Name = r.Name
+		if len(limits) > 1 {
+			l.Name += "-" + l.windowName()
+			taken := func(o Limit) bool { return o.Name == l.Name }
+			if slices.ContainsFunc(limits[:i], taken) {
+				l.Name += "-" + l.Algorithm.String()
+			}
+			if slices.ContainsFunc(limits[:i], taken) {
+				l.Name += "-" + strconv.Itoa(i+1)
+			}
+		}
+	}
+	return limits
+}
+
+// The defaults of Config.MaxWaiters and MaxWaitersTotal, and the most that they can be.
+const (
+	defaultMaxWaiters      = 100
+	defaultMaxWaitersTotal = 10_000
+	mostWaiters            = 1_000_000
+)
+
+// checkWaits reports what is wrong with the waits of a limiter, and notes in s how many
+// requests may wait.
+func (c *Config) checkWaits(s *snapshot) error {
+	errs := []error{checkMaxWait(c.MaxWait)}
+	for _, n := range []struct {
+		field     string
+		value     int
+		otherwise int
+		to        *int
+	}{
+		{"MaxWaiters", c.MaxWaiters, defaultMaxWaiters, &s.maxWaiters},
+		{"MaxWaitersTotal", c.MaxWaitersTotal, defaultMaxWaitersTotal, &s.maxWaitersTotal},
+	} {
+		if *n.to = n.value; n.value == 0 {
+			*n.to = n.otherwise
+		}
+		if n.value < 0 || n.value > mostWaiters {
+			errs = append(errs, &fieldError{n.field, fmt.Sprintf("%d: must be from 1 to %d, or 0 for %d", n.value, mostWaiters, n.otherwise)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkMaxWait(d time.Duration) error {
+	if d < 0 || d > MaxWindow {
+		return &fieldError{"MaxWait", fmt.Sprintf("%v: must be from 0 to 366 days", d)}
+	}
+	if 0 < d && d < MinWindow {
+		return &fieldError{"MaxWait", fmt.Sprintf("%v: must be 0, or from %v to 366 days: a number without a unit counts nanoseconds, so write 2*time.Second for 2 seconds", d, MinWindow)}
+	}
+	return nil
 }

@@ -88,27 +88,12 @@ const (
 	statusServiceUnavailable = 503
 )
 
-// Status returns the HTTP status that the decision stands for: 200 if the request is
-// Allowed, and else the status of the standard denial. That is 429 over a limit, 503 if
-// the limiter could not decide, and 400 for a bad request. The hook OnDisallowed may
-// deny with another one.
-func (d Decision) Status() int {
+// denialStatus is that of the standard denial.
+func (d *Decision) denialStatus() int {
 	if d.Allowed {
-		return statusOK
-	}
-	return d.status()
-}
-
-// status is that of the default denial.
-func (d *Decision) status() int {
-	switch d.Reason {
-	case ReasonBadRequest:
-		return statusBadRequest
-	case ReasonFailed, ReasonCanceled:
-		return statusServiceUnavailable
-	default:
 		return statusTooManyRequests
 	}
+	return d.Status()
 }
 
 // OnDisallowed returns the standard denial: problem details (RFC 9457) with
@@ -125,7 +110,7 @@ func (d *Decision) denial() Denial {
 		body   [272]byte
 	})
 	m.header[0] = Header{"Content-Type", problemType}
-	return Denial{Status: d.status(), Header: m.header[:], Body: d.appendProblem(m.body[:0])}
+	return Denial{Status: d.denialStatus(), Header: m.header[:], Body: d.appendProblem(m.body[:0])}
 }
 
 // The beginnings of the standard bodies, up to the detail.
@@ -163,30 +148,21 @@ func (d *Decision) appendProblem(b []byte) []byte {
 	if d.Reason == ReasonOverLimit {
 		b = append(b, `,"violated-policies":[`...)
 		n := len(b)
-		for i := range d.statuses() {
-			if name, exceeded := d.exceeded(i); exceeded {
-				if len(b) > n {
-					b = append(b, ',')
-				}
-				b = append(b, '"')
-				b = append(b, name...)
-				b = append(b, '"')
+		for i := range d.limits() {
+			if d.resultAt(i).Allowed {
+				continue
 			}
+			if len(b) > n {
+				b = append(b, ',')
+			}
+			_, l := d.limitAt(i)
+			b = append(b, '"')
+			b = append(b, l.Name...)
+			b = append(b, '"')
 		}
 		b = append(b, ']')
 	}
 	return append(b, '}')
-}
-
-// exceeded returns the name of a limit, and whether it denies the request. i is as in
-// statusAt.
-func (d *Decision) exceeded(i int) (name string, exceeded bool) {
-	r := d.record
-	if r == nil {
-		return d.Limit.Name, d.Exceeded
-	}
-	rule, limit := d.limitAt(i)
-	return rule.Limits[limit].Name, !r.results[i].Allowed
 }
 
 // appendJSONText appends s as the inside of a JSON string (RFC 8259, section 7).

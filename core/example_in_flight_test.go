@@ -18,7 +18,7 @@ func ExampleInFlight() {
 		if err != nil {
 			fmt.Println(err)
 		}
-		fmt.Println(d.Allowed, d.Limit)
+		fmt.Println(d.Allowed, d.Limit())
 		return release
 	}
 	first := report()

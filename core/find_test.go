@@ -23,7 +23,7 @@ func TestHitsFindTheirRules(t *testing.T) {
 		}
 		for i := range n {
 			d, err := l.Take(t.Context(), 1, core.Hit{Rule: fmt.Sprint("rule", i), Key: "k"})
-			if err != nil || d.Limit.Quota != int64(i)+1 || d.Remaining != int64(i) {
+			if err != nil || d.Limit().Quota != int64(i)+1 || d.Remaining != int64(i) {
 				t.Errorf("%d rules, rule%d: %v, %v", n, i, d, err)
 			}
 		}

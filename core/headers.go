@@ -3,8 +3,11 @@ package core
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // Headers chooses the rate limit headers of responses, allowed and denied: the
@@ -100,29 +103,18 @@ type Header struct{ Name, Value string }
 // section 3.3.1).
 const maxField = 999_999_999_999_999
 
-// AppendHeaders appends the decision's response header lines to dst and returns
-// the longer slice: what the limiter's Config.Headers choose, if a limit
-// applied; and for a denied request Cache-Control: no-store, and Retry-After
-// in whole seconds, rounded up from whole milliseconds, at least 1, unless no waiting will help. Limits
-// whose quota is Unlimited for the request are left out.
-// A response may have several lines of the rate limit headers, one from each
-// limiter; Cache-Control and Retry-After replace what is there.
+// AppendHeaders appends the decision's response header lines to dst and returns the longer
+// slice: what the limiter's Config.Headers choose, if a limit applied; and for a denied
+// request Cache-Control: no-store, and Retry-After in whole seconds, rounded up from whole milliseconds, at least 1,
+// unless no waiting will help. Limits whose quota is Unlimited for the request are left out.
+// A response may have several lines of the rate limit headers, one from each limiter;
+// Cache-Control and Retry-After replace what is there.
 func (d Decision) AppendHeaders(dst []Header) []Header {
-	if d.detail.snap == nil {
-		return dst
-	}
 	var wait string
-	dst, wait = d.appendDraft10(dst)
-	if n := d.statuses(); n > 0 && d.Limit.Quota != Unlimited {
-		h := d.detail.snap.rules[d.decidingRule()].Headers
-		if h&HeadersDraft07 != 0 {
-			dst = d.appendDraft07(dst)
-		}
-		if h&HeadersDraft03 != 0 {
-			dst = d.appendThree(dst, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", seconds(d.ResetAfter))
-		}
-		if h&headersX != 0 {
-			dst = d.appendThree(dst, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d.xReset(h))
+	if d.applied() {
+		dst, wait = d.appendDraft10(dst)
+		if l := d.deciding(); l.Quota != Unlimited {
+			dst = d.appendOthers(dst, l)
 		}
 	}
 	if d.Allowed {
@@ -141,15 +133,31 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	return dst
 }
 
+// appendOthers appends the lines about the deciding limit that its rule's Headers choose
+// beside those of HeadersDraft10.
+func (d *Decision) appendOthers(dst []Header, l *Limit) []Header {
+	h := d.snap.rules[d.rule].Headers
+	if h&HeadersDraft07 != 0 {
+		dst = d.appendDraft07(dst, l)
+	}
+	if h&HeadersDraft03 != 0 {
+		dst = d.appendThree(dst, l, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", seconds(d.ResetAfter))
+	}
+	if h&headersX != 0 {
+		dst = d.appendThree(dst, l, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", d.xReset(h))
+	}
+	return dst
+}
+
 // waits returns whether the response to the request has a Retry-After for the wait of
 // a limit.
 func (d *Decision) waits() bool {
 	return !d.Allowed && d.Reason == ReasonOverLimit && d.RetryAfter != Never
 }
 
-func (d *Decision) appendThree(dst []Header, limit, remaining, reset string, resetValue int64) []Header {
+func (d *Decision) appendThree(dst []Header, l *Limit, limit, remaining, reset string, resetValue int64) []Header {
 	return append(dst,
-		Header{limit, strconv.FormatInt(d.Limit.Capacity(), 10)},
+		Header{limit, strconv.FormatInt(l.Capacity(), 10)},
 		Header{remaining, strconv.FormatInt(d.Remaining, 10)},
 		Header{reset, strconv.FormatInt(min(resetValue, maxField), 10)})
 }
@@ -159,8 +167,7 @@ func (d *Decision) xReset(h Headers) int64 {
 	case h&HeadersXMillis != 0:
 		return ceilDiv(wholeMillis(d.ResetAfter), time.Millisecond)
 	case h&HeadersXEpoch != 0:
-		at := d.at()
-		return ceilDiv(time.Duration(at)*time.Microsecond+wholeMillis(d.ResetAfter), time.Second)
+		return ceilDiv(time.Duration(d.at)*time.Microsecond+wholeMillis(d.ResetAfter), time.Second)
 	default:
 		return seconds(d.ResetAfter)
 	}
@@ -187,4 +194,204 @@ func ceilDiv(d, unit time.Duration) int64 {
 		n++
 	}
 	return n
+}
+
+// appendDraft10 appends the two lines of HeadersDraft10, if the limits have them. wait is
+// the value of Retry-After in the same memory, "" if there is none or the lines are not
+// appended.
+func (d *Decision) appendDraft10(dst []Header) (lines []Header, wait string) {
+	if !d.snap.mixed && !d.snap.rules[0].draft10() {
+		return dst, ""
+	}
+	rate, wait := d.rateField()
+	if rate == "" {
+		return dst, ""
+	}
+	return append(dst, Header{"Ratelimit-Policy", d.policyField()}, Header{"Ratelimit", rate}), wait
+}
+
+// draft10 returns whether the rule's limits are in the fields of HeadersDraft10.
+func (r *compiledRule) draft10() bool { return r.Headers.twin() == HeadersDraft10 }
+
+// policyField returns the RateLimit-Policy field of all limits.
+func (s *snapshot) policyField() string {
+	var b []byte
+	for i := range s.rules {
+		for j := range s.rules[i].Limits {
+			b = appendPolicy(b, &s.rules[i].Limits[j])
+		}
+	}
+	return string(b)
+}
+
+// policyField returns the field for the limits that applied.
+func (d *Decision) policyField() string {
+	if d.eachRuleOnce() {
+		return d.snap.policy
+	}
+	var b []byte
+	var named []string
+	for i := range d.limits() {
+		rule, l := d.limitAt(i)
+		if rule.draft10() && l.Quota != Unlimited && !slices.Contains(named, l.Name) { // several keys of a rule have one policy
+			b = appendPolicy(b, l)
+			named = append(named, l.Name)
+		}
+	}
+	return string(b)
+}
+
+// eachRuleOnce returns whether every rule applied with one key, and all of them have the
+// same headers and their own quotas.
+func (d *Decision) eachRuleOnce() bool {
+	rules := len(d.snap.rules)
+	switch {
+	case d.snap.mixed || d.items() != rules:
+		return false
+	case rules == 1:
+		return d.rest == nil || d.rest.quotas == nil
+	case d.rest.quotas != nil || rules > 64:
+		return false
+	}
+	seen := uint64(0)
+	for i := range d.rest.items {
+		seen |= 1 << d.rest.items[i].rule
+	}
+	return bits.OnesCount64(seen) == rules
+}
+
+func appendPolicy(b []byte, l *Limit) []byte {
+	b = appendItem(b, l.Name)
+	b = append(b, ";q="...)
+	b = strconv.AppendInt(b, l.policyQuota(), 10)
+	if w := l.policyWindow(); w > 0 { // w is a whole number above 0, or absent
+		b = append(b, ";w="...)
+		b = strconv.AppendInt(b, w, 10)
+	}
+	return b
+}
+
+// policyQuota returns the number of hits that fit into policyWindow.
+func (l *Limit) policyQuota() int64 {
+	if l.Quota == 0 { // a Burst changes nothing
+		return 0
+	}
+	return l.Capacity()
+}
+
+// policyWindow returns the number of seconds in which the limit's capacity comes
+// back, 0 if it is no whole number: the window, or Window × Burst / Quota of a
+// token bucket.
+func (l *Limit) policyWindow() int64 {
+	if l.Algorithm == Leases { // a slot comes back when a request ends
+		return 0
+	}
+	micros := l.Window.Microseconds()
+	if l.Algorithm == TokenBucket && l.Quota > 0 {
+		q, r := meter.MulDiv(micros, l.Capacity(), l.Quota)
+		if r != 0 {
+			return 0
+		}
+		micros = q
+	}
+	if micros%time.Second.Microseconds() != 0 {
+		return 0
+	}
+	return min(micros/time.Second.Microseconds(), maxField)
+}
+
+func appendItem(b []byte, name string) []byte {
+	if len(b) > 0 {
+		b = append(b, ", "...)
+	}
+	b = append(b, '"')
+	b = append(b, name...)
+	return append(b, '"')
+}
+
+// rateField returns the RateLimit field, and the value of Retry-After if the response has
+// one: both in one allocation.
+func (d *Decision) rateField() (rate, wait string) {
+	var buf [128]byte
+	b := buf[:0]
+	for i := range d.limits() {
+		if rule, l := d.limitAt(i); rule.draft10() && l.Quota != Unlimited {
+			r := d.resultAt(i)
+			b = appendRate(b, l, &r)
+		}
+	}
+	end := len(b)
+	if end == 0 || !d.waits() {
+		return string(b), ""
+	}
+	b = strconv.AppendInt(b, retrySeconds(d.RetryAfter), 10)
+	text := string(b)
+	return text[:end], text[end:]
+}
+
+func appendRate(b []byte, l *Limit, r *Result) []byte {
+	b = appendItem(b, l.Name)
+	b = append(b, ";r="...)
+	b = strconv.AppendInt(b, r.Remaining, 10)
+	if l.Algorithm == Leases && r.Allowed { // nobody knows when there is more
+		return b
+	}
+	b = append(b, ";t="...)
+	t := seconds(r.MoreAfter)
+	if !r.Allowed && r.RetryAfter != Never {
+		t = retrySeconds(r.RetryAfter)
+	}
+	return strconv.AppendInt(b, min(t, maxField), 10)
+}
+
+// appendDraft07 appends the two lines of HeadersDraft07. A limit must have applied.
+func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
+	if policy := d.policy07(l); policy != "" {
+		dst = append(dst, Header{"Ratelimit-Policy", policy})
+	}
+	reset := seconds(d.ResetAfter)
+	if d.Reason == ReasonOverLimit && d.RetryAfter != Never {
+		reset = retrySeconds(d.RetryAfter)
+	}
+	var buf [64]byte
+	b := append(buf[:0], "limit="...)
+	b = strconv.AppendInt(b, l.policyQuota(), 10)
+	b = append(b, ", remaining="...)
+	b = strconv.AppendInt(b, d.Remaining, 10)
+	b = append(b, ", reset="...)
+	b = strconv.AppendInt(b, min(reset, maxField), 10)
+	return append(dst, Header{"Ratelimit", string(b)})
+}
+
+// policy07 returns the RateLimit-Policy field, "" if it has no item. A reader
+// finds the deciding limit's window by the number of its hits, so that no other
+// limit may take the item of that number.
+func (d *Decision) policy07(l *Limit) string {
+	type item struct{ quota, window int64 }
+	deciding := item{l.policyQuota(), l.policyWindow()}
+	var items []item
+	for i := range d.limits() {
+		rule, l := d.limitAt(i)
+		if rule.Headers&HeadersDraft07 == 0 || l.Quota == Unlimited {
+			continue
+		}
+		it := item{l.policyQuota(), l.policyWindow()}
+		if it.quota == deciding.quota {
+			it = deciding
+		}
+		taken := slices.ContainsFunc(items, func(o item) bool { return o.quota == it.quota })
+		if it.window > 0 && !taken {
+			items = append(items, it)
+		}
+	}
+	var b []byte
+	for _, it := range items {
+		if len(b) > 0 {
+			b = append(b, ", "...)
+		}
+		b = strconv.AppendInt(b, it.quota, 10)
+		b = append(b, ";w="...)
+		b = strconv.AppendInt(b, it.window, 10)
+	}
+	return string(b)
 }

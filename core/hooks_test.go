@@ -167,7 +167,7 @@ type auditHooks struct {
 }
 
 func (h auditHooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
-	*h.lines = append(*h.lines, d.Limit.Name)
+	*h.lines = append(*h.lines, d.Limit().Name)
 	return h.DefaultHooks.OnDisallowed(r, d)
 }
 

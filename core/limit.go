@@ -1,6 +1,15 @@
 package core
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
 
 // Algorithm is how the hits of a window are counted.
 type Algorithm uint8
@@ -120,4 +129,506 @@ func PerWeek(quota int64) Limit { return Limit{Quota: quota, Window: 7 * 24 * ti
 // from the first at midnight, in UTC. [Limit.In] changes the time zone.
 func PerMonth(quota int64) Limit {
 	return Limit{Quota: quota, Window: Month, Algorithm: FixedWindow, Zone: time.UTC}
+}
+
+// String returns the algorithm's name as it is written in limits text:
+// sliding_window, fixed_window, bucketed_window, sliding_log, token_bucket or
+// in_flight.
+func (a Algorithm) String() string {
+	if !a.known() {
+		return "unknown_algorithm"
+	}
+	return meterAlgorithms[a].String()
+}
+
+// WorstCase returns the most hits that some window of the limit's length, or
+// two windows of its Zone, can hold, with quota L and burst B: L for BucketedWindow and SlidingLog, 2 × L for
+// SlidingWindow and FixedWindow, B + L for TokenBucket; with a Lockout, L for
+// each time that the shortest waits let the quota be used up, and once more; and
+// MaxQuota for Leases, because a request that ends makes room for another one. It
+// holds for one clock: if the clocks of processes that share a store differ by
+// d, less than the window, it holds for windows that are d shorter. The limit
+// must be valid.
+func (l Limit) WorstCase() int64 {
+	m := newMeter(l)
+	return m.WorstCase()
+}
+
+// Lifetime returns the longest time after a hit in which the hit can still mean
+// anything. A shared store keeps a counter for so long. The limit must be valid.
+func (l Limit) Lifetime() time.Duration {
+	m := newMeter(l)
+	return meter.Duration(m.Lifetime())
+}
+
+// Capacity returns the most hits that can be taken at once: the Burst of a
+// TokenBucket that has one, else the Quota. Decision.Remaining of a key that has
+// not been used is the Capacity.
+func (l Limit) Capacity() int64 { return l.capacity() }
+
+// capacity is Capacity without a copy of the limit.
+func (l *Limit) capacity() int64 {
+	if l.Algorithm == TokenBucket && l.Burst > 0 {
+		return l.Burst
+	}
+	return l.Quota
+}
+
+// Validate reports everything that is wrong with the limit, or nil. The error
+// wraps [ErrConfig] and names each field and its value. New calls it.
+func (l Limit) Validate() error {
+	var errs []error
+	bad := func(field string, value any, why string) {
+		errs = append(errs, &fieldError{field, fmt.Sprintf("%v: %s", value, why)})
+	}
+	if l.Name != "" && !validName(l.Name) {
+		bad("Name", strconv.Quote(l.Name), nameRule)
+	}
+	if !l.Algorithm.known() {
+		bad("Algorithm", uint8(l.Algorithm), "is not one of SlidingWindow, FixedWindow, BucketedWindow, SlidingLog, TokenBucket, Leases")
+	}
+	if most := l.maxQuota(); l.Quota < 0 || l.Quota > most {
+		bad("Quota", l.Quota, fmt.Sprintf("must be from 0 to %d for %s", most, l.Algorithm))
+	}
+	l.checkWindow(bad)
+	l.checkBurst(bad)
+	l.checkLockout(bad)
+	l.checkZone(bad)
+	if l.Aligned && l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow {
+		bad("Aligned", true, fmt.Sprintf("only fixed_window and sliding_window have windows to align, not %s", l.Algorithm))
+	}
+	return errors.Join(errs...)
+}
+
+func (l Limit) maxQuota() int64 {
+	if l.Algorithm == SlidingLog || l.Algorithm == Leases {
+		return MaxLogQuota
+	}
+	return MaxQuota
+}
+
+func (l Limit) checkWindow(bad func(field string, value any, why string)) {
+	switch {
+	case l.Algorithm == Leases && l.Window < minLease:
+		bad("Window", l.Window, fmt.Sprintf("is the lease of in_flight: must be %v or more, such as DefaultLease, which InFlight sets", minLease))
+	case 0 < l.Window && l.Window < MinWindow:
+		bad("Window", l.Window, fmt.Sprintf("must be from %v to 366 days: a number without a unit counts nanoseconds, so write 10*time.Second for 10 seconds", MinWindow))
+	case l.Window < MinWindow || l.Window > MaxWindow:
+		bad("Window", l.Window, fmt.Sprintf("must be from %v to 366 days", MinWindow))
+	case l.Window%time.Microsecond != 0:
+		bad("Window", l.Window, "must be whole microseconds")
+	}
+	switch {
+	case l.Algorithm != BucketedWindow:
+		if l.Precision != 0 {
+			bad("Precision", l.Precision, fmt.Sprintf("only bucketed_window has one, not %s", l.Algorithm))
+		}
+	case l.Precision == 0:
+		bad("Precision", l.Precision, fmt.Sprintf("bucketed_window needs the length of a bucket, which must divide the Window (%v): a sixtieth of it, for instance", l.Window))
+	case l.Precision < MinWindow || l.Precision > l.Window:
+		bad("Precision", l.Precision, fmt.Sprintf("must be from %v to the Window (%v)", MinWindow, l.Window))
+	case l.Precision%time.Microsecond != 0:
+		bad("Precision", l.Precision, "must be whole microseconds")
+	case l.Window%l.Precision != 0:
+		bad("Precision", l.Precision, fmt.Sprintf("must divide the Window (%v)", l.Window))
+	case l.Window/l.Precision > MaxBuckets:
+		bad("Precision", l.Precision, fmt.Sprintf("makes %d buckets of the Window (%v), and %d is the most", l.Window/l.Precision, l.Window, MaxBuckets))
+	}
+}
+
+func (l Limit) checkBurst(bad func(field string, value any, why string)) {
+	switch {
+	case l.Algorithm != TokenBucket:
+		if l.Burst != 0 {
+			bad("Burst", l.Burst, fmt.Sprintf("only token_bucket has one, not %s", l.Algorithm))
+		}
+	case l.Burst < 0 || l.Burst > MaxQuota:
+		bad("Burst", l.Burst, fmt.Sprintf("must be from 0 (the Quota) to %d", MaxQuota))
+	case l.Quota > 0 && l.Window > 0 && meter.Less(l.Quota, MaxRefill.Microseconds(), l.Window.Microseconds(), l.Burst):
+		bad("Burst", l.Burst, fmt.Sprintf("at %d in %v the bucket would take more than 100 years to fill", l.Quota, l.Window))
+	}
+}
+
+const (
+	maxName  = 64
+	nameRule = "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -"
+)
+
+// validName returns whether a name needs no escaping in a structured field
+// (RFC 9651, section 3.3.3), in a log and in the key of any store.
+func validName(s string) bool {
+	if s == "" || len(s) > maxName {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// String describes the limit, such as "10 per 1s",
+// "1000 per 1h (token_bucket, burst 50)", "10000 per month Europe/Berlin" or
+// "10 in flight".
+func (l Limit) String() string {
+	if l.Algorithm == Leases {
+		return l.inFlight()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d per %s", l.Quota, l.per())
+	var more []string
+	if l.Algorithm != SlidingWindow && (l.Zone == nil || l.Algorithm != FixedWindow) {
+		more = append(more, l.Algorithm.String())
+	}
+	if l.Burst > 0 {
+		more = append(more, "burst "+strconv.FormatInt(l.Burst, 10))
+	}
+	if l.Precision > 0 {
+		more = append(more, "precision "+shortDuration(l.Precision))
+	}
+	if l.Aligned {
+		more = append(more, "aligned")
+	}
+	if !l.Lockout.none() {
+		more = append(more, l.Lockout.String())
+	}
+	if len(more) > 0 {
+		b.WriteString(" (" + strings.Join(more, ", ") + ")")
+	}
+	return b.String()
+}
+
+// shortDuration writes whole days, hours, minutes, seconds and milliseconds with one
+// unit, as ParseLimits reads them, and anything else as time.Duration does: 1d, 90m,
+// 1500ms, 1.5ms.
+func shortDuration(d time.Duration) string {
+	for _, u := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		if d >= u.length && d%u.length == 0 {
+			return strconv.FormatInt(int64(d/u.length), 10) + u.name
+		}
+	}
+	return d.String()
+}
+
+// In returns the limit with the days, the weeks from Monday or the months of a
+// time zone as its windows, for a limit that [PerDay], [PerWeek] or [PerMonth]
+// returns. The default algorithm becomes FixedWindow, the only one that has such
+// windows: see [Limit.Zone]. New returns an error for any other limit, and for a
+// zone that is nil or has no name.
+//
+// Names of zones are those of the IANA time zone database. [time.LoadLocation]
+// finds them on most systems. A program that also runs on systems without them,
+// such as a container made from scratch, imports time/tzdata.
+func (l Limit) In(zone *time.Location) Limit {
+	if zone == nil {
+		zone = noZone
+	}
+	l.Zone = zone
+	if l.Algorithm == SlidingWindow {
+		l.Algorithm = FixedWindow
+	}
+	return l
+}
+
+// noZone is the Zone of a limit whose zone is missing. Validate returns an error
+// for it, because it has no name.
+var noZone = time.FixedZone("", 0)
+
+// calendarUnits are the windows of the calendar, by their nominal lengths.
+var calendarUnits = map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week", Month: "month"}
+
+const maxZone = 64
+
+// checkZone reports what is wrong with the limit's time zone.
+func (l Limit) checkZone(bad func(field string, value any, why string)) {
+	if l.Zone == nil {
+		return
+	}
+	name := l.Zone.String()
+	if l.Algorithm == Leases {
+		bad("Zone", name, "in_flight has no windows: leave it out")
+		return
+	}
+	switch {
+	case name == "":
+		bad("Zone", `""`, `must have a name: write time.UTC, or what time.LoadLocation("Europe/Berlin") returns`)
+	case l.Zone == time.Local || name == "Local":
+		bad("Zone", "Local", `is another zone on another machine: write time.UTC, or what time.LoadLocation("Europe/Berlin") returns`)
+	case !validZone(name):
+		bad("Zone", strconv.Quote(name), "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ + - /, and begin with a capital letter, as in Europe/Berlin")
+	}
+	if l.Algorithm != FixedWindow {
+		bad("Zone", name, fmt.Sprintf("only fixed_window has the windows of a calendar, not %s: leave out the algorithm or the zone", l.Algorithm))
+	}
+	if calendarUnits[l.Window] == "" {
+		bad("Zone", name, fmt.Sprintf("a window of %s is not a day, a week or a month, and only these have a time zone", shortDuration(l.Window)))
+	}
+	if l.Aligned {
+		bad("Aligned", true, "the windows of a limit with a Zone are aligned to its calendar: leave it out")
+	}
+	if !l.Lockout.none() {
+		bad("Zone", name, "a limit with a Lockout begins its windows at the first hit: leave one of the two out")
+	}
+}
+
+// validZone reports whether a name has the form of those of the IANA time zone
+// database.
+func validZone(s string) bool {
+	if s == "" || len(s) > maxZone || s[0] < 'A' || s[0] > 'Z' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '_' && c != '+' && c != '-' && c != '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// loadZone returns the time zone of a word of limits text.
+func loadZone(word string) (*time.Location, error) {
+	if validZone(word) && word != "Local" {
+		if zone, err := time.LoadLocation(word); err == nil {
+			return zone, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: zone: %q: cannot be loaded: write the name of a time zone such as Europe/Berlin or UTC; a system without time zone files needs a program that imports time/tzdata", ErrConfig, word)
+}
+
+// per describes the limit's window: 1h, or "month Europe/Berlin".
+func (l Limit) per() string {
+	if unit := calendarUnits[l.Window]; unit != "" && l.Zone != nil {
+		return unit + " " + l.Zone.String()
+	}
+	return shortDuration(l.Window)
+}
+
+// windowName returns the part of a limit's name that tells it from the others of
+// its rule: 1h or month.
+func (l Limit) windowName() string {
+	if l.Algorithm == Leases {
+		return "in-flight"
+	}
+	if l.Zone == nil {
+		return shortDuration(l.Window)
+	}
+	return calendarUnits[l.Window]
+}
+
+// Lockout adds escalating waits to a FixedWindow limit. Each time the whole Quota
+// has been used, a wait begins: First, then First × Factor, First × Factor², up to
+// Max. It is made for the failures of a login form.
+//
+// The hit that uses the Quota up is allowed and begins the wait. During the wait
+// all hits are denied, and denied hits do not make it longer. After the wait the
+// count starts anew. If a refund lowers the count during the wait (the login
+// succeeded), the wait ends, and counts as never begun.
+//
+// The zero value is no lockout.
+type Lockout struct {
+	// First is the first wait: MinWindow to MaxWindow, in whole microseconds.
+	First time.Duration
+	// Factor is how many times as long the next wait is: 1 (all are as long as
+	// the first) to MaxLockoutFactor. 0 means 2.
+	Factor int64
+	// Max is the longest wait, from First to MaxWindow, in whole microseconds.
+	// 0 means an hour, or First if that is longer.
+	Max time.Duration
+	// Decay is the time after the end of a wait in which one wait is forgotten, so
+	// that the next wait is shorter: MinWindow to MaxWindow, in
+	// whole microseconds. 0 means Max.
+	Decay time.Duration
+}
+
+// MaxLockoutFactor is the largest Factor of a Lockout.
+const MaxLockoutFactor = 1000
+
+func (l Lockout) none() bool { return l == Lockout{} }
+
+// filled returns the lockout with the defaults for its zero values.
+func (l Lockout) filled() Lockout {
+	if l.Factor == 0 {
+		l.Factor = 2
+	}
+	if l.Max == 0 {
+		l.Max = max(time.Hour, l.First)
+	}
+	if l.Factor == 1 {
+		l.Max = l.First
+	}
+	if l.Decay == 0 {
+		l.Decay = l.Max
+	}
+	return l
+}
+
+// checkLockout reports what is wrong with the limit's lockout.
+func (l Limit) checkLockout(bad func(field string, value any, why string)) {
+	k := l.Lockout
+	if k.none() {
+		return
+	}
+	if l.Algorithm != FixedWindow {
+		bad("Lockout", k, fmt.Sprintf("only fixed_window can have one, not %s", l.Algorithm))
+	}
+	if l.Aligned {
+		bad("Aligned", true, "a limit with a Lockout begins its windows at the first hit")
+	}
+	length := func(field string, d, least time.Duration) {
+		switch {
+		case d < least || d > MaxWindow:
+			bad(field, d, fmt.Sprintf("must be from %v to 366 days", least))
+		case d%time.Microsecond != 0:
+			bad(field, d, "must be whole microseconds")
+		}
+	}
+	length("Lockout.First", k.First, MinWindow)
+	if k.Factor < 0 || k.Factor > MaxLockoutFactor {
+		bad("Lockout.Factor", k.Factor, fmt.Sprintf("must be from 1 to %d, or 0 for 2", MaxLockoutFactor))
+	}
+	if k.Max != 0 {
+		length("Lockout.Max", k.Max, max(k.First, MinWindow))
+	}
+	if k.Decay != 0 {
+		length("Lockout.Decay", k.Decay, MinWindow)
+	}
+}
+
+// String describes the lockout, such as "waits of 30s × 2 up to 1h".
+func (l Lockout) String() string {
+	if l.none() {
+		return "none"
+	}
+	l = l.filled()
+	if l.Factor == 1 {
+		return "waits of " + shortDuration(l.First)
+	}
+	return fmt.Sprintf("waits of %s × %d up to %s", shortDuration(l.First), l.Factor, shortDuration(l.Max))
+}
+
+// meterAlgorithms are the algorithms as package meter calls them.
+var meterAlgorithms = [...]meter.Algorithm{
+	SlidingWindow:  meter.SlidingWindow,
+	FixedWindow:    meter.FixedWindow,
+	BucketedWindow: meter.BucketedWindow,
+	SlidingLog:     meter.SlidingLog,
+	TokenBucket:    meter.TokenBucket,
+	Leases:         meter.InFlight,
+}
+
+// known returns whether a is one of the algorithms.
+func (a Algorithm) known() bool { return int(a) < len(meterAlgorithms) }
+
+// meter returns the algorithm as package meter calls it.
+func (a Algorithm) meter() meter.Algorithm {
+	if !a.known() {
+		return math.MaxUint8 // Validate returns an error for it
+	}
+	return meterAlgorithms[a]
+}
+
+// meter returns the limit as package meter counts it.
+func (l Limit) meter() meter.Limit {
+	m := meter.Limit{
+		Algorithm: l.Algorithm.meter(),
+		Aligned:   l.Aligned,
+		Quota:     l.Quota,
+		Capacity:  l.Capacity(),
+		Window:    l.Window.Microseconds(),
+		Precision: l.Precision.Microseconds(),
+	}
+	if l.Zone != nil {
+		m.Algorithm, m.Zone = meter.Calendar, l.Zone
+	}
+	if !l.Lockout.none() {
+		k := l.Lockout.filled()
+		m.Algorithm = meter.Lockout
+		m.Waits = meter.Waits{First: k.First.Microseconds(), Longest: k.Max.Microseconds(), Factor: k.Factor, Decay: k.Decay.Microseconds()}
+	}
+	return m
+}
+
+// The stores of this module convert limits too, by package internal/limits.
+// What it returns is of no use to other programs, so that no exported method
+// does it.
+func init() {
+	meter.FromCore = func(limit any) meter.Limit { return limit.(Limit).meter() }
+}
+
+func newMeter(l Limit) meter.Meter { return meter.New(l.meter()) }
+
+// with returns the limit as it is for a request with a quota of its own.
+func (l Limit) with(quota int64) Limit {
+	l.setQuota(quota)
+	return l
+}
+
+func (l *Limit) setQuota(quota int64) {
+	if l.Burst > 0 && quota != l.Quota {
+		burst := int64(0)
+		if quota != Unlimited && quota > 0 && l.Quota > 0 {
+			m := newMeter(*l)
+			with := m.With(quota)
+			burst = with.Capacity()
+		}
+		l.Burst = burst
+	}
+	l.Quota = quota
+}
+
+// capacity returns the most hits that a limit allows an item at once.
+func (s *snapshot) capacity(it *Item, limit int) int64 {
+	l := &s.rules[it.Rule].Limits[limit]
+	if it.Quotas == nil || it.Quotas[limit] == l.Quota {
+		return l.Capacity()
+	}
+	return l.with(it.Quotas[limit]).Capacity()
+}
+
+// checkQuotas returns an error that names the first of a rule's quotas that
+// cannot be.
+func (s *snapshot) checkQuotas(rule int, quotas []int64) error {
+	if quotas == nil {
+		return nil
+	}
+	r := &s.rules[rule]
+	if len(quotas) != len(r.Limits) {
+		return fmt.Errorf("%w: limiter %q, rule %q: Quotas: %d of them: want one for each of the rule's %d limits, or nil", ErrConfig, s.name, r.Name, len(quotas), len(r.Limits))
+	}
+	for i, q := range quotas {
+		if err := checkQuota(&r.Limits[i], q); err != nil {
+			return fmt.Errorf("%w: limiter %q, rule %q: Quotas[%d]: %w", ErrConfig, s.name, r.Name, i, err)
+		}
+	}
+	return nil
+}
+
+func checkQuota(l *Limit, quota int64) error {
+	if l.canHave(quota) {
+		return nil
+	}
+	return fmt.Errorf("%d: must be from 0 to %d for %s, or core.Unlimited", quota, l.maxQuota(), l.Algorithm)
+}
+
+func (l *Limit) canHave(quota int64) bool {
+	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog && l.Algorithm != Leases)
+}
+
+// appendQuotas appends the quotas of an item that are not the limits' own.
+func (s *snapshot) appendQuotas(dst []int64, it *Item) []int64 {
+	if it.Quotas != nil {
+		return append(dst, it.Quotas...)
+	}
+	for i := range s.rules[it.Rule].Limits {
+		dst = append(dst, s.rules[it.Rule].Limits[i].Quota)
+	}
+	return dst
 }

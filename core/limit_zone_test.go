@@ -126,12 +126,12 @@ func TestTwoZonesAreTwoCounters(t *testing.T) {
 		t.Error(d)
 	}
 	d, _ := l.Take(t.Context(), 1, hit)
-	if d.Allowed || d.RetryAfter != 15*time.Minute || d.Limit.Name != "r-day-fixed_window" {
+	if d.Allowed || d.RetryAfter != 15*time.Minute || d.Limit().Name != "r-day-fixed_window" {
 		t.Errorf("%v, retry after %v", d, d.RetryAfter)
 	}
 	c.advance(15 * time.Minute)
-	if d, _ = l.Take(t.Context(), 2, hit); !d.Allowed || d.Limit.Name != "r-day" || d.ResetAfter != 4*time.Hour+45*time.Minute {
-		t.Errorf("%v, %s, reset after %v", d, d.Limit.Name, d.ResetAfter)
+	if d, _ = l.Take(t.Context(), 2, hit); !d.Allowed || d.Limit().Name != "r-day" || d.ResetAfter != 4*time.Hour+45*time.Minute {
+		t.Errorf("%v, %s, reset after %v", d, d.Limit().Name, d.ResetAfter)
 	}
 	if d, _ = l.Take(t.Context(), 1, hit); d.Allowed || d.RetryAfter != 4*time.Hour+45*time.Minute {
 		t.Errorf("%v, retry after %v", d, d.RetryAfter)

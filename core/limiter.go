@@ -2,8 +2,11 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,43 +14,39 @@ import (
 	"time"
 )
 
-// Limiter decides on requests, or on keys directly. It is made by [New]. All
-// its methods may be called concurrently.
+// Limiter decides on requests, or on keys directly. It is made by [New]. All its methods
+// may be called concurrently.
 type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	sessions sync.Pool
-	counts   *counters
+	counts   counters
+	store    Store
 	keeper   leaseKeeper
+	lines    lines // they stay when the configuration changes
 
 	reconfigure sync.Mutex // one Reconfigure at a time
 	generations uint64     // of limits; changes under reconfigure
-	store       Store
-	lines       lines // they stay when the configuration changes
 }
 
-// snapshot is one configuration of a limiter. Nothing of it that decides ever changes: a request is
-// decided, charged and settled by one and the same.
+// snapshot is one configuration of a limiter. Nothing of it that decides ever changes: a
+// request is decided, charged and settled by one and the same.
 type snapshot struct {
-	name      string
-	rules     []compiledRule
-	index     map[string]int // of the rules, by name; nil if they are few
-	choose    func([]int, Request) ([]int, error)
-	bound     Bound
-	memory    *memoryBound // bound if it is of this type, else nil
-	now       func() int64 // memory's clock
-	hooks     Hooks
-	plain     bool         // the hooks are DefaultHooks: no extra, and a cost of 1
-	log       *slog.Logger // nil: slog.Default()
-	named     atomic.Pointer[namedLog]
-	policy    string // the RateLimit-Policy field of all limits
-	mixed     bool   // these limits do not all have the same headers
-	dryRun    bool
-	settles   bool         // a rule wants to know the outcome
-	estimates bool         // a rule has a Cost
-	simple    bool         // see checksSingle; bound is a memoryBound
-	quick     *memoryBound // memory, if Allow may ask it without a Decision
-	observer  *observing   // nil: none
-	timed     bool         // the observer wants to know how long the store takes
+	name     string
+	rules    []compiledRule
+	index    map[string]int // of the rules, by name; nil if they are few
+	all      []int          // the indexes of all rules
+	rulesFor func([]int, Request) ([]int, error)
+	bound    Bound
+	memory   *memoryBound // bound if it is of this type, else nil
+	hooks    Hooks
+	plain    bool         // the hooks are DefaultHooks: no extra, and a cost of 1
+	log      *slog.Logger // nil: slog.Default()
+	named    atomic.Pointer[namedLog]
+	policy   string // the RateLimit-Policy field of all limits
+	mixed    bool   // these limits do not all have the same headers
+	dryRun   bool
+	observer *observing // nil: none
+	timed    bool       // the observer wants to know how long the store takes
 
 	leases  bool          // a rule has a limit of Leases
 	lease   time.Duration // the shortest of these
@@ -55,8 +54,7 @@ type snapshot struct {
 	shared  bool          // leases end if they are not renewed
 	limiter *Limiter
 
-	denyUnreadable bool
-
+	denyUnreadable             bool
 	saidAboveQuota, saidNoHits atomic.Bool // the log has a line
 
 	waits           bool // a request may wait in Check
@@ -73,58 +71,38 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := c.Store
-	if store == nil {
-		if store, err = NewMemory(MemoryConfig{}); err != nil {
-			return nil, err
-		}
+	l := &Limiter{store: c.Store}
+	if l.store == nil {
+		l.store = Must(NewMemory(MemoryConfig{}))
 	}
-	counts := new(counters)
-	if err := s.observedBy(c.Observer, &counts.panicked); err != nil {
+	l.keeper.limiter = l
+	l.sessions.New = func() any {
+		return &session{stripe: l.counts.stripe(), failures: &l.counts.failures, keeper: &l.keeper}
+	}
+	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
 		return nil, err
 	}
-	bound, err := store.Bind(s.name, s.storeRules(store))
+	bound, err := l.store.Bind(s.name, s.storeRules(l.store))
 	if err != nil {
 		return nil, err
 	}
-	if err := s.bindTo(store, bound); err != nil {
+	if err := l.bind(s, bound); err != nil {
 		return nil, err
 	}
-	s.bindObserver()
-	return newLimiter(store, counts, s), nil
-}
-
-// bindTo makes the snapshot count in b. The error says that b does not count leases.
-func (s *snapshot) bindTo(store Store, b Bound) error {
-	s.bound = b
-	if err := s.bindLeases(store, b); err != nil {
-		return err
-	}
-	if s.memory, _ = b.(*memoryBound); s.memory != nil {
-		s.bindSingles()
-	}
-	s.simple = s.memory != nil && s.checksSingle()
-	return nil
-}
-
-// bindObserver notes what follows from the store and the observer together.
-func (s *snapshot) bindObserver() {
-	if s.quick = s.memory; s.dryRun || s.observer != nil && s.observer.Decided != nil {
-		s.quick = nil
-	}
-	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
-}
-
-func newLimiter(store Store, counts *counters, s *snapshot) *Limiter {
-	l := &Limiter{store: store, counts: counts}
-	l.keeper.limiter, s.limiter = l, l
-	l.sessions.New = func() any { return &session{stripe: counts.stripe(), failures: &counts.failures, keeper: &l.keeper} }
 	l.current.Store(s)
-	return l
+	return l, nil
 }
 
-// Must returns v, or panics if err is not nil: for package-level variables,
-// as template.Must is.
+// bind makes a configuration count in b. The error says that b does not count leases.
+func (l *Limiter) bind(s *snapshot, b Bound) error {
+	s.bound, s.limiter = b, l
+	s.memory, _ = b.(*memoryBound)
+	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
+	return s.bindLeases(l.store, b)
+}
+
+// Must returns v, or panics if err is not nil: for package-level variables, as
+// template.Must is.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -132,10 +110,66 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
+// Reconfigure replaces the limiter's rules, limits, hooks, headers, observer and dry run,
+// for all later requests. Requests under way are decided and settled by the configuration
+// with which they began. Counters whose rule name, algorithm, window, precision and
+// alignment stay keep their count, whatever their quota becomes. The name and the store
+// cannot change: leave them empty, or as they are. After an error nothing has changed.
+func (l *Limiter) Reconfigure(c Config) error {
+	l.reconfigure.Lock()
+	defer l.reconfigure.Unlock()
+	old := l.current.Load()
+	if c.Name == "" {
+		c.Name = old.name
+	}
+	if c.Name != old.name {
+		return fmt.Errorf("%w: Name: %q: cannot change from %q", ErrConfig, c.Name, old.name)
+	}
+	if c.Store != nil && !same(c.Store, l.store) {
+		return fmt.Errorf("%w: Store: %T: cannot change", ErrConfig, c.Store)
+	}
+	s, err := c.compile()
+	if err != nil {
+		return err
+	}
+	bound, err := old.bound.Rebind(s.storeRules(l.store))
+	if err != nil {
+		return err
+	}
+	l.generate(s, old)
+	if err := l.bind(s, bound); err != nil {
+		return err
+	}
+	// Last, so that no observer hears of rules that do not come into force.
+	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
+		return err
+	}
+	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
+	l.current.Store(s)
+	return nil
+}
+
+// generate gives the rules whose limits have changed a generation of their own.
+func (l *Limiter) generate(s, old *snapshot) {
+	l.generations++
+	for i := range s.rules {
+		r := &s.rules[i]
+		r.generation = l.generations
+		if before := old.find(r.Name); before >= 0 && slices.Equal(old.rules[before].Limits, r.Limits) {
+			r.generation = old.rules[before].generation
+		}
+	}
+}
+
+// same returns whether a and b are one store. Non-comparable stores are never equal.
+func same(a, b Store) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}
+
 func (s *snapshot) storeRules(store Store) []StoreRule {
 	rules := make([]StoreRule, len(s.rules))
-	for i, r := range s.rules {
-		rules[i] = StoreRule{Name: r.Name, Limits: r.Limits, DenyUnreadable: s.denyUnreadable}
+	for i := range s.rules {
+		rules[i] = StoreRule{Name: s.rules[i].Name, Limits: s.rules[i].Limits, DenyUnreadable: s.denyUnreadable}
 	}
 	if s.leases && private(store) {
 		endless(rules)
@@ -146,6 +180,7 @@ func (s *snapshot) storeRules(store Store) []StoreRule {
 // mostNamed is how many rules the error about an unknown rule names.
 const mostNamed = 10
 
+// rule returns the index of a rule.
 func (s *snapshot) rule(name string) (int, error) {
 	if i := s.find(name); i >= 0 {
 		return i, nil
@@ -176,6 +211,74 @@ func (s *snapshot) find(name string) int {
 	return -1
 }
 
+// do does an operation of the store, and tells the observer if that wants to know. d is how
+// long opBlock blocks.
+func (s *snapshot) do(ctx context.Context, op operation, d time.Duration, b *Batch) error {
+	if !s.timed {
+		return s.ask(ctx, op, d, b)
+	}
+	start := time.Now()
+	err := s.ask(ctx, op, d, b)
+	if !canceled(ctx, err) {
+		s.observer.stored(ctx, op.String(), start, err)
+	}
+	return err
+}
+
+func (s *snapshot) ask(ctx context.Context, op operation, d time.Duration, b *Batch) error {
+	b.Peek = op == opPeek
+	switch op {
+	case opTake, opPeek:
+		if s.memory != nil { // directly: the interface costs a tenth of a decision
+			return s.memory.Take(ctx, b)
+		}
+		return s.bound.Take(ctx, b)
+	case opCharge:
+		return s.bound.Charge(ctx, b)
+	case opRefund:
+		return s.bound.Refund(ctx, b)
+	case opReset:
+		return s.bound.Reset(ctx, b)
+	case opGrant:
+		if g, ok := s.bound.(Granter); ok {
+			return g.Grant(ctx, b)
+		}
+	case opBlock:
+		if k, ok := s.bound.(Blocker); ok {
+			return k.Block(ctx, b, d)
+		}
+	case opResetAll:
+		if r, ok := s.bound.(ResetterOfAll); ok {
+			return r.ResetAll(ctx)
+		}
+	case opRelease:
+		return s.leaser.Release(ctx, b)
+	case opRenew:
+		return s.leaser.Renew(ctx, b)
+	}
+	return fmt.Errorf("limiter %q: %v: %T: %w", s.name, op, s.limiter.store, ErrUnsupported)
+}
+
+// operation is what a store does with a batch.
+type operation uint8
+
+const (
+	opTake operation = iota
+	opPeek
+	opCharge
+	opRefund
+	opGrant
+	opReset
+	opBlock
+	opResetAll
+	opRelease
+	opRenew
+)
+
+var operations = [...]string{"take", "peek", "charge", "refund", "grant", "reset", "block", "reset all", "release", "renew"}
+
+func (o operation) String() string { return operations[o] }
+
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.current.Load().name }
 
@@ -188,82 +291,258 @@ func (l *Limiter) Traits() Traits {
 // Hit names a counter by its rule and key.
 type Hit struct {
 	Rule, Key string
-	// Extra is what [Hooks.KeyExtra] adds to the keys of a request: it finds the
-	// counters of such a request. "" adds nothing.
+	// Extra is what [Hooks.KeyExtra] adds to the keys of a request: it finds the counters of
+	// such a request. "" adds nothing.
 	Extra string
-	// Quotas are quotas for this operation, one for each of the rule's limits, in
-	// place of Limit.Quota: see Rule.Quota. nil: the limits' own.
+	// Quotas are quotas for this operation, one for each of the rule's limits, in place of
+	// Limit.Quota: see Rule.Quota. nil: the limits' own.
 	Quotas []int64
 }
 
-// Take charges cost hits to every counter named, or to none if one of their
-// limits denies them. A cost of 0 looks without charging and is always allowed.
-// A counter named twice is charged once. Without hits, nothing is charged, and the decision is Allowed with
-// ReasonNoRule. The error is nil if the store gave
-// an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or ErrUnsupported if
-// a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
-// store's, and then the decision has Reason Failed and is not Allowed.
+// Take charges cost hits to every counter named, or to none if one of their limits denies
+// them. A counter named twice is charged once. Without hits, nothing is charged, and the
+// decision is Allowed with ReasonNoRule. A cost of 0 is a Peek. The error is nil if the
+// store gave an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or
+// ErrUnsupported if a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
+// store's, and then the decision has ReasonFailed and is not Allowed.
 //
 // The hits stay charged if ctx ends before the store has answered.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	err = l.takeFor(ctx, cost, charging, hits, &d)
-	return d, err
-}
-
-// Peek gives the decision that Take would give now, and charges nothing.
-func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	err = l.takeFor(ctx, cost, peeking, hits, &d)
-	return d, err
-}
-
-func (l *Limiter) takeFor(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
-	s := l.current.Load()
-	if len(hits) == 1 && (l.takeSingle(ctx, s, cost, what, &hits[0], d) || what == acquiring && l.acquireSingle(ctx, s, &hits[0], d)) {
-		return nil
+	if cost == 0 && len(hits) > 0 {
+		return l.Peek(ctx, 0, hits...)
 	}
-	return l.takeLong(ctx, s, cost, what, hits, d)
+	return l.take(ctx, cost, hits, false)
 }
 
-// takeLong is takeFor for the hits on which takeSingle cannot decide.
-func (l *Limiter) takeLong(ctx context.Context, s *snapshot, cost int64, what purpose, hits []Hit, d *Decision) error {
-	peek := what == peeking
+// take is Take, or if slots is true, for Acquire.
+func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) (d Decision, err error) {
+	s := l.current.Load()
 	if len(hits) == 0 && s.saidNoHits.CompareAndSwap(false, true) {
 		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
 	}
 	c := l.session(s)
-	err := c.takeHits(ctx, cost, what, hits, d)
-	if s.dryRun && d.Reason == ReasonOverLimit {
-		d.Allowed, d.DryRun = true, true
-	}
-	if peek {
-		l.release(c, nil) // no request was allowed or denied
-	} else {
-		l.release(c, d)
-		if s.observer != nil {
-			s.observer.decided(ctx, d)
-		}
-	}
-	return err
-}
-
-// takeHits decides on hits.
-func (c *session) takeHits(ctx context.Context, cost int64, what purpose, hits []Hit, d *Decision) error {
-	c.cost = cost
-	peek := what == peeking
-	err := c.addHits(cost, hits)
-	if err == nil && c.snap.leases && what == charging {
+	if err = c.addHits(cost, hits); err == nil && s.leases && !slots {
 		err = c.needsAcquire()
 	}
-	if err == nil && len(c.items) > 0 {
-		if err = c.take(ctx, peek); err != nil && !peek {
+	if err == nil {
+		if err = c.do(ctx, opTake); err != nil {
 			c.reportStore(ctx, "take", err)
 		}
 	}
 	if err != nil {
-		c.fail(ctx, d, err)
+		c.fail(ctx, &d, err)
+	} else {
+		c.decide(ctx, &d, hits)
+	}
+	if s.dryRun && d.Reason == ReasonOverLimit {
+		d.Allowed, d.DryRun = true, true
+	}
+	l.end(ctx, c, &d)
+	return d, err
+}
+
+// Allow reports whether one hit is allowed for every counter named, and charges it if it
+// is: Take(ctx, 1, hits...).Allowed. If the limiter cannot decide, Allow returns false, and
+// Config.Log gets a line with the error. A program that must handle errors calls Take.
+func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
+	d, err := l.Take(ctx, 1, hits...)
+	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) { // Take logs all others
+		l.counts.failures.report(ctx, l.current.Load(), callFailure, "allow", "", err)
+	}
+	return d.Allowed
+}
+
+// Peek gives the decision that Take would give now, and charges nothing. It is not counted,
+// and no observer is told.
+func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
+	return l.look(ctx, opPeek, cost, cost, hits)
+}
+
+// look does an operation with hits that charges nothing, for a decision on a cost.
+func (l *Limiter) look(ctx context.Context, op operation, hitsOf, cost int64, hits []Hit) (d Decision, err error) {
+	s := l.current.Load()
+	c := l.session(s)
+	defer l.release(c)
+	if err = c.addHits(hitsOf, hits); err == nil {
+		err = c.do(ctx, op)
+	}
+	if err != nil {
+		c.fail(ctx, &d, err)
+		return d, err
+	}
+	if op == opGrant {
+		l.freed(s, c.items)
+	}
+	c.cost = cost
+	for i := range c.items {
+		c.items[i].Cost = cost
+	}
+	c.decide(ctx, &d, hits)
+	if s.dryRun && d.Reason == ReasonOverLimit {
+		d.Allowed, d.DryRun = true, true
+	}
+	return d, nil
+}
+
+// Grant gives n extra hits to every counter named, at once and once: a customer may make 50
+// more requests now. Each limit of the rule forgets n of the hits that it counts, the newest
+// first. Earlier hits come back when they would have come back anyway.
+//
+// A key never has more hits left than its whole quota, or of a TokenBucket its whole burst.
+// If a limit counts fewer than n hits, it forgets all of them, and the rest of n is lost. If
+// a key has used more than its quota, because of a debt (see [Limiter.Adjust]) or a lower
+// quota, Grant pays that off first, and the key may have none left after it. If the quota of
+// a hit is 0, a TokenBucket gives nothing back. A key that is blocked stays blocked, and has
+// the hits when the block ends. Requests that wait in this process try again at once: see
+// [Limiter.Wait].
+//
+// The decision is that of a Peek with the cost 0 right after. n is 1 to MaxQuota. The error
+// wraps ErrConfig if n is out of range, or if a rule has a limit with a Lockout, whose wait
+// only Reset ends; ErrUnknownRule; [ErrUnsupported] if the store cannot grant; or it is the
+// store's: then the hits may have been granted, unless it wraps [ErrNotCharged]. Nothing is
+// lost if ctx ends.
+func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
+	s := l.current.Load()
+	if n < 1 || n > MaxQuota {
+		err = fmt.Errorf("%w: limiter %q: granting %d hits: must be from 1 to %d", ErrConfig, s.name, n, int64(MaxQuota))
+	}
+	for i := range hits {
+		if rule := s.find(hits[i].Rule); rule >= 0 && err == nil {
+			err = s.grantable(&s.rules[rule])
+		}
+	}
+	if err != nil {
+		return Decision{Reason: ReasonFailed, Err: err, snap: s, rule: -1}, err
+	}
+	return l.look(context.WithoutCancel(ctx), opGrant, n, 0, hits)
+}
+
+// grantable returns an error if no hits can be granted to the keys of a rule.
+func (s *snapshot) grantable(r *compiledRule) error {
+	if i := slices.IndexFunc(r.Limits, func(l Limit) bool { return l.Lockout != (Lockout{}) }); i >= 0 {
+		return fmt.Errorf("%w: limiter %q, rule %q, limit %q: granting hits: it has a Lockout: Reset ends its wait", ErrConfig, s.name, r.Name, r.Limits[i].Name)
+	}
+	return nil
+}
+
+// Block denies the counters named until d has passed, whatever they have counted, in every
+// process that shares the store. It is for a client that misbehaves, or an account that is
+// under attack. d is 0 to MaxWindow. A d of 0 ends a block, and so does Reset. Until then a
+// decision on the key has no hits left, and its RetryAfter is at least the rest of d. A
+// [Memory] holds at most MaxKeys blocks: of more, it keeps those that end last.
+//
+// The error wraps ErrUnknownRule; ErrConfig if d is out of range; [ErrUnsupported] if the
+// store cannot block; [ErrDegraded] if the store does not answer; or it is the store's.
+func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
+	if d < 0 || d > MaxWindow {
+		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
+	}
+	return l.act(ctx, opBlock, d, hits)
+}
+
+// Reset forgets all that the counters named have counted. If a request was charged before a
+// Reset and is refunded after it, the refund may take back hits that were charged since. The
+// error wraps ErrUnknownRule; [ErrDegraded] if only this process has forgotten them, because
+// the store does not answer; or it is the store's.
+func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
+	return l.act(ctx, opReset, 0, hits)
+}
+
+// act does an operation whose decision nobody reads.
+func (l *Limiter) act(ctx context.Context, op operation, d time.Duration, hits []Hit) error {
+	s := l.current.Load()
+	c := l.session(s)
+	defer l.release(c)
+	if err := c.addHits(0, hits); err != nil || len(c.items) == 0 {
 		return err
 	}
-	c.decide(d)
-	c.remember(ctx, d, peek, hits)
-	return nil
+	c.bind()
+	defer l.freed(s, c.items)
+	return s.do(ctx, op, d, &c.batch)
+}
+
+// ResetAll forgets what the limiter has counted for all keys of all rules, in every process
+// that shares the store. What is charged while it runs may be forgotten or not. The error
+// wraps [ErrUnsupported] if the store cannot do it; or it is the store's.
+func (l *Limiter) ResetAll(ctx context.Context) error {
+	defer l.freedAll()
+	return l.current.Load().do(ctx, opResetAll, 0, new(Batch))
+}
+
+// Stats counts a limiter's decisions since it was made.
+type Stats struct {
+	Allowed     uint64 // allowed: within all limits, or no rule applied
+	Denied      uint64 // denied: over a limit
+	DryRun      uint64 // allowed although over a limit: Config.DryRun
+	Skipped     uint64 // not limited: Hooks.ShouldLimit
+	BadRequests uint64 // denied: the request was at fault
+	Failed      uint64 // denied because of an error, and refunds, charges and resets that failed
+	Canceled    uint64 // denied because the client had gone before the store had answered
+	Degraded    uint64 // of all these, decided without the shared counters
+	Waited      uint64 // of all these, decided after a wait: see Config.MaxWait
+	Waiting     int    // requests that are waiting now
+}
+
+// Stats returns the limiter's counts. They may be read at any time, for a metrics collector
+// for instance; no key is among them.
+func (l *Limiter) Stats() Stats {
+	var sum Stats
+	for i := range l.counts.stripes {
+		s := &l.counts.stripes[i]
+		sum.Allowed += s.allowed.Load()
+		sum.Denied += s.denied.Load()
+		sum.DryRun += s.dryRun.Load()
+		sum.Skipped += s.skipped.Load()
+		sum.BadRequests += s.badRequests.Load()
+		sum.Failed += s.failed.Load()
+		sum.Canceled += s.canceled.Load()
+		sum.Degraded += s.degraded.Load()
+		sum.Waited += s.waited.Load()
+	}
+	sum.Waiting = int(l.lines.waiting.Load())
+	return sum
+}
+
+// counters are spread over stripes so that processors seldom write to the same cache line.
+type counters struct {
+	stripes [8]stripe
+	next    atomic.Uint32
+
+	failures failureLog
+	panicked atomic.Bool // see observing
+}
+
+type stripe struct {
+	allowed, denied, dryRun, skipped, badRequests, failed, canceled, degraded, waited atomic.Uint64
+
+	_ [64]byte
+}
+
+func (c *counters) stripe() *stripe {
+	return &c.stripes[int(c.next.Add(1))%len(c.stripes)]
+}
+
+func (s *stripe) count(d *Decision) {
+	if d.Degraded {
+		s.degraded.Add(1)
+	}
+	if d.rest != nil && d.rest.waited > 0 {
+		s.waited.Add(1)
+	}
+	switch {
+	case d.DryRun:
+		s.dryRun.Add(1)
+	case d.Reason == ReasonWithinLimits || d.Reason == ReasonNoRule:
+		s.allowed.Add(1)
+	case d.Reason == ReasonOverLimit:
+		s.denied.Add(1)
+	case d.Reason == ReasonSkipped:
+		s.skipped.Add(1)
+	case d.Reason == ReasonBadRequest:
+		s.badRequests.Add(1)
+	case d.Reason == ReasonCanceled:
+		s.canceled.Add(1)
+	default:
+		s.failed.Add(1)
+	}
 }

@@ -119,7 +119,7 @@ func TestTheDecidingLimit(t *testing.T) {
 	want := func(i int, name string, allowed bool) {
 		t.Helper()
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
-		if err != nil || d.Limit.Name != name || d.Allowed != allowed {
+		if err != nil || d.Limit().Name != name || d.Allowed != allowed {
 			t.Errorf("take %d: %v, %v, want limit %q", i, d, err, name)
 		}
 	}
@@ -240,7 +240,7 @@ func ExampleLimiter_Take() {
 	hits := []core.Hit{{Rule: "tenant", Key: "t1"}, {Rule: "user", Key: "alice"}}
 	for range 2 {
 		d, err := limiter.Take(context.Background(), 8, hits...)
-		fmt.Println(d.Allowed, d.Rule, d.Remaining, err)
+		fmt.Println(d.Allowed, d.Rule(), d.Remaining, err)
 	}
 	// Output:
 	// true user 2 <nil>

@@ -9,14 +9,6 @@ import (
 	"time"
 )
 
-// logger returns the log for a key function or a hook that gets p as its request.
-func (p *bodyProbe) logger() *slog.Logger {
-	if p.rule == aHook {
-		return p.snap.logger()
-	}
-	return p.snap.namedLog().rules[p.rule]
-}
-
 // logger is called only if there is something to log: the program may set its
 // default logger after it has made the limiter.
 func (s *snapshot) logger() *slog.Logger { return s.namedLog().log }

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
@@ -106,4 +108,242 @@ func (m *Memory) Close() error {
 	m.tables.Close()
 	m.names.Release()
 	return nil
+}
+
+// memoryBound is the Bound of a Memory.
+type memoryBound struct {
+	m       *Memory
+	limiter string
+	keys    *memtable.Binding
+}
+
+// Bind implements [Store].
+func (m *Memory) Bind(limiter string, rules []StoreRule) (Bound, error) {
+	all, err := tableRules(rules)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.names.Claim(limiter); err != nil {
+		return nil, fmt.Errorf("%w: Name: %q: %w", ErrConfig, limiter, err)
+	}
+	keys, err := m.tables.Bind(limiter, all)
+	if err != nil {
+		m.names.Unclaim(limiter)
+		return nil, fmt.Errorf("binding limiter %q: %w", limiter, ErrClosed)
+	}
+	return &memoryBound{m, limiter, keys}, nil
+}
+
+// Rebind implements [Bound].
+func (b *memoryBound) Rebind(rules []StoreRule) (Bound, error) {
+	all, err := tableRules(rules)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := b.keys.Rebind(all)
+	if err != nil {
+		return nil, fmt.Errorf("binding limiter %q: %w", b.limiter, ErrClosed)
+	}
+	return &memoryBound{b.m, b.limiter, keys}, nil
+}
+
+// tableRules returns the rules as package memtable holds their keys.
+func tableRules(rules []StoreRule) ([]memtable.Rule, error) {
+	all := make([]memtable.Rule, len(rules))
+	for i, r := range rules {
+		if slices.ContainsFunc(rules[:i], func(o StoreRule) bool { return o.Name == r.Name }) {
+			return nil, fmt.Errorf("%w: rule %q: two rules have this name", ErrConfig, r.Name)
+		}
+		all[i].Name = r.Name
+		for _, l := range r.Limits {
+			all[i].Limits = append(all[i].Limits, l.meter())
+		}
+	}
+	return all, nil
+}
+
+var errMemoryClosed = fmt.Errorf("in-process counters: %w", ErrClosed)
+
+// Take implements [Bound]. It waits for nothing but other callers.
+func (b *memoryBound) Take(_ context.Context, batch *Batch) error { return b.do(opTake, 0, batch) }
+
+// Charge implements [Bound].
+func (b *memoryBound) Charge(_ context.Context, batch *Batch) error { return b.do(opCharge, 0, batch) }
+
+// Refund implements [Bound].
+func (b *memoryBound) Refund(_ context.Context, batch *Batch) error { return b.do(opRefund, 0, batch) }
+
+// Grant implements [Granter].
+func (b *memoryBound) Grant(_ context.Context, batch *Batch) error { return b.do(opGrant, 0, batch) }
+
+// Reset implements [Bound].
+func (b *memoryBound) Reset(_ context.Context, batch *Batch) error { return b.do(opReset, 0, batch) }
+
+// Block implements [Blocker].
+func (b *memoryBound) Block(_ context.Context, batch *Batch, d time.Duration) error {
+	return b.do(opBlock, d, batch)
+}
+
+// Release implements [Leaser].
+func (b *memoryBound) Release(_ context.Context, batch *Batch) error {
+	return b.do(opRelease, 0, batch)
+}
+
+// Renew implements [Leaser].
+func (b *memoryBound) Renew(_ context.Context, batch *Batch) error { return b.do(opRenew, 0, batch) }
+
+// ResetAll implements [ResetterOfAll].
+func (b *memoryBound) ResetAll(context.Context) error {
+	if b.keys.ResetAll() != nil {
+		return errMemoryClosed
+	}
+	return nil
+}
+
+// do reads the clock before it locks anything, because the clock may be the user's code. So
+// a take may find a state that was charged at a later time; the limits then decide at that
+// time.
+func (b *memoryBound) do(op operation, d time.Duration, batch *Batch) error {
+	if len(batch.Items) == 0 {
+		batch.Allowed = true
+		return nil
+	}
+	now := b.m.now()
+	var room [2]memtable.Place
+	places := room[:0]
+	for i := range batch.Items {
+		places = append(places, b.keys.Place(batch.Items[i].Rule, batch.Items[i].Key))
+	}
+	defer memtable.Unlock(places)
+	if !memtable.Lock(places) {
+		return errMemoryClosed
+	}
+	if op == opTake {
+		take(batch, places, now)
+		return nil
+	}
+	batch.Allowed = true
+	for i := range places {
+		p, item := &places[i], &batch.Items[i]
+		p.Find() // the item before may have moved the slots
+		switch op {
+		case opCharge:
+			item.At = now
+			if item.Cost > 0 {
+				p.Insert(places, now)
+			}
+			judge(p, item, now)
+			charge(p, item, now, false)
+		case opRefund:
+			refund(p, item, now)
+		case opGrant:
+			grant(p, item, now)
+		case opReset:
+			p.Remove()
+			p.Block(0, now)
+		case opBlock:
+			p.Block(now+d.Microseconds(), now)
+		case opRelease:
+			p.Release(now, item.Lease)
+		case opRenew:
+			p.Renew(places, now, item.Lease, item.Cost)
+		}
+	}
+	return nil
+}
+
+func take(b *Batch, places []memtable.Place, now int64) {
+	if p, item := &places[0], &b.Items[0]; len(places) == 1 && p.Single() && item.quota(0) != Unlimited {
+		r := &item.Results[0]
+		item.At = p.TakeSingle(item.quota(0), now, item.Cost, b.Peek, (*meter.Result)(r))
+		b.Allowed = r.Allowed
+		return
+	}
+	b.Allowed = true
+	for i := range places {
+		b.Items[i].At = now
+		if !judge(&places[i], &b.Items[i], now) {
+			b.Allowed = false
+		}
+	}
+	moved := false // a key has been inserted, and slots have moved
+	for i := range places {
+		p, item := &places[i], &b.Items[i]
+		if moved {
+			p.Find()
+		}
+		if b.Allowed && !b.Peek && item.Cost > 0 {
+			moved = p.Insert(places, now) || moved
+			charge(p, item, now, true)
+		} else {
+			report(p, item, now)
+		}
+	}
+}
+
+// judge returns whether all limits allow the item's cost, and sets Allowed of each result.
+func judge(p *memtable.Place, item *Item, now int64) bool {
+	allowed := true
+	for i := range p.Limits() {
+		ok, at := p.Judge(i, item.quota(i), now, item.Cost)
+		item.At = max(item.At, at)
+		item.Results[i].Allowed = ok
+		allowed = allowed && ok
+	}
+	return allowed && (item.Cost == 0 || p.BlockedUntil(now) <= now)
+}
+
+// charge charges the item's cost to every limit and reports what is left. If lease is
+// true, it adds the item's lease, if it has one, to a limit of leases.
+func charge(p *memtable.Place, item *Item, now int64, lease bool) {
+	for i := range p.Limits() {
+		if lease && item.Lease != 0 && p.Leases(i) {
+			p.Lease(i, item.quota(i), now, item.Lease, item.Cost, (*meter.Result)(&item.Results[i]))
+			continue
+		}
+		p.Charge(i, item.quota(i), now, item.Cost, (*meter.Result)(&item.Results[i]))
+	}
+}
+
+// report fills in the results of an item that has been judged and not charged.
+func report(p *memtable.Place, item *Item, now int64) {
+	for i := range p.Limits() {
+		p.Report(i, item.quota(i), now, item.Cost, (*meter.Result)(&item.Results[i]))
+	}
+	until := p.BlockedUntil(now)
+	if until <= now {
+		return
+	}
+	wait := time.Duration(until-now) * time.Microsecond
+	for i := range item.Results {
+		r := &item.Results[i]
+		r.Remaining, r.ResetAfter, r.MoreAfter = 0, max(r.ResetAfter, wait), max(r.MoreAfter, wait)
+		if item.Cost > 0 {
+			r.Allowed, r.RetryAfter = false, max(r.RetryAfter, wait)
+		}
+	}
+}
+
+func refund(p *memtable.Place, item *Item, now int64) {
+	if !p.Known() {
+		return
+	}
+	for i := range p.Limits() {
+		p.Refund(i, item.quota(i), now, item.At, item.Results[i].ResetAfter.Microseconds(), item.Cost)
+	}
+	p.Refunded(now)
+}
+
+func grant(p *memtable.Place, item *Item, now int64) {
+	if p.Known() {
+		for i := range p.Limits() {
+			p.Grant(i, item.quota(i), now, item.Cost)
+		}
+		p.Refunded(now)
+	}
+	look := *item // the results are its own
+	look.Cost, look.At = 0, now
+	judge(p, &look, now)
+	report(p, &look, now)
+	item.At = look.At
 }

@@ -33,7 +33,7 @@ func TestCost0BeginsNoWindow(t *testing.T) {
 			}
 			for s := range d.Limits() {
 				if s.Limit.Algorithm == core.FixedWindow {
-					d.LimitStatus = s
+					d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = s.Remaining, s.ResetAfter, s.MoreAfter, s.RetryAfter
 				}
 			}
 			return d

@@ -2,6 +2,9 @@ package core
 
 import (
 	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
 	"time"
 )
 
@@ -64,7 +67,7 @@ type Observation struct {
 	// DryRun reports that the request is allowed only because of Config.DryRun.
 	DryRun bool
 	// Rule is the deciding rule's index in the rules that Observe was given, and Limit
-	// the index of the deciding limit in the rule's Limits: see Decision.LimitStatus.
+	// the index of the deciding limit in the rule's Limits: see Decision.Rule.
 	// If no limit has decided, Rule is -1 and Limit is 0.
 	Rule, Limit int
 	Cost        int64
@@ -81,4 +84,132 @@ type Observation struct {
 	// Hooks.KeyExtra has added. Both are "" unless ObserverFuncs.Keys is set. They may
 	// hold what a client sent, such as a username.
 	Key, Extra string
+}
+
+// observing is what a limiter needs to call the functions of its observer.
+type observing struct {
+	ObserverFuncs
+
+	snap     *snapshot
+	panicked *atomic.Bool // of the limiter: a panic has been logged
+}
+
+// observedBy makes the snapshot call the functions of an observer, which may be nil.
+func (s *snapshot) observedBy(o Observer, panicked *atomic.Bool) (err error) {
+	if o == nil {
+		return nil
+	}
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if isNil(reflect.ValueOf(o)) { // not an error by itself: a nil pointer may have an Observe that needs no value
+			err = fmt.Errorf("%w: Observer: %T: is nil: must be an observer, or leave Observer out", ErrConfig, o)
+			return
+		}
+		err = fmt.Errorf("%w: Observer: %T: Observe panicked: %v", ErrConfig, o, p)
+	}()
+	rules := make([]Rule, len(s.rules))
+	for i := range s.rules {
+		rules[i] = s.rules[i].Rule
+	}
+	s.observer = &observing{o.Observe(s.name, rules), s, panicked}
+	return nil
+}
+
+// caught ends the panic of an observer's function. It must be deferred itself.
+func (o *observing) caught(ctx context.Context) {
+	if p := recover(); p != nil && o.panicked.CompareAndSwap(false, true) {
+		o.snap.logger().ErrorContext(ctx, "floodgate: the observer panicked; further panics are not logged", "panic", p)
+	}
+}
+
+// decided tells the observer of a decision.
+func (o *observing) decided(ctx context.Context, d *Decision) {
+	if o.Decided == nil {
+		return
+	}
+	seen := Observation{
+		Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, DryRun: d.DryRun, Rule: -1,
+		Cost: d.Cost, Remaining: d.Remaining, RetryAfter: d.RetryAfter, Waited: d.Waited(), Err: d.Err,
+	}
+	if d.applied() {
+		seen.Rule, seen.Limit, seen.Capacity = int(d.rule), int(d.limit), d.deciding().Capacity()
+		switch {
+		case !o.Keys:
+		case d.raw:
+			seen.Key = d.key
+		default:
+			seen.Key, seen.Extra = openKey(d.key)
+		}
+	}
+	defer o.caught(ctx)
+	o.Decided(ctx, seen)
+}
+
+// stored tells the observer of an operation of the store that began at start.
+func (o *observing) stored(ctx context.Context, operation string, start time.Time, err error) {
+	took := time.Since(start)
+	defer o.caught(ctx)
+	o.Stored(ctx, operation, took, err)
+}
+
+// Report tells the limiter's observer of an event of a [Checker] around the limiter:
+// see ObserverFuncs.Reported. event is one of a few constants of the checker, because
+// an observer may keep a number for each.
+func (l *Limiter) Report(ctx context.Context, event string) {
+	if o := l.current.Load().observer; o != nil && o.Reported != nil {
+		defer o.caught(ctx)
+		o.Reported(ctx, event)
+	}
+}
+
+// tellsHeld reports whether the observer wants to know of leases.
+func (s *snapshot) tellsHeld() bool { return s.observer != nil && s.observer.Held != nil }
+
+// gained tells the observer of the leases of a record. Nobody else has the record yet, so
+// that their end comes after it.
+func (s *snapshot) gained(ctx context.Context, r *rest) {
+	if s.tellsHeld() {
+		r.since = time.Now()
+		s.observer.holds(ctx, r, 1, 0)
+	}
+}
+
+// heldFor returns how long a record has had its leases, 0 if no observer wants to know.
+func (r *rest) heldFor() time.Duration {
+	if r.since.IsZero() {
+		return 0
+	}
+	return time.Since(r.since)
+}
+
+// gaveBack tells the observer that the leases of a record have ended, after a time.
+func (s *snapshot) gaveBack(ctx context.Context, r *rest, took time.Duration) {
+	if s.tellsHeld() {
+		s.observer.holds(ctx, r, -1, took)
+	}
+}
+
+// holds tells the observer of the slots of a record, once for each rule.
+func (o *observing) holds(ctx context.Context, r *rest, sign int64, took time.Duration) {
+	for _, it := range r.items {
+		if o.snap.rules[it.rule].leases && it.cost > 0 {
+			o.held(ctx, int(it.rule), sign*it.cost, took)
+		}
+	}
+}
+
+func (o *observing) held(ctx context.Context, rule int, slots int64, took time.Duration) {
+	defer o.caught(ctx)
+	o.Held(ctx, rule, slots, took)
+}
+
+// queued tells the observer that a request has joined the line of a key of a rule, or left it.
+func (s *snapshot) queued(ctx context.Context, rule int, change int64) {
+	if o := s.observer; o != nil && o.Queued != nil {
+		defer o.caught(ctx)
+		o.Queued(ctx, rule, change)
+	}
 }

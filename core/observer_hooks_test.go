@@ -28,7 +28,7 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 		"ShouldLimit":  {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{ShouldLimitFunc: func(core.Request) bool { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
 		"KeyExtra":     {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
 		"Cost":         {core.Config{Rules: []core.Rule{a}, Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { panic("boom") }}}, 1, failed, core.Stats{Failed: 1}},
-		"Select":       {core.Config{Rules: []core.Rule{a}, Select: func([]int, core.Request) ([]int, error) { panic("boom") }}, 1, failed, core.Stats{Failed: 1}},
+		"Select":       {core.Config{Rules: []core.Rule{a}, RulesFor: func([]int, core.Request) ([]int, error) { panic("boom") }}, 1, failed, core.Stats{Failed: 1}},
 		"a key":        {core.Config{Rules: []core.Rule{rule("a", 1, panics)}}, 1, failed, core.Stats{Failed: 1}},
 		"a key of two": {core.Config{Rules: []core.Rule{a, rule("b", 1, panics)}}, 1, failed, core.Stats{Failed: 1}},
 		"a denial":     {core.Config{Rules: []core.Rule{a}, Hooks: disallowed}, 2, "within limits of a, allowed; over limit of a", core.Stats{Allowed: 1, Denied: 1}},

@@ -178,3 +178,18 @@ func TestObserverAllocatesNothing(t *testing.T) {
 		t.Error("nothing was observed")
 	}
 }
+
+// covered is a store that a limiter does not know for a Memory.
+type covered struct{ core.Store }
+
+func (c covered) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+	b, err := c.Store.Bind(limiter, rules)
+	return coveredBound{b}, err
+}
+
+type coveredBound struct{ core.Bound }
+
+func (c coveredBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+	b, err := c.Bound.Rebind(rules)
+	return coveredBound{b}, err
+}

@@ -55,7 +55,7 @@ func (w *watcher) take() []core.Observation {
 func whole(d core.Decision, rule, limit int) core.Observation {
 	o := core.Observation{Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, Rule: rule, Limit: limit, Cost: d.Cost, Err: d.Err}
 	if rule >= 0 {
-		o.Remaining, o.Capacity, o.RetryAfter = d.Remaining, d.Limit.Capacity(), d.RetryAfter
+		o.Remaining, o.Capacity, o.RetryAfter = d.Remaining, d.Limit().Capacity(), d.RetryAfter
 	}
 	return o
 }
@@ -146,9 +146,9 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 					t.Fatalf("seed %d: %+v of Allow, which returned %v", seed, got, d.Allowed)
 				}
 			} else {
-				rule, limit := slices.Index(names, d.Rule), 0
+				rule, limit := slices.Index(names, d.Rule()), 0
 				if rule >= 0 {
-					limit = slices.IndexFunc(limits[rule], func(l core.Limit) bool { return l.Window == d.Limit.Window })
+					limit = slices.IndexFunc(limits[rule], func(l core.Limit) bool { return l.Window == d.Limit().Window })
 				}
 				if want := whole(d, rule, limit); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 					t.Fatalf("seed %d: observed\n%+v of\n%+v", seed, got, want)

@@ -52,7 +52,7 @@ func TestTheLongestBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, hits := range [][]core.Hit{{k}, {k, {Rule: "r", Key: "other"}}} {
-			if d, err := l.Peek(t.Context(), 0, hits...); err != nil || !d.Allowed || d.Exceeded || d.RetryAfter != 0 {
+			if d, err := l.Peek(t.Context(), 0, hits...); err != nil || !d.Allowed || d.Reason == core.ReasonOverLimit || d.RetryAfter != 0 {
 				t.Errorf("a look: %v, %v", d, err)
 			}
 			if d, err := l.Take(t.Context(), 0, hits...); err != nil || !d.Allowed {

@@ -62,8 +62,8 @@ func TestANewQuotaKeepsTheCount(t *testing.T) {
 			} else if plan != "" {
 				want, _ = strconv.ParseInt(plan, 10, 64)
 			}
-			if d.Limit.Quota != want {
-				t.Errorf("%v, plan %q: the decision's quota is %d", limits, plan, d.Limit.Quota)
+			if d.Limit().Quota != want {
+				t.Errorf("%v, plan %q: the decision's quota is %d", limits, plan, d.Limit().Quota)
 			}
 		}
 		step("", true, 2)
@@ -85,8 +85,8 @@ func TestTheBurstChangesInProportion(t *testing.T) {
 	l := planned(t, new(lines), newClock(), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 4})
 	for plan, burst := range map[string]int64{"10": 4, "5": 2, "7": 2, "1": 1, "100": 40} {
 		d := l.Check(of("key of "+plan, plan))
-		if !d.Allowed || d.Remaining != burst-1 || d.Limit.Capacity() != burst {
-			t.Errorf("quota %s: %d left of %d, want a burst of %d", plan, d.Remaining, d.Limit.Capacity(), burst)
+		if !d.Allowed || d.Remaining != burst-1 || d.Limit().Capacity() != burst {
+			t.Errorf("quota %s: %d left of %d, want a burst of %d", plan, d.Remaining, d.Limit().Capacity(), burst)
 		}
 	}
 	if d := l.Check(of("none", "0")); d.Allowed || d.RetryAfter != core.Never {
@@ -126,7 +126,7 @@ func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 	hit := core.Hit{Rule: "a", Key: "k", Quotas: []int64{core.Unlimited, 100}}
 	for i := range int64(3) {
 		d, err := l.Take(t.Context(), 1, hit)
-		if err != nil || !d.Allowed || d.Limit.Window != time.Hour || d.Remaining != 99-i {
+		if err != nil || !d.Allowed || d.Limit().Window != time.Hour || d.Remaining != 99-i {
 			t.Fatalf("take %d: %v, %v", i, d, err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestATakeWithAQuotaOnTheShortWay(t *testing.T) {
 	for i := range int64(8) {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k", Quotas: []int64{7}})
 		want := max(0, 6-i)
-		if err != nil || d.Allowed != (i < 7) || d.Remaining != want || d.Limit.Quota != 7 || d.Limit.Burst != 0 || d.Exceeded != (i == 7) {
+		if err != nil || d.Allowed != (i < 7) || d.Remaining != want || d.Limit().Quota != 7 || d.Limit().Burst != 0 || d.Reason == core.ReasonOverLimit != (i == 7) {
 			t.Errorf("take %d: %v, %v", i, d, err)
 		}
 	}

@@ -30,7 +30,7 @@ func TestOnlySelectedRulesAreAsked(t *testing.T) {
 		}
 	}
 	chosen := []int{3, 70, 999}
-	c.Select = func(dst []int, _ core.Request) ([]int, error) { return append(dst, chosen...), nil }
+	c.RulesFor = func(dst []int, _ core.Request) ([]int, error) { return append(dst, chosen...), nil }
 	l := newLimiter(t, c, newClock())
 	d := l.Check(&request{})
 	var names []string
@@ -72,7 +72,7 @@ func TestSelect(t *testing.T) {
 		{"twice", []int{1, 1}, nil, core.ReasonFailed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := newLimiter(t, core.Config{Log: (&lines{}).logger(), Rules: numbered(3), Select: func(dst []int, _ core.Request) ([]int, error) {
+			l := newLimiter(t, core.Config{Log: (&lines{}).logger(), Rules: numbered(3), RulesFor: func(dst []int, _ core.Request) ([]int, error) {
 				return append(dst, row.choice...), row.err
 			}}, newClock())
 			if d := l.Check(&request{}); d.Reason != row.want || d.Allowed != (row.want == core.ReasonWithinLimits || row.want == core.ReasonNoRule) {
@@ -85,7 +85,7 @@ func TestSelect(t *testing.T) {
 func TestSelectMayReadTheBody(t *testing.T) {
 	rules := numbered(4)
 	rules[2].Key = bodyKey
-	l := newLimiter(t, core.Config{Rules: rules, Select: func(dst []int, r core.Request) ([]int, error) {
+	l := newLimiter(t, core.Config{Rules: rules, RulesFor: func(dst []int, r core.Request) ([]int, error) {
 		b, err := r.Body(10)
 		if err != nil {
 			return dst, err
@@ -121,7 +121,7 @@ func TestARuleCanHaveItsOwnCost(t *testing.T) {
 	if a, b := left(t, l, "requests", "k"), left(t, l, "tokens", "k"); !d.Allowed || a != 9 || b != 700 {
 		t.Errorf("%v: %d and %d left, want 9 and 700", d, a, b)
 	}
-	if d := l.Check(&request{body: "12345678"}); d.Allowed || d.Rule != "tokens" || d.Cost != 800 {
+	if d := l.Check(&request{body: "12345678"}); d.Allowed || d.Rule() != "tokens" || d.Cost != 800 {
 		t.Errorf("%v (cost %d): want it denied for its 800 tokens", d, d.Cost)
 	}
 	if a, b := left(t, l, "requests", "k"), left(t, l, "tokens", "k"); a != 9 || b != 700 {
@@ -206,8 +206,8 @@ func TestTheKeyOfADecision(t *testing.T) {
 				{Name: "user", Key: static(key), Limits: []core.Limit{core.PerMinute(10)}},
 			}}, newClock())
 			d := l.Check(&request{})
-			if d.Rule != "user" || d.Key() != key {
-				t.Errorf("key %q, extra %q: %q of rule %q", key, extra, d.Key(), d.Rule)
+			if d.Rule() != "user" || d.Key() != key {
+				t.Errorf("key %q, extra %q: %q of rule %q", key, extra, d.Key(), d.Rule())
 			}
 			d, err := l.Take(t.Context(), 1, core.Hit{Rule: "user", Key: key})
 			if err != nil || d.Key() != key {

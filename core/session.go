@@ -3,38 +3,39 @@ package core
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
-// session is the working memory of one decision. Sessions are pooled: nothing
-// of one may be kept after release.
+// session is the working memory of one decision. Sessions are pooled: nothing of one
+// may be kept after end.
 type session struct {
 	snap    *snapshot
-	cost    int64
 	batch   Batch
 	items   []Item
-	spans   []span // where each item's key is in keys, and which hit it came from
+	spans   []span // where each item's key is in keys, and its quotas in quotas
 	keys    []byte
-	texts   strings.Builder // see keep
 	results []Result
 	quotas  []int64
-	decides int // index of the item of the deciding limit
-	probe   bodyProbe
-	stripe  *stripe
-	chosen  []int // by Config.Select: the rules that are for the request
-	waits   []int // rules whose key or cost waits for the body
+	op      operation
+	cost    int64
+	lease   uint64 // of the take, 0 if no item gets one
+	ask     asking // of a Check
 
-	lease uint64 // of the take, 0 if no item gets one
-
+	texts    strings.Builder // see keep
+	unended  []atomic.Bool   // see charged
+	stripe   *stripe
 	failures *failureLog
 	keeper   *leaseKeeper
 }
 
 type span struct {
-	from, to, hit int
-	quotas        int // where the item's quotas begin in session.quotas, plus 1; 0: it has none
+	from, to int
+	quotas   int // where the item's quotas begin, plus 1; 0: it has none
+	hit      int // the index of the Hit that brought the item
 }
 
 func (l *Limiter) session(s *snapshot) *session {
@@ -43,29 +44,47 @@ func (l *Limiter) session(s *snapshot) *session {
 	return c
 }
 
-// release counts the decision, nil for none, and gives the session back.
-func (l *Limiter) release(c *session, d *Decision) {
-	if d != nil {
-		c.stripe.count(d)
+// end counts a decision and tells the observer of it, unless nothing was decided for
+// good, and gives the session back.
+func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
+	s := c.snap
+	c.stripe.count(d)
+	l.release(c)
+	if s.observer != nil {
+		s.observer.decided(ctx, d)
 	}
-	c.items, c.spans, c.keys, c.results, c.quotas = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0], c.quotas[:0]
-	c.chosen, c.waits = c.chosen[:0], c.waits[:0]
-	c.batch.Degraded, c.lease, c.snap, c.probe.Request = false, 0, nil, nil
+}
+
+// release gives the session back.
+func (l *Limiter) release(c *session) {
+	c.empty()
+	c.batch.Degraded, c.lease, c.snap, c.ask = false, 0, nil, asking{rules: c.ask.rules[:0], quotas: c.ask.quotas[:0]}
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
 }
 
-// addItem adds an item whose key has been appended to keys.
-func (c *session) addItem(rule, from int, cost int64) {
+// empty removes all items.
+func (c *session) empty() {
+	c.items, c.spans, c.keys, c.results, c.quotas = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0], c.quotas[:0]
+}
+
+// addItem adds an item whose key has been appended to keys, with the quotas of the
+// decision, nil for the limits' own.
+func (c *session) addItem(rule, from int, cost int64, quotas []int64) {
 	n := len(c.items)
 	c.items = slices.Grow(c.items, 1)[:n+1]
 	c.items[n].Rule, c.items[n].Cost, c.items[n].Unknown, c.items[n].Lease = rule, cost, false, 0
-	c.spans = append(c.spans, span{from: from, to: len(c.keys)})
+	s := span{from: from, to: len(c.keys)}
+	if quotas != nil {
+		s.quotas = len(c.quotas) + 1
+		c.quotas = append(c.quotas, quotas...)
+	}
+	c.spans = append(c.spans, s)
 }
 
-// closeKey ends a key that begins at from: key and extra are joined so that no
-// two different pairs are ever equal.
+// closeKey ends a key that begins at from: key and extra are joined so that no two
+// different pairs are ever equal.
 func closeKey(keys []byte, from int, extra string) []byte {
 	if extra == "" {
 		return append(keys, 0)
@@ -89,6 +108,34 @@ func openKey(joined string) (key, extra string) {
 // fewHits is how many hits are compared with each other, which takes less time than a map.
 const fewHits = 32
 
+// addHits adds an item for each counter named, once.
+func (c *session) addHits(cost int64, hits []Hit) error {
+	c.cost = cost
+	if cost < 0 {
+		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
+	}
+	var seen map[[3]string]bool
+	if len(hits) > fewHits {
+		seen = make(map[[3]string]bool, len(hits))
+	}
+	for i := range hits {
+		h := &hits[i]
+		if i > 0 && h.among(hits[:i], seen) {
+			continue
+		}
+		rule, err := c.snap.rule(h.Rule)
+		if err != nil {
+			return err
+		}
+		if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
+			return err
+		}
+		c.addKey(rule, h.Key, h.Extra, cost, h.Quotas)
+		c.spans[len(c.spans)-1].hit = i
+	}
+	return nil
+}
+
 // among reports whether the counter of h is that of one of the hits before it. seen has
 // the counters of those hits, and gets that of h; it is nil if the hits are few.
 func (h *Hit) among(before []Hit, seen map[[3]string]bool) bool {
@@ -101,49 +148,19 @@ func (h *Hit) among(before []Hit, seen map[[3]string]bool) bool {
 	return found
 }
 
-func (c *session) addHits(cost int64, hits []Hit) error {
-	if cost < 0 {
-		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
-	}
-	var seen map[[3]string]bool
-	if len(hits) > fewHits {
-		seen = make(map[[3]string]bool, len(hits))
-	}
-	for i, h := range hits {
-		if h.among(hits[:i], seen) {
-			continue
-		}
-		rule, err := c.snap.rule(h.Rule)
-		if err != nil {
-			return err
-		}
-		if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
-			return err
-		}
-		c.addHit(rule, h.Key, h.Extra, cost)
-		c.spans[len(c.spans)-1].hit = i
-		c.addQuotas(h.Quotas)
-	}
-	return nil
-}
-
-func (c *session) addHit(rule int, key, extra string, cost int64) {
+func (c *session) addKey(rule int, key, extra string, cost int64, quotas []int64) {
 	from := len(c.keys)
 	c.keys = closeKey(append(c.keys, key...), from, extra)
-	c.addItem(rule, from, cost)
+	c.addItem(rule, from, cost, quotas)
 }
 
-// bindItems points the items to their keys and results, now that these no
-// longer move.
-func (c *session) bindItems() {
+// bind points the items to their keys, quotas and results, now that these no longer move.
+func (c *session) bind() {
 	n := 0
 	for i := range c.items {
 		n += len(c.snap.rules[c.items[i].Rule].Limits)
 	}
-	if n > cap(c.results) {
-		c.results = make([]Result, n)
-	}
-	c.results = c.results[:n]
+	c.results = slices.Grow(c.results[:0], n)[:n]
 	n = 0
 	for i := range c.items {
 		item, s := &c.items[i], c.spans[i]
@@ -158,89 +175,241 @@ func (c *session) bindItems() {
 	c.batch.Items = c.items
 }
 
-func (c *session) take(ctx context.Context, peek bool) error {
-	c.bindItems()
-	c.batch.Peek = peek
-	if !c.snap.leases || peek {
-		return c.ask(ctx, peek)
+// do does an operation with the items, if there are any.
+func (c *session) do(ctx context.Context, op operation) error {
+	if c.op = op; len(c.items) == 0 {
+		c.batch.Allowed = true
+		return nil
+	}
+	c.bind()
+	return c.again(ctx, op)
+}
+
+// again does an operation with items that have been bound.
+func (c *session) again(ctx context.Context, op operation) error {
+	c.op = op
+	if op != opTake || !c.snap.leases {
+		return c.snap.do(ctx, op, 0, &c.batch)
 	}
 	c.giveLease()
-	err := c.ask(ctx, peek)
+	err := c.snap.do(ctx, op, 0, &c.batch)
 	if c.lease != 0 {
 		c.taken(err)
 	}
 	return err
 }
 
-// ask asks the store for a decision.
-func (c *session) ask(ctx context.Context, peek bool) error {
-	if !c.snap.timed {
-		return c.snap.bound.Take(ctx, &c.batch)
-	}
-	operation := "take"
-	if peek {
-		operation = "peek"
-	}
-	return c.snap.run(ctx, operation, &c.batch, c.snap.bound.Take)
-}
-
-// remember notes in d what Adjust, Settle, StoredKey and Limits need of the
-// session. hits are those of a Take, nil for a request.
-func (c *session) remember(ctx context.Context, d *Decision, peek bool, hits []Hit) {
-	d.detail.snap = c.snap
+// decide writes into d, which is zero, what the store has answered. hits are those of a
+// Take, nil for a request.
+func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
+	d.snap, d.rule, d.hits, d.Degraded = c.snap, -1, hits != nil, c.batch.Degraded
 	if len(c.items) == 0 {
+		d.Allowed, d.Reason, d.Cost = true, ReasonNoRule, c.cost
 		return
 	}
-	allowed := c.batch.Allowed && !peek
-	d.marks.charged = allowed && slices.ContainsFunc(c.items, func(i Item) bool { return i.Cost > 0 })
-	estimate := c.snap.estimates && allowed && hits == nil && c.estimates()
-	outcome := estimate || c.snap.settles && d.marks.charged && hits == nil && c.wantOutcome()
-	leased := allowed && c.lease != 0
-	item := &c.items[0]
-	if len(c.results) == 1 && !outcome && !leased {
-		d.rule, d.detail.at = int32(item.Rule), item.At
-		d.marks.hit = hits != nil
-		if d.marks.raw = d.marks.hit && hits[0].Extra == ""; d.marks.raw {
-			d.detail.key = hits[0].Key
-		} else {
-			d.detail.key = c.keep(item.Key)
-		}
+	if d.Allowed = c.batch.Allowed; !d.Allowed {
+		d.Reason = ReasonOverLimit
+	}
+	i, limit, several := 0, 0, len(c.results) > 1 || len(c.quotas) > 0 || c.lease != 0
+	if several {
+		i, limit = c.deciding()
+		d.rest = newRest()
+	}
+	item := &c.items[i]
+	r := &item.Results[limit]
+	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
+	d.Cost, d.at, d.rule, d.limit = item.Cost, item.At, int32(item.Rule), uint8(limit)
+	if d.Allowed && c.op == opTake {
+		c.charged(d)
+	}
+	if several {
+		c.remember(d, i, hits)
+		c.keepLease(ctx, d)
 		return
 	}
-	d.record = c.newRecord(hits)
-	d.record.outcome, d.record.estimate = outcome, estimate
-	if leased {
-		if d.record.lease = c.lease; c.snap.shared {
-			c.keeper.add(c.snap, d.record)
-		}
-		c.snap.gained(ctx, d.record)
+	if d.raw = hits != nil && hits[0].Extra == ""; d.raw {
+		d.key = hits[0].Key
+	} else {
+		d.key = c.keep(item.Key)
 	}
 }
 
-// keep returns the text of a key for a Decision. The texts of short keys lie one
-// behind the other in a block of memory, so that there is one allocation for
-// many of them.
+// keepLease notes in d the lease that the take has got.
+func (c *session) keepLease(ctx context.Context, d *Decision) {
+	if c.lease == 0 || !d.Allowed || c.op != opTake {
+		return
+	}
+	if d.rest.lease = c.lease; c.snap.shared {
+		c.keeper.add(c.snap, d.rest)
+	}
+	c.snap.gained(ctx, d.rest)
+}
+
+// deciding returns the index of the item, and of its limit, that a decision names: of the
+// limits that deny, the one with the longest wait; if none denies, the one with the
+// smallest share remaining. The first of equals.
+func (c *session) deciding() (item, limit int) {
+	for i := range c.items {
+		for j := range c.items[i].Results {
+			if (i > 0 || j > 0) && c.before(&c.items[i], j, &c.items[item], limit) {
+				item, limit = i, j
+			}
+		}
+	}
+	return item, limit
+}
+
+// before returns whether limit i of a decides rather than limit j of b. A limit that the
+// store has not looked at never decides.
+func (c *session) before(a *Item, i int, b *Item, j int) bool {
+	if a.Unknown || b.Unknown {
+		return !a.Unknown
+	}
+	x, y := &a.Results[i], &b.Results[j]
+	if x.Allowed != y.Allowed {
+		return !x.Allowed
+	}
+	if !x.Allowed {
+		return x.RetryAfter > y.RetryAfter
+	}
+	if p, q := a.quota(i) == Unlimited, b.quota(j) == Unlimited; p || q {
+		return !p
+	}
+	// x.Remaining / its capacity < y.Remaining / its capacity, in whole numbers.
+	return x.Remaining*c.snap.capacity(b, j) < y.Remaining*c.snap.capacity(a, i)
+}
+
+// charged notes in d that the items have been charged, and what Settle is to do.
+func (c *session) charged(d *Decision) {
+	costs, estimate, settles := false, false, false
+	for i := range c.items {
+		rule := &c.snap.rules[c.items[i].Rule]
+		costs = costs || c.items[i].Cost > 0
+		estimate = estimate || rule.Cost != nil
+		settles = settles || rule.Counts != nil || rule.Clears != nil
+	}
+	if costs || estimate {
+		if len(c.unended) == 0 { // one allocation for many decisions
+			c.unended = make([]atomic.Bool, 64)
+		}
+		d.ended, c.unended = &c.unended[0], c.unended[1:]
+	}
+	if !d.hits && (estimate || costs && settles) {
+		d.more().outcome, d.more().estimate = true, estimate
+	}
+}
+
+// newRest returns a rest with room for the items of most decisions, in one allocation.
+func newRest() *rest {
+	r := new(struct {
+		rest
+
+		items   [3]decided
+		results [6]Result
+	})
+	r.rest.items, r.rest.results = r.items[:0], r.results[:0]
+	return &r.rest
+}
+
+// remember notes all items and results in d. decides is the index of the deciding item.
+func (c *session) remember(d *Decision, decides int, hits []Hit) {
+	m := d.rest
+	var keys string
+	if hits == nil || slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }) {
+		keys = string(c.keys)
+	}
+	for i := range c.items {
+		item := &c.items[i]
+		it := decided{cost: item.Cost, at: item.At, rule: int32(item.Rule)}
+		if hit := c.spans[i].hit; hits != nil && hits[hit].Extra == "" {
+			it.key, it.raw = hits[hit].Key, true
+		} else {
+			it.key = keys[c.spans[i].from:c.spans[i].to]
+		}
+		if i == decides {
+			m.deciding = len(m.results) + int(d.limit)
+			d.key, d.raw = it.key, it.raw
+		}
+		if item.Unknown { // nothing was charged either
+			continue
+		}
+		m.items = append(m.items, it)
+		m.results = append(m.results, item.Results...)
+		if len(c.quotas) > 0 {
+			m.quotas = c.snap.appendQuotas(m.quotas, item)
+		}
+	}
+	if q := m.quotas; q != nil && q[m.deciding] == Unlimited {
+		d.Remaining, d.MoreAfter = Unlimited, 0
+	}
+	for i, q := range m.quotas {
+		if q == Unlimited {
+			m.results[i].Remaining, m.results[i].MoreAfter = Unlimited, 0
+		}
+	}
+}
+
+// keep returns the text of a key for a Decision. The texts of short keys lie one behind
+// the other in a block of memory, so that there is one allocation for many of them.
 func (c *session) keep(key []byte) string {
-	if len(key) > longestKept {
+	const block = 1024 // bytes
+	if len(key) > block/16 {
 		return string(key)
 	}
 	if c.texts.Cap()-c.texts.Len() < len(key) {
 		c.texts.Reset() // the texts in the old block stay
-		c.texts.Grow(keptBlock)
+		c.texts.Grow(block)
 	}
 	from := c.texts.Len()
 	c.texts.Write(key)
 	return c.texts.String()[from:]
 }
 
-const (
-	keptBlock   = 1024 // bytes
-	longestKept = keptBlock / 16
-)
+// fail writes into d that err came in between.
+func (c *session) fail(ctx context.Context, d *Decision, err error) {
+	*d = Decision{Reason: ReasonFailed, Cost: c.cost, Err: err, snap: c.snap, rule: -1}
+	if canceled(ctx, err) {
+		d.Reason = ReasonCanceled
+	}
+}
 
-func (c *session) wantOutcome() bool {
-	return slices.ContainsFunc(c.items, func(i Item) bool {
-		r := &c.snap.rules[i.Rule]
-		return r.Counts != nil || r.Clears != nil
-	})
+// addDecided adds an item of a decision again.
+func (c *session) addDecided(it decided, cost int64, quotas []int64) {
+	if it.raw {
+		c.addKey(int(it.rule), it.key, "", cost, quotas)
+	} else {
+		c.keys = append(c.keys, it.key...)
+		c.addItem(int(it.rule), len(c.keys)-len(it.key), cost, quotas)
+	}
+	c.items[len(c.items)-1].At = it.at
+}
+
+// canceled reports whether an error says no more than that the client has gone.
+func canceled(ctx context.Context, err error) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+}
+
+// recall adds those items of a decision for which cost returns more than 0, with that
+// cost, as they were when they were charged. i is the item's index in the decision.
+func (c *session) recall(d *Decision, cost func(i int, it decided) int64) {
+	var kept []Result
+	from := 0
+	for i := range d.items() {
+		it := d.item(i)
+		n := len(c.snap.rules[it.rule].Limits)
+		if part := cost(i, it); part > 0 {
+			var quotas []int64
+			if d.rest != nil && d.rest.quotas != nil {
+				quotas = d.rest.quotas[from : from+n]
+			}
+			c.addDecided(it, part, quotas)
+			for j := range n {
+				kept = append(kept, d.resultAt(from+j))
+			}
+		}
+		from += n
+	}
+	c.bind()
+	copy(c.results, kept)
+	c.batch.Degraded = d.Degraded
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"strings"
 	"testing"
-	"unsafe"
 )
 
 // A session that is used again has no quotas, which would pile up, and nothing else of the last decision.
@@ -13,11 +12,11 @@ func TestAReleasedSessionHasNothingOfItsDecision(t *testing.T) {
 	if err := c.addHits(1, []Hit{{Rule: "r", Key: "k", Quotas: []int64{7}}}); err != nil || len(c.quotas) != 1 {
 		t.Fatal(c.quotas, err)
 	}
-	c.probe.Request = &bodyProbe{}
-	if l.release(c, nil); len(c.quotas) != 0 {
+	c.ask.body.Request = &bodyProbe{}
+	if l.release(c); len(c.quotas) != 0 {
 		t.Errorf("the quotas %d are left", c.quotas)
 	}
-	if c.snap != nil || c.probe.Request != nil {
+	if c.snap != nil || c.ask.body.Request != nil {
 		t.Error("the configuration or the request of the last decision is kept in memory")
 	}
 }
@@ -31,17 +30,6 @@ func TestASessionWithLongKeysIsNotUsedAgain(t *testing.T) {
 		}
 		if c := l.session(l.current.Load()); cap(c.keys) > 1<<20 {
 			t.Fatalf("a session with room for %d bytes of keys is used again", cap(c.keys))
-		}
-	}
-}
-
-// The texts of keys lie in blocks, and a session has no more than one of them.
-func TestASessionHasOneBlockOfTexts(t *testing.T) {
-	var c session
-	for i := range 10_000 {
-		c.keep([]byte(strings.Repeat("k", i%longestKept+1)))
-		if got := c.texts.Cap(); got > 2*keptBlock {
-			t.Fatalf("after %d texts the block has %d bytes", i+1, got)
 		}
 	}
 }
@@ -61,12 +49,5 @@ func TestAHitWithoutQuotasBesideOneWithSome(t *testing.T) {
 		if strings.EqualFold(h.Name, "RateLimit-Policy") && h.Value != want {
 			t.Errorf("%s, want %s", h.Value, want)
 		}
-	}
-}
-
-// A record of this size costs the allocator less than a larger one.
-func TestARecordFitsInto512Bytes(t *testing.T) {
-	if size := unsafe.Sizeof(record{}); size > 512 {
-		t.Errorf("a record has %d bytes, want 512 at most", size)
 	}
 }

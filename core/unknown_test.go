@@ -49,7 +49,7 @@ func TestWhatTheStoreHasNotLookedAt(t *testing.T) {
 		if n != want {
 			t.Errorf("take %d: %d limits, want %d", take, n, want)
 		}
-		if take == 0 && (d.Rule != "b" || d.RetryAfter != time.Second) {
+		if take == 0 && (d.Rule() != "b" || d.RetryAfter != time.Second) {
 			t.Errorf("decided by %v", d)
 		}
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,7 +45,6 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	}
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
-	c.cost = cost
 	if err = c.addHits(cost, hits); err == nil && s.leases {
 		err = c.needsAcquire()
 	}
@@ -56,40 +56,16 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	if err != nil {
 		c.fail(ctx, &d, err)
 	} else {
-		c.decide(&d)
-		c.remember(ctx, &d, false, hits)
+		c.decide(ctx, &d, hits)
 	}
-	d.Waited = t.waited()
-	l.release(c, &d)
-	if s.observer != nil {
-		s.observer.decided(ctx, &d)
+	if waited := t.waited(); waited > 0 {
+		d.more().waited = waited
 	}
+	l.end(ctx, c, &d)
 	if err == nil && !d.Allowed {
-		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule, t.why)
+		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule(), t.why)
 	}
 	return d, err
-}
-
-// takeInTurn charges the request, after a wait if it may wait.
-func (a *asking) takeInTurn(r Request, d *Decision) error {
-	if a.lines == nil {
-		return a.take(r.Context(), false)
-	}
-	t := turn{session: a.session, lines: a.lines, ctx: r.Context()}
-	err := t.take()
-	if d.Waited = t.waited(); err == nil && !t.batch.Allowed {
-		d.Err = ended(t.ctx)
-	}
-	return err
-}
-
-// ended returns ctx.Err(), or what it is about to be: the timer of a context may be a little
-// later than that of a request that waits until the same deadline.
-func ended(ctx context.Context) error {
-	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
 }
 
 // turnedAway reports whether a rule that lets no request wait denies this one. It is asked
@@ -116,16 +92,306 @@ func (t *turn) turnedAway() (bool, error) {
 }
 
 // mayWait reports whether a request that a peek has denied may wait for its turn.
-func (a *asking) mayWait(r Request) bool {
-	if a.lines == nil {
+func (c *session) mayWait(r Request, lines *lines) bool {
+	if !c.snap.waits {
 		return false
 	}
-	t := turn{session: a.session, lines: a.lines, ctx: r.Context()}
+	t := turn{session: c, lines: lines, ctx: r.Context()}
 	item, _, hopeless := t.denied()
 	if hopeless || item < 0 {
 		return false
 	}
 	var room [128]byte
-	_, full := a.lines.earlier(a.lineName(room[:0], item), a.generation(item), 0, a.snap)
+	_, full := lines.earlier(c.lineName(room[:0], item), c.generation(item), 0, c.snap)
 	return !full
+}
+
+// turn is the way of one request to its turn: it takes, and while a limit denies it, it
+// waits in the line of that limit's key.
+//
+// A request joins a line without a take if somebody is in it already. The head takes at the
+// instant at which the results of the take before say that the next hit is there; if that is
+// denied all the same, because others have come in between, its results say the next instant.
+// No goroutine waits but the request's own, and none waits with a lock.
+type turn struct {
+	*session
+	lines  *lines
+	ctx    context.Context //nolint:containedctx // a turn lives as long as the call that it was made for
+	worker bool            // only the context bounds how long it waits
+
+	ticket uint64
+	since  time.Time // when it began to wait; zero: it has not
+	now    time.Time // of the step: what is left of the request's time is the same until the next one
+	me     *waiter   // nil: it is in no line
+	item   int       // in the line of whose key it is
+	slept  bool
+	frees  uint64 // lines.frees before it has asked the store last
+	why    error  // why it does not wait any longer
+}
+
+const (
+	// leastWait is how long a request waits if the store denies it and names no wait.
+	leastWait = time.Millisecond
+	// leasePoll is how often the head of a line asks the store whether another process has
+	// released a lease. Leases of this process call the head: see freed.
+	leasePoll = time.Second
+)
+
+// take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
+// request was denied, and the results say why.
+func (t *turn) take() error {
+	t.ticket = t.lines.tickets.Add(1)
+	t.bind()
+	defer t.leave()
+	if err := t.ctx.Err(); err != nil && t.worker {
+		t.gone(err)
+		return nil
+	}
+	at, wait := t.behind(), time.Duration(-1)
+	if at >= 0 {
+		if away, err := t.turnedAway(); away || err != nil {
+			return err
+		}
+	}
+	for {
+		if at >= 0 {
+			if turn, err := t.stand(at, wait); !turn || err != nil {
+				return err
+			}
+			if at, wait = t.behind(), -1; at >= 0 {
+				continue
+			}
+		}
+		err := t.attempt(false)
+		if t.learn(err); err != nil {
+			return err
+		}
+		if t.batch.Allowed {
+			return nil
+		}
+		var hopeless bool
+		if at, wait, hopeless = t.denied(); hopeless || at < 0 {
+			t.why = ErrWaitTooLong
+			return nil
+		}
+	}
+}
+
+// waited is how long the request has waited.
+func (t *turn) waited() time.Duration {
+	if !t.slept {
+		return 0
+	}
+	return time.Since(t.since)
+}
+
+// attempt asks the store, once.
+func (t *turn) attempt(peek bool) error {
+	for i := range t.items {
+		t.items[i].Unknown = false
+	}
+	t.batch.Degraded, t.batch.Recalled = false, false
+	t.frees = t.lines.frees.Load()
+	if peek {
+		return t.again(t.ctx, opPeek)
+	}
+	return t.again(t.ctx, opTake)
+}
+
+// patient reports whether the request may wait in the line of an item's key.
+func (t *turn) patient(item int) bool {
+	it := &t.items[item]
+	return it.Cost > 0 && (t.worker || t.snap.rules[it.Rule].MaxWait > 0)
+}
+
+// until is when the request stops waiting in the line of an item's key; zero: never.
+func (t *turn) until(item int) (until time.Time) {
+	if !t.worker {
+		until = t.since.Add(t.snap.rules[t.items[item].Rule].MaxWait)
+	}
+	if end, ok := t.ctx.Deadline(); ok && (until.IsZero() || end.Before(until)) {
+		until = end
+	}
+	return until
+}
+
+// inTime reports whether the wait ends before the request stops waiting for an item.
+func (t *turn) inTime(item int, wait time.Duration) bool {
+	until := t.until(item)
+	return wait != Never && (until.IsZero() || until.Sub(t.now) >= wait)
+}
+
+// behind returns an item in whose line somebody has come before the request, -1 if there is
+// none. The line in which the request is the head does not count.
+func (t *turn) behind() int {
+	if t.lines.waiting.Load() == 0 {
+		return -1
+	}
+	var room [128]byte
+	for i := range t.items {
+		if !t.patient(i) || t.me != nil && i == t.item {
+			continue
+		}
+		if earlier, _ := t.lines.earlier(t.lineName(room[:0], i), t.generation(i), t.ticket, t.snap); earlier {
+			return i
+		}
+	}
+	return -1
+}
+
+// denied returns the item that the request waits longest for, -1 if none denies it, and how long.
+// hopeless means that waiting does not help, or would take longer than the request may wait.
+func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
+	t.step()
+	item = -1
+	for i := range t.items {
+		if t.items[i].Unknown {
+			continue
+		}
+		for j := range t.items[i].Results {
+			r := &t.items[i].Results[j]
+			if r.Allowed {
+				continue
+			}
+			w := r.RetryAfter
+			switch {
+			case w == Never:
+			case t.leases(&t.items[i], j):
+				w = t.leaseWait(i)
+			case w <= 0:
+				w = leastWait
+			}
+			if !t.patient(i) || !t.inTime(i, w) {
+				return -1, 0, true
+			}
+			if w > wait {
+				item, wait = i, w
+			}
+		}
+	}
+	return item, wait, false
+}
+
+// step begins a step, which takes no time for those that reckon with times.
+func (t *turn) step() {
+	if t.now = time.Now(); t.since.IsZero() {
+		t.since = t.now
+	}
+}
+
+// stand waits in the line of an item's key until it is the request's turn to take. wait is how
+// long the store has said, negative if it was not asked. If stand returns
+// false, the request is denied.
+func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
+	t.step()
+	if t.me != nil && t.item != item {
+		t.leave()
+	}
+	if t.me == nil {
+		var room [128]byte
+		me, ahead := t.lines.join(t.lineName(room[:0], item), t.generation(item), t.ticket, t.items[item].Cost, t.snap)
+		if me == nil {
+			return t.refuse(ErrLineFull, item, ahead)
+		}
+		t.me, t.item = me, item
+		t.snap.queued(t.ctx, t.items[item].Rule, 1)
+		switch {
+		case ahead > 0:
+			wait = -1
+			if ok, err := t.hopes(ahead); !ok || err != nil {
+				return false, err
+			}
+			if ok, err := t.sleep(-1); !ok || err != nil {
+				return false, err
+			}
+		case wait >= 0:
+			t.learn(nil)
+			if t.frees != t.lines.frees.Load() { // before it could be called
+				wait = 0
+			}
+		}
+	}
+	if wait < 0 {
+		t.step()
+		if wait = t.opens(); !t.inTime(item, wait) {
+			return t.refuse(ErrWaitTooLong, item, 0)
+		}
+	}
+	if wait == 0 {
+		return true, nil
+	}
+	return t.sleep(wait)
+}
+
+// sleep waits until wait has passed, or the waiter is called. A negative wait is one that only
+// a call ends. It returns false if the request is denied before that.
+func (t *turn) sleep(wait time.Duration) (turn bool, err error) {
+	t.slept = true
+	var due <-chan time.Time
+	late := false
+	if until := t.until(t.item); wait < 0 && !until.IsZero() {
+		wait, late = max(time.Until(until), 0), true
+	}
+	if wait >= 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-t.me.turn:
+		late = false
+	case <-due:
+	case <-t.ctx.Done():
+	}
+	if err := t.ctx.Err(); err != nil {
+		t.gone(err)
+		return false, nil
+	}
+	if late {
+		return t.refuse(ErrWaitTooLong, t.item, t.lines.ahead(t.me))
+	}
+	return true, nil
+}
+
+// gone writes into the results, without asking the store, that the request waits no longer.
+func (t *turn) gone(why error) {
+	t.why = why
+	if errors.Is(why, context.DeadlineExceeded) && t.worker {
+		t.why = fmt.Errorf("%w: %w", ErrWaitTooLong, why)
+	}
+	t.step()
+	wait := leastWait
+	if t.me != nil {
+		wait = max(wait, t.opens())
+	}
+	for i := range t.items {
+		t.items[i].Unknown = i != t.item
+		for j := range t.items[i].Results {
+			t.items[i].Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
+		}
+	}
+	t.batch.Allowed = false
+}
+
+// leave leaves the line, if the request is in one.
+func (t *turn) leave() {
+	if t.me != nil {
+		t.lines.leave(t.me)
+		t.me = nil
+		t.snap.queued(t.ctx, t.items[t.item].Rule, -1)
+	}
+}
+
+// learn lets the others in the line know the results of a take. After an error, each of them asks
+// at its turn.
+func (t *turn) learn(err error) {
+	if t.me == nil {
+		return
+	}
+	it := &t.items[t.item]
+	if err != nil || it.Unknown || t.batch.Degraded || it.Quotas != nil {
+		t.lines.learn(t.me.line, nil, t.snap, t.frees)
+	} else {
+		t.lines.learn(t.me.line, it.Results, t.snap, t.frees)
+	}
 }

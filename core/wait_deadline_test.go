@@ -27,15 +27,15 @@ func TestADeadlineThatPassesInLineIsTheErrorOfTheDecision(t *testing.T) {
 		late, cancel := context.WithTimeout(t.Context(), 51*time.Millisecond)
 		defer cancel()
 		ctx := lateContext{late, time.Now().Add(50 * time.Millisecond)}
-		if d := l.Check(&request{ctx: ctx}); d.Allowed || !errors.Is(d.Err, context.DeadlineExceeded) || d.Waited != 50*time.Millisecond {
-			t.Errorf("%v, %v after %v", d, d.Err, d.Waited)
+		if d := l.Check(&request{ctx: ctx}); d.Allowed || !errors.Is(d.Err, context.DeadlineExceeded) || d.Waited() != 50*time.Millisecond {
+			t.Errorf("%v, %v after %v", d, d.Err, d.Waited())
 		}
 		l.Settle(&request{}, first, core.Outcome{Status: 200})
 		second := l.Check(&request{})
 		l.Settle(&request{}, second, core.Outcome{Status: 200})
 		ctx.deadline = time.Now().Add(time.Second)
-		if d := l.Check(&request{ctx: lateContext{t.Context(), ctx.deadline}}); d.Allowed || d.Err != nil || d.Waited != 0 {
-			t.Errorf("%v, %v after %v", d, d.Err, d.Waited)
+		if d := l.Check(&request{ctx: lateContext{t.Context(), ctx.deadline}}); d.Allowed || d.Err != nil || d.Waited() != 0 {
+			t.Errorf("%v, %v after %v", d, d.Err, d.Waited())
 		}
 	})
 }

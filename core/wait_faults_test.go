@@ -61,7 +61,7 @@ func TestRequestsInLineLearnThatTheStoreHasFailed(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		for _, i := range []int{1, 2, 3} {
-			if d, _ := c.of(i); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrClosed) || d.Waited <= 0 {
+			if d, _ := c.of(i); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrClosed) || d.Waited() <= 0 {
 				t.Errorf("request %d: %v, %v", i, d, d.Err)
 			}
 		}
@@ -98,8 +98,8 @@ func TestReconfigureWhileRequestsWait(t *testing.T) {
 			} else if atOnce != 4 || len(c.admitted()) != 6 || c.at(1) > c.at(2) || c.at(1) < time.Second {
 				t.Errorf("%d were admitted at once, all of them are %v", atOnce, c.admitted())
 			}
-			if d, _ := c.of(2); d.Limit.Quota != 1 {
-				t.Errorf("a request that waited was decided with the quota %d", d.Limit.Quota)
+			if d, _ := c.of(2); d.Limit().Quota != 1 {
+				t.Errorf("a request that waited was decided with the quota %d", d.Limit().Quota)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestARuleHasAMaxWaitOfItsOwn(t *testing.T) {
 				l.Check(&request{method: row.key})
 				begun := time.Now()
 				d := l.Check(&request{method: row.key})
-				if d.Allowed != row.allowed || d.Waited != time.Since(begun) || !row.allowed && d.Waited != 0 {
+				if d.Allowed != row.allowed || d.Waited() != time.Since(begun) || !row.allowed && d.Waited() != 0 {
 					t.Errorf("%s: %v after %v", row.key, d, time.Since(begun))
 				}
 			}
@@ -224,7 +224,7 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if d, _ := c.of(1); !d.Allowed || d.Waited != 2*time.Second || rs[1].reads == 0 {
+		if d, _ := c.of(1); !d.Allowed || d.Waited() != 2*time.Second || rs[1].reads == 0 {
 			t.Errorf("%v after %v, body read %d times", d, d.Waited, rs[1].reads)
 		}
 		if d, _ := c.of(2); d.Allowed {
@@ -238,8 +238,8 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 		}
 		l.Check(&request{body: "alice"})
 		r := &request{body: "alice"}
-		if d := l.Check(r); d.Allowed || d.Waited != 0 || r.reads != 0 {
-			t.Errorf("%v after %v, body read %d times", d, d.Waited, r.reads)
+		if d := l.Check(r); d.Allowed || d.Waited() != 0 || r.reads != 0 {
+			t.Errorf("%v after %v, body read %d times", d, d.Waited(), r.reads)
 		}
 	})
 }
@@ -251,10 +251,10 @@ func TestADryRunDoesNotWait(t *testing.T) {
 		config.DryRun = true
 		l := newLimiter(t, config, nil)
 		for range 3 {
-			if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
+			if d := l.Check(&request{}); !d.Allowed || d.Waited() != 0 {
 				t.Errorf("%v", d)
 			}
-			if d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !d.Allowed || d.Waited != 0 || err != nil {
+			if d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !d.Allowed || d.Waited() != 0 || err != nil {
 				t.Errorf("%v, %v", d, err)
 			}
 		}

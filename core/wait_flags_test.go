@@ -69,8 +69,8 @@ func TestTheFlagsOfATakeEndWithIt(t *testing.T) {
 			s.after = nil
 			b.Degraded, b.Recalled, b.Items[1].Unknown = true, true, true
 		}
-		if d := l.Check(&request{}); !d.Allowed || d.Waited == 0 || d.Degraded {
-			t.Errorf("%v after %v, degraded %t", d, d.Waited, d.Degraded)
+		if d := l.Check(&request{}); !d.Allowed || d.Waited() == 0 || d.Degraded {
+			t.Errorf("%v after %v, degraded %t", d, d.Waited(), d.Degraded)
 		}
 	})
 }

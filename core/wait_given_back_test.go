@@ -98,8 +98,8 @@ func TestWhatIsGivenBackBeforeTheLineIsNotMissed(t *testing.T) {
 						}
 					}
 				}
-				if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 || s.takes.Load() != 3 {
-					t.Errorf("%v after %v, %d takes", d, d.Waited, s.takes.Load())
+				if d := l.Check(&request{}); !d.Allowed || d.Waited() != 0 || s.takes.Load() != 3 {
+					t.Errorf("%v after %v, %d takes", d, d.Waited(), s.takes.Load())
 				}
 			})
 		})

@@ -22,7 +22,7 @@ func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
 		for i, method := range []string{"1", "1", "", "1"} {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: method}), nil })
 		}
-		if d, done := c.of(2); !done || !d.Allowed || d.Waited != 0 {
+		if d, done := c.of(2); !done || !d.Allowed || d.Waited() != 0 {
 			t.Errorf("%t, %v", done, d.Decision)
 		}
 		time.Sleep(time.Minute)
@@ -48,8 +48,8 @@ func TestAClientThatHasGoneHasWaitedForOneKey(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		d, err := l.Wait(ctx, 1, hits...)
-		if !errors.Is(err, context.Canceled) || d.Rule != "busy" || d.Waited != time.Second {
-			t.Errorf("%v, %v: of the rule %q after %v, want busy after 1s", d, err, d.Rule, d.Waited)
+		if !errors.Is(err, context.Canceled) || d.Rule() != "busy" || d.Waited() != time.Second {
+			t.Errorf("%v, %v: of the rule %q after %v, want busy after 1s", d, err, d.Rule(), d.Waited())
 		}
 	})
 }

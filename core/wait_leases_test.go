@@ -38,7 +38,7 @@ func TestRequestsWaitForASlot(t *testing.T) {
 			if i >= 6 { // 2.1 s is too long
 				want = 2 * time.Second
 			}
-			if d.at != want || d.Allowed != (i < 6) || d.Waited != want {
+			if d.at != want || d.Allowed != (i < 6) || d.Waited() != want {
 				t.Errorf("request %d: %v at %v, want %v", i, d.Decision, d.at, want)
 			}
 		}
@@ -63,8 +63,8 @@ func TestASlotThatIsReleasedBeforeTheLineIsNotMissed(t *testing.T) {
 				l.Settle(&request{}, first, core.Outcome{Status: 200})
 			}
 		}
-		if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 || s.takes.Load() != 3 {
-			t.Errorf("%v after %v, %d takes", d, d.Waited, s.takes.Load())
+		if d := l.Check(&request{}); !d.Allowed || d.Waited() != 0 || s.takes.Load() != 3 {
+			t.Errorf("%v after %v, %d takes", d, d.Waited(), s.takes.Load())
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestRequestsWaitLessThanASecondForASlot(t *testing.T) {
 			runtime.Gosched()
 		}
 		l.Settle(&request{}, first, core.Outcome{Status: 200})
-		if d := <-second; d.Allowed && d.Waited > 0 {
+		if d := <-second; d.Allowed && d.Waited() > 0 {
 			return
 		}
 	}

@@ -54,8 +54,8 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 				short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer end()
 				d, err := l.Wait(short, row.cost, k)
-				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Waited != 0 {
-					t.Errorf("%v, %v: a wait of %v after %v, want %v at once", d, err, d.RetryAfter, d.Waited, row.want)
+				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Waited() != 0 {
+					t.Errorf("%v, %v: a wait of %v after %v, want %v at once", d, err, d.RetryAfter, d.Waited(), row.want)
 				}
 				cancel()
 				synctest.Wait()

@@ -42,7 +42,7 @@ func TestAWaitWhoseContextHasEndedIsChargedNothing(t *testing.T) {
 		late:     `limiter "default", rule "r": floodgate: the wait is too long: context deadline exceeded`,
 	} {
 		d, err := l.Wait(ctx, 1, hit)
-		if d.Allowed || d.Waited != 0 || !errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitTooLong) != (ctx == late) || err.Error() != text {
+		if d.Allowed || d.Waited() != 0 || !errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitTooLong) != (ctx == late) || err.Error() != text {
 			t.Errorf("%v, %v", d, err)
 		}
 	}

@@ -42,7 +42,7 @@ func TestRequestsWaitInOrderAndAreAdmittedAtTheirInstants(t *testing.T) {
 					if want := time.Duration(i) * time.Millisecond; c.at(i) != want {
 						t.Fatalf("request %d was admitted at %v, want %v", i, c.at(i), want)
 					}
-					if d, _ := c.of(i); i < waiting && d.Waited != time.Duration(i)*time.Millisecond || d.err != nil {
+					if d, _ := c.of(i); i < waiting && d.Waited() != time.Duration(i)*time.Millisecond || d.err != nil {
 						t.Fatalf("request %d: waited %v, %v", i, d.Waited, d.err)
 					}
 				}
@@ -154,7 +154,7 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 		// 10 at once, 10 after a second, 10 after two. The others would wait for three.
 		for i := 30; i < 35; i++ {
 			d, done := c.of(i)
-			if !done || d.Allowed || d.Reason != core.ReasonOverLimit || d.Waited != 0 || d.RetryAfter != 3*time.Second {
+			if !done || d.Allowed || d.Reason != core.ReasonOverLimit || d.Waited() != 0 || d.RetryAfter != 3*time.Second {
 				t.Fatalf("request %d: %t, %v", i, done, d)
 			}
 		}

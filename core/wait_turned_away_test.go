@@ -31,14 +31,14 @@ func TestWhoIsDeniedAnywayDoesNotWait(t *testing.T) {
 		}
 		for i := 2; i < 10; i++ {
 			check(i, "greedy")
-			if d, over := c.of(i); !over || d.Allowed || d.Waited != 0 || d.Rule != "method" || d.at != 0 {
-				t.Fatalf("request %d: ended %t, %v of rule %q after %v", i, over, d, d.Decision.Rule, d.Waited)
+			if d, over := c.of(i); !over || d.Allowed || d.Waited() != 0 || d.Rule() != "method" || d.at != 0 {
+				t.Fatalf("request %d: ended %t, %v of rule %q after %v", i, over, d, d.Decision.Rule(), d.Waited)
 			}
 		}
 		check(10, "modest") // finds room
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if d, _ := c.of(10); !d.Allowed || d.Waited != 2*time.Second {
+		if d, _ := c.of(10); !d.Allowed || d.Waited() != 2*time.Second {
 			t.Errorf("%v after %v", d, d.Waited)
 		}
 	})
@@ -62,7 +62,7 @@ func TestTheBodyOfARequestThatFindsTheLineFullIsNotRead(t *testing.T) {
 			rs[i] = &request{body: "alice"}
 			c.come(i, func() (core.Decision, error) { return l.Check(rs[i]), nil })
 		}
-		if d, done := c.of(2); !done || d.Allowed || d.Waited != 0 || rs[2].reads != 0 {
+		if d, done := c.of(2); !done || d.Allowed || d.Waited() != 0 || rs[2].reads != 0 {
 			t.Errorf("%t, %v, body read %d times", done, d.Decision, rs[2].reads)
 		}
 		time.Sleep(time.Minute)
@@ -80,7 +80,7 @@ func TestARequestThatGoesAwayIsToldTheRestOfItsWait(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		cancel()
 		synctest.Wait()
-		if d, done := c.of(1); !done || d.Allowed || d.RetryAfter != 700*time.Millisecond || d.Waited != 300*time.Millisecond {
+		if d, done := c.of(1); !done || d.Allowed || d.RetryAfter != 700*time.Millisecond || d.Waited() != 300*time.Millisecond {
 			t.Errorf("%t, %v, retry after %v", done, d.Decision, d.RetryAfter)
 		}
 	})

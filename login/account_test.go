@@ -171,7 +171,7 @@ func TestBadRequestsNameTheFieldAndNotItsValue(t *testing.T) {
 func TestConfigNormalizeGetsTrimmedNames(t *testing.T) {
 	s := newSite(t, login.Config{Normalize: strings.ToLower, Attempts: core.PerMinute(1000)})
 	s.want(many(7, func(i int) int { return s.wrong("203.0.113.1", []string{"Alice", "alice\u2028"}[i%2]) }), "map[401:5 429:2]")
-	if st, err := s.guard.Status(t.Context(), " ALICE\u0085", "203.0.113.1"); err != nil || !st.AddressAccount.Exceeded {
+	if st, err := s.guard.Status(t.Context(), " ALICE\u0085", "203.0.113.1"); err != nil || !st.AddressAccount.Denied {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -103,7 +103,7 @@ func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
 	}
 	e := Event{Kind: kind, Account: g.hasher.sum("account", a.account), Address: g.hasher.sum("address", a.address)}
 	if kind == EventRefused && a.refusal == nil {
-		e.Rule, e.RetryAfter = d.Rule, d.RetryAfter
+		e.Rule, e.RetryAfter = d.Rule(), d.RetryAfter
 	}
 	switch {
 	case a.byDevice():

@@ -119,7 +119,7 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	if exceeds(d, ruleAccount) && g.memory.knows(a) {
 		d = g.checkKnown(a, d)
 	}
-	d.Note = a
+	d.SetNote(a)
 	switch {
 	case !d.Allowed:
 		if d.Reason == core.ReasonOverLimit {
@@ -166,7 +166,7 @@ func exceeds(d core.Decision, rule string) bool {
 		return false
 	}
 	for s := range d.Limits() {
-		if s.Exceeded && s.Rule == rule {
+		if s.Denied && s.Rule == rule {
 			return true
 		}
 	}
@@ -211,7 +211,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		g.giveBack(a, *d)
 		a.refusal = v.Refuse
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
-		d.LimitStatus.RetryAfter = core.Never // no wait makes the guard allow it
+		d.RetryAfter = core.Never // no wait makes the guard allow it
 		g.tally.refused.Add(1)
 		g.tell(a, EventRefused, *d)
 	}
@@ -252,7 +252,7 @@ func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.lim
 
 // disallowed returns the Verdict.Refuse of OnSuspicion, or the response of OnDisallowed.
 func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
-	if a, ok := d.Note.(*attempt); ok && a.refusal != nil {
+	if a, ok := d.Note().(*attempt); ok && a.refusal != nil {
 		return *a.refusal
 	}
 	return g.config.OnDisallowed(r, d)
@@ -261,7 +261,7 @@ func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 // Settle counts the outcome of an attempt that Check has allowed. It implements
 // [core.Checker].
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
-	a, ok := d.Note.(*attempt)
+	a, ok := d.Note().(*attempt)
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}

@@ -55,7 +55,7 @@ func TestStatusOfADeniedAccountHasAllLimits(t *testing.T) {
 	s, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
 	many(8, func(int) int { return s.wrong("203.0.113.1", "alice") })
 	st, err := s.guard.Status(context.Background(), "alice", "203.0.113.1")
-	if err != nil || !st.AddressAccount.Exceeded || st.Account.Limit.Quota != 100 || st.Address.Limit.Quota != 20 || st.Account.Remaining != 95 {
+	if err != nil || !st.AddressAccount.Denied || st.Account.Limit.Quota != 100 || st.Address.Limit.Quota != 20 || st.Account.Remaining != 95 {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

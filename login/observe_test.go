@@ -203,10 +203,10 @@ func TestObserverIsToldOfTheShorterWait(t *testing.T) {
 	many(3, func(i int) int { return s.wrong(ip(i), "alice") })
 	s.want(many(2, func(int) int { return s.wrong("192.0.2.7", "alice") }), "map[401:2]")
 	d := s.guard.Check(form("192.0.2.7", "alice"))
-	if d.Allowed || d.Rule != "account" || d.RetryAfter != time.Minute {
-		t.Fatalf("%v, rule %q, wait %v", d, d.Rule, d.RetryAfter)
+	if d.Allowed || d.Rule() != "account" || d.RetryAfter != time.Minute {
+		t.Fatalf("%v, rule %q, wait %v", d, d.Rule(), d.RetryAfter)
 	}
-	if o := w.seen[len(w.seen)-1]; w.rules[o.Rule] != d.Rule || o.RetryAfter != d.RetryAfter || o.Capacity != 3 {
+	if o := w.seen[len(w.seen)-1]; w.rules[o.Rule] != d.Rule() || o.RetryAfter != d.RetryAfter || o.Capacity != 3 {
 		t.Errorf("the observer is told of rule %q, wait %v, capacity %d", w.rules[o.Rule], o.RetryAfter, o.Capacity)
 	}
 }

@@ -51,7 +51,7 @@ func TestAnOutagePardonsNobody(t *testing.T) {
 		})
 		want := 6 / instances
 		s.want(many(12, func(int) int { return s.wrong("203.0.113.1", "alice") }), fmt.Sprintf("map[401:%d 429:%d]", want, 12-want))
-		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Exceeded || st.RetryAfter <= 0 {
+		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Denied || st.RetryAfter <= 0 {
 			t.Errorf("%d instances: %+v, %v", instances, st, err)
 		}
 	}

@@ -110,7 +110,7 @@ func TestDeviceCookiesShareALimitIfNoAddressIsKnown(t *testing.T) {
 			t.Errorf("cookie %d is trusted by %q, want %q", i, e.last.Trust, want)
 		}
 	}
-	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.Trusted.Exceeded {
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.Trusted.Denied {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -18,14 +18,14 @@ func TestStatusAndUnblock(t *testing.T) {
 	many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	st, err := s.guard.Status(ctx, "ALICE", "203.0.113.1")
-	if err != nil || !st.Account.Exceeded || !st.AddressAccount.Exceeded || st.AddressAccount.RetryAfter != 30*time.Second || st.Address.Remaining != 15 || st.KnownAddress || st.RetryAfter < 30*time.Second {
+	if err != nil || !st.Account.Denied || !st.AddressAccount.Denied || st.AddressAccount.RetryAfter != 30*time.Second || st.Address.Remaining != 15 || st.KnownAddress || st.RetryAfter < 30*time.Second {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if st, err := s.guard.Status(ctx, "alice", "192.0.2.7"); err != nil || !st.KnownAddress || st.RetryAfter != 0 {
 		t.Errorf("at home: %+v, %v", st, err)
 	}
 	many(4, func(int) int { return s.wrong("203.0.113.2", "carol") })
-	if st, err := s.guard.Status(ctx, "carol", "203.0.113.2"); err != nil || st.AddressAccount.Remaining != 1 || st.AddressAccount.Exceeded || st.RetryAfter != 0 {
+	if st, err := s.guard.Status(ctx, "carol", "203.0.113.2"); err != nil || st.AddressAccount.Remaining != 1 || st.AddressAccount.Denied || st.RetryAfter != 0 {
 		t.Errorf("one attempt is left: %+v, %v", st, err)
 	}
 	if st, err := s.guard.Status(ctx, "bob", "2001:db8::1"); err != nil || st.RetryAfter != 0 || st.Account.Remaining != 100 {
@@ -38,7 +38,7 @@ func TestStatusAndUnblock(t *testing.T) {
 		s.clock.Advance(time.Second) // as another instance may need
 		s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
 		s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:1]")
-		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Exceeded || st.AddressAccount.Remaining != 0 {
+		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Denied || st.AddressAccount.Remaining != 0 {
 			t.Errorf("after the address has used up its pardon: %+v, %v", st, err)
 		}
 	}

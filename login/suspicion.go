@@ -41,7 +41,7 @@ type Verdict struct {
 // for a second factor: DecisionFrom of the adapter returns d. It may be called
 // concurrently.
 func SuspicionOf(d core.Decision) Suspicion {
-	if a, ok := d.Note.(*attempt); ok {
+	if a, ok := d.Note().(*attempt); ok {
 		return a.suspicion
 	}
 	return Suspicion{}

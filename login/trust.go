@@ -35,7 +35,7 @@ func (m *memory) trustIn(ctx context.Context, account string) trust {
 	if err == nil {
 		t.down = d.Degraded
 		t.sure = !d.Degraded && d.Remaining > 0
-		t.generation = d.Limit.Quota - d.Remaining
+		t.generation = d.Limit().Quota - d.Remaining
 	}
 	return t
 }

@@ -89,7 +89,7 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 		t.Errorf("%+v", e.last)
 	}
 	st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1")
-	if err != nil || !st.Trusted.Exceeded || st.Account.Remaining != 100 || !st.KnownAddress || st.RetryAfter != 0 {
+	if err != nil || !st.Trusted.Denied || st.Account.Remaining != 100 || !st.KnownAddress || st.RetryAfter != 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
 	// Another cookie makes a stranger, and strangers are not refused yet.

@@ -22,8 +22,8 @@ const statusForbidden = 403
 // OnDisallowed implements [core.Hooks].
 func (h *hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	denial := core.DefaultHooks{}.OnDisallowed(r, d)
-	if p := h.byRule[d.Rule]; p != nil && d.Reason == core.ReasonOverLimit {
-		if p.isDenyRule(d.Rule) {
+	if p := h.byRule[d.Rule()]; p != nil && d.Reason == core.ReasonOverLimit {
+		if p.isDenyRule(d.Rule()) {
 			denial.Status, denial.Body = statusForbidden, []byte(`{"type":"about:blank","title":"Forbidden","status":403}`)
 		} else {
 			denial = applyDenied(&p.Denied, denial)

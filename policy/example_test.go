@@ -108,7 +108,7 @@ func ExampleErrors() {
 
 func ExampleOnDisallowed() {
 	audit := policy.OnDisallowed(func(r core.Request, d core.Decision, denial core.Denial) core.Denial {
-		fmt.Println(d.Rule, r.Path(), "dry run:", d.DryRun)
+		fmt.Println(d.Rule(), r.Path(), "dry run:", d.DryRun)
 		return denial
 	})
 	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: planned, limits: 1/h, dry-run: true}]"), audit)

@@ -76,8 +76,8 @@ func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
 	}
 	dry = enforced
 	dry.Name, dry.DryRun = f.Name+dryRunSuffix, true
-	enforced.Select = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, false) }
-	dry.Select = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, true) }
+	enforced.RulesFor = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, false) }
+	dry.RulesFor = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, true) }
 	for _, p := range f.policies {
 		c := &enforced
 		if p.DryRun {

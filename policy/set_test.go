@@ -16,7 +16,7 @@ import (
 func TestADryRunIsOnlyReported(t *testing.T) {
 	var reports []string
 	report := func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
-		reports = append(reports, d.Rule+" "+map[bool]string{true: "would refuse", false: "refuses"}[d.DryRun])
+		reports = append(reports, d.Rule()+" "+map[bool]string{true: "would refuse", false: "refuses"}[d.DryRun])
 		return denial
 	}
 	const file = `

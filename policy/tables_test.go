@@ -109,7 +109,7 @@ func TestAWatchedTable(t *testing.T) {
 	customers := filepath.Join(dir, "customers")
 	w := watch(t, filepath.Join(dir, "p.yaml"), tabled)
 	for range 2 {
-		if d := w.set.Check(&explained{address: "10.0.0.1:5"}); !d.Allowed || d.Limit.Quota != 5 {
+		if d := w.set.Check(&explained{address: "10.0.0.1:5"}); !d.Allowed || d.Limit().Quota != 5 {
 			t.Fatalf("%+v", d)
 		}
 	}
@@ -123,8 +123,8 @@ func TestAWatchedTable(t *testing.T) {
 	if err := change("10.0.0.1: 9\n10.0.0.2: 1\n"); err != nil {
 		t.Fatal(err)
 	}
-	if d := w.set.Check(&explained{address: "10.0.0.1:5"}); d.Limit.Quota != 9 || d.Remaining != 6 {
-		t.Errorf("%d left of %d, want 6 of 9: what has been counted stays", d.Remaining, d.Limit.Quota)
+	if d := w.set.Check(&explained{address: "10.0.0.1:5"}); d.Limit().Quota != 9 || d.Remaining != 6 {
+		t.Errorf("%d left of %d, want 6 of 9: what has been counted stays", d.Remaining, d.Limit().Quota)
 	}
 	for i, broken := range []string{"10.0.0.1: many\n", "10.0.0.1: 9/h\n"} {
 		if err := change(broken); len(policy.Errors(err)) != 1 || policy.Errors(err)[0].Line != 1 || policy.Errors(err)[0].File != customers {

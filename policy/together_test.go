@@ -106,8 +106,8 @@ func TestManyPoliciesAreOneTake(t *testing.T) {
 		all.Go(func() {
 			if d := set.Check(&explained{}); d.Allowed {
 				allowed.Add(1)
-			} else if d.Rule != "b" {
-				t.Errorf("denied by %s: %v", d.Rule, d)
+			} else if d.Rule() != "b" {
+				t.Errorf("denied by %s: %v", d.Rule(), d)
 			}
 		})
 	}

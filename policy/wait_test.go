@@ -81,8 +81,8 @@ func TestADeniedAddressIsNotInLine(t *testing.T) {
 		go set.Check(&explained{address: "192.0.2.1:5"})
 		synctest.Wait()
 		begun := time.Now()
-		if d := set.Check(&explained{address: "10.0.0.1:5"}); d.Allowed || set.PolicyOf(d.Rule) != "b" || time.Since(begun) != 0 {
-			t.Errorf("%v of rule %q after %v", d, d.Rule, time.Since(begun))
+		if d := set.Check(&explained{address: "10.0.0.1:5"}); d.Allowed || set.PolicyOf(d.Rule()) != "b" || time.Since(begun) != 0 {
+			t.Errorf("%v of rule %q after %v", d, d.Rule(), time.Since(begun))
 		}
 		time.Sleep(time.Minute)
 	})
@@ -98,8 +98,8 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 		}
 		defer set.Close() //nolint:errcheck // the test is over
 		set.Check(&explained{})
-		if d := set.Check(&explained{}); !d.Allowed || d.Waited != 2*time.Second {
-			t.Errorf("%v after %v", d, d.Waited)
+		if d := set.Check(&explained{}); !d.Allowed || d.Waited() != 2*time.Second {
+			t.Errorf("%v after %v", d, d.Waited())
 		}
 		if got := set.Policies()[0].Wait; got != 9*time.Second {
 			t.Errorf("the policy waits %v", got)
@@ -117,8 +117,8 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		set.Check(&explained{}) // what is put in force counts anew
-		if d := set.Check(&explained{}); d.Allowed || d.Waited != 0 {
-			t.Errorf("%v after %v", d, d.Waited)
+		if d := set.Check(&explained{}); d.Allowed || d.Waited() != 0 {
+			t.Errorf("%v after %v", d, d.Waited())
 		}
 	})
 }

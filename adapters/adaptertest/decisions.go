@@ -24,7 +24,7 @@ func decisions(t *testing.T, a Adapter) {
 		if !found {
 			return "none"
 		}
-		return d.Rule + " " + d.Key()
+		return d.Rule() + " " + d.Key()
 	}
 
 	hidden := func(l Limit) Limit {

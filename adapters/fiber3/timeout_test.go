@@ -22,7 +22,7 @@ func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
 		<-release
 		d, found := fiber3limit.DecisionFrom(c)
 		if found {
-			read <- d.Rule
+			read <- d.Rule()
 		} else {
 			read <- "no decision"
 		}

@@ -76,7 +76,7 @@ func ExampleMiddleware() {
 func ExampleOnDenied() {
 	page := func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
 		w.WriteHeader(http.StatusTooManyRequests)
-		fmt.Fprintf(w, "over the limit %q", d.Limit.Name)
+		fmt.Fprintf(w, "over the limit %q", d.Limit().Name)
 	}
 	get(httplimit.Middleware(perMinute(0), httplimit.OnDenied(page))(http.NotFoundHandler()), "/")
 	// Output: 429 over the limit "ip"

@@ -83,7 +83,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			trip.end(core.Outcome{Status: http.StatusInternalServerError, Panicked: true})
 		}
 	}()
-	if d.Waited > 0 { // the host may have asked for a pause meanwhile
+	if d.Waited() > 0 { // the host may have asked for a pause meanwhile
 		if err := t.holds.wait(r.Context(), host); err != nil {
 			returned = true
 			t.giveBack(r.Context(), trip)

@@ -17,19 +17,22 @@ import (
 
 func TestTheTextOfARefusal(t *testing.T) {
 	for _, row := range []struct {
-		want, rule string
-		held       bool
-		reason     core.Reason
-		retry      time.Duration
-		err        error
+		want    string
+		limiter bool // has denied the request
+		held    bool
+		reason  core.Reason
+		retry   time.Duration
+		err     error
 	}{
-		{`limiter "out", rule "host": over limit, retry after 3s`, "host", false, core.ReasonOverLimit, 3 * time.Second, nil},
-		{`limiter "out", rule "host": over limit`, "host", false, core.ReasonOverLimit, core.Never, nil},
-		{`limiter "out": failed: broken`, "", false, core.ReasonFailed, 0, errors.New("broken")},
-		{`the host has asked for a pause, retry after 1ns`, "", true, core.ReasonOverLimit, 1, nil},
+		{`limiter "out", rule "host": over limit, retry after 3s`, true, false, core.ReasonOverLimit, 3 * time.Second, nil},
+		{`limiter "out", rule "host": over limit`, true, false, core.ReasonOverLimit, core.Never, nil},
+		{`limiter "": failed: broken`, false, false, core.ReasonFailed, 0, errors.New("broken")},
+		{`the host has asked for a pause, retry after 1ns`, false, true, core.ReasonOverLimit, 1, nil},
 	} {
 		e := httplimit.RefusedError{Host: "a.example", Held: row.held}
-		e.Decision.Limiter, e.Decision.Rule = "out", row.rule
+		if row.limiter {
+			e.Decision, _ = core.Must(core.New(core.Config{Name: "out", Rules: []core.Rule{{Name: "host", Limits: []core.Limit{core.PerHour(0)}}}})).Take(t.Context(), 1, core.Hit{Rule: "host"})
+		}
 		e.Decision.Reason, e.Decision.RetryAfter, e.Decision.Err = row.reason, row.retry, row.err
 		if got := e.Error(); got != `httplimit: the request to "a.example" was not sent: `+row.want {
 			t.Errorf("%s, want %s", got, row.want)

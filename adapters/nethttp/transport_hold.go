@@ -84,9 +84,8 @@ func (h *holds) wait(ctx context.Context, host string) error {
 }
 
 func held(host string, left, waited time.Duration, err error) error {
-	e := &RefusedError{Host: host, Held: true}
-	e.Decision.Reason, e.Decision.Waited, e.Decision.Err = core.ReasonOverLimit, waited, err
-	e.Decision.Exceeded, e.Decision.RetryAfter = true, max(left, 0)
+	e := &RefusedError{Host: host, Held: true, Waited: waited}
+	e.Decision.Reason, e.Decision.Err, e.Decision.RetryAfter = core.ReasonOverLimit, err, max(left, 0)
 	return e
 }
 

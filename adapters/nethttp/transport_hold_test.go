@@ -96,7 +96,7 @@ func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		status, refused = send(ctx, t, rt, "http://a/")
 		if status != 0 || !refused.Held || !errors.Is(refused, context.Canceled) || time.Since(start) != time.Second ||
-			refused.Decision.Waited != time.Second || refused.Decision.RetryAfter != 3*time.Second {
+			refused.Waited != time.Second || refused.Decision.RetryAfter != 3*time.Second {
 			t.Errorf("canceled: %d, %v after %v", status, refused, time.Since(start))
 		}
 		time.Sleep(3 * time.Second)

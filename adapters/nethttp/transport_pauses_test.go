@@ -27,8 +27,8 @@ func TestAPauseThatGetsTooLongEndsTheWait(t *testing.T) {
 		if refused == nil {
 			t.Fatalf("status %d", status)
 		}
-		if status != 0 || !refused.Held || refused.Decision.Waited != 4*time.Second || refused.Decision.RetryAfter != 3*time.Second {
-			t.Errorf("%d, %v after %v", status, refused, refused.Decision.Waited)
+		if status != 0 || !refused.Held || refused.Waited != 4*time.Second || refused.Decision.RetryAfter != 3*time.Second {
+			t.Errorf("%d, %v after %v", status, refused, refused.Waited)
 		}
 		<-slow
 	})

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
@@ -15,13 +16,16 @@ import (
 // RefusedError is the error for a request that a [Transport] has not sent.
 type RefusedError struct {
 	// Decision is the decision that denied the request. If Held is set, only its Reason,
-	// RetryAfter, Exceeded, Waited and Err are set.
+	// RetryAfter and Err are set.
 	Decision core.Decision
 	// Host is the host that the request was for: see [TargetHost].
 	Host string
 	// Held reports that the host has asked for a pause that is not over: see
 	// [ObeyRetryAfter]. The limiter has not charged the request.
 	Held bool
+	// Waited is how long a request that was Held has waited for the pause to end: see
+	// [MaxHold].
+	Waited time.Duration
 }
 
 // Error says which host, limiter and rule it was. It has no key.
@@ -31,10 +35,10 @@ func (e *RefusedError) Error() string {
 	switch {
 	case e.Held:
 		text += "the host has asked for a pause"
-	case d.Rule != "":
-		text += fmt.Sprintf("limiter %q, rule %q: %v", d.Limiter, d.Rule, d.Reason)
+	case d.Rule() != "":
+		text += fmt.Sprintf("limiter %q, rule %q: %v", d.Limiter(), d.Rule(), d.Reason)
 	default:
-		text += fmt.Sprintf("limiter %q: %v", d.Limiter, d.Reason)
+		text += fmt.Sprintf("limiter %q: %v", d.Limiter(), d.Reason)
 	}
 	if d.RetryAfter > 0 && d.RetryAfter != core.Never {
 		text += fmt.Sprintf(", retry after %v", d.RetryAfter)

@@ -88,7 +88,7 @@ func TestATransportRefusesWhatIsOverTheLimitOfAHost(t *testing.T) {
 		resp, err := client.Do(request(t.Context(), t, url, body))
 		if i == 2 {
 			var refused *httplimit.RefusedError
-			if !errors.As(err, &refused) || refused.Held || refused.Decision.Rule != "host" || refused.Decision.RetryAfter <= 0 {
+			if !errors.As(err, &refused) || refused.Held || refused.Decision.Rule() != "host" || refused.Decision.RetryAfter <= 0 {
 				t.Fatalf("the third request: %v", err)
 			}
 			if body.closed.Load() == 0 {

@@ -113,14 +113,14 @@ func entryOf(r core.Request, d core.Decision) Entry {
 		Method:     cut(r.Method(), 20),
 		Route:      r.Route(),
 		Client:     r.RemoteAddr(),
-		Limiter:    d.Limiter,
-		Rule:       d.Rule,
+		Limiter:    d.Limiter(),
+		Rule:       d.Rule(),
 		Counter:    d.StoredKey(),
 		Reason:     d.Reason.String(),
 		RetryAfter: d.RetryAfter,
 	}
-	if d.Rule != "" { // else no limit applied: the limiter could not decide
-		e.Limit = d.Limit.String()
+	if d.Rule() != "" { // else no limit applied: the limiter could not decide
+		e.Limit = d.Limit().String()
 	}
 	if host, _, err := net.SplitHostPort(e.Client); err == nil {
 		e.Client = host

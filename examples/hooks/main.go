@@ -22,7 +22,7 @@ func (h auditHooks) ShouldLimit(r core.Request) bool {
 
 // OnDisallowed writes a line for each denied request.
 func (h auditHooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
-	fmt.Println("audit:", r.Method(), d.Reason, "rule", d.Rule, "counter", d.StoredKey())
+	fmt.Println("audit:", r.Method(), d.Reason, "rule", d.Rule(), "counter", d.StoredKey())
 	return h.DefaultHooks.OnDisallowed(r, d)
 }
 

@@ -53,8 +53,8 @@ func check(ctx context.Context, l *core.Limiter) (d core.Decision, end func()) {
 func (w *waiting) theirTimeComes() {
 	first, _ := check(w.Context(), w.one)
 	second, _ := check(w.Context(), w.one)
-	if !first.Allowed || !second.Allowed || second.Waited <= 0 {
-		w.Errorf("%v, then %v after %v", first, second, second.Waited)
+	if !first.Allowed || !second.Allowed || second.Waited() <= 0 {
+		w.Errorf("%v, then %v after %v", first, second, second.Waited())
 	}
 }
 
@@ -73,8 +73,8 @@ func (w *waiting) released(by *core.Limiter) {
 	}()
 	processtest.WaitFor(w, "the request to wait", func() bool { return w.one.Stats().Waiting == 1 })
 	end()
-	if d := <-admitted; !d.Allowed || d.Waited <= 0 {
-		w.Errorf("%v after %v", d, d.Waited)
+	if d := <-admitted; !d.Allowed || d.Waited() <= 0 {
+		w.Errorf("%v after %v", d, d.Waited())
 	}
 	w.left(1, 998)
 }

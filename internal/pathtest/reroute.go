@@ -38,7 +38,7 @@ func Rerouted(t *testing.T, serve func(*policy.Set) (address string)) {
 			limiter = set.DryRun()
 		}
 		d, err := limiter.Peek(t.Context(), 1, core.Hit{Rule: name})
-		if got := d.Limit.Quota - d.Remaining; err != nil || got != want {
+		if got := d.Limit().Quota - d.Remaining; err != nil || got != want {
 			t.Errorf("the policy %s has counted %d requests (%v), want %d", name, got, err, want)
 		}
 	}

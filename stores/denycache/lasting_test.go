@@ -159,7 +159,7 @@ func TestADecisionSaysNothingOfWhatWasNotLookedAt(t *testing.T) {
 	}
 	for _, hits := range [][]core.Hit{{user, ip}, {ip, user}} {
 		d, err := l.Take(t.Context(), 1, hits...)
-		if err != nil || d.Allowed || d.Rule != "ip" || d.RetryAfter <= 0 || store.Refused() == 0 {
+		if err != nil || d.Allowed || d.Rule() != "ip" || d.RetryAfter <= 0 || store.Refused() == 0 {
 			t.Fatalf("%v, %v", d, err)
 		}
 		var names []string

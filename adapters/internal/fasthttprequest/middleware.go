@@ -31,7 +31,7 @@ func (m *Middleware) Serve(f Ctx, fast *fasthttp.RequestCtx) error {
 	r := newRequest(m.major, f, fast)
 	d := m.checker.Check(r)
 	if m.apart {
-		m.major.sayApart(d.Limiter)
+		m.major.sayApart(d.Limiter())
 	}
 	setHeaders(fast, &d)
 	if !d.Allowed {

@@ -109,7 +109,7 @@ func TestTheDecisionOfACallIsTheInnermost(t *testing.T) {
 		t.Error("no call has a decision")
 	}
 	a, b := newSettling(t, core.PerHour(5)), newSettling(t, core.PerHour(9))
-	if d, ok := enter(b, enter(a, nil)).Last(); !ok || d.Limit.Quota != 9 {
+	if d, ok := enter(b, enter(a, nil)).Last(); !ok || d.Limit().Quota != 9 {
 		t.Errorf("%v, %t", d, ok)
 	}
 }

@@ -54,7 +54,7 @@ func NewRefusal(d *core.Decision, denial core.Denial) Refusal {
 		r.RetryAfter = d.RetryAfter
 	}
 	for s := range d.Limits() {
-		if s.Exceeded {
+		if s.Denied {
 			limit, _, _ := strings.Cut(s.Limit.String(), " (") // without the algorithm
 			r.Violations = append(r.Violations, Violation{
 				Subject: "rule:" + s.Rule, ID: s.Limit.Name, Quota: s.Limit.Quota,

@@ -136,5 +136,5 @@ func used(t *testing.T, l *core.Limiter) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Limit.Quota - d.Remaining
+	return d.Limit().Quota - d.Remaining
 }

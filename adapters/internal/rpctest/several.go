@@ -25,7 +25,7 @@ func several(t *testing.T, a Adapter) {
 			if _, err := c.Receive(); err != nil {
 				return err
 			}
-			return c.Send(fmt.Sprint(d.Limiter, " ", d.Remaining, " ", found))
+			return c.Send(fmt.Sprint(d.Limiter(), " ", d.Remaining, " ", found))
 		}}).Dial(t, direct)
 		for i, kind := range Kinds {
 			r := c.Do(within(t), kind, []string{""})
@@ -41,7 +41,7 @@ func several(t *testing.T, a Adapter) {
 	t.Run("no limiter", func(t *testing.T) {
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			d, found := c.Decision()
-			if found || d.Limiter != "" || c.SetCost(1) {
+			if found || d.Limiter() != "" || c.SetCost(1) {
 				return &Error{codeInternal, "a decision"}
 			}
 			return OK(c)

@@ -11,7 +11,7 @@ func (t *table) adopt(l *layout) {
 		return
 	}
 	old := *t
-	*t = table{layout: l, used: old.used, blocks: old.blocks, counted: old.counted}
+	*t = table{layout: l, used: old.used, blocks: old.blocks}
 	t.needBlocks()
 	t.allocate(old.homes)
 	dropped := make([]bool, len(old.layout.ids))

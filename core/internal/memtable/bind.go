@@ -14,7 +14,6 @@ type rule struct {
 	version int          // of the newest layout
 	retired atomic.Bool  // the limiter has no such rule any more
 	held    atomic.Int64 // keys
-	gone    *counted     // of the limiter: by tables that have been dropped; guarded by Tables.mu
 }
 
 // layout describes a slot: where the states of a rule's limits are, and
@@ -28,7 +27,6 @@ type layout struct {
 	offsets   []int // where in a slot each limit's state begins
 	stride    int   // words of a slot
 	single    bool  // there is one limit, and its state does not grow
-	cells     bool  // single, and the state is a cell
 	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
@@ -50,7 +48,6 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 		}
 	}
 	l.single = len(limits) == 1 && !l.meters[0].Grows()
-	l.cells = l.single && l.meters[0].Cells()
 	work := len(limits)
 	for i := range l.meters {
 		work += int(l.meters[i].Buckets() / 64)
@@ -73,7 +70,6 @@ type Binding struct {
 	ts      *Tables
 	limiter string
 	layouts []*layout // by rule index
-	gone    *counted  // see rule
 }
 
 // Bind prepares the tables for the rules of a limiter, whose names must differ.
@@ -84,16 +80,16 @@ func (ts *Tables) Bind(limiter string, rules []Rule) (*Binding, error) {
 	if ts.closed.Load() {
 		return nil, ErrClosed
 	}
-	return ts.bind(limiter, rules, new(counted)), nil
+	return ts.bind(limiter, rules), nil
 }
 
-func (ts *Tables) bind(limiter string, rules []Rule, gone *counted) *Binding {
-	b := &Binding{ts: ts, limiter: limiter, gone: gone}
+func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
+	b := &Binding{ts: ts, limiter: limiter}
 	for _, r := range rules {
 		name := ruleName{limiter, r.Name}
 		known := ts.rules[name]
 		if known == nil {
-			known = &rule{id: ts.newID(), gone: gone}
+			known = &rule{id: ts.newID()}
 			ts.rules[name] = known
 		}
 		known.version++
@@ -113,7 +109,7 @@ func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
 	if ts.closed.Load() {
 		return nil, ErrClosed
 	}
-	next := ts.bind(b.limiter, rules, b.gone)
+	next := ts.bind(b.limiter, rules)
 	for name, rule := range ts.rules {
 		if name.limiter == b.limiter && !slices.ContainsFunc(rules, func(r Rule) bool { return r.Name == name.rule }) {
 			ts.retire(name, rule)
@@ -158,14 +154,10 @@ func (s *shard) drop(ts *Tables, rule *rule) {
 	}
 }
 
-// forget takes the keys of a table that has been dropped out of the counts, and
-// keeps what it has counted. Tables.mu is locked.
+// forget takes the keys of a table that has been dropped out of the counts.
 func (ts *Tables) forget(t *table) {
 	ts.keys.Add(-int64(t.used))
 	ts.hold(t.layout.rule, -int64(t.used))
-	gone := t.layout.rule.gone
-	gone.allowed += t.counted.allowed
-	gone.denied += t.counted.denied
 }
 
 func (s *shard) table(id int) *table {

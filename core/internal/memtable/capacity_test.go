@@ -94,7 +94,7 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 				continue
 			}
 			inserted++
-			p.Open()
+			p.open()
 			p.Insert(nil, now0)
 			for j := range limits {
 				m := &p.layout.meters[j]

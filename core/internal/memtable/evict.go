@@ -8,7 +8,7 @@ const sweptPerInsert = 8
 // insert makes a slot for the place's key. It returns false if there is no room
 // for it: all keys that could be evicted belong to the same operation. Keys that
 // hold leases are no reason: see leases.go.
-func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
+func (ts *Tables) insert(p *Place, others []Place, now int64) bool {
 	s, t := &ts.shards[p.shard], p.table
 	s.sweep(ts, t, now)
 	if !ts.makeRoom(s, t, others, now) {
@@ -24,7 +24,7 @@ func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
 }
 
 // makeRoom counts one more key, or evicts one if the store is full.
-func (ts *Tables) makeRoom(s *shard, own *table, others *Places, now int64) bool {
+func (ts *Tables) makeRoom(s *shard, own *table, others []Place, now int64) bool {
 	for {
 		n := ts.keys.Load()
 		if n >= ts.maxKeys {
@@ -76,7 +76,7 @@ func (s *shard) sweep(ts *Tables, own *table, now int64) {
 			continue
 		}
 		slot := t.slot(i)
-		if t.expired(slot, now) && !t.lingers(slot, now) {
+		if t.expired(slot, now) {
 			t.remove(i)
 			s.cursor = i // the slots behind have moved up
 			ts.hold(t.layout.rule, -1)
@@ -96,7 +96,7 @@ func (s *shard) sweep(ts *Tables, own *table, now int64) {
 
 // evict removes one key of the shard, so that a key of the table own can take
 // its place. It returns false if it has found none that it may remove.
-func (ts *Tables) evict(s *shard, own *table, others *Places, now int64) bool {
+func (ts *Tables) evict(s *shard, own *table, others []Place, now int64) bool {
 	v := ts.victim(s, own, others, now)
 	if v.table == nil {
 		return false
@@ -114,7 +114,7 @@ func (ts *Tables) evict(s *shard, own *table, others *Places, now int64) bool {
 // share. If the store is full and a rule has less than its share, another has
 // more. Only the new key's shard is locked, so the victim must be in it: if the
 // shard has no key of such a rule, a key of any rule is evicted.
-func (ts *Tables) victim(s *shard, own *table, others *Places, now int64) victim {
+func (ts *Tables) victim(s *shard, own *table, others []Place, now int64) victim {
 	rules, held := ts.active.Load(), own.layout.rule.held.Load()
 	if held == 0 {
 		rules++
@@ -181,7 +181,7 @@ func (v *victim) better(o victim) bool {
 // returns the best of them to evict: an expired one, else the one that has used
 // the least share of its limits. Only if the table has no open slot is it a
 // denied key: the one that recovers soonest.
-func (t *table) search(others *Places, now int64) (best victim) {
+func (t *table) search(others []Place, now int64) (best victim) {
 	if t.used == 0 {
 		return victim{}
 	}
@@ -196,7 +196,7 @@ func (t *table) search(others *Places, now int64) (best victim) {
 		}
 		at := t.hand
 		t.hand++
-		if !t.empty(at) && !others.holds(t, at) && !t.holding(t.slot(at), now) {
+		if !t.empty(at) && !holds(others, t, at) && !t.holding(t.slot(at), now) {
 			t.examine(at, now, &best)
 			if left--; left == 0 {
 				break
@@ -209,7 +209,7 @@ func (t *table) search(others *Places, now int64) (best victim) {
 // searchOpen examines open slots. A key whose slot is open may be denied all
 // the same if its quota was lowered: then its slot is closed, and more slots
 // are examined than otherwise.
-func (t *table) searchOpen(others *Places, now int64, best *victim) {
+func (t *table) searchOpen(others []Place, now int64, best *victim) {
 	left, from, begin, turned := t.layout.sample, t.hand, t.hand, false
 	for denied := 0; left > 0 && denied < 4*t.layout.sample; {
 		i := t.open.next(from)
@@ -222,7 +222,7 @@ func (t *table) searchOpen(others *Places, now int64, best *victim) {
 		}
 		from = i + 1
 		t.hand = from
-		if others.holds(t, i) || t.holding(t.slot(i), now) {
+		if holds(others, t, i) || t.holding(t.slot(i), now) {
 			continue
 		}
 		switch v := t.examine(i, now, best); {

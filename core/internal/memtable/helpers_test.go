@@ -45,7 +45,7 @@ func bind(tb testing.TB, ts *Tables, limits ...meter.Limit) *Binding {
 // open returns the place of the key "k\x00", whose shard it does not lock.
 func (b *Binding) open() *Place {
 	p := b.Place(0, []byte("k\x00"))
-	p.Open()
+	p.open()
 	return &p
 }
 

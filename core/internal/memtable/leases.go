@@ -10,43 +10,6 @@ import "github.com/floodgate-go/floodgate/internal/meter"
 // When the last lease of a key ends is kept in its slot, beside the reference to
 // the block of the leases, so that a search for a key to evict need not load it. It may be
 // later than that, if that lease has been released and others have not.
-//
-// The keys of Slots come and go with each request. So a key that holds nothing stays in the
-// table for keptIdle after its last lease was taken, unless its room is needed: it is evicted as
-// an expired key is. The slot has that time with the highest bit set, so that it is below
-// any time at which a lease ends.
-
-// keptIdle is in microseconds.
-const keptIdle = 10_000_000
-
-const idleBit = 1 << 63
-
-// noteIdle notes that a key of Slots has released its last lease.
-func (t *table) noteIdle(i int) {
-	limit := t.layout.leases
-	m, end := &t.layout.meters[limit], &t.slot(i)[t.layout.offset(limit)+1]
-	if len(t.layout.meters) > 1 { // since a Rebind: the other limits say how long the key stays
-		*end = 0
-		return
-	}
-	taken := int64(*end) - m.Window()
-	*end = uint64(max(taken, 0)) | idleBit
-	if m.Quota() > 0 && !t.open.has(i) {
-		t.open.set(i)
-		t.opens++
-	}
-}
-
-// lingers reports whether the key of a slot holds no lease and did so lately.
-func (t *table) lingers(slot []uint64, now int64) bool {
-	limit := t.layout.leases
-	if limit < 0 {
-		return false
-	}
-	end := slot[t.layout.offset(limit)+1]
-	idle := now - int64(end&^idleBit)
-	return end&idleBit != 0 && idle >= 0 && idle < keptIdle
-}
 
 // holding reports whether the key of a slot holds a lease.
 func (t *table) holding(slot []uint64, now int64) bool {
@@ -105,7 +68,7 @@ func (p *Place) Release(now int64, lease uint64) {
 
 // Renew makes a lease of the key end a window from now, and adds it, and the key,
 // if they are not there. It returns true if slots have moved.
-func (p *Place) Renew(others *Places, now int64, lease uint64, cost int64) (moved bool) {
+func (p *Place) Renew(others []Place, now int64, lease uint64, cost int64) (moved bool) {
 	limit := p.layout.leases
 	if limit < 0 || cost <= 0 {
 		return false

@@ -13,6 +13,7 @@ type Place struct {
 	ts     *Tables
 	hash   keyHash
 	shard  uint64
+	locked bool   // and its unlocking unlocks the shard
 	table  *table // nil: the limiter has no such rule any more
 	layout *layout
 	at     int      // the number of the slot
@@ -25,23 +26,6 @@ func (b *Binding) Place(rule int, key []byte) Place {
 	h := b.ts.hash.sum(key)
 	return Place{ts: b.ts, hash: h, shard: h.place & b.ts.mask, layout: b.layouts[rule]}
 }
-
-// LockShard locks the place's shard. Open follows.
-func (p *Place) LockShard() { p.ts.shards[p.shard].mu.Lock() }
-
-// Open looks the key up in the locked shard. ok is false if the tables are
-// closed: nothing but UnlockShard may be called then.
-func (p *Place) Open() (ok bool) {
-	if p.ts.closed.Load() {
-		return false
-	}
-	p.table = p.ts.shards[p.shard].tableFor(p.layout)
-	p.Find()
-	return true
-}
-
-// UnlockShard unlocks the place's shard.
-func (p *Place) UnlockShard() { p.ts.shards[p.shard].mu.Unlock() }
 
 // Find looks the key up. Every insertion and removal of a key moves slots: Find
 // must be called again after it.
@@ -89,16 +73,12 @@ func (p *Place) Known() bool { return p.slot != nil }
 // Limits returns the number of limits of the rule.
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
-// meter returns the meter of a limit with a quota for the key: see meter.Meter.For.
-func (p *Place) meter(limit int, quota int64, room *meter.Meter) (m *meter.Meter, unlimited bool) {
-	return p.layout.meters[limit].For(quota, room)
-}
 
 // Judge reports whether a limit with this quota (see meter.Meter.For) admits
 // cost, and returns the time of that decision.
 func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
 	var room meter.Meter
-	m, unlimited := p.meter(limit, quota, &room)
+	m, unlimited := p.layout.meters[limit].For(quota, &room)
 	w := p.state(limit)
 	m.Advance(w, now)
 	return unlimited || m.Admits(w, now, cost), m.At(w, now)
@@ -109,7 +89,7 @@ func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
 // that nobody keeps.
 func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 	var room meter.Meter
-	m, _ := p.meter(limit, quota, &room)
+	m, _ := p.layout.meters[limit].For(quota, &room)
 	w := p.room(limit, m, cost)
 	m.Charge(w, now, cost)
 	m.Report(r, w, now, cost, true)
@@ -120,7 +100,7 @@ func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 // r.Allowed.
 func (p *Place) Report(limit int, quota, now, cost int64, r *meter.Result) {
 	var room meter.Meter
-	m, _ := p.meter(limit, quota, &room)
+	m, _ := p.layout.meters[limit].For(quota, &room)
 	m.Report(r, p.state(limit), now, cost, r.Allowed)
 	p.note(limit, r, now)
 }
@@ -157,7 +137,7 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 // result of that charge had reset as its ResetAfter. Refunded must follow.
 func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
 	var room meter.Meter
-	m, _ := p.meter(limit, quota, &room)
+	m, _ := p.layout.meters[limit].For(quota, &room)
 	w := p.state(limit)
 	m.Advance(w, now)
 	m.Refund(w, now, at, reset, cost)
@@ -166,7 +146,7 @@ func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
 // Grant gives back up to n hits of a limit, the newest first. Refunded must follow.
 func (p *Place) Grant(limit int, quota, now, n int64) {
 	var room meter.Meter
-	m, _ := p.meter(limit, quota, &room)
+	m, _ := p.layout.meters[limit].For(quota, &room)
 	w := p.state(limit)
 	m.Advance(w, now)
 	m.Grant(w, now, n)
@@ -194,9 +174,8 @@ func (p *Place) Remove() {
 
 // Insert gives the key a slot, if it has none and its rule is not gone. It
 // returns true if slots have moved. The key has no slot afterwards if the only
-// keys that could make room are those of the same operation, others; nil is for
-// a place alone.
-func (p *Place) Insert(others *Places, now int64) (moved bool) {
+// keys that could make room are those of the same operation, others.
+func (p *Place) Insert(others []Place, now int64) (moved bool) {
 	if p.slot != nil || p.table == nil {
 		return false
 	}

@@ -53,7 +53,7 @@ func TestTheSweepWeighsABoundedNumberOfKeys(t *testing.T) {
 	var own *table
 	for key := range byte(minHomes) { // most of them are in the slots of one sweep
 		p := b.Place(0, []byte{key})
-		p.Open()
+		p.open()
 		p.Insert(nil, now0)
 		var r meter.Result
 		p.Charge(0, meter.Own, now0, 1, &r)
@@ -79,7 +79,7 @@ func TestTheSweepGivesBackTheSlotsOfOtherRules(t *testing.T) {
 	var tables []*table
 	for i := range 2 {
 		p := b.Place(i, []byte("k"))
-		p.Open()
+		p.open()
 		p.Insert(nil, now0)
 		tables = append(tables, p.table)
 	}

@@ -24,8 +24,6 @@ type table struct {
 	open   slotBits // the slots whose key is not known to be denied, and holds no lease
 	opens  int      // how many bits are set in open
 	blocks *blocks  // nil if no limit's state grows
-
-	counted counted // decisions of Known.Take
 }
 
 // The words of a slot: the key's hash, then fixedWords for each limit. If the limit's

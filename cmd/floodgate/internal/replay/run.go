@@ -110,7 +110,7 @@ func (r *run) decide(req *request, now time.Time) {
 		client.denied++
 		if d.Reason == core.ReasonBadRequest {
 			r.result.Bad++ // d.Rule is then that of a limit which has not denied it
-		} else if p := r.policies[r.set.PolicyOf(d.Rule)]; p != nil {
+		} else if p := r.policies[r.set.PolicyOf(d.Rule())]; p != nil {
 			p.Denied++
 		}
 	}
@@ -155,7 +155,7 @@ func splitKey(s string) (rule, key string) {
 func (r *run) exceeded(d core.Decision) []string {
 	var names []string
 	for s := range d.Limits() {
-		if name := r.set.PolicyOf(s.Rule); s.Exceeded && !slices.Contains(names, name) {
+		if name := r.set.PolicyOf(s.Rule); s.Denied && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

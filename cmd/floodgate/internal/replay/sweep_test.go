@@ -56,7 +56,7 @@ func TestASweepCountsEachQuotaByItself(t *testing.T) {
 		}
 	}
 	s.store.current = s.policies[0]
-	if d := s.policies[0].only.Check(&request{missing: map[string]bool{}}); d.Allowed || d.Remaining != 0 || d.Limit.Quota != 4 {
+	if d := s.policies[0].only.Check(&request{missing: map[string]bool{}}); d.Allowed || d.Remaining != 0 || d.Limit().Quota != 4 {
 		t.Errorf("the answer is %v, want that of the file's own quotas", d)
 	}
 }
