@@ -101,9 +101,9 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	}
 	if waited > 0 {
 		d.more().waited = waited
-		if !d.Allowed && d.Err == nil {
-			d.Err = ended(r.Context())
-		}
+	}
+	if c.snap.waits && d.Reason == ReasonOverLimit {
+		d.Err = ended(r.Context())
 	}
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad

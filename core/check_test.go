@@ -36,7 +36,7 @@ func TestTheOrderOfQuestions(t *testing.T) {
 	if d := l.Check(r); !d.Allowed || r.reads != 1 || s.takes != 2 {
 		t.Errorf("%v, body read %d times, %d operations", d, r.reads, s.takes)
 	}
-	if got, want := strings.Join(calls, " "), "should extra cost body ip body"; got != want {
+	if got, want := strings.Join(calls, " "), "should extra cost body ip extra cost body ip"; got != want {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 

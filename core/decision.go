@@ -52,8 +52,9 @@ type Decision struct {
 	rule  int32     // index of the deciding limit's rule, -1 for none
 	limit uint8     // index of the deciding limit in its rule
 	raw   bool
+	over  bool         // the deciding limit denies the request
 	hits  bool         // it is a decision of Take or Wait, not of Check
-	ended *atomic.Bool // the charge has been settled, adjusted or given back; nil: nothing was charged
+	ended *atomic.Bool // the charge has been adjusted or given back; nil: there is none
 	rest  *rest        // nil for the common decision, on one limit
 }
 
@@ -65,9 +66,11 @@ type rest struct {
 	deciding int       // index of the deciding limit in results
 	waited   time.Duration
 	note     any
-	outcome  bool         // Settle has something to do
-	estimate bool         // see Decision.SetCost
-	said     atomic.Int64 // what SetCost has said, plus 1; 0: nothing
+	outcome  bool                   // Settle has something to do
+	estimate bool                   // see Decision.SetCost
+	settled  atomic.Bool            // by Settle
+	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
+	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
 
 	lease    uint64      // of the items whose rules have a limit of Leases; 0: none
 	released atomic.Bool // the leases have ended
@@ -400,7 +403,7 @@ func (d *Decision) resultAt(i int) Result {
 	if d.rest != nil && d.rest.results != nil {
 		return d.rest.results[i]
 	}
-	return Result{d.Reason != ReasonOverLimit, d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter}
+	return Result{!d.over, d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter}
 }
 
 // deciding returns the deciding limit, with the quota of the request. A limit must have applied.

@@ -8,7 +8,7 @@ import "reflect"
 // Hooks run outside all locks and may be called concurrently. A panic in a
 // hook is the request's panic: the limiter does not recover it, holds nothing
 // while it passes, and has charged nothing twice. KeyExtra and Cost are called
-// twice for a request if they read its body.
+// twice for a request if one of them, or a key function, reads its body.
 type Hooks interface {
 	// ShouldLimit runs before anything else. A request for which it returns
 	// false is neither limited nor counted.

@@ -301,16 +301,14 @@ type Hit struct {
 
 // Take charges cost hits to every counter named, or to none if one of their limits denies
 // them. A counter named twice is charged once. Without hits, nothing is charged, and the
-// decision is Allowed with ReasonNoRule. A cost of 0 is a Peek. The error is nil if the
+// decision is Allowed with ReasonNoRule. A cost of 0 looks without charging, and is
+// always allowed. The error is nil if the
 // store gave an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or
 // ErrUnsupported if a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
 // store's, and then the decision has ReasonFailed and is not Allowed.
 //
 // The hits stay charged if ctx ends before the store has answered.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	if cost == 0 && len(hits) > 0 {
-		return l.Peek(ctx, 0, hits...)
-	}
 	return l.take(ctx, cost, hits, false)
 }
 
@@ -421,6 +419,9 @@ func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, 
 func (s *snapshot) grantable(r *compiledRule) error {
 	if i := slices.IndexFunc(r.Limits, func(l Limit) bool { return l.Lockout != (Lockout{}) }); i >= 0 {
 		return fmt.Errorf("%w: limiter %q, rule %q, limit %q: granting hits: it has a Lockout: Reset ends its wait", ErrConfig, s.name, r.Name, r.Limits[i].Name)
+	}
+	if !slices.ContainsFunc(r.Limits, func(l Limit) bool { return l.Algorithm != Leases }) {
+		return fmt.Errorf("%w: limiter %q, rule %q: granting hits: its limit counts requests in flight, which come back when the requests end", ErrConfig, s.name, r.Name)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 	}
 	for i := range hits {
 		h := &hits[i]
-		if i > 0 && h.among(hits[:i], seen) {
+		if h.among(hits[:i], seen) {
 			continue
 		}
 		rule, err := c.snap.rule(h.Rule)
@@ -218,7 +218,7 @@ func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 	item := &c.items[i]
 	r := &item.Results[limit]
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
-	d.Cost, d.at, d.rule, d.limit = item.Cost, item.At, int32(item.Rule), uint8(limit)
+	d.Cost, d.at, d.rule, d.limit, d.over = item.Cost, item.At, int32(item.Rule), uint8(limit), !r.Allowed
 	if d.Allowed && c.op == opTake {
 		c.charged(d)
 	}
@@ -279,7 +279,7 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 	return x.Remaining*c.snap.capacity(b, j) < y.Remaining*c.snap.capacity(a, i)
 }
 
-// charged notes in d that the items have been charged, and what Settle is to do.
+// charged notes in d that the items have been charged, and whether Settle has to do something.
 func (c *session) charged(d *Decision) {
 	costs, estimate, settles := false, false, false
 	for i := range c.items {
@@ -288,12 +288,10 @@ func (c *session) charged(d *Decision) {
 		estimate = estimate || rule.Cost != nil
 		settles = settles || rule.Counts != nil || rule.Clears != nil
 	}
-	if costs || estimate {
-		if len(c.unended) == 0 { // one allocation for many decisions
-			c.unended = make([]atomic.Bool, 64)
-		}
-		d.ended, c.unended = &c.unended[0], c.unended[1:]
+	if len(c.unended) == 0 { // one allocation for many decisions
+		c.unended = make([]atomic.Bool, 64)
 	}
+	d.ended, c.unended = &c.unended[0], c.unended[1:]
 	if !d.hits && (estimate || costs && settles) {
 		d.more().outcome, d.more().estimate = true, estimate
 	}

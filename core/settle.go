@@ -39,12 +39,14 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 // Adjust settles what a decision has charged for each of its keys to cost, in hits. If
 // cost is more, the difference is charged, even above the quotas. If it is less, the
 // difference is given back into the window that it came from, as far as it has not left
-// that; a cost of 0 gives everything back. A decision that has charged nothing is left
-// alone. cost is 0 or more; a cost above MaxQuota means MaxQuota.
+// that; a cost of 0 gives everything back. A decision that is not of ReasonWithinLimits has
+// charged nothing, and is left alone. cost is 0 or more; a cost above MaxQuota means MaxQuota.
 //
-// A decision is settled once: by the first Adjust of any copy of it or, for a decision of
-// Check, by Settle. Later calls do nothing. Of a decision of Check, Adjust settles the
-// rules that have a [Rule.Cost], or all rules if none has one.
+// A charge is adjusted once: later calls, for any copy of the decision, do nothing. Of a
+// decision of Check, a cost above 0 is that of the rules with a [Rule.Cost]: before Settle,
+// which an adapter calls after the handler, Adjust does what SetCost does; after Settle it
+// charges or gives back at once, unless SetCost was called before. So a stream that outlives
+// its handler calls Adjust. What Settle has decided on other rules stays.
 //
 // The error wraps ErrNegativeCost, or it is the store's: then the difference may have been
 // charged or given back, unless the error wraps [ErrNotCharged]: then Adjust may be called
@@ -53,39 +55,42 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
 	}
-	if d.ended == nil || !d.ended.CompareAndSwap(false, true) {
+	if d.ended == nil || !d.Allowed {
 		return nil
 	}
-	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), d.settlesTo())
+	done := d.rest != nil && d.rest.settled.Load()
+	estimates := !d.hits && (cost > 0 || done)
+	if estimates && !(done && d.Estimated()) {
+		d.SetCost(cost)
+		return nil
+	}
+	if !d.ended.CompareAndSwap(false, true) {
+		return nil
+	}
+	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), estimates, false)
 	if errors.Is(err, ErrNotCharged) {
 		d.ended.Store(false)
 	}
 	return err
 }
 
-// settlesTo returns for which items the actual cost counts: those of rules with a Cost of
-// their own, or if there are none, all.
-func (d *Decision) settlesTo() func(decided) bool {
-	own := func(it decided) bool { return d.snap.rules[it.rule].Cost != nil }
-	for i := range d.items() {
-		if !d.hits && own(d.item(i)) {
-			return own
-		}
-	}
-	return func(decided) bool { return true }
-}
-
-// adjust settles the items for which want returns true to a cost.
-func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, want func(decided) bool) error {
+// adjust settles the items to a cost: all of them or, if estimates is true, those of rules
+// with a Cost of their own. If panicked is true, it gives nothing back: what a handler has
+// said before it panicked may be too little.
+func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, estimates, panicked bool) error {
 	part := func(sign int64) func(int, decided) int64 {
-		return func(_ int, it decided) int64 {
-			if !want(it) {
+		return func(i int, it decided) int64 {
+			if d.fate(i) != kept || estimates && d.snap.rules[it.rule].Cost == nil {
 				return 0
 			}
 			return sign * (cost - it.cost)
 		}
 	}
-	return errors.Join(l.change(ctx, d, opCharge, part(1)), l.change(ctx, d, opRefund, part(-1)))
+	err := l.change(ctx, d, opCharge, part(1))
+	if panicked {
+		return err
+	}
+	return errors.Join(err, l.change(ctx, d, opRefund, part(-1)))
 }
 
 // change does an operation with the items for which cost returns more than 0.
@@ -115,41 +120,35 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if d.rest.leased() && !d.rest.held.Load() {
 		defer d.snap.limiter.endLease(r.Context(), d.snap, d.rest)
 	}
-	if d.rest == nil || !d.rest.outcome || d.ended == nil || d.ended.Load() {
+	if d.rest == nil || !d.rest.outcome || !d.rest.settled.CompareAndSwap(false, true) {
 		return
 	}
 	fates := make([]fate, d.items())
-	ends := false
+	clears, returns := false, false
 	for i := range fates {
-		it := d.item(i)
-		rule := &d.snap.rules[it.rule]
+		rule := &d.snap.rules[d.item(i).rule]
 		switch {
 		case rule.Clears != nil && rule.Clears(r, o):
-			fates[i], ends = cleared, true
+			fates[i], clears = cleared, true
 		case rule.Counts != nil && !rule.Counts(r, o):
-			fates[i], ends = returned, true
-		case d.rest.estimate && rule.Cost != nil && d.rest.said.Load() > 0:
-			fates[i], ends = settled, true
+			fates[i], returns = returned, true
 		}
 	}
-	if !ends || !d.ended.CompareAndSwap(false, true) { // Adjust may have come in between
+	if clears || returns {
+		d.rest.fates.Store(&fates)
+	}
+	ctx := context.WithoutCancel(r.Context()) // the errors below are logged
+	if clears {
+		_ = l.change(ctx, &d, opReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
+	}
+	if d.ended.Load() { // the handler has given everything back
 		return
 	}
-	ctx := context.WithoutCancel(r.Context())
-	// The errors are logged.
-	_ = l.change(ctx, &d, opReset, func(i int, _ decided) int64 { return one(fates[i] == cleared) })
-	_ = l.change(ctx, &d, opRefund, func(i int, it decided) int64 { return it.cost * one(fates[i] == returned) })
-	if said := d.rest.said.Load() - 1; said >= 0 {
-		settle := func(sign int64) func(int, decided) int64 {
-			return func(i int, it decided) int64 {
-				if more := said - it.cost; fates[i] == settled && !(o.Panicked && more < 0) {
-					return sign * more
-				}
-				return 0
-			}
-		}
-		_ = l.change(ctx, &d, opCharge, settle(1))
-		_ = l.change(ctx, &d, opRefund, settle(-1))
+	if returns {
+		_ = l.change(ctx, &d, opRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
+	}
+	if said := d.rest.said.Load() - 1; said >= 0 && d.ended.CompareAndSwap(false, true) {
+		_ = l.adjust(ctx, &d, said, true, o.Panicked)
 	}
 }
 
@@ -160,12 +159,23 @@ const (
 	kept fate = iota
 	cleared
 	returned
-	settled // to the actual cost
 )
 
-func one(yes bool) int64 {
+// fate returns what Settle has done with an item.
+func (d *Decision) fate(i int) fate {
+	if d.rest == nil {
+		return kept
+	}
+	if fates := d.rest.fates.Load(); fates != nil {
+		return (*fates)[i]
+	}
+	return kept
+}
+
+// only returns n if yes is true, else 0.
+func only(yes bool, n int64) int64 {
 	if yes {
-		return 1
+		return n
 	}
 	return 0
 }

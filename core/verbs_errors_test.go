@@ -88,6 +88,9 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 		if err := call(t.Context(), l, d); err != nil {
 			t.Errorf("%s: %v without an error of the store", name, err)
 		}
+		if d, err = l.Take(t.Context(), 1, k); err != nil { // the first one may have been settled
+			t.Fatal(err)
+		}
 		store.err = errors.New("no counters today")
 		if err := call(t.Context(), l, d); !errors.Is(err, store.err) {
 			t.Errorf("%s returns %v, want the store's error", name, err)
