@@ -225,10 +225,10 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if d, _ := c.of(1); !d.Allowed || d.Waited() != 2*time.Second || rs[1].reads == 0 {
-			t.Errorf("%v after %v, body read %d times", d, d.Waited, rs[1].reads)
+			t.Errorf("%v after %v, body read %d times", d, d.Waited(), rs[1].reads)
 		}
 		if d, _ := c.of(2); d.Allowed {
-			t.Errorf("%v after %v", d, d.Waited)
+			t.Errorf("%v after %v", d, d.Waited())
 		}
 		if err := l.Reconfigure(core.Config{MaxWait: time.Second, Rules: []core.Rule{
 			{Name: "ip", Key: static("k"), Limits: []core.Limit{{Quota: 1, Window: 2 * time.Second, Algorithm: core.FixedWindow}}},

@@ -43,7 +43,7 @@ func TestRequestsWaitInOrderAndAreAdmittedAtTheirInstants(t *testing.T) {
 						t.Fatalf("request %d was admitted at %v, want %v", i, c.at(i), want)
 					}
 					if d, _ := c.of(i); i < waiting && d.Waited() != time.Duration(i)*time.Millisecond || d.err != nil {
-						t.Fatalf("request %d: waited %v, %v", i, d.Waited, d.err)
+						t.Fatalf("request %d: waited %v, %v", i, d.Waited(), d.err)
 					}
 				}
 				if s := l.Stats(); s.Allowed != waiting+late || s.Waited != waiting+late-1 || s.Waiting != 0 || s.Denied != 0 {

@@ -32,14 +32,14 @@ func TestWhoIsDeniedAnywayDoesNotWait(t *testing.T) {
 		for i := 2; i < 10; i++ {
 			check(i, "greedy")
 			if d, over := c.of(i); !over || d.Allowed || d.Waited() != 0 || d.Rule() != "method" || d.at != 0 {
-				t.Fatalf("request %d: ended %t, %v of rule %q after %v", i, over, d, d.Decision.Rule(), d.Waited)
+				t.Fatalf("request %d: ended %t, %v of rule %q after %v", i, over, d, d.Decision.Rule(), d.Waited())
 			}
 		}
 		check(10, "modest") // finds room
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if d, _ := c.of(10); !d.Allowed || d.Waited() != 2*time.Second {
-			t.Errorf("%v after %v", d, d.Waited)
+			t.Errorf("%v after %v", d, d.Waited())
 		}
 	})
 }

@@ -32,7 +32,7 @@ func TestWhatAStoreHasNotLookedAtTurnsNobodyAway(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if d, _ := c.of(2); !d.Allowed || d.Waited() != 4*time.Second {
-			t.Errorf("%v after %v", d.Decision, d.Waited)
+			t.Errorf("%v after %v", d.Decision, d.Waited())
 		}
 	})
 }

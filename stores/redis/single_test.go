@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestTheShortWayAgreesWithMemory(t *testing.T) {
 			}
 			said = append(said, d)
 		}
-		if a, b := said[0].LimitStatus, said[1].LimitStatus; a != b {
+		if a, b := slices.Collect(said[0].Limits()), slices.Collect(said[1].Limits()); !slices.Equal(a, b) {
 			t.Errorf("at %v: in the process %+v, in Redis %+v", now, a, b)
 		}
 	}

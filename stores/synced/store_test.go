@@ -274,10 +274,10 @@ func TestAllOrNone(t *testing.T) {
 			t.Errorf("interval %v: %d left of the other key, want 2", interval, d.Remaining)
 		}
 		if d, _ := l.Take(ctx, 4, b); d.Allowed || d.RetryAfter <= 0 {
-			t.Errorf("interval %v: %+v", interval, d.LimitStatus)
+			t.Errorf("interval %v: %v", interval, d)
 		}
 		if d, _ := l.Take(ctx, 6, b); d.Allowed || d.RetryAfter != core.Never {
-			t.Errorf("interval %v: more than the quota: %+v", interval, d.LimitStatus)
+			t.Errorf("interval %v: more than the quota: %v", interval, d)
 		}
 	}
 }

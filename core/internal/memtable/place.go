@@ -73,7 +73,6 @@ func (p *Place) Known() bool { return p.slot != nil }
 // Limits returns the number of limits of the rule.
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
-
 // Judge reports whether a limit with this quota (see meter.Meter.For) admits
 // cost, and returns the time of that decision.
 func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
