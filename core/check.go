@@ -221,7 +221,9 @@ func (c *session) askRule(r Request, i int) {
 	key, err := rule.Key(c.keys[from:from], r)
 	c.ask.body.rule = aHook
 	if errors.Is(err, SkipRule) && !c.ask.body.wanted {
-		c.skipped(r, rule)
+		if err == SkipRule { //nolint:errorlint // one that wraps it is meant
+			c.skipped(r, rule)
+		}
 		return
 	}
 	if c.note(keyFailure, rule.Name, wrapRule("key", rule, err)) != given {

@@ -78,7 +78,7 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 		return
 	}
 	whole.Rules = append(whole.Rules, dry.Rules...) // in one limiter, as names are unique in the file
-	whole.RulesFor, whole.Observer = nil, nil         // the file is not in force yet
+	whole.RulesFor, whole.Observer = nil, nil       // the file is not in force yet
 	if _, err := core.New(whole); err != nil {      // such as names that two policies have
 		m.field("policies", words.Reason(err), "")
 	}
