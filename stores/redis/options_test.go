@@ -30,7 +30,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 	defer client.Close() //nolint:errcheck // nothing was sent
 	const option = "an option is nil: write one such as redisstore.Timeout(time.Second), or none"
 	for want, s := range map[string]*redisstore.Store{
-		option:        redisstore.New(client, nil, redisstore.WithoutDenialCache()),
+		option:                          redisstore.New(client, nil, redisstore.WithoutDenialCache()),
 		"client: nil: must be a client": redisstore.New(nil),
 	} {
 		_, err := s.Bind("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
