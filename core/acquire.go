@@ -95,7 +95,10 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 	c := l.session(s)
 	c.addLeases(r)
 	c.bind()
-	err := s.do(context.WithoutCancel(ctx), opRelease, 0, &c.batch)
+	if s.memory == nil { // which does not look at the context
+		ctx = context.WithoutCancel(ctx)
+	}
+	err := s.do(ctx, opRelease, 0, &c.batch)
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, "release", err)

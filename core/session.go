@@ -313,7 +313,11 @@ func newRest() *rest {
 func (c *session) remember(d *Decision, decides int, hits []Hit) {
 	m := d.rest
 	var keys string
-	if hits == nil || slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }) {
+	switch {
+	case hits != nil && !slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }):
+	case len(c.items) == 1:
+		keys = c.keep(c.items[0].Key)
+	default:
 		keys = string(c.keys)
 	}
 	for i := range c.items {

@@ -64,8 +64,8 @@ func TestAllocations(t *testing.T) {
 		{"default headers", core.MaxQuota, 0, 2, false},
 		{"denied", 0, 0, 3, false},
 		{"denied, no headers", 0, core.HeadersOff, 2, false},
-		{"in flight, no headers", 0, core.HeadersOff, 2, true},
-		{"in flight, default headers", 0, 0, 4, true},
+		{"in flight, no headers", 0, core.HeadersOff, 3, true},
+		{"in flight, default headers", 0, 0, 5, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := httplimit.Middleware(newLimiter(t, row.quota, row.headers))(http.HandlerFunc(bare))
