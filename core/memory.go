@@ -210,9 +210,14 @@ func (b *memoryBound) do(op operation, d time.Duration, batch *Batch) error {
 	}
 	now := b.m.now()
 	var room [2]memtable.Place
-	places := room[:0]
-	for i := range batch.Items {
-		places = append(places, b.keys.Place(batch.Items[i].Rule, batch.Items[i].Key))
+	places := room[:]
+	if n := len(batch.Items); n > len(room) {
+		places = make([]memtable.Place, n)
+	} else {
+		places = places[:n]
+	}
+	for i := range places {
+		b.keys.Locate(&places[i], batch.Items[i].Rule, batch.Items[i].Key)
 	}
 	defer memtable.Unlock(places)
 	if !memtable.Lock(places) {

@@ -58,7 +58,10 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.Degraded, c.lease, c.snap, c.ask = false, 0, nil, asking{rules: c.ask.rules[:0], quotas: c.ask.quotas[:0]}
+	c.batch.Degraded, c.lease, c.snap = false, 0, nil
+	if a := &c.ask; a.body.Request != nil {
+		*a = asking{rules: a.rules[:0], quotas: a.quotas[:0]}
+	}
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
@@ -120,15 +123,17 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 	}
 	for i := range hits {
 		h := &hits[i]
-		if h.among(hits[:i], seen) {
+		if len(hits) > 1 && h.among(hits[:i], seen) {
 			continue
 		}
 		rule, err := c.snap.rule(h.Rule)
 		if err != nil {
 			return err
 		}
-		if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
-			return err
+		if h.Quotas != nil {
+			if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
+				return err
+			}
 		}
 		c.addKey(rule, h.Key, h.Extra, cost, h.Quotas)
 		c.spans[len(c.spans)-1].hit = i

@@ -22,9 +22,16 @@ type Place struct {
 }
 
 // Place returns the place of a key. It is not locked yet, and not looked up.
-func (b *Binding) Place(rule int, key []byte) Place {
-	h := b.ts.hash.sum(key)
-	return Place{ts: b.ts, hash: h, shard: h.place & b.ts.mask, layout: b.layouts[rule]}
+func (b *Binding) Place(rule int, key []byte) (p Place) {
+	b.Locate(&p, rule, key)
+	return p
+}
+
+// Locate makes p, which is zero, the place of a key, as Place does.
+func (b *Binding) Locate(p *Place, rule int, key []byte) {
+	p.ts, p.layout = b.ts, b.layouts[rule]
+	p.hash = b.ts.hash.sum(key)
+	p.shard = p.hash.place & b.ts.mask
 }
 
 // Find looks the key up. Every insertion and removal of a key moves slots: Find
