@@ -99,7 +99,7 @@ func (a *asking) addKey(r Request, rule int) (added bool, err error) {
 		a.keys = closeKey(append(a.keys[:from], key...), from, a.extra)
 		return true, nil
 	case errors.Is(err, SkipRule):
-		if !a.probe.wanted || a.probe.open {
+		if err == SkipRule && (!a.probe.wanted || a.probe.open) { //nolint:errorlint // one that wraps it is meant
 			a.skipped(r, rule)
 		}
 		return false, nil

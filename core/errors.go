@@ -4,7 +4,9 @@ import "errors"
 
 var (
 	// SkipRule is returned by a KeyFunc if its rule does not apply to the request,
-	// as fs.SkipDir is returned to leave out a directory. It may be wrapped.
+	// as fs.SkipDir is returned to leave out a directory. It may be wrapped. The log says
+	// once if the first hundred requests of a rule have had no key, unless the error wraps
+	// SkipRule: a rule that is only for a few requests returns such an error.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
 	// ErrBadRequest is wrapped by an error of a KeyFunc or of a hook if the

@@ -61,7 +61,7 @@ func TestOddCosts(t *testing.T) {
 		"Peek":  func() error { _, err := l.Peek(ctx, 1, core.Hit{Rule: "none"}); return err },
 		"Reset": func() error { return l.Reset(ctx, core.Hit{Rule: "none"}) },
 	} {
-		if err := f(); !errors.Is(err, core.ErrUnknownRule) || !strings.Contains(err.Error(), `rule "none": floodgate: unknown rule: the limiter has "r"`) {
+		if err := f(); !errors.Is(err, core.ErrUnknownRule) || !strings.Contains(err.Error(), `rule "none": floodgate: unknown rule: the limiter has "ip", "user"`) {
 			t.Errorf("%s of an unknown rule: %v", name, err)
 		}
 	}

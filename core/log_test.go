@@ -275,7 +275,7 @@ func TestAKeyFunctionGetsTheLimitersLog(t *testing.T) {
 
 // What is legal and probably a mistake is logged once.
 func TestWhatALimiterLogsOnce(t *testing.T) {
-	skips := fails(fmt.Errorf("nobody is logged in: %w", core.SkipRule))
+	skips, meant := fails(core.SkipRule), fails(fmt.Errorf("only for a few: %w", core.SkipRule))
 	const keyless = `level=WARN msg="floodgate: a rule limits nobody: its key function has returned no key for its first 100 requests. ` +
 		`If a middleware such as the authentication sets the key, mount the limiter inside that middleware" limiter=api rule=user`
 	rule := func(key core.KeyFunc, quota, cost int64) core.Rule {
@@ -296,6 +296,7 @@ func TestWhatALimiterLogsOnce(t *testing.T) {
 	}{
 		"100 requests without a key":               {rule(skips, 5, 1), func(l *core.Limiter) { check(l, 500) }, []string{keyless}},
 		"the same, a rule that is decided quickly": {single, func(l *core.Limiter) { check(l, 500) }, []string{keyless}},
+		"a rule that is only for a few requests":   {rule(meant, 5, 1), func(l *core.Limiter) { check(l, 500) }, nil},
 		"99 requests without a key":                {rule(orSkip, 5, 1), func(l *core.Limiter) { check(l, 99); get(l); check(l, 500) }, nil},
 		"a key at first":                           {rule(orSkip, 5, 1), func(l *core.Limiter) { get(l); check(l, 500) }, nil},
 		"a key of the body": {rule(func(dst []byte, r core.Request) ([]byte, error) {

@@ -2,6 +2,7 @@ package login
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -49,10 +50,13 @@ func (a *attempt) Value(key any) any {
 
 func isSkip(err error) bool { return errors.Is(err, core.SkipRule) }
 
-// orSkip returns err, or core.SkipRule if err is nil and skip is true.
+// errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
+var errOthers = fmt.Errorf("the rule is for other attempts: %w", core.SkipRule)
+
+// orSkip returns err, or errOthers if err is nil and skip is true.
 func orSkip(err error, skip bool) error {
 	if err == nil && skip {
-		return core.SkipRule
+		return errOthers
 	}
 	return err
 }

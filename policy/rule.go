@@ -13,6 +13,9 @@ import (
 // name alone does not tell: the tier list of a rule deny has the same name.
 func (p *enforcedPolicy) isDenyRule(name string) bool { return p.Denies() && name == p.DenyRule() }
 
+// errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
+var errOthers = fmt.Errorf("the rule is for other requests: %w", core.SkipRule)
+
 // coreRules returns the policy's rules for the limiter.
 func (p *enforcedPolicy) coreRules() []core.Rule {
 	var rules []core.Rule
@@ -21,7 +24,7 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 			Name: p.DenyRule(), Limits: []core.Limit{{Window: time.Second, Algorithm: core.FixedWindow, Aligned: true}},
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
 				if !p.denies(r) {
-					return dst, core.SkipRule
+					return dst, errOthers
 				}
 				return dst, nil
 			},
@@ -64,7 +67,7 @@ func (rule enforcedRule) coreRules() []core.Rule {
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
 				name, err := rule.tierOf(r)
 				if err == nil && name != t.Name {
-					err = core.SkipRule
+					err = errOthers
 				}
 				if err != nil {
 					return dst, err

@@ -75,6 +75,24 @@ func ExampleDecisionFrom() {
 	// Output: 200 4 left
 }
 
+// A middleware before the limiter reads the decision after the handlers.
+func ExampleExposeDecision() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}}))
+	app := fiber.New()
+	app.Use(func(c *fiber.Ctx) error {
+		err := c.Next()
+		d, _ := fiberlimit.DecisionFrom(c)
+		fmt.Println("log:", d.Remaining, "left")
+		return err
+	}, fiberlimit.Middleware(limiter, fiberlimit.ExposeDecision()))
+	app.Get("/api", func(c *fiber.Ctx) error { return c.SendString("hello") })
+
+	get(app)
+	// Output:
+	// log: 4 left
+	// 200 hello
+}
+
 // A key function reads what the framework knows about the request.
 func ExampleCtx() {
 	byScheme := keyfuncs.Func(func(r core.Request) (string, error) {

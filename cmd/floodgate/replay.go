@@ -57,7 +57,7 @@ func replayCommand() *cobra.Command {
 			}
 			err := o.replay(c.Context(), append([]string{args[0]}, o.against...), args[1:])
 			if last := args[len(args)-1]; err != nil && isYAML(last) && !isYAML(args[0]) {
-				return fmt.Errorf("the policy file comes first: floodgate replay %s %s: %w", last, args[0], err)
+				return fmt.Errorf("the policy file comes first: floodgate replay %s %s: %v", last, args[0], err) //nolint:errorlint // of a policy.Error, only the mistakes would be printed
 			}
 			return err
 		},

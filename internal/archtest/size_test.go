@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// maxLines is the most lines of a file, so that a file has one subject.
-const maxLines = 300
+// maxLines is the most lines of a file, which tells one story.
+const maxLines = 600
 
 // maxExports is the most types and functions that package core exports, without
 // methods: what a newcomer has to look through. PerSecond to PerMonth are six of

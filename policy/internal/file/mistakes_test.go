@@ -145,7 +145,7 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		}},
 		{"policies: [{name: a, limits: {in-flight: 5, lease: 366d}}]", nil},
 		{"policies: [{name: a, limits: {quota: 1, window: 1m, algorithm: bucketed_window}}]", []string{
-			"1:30: Precision: 0s: must be from 1ms to the Window (1m0s)", "bucketed_window needs the length of its",
+			"1:30: Precision: 0s: bucketed_window needs the length of a bucket, which must divide the Window (1m0s): a sixtieth of it, for instance", "bucketed_window needs the length of its",
 		}},
 		{"policies: [{name: a, limits: {quota: 1, window: 1m, algorithm: bucketed_window, precision: 7s}}]", []string{
 			"1:30: Precision: 7s: must divide the Window (1m0s)", "",
