@@ -13,10 +13,14 @@ import (
 // MemoryConfig.MaxKeys is 0.
 const DefaultMaxKeys = 1_000_000
 
+// defaultMaxBytes is how much the keys of a Memory without a MaxKeys take at most.
+const defaultMaxBytes = 256 << 20
+
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
 	// MaxKeys is the most keys that are held at a time, over all limiters and
-	// rules: from 1 to 2^31-1, 0 means DefaultMaxKeys. A key is one key of one
+	// rules: from 1 to 2^31-1. 0 means DefaultMaxKeys, or as many as fit into 256 MB
+	// however large their states become, if these are fewer. A key is one key of one
 	// rule, whatever the number of its limits. It must be at least the number
 	// of keys of one request: keys of a request beyond it are not counted.
 	//
@@ -83,10 +87,11 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.MaxKeys < 0 || c.MaxKeys > 1<<31-1 {
 		return nil, fmt.Errorf("%w: MaxKeys: %d: must be from 1 to 2^31-1, or 0 for %d", ErrConfig, c.MaxKeys, DefaultMaxKeys)
 	}
+	maxBytes := int64(0)
 	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultMaxKeys
+		c.MaxKeys, maxBytes = DefaultMaxKeys, defaultMaxBytes
 	}
-	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys), names: names.New("", true)}, nil
+	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys, maxBytes), names: names.New("", true)}, nil
 }
 
 // Len returns how many keys are held now, including expired keys that have not

@@ -12,6 +12,7 @@ import (
 type rule struct {
 	id      int
 	version int          // of the newest layout
+	bytes   int64        // that a key takes at most, with the newest layout
 	retired atomic.Bool  // the limiter has no such rule any more
 	held    atomic.Int64 // keys
 	gone    *counted     // of the limiter: by tables that have been dropped; guarded by Tables.mu
@@ -59,6 +60,31 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	return l
 }
 
+// mostBytes returns how many bytes a key takes at most: its slot, of which a sixth may be
+// spare, and the blocks of its states.
+func (l *layout) mostBytes() int64 {
+	n := int64(l.stride) * 8 * 7 / 6
+	for i := range l.meters {
+		if most := l.meters[i].MostBytes(); most > 0 {
+			n += 8 << blockClassOf(int(most/8))
+		}
+	}
+	return n
+}
+
+// fit makes the keys so few that they fit into maxBytes, however large their states become.
+// Tables.mu is locked.
+func (ts *Tables) fit() {
+	if ts.maxBytes == 0 {
+		return
+	}
+	largest := int64(1)
+	for _, r := range ts.rules {
+		largest = max(largest, r.bytes)
+	}
+	ts.limit.Store(min(ts.maxKeys, ts.maxBytes/largest))
+}
+
 func (l *layout) offset(limit int) int { return l.offsets[limit] }
 
 // Rule is a rule whose keys are held. No two limits of a rule have the same
@@ -98,8 +124,11 @@ func (ts *Tables) bind(limiter string, rules []Rule, gone *counted) *Binding {
 		}
 		known.version++
 		fullHomes := int(ts.maxKeys / int64(len(ts.shards)) * 1167 / 1000)
-		b.layouts = append(b.layouts, newLayout(known, r.Limits, fullHomes))
+		l := newLayout(known, r.Limits, fullHomes)
+		known.bytes = l.mostBytes()
+		b.layouts = append(b.layouts, l)
 	}
+	ts.fit()
 	return b
 }
 
@@ -119,6 +148,7 @@ func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
 			ts.retire(name, rule)
 		}
 	}
+	ts.fit()
 	return next, nil
 }
 

@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"testing"
 
@@ -85,7 +86,7 @@ func TestATableShrinks(t *testing.T) {
 func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 	const perShard = 2048
 	for _, limits := range []int{1, 3} {
-		ts := New(4 * perShard)
+		ts := New(4*perShard, 0)
 		b := bind(t, ts, []meter.Limit{perHour(5), perDay(5), perMinute(5)}[:limits]...)
 		counts, inserted := map[uint64]int{}, 0
 		for i := uint64(0); inserted < ts.MaxKeys(); i++ {
@@ -114,10 +115,48 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 // A table that holds its shard's part of MaxKeys has room to spare, and not more than a fifth.
 func TestTheLengthOfAFullTable(t *testing.T) {
 	for _, keys := range []int{100, 1_000, 100_000, 10_000_000} {
-		ts := New(keys)
+		ts := New(keys, 0)
 		part, homes := keys/ts.Shards(), bind(t, ts, perHour(5)).layouts[0].fullHomes
 		if used := homes - homes/10; used < part || homes > part*6/5 {
 			t.Errorf("%d of %d keys in a shard: %d homes, of which %d may be used", part, keys, homes, used)
 		}
+	}
+}
+
+// Keys whose states can become large are fewer, so that all of them fit into maxBytes. No key is
+// left out, and rules with smaller states may have more keys again.
+func TestLargeStatesMakeTheKeysFewer(t *testing.T) {
+	const maxBytes = 4 << 20
+	ts := New(100_000, maxBytes)
+	b := bind(t, ts, bucketed(1000, day, minute)) // 8 KiB a key
+	most := ts.MaxKeys()
+	if most < 450 || most > maxBytes>>13 {
+		t.Fatalf("at most %d keys", most)
+	}
+	for i := range 3 * most {
+		places := b.Places()
+		places.Add(0, fmt.Appendf(nil, "key %d", i))
+		if !places.Lock() {
+			t.Fatal("closed")
+		}
+		p := places.At(0)
+		p.Find()
+		var r meter.Result
+		p.Judge(0, meter.Own, now0, 1)
+		p.Insert(places, now0)
+		p.Charge(0, meter.Own, now0, 1, &r)
+		known := p.Known()
+		places.Unlock()
+		if r.Remaining != 999 || !known {
+			t.Fatalf("key %d has %d left", i, r.Remaining)
+		}
+	}
+	words, _ := ts.Words()
+	if n := ts.Len(); n > most+ts.Shards() || 8*words > maxBytes+8<<10*ts.Shards() {
+		t.Errorf("%d keys of at most %d are held in %d bytes", n, most, 8*words)
+	}
+	ts.Check(t)
+	if _, err := b.Rebind([]Rule{{"r", []meter.Limit{perHour(5)}}}); err != nil || ts.MaxKeys() != 100_000 {
+		t.Errorf("small states: at most %d keys (%v)", ts.MaxKeys(), err)
 	}
 }

@@ -17,7 +17,7 @@ func (b *Binding) counts(tb testing.TB, when string, allowed, denied uint64) {
 
 // What has been counted stays, whatever becomes of the tables.
 func TestCountedDecisionsOutliveTheirTables(t *testing.T) {
-	ts := New(10_000)
+	ts := New(10_000, 0)
 	b := bind(t, ts, perHour(3))
 	other, err := ts.Bind("other", []Rule{{"r", []meter.Limit{perHour(3)}}})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestCountedDecisionsOutliveTheirTables(t *testing.T) {
 }
 
 func TestCountedIsOfAllShardsAndRules(t *testing.T) {
-	b, err := New(100_000).Bind("l", []Rule{{"a", []meter.Limit{perHour(9)}}, {"b", []meter.Limit{perHour(9)}}})
+	b, err := New(100_000, 0).Bind("l", []Rule{{"a", []meter.Limit{perHour(9)}}, {"b", []meter.Limit{perHour(9)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

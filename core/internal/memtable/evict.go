@@ -12,7 +12,8 @@ func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
 	s, t := &ts.shards[p.shard], p.table
 	s.sweep(ts, t, now)
 	if !ts.makeRoom(s, t, others, now) {
-		if !s.hasLeases() {
+		// If the keys are fewer than the shards are made for, this one may have none.
+		if !s.hasLeases() && ts.limit.Load() == ts.maxKeys {
 			return false
 		}
 		ts.keys.Add(1)
@@ -23,11 +24,16 @@ func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
 	return true
 }
 
-// makeRoom counts one more key, or evicts one if the store is full.
+// makeRoom counts one more key, or evicts one if the store is full. If the limit has become
+// lower since, it evicts two.
 func (ts *Tables) makeRoom(s *shard, own *table, others *Places, now int64) bool {
+	limit := ts.limit.Load()
 	for {
 		n := ts.keys.Load()
-		if n >= ts.maxKeys {
+		if n > limit && ts.evict(s, own, others, now) {
+			ts.keys.Add(-1)
+		}
+		if n >= limit {
 			return ts.evict(s, own, others, now)
 		}
 		if ts.keys.CompareAndSwap(n, n+1) {
@@ -119,7 +125,7 @@ func (ts *Tables) victim(s *shard, own *table, others *Places, now int64) victim
 	if held == 0 {
 		rules++
 	}
-	share := ts.maxKeys / max(rules, 1)
+	share := ts.limit.Load() / max(rules, 1)
 	if held >= share {
 		if v := own.search(others, now); v.table != nil {
 			return v

@@ -21,7 +21,7 @@ func (b *Binding) takeKnown() (r meter.Result, done bool) {
 }
 
 func TestTheShortWayDecidesOnAKnownKeyOfOneLimit(t *testing.T) {
-	b := bind(t, New(100), perHour(3))
+	b := bind(t, New(100, 0), perHour(3))
 	if _, done := b.takeKnown(); done {
 		t.Error("the rule has no table yet")
 	}
@@ -47,7 +47,7 @@ func TestTheShortWayDecidesOnAKnownKeyOfOneLimit(t *testing.T) {
 		t.Errorf("done %t, %+v, want a denial", done, r)
 	}
 	// TakeSingle closes it too.
-	b = bind(t, New(100), perHour(3))
+	b = bind(t, New(100, 0), perHour(3))
 	b.take(now0, 1)
 	for left := int64(1); left >= 0; left-- {
 		var r meter.Result
@@ -65,7 +65,7 @@ func TestTheShortWayIsForOneLimitThatDoesNotGrow(t *testing.T) {
 		"sliding log":   {logOf(3)},
 		"two of a kind": {bucketed(3, hour, minute), bucketed(3, day, minute)},
 	} {
-		b := bind(t, New(100), limits...)
+		b := bind(t, New(100, 0), limits...)
 		b.take(now0, 1)
 		if _, done := b.takeKnown(); done || b.open().Single() {
 			t.Errorf("%s: the short way was taken", name)
@@ -75,7 +75,7 @@ func TestTheShortWayIsForOneLimitThatDoesNotGrow(t *testing.T) {
 
 // During a Rebind, the layout of a place and that of its table may differ.
 func TestTheShortWayNeedsTheTablesOwnLayout(t *testing.T) {
-	old := bind(t, New(100), perHour(3))
+	old := bind(t, New(100, 0), perHour(3))
 	old.take(now0, 1)
 	next, err := old.Rebind([]Rule{{"r", []meter.Limit{perHour(9)}}})
 	if err != nil {

@@ -11,7 +11,7 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 	leases := func(quota int64) meter.Limit {
 		return meter.Limit{Quota: quota, Capacity: quota, Window: hour, Algorithm: meter.InFlight}
 	}
-	b := bind(t, New(100), leases(1))
+	b := bind(t, New(100, 0), leases(1))
 	k := b.Slots(0)
 	var r meter.Result
 	if k.Release("k", 1, true) || k.Hold("k", 1) {
@@ -43,7 +43,7 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 	}
 	see("the lease is released", false, true)
 
-	none, err := New(100).Bind("l", []Rule{{"r", []meter.Limit{leases(0)}}})
+	none, err := New(100, 0).Bind("l", []Rule{{"r", []meter.Limit{leases(0)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSlotsAreNotedInTheTable(t *testing.T) {
 	}
 	see("a quota of 0", false, false)
 
-	if bind(t, New(100), leases(1), perHour(1)).Slots(0) != nil || bind(t, New(100), perHour(1)).Slots(0) != nil {
+	if bind(t, New(100, 0), leases(1), perHour(1)).Slots(0) != nil || bind(t, New(100, 0), perHour(1)).Slots(0) != nil {
 		t.Error("a rule has another limit, and has Slots")
 	}
 	next, err := b.Rebind([]Rule{{"r", []meter.Limit{leases(2)}}})
@@ -97,7 +97,7 @@ func TestIdleSlotsStayUntilTheyAreInTheWay(t *testing.T) {
 		{"the clock was set back", -1, 8, false},
 		{"the table is full", 1, 4, false},
 	} {
-		ts := New(row.keys)
+		ts := New(row.keys, 0)
 		k := bind(t, ts, limit).Slots(0)
 		var r meter.Result
 		for i, key := range []string{"k", "a", "b", "c"} {
@@ -123,7 +123,7 @@ func TestIdleSlotsStayUntilTheyAreInTheWay(t *testing.T) {
 // What is held stays held, and is released once.
 func TestAHeldLeaseOutlivesItsRelease(t *testing.T) {
 	limit := meter.Limit{Quota: 1, Capacity: 1, Window: hour, Algorithm: meter.InFlight}
-	b := bind(t, New(100), limit)
+	b := bind(t, New(100, 0), limit)
 	k := b.Slots(0)
 	var r meter.Result
 	if !k.Take("k", now0, 1, &r) || !k.Hold("k", 1) || !k.Hold("k", 1) {

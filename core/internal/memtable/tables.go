@@ -13,10 +13,12 @@ var ErrClosed = errors.New("memtable: closed")
 // Tables holds the keys of the rules of all limiters. Its methods may be called
 // concurrently.
 type Tables struct {
-	maxKeys int64
-	hash    hasher
-	shards  []shard
-	mask    uint64
+	maxKeys  int64
+	maxBytes int64        // that all keys take at most; 0: any number
+	limit    atomic.Int64 // of the keys: maxKeys, or fewer that fit into maxBytes
+	hash     hasher
+	shards   []shard
+	mask     uint64
 
 	keys    atomic.Int64
 	active  atomic.Int64 // rules that hold keys
@@ -46,16 +48,21 @@ type shard struct {
 
 const keysPerShard = 2048
 
-// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules.
-func New(maxKeys int) *Tables {
+// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules. If maxBytes is
+// not 0, they are fewer if the states of the rules' limits can become so large that maxKeys
+// of them would take more.
+func New(maxKeys int, maxBytes int64) *Tables {
 	n := 1 << bits.Len(uint((maxKeys-1)/keysPerShard))
-	return &Tables{
-		maxKeys: int64(maxKeys),
-		hash:    newHasher(),
-		shards:  make([]shard, n),
-		mask:    uint64(n - 1),
-		rules:   map[ruleName]*rule{},
+	ts := &Tables{
+		maxKeys:  int64(maxKeys),
+		maxBytes: maxBytes,
+		hash:     newHasher(),
+		shards:   make([]shard, n),
+		mask:     uint64(n - 1),
+		rules:    map[ruleName]*rule{},
 	}
+	ts.limit.Store(ts.maxKeys)
+	return ts
 }
 
 // Len returns how many keys are held now, including expired keys that have not
@@ -63,7 +70,7 @@ func New(maxKeys int) *Tables {
 func (ts *Tables) Len() int { return int(ts.keys.Load()) }
 
 // MaxKeys returns the highest number of keys that are held.
-func (ts *Tables) MaxKeys() int { return int(ts.maxKeys) }
+func (ts *Tables) MaxKeys() int { return int(ts.limit.Load()) }
 
 // Evicted returns how many keys that had not expired made room for others.
 func (ts *Tables) Evicted() uint64 { return ts.evicted.Load() }

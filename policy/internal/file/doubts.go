@@ -2,8 +2,12 @@ package file
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
+	"github.com/floodgate-go/floodgate/core"
+	corelimits "github.com/floodgate-go/floodgate/internal/limits"
+	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
@@ -41,6 +45,19 @@ func (r *reader) doubtRule(rule *Rule, given map[string]value) {
 			r.doubt(given[name], fmt.Sprintf("%q: the parameters of a route are known only to policies that are mounted after routing", words.Shorten(e.String())),
 				"mounted before it, the value is empty for all requests: mount the policy on the routes, or on the router if it routes first")
 		}
+	}
+}
+
+// largeState is the size of a state of which the store in the process holds less than 100,000.
+const largeState = 256 << 20 / 100_000
+
+// doubtMemory notes a limit of which a key takes much memory in the process.
+func (r *reader) doubtMemory(at value, l core.Limit) {
+	m := meter.New(corelimits.Of(l))
+	most := int64(1) << bits.Len64(uint64(m.MostBytes())) // memory comes in blocks
+	if r.spec.Local.MaxKeys == core.DefaultMaxKeys && most > largeState {
+		r.doubt(at, fmt.Sprintf("%v: a key takes up to %d KiB, so that at most %d keys are held in 256 MB", l, most>>10, 256<<20/most),
+			"write a longer precision or another algorithm, or say with local: {max-keys: ...} how many keys the memory is for")
 	}
 }
 
