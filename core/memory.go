@@ -13,14 +13,15 @@ import (
 // MemoryConfig.MaxKeys is 0.
 const DefaultMaxKeys = 1_000_000
 
-// defaultMaxBytes is how much the keys of a Memory without a MaxKeys take at most.
+// defaultMaxBytes is how much the keys of a rule take at most in a Memory without a MaxKeys.
 const defaultMaxBytes = 256 << 20
 
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
 	// MaxKeys is the most keys that are held at a time, over all limiters and
-	// rules: from 1 to 2^31-1. 0 means DefaultMaxKeys, or as many as fit into 256 MB
-	// however large their states become, if these are fewer. A key is one key of one
+	// rules: from 1 to 2^31-1. 0 means DefaultMaxKeys, of which a rule has fewer if their
+	// states can become large: as many as fit into 256 MB with the limits' own quotas, but
+	// about 8,000 in any case. A key is one key of one
 	// rule, whatever the number of its limits. It must be at least the number
 	// of keys of one request: keys of a request beyond it are not counted.
 	//

@@ -12,7 +12,6 @@ import (
 type rule struct {
 	id      int
 	version int          // of the newest layout
-	bytes   int64        // that a key takes at most, with the newest layout
 	retired atomic.Bool  // the limiter has no such rule any more
 	held    atomic.Int64 // keys
 	gone    *counted     // of the limiter: by tables that have been dropped; guarded by Tables.mu
@@ -33,6 +32,7 @@ type layout struct {
 	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
+	most      int64 // of the rule's keys, so that they take no more than maxBytes; 0: maxKeys
 }
 
 // sampledToEvict is how many keys are weighed to evict one, if weighing is
@@ -72,17 +72,20 @@ func (l *layout) mostBytes() int64 {
 	return n
 }
 
-// fit makes the keys so few that they fit into maxBytes, however large their states become.
-// Tables.mu is locked.
-func (ts *Tables) fit() {
+// leastInShard is how many keys of a rule a shard has room for, however large they are: of
+// fewer, a new key would often evict a denied one.
+const leastInShard = 16
+
+// mostKeys returns layout.most.
+func (ts *Tables) mostKeys(l *layout) int64 {
 	if ts.maxBytes == 0 {
-		return
+		return 0
 	}
-	largest := int64(1)
-	for _, r := range ts.rules {
-		largest = max(largest, r.bytes)
+	most := max(ts.maxBytes/l.mostBytes(), leastInShard*int64(len(ts.shards)))
+	if most >= ts.maxKeys {
+		return 0
 	}
-	ts.limit.Store(min(ts.maxKeys, ts.maxBytes/largest))
+	return most
 }
 
 func (l *layout) offset(limit int) int { return l.offsets[limit] }
@@ -125,10 +128,9 @@ func (ts *Tables) bind(limiter string, rules []Rule, gone *counted) *Binding {
 		known.version++
 		fullHomes := int(ts.maxKeys / int64(len(ts.shards)) * 1167 / 1000)
 		l := newLayout(known, r.Limits, fullHomes)
-		known.bytes = l.mostBytes()
+		l.most = ts.mostKeys(l)
 		b.layouts = append(b.layouts, l)
 	}
-	ts.fit()
 	return b
 }
 
@@ -148,7 +150,6 @@ func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
 			ts.retire(name, rule)
 		}
 	}
-	ts.fit()
 	return next, nil
 }
 

@@ -33,7 +33,7 @@ func (p *Place) Block(until, now int64) {
 			b.until = map[blockedKey]int64{}
 		}
 		b.until[key] = until
-		b.bound(p.ts.limit.Load(), now)
+		b.bound(p.ts.maxKeys, now)
 	}
 	b.n.Store(int64(len(b.until)))
 }

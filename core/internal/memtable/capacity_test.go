@@ -123,19 +123,26 @@ func TestTheLengthOfAFullTable(t *testing.T) {
 	}
 }
 
-// Keys whose states can become large are fewer, so that all of them fit into maxBytes. No key is
-// left out, and rules with smaller states may have more keys again.
-func TestLargeStatesMakeTheKeysFewer(t *testing.T) {
+// A rule whose states can become large has fewer keys, so that they fit into maxBytes. Each of
+// them is counted, other rules have as many as before, and so has this one once its states are
+// small again.
+func TestARuleWithLargeStatesHasFewerKeys(t *testing.T) {
 	const maxBytes = 4 << 20
 	ts := New(100_000, maxBytes)
-	b := bind(t, ts, bucketed(1000, day, minute)) // 8 KiB a key
-	most := ts.MaxKeys()
-	if most < 450 || most > maxBytes>>13 {
-		t.Fatalf("at most %d keys", most)
+	large := Rule{"large", []meter.Limit{bucketed(1000, day, minute)}} // 16 KiB a key
+	b, err := ts.Bind("l", []Rule{large, {"small", []meter.Limit{perHour(5)}}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range 3 * most {
+	most := int(b.layouts[0].most)
+	if want := max(maxBytes>>13*9/10, leastInShard*ts.Shards()); most < want*9/10 || b.layouts[1].most != 0 {
+		t.Fatalf("at most %d large keys and %d small ones, want about %d and all", most, b.layouts[1].most, want)
+	}
+	charge := func(b *Binding, rule, i int) {
+		t.Helper()
 		places := b.Places()
-		places.Add(0, fmt.Appendf(nil, "key %d", i))
+		defer places.Unlock()
+		places.Add(rule, fmt.Appendf(nil, "key %d", i))
 		if !places.Lock() {
 			t.Fatal("closed")
 		}
@@ -144,19 +151,26 @@ func TestLargeStatesMakeTheKeysFewer(t *testing.T) {
 		var r meter.Result
 		p.Judge(0, meter.Own, now0, 1)
 		p.Insert(places, now0)
-		p.Charge(0, meter.Own, now0, 1, &r)
-		known := p.Known()
-		places.Unlock()
-		if r.Remaining != 999 || !known {
+		if p.Charge(0, meter.Own, now0, 1, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
 			t.Fatalf("key %d has %d left", i, r.Remaining)
 		}
 	}
-	words, _ := ts.Words()
-	if n := ts.Len(); n > most+ts.Shards() || 8*words > maxBytes+8<<10*ts.Shards() {
-		t.Errorf("%d keys of at most %d are held in %d bytes", n, most, 8*words)
+	held := func(b *Binding, rule int) int { return int(b.layouts[rule].rule.held.Load()) }
+	for i := range 3 * most {
+		charge(b, 0, i)
+		charge(b, 1, i)
+	}
+	if n := held(b, 0); n > most+ts.Shards() || held(b, 1) != 3*most {
+		t.Errorf("%d large keys of at most %d, and %d of %d small ones are held", n, most, held(b, 1), 3*most)
 	}
 	ts.Check(t)
-	if _, err := b.Rebind([]Rule{{"r", []meter.Limit{perHour(5)}}}); err != nil || ts.MaxKeys() != 100_000 {
-		t.Errorf("small states: at most %d keys (%v)", ts.MaxKeys(), err)
+	if b, err = b.Rebind([]Rule{{"large", []meter.Limit{perHour(5)}}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * most {
+		charge(b, 0, 10*most+i)
+	}
+	if n := held(b, 0); n < 2*most {
+		t.Errorf("with small states, %d keys are held", n)
 	}
 }

@@ -11,9 +11,9 @@ const sweptPerInsert = 8
 func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
 	s, t := &ts.shards[p.shard], p.table
 	s.sweep(ts, t, now)
+	ts.trimRule(t, others, now)
 	if !ts.makeRoom(s, t, others, now) {
-		// If the keys are fewer than the shards are made for, this one may have none.
-		if !s.hasLeases() && ts.limit.Load() == ts.maxKeys {
+		if !s.hasLeases() {
 			return false
 		}
 		ts.keys.Add(1)
@@ -24,21 +24,37 @@ func (ts *Tables) insert(p *Place, others *Places, now int64) bool {
 	return true
 }
 
-// makeRoom counts one more key, or evicts one if the store is full. If the limit has become
-// lower since, it evicts two.
+// makeRoom counts one more key, or evicts one if the store is full.
 func (ts *Tables) makeRoom(s *shard, own *table, others *Places, now int64) bool {
-	limit := ts.limit.Load()
 	for {
 		n := ts.keys.Load()
-		if n > limit && ts.evict(s, own, others, now) {
-			ts.keys.Add(-1)
-		}
-		if n >= limit {
+		if n >= ts.maxKeys {
 			return ts.evict(s, own, others, now)
 		}
 		if ts.keys.CompareAndSwap(n, n+1) {
 			return true
 		}
+	}
+}
+
+// trimRule evicts a key of the table's rule if the rule has as many as its large states
+// allow, and two if it has more, as after a Rebind. It evicts in this shard only, so that the
+// rule may have a few more.
+func (ts *Tables) trimRule(t *table, others *Places, now int64) {
+	most := t.layout.most
+	if most == 0 {
+		return
+	}
+	for range 2 {
+		if t.layout.rule.held.Load() < most {
+			return
+		}
+		v := t.search(others, now)
+		if v.table == nil {
+			return
+		}
+		ts.remove(v)
+		ts.keys.Add(-1)
 	}
 }
 
@@ -107,12 +123,17 @@ func (ts *Tables) evict(s *shard, own *table, others *Places, now int64) bool {
 	if v.table == nil {
 		return false
 	}
+	ts.remove(v)
+	return true
+}
+
+// remove removes the key that has been chosen.
+func (ts *Tables) remove(v victim) {
 	v.table.remove(v.slot)
 	ts.hold(v.table.layout.rule, -1)
 	if v.weight != expiredWeight {
 		ts.evicted.Add(1)
 	}
-	return true
 }
 
 // victim finds the key to evict: of the rule of the new key if that has its
@@ -125,7 +146,7 @@ func (ts *Tables) victim(s *shard, own *table, others *Places, now int64) victim
 	if held == 0 {
 		rules++
 	}
-	share := ts.limit.Load() / max(rules, 1)
+	share := ts.maxKeys / max(rules, 1)
 	if held >= share {
 		if v := own.search(others, now); v.table != nil {
 			return v

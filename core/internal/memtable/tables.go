@@ -14,8 +14,7 @@ var ErrClosed = errors.New("memtable: closed")
 // concurrently.
 type Tables struct {
 	maxKeys  int64
-	maxBytes int64        // that all keys take at most; 0: any number
-	limit    atomic.Int64 // of the keys: maxKeys, or fewer that fit into maxBytes
+	maxBytes int64 // that the keys of a rule take at most: see layout.most; 0: any number
 	hash     hasher
 	shards   []shard
 	mask     uint64
@@ -49,11 +48,11 @@ type shard struct {
 const keysPerShard = 2048
 
 // New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules. If maxBytes is
-// not 0, they are fewer if the states of the rules' limits can become so large that maxKeys
-// of them would take more.
+// not 0, a rule has fewer keys if their states can become so large that maxKeys of them
+// would take more.
 func New(maxKeys int, maxBytes int64) *Tables {
 	n := 1 << bits.Len(uint((maxKeys-1)/keysPerShard))
-	ts := &Tables{
+	return &Tables{
 		maxKeys:  int64(maxKeys),
 		maxBytes: maxBytes,
 		hash:     newHasher(),
@@ -61,8 +60,6 @@ func New(maxKeys int, maxBytes int64) *Tables {
 		mask:     uint64(n - 1),
 		rules:    map[ruleName]*rule{},
 	}
-	ts.limit.Store(ts.maxKeys)
-	return ts
 }
 
 // Len returns how many keys are held now, including expired keys that have not
@@ -70,7 +67,7 @@ func New(maxKeys int, maxBytes int64) *Tables {
 func (ts *Tables) Len() int { return int(ts.keys.Load()) }
 
 // MaxKeys returns the highest number of keys that are held.
-func (ts *Tables) MaxKeys() int { return int(ts.limit.Load()) }
+func (ts *Tables) MaxKeys() int { return int(ts.maxKeys) }
 
 // Evicted returns how many keys that had not expired made room for others.
 func (ts *Tables) Evicted() uint64 { return ts.evicted.Load() }

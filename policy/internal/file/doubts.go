@@ -56,7 +56,7 @@ func (r *reader) doubtMemory(at value, l core.Limit) {
 	m := meter.New(corelimits.Of(l))
 	most := int64(1) << bits.Len64(uint64(m.MostBytes())) // memory comes in blocks
 	if r.spec.Local.MaxKeys == core.DefaultMaxKeys && most > largeState {
-		r.doubt(at, fmt.Sprintf("%v: a key takes up to %d KiB, so that at most %d keys are held in 256 MB", l, most>>10, 256<<20/most),
+		r.doubt(at, fmt.Sprintf("%v: a key takes up to %d KiB, so that at most %d keys are held at a time", l, most>>10, max(256<<20/most, 8192)),
 			"write a longer precision or another algorithm, or say with local: {max-keys: ...} how many keys the memory is for")
 	}
 }
