@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/floodgate-go/floodgate/core"
-	corelimits "github.com/floodgate-go/floodgate/internal/limits"
-	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
@@ -53,8 +51,14 @@ const largeState = 256 << 20 / 100_000
 
 // doubtMemory notes a limit of which a key takes much memory in the process.
 func (r *reader) doubtMemory(at value, l core.Limit) {
-	m := meter.New(corelimits.Of(l))
-	most := int64(1) << bits.Len64(uint64(m.MostBytes())) // memory comes in blocks
+	most := int64(0) // bytes, as core.MemoryConfig has them
+	switch {
+	case l.Algorithm == core.BucketedWindow && l.Precision > 0:
+		most = 4*int64(l.Window/l.Precision) + 24
+	case l.Algorithm == core.SlidingLog:
+		most = 8*l.Quota + 8
+	}
+	most = 1 << bits.Len64(uint64(most)) // memory comes in blocks
 	if r.spec.Local.MaxKeys == core.DefaultMaxKeys && most > largeState {
 		r.doubt(at, fmt.Sprintf("%v: a key takes up to %d KiB, so that at most %d keys are held at a time", l, most>>10, max(256<<20/most, 8192)),
 			"write a longer precision or another algorithm, or say with local: {max-keys: ...} how many keys the memory is for")
