@@ -10,8 +10,8 @@ import (
 // of an answer, or the rows that were read. What was charged before the handler is
 // then an estimate. After the handler has returned, the limiter charges what is
 // missing, even above the quota, or gives back what is too much. If nobody sets the
-// cost, the estimate stays. If the handler panics, the limiters charge what is missing
-// and give nothing back: httputil.ReverseProxy panics if the client hangs up.
+// cost, the estimate stays. If the handler panics, the limiter charges what is missing
+// and gives nothing back: httputil.ReverseProxy panics if the client hangs up.
 //
 // What is above a quota is a debt: the key waits until the algorithm has forgotten
 // it. Windows forget hits when they end. A TokenBucket owes at most twice its Burst,

@@ -18,8 +18,8 @@ import (
 // While the last request of the address and account has succeeded (memory.warm), as many
 // requests again as the quota of Failures do not wait: they are not charged to the limit.
 
-// maxWait is how long a request waits in a line, and mostWaiting how many wait in one. One
-// more is denied.
+// maxWait is the longest time that a request waits in a line. mostWaiting is the most
+// requests that wait in one line: the next one is denied.
 const (
 	maxWait     = 10 * time.Second
 	mostWaiting = 1000
