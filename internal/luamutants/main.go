@@ -7,7 +7,6 @@
 // The test binary is compiled once: FLOODGATE_REDIS_SCRIPT names the file with the
 // script that it is to use. Survivors that nothing can observe are listed in
 // survivors.txt, with a reason.
-
 package main
 
 import (

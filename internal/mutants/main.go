@@ -13,7 +13,6 @@
 // gremlins alone tests the wrong package if a package is not named like its
 // directory, takes code that does not compile for a break that was noticed, and
 // leaves the processes of tests that it has stopped running.
-
 package main
 
 import (
