@@ -91,12 +91,13 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses.
 	Headers Headers
-	// Log gets a line once if the first hundred requests of a rule have had no key, if a request costs
-	// more than a quota, and if Take gets no hits. It gets a line if a store, key function, quota function or hook fails, or if Allow names an
-	// unknown rule, with the names of the limiter and the rules and the error: at
-	// most one line a second for each of the five kinds, with the number of
-	// failures that were left out since the line before. Keys are not logged. The texts of errors
-	// are. nil: slog.Default().
+	// Log gets one line, and no second one, if the first hundred requests of a rule have
+	// had no key, if a request costs more than a quota, or if Take gets no hits.
+	// It gets a line each time that a store, a key function, a quota function or a hook
+	// fails, or that Allow names an unknown rule. Such a line has the names of the limiter
+	// and the rules, and the error. There is at most one a second for each of the five
+	// kinds, and it has the number of failures that were left out since the line before.
+	// Keys are not logged. The texts of errors are. nil: slog.Default().
 	Log *slog.Logger
 	// Observer is told of every decision: see [ObserverFuncs]. nil: nobody is, and it
 	// costs nothing.

@@ -15,10 +15,15 @@ import (
 // MemoryConfig.MaxKeys is 0.
 const DefaultMaxKeys = 1_000_000
 
+// defaultMaxBytes is how much the keys of a rule take at most in a Memory without a MaxKeys.
+const defaultMaxBytes = 256 << 20
+
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
 	// MaxKeys is the most keys that are held at a time, over all limiters and
-	// rules: from 1 to 2^31-1, 0 means DefaultMaxKeys. A key is one key of one
+	// rules: from 1 to 2^31-1. 0 means DefaultMaxKeys, of which a rule has fewer if their
+	// states can become large: as many as fit into 256 MB with the limits' own quotas, but
+	// about 8,000 in any case. A key is one key of one
 	// rule, whatever the number of its limits. It must be at least the number
 	// of keys of one request: keys of a request beyond it are not counted.
 	//
@@ -85,10 +90,11 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.MaxKeys < 0 || c.MaxKeys > 1<<31-1 {
 		return nil, fmt.Errorf("%w: MaxKeys: %d: must be from 1 to 2^31-1, or 0 for %d", ErrConfig, c.MaxKeys, DefaultMaxKeys)
 	}
+	maxBytes := int64(0)
 	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultMaxKeys
+		c.MaxKeys, maxBytes = DefaultMaxKeys, defaultMaxBytes
 	}
-	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys), names: names.New("", true)}, nil
+	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys, maxBytes), names: names.New("", true)}, nil
 }
 
 // Len returns how many keys are held now, including expired keys that have not

@@ -23,10 +23,11 @@ import (
 // of Wait, and those of Check if a MaxWait is configured. Only the first in line asks the
 // store, at the instant that RetryAfter names; if another process has taken the hit, it
 // waits for the next one. It asks at once if this limiter gives the key hits back (Adjust,
-// Settle, Grant), or if Reset, ResetAll or Block acts on the key. Take, Allow, and requests that may not wait, do not stand in
-// line and do not look for one. A request with several keys waits in the
-// line of the key that denies it for longest; meanwhile, later ones may be admitted for its
-// other keys. In a line, each is admitted after those that came before it, also if it costs less.
+// Settle, Grant), or if Reset, ResetAll or Block acts on the key. Take, Allow, and requests
+// that may not wait stand in no line, and are decided at once. A request with several keys
+// waits in the line of the key that denies it for longest; meanwhile, later ones may be
+// admitted for its other keys. In a line, each is admitted after those that came before it,
+// also if it costs less.
 //
 // Whether a request can be admitted in time is reckoned when it comes. The hits that
 // those before it need are counted in, as if no others came. If these are more

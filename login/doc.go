@@ -63,15 +63,15 @@
 // once. The guard cannot know whether a request that is with the handler has the right
 // password. So:
 //
-//   - Of an address and account, 5 requests are with the handlers at once (the quota of
-//     Config.Failures). If a request has succeeded in this process within the last minute,
-//     and none has failed since, 5 more are.
-//   - Further requests wait until one of those in this process has been judged, for 10
+//   - The guard lets 5 requests of an address and account reach the handlers at once (the
+//     quota of Config.Failures). It lets 5 more through if one has succeeded in this process
+//     within the last minute, and none has failed since.
+//   - Further requests wait until one of those in this process has its response, for 10
 //     seconds at most. Then they are denied with 429.
-//   - So wrong passwords that are sent at once get 5 guesses, or 10 if the owner uses the
-//     same address. Each further process allows 5 more in that case.
-//   - A response that lasts, such as an event stream, keeps its place. If clients need more
-//     than 10 at once, set Config.Failures to a larger quota.
+//   - So an attacker who sends wrong passwords at once gets 5 guesses, or 10 if the owner
+//     uses the same address. Each further process allows 5 more in that case.
+//   - An event stream holds one of the 5 until it ends. If clients need more, set
+//     Config.Failures to a larger quota.
 //
 // # How the handler reads the username
 //

@@ -18,8 +18,12 @@ import (
 // While the last request of the address and account has succeeded (memory.warm), as many
 // requests again as the quota of Failures do not wait: they are not charged to the limit.
 
-// maxWait is how long a request waits in a line.
-const maxWait = 10 * time.Second
+// maxWait is the longest time that a request waits in a line. mostWaiting is the most
+// requests that wait in one line: the next one is denied.
+const (
+	maxWait     = 10 * time.Second
+	mostWaiting = 1000
+)
 
 // lines are the lines of this process, one for each address and account. The methods may
 // be called concurrently.
@@ -132,7 +136,7 @@ func (l *lines) wait(a *attempt, end <-chan time.Time) bool {
 	l.mu.Lock()
 	line := a.place.line
 	if line.judged == a.place.judged {
-		if line.open == 1 {
+		if line.open == 1 || len(line.waiting) >= mostWaiting {
 			l.mu.Unlock()
 			return false
 		}

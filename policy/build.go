@@ -130,7 +130,11 @@ func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 		}
 		return !m.found()
 	}
-	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: f.Local.MaxKeys})
+	most := f.Local.MaxKeys
+	if most == core.DefaultMaxKeys {
+		most = 0 // or as many as fit into 256 MB
+	}
+	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: most})
 	if err != nil {
 		m.field("local.max-keys", words.Reason(err), "")
 		return false

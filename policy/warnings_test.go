@@ -13,7 +13,10 @@ import (
 // What is legal and probably a mistake is said, and logged once.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string][]string{
-		`policies: [{name: a, key: ip, limits: 1/h}]`:                                                                                                                                      nil,
+		`policies: [{name: a, key: ip, limits: 1/h}]`:                              nil,
+		`policies: [{name: a, key: ip, limits: 9/d bucketed_window precision=1m}]`: {"policies[0]: 9 per 1d (bucketed_window, precision 1m): a key takes up to 8 KiB, so that at most 32768 keys are held at a time"},
+		`policies: [{name: a, key: ip, limits: 9/d bucketed_window precision=1m}]
+local: {max-keys: 5000}`: nil,
 		`policies: [{name: a, limits: 1/h}, {name: b, key: 'header["x"]', missing: reject, limits: 1/h}]`:                                                                                  nil,
 		`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/h}]`:                                                                                                             {"policies[0].key: \"header[\\\"x\\\"]\": a client that changes the header"},
 		`policies: [{name: a, key: 'cookie["x"] + ip', limits: 1/h}, {name: b, key: ip, limits: 1/h, dry-run: true}]`:                                                                      {"policies[0].key: "},

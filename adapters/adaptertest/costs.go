@@ -182,6 +182,9 @@ func costs(t *testing.T, a Adapter) {
 				if said := c.SetCost(500); said != a.SendsAtOnce {
 					t.Errorf("SetCost in a stream: %t, want %t", said, a.SendsAtOnce)
 				}
+				if _, finds := c.Decision(); finds != a.SendsAtOnce {
+					t.Errorf("the decision is found in a stream: %t, want %t", finds, a.SendsAtOnce)
+				}
 				if err := s.Adjust(context.Background(), d, 500); !found || err != nil {
 					t.Errorf("a decision: %t, %v", found, err)
 				}

@@ -68,10 +68,9 @@ func OnDenied(h func(c *echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision stores the decision in Echo's context, so that [DecisionFrom] finds it: in the
-// handlers behind the limiter, and after them in the middlewares before it, and in the
-// application's HTTPErrorHandler. It
-// costs as much time as the decision itself.
+// ExposeDecision stores the decision in Echo's context. [DecisionFrom] finds it there: in the
+// handlers behind the limiter, and after them in the middlewares before the limiter and in
+// the application's HTTPErrorHandler. Storing costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }

@@ -125,9 +125,9 @@ func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 // DecisionFrom returns the decision with which a limiter has allowed the request. It finds
 // the decision of a Middleware with the option [ExposeDecision], and one whose cost
 // [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
-// that the request has passed. The bool is false if there is none.
+// that the request has passed. The bool is false if there is none, and in a stream writer.
 func DecisionFrom(f fiber.Ctx) (core.Decision, bool) {
-	return fasthttprequest.Exposed(f.RequestCtx()).Last()
+	return fasthttprequest.DecisionFrom(f.RequestCtx)
 }
 
 // SetCost says what the request has really cost, in hits, once the handler knows: the tokens
@@ -135,9 +135,9 @@ func DecisionFrom(f fiber.Ctx) (core.Decision, bool) {
 // charge what is missing, or give back what is too much. SetCost returns false if that
 // concerns no rule: see [core.Decision.SetCost].
 //
-// The last call counts. SetCost may be called concurrently. A stream is sent after the
-// handlers have returned: SetCost returns false in a stream writer, and sets no cost. The
-// handler passes the result of [DecisionFrom] to the stream writer, which calls
+// The last call counts. SetCost may be called concurrently, but not after the handler has
+// returned: Fiber may then have given the context to another request. A stream is sent after
+// the handlers: SetCost returns false in a stream writer, and sets no cost. The handler passes the result of [DecisionFrom] to the stream writer, which calls
 // [core.Limiter.Adjust] with it.
 func SetCost(f fiber.Ctx, cost int64) bool { return fasthttprequest.SetCost(f.RequestCtx, cost) }
 

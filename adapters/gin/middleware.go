@@ -61,10 +61,9 @@ func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision stores the decision in gin.Context.Keys, so that [DecisionFrom] finds it: in the
-// handlers behind the limiter, and after them in the middlewares before it, and in copies of
-// the context. It
-// costs as much time as the decision itself.
+// ExposeDecision stores the decision in gin.Context.Keys. [DecisionFrom] finds it there: in the
+// handlers behind the limiter, in copies of the context, and after the handlers in the
+// middlewares before the limiter. Storing costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }

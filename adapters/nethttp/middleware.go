@@ -202,8 +202,8 @@ func PathValues(vars func(*http.Request) map[string]string) func(http.Handler) h
 
 // Request returns the *http.Request that r stands for, for key functions and hooks. It
 // finds that of Gin and Echo too, and returns false for a request of Fiber, gRPC or
-// Connect. The caller must not keep the
-// result, and reads the body with [core.Request].Body, so that the handler can read it too.
+// Connect. The caller must not keep the result. It reads the body with
+// [core.Request].Body, so that the handler can read the body too.
 func Request(r core.Request) (*http.Request, bool) {
 	h, ok := r.Value(httprequest.Key{}).(*http.Request)
 	return h, ok

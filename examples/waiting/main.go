@@ -40,7 +40,7 @@ func main() {
 		})
 	}
 	all.Wait()
-	fmt.Println("allowed:", seen[http.StatusOK], "denied:", seen[http.StatusTooManyRequests], "waited:", limiter.Stats().Waited)
+	fmt.Println("allowed:", seen[http.StatusOK], "denied:", seen[http.StatusTooManyRequests])
 
 	// A worker waits as long as its context allows. If that is not enough, it learns so at once.
 	hit := core.Hit{Rule: "ip", Key: "worker"}

@@ -1,5 +1,7 @@
 package meter
 
+import "time"
+
 // Meter is a Limit prepared for counting: the arithmetic of one algorithm over a
 // state of a few words. A Meter is a value and never changes; its methods may be
 // called concurrently, each with a state of its own.
@@ -269,4 +271,16 @@ func (m *Meter) Expiry(w []uint64) int64 {
 // empty.
 func (m *Meter) Blank(w []uint64, now int64) bool {
 	return m.Expiry(w) <= now || m.algorithm == BucketedWindow && bucketsTotal(w) == 0
+}
+
+// Clock returns a clock of microseconds since the Unix epoch. If clock is nil,
+// it is the process's monotonic clock, which does not follow changes of the wall
+// clock.
+func Clock(clock func() time.Time) func() int64 {
+	if clock != nil {
+		return func() int64 { return clock().UnixMicro() }
+	}
+	start := time.Now()
+	epoch := start.UnixMicro()
+	return func() int64 { return epoch + int64(time.Since(start)/time.Microsecond) }
 }

@@ -38,3 +38,18 @@ func (m *Meter) Lifetime() int64 {
 		return m.window
 	}
 }
+
+// MostBytes returns how large the state can become with the limit's own quota, if it grows;
+// 0 if it does not.
+func (m *Meter) MostBytes() int64 {
+	words := int64(0)
+	switch m.algorithm {
+	case BucketedWindow:
+		words = int64(m.bucketsWords())
+	case SlidingLog:
+		words = logHeader + m.quota
+	case InFlight:
+		words = leasesHeader + leaseWords*m.quota
+	}
+	return 8 * words
+}

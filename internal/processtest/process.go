@@ -1,6 +1,16 @@
+// Package processtest starts processes for tests: the servers that a test needs,
+// and programs of the test binary. Each process that Serve or Start has started is
+// killed when its test ends.
+//
+//   - Serve starts a server at a free address and waits until it answers.
+//     Packages redistest, memcachedtest and postgrestest use it.
+//   - Start runs the program of the test binary in a process of its own, which may
+//     be the main function of a package main. Main says which program that is.
 package processtest
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -68,4 +78,24 @@ func WaitFor(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// FreeAddr returns an address of the loopback interface, as host:port, that
+// nobody listens at now, with a port below the bound (0: any port). Another
+// process may take the address before it is used: the caller then tries again.
+func FreeAddr(t testing.TB, below int) string {
+	t.Helper()
+	for range 100 {
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().(*net.TCPAddr)
+		_ = l.Close()
+		if below == 0 || addr.Port < below {
+			return addr.String()
+		}
+	}
+	t.Fatalf("no free port below %d", below)
+	return ""
 }

@@ -2,7 +2,10 @@
 // limiter that asks them.
 package requestlog
 
-import "log/slog"
+import (
+	"errors"
+	"log/slog"
+)
 
 // Key is the key under which a request that a limiter passes to a key function or
 // a hook has the limiter's log, a *slog.Logger.
@@ -19,3 +22,11 @@ func Of(r interface{ Value(key any) any }) *slog.Logger {
 	}
 	return slog.Default()
 }
+
+// ErrNoBody is the error of Request.Body of a remote procedure call: a call has messages,
+// and no body in which a key function could look for a field.
+var ErrNoBody = errors.New("floodgate: a remote procedure call has no body that a key function can read")
+
+// NoBodyKey is the key under which the request of a remote procedure call has ErrNoBody, for
+// key functions that leave bodies of some types unread.
+type NoBodyKey struct{}

@@ -90,7 +90,8 @@ func TestAnInstanceDies(t *testing.T) {
 // lookAt types a key of the rule user into the page's form.
 func lookAt(t *testing.T, ctx context.Context, key string) {
 	t.Helper()
-	do(t, ctx, chromedp.SetValue(`select[name=rule]`, "user"), chromedp.SetValue(`input[name=key]`, key), chromedp.Click(`section form button`))
+	const form = `section[aria-label="api"] form` // the other limiter has a hidden one
+	do(t, ctx, chromedp.SetValue(form+` select`, "user"), chromedp.SetValue(form+` input`, key), chromedp.Click(form+` button`))
 	until(t, ctx, `document.getElementById("card").open`)
 }
 

@@ -260,3 +260,9 @@ func (b *bound) forget(batch *core.Batch) {
 		b.table.forget(&batch.Items[i])
 	}
 }
+
+// Traits returns what the other store promises: the cache changes none of it.
+func (s *Store) Traits() core.Traits {
+	t, _ := core.TraitsOf(s.store) // New has checked the store
+	return t
+}

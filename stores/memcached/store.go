@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
-
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/names"
 	"github.com/floodgate-go/floodgate/stores/denycache"
@@ -143,4 +142,18 @@ func (o *options) check30Days(rules []core.StoreRule) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Traits returns the promises of the store. Several keys are swapped one by
+// one.
+func (s *Store) Traits() core.Traits {
+	t, _ := core.TraitsOf(s.cached) // New has checked the store
+	return t
+}
+
+// Traits returns the promises of the store without the denial cache.
+func (s *timely) Traits() core.Traits {
+	t := s.swaps.Traits()
+	t.KeepsDeadline = true
+	return t
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
-
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/stores/internal/intime"
 	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
@@ -107,4 +107,31 @@ func (b timelyBound) do(ctx context.Context, batch *core.Batch, op intime.Op) er
 		return fmt.Errorf("limiter %q: %w", b.limiter, err)
 	}
 	return nil
+}
+
+var _ core.Leaser = timelyBound{}
+
+// Release implements [core.Leaser].
+func (b timelyBound) Release(ctx context.Context, batch *core.Batch) error {
+	return b.do(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
+		return limits.Release(ctx, inner, batch)
+	})
+}
+
+// Renew implements [core.Leaser].
+func (b timelyBound) Renew(ctx context.Context, batch *core.Batch) error {
+	return b.do(ctx, batch, func(inner core.Bound, ctx context.Context, batch *core.Batch) error {
+		return limits.Renew(ctx, inner, batch)
+	})
+}
+
+// ServerOf returns the address of the server that has the counters of a key of
+// the rule with this index: package resilient gives each server a circuit
+// breaker.
+func (b timelyBound) ServerOf(rule int, key []byte) string {
+	addr, err := b.selector.PickServer(b.rules[rule].StoredKey(b.limiter, key))
+	if err != nil {
+		return ""
+	}
+	return addr.String()
 }

@@ -5,7 +5,9 @@ package adapter
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -54,11 +56,18 @@ func (e *Exposed) Last() (core.Decision, bool) {
 }
 
 // SetCost sets the actual cost in the decisions of all limiters: see
-// core.Decision.SetCost. It reports whether that concerns one of them. e may be nil.
+// core.Decision.SetCost. It reports whether that concerns one of them. e may be nil. The log
+// says once in a process if no decision has an estimate to settle.
 func (e *Exposed) SetCost(cost int64) bool {
-	said := false
+	said, estimated := false, false
 	for ; e != nil; e = e.Outer {
+		estimated = estimated || e.Decision.Estimated()
 		said = e.Decision.SetCost(cost) || said
+	}
+	if !estimated && !saidNoCost.Swap(true) {
+		slog.Warn("floodgate: SetCost has set no cost: no rule that applies to the request has a Cost, which makes the charge an estimate")
 	}
 	return said
 }
+
+var saidNoCost atomic.Bool

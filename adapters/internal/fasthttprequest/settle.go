@@ -67,6 +67,19 @@ func SetCost(request func() *fasthttp.RequestCtx, cost int64) bool {
 	return fast != nil && Exposed(fast).SetCost(cost) // nil: Fiber has taken its context back
 }
 
+// DecisionFrom returns the innermost decision that is stored for a request, none in a stream
+// writer: see SetCost.
+func DecisionFrom(request func() *fasthttp.RequestCtx) (core.Decision, bool) {
+	if inStream() {
+		return core.Decision{}, false
+	}
+	fast := request()
+	if fast == nil { // Fiber has taken its context back
+		return core.Decision{}, false
+	}
+	return Exposed(fast).Last()
+}
+
 // inStream reports whether the caller runs in a stream writer of fasthttp, or in a reader
 // whose text fasthttp sends.
 func inStream() bool {

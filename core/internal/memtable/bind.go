@@ -30,6 +30,7 @@ type layout struct {
 	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
+	most      int64 // of the rule's keys, so that they take no more than maxBytes; 0: maxKeys
 }
 
 // sampledToEvict is how many keys are weighed to evict one, if weighing is
@@ -54,6 +55,34 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	}
 	l.sample = min(max(3*sampledToEvict/max(work, 1), 1), sampledToEvict)
 	return l
+}
+
+// mostBytes returns how many bytes a key takes at most: its slot, of which a sixth may be
+// spare, and the blocks of its states.
+func (l *layout) mostBytes() int64 {
+	n := int64(l.stride) * 8 * 7 / 6
+	for i := range l.meters {
+		if most := l.meters[i].MostBytes(); most > 0 {
+			n += 8 << blockClassOf(int(most/8))
+		}
+	}
+	return n
+}
+
+// leastInShard is how many keys of a rule a shard has room for, however large they are: of
+// fewer, a new key would often evict a denied one.
+const leastInShard = 16
+
+// mostKeys returns layout.most.
+func (ts *Tables) mostKeys(l *layout) int64 {
+	if ts.maxBytes == 0 {
+		return 0
+	}
+	most := max(ts.maxBytes/l.mostBytes(), leastInShard*int64(len(ts.shards)))
+	if most >= ts.maxKeys {
+		return 0
+	}
+	return most
 }
 
 func (l *layout) offset(limit int) int { return l.offsets[limit] }
@@ -94,7 +123,9 @@ func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
 		}
 		known.version++
 		fullHomes := int(ts.maxKeys / int64(len(ts.shards)) * 1167 / 1000)
-		b.layouts = append(b.layouts, newLayout(known, r.Limits, fullHomes))
+		l := newLayout(known, r.Limits, fullHomes)
+		l.most = ts.mostKeys(l)
+		b.layouts = append(b.layouts, l)
 	}
 	return b
 }

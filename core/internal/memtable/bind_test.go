@@ -34,7 +34,7 @@ func TestFewerKeysAreWeighedIfWeighingIsExpensive(t *testing.T) {
 }
 
 func TestARuleGetsTheTableOfOneThatIsGone(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	b := bind(t, ts, perHour(5))
 	for i := range 10 {
 		b.take(now0, 1)

@@ -8,7 +8,7 @@ import (
 
 // A block ends at its time, and is then removed.
 func TestABlockIsOverAtItsEnd(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	b := bind(t, ts, perMinute(5))
 	p := b.open()
 	p.Block(now0+second, now0)
@@ -26,7 +26,7 @@ func TestABlockIsOverAtItsEnd(t *testing.T) {
 // first.
 func TestTheBlocksOfATableAreBounded(t *testing.T) {
 	key := func(b *Binding, k string) *Place { p := b.Place(0, []byte(k+"\x00")); return &p }
-	ts := New(3)
+	ts := New(3, 0)
 	b := bind(t, ts, perMinute(5))
 	for k, length := range map[string]int64{"a": minute, "b": second, "c": hour} {
 		key(b, k).Block(now0+length, now0)
@@ -52,7 +52,7 @@ func TestTheBlocksOfATableAreBounded(t *testing.T) {
 
 // A block that ends at once is none.
 func TestABlockOfNoLength(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	p := bind(t, ts, perMinute(5)).open()
 	if p.Block(now0, now0); len(ts.blocked.until) != 0 || ts.blocked.n.Load() != 0 {
 		t.Error("a block that is over is kept")
@@ -61,7 +61,7 @@ func TestABlockOfNoLength(t *testing.T) {
 
 // A reset of all keys of a limiter ends its blocks, and those of no other limiter.
 func TestAResetOfAllEndsTheBlocksOfTheLimiter(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	b := bind(t, ts, perMinute(5))
 	other, err := ts.Bind("other", []Rule{{"r", []meter.Limit{perMinute(5)}}})
 	if err != nil {
@@ -87,7 +87,7 @@ func TestAResetOfAllEndsTheBlocksOfTheLimiter(t *testing.T) {
 
 // A rule that has gone keeps no blocks.
 func TestARuleThatHasGoneIsNotBlocked(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	b := bind(t, ts, perMinute(5))
 	p := b.open()
 	p.layout.rule.retired.Store(true)

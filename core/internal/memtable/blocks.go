@@ -33,7 +33,7 @@ func allFree(class int) uint64 { return ^uint64(0) >> (64 - blocksPerChunk(class
 
 // allocate returns a reference to a zeroed block of at least n words.
 func (b *blocks) allocate(n int) uint64 {
-	class := max(minBlockClass, bits.Len(uint(n-1)))
+	class := blockClassOf(n)
 	c := &b.classes[class]
 	i := c.spareChunk(class)
 	chunk := &c.chunks[i]
@@ -46,6 +46,9 @@ func (b *blocks) allocate(n int) uint64 {
 	clear(chunk.words[block<<class : (block+1)<<class])
 	return blockRef(class, i*blocksPerChunk(class)+block)
 }
+
+// blockClassOf returns the class of the blocks for n words.
+func blockClassOf(n int) int { return max(minBlockClass, bits.Len(uint(n-1))) }
 
 // spareChunk returns a chunk that has a free block.
 func (c *blockClass) spareChunk(class int) int {

@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"testing"
 
@@ -85,7 +86,7 @@ func TestATableShrinks(t *testing.T) {
 func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 	const perShard = 2048
 	for _, limits := range []int{1, 3} {
-		ts := New(4 * perShard)
+		ts := New(4*perShard, 0)
 		b := bind(t, ts, []meter.Limit{perHour(5), perDay(5), perMinute(5)}[:limits]...)
 		counts, inserted := map[uint64]int{}, 0
 		for i := uint64(0); inserted < ts.MaxKeys(); i++ {
@@ -114,10 +115,61 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 // A table that holds its shard's part of MaxKeys has room to spare, and not more than a fifth.
 func TestTheLengthOfAFullTable(t *testing.T) {
 	for _, keys := range []int{100, 1_000, 100_000, 10_000_000} {
-		ts := New(keys)
+		ts := New(keys, 0)
 		part, homes := keys/ts.Shards(), bind(t, ts, perHour(5)).layouts[0].fullHomes
 		if used := homes - homes/10; used < part || homes > part*6/5 {
 			t.Errorf("%d of %d keys in a shard: %d homes, of which %d may be used", part, keys, homes, used)
 		}
+	}
+}
+
+// A rule whose states can become large has fewer keys, so that they fit into maxBytes. Each of
+// them is counted, other rules have as many as before, and so has this one once its states are
+// small again.
+func TestARuleWithLargeStatesHasFewerKeys(t *testing.T) {
+	const maxBytes = 4 << 20
+	ts := New(100_000, maxBytes)
+	large := Rule{"large", []meter.Limit{bucketed(1000, day, minute)}} // 16 KiB a key
+	b, err := ts.Bind("l", []Rule{large, {"small", []meter.Limit{perHour(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := int(b.layouts[0].most)
+	if want := max(maxBytes>>13*9/10, leastInShard*ts.Shards()); most < want*9/10 || b.layouts[1].most != 0 {
+		t.Fatalf("at most %d large keys and %d small ones, want about %d and all", most, b.layouts[1].most, want)
+	}
+	charge := func(b *Binding, rule, i int) {
+		t.Helper()
+		places := []Place{b.Place(rule, fmt.Appendf(nil, "key %d", i))}
+		defer Unlock(places)
+		if !Lock(places) {
+			t.Fatal("closed")
+		}
+		p := &places[0]
+		p.Find()
+		var r meter.Result
+		p.Judge(0, meter.Own, now0, 1)
+		p.Insert(places, now0)
+		if p.Charge(0, meter.Own, now0, 1, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
+			t.Fatalf("key %d has %d left", i, r.Remaining)
+		}
+	}
+	held := func(b *Binding, rule int) int { return int(b.layouts[rule].rule.held.Load()) }
+	for i := range 3 * most {
+		charge(b, 0, i)
+		charge(b, 1, i)
+	}
+	if n := held(b, 0); n > most+ts.Shards() || held(b, 1) != 3*most {
+		t.Errorf("%d large keys of at most %d, and %d of %d small ones are held", n, most, held(b, 1), 3*most)
+	}
+	ts.Check(t)
+	if b, err = b.Rebind([]Rule{{"large", []meter.Limit{perHour(5)}}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * most {
+		charge(b, 0, 10*most+i)
+	}
+	if n := held(b, 0); n < 2*most {
+		t.Errorf("with small states, %d keys are held", n)
 	}
 }

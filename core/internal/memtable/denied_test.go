@@ -17,7 +17,7 @@ func TestTheTimeUntilALimitDeniesIsThatOfItsState(t *testing.T) {
 	known := map[string]int{}
 	for round := range 3000 {
 		now := int64(now0)
-		ts := New(10)
+		ts := New(10, 0)
 		limits := []meter.Limit{
 			bucketed(1+r.Int64N(3), hour, minute*int64(1+r.IntN(6)*2)),
 			logOf(1 + r.Int64N(4)),

@@ -11,6 +11,7 @@ const sweptPerInsert = 8
 func (ts *Tables) insert(p *Place, others []Place, now int64) bool {
 	s, t := &ts.shards[p.shard], p.table
 	s.sweep(ts, t, now)
+	ts.trimRule(t, others, now)
 	if !ts.makeRoom(s, t, others, now) {
 		if !s.hasLeases() {
 			return false
@@ -33,6 +34,27 @@ func (ts *Tables) makeRoom(s *shard, own *table, others []Place, now int64) bool
 		if ts.keys.CompareAndSwap(n, n+1) {
 			return true
 		}
+	}
+}
+
+// trimRule evicts a key of the table's rule if the rule has as many as its large states
+// allow, and two if it has more, as after a Rebind. It evicts in this shard only, so that the
+// rule may have a few more.
+func (ts *Tables) trimRule(t *table, others []Place, now int64) {
+	most := t.layout.most
+	if most == 0 {
+		return
+	}
+	for range 2 {
+		if t.layout.rule.held.Load() < most {
+			return
+		}
+		v := t.search(others, now)
+		if v.table == nil {
+			return
+		}
+		ts.remove(v)
+		ts.keys.Add(-1)
 	}
 }
 
@@ -101,12 +123,17 @@ func (ts *Tables) evict(s *shard, own *table, others []Place, now int64) bool {
 	if v.table == nil {
 		return false
 	}
+	ts.remove(v)
+	return true
+}
+
+// remove removes the key that has been chosen.
+func (ts *Tables) remove(v victim) {
 	v.table.remove(v.slot)
 	ts.hold(v.table.layout.rule, -1)
 	if v.weight != expiredWeight {
 		ts.evicted.Add(1)
 	}
-	return true
 }
 
 // victim finds the key to evict: of the rule of the new key if that has its

@@ -10,7 +10,7 @@ import (
 // oneKey returns tables with one key, which has used up two hits per hour.
 func oneKey(t *testing.T) (ts *Tables, b *Binding, results []meter.Result) {
 	t.Helper()
-	ts = New(100)
+	ts = New(100, 0)
 	b = bind(t, ts, perHour(2))
 	results, _, allowed := b.take(now0, 2)
 	if !allowed {

@@ -11,7 +11,7 @@ import (
 func TestTheSlotOfAKeyNotesItsLeases(t *testing.T) {
 	limit := meter.Limit{Quota: 2, Capacity: 2, Window: hour, Algorithm: meter.InFlight}
 	for _, limits := range [][]meter.Limit{{limit}, {limit, perHour(5)}, {perHour(5), limit}} {
-		ts := New(100)
+		ts := New(100, 0)
 		b := bind(t, ts, limits...)
 		leases := b.layouts[0].leases
 		see := func(when string, now int64, holds, open bool) {
@@ -44,7 +44,7 @@ func TestTheSlotOfAKeyNotesItsLeases(t *testing.T) {
 			t.Errorf("%v: the shard has no rule with leases", limits)
 		}
 	}
-	ts := New(100)
+	ts := New(100, 0)
 	p := bind(t, ts, perHour(5)).open()
 	if p.Renew(nil, now0, 1, 1); ts.Len() != 0 {
 		t.Error("a renewal inserts a key of a rule without leases")

@@ -9,7 +9,7 @@ import (
 // An operation that was under way during a Rebind counts in its own limits,
 // wherever the table has them now.
 func TestAnOldLayoutFindsItsLimitsInANewTable(t *testing.T) {
-	old := bind(t, New(100), perMinute(5), perDay(50), perHour(20))
+	old := bind(t, New(100, 0), perMinute(5), perDay(50), perHour(20))
 	old.take(now0, 1)
 	next, err := old.Rebind([]Rule{{"r", []meter.Limit{perDay(50), perMinute(5)}}})
 	if err != nil {

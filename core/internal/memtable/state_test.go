@@ -14,7 +14,7 @@ func TestADenialIsNotedForAsLongAsItLasts(t *testing.T) {
 		"sliding log":     {logOf(2), now0 + hour},
 		"bucketed window": {bucketed(2, hour, minute), now0 - now0%minute + hour + minute},
 	} {
-		b := bind(t, New(100), perDay(9), c.limit)
+		b := bind(t, New(100, 0), perDay(9), c.limit)
 		b.take(now0, 1)
 		if p := b.open(); p.table.deniedUntil(p.slot, 1, now0) != 0 {
 			t.Errorf("%s: a denial is noted of a key that has a hit left", name)
@@ -64,7 +64,7 @@ func TestANoteOfADenialHoldsForAsLongAsTheLimitCanDeny(t *testing.T) {
 }
 
 func TestAKeyOfAQuotaOfZeroIsDeniedForever(t *testing.T) {
-	b := bind(t, New(100), perHour(5), logOf(5))
+	b := bind(t, New(100, 0), perHour(5), logOf(5))
 	b.take(now0, 1)
 	next, err := b.Rebind([]Rule{{"r", []meter.Limit{perHour(0), logOf(0)}}})
 	if err != nil {

@@ -47,7 +47,7 @@ func TestTheSweepRemovesExpiredKeys(t *testing.T) {
 // A slot that is opened again is weighed first. A sweep weighs as many keys as a
 // search for a key to evict.
 func TestTheSweepWeighsABoundedNumberOfKeys(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	b := bind(t, ts, bucketed(9, day, minute))
 	s := &ts.shards[0]
 	var own *table
@@ -70,7 +70,7 @@ func TestTheSweepWeighsABoundedNumberOfKeys(t *testing.T) {
 }
 
 func TestTheSweepGivesBackTheSlotsOfOtherRules(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	limits := []meter.Limit{perHour(2)}
 	b, err := ts.Bind("l", []Rule{{"own", limits}, {"other", limits}})
 	if err != nil {

@@ -13,10 +13,11 @@ var ErrClosed = errors.New("memtable: closed")
 // Tables holds the keys of the rules of all limiters. Its methods may be called
 // concurrently.
 type Tables struct {
-	maxKeys int64
-	hash    hasher
-	shards  []shard
-	mask    uint64
+	maxKeys  int64
+	maxBytes int64 // that the keys of a rule take at most: see layout.most; 0: any number
+	hash     hasher
+	shards   []shard
+	mask     uint64
 
 	keys    atomic.Int64
 	active  atomic.Int64 // rules that hold keys
@@ -46,15 +47,18 @@ type shard struct {
 
 const keysPerShard = 2048
 
-// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules.
-func New(maxKeys int) *Tables {
+// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules. If maxBytes is
+// not 0, a rule has fewer keys if their states can become so large that maxKeys of them
+// would take more.
+func New(maxKeys int, maxBytes int64) *Tables {
 	n := 1 << bits.Len(uint((maxKeys-1)/keysPerShard))
 	return &Tables{
-		maxKeys: int64(maxKeys),
-		hash:    newHasher(),
-		shards:  make([]shard, n),
-		mask:    uint64(n - 1),
-		rules:   map[ruleName]*rule{},
+		maxKeys:  int64(maxKeys),
+		maxBytes: maxBytes,
+		hash:     newHasher(),
+		shards:   make([]shard, n),
+		mask:     uint64(n - 1),
+		rules:    map[ruleName]*rule{},
 	}
 }
 

@@ -13,7 +13,7 @@ func TestMaxKeysDecidesTheNumberOfShards(t *testing.T) {
 	for maxKeys, want := range map[int]int{
 		1: 1, 2048: 1, 2049: 2, 4096: 2, 4097: 4, 8192: 4, 8193: 8, 1_000_000: 512,
 	} {
-		if got := New(maxKeys).Shards(); got != want {
+		if got := New(maxKeys, 0).Shards(); got != want {
 			t.Errorf("MaxKeys %d: %d shards, want %d", maxKeys, got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestAShardFillsACacheLine(t *testing.T) {
 }
 
 func TestCloseForgetsAllKeys(t *testing.T) {
-	ts := New(100)
+	ts := New(100, 0)
 	limits := []meter.Limit{perHour(2)}
 	b, err := ts.Bind("l", []Rule{{"without keys", limits}, {"with one", limits}})
 	if err != nil {

@@ -80,7 +80,7 @@ var shows = map[string]struct {
 	"Requests by result":              {"healthy", false},
 	"Denied by rule":                  {"attacked", true},
 	"Near the limit":                  {"near", true},
-	"Would be denied":                 {"attacked", true},
+	"Would be denied":                 {"near", true}, // the planned limit gets what the other one allows
 	"How long the store takes":        {"healthy", false},
 	"Operations of the store":         {"healthy", false},
 	"Errors of the store":             {"without the store", true},

@@ -2,8 +2,10 @@ package file
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
@@ -41,6 +43,25 @@ func (r *reader) doubtRule(rule *Rule, given map[string]value) {
 			r.doubt(given[name], fmt.Sprintf("%q: the parameters of a route are known only to policies that are mounted after routing", words.Shorten(e.String())),
 				"mounted before it, the value is empty for all requests: mount the policy on the routes, or on the router if it routes first")
 		}
+	}
+}
+
+// largeState is the size of a state of which the store in the process holds less than 100,000.
+const largeState = 256 << 20 / 100_000
+
+// doubtMemory notes a limit of which a key takes much memory in the process.
+func (r *reader) doubtMemory(at value, l core.Limit) {
+	most := int64(0) // bytes, as core.MemoryConfig has them
+	switch {
+	case l.Algorithm == core.BucketedWindow && l.Precision > 0:
+		most = 4*int64(l.Window/l.Precision) + 24
+	case l.Algorithm == core.SlidingLog:
+		most = 8*l.Quota + 8
+	}
+	most = 1 << bits.Len64(uint64(most)) // memory comes in blocks
+	if r.spec.Local.MaxKeys == core.DefaultMaxKeys && most > largeState {
+		r.doubt(at, fmt.Sprintf("%v: a key takes up to %d KiB, so that at most %d keys are held at a time", l, most>>10, max(256<<20/most, 8192)),
+			"write a longer precision or another algorithm, or say with local: {max-keys: ...} how many keys the memory is for")
 	}
 }
 

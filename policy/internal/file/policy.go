@@ -159,6 +159,7 @@ func (r *reader) served(p *Policy) {
 				r.bad(p.dryRunAt, "true: a limit in flight has no dry run", "leave out the limit or dry-run")
 			}
 			if r.spec.Store == nil || !p.Shared {
+				r.doubtMemory(rule.at, l)
 				continue
 			}
 			if problem, hint := r.spec.Store.serves(l); problem != "" {

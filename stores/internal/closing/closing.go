@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
 )
 
 // Gate is open until its store is closed. Its methods may be called concurrently.
@@ -142,4 +143,22 @@ func (b bound) Beside(rules []core.StoreRule) (core.Bound, error) {
 		return nil, err
 	}
 	return bound{inner, b.gate}, nil
+}
+
+var _ core.Leaser = bound{}
+
+// Release implements [core.Leaser].
+func (b bound) Release(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	return limits.Release(ctx, b.inner, batch)
+}
+
+// Renew implements [core.Leaser].
+func (b bound) Renew(ctx context.Context, batch *core.Batch) error {
+	if err := b.gate.Err(); err != nil {
+		return err
+	}
+	return limits.Renew(ctx, b.inner, batch)
 }
