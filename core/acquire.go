@@ -98,7 +98,7 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 	if s.memory == nil { // which does not look at the context
 		ctx = context.WithoutCancel(ctx)
 	}
-	err := s.do(ctx, opRelease, 0, &c.batch)
+	err := s.do(ctx, OpRelease, &c.batch)
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, "release", err)

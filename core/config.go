@@ -135,11 +135,15 @@ func (c Config) compile() (*snapshot, error) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
 	s := &snapshot{name: c.Name, hooks: c.Hooks, rulesFor: c.RulesFor, log: c.Log, dryRun: c.DryRun, denyUnreadable: c.DenyUnreadable}
+	promised := Guarantees{Ops: AllOps}
 	if c.Store != nil {
-		if t, err := TraitsOf(c.Store); err != nil {
+		if err := checkStore(c.Store); err != nil {
 			errs = append(errs, err)
-		} else if c.Name == "" && !t.Private {
-			bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T; the Traits of a store that is not shared have Private)", c.Store)
+		} else {
+			promised = c.Store.Guarantees()
+		}
+		if c.Name == "" && promised.Shared {
+			bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T)", c.Store)
 		}
 	}
 	if s.name == "" {
@@ -188,6 +192,9 @@ func (c Config) compile() (*snapshot, error) {
 				bad(at+".Limits", "%q: two limits have this name (the other one is of rule %q)", l.Name, other)
 			}
 			limitNames[l.Name] = r.Name
+			if l.Algorithm == Leases && promised.Ops&OpRelease == 0 {
+				bad(at+".Limits", "%q: %v: the store cannot count what is in flight (%T)", l.Name, Leases, c.Store)
+			}
 		}
 		if r.Headers == 0 {
 			r.Headers = c.Headers

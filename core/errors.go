@@ -48,8 +48,8 @@ var (
 	// overtaken too often. Nothing has been charged.
 	ErrContended = errors.New("floodgate: too many others changed the counter meanwhile")
 
-	// ErrNotCharged is wrapped by the error of a Take, see [Bound], if the store
-	// is certain that the Take has charged nothing and will charge nothing: it was
+	// ErrNotCharged is wrapped by the error of an operation, see [Counters], if the store
+	// is certain that it has charged nothing and will charge nothing: it was
 	// not sent, or the server has rejected it. After any other error the hits may
 	// have been charged. Package stores/resilient charges the hits of an outage to
 	// the store again only if they cannot be charged twice, so it needs to know.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,27 +21,6 @@ const minLease = time.Second
 // http.TimeoutHandler inside the limit returns while its handler still runs, so that more
 // than n may run. Mount the limit inside http.TimeoutHandler.
 func InFlight(n int64) Limit { return Limit{Quota: n, Window: DefaultLease, Algorithm: Leases} }
-
-// Leaser is a Bound that counts [Leases]: a limit of that algorithm adds the lease
-// Item.Lease, with Cost slots, in a Take that is allowed. The Bounds of [Memory],
-// and of the packages swapstore, memcachedstore and redisstore, are.
-//
-// A Charge and a Refund leave leases alone, and Reset ends all of a key. A store
-// that takes the keys of a Batch one by one, and gives back what it has charged
-// when a later one denies, ends the leases of that Take too.
-//
-// The items of both methods have Rule, Key, Lease and Cost. Unlike in other
-// batches, several may have the same Rule and Key, each with another Lease. Rules
-// without a limit of Leases are left alone. Both methods may be called concurrently,
-// and again after an error: the second call does no more than the first one.
-type Leaser interface {
-	// Release ends the leases. What has ended, or never was, is no error, and no
-	// other lease changes.
-	Release(ctx context.Context, b *Batch) error
-	// Renew makes the leases end a whole Window from now, those that have ended in
-	// between too: they count again, above the quota if need be.
-	Renew(ctx context.Context, b *Batch) error
-}
 
 // inFlight describes a limit of Leases, such as "10 in flight".
 func (l Limit) inFlight() string {
@@ -66,12 +44,6 @@ func (s *snapshot) addLeases(limits []Limit) {
 	}
 }
 
-// private reports whether a store's counters end with the process.
-func private(s Store) bool {
-	t, _ := TraitsOf(s) // compile has checked it
-	return t.Private
-}
-
 // endless makes leases last as long as they can. Those of this process end when they
 // are released: a process that has stood still for a time must not grant a slot that is
 // held.
@@ -87,26 +59,6 @@ func endless(rules []StoreRule) {
 			}
 		}
 	}
-}
-
-// bindLeases returns an error if a rule has a limit of Leases, which b does not count.
-func (s *snapshot) bindLeases(store Store, b Bound) error {
-	if !s.leases {
-		return nil
-	}
-	if s.leaser, _ = b.(Leaser); s.leaser != nil {
-		s.shared = !private(store)
-		return nil
-	}
-	var errs []error
-	for i := range s.rules {
-		for j := range s.rules[i].Limits {
-			if s.rules[i].Limits[j].Algorithm == Leases {
-				errs = append(errs, &fieldError{fmt.Sprintf("Rules[%d] (%q).Limits[%d].Algorithm", i, s.rules[i].Name, j), fmt.Sprintf("%v: the store cannot count what is in flight (%T is no core.Leaser)", Leases, b)})
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // parseInFlight reads a limit such as 10 in flight lease=1m name=api. found is false if
@@ -303,7 +255,7 @@ func (k *leaseKeeper) renew(s *snapshot, records []*rest) (every time.Duration) 
 		}
 		c.bind()
 		ctx, cancel := context.WithTimeout(context.Background(), s.renewEvery())
-		if err := s.do(ctx, opRenew, 0, &c.batch); err != nil {
+		if err := s.do(ctx, OpRenew, &c.batch); err != nil {
 			c.stripe.failed.Add(1)
 			c.reportStore(ctx, "renew", err)
 			every = s.renewEvery() / 4
@@ -327,7 +279,7 @@ func (k *leaseKeeper) releaseAll(ended []endedLease) (again []endedLease) {
 				b.Items = append(b.Items, e.items...)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), s.renewEvery())
-			err := s.do(ctx, opRelease, 0, &b)
+			err := s.do(ctx, OpRelease, &b)
 			cancel()
 			now := time.Now()
 			for _, e := range some {

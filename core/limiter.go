@@ -36,8 +36,8 @@ type snapshot struct {
 	index    map[string]int // of the rules, by name; nil if they are few
 	all      []int          // the indexes of all rules
 	rulesFor func([]int, Request) ([]int, error)
-	bound    Bound
-	memory   *memoryBound // bound if it is of this type, else nil
+	counters Counters
+	memory   *memoryCounters // counters if they are of this type, else nil
 	hooks    Hooks
 	plain    bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log      *slog.Logger // nil: slog.Default()
@@ -50,7 +50,6 @@ type snapshot struct {
 
 	leases  bool          // a rule has a limit of Leases
 	lease   time.Duration // the shortest of these
-	leaser  Leaser        // bound, if leases
 	shared  bool          // leases end if they are not renewed
 	limiter *Limiter
 
@@ -82,23 +81,21 @@ func New(c Config) (*Limiter, error) {
 	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
 		return nil, err
 	}
-	bound, err := l.store.Bind(s.name, s.storeRules(l.store))
+	counters, err := l.store.Open(s.name, s.storeRules(l.store))
 	if err != nil {
 		return nil, err
 	}
-	if err := l.bind(s, bound); err != nil {
-		return nil, err
-	}
+	l.bind(s, counters)
 	l.current.Store(s)
 	return l, nil
 }
 
-// bind makes a configuration count in b. The error says that b does not count leases.
-func (l *Limiter) bind(s *snapshot, b Bound) error {
-	s.bound, s.limiter = b, l
-	s.memory, _ = b.(*memoryBound)
+// bind makes a configuration count in c.
+func (l *Limiter) bind(s *snapshot, c Counters) {
+	s.counters, s.limiter = c, l
+	s.memory, _ = c.(*memoryCounters)
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
-	return s.bindLeases(l.store, b)
+	s.shared = s.leases && l.store.Guarantees().Shared
 }
 
 // Must returns v, or panics if err is not nil: for package-level variables, as
@@ -132,14 +129,12 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if err != nil {
 		return err
 	}
-	bound, err := old.bound.Rebind(s.storeRules(l.store))
+	counters, err := old.counters.Reopen(s.storeRules(l.store))
 	if err != nil {
 		return err
 	}
 	l.generate(s, old)
-	if err := l.bind(s, bound); err != nil {
-		return err
-	}
+	l.bind(s, counters)
 	// Last, so that no observer hears of rules that do not come into force.
 	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
 		return err
@@ -171,7 +166,7 @@ func (s *snapshot) storeRules(store Store) []StoreRule {
 	for i := range s.rules {
 		rules[i] = StoreRule{Name: s.rules[i].Name, Limits: s.rules[i].Limits, DenyUnreadable: s.denyUnreadable}
 	}
-	if s.leases && private(store) {
+	if s.leases && !store.Guarantees().Shared {
 		endless(rules)
 	}
 	return rules
@@ -211,83 +206,30 @@ func (s *snapshot) find(name string) int {
 	return -1
 }
 
-// do does an operation of the store, and tells the observer if that wants to know. d is how
-// long opBlock blocks.
-func (s *snapshot) do(ctx context.Context, op operation, d time.Duration, b *Batch) error {
-	if s.memory != nil && op <= opPeek { // directly: the interface costs a tenth of a decision
-		b.Peek = op == opPeek
-		return s.memory.do(opTake, 0, b)
+// do does an operation of the store, and tells the observer if that wants to know.
+func (s *snapshot) do(ctx context.Context, op Op, b *Batch) (err error) {
+	b.Op = op
+	if s.memory != nil { // directly: the interface costs a tenth of a decision
+		return s.memory.do(b)
 	}
-	if !s.timed {
-		return s.ask(ctx, op, d, b)
+	var start time.Time
+	if s.timed {
+		start = time.Now()
 	}
-	start := time.Now()
-	err := s.ask(ctx, op, d, b)
-	if !canceled(ctx, err) {
+	if err = s.counters.Do(ctx, b); errors.Is(err, ErrUnsupported) {
+		err = fmt.Errorf("limiter %q: %v: %T: %w", s.name, op, s.limiter.store, err)
+	}
+	if s.timed && !canceled(ctx, err) {
 		s.observer.stored(ctx, op.String(), start, err)
 	}
 	return err
 }
 
-func (s *snapshot) ask(ctx context.Context, op operation, d time.Duration, b *Batch) error {
-	b.Peek = op == opPeek
-	switch op {
-	case opTake, opPeek:
-		return s.bound.Take(ctx, b)
-	case opCharge:
-		return s.bound.Charge(ctx, b)
-	case opRefund:
-		return s.bound.Refund(ctx, b)
-	case opReset:
-		return s.bound.Reset(ctx, b)
-	case opGrant:
-		if g, ok := s.bound.(Granter); ok {
-			return g.Grant(ctx, b)
-		}
-	case opBlock:
-		if k, ok := s.bound.(Blocker); ok {
-			return k.Block(ctx, b, d)
-		}
-	case opResetAll:
-		if r, ok := s.bound.(ResetterOfAll); ok {
-			return r.ResetAll(ctx)
-		}
-	case opRelease:
-		return s.leaser.Release(ctx, b)
-	case opRenew:
-		return s.leaser.Renew(ctx, b)
-	}
-	return fmt.Errorf("limiter %q: %v: %T: %w", s.name, op, s.limiter.store, ErrUnsupported)
-}
-
-// operation is what a store does with a batch.
-type operation uint8
-
-const (
-	opTake operation = iota
-	opPeek
-	opCharge
-	opRefund
-	opGrant
-	opReset
-	opBlock
-	opResetAll
-	opRelease
-	opRenew
-)
-
-var operations = [...]string{"take", "peek", "charge", "refund", "grant", "reset", "block", "reset all", "release", "renew"}
-
-func (o operation) String() string { return operations[o] }
-
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.current.Load().name }
 
-// Traits returns what the limiter's store promises, as [TraitsOf] does.
-func (l *Limiter) Traits() Traits {
-	t, _ := TraitsOf(l.store) // New has checked the store
-	return t
-}
+// Guarantees returns what the limiter's store promises.
+func (l *Limiter) Guarantees() Guarantees { return l.store.Guarantees() }
 
 // Hit names a counter by its rule and key.
 type Hit struct {
@@ -324,7 +266,7 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 		err = c.needsAcquire()
 	}
 	if err == nil {
-		if err = c.do(ctx, opTake); err != nil {
+		if err = c.do(ctx, OpTake); err != nil {
 			c.reportStore(ctx, "take", err)
 		}
 	}
@@ -354,11 +296,11 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 // Peek gives the decision that Take would give now, and charges nothing. It is not counted,
 // and no observer is told.
 func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	return l.look(ctx, opPeek, cost, cost, hits)
+	return l.look(ctx, OpPeek, cost, cost, hits)
 }
 
 // look does an operation with hits that charges nothing, for a decision on a cost.
-func (l *Limiter) look(ctx context.Context, op operation, hitsOf, cost int64, hits []Hit) (d Decision, err error) {
+func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hit) (d Decision, err error) {
 	s := l.current.Load()
 	c := l.session(s)
 	defer l.release(c)
@@ -369,7 +311,7 @@ func (l *Limiter) look(ctx context.Context, op operation, hitsOf, cost int64, hi
 		c.fail(ctx, &d, err)
 		return d, err
 	}
-	if op == opGrant {
+	if op == OpGrant {
 		l.freed(s, c.items)
 	}
 	c.cost = cost
@@ -413,7 +355,7 @@ func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, 
 	if err != nil {
 		return Decision{Reason: ReasonFailed, Err: err, snap: s, rule: -1}, err
 	}
-	return l.look(context.WithoutCancel(ctx), opGrant, n, 0, hits)
+	return l.look(context.WithoutCancel(ctx), OpGrant, n, 0, hits)
 }
 
 // grantable returns an error if no hits can be granted to the keys of a rule.
@@ -439,7 +381,7 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
 	}
-	return l.act(ctx, opBlock, d, hits)
+	return l.act(ctx, OpBlock, d, hits)
 }
 
 // Reset forgets all that the counters named have counted. If a request was charged before a
@@ -447,11 +389,11 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 // error wraps ErrUnknownRule; [ErrDegraded] if only this process has forgotten them, because
 // the store does not answer; or it is the store's.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
-	return l.act(ctx, opReset, 0, hits)
+	return l.act(ctx, OpReset, 0, hits)
 }
 
 // act does an operation whose decision nobody reads.
-func (l *Limiter) act(ctx context.Context, op operation, d time.Duration, hits []Hit) error {
+func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) error {
 	s := l.current.Load()
 	c := l.session(s)
 	defer l.release(c)
@@ -460,7 +402,8 @@ func (l *Limiter) act(ctx context.Context, op operation, d time.Duration, hits [
 	}
 	c.bind()
 	defer l.freed(s, c.items)
-	return s.do(ctx, op, d, &c.batch)
+	c.batch.For = d
+	return s.do(ctx, op, &c.batch)
 }
 
 // ResetAll forgets what the limiter has counted for all keys of all rules, in every process
@@ -468,7 +411,7 @@ func (l *Limiter) act(ctx context.Context, op operation, d time.Duration, hits [
 // wraps [ErrUnsupported] if the store cannot do it; or it is the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	defer l.freedAll()
-	return l.current.Load().do(ctx, opResetAll, 0, new(Batch))
+	return l.current.Load().do(ctx, OpResetAll, new(Batch))
 }
 
 // Stats counts a limiter's decisions since it was made.

@@ -43,7 +43,7 @@ type MemoryConfig struct {
 }
 
 // Memory is the store that counts in this process. Its methods, and those of
-// what Bind returns, may be called concurrently.
+// what Open returns, may be called concurrently.
 //
 // It has no goroutine. Each insertion of a key examines some slots of one shard
 // and removes the keys that have expired. The text of a key is not kept, but
@@ -116,15 +116,15 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// memoryBound is the Bound of a Memory.
-type memoryBound struct {
+// memoryCounters are the Counters of a Memory.
+type memoryCounters struct {
 	m       *Memory
 	limiter string
 	keys    *memtable.Binding
 }
 
-// Bind implements [Store].
-func (m *Memory) Bind(limiter string, rules []StoreRule) (Bound, error) {
+// Open implements [Store].
+func (m *Memory) Open(limiter string, rules []StoreRule) (Counters, error) {
 	all, err := tableRules(rules)
 	if err != nil {
 		return nil, err
@@ -135,22 +135,22 @@ func (m *Memory) Bind(limiter string, rules []StoreRule) (Bound, error) {
 	keys, err := m.tables.Bind(limiter, all)
 	if err != nil {
 		m.names.Unclaim(limiter)
-		return nil, fmt.Errorf("binding limiter %q: %w", limiter, ErrClosed)
+		return nil, fmt.Errorf("opening limiter %q: %w", limiter, ErrClosed)
 	}
-	return &memoryBound{m, limiter, keys}, nil
+	return &memoryCounters{m, limiter, keys}, nil
 }
 
-// Rebind implements [Bound].
-func (b *memoryBound) Rebind(rules []StoreRule) (Bound, error) {
+// Reopen implements [Counters].
+func (c *memoryCounters) Reopen(rules []StoreRule) (Counters, error) {
 	all, err := tableRules(rules)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := b.keys.Rebind(all)
+	keys, err := c.keys.Rebind(all)
 	if err != nil {
-		return nil, fmt.Errorf("binding limiter %q: %w", b.limiter, ErrClosed)
+		return nil, fmt.Errorf("opening limiter %q: %w", c.limiter, ErrClosed)
 	}
-	return &memoryBound{b.m, b.limiter, keys}, nil
+	return &memoryCounters{c.m, c.limiter, keys}, nil
 }
 
 // tableRules returns the rules as package memtable holds their keys.
@@ -170,94 +170,69 @@ func tableRules(rules []StoreRule) ([]memtable.Rule, error) {
 
 var errMemoryClosed = fmt.Errorf("in-process counters: %w", ErrClosed)
 
-// Take implements [Bound]. It waits for nothing but other callers.
-func (b *memoryBound) Take(_ context.Context, batch *Batch) error { return b.do(opTake, 0, batch) }
-
-// Charge implements [Bound].
-func (b *memoryBound) Charge(_ context.Context, batch *Batch) error { return b.do(opCharge, 0, batch) }
-
-// Refund implements [Bound].
-func (b *memoryBound) Refund(_ context.Context, batch *Batch) error { return b.do(opRefund, 0, batch) }
-
-// Grant implements [Granter].
-func (b *memoryBound) Grant(_ context.Context, batch *Batch) error { return b.do(opGrant, 0, batch) }
-
-// Reset implements [Bound].
-func (b *memoryBound) Reset(_ context.Context, batch *Batch) error { return b.do(opReset, 0, batch) }
-
-// Block implements [Blocker].
-func (b *memoryBound) Block(_ context.Context, batch *Batch, d time.Duration) error {
-	return b.do(opBlock, d, batch)
-}
-
-// Release implements [Leaser].
-func (b *memoryBound) Release(_ context.Context, batch *Batch) error {
-	return b.do(opRelease, 0, batch)
-}
-
-// Renew implements [Leaser].
-func (b *memoryBound) Renew(_ context.Context, batch *Batch) error { return b.do(opRenew, 0, batch) }
-
-// ResetAll implements [ResetterOfAll].
-func (b *memoryBound) ResetAll(context.Context) error {
-	if b.keys.ResetAll() != nil {
-		return errMemoryClosed
-	}
-	return nil
-}
+// Do implements [Counters]. It waits for nothing but other callers.
+func (c *memoryCounters) Do(_ context.Context, b *Batch) error { return c.do(b) }
 
 // do reads the clock before it locks anything, because the clock may be the user's code. So
 // a take may find a state that was charged at a later time; the limits then decide at that
 // time.
-func (b *memoryBound) do(op operation, d time.Duration, batch *Batch) error {
-	if len(batch.Items) == 0 {
-		batch.Allowed = true
+func (c *memoryCounters) do(b *Batch) error {
+	if b.Op == OpResetAll {
+		if c.keys.ResetAll() != nil {
+			return errMemoryClosed
+		}
 		return nil
 	}
-	now := b.m.now()
+	if len(b.Items) == 0 {
+		b.Allowed = true
+		return nil
+	}
+	now := c.m.now()
 	var room [2]memtable.Place
 	places := room[:]
-	if n := len(batch.Items); n > len(room) {
+	if n := len(b.Items); n > len(room) {
 		places = make([]memtable.Place, n)
 	} else {
 		places = places[:n]
 	}
 	for i := range places {
-		b.keys.Locate(&places[i], batch.Items[i].Rule, batch.Items[i].Key)
+		c.keys.Locate(&places[i], b.Items[i].Rule, b.Items[i].Key)
 	}
 	defer memtable.Unlock(places)
 	if !memtable.Lock(places) {
 		return errMemoryClosed
 	}
-	if op == opTake {
-		take(batch, places, now)
+	if b.Op&(OpTake|OpPeek) != 0 {
+		take(b, places, now)
 		return nil
 	}
-	batch.Allowed = true
+	b.Allowed = true
 	for i := range places {
-		p, item := &places[i], &batch.Items[i]
+		p, item := &places[i], &b.Items[i]
 		p.Find() // the item before may have moved the slots
-		switch op {
-		case opCharge:
+		switch b.Op {
+		case OpCharge:
 			item.At = now
 			if item.Cost > 0 {
 				p.Insert(places, now)
 			}
 			judge(p, item, now)
 			charge(p, item, now, false)
-		case opRefund:
+		case OpRefund:
 			refund(p, item, now)
-		case opGrant:
+		case OpGrant:
 			grant(p, item, now)
-		case opReset:
+		case OpReset:
 			p.Remove()
 			p.Block(0, now)
-		case opBlock:
-			p.Block(now+d.Microseconds(), now)
-		case opRelease:
+		case OpBlock:
+			p.Block(now+b.For.Microseconds(), now)
+		case OpRelease:
 			p.Release(now, item.Lease)
-		case opRenew:
+		case OpRenew:
 			p.Renew(places, now, item.Lease, item.Cost)
+		default:
+			return fmt.Errorf("%v: %w", b.Op, ErrUnsupported)
 		}
 	}
 	return nil
@@ -266,7 +241,7 @@ func (b *memoryBound) do(op operation, d time.Duration, batch *Batch) error {
 func take(b *Batch, places []memtable.Place, now int64) {
 	if p, item := &places[0], &b.Items[0]; len(places) == 1 && p.Single() && item.quota(0) != Unlimited {
 		r := &item.Results[0]
-		item.At = p.TakeSingle(item.quota(0), now, item.Cost, b.Peek, (*meter.Result)(r))
+		item.At = p.TakeSingle(item.quota(0), now, item.Cost, b.Op == OpPeek, (*meter.Result)(r))
 		b.Allowed = r.Allowed
 		return
 	}
@@ -283,7 +258,7 @@ func take(b *Batch, places []memtable.Place, now int64) {
 		if moved {
 			p.Find()
 		}
-		if b.Allowed && !b.Peek && item.Cost > 0 {
+		if b.Allowed && b.Op == OpTake && item.Cost > 0 {
 			moved = p.Insert(places, now) || moved
 			charge(p, item, now, true)
 		} else {
@@ -357,4 +332,10 @@ func grant(p *memtable.Place, item *Item, now int64) {
 	judge(p, &look, now)
 	report(p, &look, now)
 	item.At = look.At
+}
+
+// Guarantees implements [Store]. A Memory depends on nothing that could be
+// gone: once it is closed, every operation returns [ErrClosed].
+func (m *Memory) Guarantees() Guarantees {
+	return Guarantees{Ops: AllOps, Exact: true, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: FailClosed}
 }

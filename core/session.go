@@ -20,7 +20,7 @@ type session struct {
 	keys    []byte
 	results []Result
 	quotas  []int64
-	op      operation
+	op      Op
 	cost    int64
 	lease   uint64 // of the take, 0 if no item gets one
 	ask     asking // of a Check
@@ -181,7 +181,7 @@ func (c *session) bind() {
 }
 
 // do does an operation with the items, if there are any.
-func (c *session) do(ctx context.Context, op operation) error {
+func (c *session) do(ctx context.Context, op Op) error {
 	if c.op = op; len(c.items) == 0 {
 		c.batch.Allowed = true
 		return nil
@@ -191,13 +191,13 @@ func (c *session) do(ctx context.Context, op operation) error {
 }
 
 // again does an operation with items that have been bound.
-func (c *session) again(ctx context.Context, op operation) error {
+func (c *session) again(ctx context.Context, op Op) error {
 	c.op = op
-	if op != opTake || !c.snap.leases {
-		return c.snap.do(ctx, op, 0, &c.batch)
+	if op != OpTake || !c.snap.leases {
+		return c.snap.do(ctx, op, &c.batch)
 	}
 	c.giveLease()
-	err := c.snap.do(ctx, op, 0, &c.batch)
+	err := c.snap.do(ctx, op, &c.batch)
 	if c.lease != 0 {
 		c.taken(err)
 	}
@@ -224,7 +224,7 @@ func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 	r := &item.Results[limit]
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
 	d.Cost, d.at, d.rule, d.limit, d.over = item.Cost, item.At, int32(item.Rule), uint8(limit), !r.Allowed
-	if d.Allowed && c.op == opTake {
+	if d.Allowed && c.op == OpTake {
 		c.charged(d)
 	}
 	if several {
@@ -241,7 +241,7 @@ func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 
 // keepLease notes in d the lease that the take has got.
 func (c *session) keepLease(ctx context.Context, d *Decision) {
-	if c.lease == 0 || !d.Allowed || c.op != opTake {
+	if c.lease == 0 || !d.Allowed || c.op != OpTake {
 		return
 	}
 	if d.rest.lease = c.lease; c.snap.shared {

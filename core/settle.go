@@ -86,15 +86,15 @@ func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, estimates
 			return sign * (cost - it.cost)
 		}
 	}
-	err := l.change(ctx, d, opCharge, part(1))
+	err := l.change(ctx, d, OpCharge, part(1))
 	if panicked {
 		return err
 	}
-	return errors.Join(err, l.change(ctx, d, opRefund, part(-1)))
+	return errors.Join(err, l.change(ctx, d, OpRefund, part(-1)))
 }
 
 // change does an operation with the items for which cost returns more than 0.
-func (l *Limiter) change(ctx context.Context, d *Decision, op operation, cost func(i int, it decided) int64) error {
+func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i int, it decided) int64) error {
 	c := l.session(d.snap)
 	defer l.release(c)
 	c.recall(d, cost)
@@ -106,7 +106,7 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op operation, cost fu
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, op.String(), err)
 	}
-	if op != opCharge {
+	if op != OpCharge {
 		l.freed(c.snap, c.items)
 	}
 	return err
@@ -139,13 +139,13 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 	ctx := context.WithoutCancel(r.Context()) // the errors below are logged
 	if clears {
-		_ = l.change(ctx, &d, opReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
+		_ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
 	}
 	if d.ended.Load() { // the handler has given everything back
 		return
 	}
 	if returns {
-		_ = l.change(ctx, &d, opRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
+		_ = l.change(ctx, &d, OpRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
 	}
 	if said := d.rest.said.Load() - 1; said >= 0 && d.ended.CompareAndSwap(false, true) {
 		_ = l.adjust(ctx, &d, said, true, o.Panicked)

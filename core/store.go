@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"reflect"
-	"runtime"
 	"time"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
@@ -19,22 +19,149 @@ const Never time.Duration = math.MaxInt64
 // [Rule.Quota] and [Item.Quotas]. Such a request is counted all the same.
 const Unlimited int64 = math.MaxInt64
 
-// Store keeps counters. A store decides and charges in one step, so that two
-// callers cannot both take the last hit.
-//
-// What a store promises beyond that, its method Traits returns: see [Traits]. A
-// store around another checks it with [TraitsOf].
-//
-// core/storetest tests everything that is written here.
+// Store keeps counters. It decides and charges in one step, so that two callers
+// cannot both take the last hit. core/storetest tests everything that is written here.
 type Store interface {
-	// Bind prepares the store for the rules of one limiter. Counters are named
+	// Open prepares the store for the rules of one limiter. Counters are named
 	// by (limiter, rule, limit, key): the same tuple finds the same counter,
-	// in every process that shares the store. It is an error to bind a limiter
-	// name that this Store value has bound before: two limiters never share a
+	// in every process that shares the store. It is an error to open a limiter
+	// name that this Store value has opened before: two limiters never share a
 	// counter by accident. A rule that the store cannot serve, such as one with
 	// a window that is too long for it, is an error that wraps ErrConfig and names the
 	// field and the value.
-	Bind(limiter string, rules []StoreRule) (Bound, error)
+	Open(limiter string, rules []StoreRule) (Counters, error)
+	// Guarantees returns what the store promises. A store around another returns the
+	// other's, with what it changes.
+	Guarantees() Guarantees
+}
+
+// Counters are a store's counters for the rules of a limiter. The methods may be called
+// concurrently.
+type Counters interface {
+	// Do does the operation b.Op. It returns within the store's own deadline, and earlier
+	// if ctx ends: what was asked may be done all the same. It charges at most once,
+	// whatever fails. After an error the results mean nothing, and the hits may have been
+	// charged unless the error wraps [ErrNotCharged]. The error wraps [ErrUnsupported] if
+	// the store does not know the operation. A store around another passes on the
+	// operations that it does not know.
+	Do(ctx context.Context, b *Batch) error
+	// Reopen returns Counters for new rules of the same limiter. Counters whose
+	// rule name, algorithm, window, precision, alignment and time zone stay keep their
+	// count, whatever their quota and burst become. The old Counters go on
+	// working.
+	Reopen(rules []StoreRule) (Counters, error)
+}
+
+// Op is an operation of a store on the items of a [Batch]. Several are joined by |, as in
+// Guarantees.Ops.
+type Op uint16
+
+const (
+	// OpTake decides on all items together and charges them all, or none. It sets
+	// Batch.Allowed, and the results of every item in either case: the states after it.
+	OpTake Op = 1 << iota
+	// OpPeek decides as OpTake does, and charges nothing.
+	OpPeek
+	// OpCharge charges all items, whether their limits allow the cost or not,
+	// and sets Batch.Allowed. The results are the states after it: Allowed, and
+	// without a wait. What is charged above a quota is paid off by waiting, as any
+	// hit is. Counts stop at MaxQuota, a token bucket owes at most twice its
+	// burst, and a sliding log keeps its newest hits, as many as its quota or as it has.
+	// During the wait of a lockout nothing is charged to it.
+	OpCharge
+	// OpRefund gives back what an earlier OpTake or OpCharge of the same items charged:
+	// Cost hits, or a part of them, charged at Item.At, with the quotas and results of
+	// that operation. What has left its window since is not given back, no counter
+	// falls below zero, and no other window gains.
+	OpRefund
+	// OpGrant gives each item's key Cost hits back, 1 to MaxQuota, of those that count
+	// now, the newest first, and sets Batch.Allowed. It does so in each limit but those
+	// with a Lockout and those of Leases, which it leaves alone. A limit that counts
+	// fewer hits than that counts none after it: no limit ever has more left than its
+	// quota, or its burst. It gives back whole hits: exactly Cost of them, if so many
+	// count. Of the previous window of a SlidingWindow, it takes as many hits as it
+	// takes for their share to fall by the rest. The end of a block does not change.
+	// The results are those of an OpPeek with the cost 0 after it.
+	OpGrant
+	// OpReset forgets all counters of the items' keys. Costs do not matter.
+	OpReset
+	// OpBlock denies the keys of the items until Batch.For has passed, in every process that
+	// shares the counters. Until then the results of a take have no hits left, and
+	// their RetryAfter is at least the rest of the block. A For of 0 ends a
+	// block, and so does OpReset.
+	OpBlock
+	// OpResetAll forgets the counters of all keys of all rules; the batch has no items.
+	// What is charged while it runs may be forgotten or not.
+	OpResetAll
+	// OpRelease ends the leases of the items: see Item.Lease. What has ended, or never was, is
+	// no error, and no other lease changes. Unlike in other batches, several items may have the
+	// same Rule and Key, each with another Lease. Rules without a limit of Leases are left alone.
+	OpRelease
+	// OpRenew makes the leases of the items end a whole Window from now, those that have ended
+	// since too: they count again, above the quota if need be. Its items are as those of OpRelease.
+	OpRenew
+
+	// AllOps are all operations.
+	AllOps = OpTake | OpPeek | OpCharge | OpRefund | OpGrant | OpReset | OpBlock | OpResetAll | OpRelease | OpRenew
+)
+
+var ops = [...]string{"take", "peek", "charge", "refund", "grant", "reset", "block", "reset all", "release", "renew"}
+
+// String returns the operation as a verb, such as "take".
+func (o Op) String() string {
+	if i := bits.TrailingZeros16(uint16(o)); i < len(ops) && o == 1<<i {
+		return ops[i]
+	}
+	return fmt.Sprintf("Op(%#x)", uint16(o))
+}
+
+// Guarantees is what a [Store] promises. Do not rely on what is not promised.
+// core/storetest tests whether a store keeps its promises.
+type Guarantees struct {
+	// Ops are the operations that the store knows.
+	Ops Op
+	// Exact: all processes that share the counters never allow more together
+	// than a limit allows, as long as what the store depends on answers.
+	Exact bool
+	// OneStep: all items of a Batch are decided on and charged in one step.
+	// Otherwise the store may charge some items and give the hits back when it
+	// denies a later one; other takes may be denied because of these hits.
+	OneStep bool
+	// Shared: other processes, or other Store values, count in the same counters.
+	Shared bool
+	// KeepsDeadline: every operation returns within a deadline of the store's
+	// own, even if what it depends on never answers and the context has no
+	// deadline.
+	KeepsDeadline bool
+	// FailsFast: while what the store depends on does not answer, only a few
+	// operations wait for it; the others return at once.
+	FailsFast bool
+	// OnFailure is what the store does while what it depends on, such as a server, does
+	// not answer.
+	OnFailure OnFailure
+}
+
+// OnFailure is what a store does while what it depends on, such as a server, does not answer.
+type OnFailure uint8
+
+const (
+	// FailOpen means that the store may allow requests that it has not counted.
+	FailOpen OnFailure = iota
+	// FailLocal means that the store decides with counters of this process, and allows no
+	// more than these do.
+	FailLocal
+	// FailClosed means that OpTake returns an error.
+	FailClosed
+)
+
+var onFailures = [...]string{"fail open", "local", "fail closed"}
+
+// String returns the mode as a word or two.
+func (f OnFailure) String() string {
+	if int(f) < len(onFailures) {
+		return onFailures[f]
+	}
+	return fmt.Sprintf("OnFailure(%d)", uint8(f))
 }
 
 // StoreRule is a rule as a store sees it. The limits have been checked, and
@@ -57,103 +184,32 @@ type StoreRule struct {
 	DenyUnreadable bool
 }
 
-// Bound is a store that has been prepared for the rules of a limiter. Its
-// methods may be called concurrently.
-type Bound interface {
-	// Take decides on all items of b together and charges them all, or none. The results are
-	// how things stand after that.
-	// It fills in the results of every item in either case. With b.Peek
-	// it decides in the same way and charges nothing.
-	//
-	// Take returns within the store's own deadline, and earlier if ctx ends; the
-	// hits may be charged all the same. Take charges at most once, whatever
-	// fails. After an error the results mean nothing, and the hits may have been
-	// charged unless the error wraps [ErrNotCharged].
-	Take(ctx context.Context, b *Batch) error
-	// Charge charges all items of b, whether their limits admit the cost or not,
-	// and sets Allowed. The results are how things stand after it: Allowed, and
-	// without a wait. What is charged above a quota is paid off by waiting, as any
-	// hit is. Counts stop at MaxQuota, a token bucket owes at most twice its
-	// burst, and a sliding log keeps its newest hits, as many as its quota or as it has. During the wait
-	// of a lockout nothing is charged to it. Charge
-	// charges at most once, as Take does, and its errors mean the same.
-	Charge(ctx context.Context, b *Batch) error
-	// Refund gives back what an earlier Take or Charge of the same items charged:
-	// Cost hits, or a part of them, charged at Item.At, with the quotas and results of
-	// that Take. What has left its window since is not given back, no counter
-	// falls below zero, and no other window gains.
-	Refund(ctx context.Context, b *Batch) error
-	// Reset forgets all counters of the items' keys. Costs do not matter.
-	Reset(ctx context.Context, b *Batch) error
-	// Rebind returns a Bound for new rules of the same limiter. Counters whose
-	// rule name, algorithm, window, precision, alignment and time zone stay keep their
-	// count, whatever their quota and burst become. The old Bound goes on
-	// working.
-	Rebind(rules []StoreRule) (Bound, error)
-}
-
-// Blocker is a Bound that can deny keys for a time, whatever they have counted.
-// The Bounds of [Memory], package redisstore, package swapstore and package memcachedstore are.
-type Blocker interface {
-	// Block denies the keys of the items until d has passed, in every process that
-	// shares the counters. Until then the results of a take have no hits left, and
-	// their RetryAfter is at least the rest of d. d is 0 to MaxWindow. A d of 0 ends a
-	// block, and so does Reset. The error wraps ErrUnsupported if this store wraps one
-	// that cannot block.
-	Block(ctx context.Context, b *Batch, d time.Duration) error
-}
-
-// Granter is a Bound that can give keys extra hits. The Bounds of [Memory], package
-// redisstore, package swapstore and package memcachedstore are.
-type Granter interface {
-	// Grant gives each item's key Cost hits back, 1 to MaxQuota, of those that count
-	// now, the newest first, and sets Allowed. It does so in each limit but those
-	// with a Lockout and those of Leases, which it leaves alone. A limit that counts
-	// fewer hits than that counts none after it: no limit ever has more left than its
-	// quota, or its burst. It gives back whole hits: exactly Cost of them, if so many
-	// count. Of the previous window of a SlidingWindow, it takes as many hits as it
-	// takes for their share to fall by the rest. The end of a block does not change.
-	//
-	// The results are those of a look with the cost 0 after it. Grant grants at most
-	// once, as Charge charges. After an error the hits may have been granted, unless the
-	// error wraps [ErrNotCharged]. The error wraps ErrUnsupported if this store wraps one
-	// that cannot grant.
-	Grant(ctx context.Context, b *Batch) error
-}
-
-// ResetterOfAll is a Bound that can forget all counters of its limiter at once. The
-// Bounds of [Memory] and package redisstore are.
-type ResetterOfAll interface {
-	// ResetAll forgets the counters of all keys of all rules. What is charged while
-	// it runs may be forgotten or not. The error wraps ErrUnsupported if this store
-	// wraps one that cannot do it.
-	ResetAll(ctx context.Context) error
-}
-
 // Batch is the items that are decided on together. The caller owns it and all
 // that it points to. A store keeps no reference to it after it has returned.
 type Batch struct {
+	// Op is the operation.
+	Op Op
+	// For is how long OpBlock blocks: 0 to MaxWindow.
+	For time.Duration
 	// Items are the counters concerned. No two have the same Rule and Key.
 	Items []Item
-	// Peek asks for the decision without the charge.
-	Peek bool
 	// Allowed is set by the store: every limit of every item allows its cost.
 	Allowed bool
 	// Degraded is set by a store that answered without the shared counters: with
-	// its own, or with none. An input of Refund.
+	// its own, or with none. An input of OpRefund.
 	Degraded bool
-	// Recalled is set by a store that has denied the batch from what it remembers
+	// Cached is set by a store that has denied the batch from what it remembers
 	// of an earlier denial, without asking the counters.
-	Recalled bool
+	Cached bool
 }
 
 // Item is one key of one rule.
 type Item struct {
-	// Rule is the rule's index in the rules given to Bind.
+	// Rule is the rule's index in the rules given to Open.
 	Rule int
 	// Key is the key; any bytes, of any length.
 	Key []byte
-	// Cost is the number of hits, 0 or more. 0 is always admitted, changes
+	// Cost is the number of hits, 0 or more. 0 is always allowed, changes
 	// nothing and starts nothing.
 	Cost int64
 	// Quotas are the quotas of the rule's limits for this batch, in order, in place
@@ -161,22 +217,24 @@ type Item struct {
 	// nil means the limits' own quotas. The burst of a token bucket changes in
 	// proportion, rounded down, and is at least 1. Stored counts do not depend on
 	// quotas; the debt of a token bucket is paid off at the quota of the last charge.
-	// If a quota is Unlimited, the limit admits every cost and charges it as
-	// Bound.Charge does, and its Result is reckoned with Limit.Quota. An input of
-	// Refund.
+	// If a quota is Unlimited, the limit allows every cost and charges it as
+	// OpCharge does, and its Result is reckoned with Limit.Quota. An input of
+	// OpRefund.
 	Quotas []int64
 	// At is the time of the decision by the store's clock, in microseconds
-	// since the Unix epoch. Set by Take; an input of Refund.
+	// since the Unix epoch. Set by OpTake; an input of OpRefund.
 	At int64
 	// Results has one element for each limit of the rule, in order. The caller
-	// makes it; Take fills it. An input of Refund.
+	// makes it; OpTake fills it. An input of OpRefund.
 	Results []Result
-	// Lease is the lease that a Take gets in a limit of [Leases] of the item's rule:
-	// a number above 0 that no other Take has. It is 0 if the rule has no such
-	// limit. See [Leaser].
+	// Lease is the lease that an OpTake gets in a limit of [Leases] of the item's rule, with
+	// Cost slots: a number above 0 that no other has. It is 0 if the rule has no such
+	// limit. OpCharge and OpRefund leave leases alone, and OpReset ends all of a key. A store
+	// that takes the keys of a Batch one by one, and gives back what it has charged
+	// when a later one denies, ends the leases of that OpTake too.
 	Lease uint64
 	// Unknown is set by a store that denied the batch because of another item
-	// and did not look at this one: Results mean nothing. The caller of Take
+	// and did not look at this one: Results mean nothing. The caller
 	// makes it false.
 	Unknown bool
 }
@@ -211,18 +269,10 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
-// checkStore returns an error that wraps [ErrConfig] if s cannot be used: see
-// [TraitsOf].
+// checkStore returns an error that wraps [ErrConfig] if s is nil, or holds nil.
 func checkStore(s Store) error {
-	if s == nil {
-		return fmt.Errorf("%w: Store: nil: must be a store", ErrConfig)
-	}
-	v := reflect.ValueOf(s)
-	if isNil(v) {
-		return fmt.Errorf("%w: Store: %T: is nil: must be a store", ErrConfig, s)
-	}
-	if field := nilStore(v); field != "" {
-		return fmt.Errorf("%w: Store: %T: the embedded %s is nil: set it", ErrConfig, s, field)
+	if s == nil || isNil(reflect.ValueOf(s)) {
+		return fmt.Errorf("%w: Store: %T: is nil: must be a store, or leave Store out", ErrConfig, s)
 	}
 	return nil
 }
@@ -234,113 +284,4 @@ func isNil(v reflect.Value) bool {
 	default:
 		return false
 	}
-}
-
-// nilStore returns the name of the embedded store that is nil and whose Bind
-// would be called, "" if there is none. v is not nil.
-func nilStore(v reflect.Value) string {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct || !promotesBind(v.Type()) {
-		return ""
-	}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if !f.Anonymous || !f.Type.Implements(storeType) && !reflect.PointerTo(f.Type).Implements(storeType) {
-			continue
-		}
-		field := v.Field(i)
-		if isNil(field) {
-			return f.Name
-		}
-		if field.Kind() == reflect.Interface && isNil(field.Elem()) {
-			return f.Name
-		}
-		if name := nilStore(field); name != "" {
-			return f.Name + "." + name
-		}
-	}
-	return ""
-}
-
-var storeType = reflect.TypeFor[Store]()
-
-// promotesBind returns whether a struct type has its Bind from an embedded field.
-// A struct that declares a Bind of its own may leave the embedded store nil, as
-// many tests do. A promoted method is in no file: the compiler makes it.
-func promotesBind(t reflect.Type) bool {
-	m, found := t.MethodByName("Bind")
-	if !found {
-		if m, found = reflect.PointerTo(t).MethodByName("Bind"); !found {
-			return false
-		}
-	}
-	fn := runtime.FuncForPC(m.Func.Pointer())
-	if fn == nil {
-		return false
-	}
-	file, _ := fn.FileLine(fn.Entry())
-	return file == "<autogenerated>"
-}
-
-// Traits is what a [Store] promises. A store that promises anything has a method
-//
-//	Traits() Traits
-//
-// which [TraitsOf] calls. A field that is true is a promise; do not rely on what
-// is not promised. A store around another returns the other's traits, less
-// what it does not keep, and more if it adds a promise.
-//
-// core/storetest tests whether a store keeps its promises.
-type Traits struct {
-	// Exact: all processes that share the counters never admit more together
-	// than a limit allows, as long as what the store depends on answers.
-	Exact bool
-	// NeverOpens: while what the store depends on, such as a server, does not
-	// answer, the store allows no request that it has not counted. If it does not
-	// promise Closes, it decides with counters of its own, and admits no more than
-	// these allow.
-	NeverOpens bool
-	// Closes: while what the store depends on does not answer, Take returns an
-	// error. A store that promises this promises NeverOpens too.
-	Closes bool
-	// KeepsDeadline: every operation returns within a deadline of the store's
-	// own, even if what it depends on never answers and the context has no
-	// deadline.
-	KeepsDeadline bool
-	// FailsFast: while what the store depends on does not answer, only a few
-	// operations wait for it; the others return at once.
-	FailsFast bool
-	// Private: the counters belong to this Store value. No other process and
-	// no other Store value counts in them.
-	Private bool
-	// OneStep: all items of a Batch are decided on and charged in one step.
-	// Otherwise the store may charge some items and give the hits back when it
-	// denies a later one; other takes may be denied because of these hits.
-	OneStep bool
-}
-
-// TraitsOf returns what a store promises: nothing, if it has no method Traits. A
-// struct that embeds the interface Store has no method Traits; one that embeds a
-// concrete store has that store's, unless it declares its own.
-//
-// The error wraps [ErrConfig] if s cannot be used: it is nil, it is an interface
-// that holds a nil pointer, map, slice, channel or function, or its Bind is that
-// of an embedded store which is nil. A store around another calls TraitsOf when
-// it is made; [New] does too.
-func TraitsOf(s Store) (Traits, error) {
-	if err := checkStore(s); err != nil {
-		return Traits{}, err
-	}
-	if t, ok := s.(interface{ Traits() Traits }); ok {
-		return t.Traits(), nil
-	}
-	return Traits{}, nil
-}
-
-// Traits returns what a Memory promises. It depends on nothing that could be
-// gone: once it is closed, Take returns [ErrClosed].
-func (m *Memory) Traits() Traits {
-	return Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, Private: true, OneStep: true}
 }

@@ -191,12 +191,12 @@ func (t *turn) attempt(peek bool) error {
 	for i := range t.items {
 		t.items[i].Unknown = false
 	}
-	t.batch.Degraded, t.batch.Recalled = false, false
+	t.batch.Degraded, t.batch.Cached = false, false
 	t.frees = t.lines.frees.Load()
 	if peek {
-		return t.again(t.ctx, opPeek)
+		return t.again(t.ctx, OpPeek)
 	}
-	return t.again(t.ctx, opTake)
+	return t.again(t.ctx, OpTake)
 }
 
 // patient reports whether the request may wait in the line of an item's key.

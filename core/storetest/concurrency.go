@@ -92,12 +92,13 @@ func (s *suite) concurrency(t *testing.T) {
 	})
 	t.Run("rebound meanwhile", func(t *testing.T) {
 		rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(100)}}}
-		first, err := s.new(t, nil).Bind(uniqueName(), rules)
+		store := s.new(t, nil)
+		first, err := store.Open(uniqueName(), rules)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var current atomic.Value
-		current.Store(&counter{t, first, rules})
+		current.Store(&counter{t, first, rules, store.Guarantees().Ops})
 		var binding sync.Mutex
 		got := admitted(t, func(g, round int) *core.Batch {
 			c := current.Load().(*counter)
@@ -109,12 +110,12 @@ func (s *suite) concurrency(t *testing.T) {
 					limits = append(limits, core.Limit{Quota: 1000, Window: 24 * time.Hour})
 				}
 				next := []core.StoreRule{{Name: "r", Limits: limits}}
-				bound, err := c.bound.Rebind(next)
+				bound, err := c.bound.Reopen(next)
 				if err != nil {
-					t.Errorf("Rebind: %v", err)
+					t.Errorf("Reopen: %v", err)
 					return c.peek("k", 0)
 				}
-				c = &counter{t, bound, next}
+				c = &counter{t, bound, next, c.ops}
 				current.Store(c)
 			}
 			return c.batch(false, c.item(0, "k", 1))

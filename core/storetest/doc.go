@@ -4,7 +4,7 @@
 //
 //	func TestVectors(t *testing.T)     { storetest.Vectors(t, newStore) }
 //	func TestConformance(t *testing.T) { storetest.Run(t, newStore) }
-//	func TestTraits(t *testing.T)      { storetest.Traits(t, promised, newInstances) }
+//	func TestGuarantees(t *testing.T)      { storetest.Guarantees(t, promised, newInstances) }
 //	func TestOperations(t *testing.T)  { storetest.Operations(t, newStore) }
 //	func TestShared(t *testing.T)      { storetest.Shared(t, newStores) } // of a store that processes share
 //

@@ -38,10 +38,10 @@ func ExampleClock() {
 
 // A store that is shared gives the suite two instances that count together, and
 // a function that cuts off their backend.
-func ExampleTraits() {
+func ExampleGuarantees() {
 	_ = func(t *testing.T, connect func() core.Store, cut func()) {
-		promised := core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true}
-		storetest.Traits(t, promised, func(testing.TB) storetest.Instances {
+		promised := core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: true, Shared: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailClosed}
+		storetest.Guarantees(t, promised, func(testing.TB) storetest.Instances {
 			return storetest.Instances{Stores: []core.Store{connect(), connect()}, Gone: cut}
 		})
 	}

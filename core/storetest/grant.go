@@ -11,16 +11,10 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// grants reports whether the store is a [core.Granter].
-func (c *counter) grants() bool {
-	g, ok := c.bound.(core.Granter)
-	return ok && !errors.Is(g.Grant(context.Background(), &core.Batch{Items: []core.Item{c.item(0, "grants", 1)}}), core.ErrUnsupported)
-}
-
 func (c *counter) grant(items ...core.Item) *core.Batch {
 	c.t.Helper()
 	b := &core.Batch{Items: items}
-	if err := c.bound.(core.Granter).Grant(context.Background(), b); err != nil {
+	if err := Do(context.Background(), c.bound, core.OpGrant, b); err != nil {
 		c.t.Fatalf("Grant: %v", err)
 	}
 	return b
@@ -31,9 +25,7 @@ func (c *counter) grant(items ...core.Item) *core.Batch {
 func (s *suite) extras(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 		c := one(t, store, l)
-		if !c.grants() {
-			t.Skip("the store grants nothing")
-		}
+		c.needs(core.OpGrant)
 		most := c.remaining("k")
 		if b := c.grant(c.item(0, "k", 3)); !b.Allowed || b.Items[0].Results[0] != (core.Result{Allowed: true, Remaining: most}) || b.Items[0].At != clock.Now().UnixMicro() {
 			t.Errorf("a key never seen: %+v", b)
@@ -136,16 +128,9 @@ func (c *counter) missing(key string, most int64) int64 {
 func (s *suite) grantsBlocked(t *testing.T) {
 	clock := NewClock(start())
 	c := one(t, s.new(t, clock.Now), core.PerHour(5))
-	blocker, ok := c.bound.(core.Blocker)
-	if !c.grants() || !ok {
-		t.Skip("the store does not grant, or block")
-	}
+	c.needs(core.OpGrant | core.OpBlock)
 	c.take("k", 5)
-	err := blocker.Block(context.Background(), &core.Batch{Items: []core.Item{c.item(0, "k", 1)}}, time.Minute)
-	if errors.Is(err, core.ErrUnsupported) {
-		t.Skip("the store does not block")
-	}
-	if err != nil {
+	if err := Do(context.Background(), c.bound, core.OpBlock, &core.Batch{For: time.Minute, Items: []core.Item{c.item(0, "k", 1)}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := c.grant(c.item(0, "k", 2)).Items[0].Results[0]; r.Remaining != 0 || r.MoreAfter < time.Minute {
@@ -169,9 +154,7 @@ func (s *suite) grantsOwnQuotas(t *testing.T) {
 		}
 		l.Quota, l.Burst = 0, 0
 		c := one(t, store, l)
-		if !c.grants() {
-			t.Skip("the store grants nothing")
-		}
+		c.needs(core.OpGrant)
 		item := func(cost int64) core.Item {
 			it := c.item(0, "k", cost)
 			it.Quotas = []int64{8}
@@ -195,9 +178,7 @@ func (s *suite) grantsSeveral(t *testing.T) {
 	long := core.Limit{Quota: 9, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 6}
 	wait := core.Limit{Quota: 9, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: lockout}
 	c := bindRules(t, s.new(t, clock.Now), core.StoreRule{Name: "r", Limits: []core.Limit{core.PerMinute(8), long}}, core.StoreRule{Name: "s", Limits: []core.Limit{core.PerHour(7), wait}})
-	if !c.grants() {
-		t.Skip("the store grants nothing")
-	}
+	c.needs(core.OpGrant)
 	c.batch(false, c.item(0, "a", 5), c.item(1, "a", 5))
 	b := c.grant(c.item(0, "a", 2), c.item(1, "a", 2), c.item(1, "b", 2))
 	var left []int64
@@ -214,21 +195,16 @@ func (s *suite) grantsSeveral(t *testing.T) {
 // grantsAtOnce tests that hits that are taken and granted at the same time are all counted.
 func (s *suite) grantsAtOnce(t *testing.T) {
 	c := one(t, s.new(t, nil), core.Limit{Quota: 1000, Window: 24 * time.Hour, Algorithm: core.FixedWindow})
-	if !c.grants() {
-		t.Skip("the store grants nothing")
-	}
+	c.needs(core.OpGrant)
 	const workers, each = 4, 20
 	c.take("k", 500)
 	var wg sync.WaitGroup
 	for range workers {
-		for _, do := range []func(*core.Batch) error{
-			func(b *core.Batch) error { return c.bound.Take(context.Background(), b) },
-			func(b *core.Batch) error { return c.bound.(core.Granter).Grant(context.Background(), b) },
-		} {
+		for _, op := range []core.Op{core.OpTake, core.OpGrant} {
 			wg.Go(func() {
 				for range each {
 					for {
-						err := do(&core.Batch{Items: []core.Item{c.item(0, "k", 2)}})
+						err := Do(context.Background(), c.bound, op, &core.Batch{Items: []core.Item{c.item(0, "k", 2)}})
 						if errors.Is(err, core.ErrNotCharged) {
 							continue // others were faster too often
 						}

@@ -65,10 +65,10 @@ func (s *suite) bind(t *testing.T) {
 	store := s.new(t, nil)
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}
 	name := uniqueName()
-	if _, err := store.Bind(name, rules); err != nil {
+	if _, err := store.Open(name, rules); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Bind(name, rules); !errors.Is(err, core.ErrConfig) {
+	if _, err := store.Open(name, rules); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("binding %q twice: error %v, want one that wraps ErrConfig", name, err)
 	}
 }
@@ -80,11 +80,11 @@ func (s *suite) rebind(t *testing.T) {
 		c.take("k", 2)
 		again := func(rules ...core.StoreRule) {
 			t.Helper()
-			bound, err := c.bound.Rebind(rules)
+			bound, err := c.bound.Reopen(rules)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c = &counter{t, bound, rules}
+			c = &counter{t, bound, rules, store.Guarantees().Ops}
 		}
 		// A higher and a lower quota keep the two hits; a token bucket keeps
 		// them as near as whole hits allow.
@@ -142,7 +142,7 @@ func (s *suite) context(t *testing.T) {
 	cancel()
 	charged := int64(0)
 	for range 3 {
-		err := c.bound.Take(ctx, &core.Batch{Items: []core.Item{c.item(0, "k", 1)}})
+		err := Do(ctx, c.bound, core.OpTake, &core.Batch{Items: []core.Item{c.item(0, "k", 1)}})
 		if err == nil {
 			charged++
 		}
@@ -152,7 +152,7 @@ func (s *suite) context(t *testing.T) {
 	}
 	ctx, cancel = context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
-	_ = c.bound.Take(ctx, &core.Batch{Items: []core.Item{c.item(0, "late", 1)}})
+	_ = Do(ctx, c.bound, core.OpTake, &core.Batch{Items: []core.Item{c.item(0, "late", 1)}})
 	if got := c.remaining("late"); got < 9 {
 		t.Errorf("one take after its deadline: %d left of 10", got)
 	}
@@ -184,12 +184,12 @@ func (s *suite) hungUp(t *testing.T, gone context.Context) {
 		}
 	}
 	b := c.batch(false, c.item(0, "k", 3), c.item(1, "k", 3))
-	_ = c.bound.Refund(gone, b)
+	_ = Do(gone, c.bound, core.OpRefund, b)
 	become("a refund", 30)
 	c.batch(false, c.item(0, "k", 2), c.item(1, "k", 2))
 	become("a take", 24)
-	_ = c.bound.Reset(gone, &core.Batch{Items: []core.Item{c.item(0, "k", 0), c.item(1, "k", 0)}})
+	_ = Do(gone, c.bound, core.OpReset, &core.Batch{Items: []core.Item{c.item(0, "k", 0), c.item(1, "k", 0)}})
 	become("a reset", 30)
-	_ = c.bound.Charge(gone, &core.Batch{Items: []core.Item{c.item(0, "k", 4), c.item(1, "k", 4)}})
+	_ = Do(gone, c.bound, core.OpCharge, &core.Batch{Items: []core.Item{c.item(0, "k", 4), c.item(1, "k", 4)}})
 	become("a charge", 18)
 }

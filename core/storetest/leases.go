@@ -15,12 +15,12 @@ import (
 )
 
 // leases compares random sequences of takes, releases, renewals, resets and new quotas
-// with a list of leases. A store may refuse limits of leases.
+// with a list of leases. Stores that do not know leases are left out.
 func (s *suite) leases(t *testing.T) {
 	clock := NewClock(start())
 	store := s.new(t, clock.Now)
-	if _, err := store.Bind(uniqueName(), leaseRules([]int64{1}, time.Minute)); errors.Is(err, core.ErrConfig) {
-		t.Skipf("the store refuses limits of leases: %v", err)
+	if store.Guarantees().Ops&core.OpRelease == 0 {
+		t.Skip("the store does not know leases")
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		clock.Set(start())
@@ -30,11 +30,11 @@ func (s *suite) leases(t *testing.T) {
 			p.quotas = append(p.quotas, rapid.Int64Range(0, 5).Draw(r, "quota"))
 		}
 		rules := leaseRules(p.quotas, p.lease)
-		bound, err := store.Bind(uniqueName(), rules)
+		bound, err := store.Open(uniqueName(), rules)
 		if err != nil {
-			r.Fatalf("Bind: %v", err)
+			r.Fatalf("Open: %v", err)
 		}
-		p.counter = &counter{t, bound, rules}
+		p.counter = &counter{t, bound, rules, store.Guarantees().Ops}
 		r.Repeat(map[string]func(*rapid.T){
 			"take":        func(r *rapid.T) { p.r = r; p.take(false) },
 			"again":       func(r *rapid.T) { p.r = r; p.take(false) },
@@ -194,7 +194,7 @@ func (p *leasePlay) end() {
 		return with
 	})
 	for range rapid.IntRange(1, 2).Draw(p.r, "times") {
-		p.counter.lease("release", items...)
+		p.counter.lease(core.OpRelease, items...)
 	}
 	for i := range items {
 		delete(p.of(&items[i]), items[i].Lease)
@@ -213,7 +213,7 @@ func (p *leasePlay) renew() {
 	if len(items) == 0 {
 		return
 	}
-	p.counter.lease("renew", items...)
+	p.counter.lease(core.OpRenew, items...)
 	for i := range items {
 		p.of(&items[i])[items[i].Lease] = &modelLease{p.clock.Now().Add(p.lease), items[i].Cost}
 	}
@@ -236,9 +236,9 @@ func (p *leasePlay) reconfigure() {
 		p.quotas[i] = rapid.Int64Range(0, 5).Draw(p.r, "quota")
 	}
 	p.rules = leaseRules(p.quotas, p.lease)
-	bound, err := p.bound.Rebind(p.rules)
+	bound, err := p.bound.Reopen(p.rules)
 	if err != nil {
-		p.r.Fatalf("Rebind: %v", err)
+		p.r.Fatalf("Reopen: %v", err)
 	}
 	p.bound = bound
 	p.look()
@@ -250,25 +250,21 @@ func (s *suite) leasesAtOnce(t *testing.T) {
 	const callers, each, quota = 16, 30, 3
 	store := s.new(t, nil)
 	rules := leaseRules([]int64{quota}, time.Minute)
-	bound, err := store.Bind(uniqueName(), rules)
-	if errors.Is(err, core.ErrConfig) {
-		t.Skipf("the store refuses limits of leases: %v", err)
+	if store.Guarantees().Ops&core.OpRelease == 0 {
+		t.Skip("the store does not know leases")
 	}
+	bound, err := store.Open(uniqueName(), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaser, ok := bound.(core.Leaser)
-	if !ok {
-		t.Fatalf("%T has bound a limit of leases, and is no core.Leaser", bound)
-	}
 	running := make(chan struct{}, quota)
-	c := &counter{t, bound, rules}
+	c := &counter{t, bound, rules, store.Guarantees().Ops}
 	work := func(caller int) {
 		for i := range each {
 			it := c.item(0, "k", 1)
 			it.Lease = uint64(caller*each + i + 1)
 			b := &core.Batch{Items: []core.Item{it}}
-			if err := bound.Take(context.Background(), b); errors.Is(err, core.ErrContended) {
+			if err := Do(context.Background(), bound, core.OpTake, b); errors.Is(err, core.ErrContended) {
 				continue
 			} else if err != nil {
 				t.Errorf("Take: %v", err)
@@ -281,7 +277,7 @@ func (s *suite) leasesAtOnce(t *testing.T) {
 			default:
 				t.Error("more than the quota at once")
 			}
-			if err := leaser.Release(context.Background(), b); err != nil {
+			if err := Do(context.Background(), bound, core.OpRelease, b); err != nil {
 				t.Errorf("Release: %v", err)
 			}
 		}

@@ -9,14 +9,14 @@ import (
 // grant gives back hits of some keys. Hits taken of them before must not be refunded after
 // that.
 func (p *play) grant() {
-	if !p.granter {
+	if p.ops&core.OpGrant == 0 {
 		return
 	}
 	b := &core.Batch{Items: p.drawItems()}
 	if b.Items[0].Cost == 0 {
 		return
 	}
-	if err := p.bound.(core.Granter).Grant(context.Background(), b); err != nil {
+	if err := Do(context.Background(), p.bound, core.OpGrant, b); err != nil {
 		p.r.Fatalf("Grant: %v", err)
 	}
 	if !b.Allowed {

@@ -22,9 +22,9 @@ func (p *play) reconfigure() {
 			}
 		}
 	}
-	bound, err := p.bound.Rebind(p.rules)
+	bound, err := p.bound.Reopen(p.rules)
 	if err != nil {
-		p.r.Fatalf("Rebind: %v", err)
+		p.r.Fatalf("Reopen: %v", err)
 	}
 	p.bound, p.counter.rules, p.taken = bound, p.rules, nil
 	for name, limits := range p.states {

@@ -134,16 +134,16 @@ func (o operations) replay(t *testing.T, store core.Store, clock *Clock) (counte
 		limits = append(limits, limit)
 	}
 	rules := []core.StoreRule{{Name: "r", Limits: limits}}
-	bound, err := store.Bind(uniqueName(), rules)
+	bound, err := store.Open(uniqueName(), rules)
 	mayRefuse := func(l core.Limit) bool { return l.Zone != nil || l.Algorithm == core.Leases }
 	if errors.Is(err, core.ErrConfig) && slices.ContainsFunc(limits, mayRefuse) {
 		return false
 	}
 	if err != nil {
-		t.Errorf("%s: Bind(%v): %v", o.Name, rules, err)
+		t.Errorf("%s: Open(%v): %v", o.Name, rules, err)
 		return true
 	}
-	c := &counter{t, bound, rules}
+	c := &counter{t, bound, rules, store.Guarantees().Ops}
 	taken := make([]*core.Batch, len(o.Steps))
 	for i, step := range o.Steps {
 		clock.Set(time.UnixMicro(step.TimeUS))
@@ -174,11 +174,15 @@ func (o operations) replay(t *testing.T, store core.Store, clock *Clock) (counte
 			}
 			c.refund(&of)
 		case "release", "renew":
+			op := core.OpRelease
+			if step.Op == "renew" {
+				op = core.OpRenew
+			}
 			if step.Of < 0 || step.Of >= i || taken[step.Of] == nil || !taken[step.Of].Allowed {
 				t.Errorf("%s, step %d: %s of step %d", o.Name, i, step.Op, step.Of)
 				return true
 			}
-			c.lease(step.Op, taken[step.Of].Items...)
+			c.lease(op, taken[step.Of].Items...)
 		default:
 			diff = fmt.Sprintf("unknown operation %q", step.Op)
 		}

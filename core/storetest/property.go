@@ -22,12 +22,11 @@ func (s *suite) model(t *testing.T) {
 		for i := range rapid.IntRange(1, 3).Draw(r, "rules") {
 			p.rules = append(p.rules, core.StoreRule{Name: fmt.Sprintf("r%d", i), Limits: drawLimits(r, s.longestWindow())})
 		}
-		bound, err := store.Bind(uniqueName(), p.rules)
+		bound, err := store.Open(uniqueName(), p.rules)
 		if err != nil {
-			r.Fatalf("Bind: %v", err)
+			r.Fatalf("Open: %v", err)
 		}
-		p.counter = &counter{t, bound, p.rules}
-		p.granter = p.grants()
+		p.counter = &counter{t, bound, p.rules, store.Guarantees().Ops}
 		r.Repeat(map[string]func(*rapid.T){
 			"take":    func(r *rapid.T) { p.r = r; p.take(false) },
 			"again":   func(r *rapid.T) { p.r = r; p.take(false) },
@@ -45,12 +44,11 @@ func (s *suite) model(t *testing.T) {
 // play is one random sequence.
 type play struct {
 	*counter
-	r       *rapid.T
-	clock   *Clock
-	rules   []core.StoreRule
-	states  map[string][]*modelLimit
-	taken   []*core.Batch
-	granter bool
+	r      *rapid.T
+	clock  *Clock
+	rules  []core.StoreRule
+	states map[string][]*modelLimit
+	taken  []*core.Batch
 }
 
 func drawLimits(r *rapid.T, longest time.Duration) []core.Limit {
@@ -150,9 +148,12 @@ func (p *play) quota(item core.Item, limit int) int64 {
 }
 
 func (p *play) take(peek bool) {
-	b := &core.Batch{Items: p.drawItems(), Peek: peek}
-	if err := p.bound.Take(context.Background(), b); err != nil {
-		p.r.Fatalf("Take: %v", err)
+	b, op := &core.Batch{Items: p.drawItems()}, core.OpTake
+	if peek {
+		op = core.OpPeek
+	}
+	if err := Do(context.Background(), p.bound, op, b); err != nil {
+		p.r.Fatalf("%v: %v", op, err)
 	}
 	allowed := true
 	for _, item := range b.Items {
@@ -173,7 +174,7 @@ func (p *play) admits(item core.Item, limit int) bool {
 
 func (p *play) charges() {
 	b := &core.Batch{Items: p.drawItems()}
-	if err := p.bound.Charge(context.Background(), b); err != nil {
+	if err := Do(context.Background(), p.bound, core.OpCharge, b); err != nil {
 		p.r.Fatalf("Charge: %v", err)
 	}
 	p.compare(b, true, true, true)
@@ -245,7 +246,7 @@ func (p *play) refund() {
 	if back == cost {
 		p.taken = slices.Delete(p.taken, i, i+1)
 	}
-	if err := p.bound.Refund(context.Background(), &some); err != nil {
+	if err := Do(context.Background(), p.bound, core.OpRefund, &some); err != nil {
 		p.r.Fatalf("Refund: %v", err)
 	}
 	for _, item := range some.Items {
@@ -260,7 +261,7 @@ func (p *play) refund() {
 // forget resets a key; hits taken of it before must not be refunded after that.
 func (p *play) forget() {
 	items := p.drawItems()[:1]
-	if err := p.bound.Reset(context.Background(), &core.Batch{Items: items}); err != nil {
+	if err := Do(context.Background(), p.bound, core.OpReset, &core.Batch{Items: items}); err != nil {
 		p.r.Fatalf("Reset: %v", err)
 	}
 	delete(p.states, fmt.Sprint(items[0].Rule, " ", string(items[0].Key)))

@@ -18,11 +18,11 @@ func (s *suite) raised(t *testing.T) {
 	for _, quota := range []int64{20, 1000} {
 		limit.Quota = quota
 		rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{limit}}}
-		bound, err := c.bound.Rebind(rules)
+		bound, err := c.bound.Reopen(rules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c = &counter{t, bound, rules}
+		c = &counter{t, bound, rules, c.ops}
 		if got := c.remaining("k"); got != 0 {
 			t.Errorf("raised to %v: %d left, want 0", limit, got)
 		}

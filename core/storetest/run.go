@@ -40,7 +40,7 @@ type suite struct {
 }
 
 // Run runs the tests of a store's contract, except those of [Vectors],
-// [Operations], [Shared] and [Traits].
+// [Operations], [Shared] and [Guarantees].
 func Run(t *testing.T, newStore Factory, opts ...Option) {
 	s := &suite{new: newStore}
 	for _, opt := range opts {
@@ -83,7 +83,7 @@ func (s *suite) refusesWhatItCannotKeep(t *testing.T) {
 		{Name: "l", Quota: 1, Window: (s.keeps / 2).Truncate(time.Microsecond)},
 		{Name: "l", Quota: 1, Window: time.Hour, Algorithm: core.TokenBucket, Burst: int64(s.keeps / time.Hour)},
 	} {
-		if _, err := store.Bind(uniqueName(), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}); !errors.Is(err, core.ErrConfig) {
+		if _, err := store.Open(uniqueName(), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}); !errors.Is(err, core.ErrConfig) {
 			t.Errorf("%v: %v, want an error that wraps ErrConfig", l, err)
 		}
 	}
@@ -120,17 +120,32 @@ func uniqueName() string { return fmt.Sprintf("t%d", names.Add(1)) }
 // counter is one store, bound to rules, as the tests use it.
 type counter struct {
 	t     testing.TB
-	bound core.Bound
+	bound core.Counters
 	rules []core.StoreRule
+	ops   core.Op
+}
+
+// Do does an operation of a store's counters with a batch.
+func Do(ctx context.Context, c core.Counters, op core.Op, b *core.Batch) error {
+	b.Op = op
+	return c.Do(ctx, b)
+}
+
+// needs skips the test if the store does not know all of these operations.
+func (c *counter) needs(ops core.Op) {
+	c.t.Helper()
+	if c.ops&ops != ops {
+		c.t.Skipf("the store does not know %v", ops&^c.ops)
+	}
 }
 
 func bindRules(t testing.TB, store core.Store, rules ...core.StoreRule) *counter {
 	t.Helper()
-	bound, err := store.Bind(uniqueName(), rules)
+	bound, err := store.Open(uniqueName(), rules)
 	if err != nil {
-		t.Fatalf("Bind(%v): %v", rules, err)
+		t.Fatalf("Open(%v): %v", rules, err)
 	}
-	return &counter{t, bound, rules}
+	return &counter{t, bound, rules, store.Guarantees().Ops}
 }
 
 // one binds a single rule with these limits.
@@ -147,7 +162,7 @@ func (c *counter) item(rule int, key string, cost int64) core.Item {
 func (c *counter) charge(items ...core.Item) *core.Batch {
 	c.t.Helper()
 	b := &core.Batch{Items: items}
-	if err := c.bound.Charge(context.Background(), b); err != nil {
+	if err := Do(context.Background(), c.bound, core.OpCharge, b); err != nil {
 		c.t.Fatalf("Charge: %v", err)
 	}
 	return b
@@ -155,9 +170,12 @@ func (c *counter) charge(items ...core.Item) *core.Batch {
 
 func (c *counter) batch(peek bool, items ...core.Item) *core.Batch {
 	c.t.Helper()
-	b := &core.Batch{Items: items, Peek: peek}
-	if err := c.bound.Take(context.Background(), b); err != nil {
-		c.t.Fatalf("Take: %v", err)
+	b, op := &core.Batch{Items: items}, core.OpTake
+	if peek {
+		op = core.OpPeek
+	}
+	if err := Do(context.Background(), c.bound, op, b); err != nil {
+		c.t.Fatalf("%v: %v", op, err)
 	}
 	return b
 }
@@ -175,30 +193,22 @@ func (c *counter) peek(key string, cost int64) *core.Batch {
 
 func (c *counter) refund(b *core.Batch) {
 	c.t.Helper()
-	if err := c.bound.Refund(context.Background(), b); err != nil {
+	if err := Do(context.Background(), c.bound, core.OpRefund, b); err != nil {
 		c.t.Fatalf("Refund: %v", err)
 	}
 }
 
 // lease releases or renews leases.
-func (c *counter) lease(op string, items ...core.Item) {
+func (c *counter) lease(op core.Op, items ...core.Item) {
 	c.t.Helper()
-	leaser, ok := c.bound.(core.Leaser)
-	if !ok {
-		c.t.Fatalf("%T has bound a limit of leases, and is no core.Leaser", c.bound)
-	}
-	do := leaser.Release
-	if op == "renew" {
-		do = leaser.Renew
-	}
-	if err := do(context.Background(), &core.Batch{Items: items}); err != nil {
-		c.t.Fatalf("%s: %v", op, err)
+	if err := Do(context.Background(), c.bound, op, &core.Batch{Items: items}); err != nil {
+		c.t.Fatalf("%v: %v", op, err)
 	}
 }
 
 func (c *counter) reset(items ...core.Item) {
 	c.t.Helper()
-	if err := c.bound.Reset(context.Background(), &core.Batch{Items: items}); err != nil {
+	if err := Do(context.Background(), c.bound, core.OpReset, &core.Batch{Items: items}); err != nil {
 		c.t.Fatalf("Reset: %v", err)
 	}
 }

@@ -44,11 +44,11 @@ func twoVersions(t *testing.T, newStores SharedFactory) {
 			var versions []*counter
 			for i, store := range newStores(t, clock.Now, clock.Now) {
 				rules := []core.StoreRule{{Name: "r", Limits: limits[i]}}
-				bound, err := store.Bind(limiter, rules)
+				bound, err := store.Open(limiter, rules)
 				if err != nil {
 					t.Fatal(err)
 				}
-				versions = append(versions, &counter{t, bound, rules})
+				versions = append(versions, &counter{t, bound, rules, store.Guarantees().Ops})
 			}
 			var admitted [2]int64
 			for range 200 {
@@ -98,11 +98,11 @@ func programs(t *testing.T, newStores SharedFactory) {
 				}
 			}
 			rules := []core.StoreRule{{Name: "r", Limits: own}}
-			bound, err := store.Bind(limiter, rules)
+			bound, err := store.Open(limiter, rules)
 			if err != nil {
-				r.Fatalf("Bind: %v", err)
+				r.Fatalf("Open: %v", err)
 			}
-			player := &play{r: r, clock: clock, rules: rules, states: map[string][]*modelLimit{}, counter: &counter{t, bound, rules}}
+			player := &play{r: r, clock: clock, rules: rules, states: map[string][]*modelLimit{}, counter: &counter{t, bound, rules, store.Guarantees().Ops}}
 			for _, key := range []string{"", "a", "b"} {
 				for _, l := range own {
 					name := identity(l) + key
@@ -128,7 +128,7 @@ func programs(t *testing.T, newStores SharedFactory) {
 		})
 		for _, key := range []string{"", "a", "b"} {
 			item := players[0].item(0, key, 0)
-			if err := players[0].bound.Reset(context.Background(), &core.Batch{Items: []core.Item{item}}); err != nil {
+			if err := Do(context.Background(), players[0].bound, core.OpReset, &core.Batch{Items: []core.Item{item}}); err != nil {
 				r.Fatalf("Reset: %v", err)
 			}
 		}

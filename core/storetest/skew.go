@@ -45,11 +45,11 @@ func skew(t *testing.T, newStores SharedFactory) {
 				var pair []*counter
 				for _, s := range stores {
 					rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
-					bound, err := s.Bind(limiter, rules)
+					bound, err := s.Open(limiter, rules)
 					if err != nil {
 						t.Fatal(err)
 					}
-					pair = append(pair, &counter{t, bound, rules})
+					pair = append(pair, &counter{t, bound, rules, s.Guarantees().Ops})
 				}
 				now := start().UnixMicro() + r.Int64N(window)
 				var hits []int64 // by a clock that is right
@@ -100,11 +100,11 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 				var pair []*counter
 				for _, s := range stores {
 					rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
-					bound, err := s.Bind(limiter, rules)
+					bound, err := s.Open(limiter, rules)
 					if err != nil {
 						t.Fatal(err)
 					}
-					pair = append(pair, &counter{t, bound, rules})
+					pair = append(pair, &counter{t, bound, rules, s.Guarantees().Ops})
 				}
 				behind, ahead := pair[0], pair[1]
 				clocks[0].Set(start())

@@ -23,78 +23,68 @@ type wrong struct {
 	fault string
 }
 
-func (w wrong) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+func (w wrong) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if w.fault == "shares limiters" {
 		limiter = "one for all"
 	}
-	b, err := w.Store.Bind(limiter, rules)
-	return wrongBound{b, w.fault}, err
+	c, err := w.Store.Open(limiter, rules)
+	return wrongCounters{c, w.fault}, err
 }
 
-type wrongBound struct {
-	core.Bound
+type wrongCounters struct {
+	core.Counters
 	fault string
 }
 
-func (w wrongBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	b, err := w.Bound.Rebind(rules)
-	return wrongBound{b, w.fault}, err
+func (w wrongCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	c, err := w.Counters.Reopen(rules)
+	return wrongCounters{c, w.fault}, err
 }
 
-func (w wrongBound) Release(ctx context.Context, b *core.Batch) error {
-	return w.Bound.(core.Leaser).Release(ctx, b)
-}
-
-func (w wrongBound) Renew(ctx context.Context, b *core.Batch) error {
-	return w.Bound.(core.Leaser).Renew(ctx, b)
-}
-
-func (w wrongBound) Refund(ctx context.Context, b *core.Batch) error {
-	if w.fault == "forgets refunds" {
+func (w wrongCounters) Do(ctx context.Context, b *core.Batch) error {
+	switch {
+	case b.Op&(core.OpTake|core.OpPeek) != 0:
+		return w.take(ctx, b)
+	case b.Op == core.OpRefund && w.fault == "forgets refunds":
 		return nil
+	default:
+		return w.Counters.Do(ctx, b)
 	}
-	return w.Bound.Refund(ctx, b)
 }
 
-func (w wrongBound) Take(ctx context.Context, b *core.Batch) error {
+func (w wrongCounters) take(ctx context.Context, b *core.Batch) error {
 	switch w.fault {
 	case "charges twice":
-		if err := w.Bound.Take(ctx, b); err != nil || !b.Allowed {
+		if err := w.Counters.Do(ctx, b); err != nil || !b.Allowed {
 			return err
 		}
 	case "charges peeks":
-		peek := b.Peek
-		b.Peek = false
-		defer func() { b.Peek = peek }()
+		b.Op = core.OpTake
 	case "loses a cancelled charge":
 		if ctx.Err() != nil {
-			peek := b.Peek
-			b.Peek = true
-			defer func() { b.Peek = peek }()
+			b.Op = core.OpPeek
 		}
 	case "takes one key after the other":
 		all, allowed := b.Items, true
 		defer func() { b.Items = all; b.Allowed = allowed }()
 		for i := range all {
 			b.Items = all[i : i+1]
-			if err := w.Bound.Take(ctx, b); err != nil {
+			if err := w.Counters.Do(ctx, b); err != nil {
 				return err
 			}
 			allowed = allowed && b.Allowed
 		}
 		return nil
 	case "looks, then takes":
-		peek := b.Peek
-		b.Peek = true
-		if err := w.Bound.Take(ctx, b); err != nil || !b.Allowed || peek {
-			b.Peek = peek
+		op := b.Op
+		b.Op = core.OpPeek
+		if err := w.Counters.Do(ctx, b); err != nil || !b.Allowed || op == core.OpPeek {
 			return err
 		}
-		b.Peek = false
 		for range 100 {
 			runtime.Gosched()
 		}
-		_ = w.Bound.Take(ctx, b)
+		_ = storetest.Do(ctx, w.Counters, core.OpTake, b)
 		b.Allowed = true
 		return nil
 	case "cuts keys":
@@ -102,7 +92,7 @@ func (w wrongBound) Take(ctx context.Context, b *core.Batch) error {
 			b.Items[i].Key = b.Items[i].Key[:min(250, len(b.Items[i].Key))]
 		}
 	}
-	err := w.Bound.Take(ctx, b)
+	err := w.Counters.Do(ctx, b)
 	if w.fault == "retry is early" {
 		for _, item := range b.Items {
 			for j := range item.Results {

@@ -24,35 +24,32 @@ type Instances struct {
 // goneAfter is how long an operation may take before it counts as hanging.
 const goneAfter = 10 * time.Second
 
-// Traits tests that a store's traits are want ([core.TraitsOf]), and that the
-// store keeps them. Traits that are false in want are not tested.
-func Traits(t *testing.T, want core.Traits, newInstances func(t testing.TB) Instances) {
-	s := &traits{want, newInstances}
-	t.Run("Said", s.said)
+// Guarantees tests that a store's guarantees are want, and that the store keeps them.
+// What want does not promise is not tested.
+func Guarantees(t *testing.T, want core.Guarantees, newInstances func(t testing.TB) Instances) {
+	s := &guarantees{want, newInstances}
+	t.Run("Returned", s.returned)
 	t.Run("Shared", s.shared)
 	t.Run("Exact", s.exact)
 	t.Run("OneStep", s.oneStep)
 	t.Run("Gone", s.gone)
 }
 
-type traits struct {
-	want core.Traits
+type guarantees struct {
+	want core.Guarantees
 	new  func(t testing.TB) Instances
 }
 
-func (s *traits) said(t *testing.T) {
-	if s.want.Closes && !s.want.NeverOpens {
-		t.Error("Traits promises Closes without NeverOpens: a store that closes never opens")
-	}
+func (s *guarantees) returned(t *testing.T) {
 	for i, store := range s.new(t).Stores {
-		if got, err := core.TraitsOf(store); err != nil || got != s.want {
-			t.Errorf("store %d: %+v, error %v, want %+v", i, got, err, s.want)
+		if got := store.Guarantees(); got != s.want {
+			t.Errorf("store %d: %+v, want %+v", i, got, s.want)
 		}
 	}
 }
 
 // bound binds all stores to the same limiter.
-func (s *traits) bound(t *testing.T, quota int64) ([]*counter, Instances) {
+func (s *guarantees) bound(t *testing.T, quota int64) ([]*counter, Instances) {
 	t.Helper()
 	in := s.new(t)
 	if len(in.Stores) < 2 {
@@ -63,40 +60,40 @@ func (s *traits) bound(t *testing.T, quota int64) ([]*counter, Instances) {
 	rules := []core.StoreRule{{Name: "a", Limits: []core.Limit{limit}}, {Name: "b", Limits: []core.Limit{limit}}}
 	var counters []*counter
 	for _, store := range in.Stores {
-		b, err := store.Bind(name, rules)
+		b, err := store.Open(name, rules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		counters = append(counters, &counter{t, b, rules})
+		counters = append(counters, &counter{t, b, rules, store.Guarantees().Ops})
 	}
 	return counters, in
 }
 
 // shared tests that the hits of one store count in the others, or that they do
 // not. Stores that are not exact are not tested, because they may notice later.
-func (s *traits) shared(t *testing.T) {
-	if !s.want.Private && !s.want.Exact {
+func (s *guarantees) shared(t *testing.T) {
+	if s.want.Shared && !s.want.Exact {
 		return
 	}
 	counters, _ := s.bound(t, 10)
 	counters[0].take("k", 4)
 	want := int64(6)
-	if s.want.Private {
+	if !s.want.Shared {
 		want = 10
 	}
 	if got := counters[1].remaining("k"); got != want {
-		t.Errorf("Private is %v: after 4 of 10 hits in one store, another one has %d left, want %d", s.want.Private, got, want)
+		t.Errorf("Shared is %v: after 4 of 10 hits in one store, another one has %d left, want %d", s.want.Shared, got, want)
 	}
 }
 
 // exact tests that all stores together admit exactly the quota.
-func (s *traits) exact(t *testing.T) {
+func (s *guarantees) exact(t *testing.T) {
 	if !s.want.Exact {
 		return
 	}
 	counters, _ := s.bound(t, 100)
 	want := int64(100)
-	if s.want.Private {
+	if !s.want.Shared {
 		counters = counters[:1]
 	}
 	got := admitted(t, func(g, _ int) *core.Batch {
@@ -110,12 +107,12 @@ func (s *traits) exact(t *testing.T) {
 
 // oneStep tests that one of several takes of the same keys, in any order, is
 // admitted: no take is denied because of hits that are then refunded.
-func (s *traits) oneStep(t *testing.T) {
+func (s *guarantees) oneStep(t *testing.T) {
 	if !s.want.OneStep {
 		return
 	}
 	counters, _ := s.bound(t, 1)
-	if s.want.Private || !s.want.Exact {
+	if !s.want.Shared || !s.want.Exact {
 		counters = counters[:1]
 	}
 	for round := range 200 {
@@ -127,7 +124,7 @@ func (s *traits) oneStep(t *testing.T) {
 				c := counters[g%len(counters)]
 				items := []core.Item{c.item(g%2, key, 1), c.item((g+1)%2, key, 1)}
 				b := &core.Batch{Items: items}
-				if err := c.bound.Take(context.Background(), b); err != nil {
+				if err := Do(context.Background(), c.bound, core.OpTake, b); err != nil {
 					t.Errorf("Take: %v", err)
 				}
 				if b.Allowed {
@@ -143,7 +140,7 @@ func (s *traits) oneStep(t *testing.T) {
 }
 
 // gone tests what happens if the stores' backend stops answering.
-func (s *traits) gone(t *testing.T) {
+func (s *guarantees) gone(t *testing.T) {
 	const quota = 20
 	counters, in := s.bound(t, quota)
 	if in.Gone == nil {
@@ -157,10 +154,10 @@ func (s *traits) gone(t *testing.T) {
 	}
 	for name, op := range map[string]func() error{
 		"Take": func() error {
-			return c.bound.Take(context.Background(), &core.Batch{Items: []core.Item{c.item(0, "first", 1)}})
+			return Do(context.Background(), c.bound, core.OpTake, &core.Batch{Items: []core.Item{c.item(0, "first", 1)}})
 		},
-		"Refund": func() error { return c.bound.Refund(context.Background(), refund) },
-		"Reset":  func() error { return c.bound.Reset(context.Background(), refund) },
+		"Refund": func() error { return Do(context.Background(), c.bound, core.OpRefund, refund) },
+		"Reset":  func() error { return Do(context.Background(), c.bound, core.OpReset, refund) },
 	} {
 		if !inTime(func() { _ = op() }) {
 			t.Errorf("%s has not returned after %v, although the store keeps a deadline", name, goneAfter)
@@ -174,7 +171,7 @@ func (s *traits) gone(t *testing.T) {
 	fast := inTime(func() {
 		for range takes {
 			b := &core.Batch{Items: []core.Item{c.item(0, "k", 1)}}
-			switch err := c.bound.Take(context.Background(), b); {
+			switch err := Do(context.Background(), c.bound, core.OpTake, b); {
 			case err != nil:
 				failed++
 			case b.Allowed:
@@ -188,9 +185,9 @@ func (s *traits) gone(t *testing.T) {
 	switch {
 	case !fast:
 		t.Errorf("%d takes have not returned after %v, although the store fails fast: %v, or returns errors", takes, goneAfter, s.want.FailsFast)
-	case s.want.Closes && (admitted > 0 || failed == 0):
-		t.Errorf("the store closes: %d takes were admitted, %d failed", admitted, failed)
-	case s.want.NeverOpens && !s.want.Closes && (admitted > quota || failed > 0):
+	case s.want.OnFailure == core.FailClosed && (admitted > 0 || failed == 0):
+		t.Errorf("the store fails closed: %d takes were admitted, %d failed", admitted, failed)
+	case s.want.OnFailure == core.FailLocal && (admitted > quota || failed > 0):
 		t.Errorf("the store counts: %d of %d takes were admitted, at most %d, and %d failed", admitted, takes, quota, failed)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
-func TestTraits(t *testing.T) {
+func TestGuarantees(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) {
-		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, Private: true, OneStep: true},
+		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailClosed},
 			func(t testing.TB) storetest.Instances {
 				return storetest.Instances{Stores: []core.Store{newMemory(t, nil), newMemory(t, nil)}}
 			})
@@ -27,7 +27,7 @@ func TestTraits(t *testing.T) {
 // liar is a store that several instances share, and that says of itself what is
 // not true.
 type liar struct {
-	says  core.Traits
+	says  core.Guarantees
 	fault string
 	gone  *atomic.Bool
 	meet  *meeting
@@ -57,14 +57,17 @@ func (m *meeting) wait() {
 	<-all
 }
 
-func (l liar) Traits() core.Traits { return l.says }
+func (l liar) Guarantees() core.Guarantees { return l.says }
 
-type liarBound struct {
-	core.Bound
+type liarCounters struct {
+	core.Counters
 	l liar
 }
 
-func (b liarBound) Take(ctx context.Context, batch *core.Batch) error {
+func (b liarCounters) Do(ctx context.Context, batch *core.Batch) error {
+	if batch.Op&(core.OpTake|core.OpPeek) == 0 {
+		return b.Counters.Do(ctx, batch)
+	}
 	if b.l.gone.Load() {
 		switch b.l.fault {
 		case "opens", "opens instead of counting":
@@ -80,42 +83,40 @@ func (b liarBound) Take(ctx context.Context, batch *core.Batch) error {
 	if b.l.fault == "takes one by one" && len(batch.Items) > 1 {
 		return b.takeOneByOne(ctx, batch)
 	}
-	return b.Bound.Take(ctx, batch)
+	return b.Counters.Do(ctx, batch)
 }
 
 // takeOneByOne charges the first item, then the rest, and gives the first back
 // if the rest is denied. Of takes in both orders of two keys with a quota of 1,
 // each key's first take is admitted, and every take of the rest denied.
-func (b liarBound) takeOneByOne(ctx context.Context, batch *core.Batch) error {
-	one := core.Batch{Items: batch.Items[:1], Peek: batch.Peek}
-	rest := core.Batch{Items: batch.Items[1:], Peek: batch.Peek}
-	err := b.Bound.Take(ctx, &one)
+func (b liarCounters) takeOneByOne(ctx context.Context, batch *core.Batch) error {
+	one := core.Batch{Op: batch.Op, Items: batch.Items[:1]}
+	rest := core.Batch{Op: batch.Op, Items: batch.Items[1:]}
+	err := b.Counters.Do(ctx, &one)
 	b.l.meet.wait() // each key is charged now
 	if err == nil && one.Allowed {
-		err = b.Bound.Take(ctx, &rest)
+		err = b.Counters.Do(ctx, &rest)
 	}
 	b.l.meet.wait() // nothing has been given back yet
 	if batch.Allowed = one.Allowed && rest.Allowed; one.Allowed && !rest.Allowed {
-		_ = b.Bound.Refund(ctx, &one)
+		_ = storetest.Do(ctx, b.Counters, core.OpRefund, &one)
 	}
 	return err
 }
 
-// newLiars returns the traits that a store with this fault says it has.
-func newLiars(t testing.TB, fault string) (core.Traits, storetest.Instances) {
-	says := core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, OneStep: true}
+// newLiars returns the guarantees that a store with this fault returns.
+func newLiars(t testing.TB, fault string) (core.Guarantees, storetest.Instances) {
+	says := core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: true, Shared: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailClosed}
 	switch fault {
 	case "opens instead of counting":
-		says.Closes = false
-	case "closes and opens":
-		says.NeverOpens = false
+		says.OnFailure = core.FailLocal
 	case "shares what it calls private":
-		says.Private = true
+		says.Shared = false
 	}
 	limit := core.Limit{Name: "l", Quota: 100, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Aligned: true}
-	bind := func(quota int64) core.Bound {
+	bind := func(quota int64) core.Counters {
 		limit.Quota = quota
-		return core.Must(newMemory(t, nil).Bind("l", []core.StoreRule{{Name: "a", Limits: []core.Limit{limit}}, {Name: "b", Limits: []core.Limit{limit}}}))
+		return core.Must(newMemory(t, nil).Open("l", []core.StoreRule{{Name: "a", Limits: []core.Limit{limit}}, {Name: "b", Limits: []core.Limit{limit}}}))
 	}
 	in, gone, meet := storetest.Instances{}, new(atomic.Bool), new(meeting)
 	in.Gone = func() { gone.Store(true) }
@@ -126,11 +127,11 @@ func newLiars(t testing.TB, fault string) (core.Traits, storetest.Instances) {
 	return says, in
 }
 
-// bound gives the instances one Bound, or each its own.
+// bound gives the instances the same Counters, or each its own.
 type bound struct {
-	bind   func(quota int64) core.Bound
+	bind   func(quota int64) core.Counters
 	own    bool
-	shared core.Bound
+	shared core.Counters
 }
 
 type quotaStore struct {
@@ -138,29 +139,24 @@ type quotaStore struct {
 	all *bound
 }
 
-func (s quotaStore) Bind(_ string, rules []core.StoreRule) (core.Bound, error) {
+func (s quotaStore) Open(_ string, rules []core.StoreRule) (core.Counters, error) {
 	if s.all.shared == nil || s.all.own {
 		s.all.shared = s.all.bind(rules[0].Limits[0].Quota)
 	}
-	return liarBound{s.all.shared, s.liar}, nil
+	return liarCounters{s.all.shared, s.liar}, nil
 }
 
-var lies = []string{"counts for itself", "shares what it calls private", "takes one by one", "opens", "opens instead of counting", "closes and opens", "hangs", "waits each time", "says nothing"}
+var lies = []string{"counts for itself", "shares what it calls private", "takes one by one", "opens", "opens instead of counting", "hangs", "waits each time"}
 
-// TestLiar is Traits over a store that says what is not true, for the test below.
+// TestLiar is Guarantees over a store that says what is not true, for the test below.
 func TestLiar(t *testing.T) {
 	fault := os.Getenv(wrongEnv)
 	if fault == "" {
 		return // TestTheSuiteFindsLies runs it, with a fault
 	}
 	says, _ := newLiars(t, fault)
-	storetest.Traits(t, says, func(t testing.TB) storetest.Instances {
+	storetest.Guarantees(t, says, func(t testing.TB) storetest.Instances {
 		_, in := newLiars(t, fault)
-		if fault == "says nothing" {
-			for i, s := range in.Stores {
-				in.Stores[i] = struct{ core.Store }{s}
-			}
-		}
 		return in
 	})
 }
