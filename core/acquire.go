@@ -56,8 +56,8 @@ func newLease() uint64 {
 // lease gives the session's items the lease that they get if they are admitted.
 func (c *session) giveLease() {
 	c.lease = 0
-	for i := range c.items {
-		it := &c.items[i]
+	for i := range c.batch.Items {
+		it := &c.batch.Items[i]
 		if !c.snap.rules[it.Rule].leases || it.Cost == 0 {
 			continue
 		}
@@ -70,8 +70,8 @@ func (c *session) giveLease() {
 
 // needsAcquire returns an error if the items would get leases that nobody ends.
 func (c *session) needsAcquire() error {
-	for i := range c.items {
-		if r := &c.snap.rules[c.items[i].Rule]; r.leases && c.items[i].Cost > 0 {
+	for i := range c.batch.Items {
+		if r := &c.snap.rules[c.batch.Items[i].Rule]; r.leases && c.batch.Items[i].Cost > 0 {
 			return fmt.Errorf("limiter %q, rule %q: has a limit of what is in flight: call Acquire, and release when it is done: %w", c.snap.name, r.Name, ErrUnsupported)
 		}
 	}
@@ -94,7 +94,6 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 	defer s.gaveBack(ctx, r, r.heldFor())
 	c := l.session(s)
 	c.addLeases(r)
-	c.bind()
 	if s.memory == nil { // which does not look at the context
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -103,7 +102,7 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, "release", err)
 	}
-	l.freed(s, c.items)
+	l.freed(s, c.batch.Items)
 	if s.shared && (again || err != nil) {
 		l.keeper.lost(c)
 	}
@@ -114,8 +113,7 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 func (c *session) addLeases(r *rest) {
 	for _, it := range r.items {
 		if c.snap.rules[it.rule].leases && it.cost > 0 {
-			c.addDecided(it, it.cost, nil)
-			c.items[len(c.items)-1].Lease = r.lease
+			c.addDecided(it, it.cost, nil).Lease = r.lease
 		}
 	}
 }

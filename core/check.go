@@ -75,7 +75,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	a.body = bodyProbe{Request: r, snap: c.snap, rule: aHook}
 	c.gather()
 	if a.waits && a.fault == nil {
-		if len(c.items) > 0 {
+		if len(c.batch.Items) > 0 {
 			if err := c.do(r.Context(), OpPeek); err != nil {
 				c.failed(r, d, err)
 				return
@@ -394,7 +394,7 @@ func (s *snapshot) deny(r Request, d *Decision) Denial {
 
 // takeInTurn charges the request, after a wait if it may wait.
 func (c *session) takeInTurn(r Request, lines *lines) (waited time.Duration, err error) {
-	if !c.snap.waits || len(c.items) == 0 {
+	if !c.snap.waits || len(c.batch.Items) == 0 {
 		return 0, c.do(r.Context(), OpTake)
 	}
 	t := turn{session: c, lines: lines, ctx: r.Context()}

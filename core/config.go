@@ -230,6 +230,7 @@ func (s *snapshot) add(r Rule) {
 		s.index[r.Name] = i
 	}
 	s.addLeases(r.Limits)
+	s.settles = s.settles || r.Cost != nil || r.Counts != nil || r.Clears != nil
 	s.waits = s.waits || r.MaxWait > 0 && !s.dryRun
 }
 

@@ -160,8 +160,8 @@ func (k *leaseKeeper) remove(r *rest) (again bool) {
 // lost releases the leases of a session's items in the background.
 func (k *leaseKeeper) lost(c *session) {
 	e := endedLease{snap: c.snap, until: time.Now().Add(c.snap.lease)}
-	for i := range c.items {
-		if it := c.items[i]; it.Lease != 0 {
+	for i := range c.batch.Items {
+		if it := c.batch.Items[i]; it.Lease != 0 {
 			e.items = append(e.items, Item{Rule: it.Rule, Key: slices.Clone(it.Key), Cost: it.Cost, Lease: it.Lease, Results: make([]Result, len(it.Results))})
 		}
 	}
@@ -253,7 +253,6 @@ func (k *leaseKeeper) renew(s *snapshot, records []*rest) (every time.Duration) 
 		for _, r := range some {
 			c.addLeases(r)
 		}
-		c.bind()
 		ctx, cancel := context.WithTimeout(context.Background(), s.renewEvery())
 		if err := s.do(ctx, OpRenew, &c.batch); err != nil {
 			c.stripe.failed.Add(1)

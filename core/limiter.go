@@ -56,6 +56,7 @@ type snapshot struct {
 	denyUnreadable             bool
 	saidAboveQuota, saidNoHits atomic.Bool // the log has a line
 
+	settles         bool // a rule has a Cost, Counts or Clears
 	waits           bool // a request may wait in Check
 	maxWaiters      int
 	maxWaitersTotal int
@@ -175,11 +176,8 @@ func (s *snapshot) storeRules(store Store) []StoreRule {
 // mostNamed is how many rules the error about an unknown rule names.
 const mostNamed = 10
 
-// rule returns the index of a rule.
-func (s *snapshot) rule(name string) (int, error) {
-	if i := s.find(name); i >= 0 {
-		return i, nil
-	}
+// unknownRule returns the error for a rule that the limiter does not have.
+func (s *snapshot) unknownRule(name string) error {
 	known := make([]string, 0, mostNamed)
 	for i := range s.rules[:min(len(s.rules), mostNamed)] {
 		known = append(known, strconv.Quote(s.rules[i].Name))
@@ -187,7 +185,7 @@ func (s *snapshot) rule(name string) (int, error) {
 	if n := len(s.rules) - mostNamed; n > 0 {
 		known = append(known, strconv.Itoa(n)+" more")
 	}
-	return 0, fmt.Errorf("limiter %q, rule %q: %w: the limiter has %s", s.name, name, ErrUnknownRule, strings.Join(known, ", "))
+	return fmt.Errorf("limiter %q, rule %q: %w: the limiter has %s", s.name, name, ErrUnknownRule, strings.Join(known, ", "))
 }
 
 // find returns the index of a rule, -1 if there is none of that name.
@@ -312,11 +310,11 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 		return d, err
 	}
 	if op == OpGrant {
-		l.freed(s, c.items)
+		l.freed(s, c.batch.Items)
 	}
 	c.cost = cost
-	for i := range c.items {
-		c.items[i].Cost = cost
+	for i := range c.batch.Items {
+		c.batch.Items[i].Cost = cost
 	}
 	c.decide(ctx, &d, hits)
 	if s.dryRun && d.Reason == ReasonOverLimit {
@@ -397,11 +395,10 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 	s := l.current.Load()
 	c := l.session(s)
 	defer l.release(c)
-	if err := c.addHits(0, hits); err != nil || len(c.items) == 0 {
+	if err := c.addHits(0, hits); err != nil || len(c.batch.Items) == 0 {
 		return err
 	}
-	c.bind()
-	defer l.freed(s, c.items)
+	defer l.freed(s, c.batch.Items)
 	c.batch.For = d
 	return s.do(ctx, op, &c.batch)
 }

@@ -53,12 +53,13 @@ func lineName(dst []byte, rule string, key []byte) []byte {
 
 // lineName appends the name of the line of an item's key to dst.
 func (c *session) lineName(dst []byte, item int) []byte {
-	s := c.spans[item]
-	return lineName(dst, c.snap.rules[c.items[item].Rule].Name, c.keys[s.from:s.to])
+	return lineName(dst, c.snap.rules[c.batch.Items[item].Rule].Name, c.batch.Items[item].Key)
 }
 
 // generation is the generation of the limits of an item.
-func (c *session) generation(item int) uint64 { return c.snap.rules[c.items[item].Rule].generation }
+func (c *session) generation(item int) uint64 {
+	return c.snap.rules[c.batch.Items[item].Rule].generation
+}
 
 // join adds a request to the line of this name, behind all that came earlier, and never
 // before the head, which may be taking. It returns what the requests before it cost. w is nil if
@@ -265,7 +266,7 @@ func (l *line) callAll() {
 // opens returns how long nobody in the line can be admitted, by what the last take of a head
 // has found. 0 if that is not known, or not enough for a request that costs more than a hit.
 func (t *turn) opens() (wait time.Duration) {
-	if it := &t.items[t.item]; it.Cost != 1 || it.Quotas != nil {
+	if it := &t.batch.Items[t.item]; it.Cost != 1 || it.Quotas != nil {
 		return 0
 	}
 	var room [4]Result
@@ -273,7 +274,7 @@ func (t *turn) opens() (wait time.Duration) {
 	for j, r := range seen {
 		switch {
 		case r.Remaining > 0:
-		case t.leases(&t.items[t.item], j):
+		case t.leases(&t.batch.Items[t.item], j):
 			wait = max(wait, t.leaseWait(t.item))
 		default:
 			wait = max(wait, r.MoreAfter-age)
@@ -305,7 +306,7 @@ func (t *turn) leaseWait(item int) time.Duration {
 // before it, which cost ahead. If not, the request is denied. It asks the store only if what
 // the last take of a head has found does not suffice.
 func (t *turn) hopes(ahead int64) (bool, error) {
-	it := &t.items[t.item]
+	it := &t.batch.Items[t.item]
 	for j := range it.Results {
 		if it.Cost > t.snap.capacity(it, j) {
 			return t.refuse(ErrWaitTooLong, t.item, ahead)
@@ -330,7 +331,7 @@ func (t *turn) refuse(why error, item int, ahead int64) (bool, error) {
 		return false, err
 	}
 	if at, _, hopeless := t.denied(); at < 0 && !hopeless {
-		r := &t.items[item].Results[0] // there are hits, which are for those before it
+		r := &t.batch.Items[item].Results[0] // there are hits, which are for those before it
 		r.Allowed, r.RetryAfter = false, leastWait
 	}
 	t.batch.Allowed, t.why = false, why
@@ -344,7 +345,7 @@ func (t *turn) refuse(why error, item int, ahead int64) (bool, error) {
 // limits can admit so many at once. If not, whole rounds of the quota are left out and
 // added again, with the time in which the quota comes back.
 func (t *turn) reckon(item int, ahead int64) error {
-	it := &t.items[item]
+	it := &t.batch.Items[item]
 	own, last := it.Cost, ahead+min(it.Cost, MaxQuota)
 	least := Unlimited
 	for j := range it.Results {
@@ -392,7 +393,7 @@ func (t *turn) after(it *Item, limit int, asked, last int64) (wait time.Duration
 // atMost returns how long it takes at most until the line has admitted a request after others
 // that cost ahead, by what the last take of a head has found. Never if that is not known.
 func (t *turn) atMost(ahead int64) (wait time.Duration) {
-	it := &t.items[t.item]
+	it := &t.batch.Items[t.item]
 	var room [4]Result
 	seen, age := t.lines.known(room[:0], t.me.line, t.snap)
 	if len(seen) != len(it.Results) || it.Quotas != nil {

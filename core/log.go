@@ -99,8 +99,8 @@ func (f *failureLog) report(ctx context.Context, s *snapshot, kind failureKind, 
 // reportStore logs that the store has failed the session's items.
 func (c *session) reportStore(ctx context.Context, operation string, err error) {
 	var names []string
-	for i := range c.items {
-		if name := c.snap.rules[c.items[i].Rule].Name; !slices.Contains(names, name) {
+	for i := range c.batch.Items {
+		if name := c.snap.rules[c.batch.Items[i].Rule].Name; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -177,75 +177,71 @@ func (c *memoryCounters) Do(_ context.Context, b *Batch) error { return c.do(b) 
 // a take may find a state that was charged at a later time; the limits then decide at that
 // time.
 func (c *memoryCounters) do(b *Batch) error {
-	if b.Op == OpResetAll {
-		if c.keys.ResetAll() != nil {
-			return errMemoryClosed
-		}
-		return nil
+	switch {
+	case b.Op&AllOps == 0:
+		return fmt.Errorf("%v: %w", b.Op, ErrUnsupported)
+	case b.Op == OpResetAll && c.keys.ResetAll() != nil:
+		return errMemoryClosed
 	}
+	b.Allowed = true
 	if len(b.Items) == 0 {
-		b.Allowed = true
 		return nil
 	}
 	now := c.m.now()
 	var room [2]memtable.Place
-	places := room[:]
-	if n := len(b.Items); n > len(room) {
-		places = make([]memtable.Place, n)
-	} else {
-		places = places[:n]
+	places := room[:min(len(b.Items), len(room))]
+	if len(b.Items) > len(room) {
+		places = make([]memtable.Place, len(b.Items))
 	}
 	for i := range places {
 		c.keys.Locate(&places[i], b.Items[i].Rule, b.Items[i].Key)
 	}
-	defer memtable.Unlock(places)
-	if !memtable.Lock(places) {
-		return errMemoryClosed
-	}
-	if b.Op&(OpTake|OpPeek) != 0 {
+	open := memtable.Lock(places)
+	switch {
+	case !open:
+	case b.Op&(OpTake|OpPeek) != 0:
 		take(b, places, now)
-		return nil
-	}
-	b.Allowed = true
-	for i := range places {
-		p, item := &places[i], &b.Items[i]
-		p.Find() // the item before may have moved the slots
-		switch b.Op {
-		case OpCharge:
-			item.At = now
-			if item.Cost > 0 {
-				p.Insert(places, now)
-			}
-			judge(p, item, now)
-			charge(p, item, now, false)
-		case OpRefund:
-			refund(p, item, now)
-		case OpGrant:
-			grant(p, item, now)
-		case OpReset:
-			p.Remove()
-			p.Block(0, now)
-		case OpBlock:
-			p.Block(now+b.For.Microseconds(), now)
-		case OpRelease:
-			p.Release(now, item.Lease)
-		case OpRenew:
-			p.Renew(places, now, item.Lease, item.Cost)
-		default:
-			return fmt.Errorf("%v: %w", b.Op, ErrUnsupported)
+	default:
+		for i := range places {
+			places[i].Find() // the item before may have moved the slots
+			change(b, i, places, now)
 		}
+	}
+	memtable.Unlock(places)
+	if !open {
+		return errMemoryClosed
 	}
 	return nil
 }
 
-func take(b *Batch, places []memtable.Place, now int64) {
-	if p, item := &places[0], &b.Items[0]; len(places) == 1 && p.Single() && item.quota(0) != Unlimited {
-		r := &item.Results[0]
-		item.At = p.TakeSingle(item.quota(0), now, item.Cost, b.Op == OpPeek, (*meter.Result)(r))
-		b.Allowed = r.Allowed
-		return
+// change does an operation other than a take with one item.
+func change(b *Batch, i int, places []memtable.Place, now int64) {
+	p, item := &places[i], &b.Items[i]
+	switch b.Op {
+	case OpCharge:
+		item.At = now
+		if item.Cost > 0 {
+			p.Insert(places, now)
+		}
+		judge(p, item, now)
+		charge(p, item, now, false)
+	case OpRefund:
+		refund(p, item, now)
+	case OpGrant:
+		grant(p, item, now)
+	case OpReset:
+		p.Remove()
+		p.Block(0, now)
+	case OpBlock:
+		p.Block(now+b.For.Microseconds(), now)
+	case OpRelease:
+		p.Release(now, item.Lease)
+	case OpRenew:
+		p.Renew(places, now, item.Lease, item.Cost)
 	}
-	b.Allowed = true
+}
+
+func take(b *Batch, places []memtable.Place, now int64) {
 	for i := range places {
 		b.Items[i].At = now
 		if !judge(&places[i], &b.Items[i], now) {
@@ -270,9 +266,11 @@ func take(b *Batch, places []memtable.Place, now int64) {
 // judge returns whether all limits allow the item's cost, and sets Allowed of each result.
 func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
-	for i := range p.Limits() {
-		ok, at := p.Judge(i, item.quota(i), now, item.Cost)
-		item.At = max(item.At, at)
+	for i := range item.Results {
+		m, w, unlimited := p.Limit(i, item.quota(i))
+		m.Advance(w, now)
+		ok := unlimited || m.Allows(w, now, item.Cost)
+		item.At = max(item.At, m.At(w, now))
 		item.Results[i].Allowed = ok
 		allowed = allowed && ok
 	}

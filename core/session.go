@@ -15,12 +15,10 @@ import (
 type session struct {
 	snap    *snapshot
 	batch   Batch
-	items   []Item
-	spans   []span // where each item's key is in keys, and its quotas in quotas
-	keys    []byte
-	results []Result
-	quotas  []int64
-	op      Op
+	hits    []int    // which Hit has brought each item of a Take
+	keys    []byte   // of the items, one behind the other
+	results []Result // room for those of the items
+	quotas  []int64  // room for those of the items
 	cost    int64
 	lease   uint64 // of the take, 0 if no item gets one
 	ask     asking // of a Check
@@ -30,12 +28,6 @@ type session struct {
 	stripe   *stripe
 	failures *failureLog
 	keeper   *leaseKeeper
-}
-
-type span struct {
-	from, to int
-	quotas   int // where the item's quotas begin, plus 1; 0: it has none
-	hit      int // the index of the Hit that brought the item
 }
 
 func (l *Limiter) session(s *snapshot) *session {
@@ -58,7 +50,7 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.Degraded, c.lease, c.snap = false, 0, nil
+	c.batch.Degraded, c.lease = false, 0
 	if a := &c.ask; a.body.Request != nil {
 		*a = asking{rules: a.rules[:0], quotas: a.quotas[:0]}
 	}
@@ -69,21 +61,32 @@ func (l *Limiter) release(c *session) {
 
 // empty removes all items.
 func (c *session) empty() {
-	c.items, c.spans, c.keys, c.results, c.quotas = c.items[:0], c.spans[:0], c.keys[:0], c.results[:0], c.quotas[:0]
+	c.batch.Items, c.hits, c.keys, c.results, c.quotas = c.batch.Items[:0], c.hits[:0], c.keys[:0], c.results[:0], c.quotas[:0]
 }
 
 // addItem adds an item whose key has been appended to keys, with the quotas of the
-// decision, nil for the limits' own.
-func (c *session) addItem(rule, from int, cost int64, quotas []int64) {
-	n := len(c.items)
-	c.items = slices.Grow(c.items, 1)[:n+1]
-	c.items[n].Rule, c.items[n].Cost, c.items[n].Unknown, c.items[n].Lease = rule, cost, false, 0
-	s := span{from: from, to: len(c.keys)}
-	if quotas != nil {
-		s.quotas = len(c.quotas) + 1
-		c.quotas = append(c.quotas, quotas...)
+// decision, nil for the limits' own. If keys, results or quotas grow, the items before it
+// keep the old room.
+func (c *session) addItem(rule, from int, cost int64, quotas []int64) *Item {
+	first, end := len(c.results), len(c.results)+len(c.snap.rules[rule].Limits)
+	if end > cap(c.results) {
+		c.results = slices.Grow(c.results, end-first)
 	}
-	c.spans = append(c.spans, s)
+	c.results = c.results[:end]
+	n := len(c.batch.Items)
+	if n == cap(c.batch.Items) {
+		c.batch.Items = slices.Grow(c.batch.Items, 1)
+	}
+	c.batch.Items = c.batch.Items[:n+1]
+	it := &c.batch.Items[n] // it may be one of a decision before
+	it.Rule, it.Key, it.Cost, it.Results = rule, c.keys[from:], cost, c.results[first:]
+	it.Quotas, it.At, it.Lease, it.Unknown = nil, 0, 0, false
+	if quotas != nil {
+		q := len(c.quotas)
+		c.quotas = append(c.quotas, quotas...)
+		it.Quotas = c.quotas[q:]
+	}
+	return it
 }
 
 // closeKey ends a key that begins at from: key and extra are joined so that no two
@@ -126,9 +129,9 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 		if len(hits) > 1 && h.among(hits[:i], seen) {
 			continue
 		}
-		rule, err := c.snap.rule(h.Rule)
-		if err != nil {
-			return err
+		rule := c.snap.find(h.Rule)
+		if rule < 0 {
+			return c.snap.unknownRule(h.Rule)
 		}
 		if h.Quotas != nil {
 			if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
@@ -136,7 +139,7 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 			}
 		}
 		c.addKey(rule, h.Key, h.Extra, cost, h.Quotas)
-		c.spans[len(c.spans)-1].hit = i
+		c.hits = append(c.hits, i)
 	}
 	return nil
 }
@@ -153,46 +156,18 @@ func (h *Hit) among(before []Hit, seen map[[3]string]bool) bool {
 	return found
 }
 
-func (c *session) addKey(rule int, key, extra string, cost int64, quotas []int64) {
+func (c *session) addKey(rule int, key, extra string, cost int64, quotas []int64) *Item {
 	from := len(c.keys)
 	c.keys = closeKey(append(c.keys, key...), from, extra)
-	c.addItem(rule, from, cost, quotas)
-}
-
-// bind points the items to their keys, quotas and results, now that these no longer move.
-func (c *session) bind() {
-	n := 0
-	for i := range c.items {
-		n += len(c.snap.rules[c.items[i].Rule].Limits)
-	}
-	c.results = slices.Grow(c.results[:0], n)[:n]
-	n = 0
-	for i := range c.items {
-		item, s := &c.items[i], c.spans[i]
-		item.Key = c.keys[s.from:s.to:s.to]
-		end := n + len(c.snap.rules[item.Rule].Limits)
-		item.Results = c.results[n:end:end]
-		if item.Quotas = nil; s.quotas > 0 {
-			item.Quotas = c.quotas[s.quotas-1:][: end-n : end-n]
-		}
-		n = end
-	}
-	c.batch.Items = c.items
+	return c.addItem(rule, from, cost, quotas)
 }
 
 // do does an operation with the items, if there are any.
 func (c *session) do(ctx context.Context, op Op) error {
-	if c.op = op; len(c.items) == 0 {
-		c.batch.Allowed = true
+	if len(c.batch.Items) == 0 {
+		c.batch.Op, c.batch.Allowed = op, true
 		return nil
 	}
-	c.bind()
-	return c.again(ctx, op)
-}
-
-// again does an operation with items that have been bound.
-func (c *session) again(ctx context.Context, op Op) error {
-	c.op = op
 	if op != OpTake || !c.snap.leases {
 		return c.snap.do(ctx, op, &c.batch)
 	}
@@ -208,23 +183,24 @@ func (c *session) again(ctx context.Context, op Op) error {
 // Take, nil for a request.
 func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 	d.snap, d.rule, d.hits, d.Degraded = c.snap, -1, hits != nil, c.batch.Degraded
-	if len(c.items) == 0 {
+	items := c.batch.Items
+	if len(items) == 0 {
 		d.Allowed, d.Reason, d.Cost = true, ReasonNoRule, c.cost
 		return
 	}
 	if d.Allowed = c.batch.Allowed; !d.Allowed {
 		d.Reason = ReasonOverLimit
 	}
-	i, limit, several := 0, 0, len(c.results) > 1 || len(c.quotas) > 0 || c.lease != 0
+	i, limit, several := 0, 0, len(items) > 1 || len(items[0].Results) > 1 || len(c.quotas) > 0 || c.lease != 0
 	if several {
 		i, limit = c.deciding()
 		d.rest = newRest()
 	}
-	item := &c.items[i]
+	item := &items[i]
 	r := &item.Results[limit]
 	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
 	d.Cost, d.at, d.rule, d.limit, d.over = item.Cost, item.At, int32(item.Rule), uint8(limit), !r.Allowed
-	if d.Allowed && c.op == OpTake {
+	if d.Allowed && c.batch.Op == OpTake {
 		c.charged(d)
 	}
 	if several {
@@ -241,7 +217,7 @@ func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 
 // keepLease notes in d the lease that the take has got.
 func (c *session) keepLease(ctx context.Context, d *Decision) {
-	if c.lease == 0 || !d.Allowed || c.op != OpTake {
+	if c.lease == 0 || !d.Allowed || c.batch.Op != OpTake {
 		return
 	}
 	if d.rest.lease = c.lease; c.snap.shared {
@@ -254,9 +230,9 @@ func (c *session) keepLease(ctx context.Context, d *Decision) {
 // limits that deny, the one with the longest wait; if none denies, the one with the
 // smallest share remaining. The first of equals.
 func (c *session) deciding() (item, limit int) {
-	for i := range c.items {
-		for j := range c.items[i].Results {
-			if (i > 0 || j > 0) && c.before(&c.items[i], j, &c.items[item], limit) {
+	for i := range c.batch.Items {
+		for j := range c.batch.Items[i].Results {
+			if (i > 0 || j > 0) && c.before(&c.batch.Items[i], j, &c.batch.Items[item], limit) {
 				item, limit = i, j
 			}
 		}
@@ -286,18 +262,21 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 
 // charged notes in d that the items have been charged, and whether Settle has to do something.
 func (c *session) charged(d *Decision) {
-	costs, estimate, settles := false, false, false
-	for i := range c.items {
-		rule := &c.snap.rules[c.items[i].Rule]
-		costs = costs || c.items[i].Cost > 0
-		estimate = estimate || rule.Cost != nil
-		settles = settles || rule.Counts != nil || rule.Clears != nil
-	}
 	if len(c.unended) == 0 { // one allocation for many decisions
 		c.unended = make([]atomic.Bool, 64)
 	}
 	d.ended, c.unended = &c.unended[0], c.unended[1:]
-	if !d.hits && (estimate || costs && settles) {
+	if d.hits || !c.snap.settles {
+		return
+	}
+	costs, estimate, settles := false, false, false
+	for i := range c.batch.Items {
+		rule := &c.snap.rules[c.batch.Items[i].Rule]
+		costs = costs || c.batch.Items[i].Cost > 0
+		estimate = estimate || rule.Cost != nil
+		settles = settles || rule.Counts != nil || rule.Clears != nil
+	}
+	if estimate || costs && settles {
 		d.more().outcome, d.more().estimate = true, estimate
 	}
 }
@@ -316,23 +295,24 @@ func newRest() *rest {
 
 // remember notes all items and results in d. decides is the index of the deciding item.
 func (c *session) remember(d *Decision, decides int, hits []Hit) {
-	m := d.rest
+	m, from := d.rest, 0
 	var keys string
 	switch {
 	case hits != nil && !slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }):
-	case len(c.items) == 1:
-		keys = c.keep(c.items[0].Key)
+	case len(c.batch.Items) == 1:
+		keys = c.keep(c.batch.Items[0].Key)
 	default:
 		keys = string(c.keys)
 	}
-	for i := range c.items {
-		item := &c.items[i]
+	for i := range c.batch.Items {
+		item := &c.batch.Items[i]
 		it := decided{cost: item.Cost, at: item.At, rule: int32(item.Rule)}
-		if hit := c.spans[i].hit; hits != nil && hits[hit].Extra == "" {
-			it.key, it.raw = hits[hit].Key, true
+		if hits != nil && hits[c.hits[i]].Extra == "" {
+			it.key, it.raw = hits[c.hits[i]].Key, true
 		} else {
-			it.key = keys[c.spans[i].from:c.spans[i].to]
+			it.key = keys[from : from+len(item.Key)]
 		}
+		from += len(item.Key)
 		if i == decides {
 			m.deciding = len(m.results) + int(d.limit)
 			d.key, d.raw = it.key, it.raw
@@ -381,14 +361,15 @@ func (c *session) fail(ctx context.Context, d *Decision, err error) {
 }
 
 // addDecided adds an item of a decision again.
-func (c *session) addDecided(it decided, cost int64, quotas []int64) {
+func (c *session) addDecided(it decided, cost int64, quotas []int64) (item *Item) {
 	if it.raw {
-		c.addKey(int(it.rule), it.key, "", cost, quotas)
+		item = c.addKey(int(it.rule), it.key, "", cost, quotas)
 	} else {
 		c.keys = append(c.keys, it.key...)
-		c.addItem(int(it.rule), len(c.keys)-len(it.key), cost, quotas)
+		item = c.addItem(int(it.rule), len(c.keys)-len(it.key), cost, quotas)
 	}
-	c.items[len(c.items)-1].At = it.at
+	item.At = it.at
+	return item
 }
 
 // canceled reports whether an error says no more than that the client has gone.
@@ -399,7 +380,6 @@ func canceled(ctx context.Context, err error) bool {
 // recall adds those items of a decision for which cost returns more than 0, with that
 // cost, as they were when they were charged. i is the item's index in the decision.
 func (c *session) recall(d *Decision, cost func(i int, it decided) int64) {
-	var kept []Result
 	from := 0
 	for i := range d.items() {
 		it := d.item(i)
@@ -409,14 +389,12 @@ func (c *session) recall(d *Decision, cost func(i int, it decided) int64) {
 			if d.rest != nil && d.rest.quotas != nil {
 				quotas = d.rest.quotas[from : from+n]
 			}
-			c.addDecided(it, part, quotas)
+			item := c.addDecided(it, part, quotas)
 			for j := range n {
-				kept = append(kept, d.resultAt(from+j))
+				item.Results[j] = d.resultAt(from + j)
 			}
 		}
 		from += n
 	}
-	c.bind()
-	copy(c.results, kept)
 	c.batch.Degraded = d.Degraded
 }

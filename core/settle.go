@@ -98,16 +98,16 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 	c := l.session(d.snap)
 	defer l.release(c)
 	c.recall(d, cost)
-	if len(c.items) == 0 {
+	if len(c.batch.Items) == 0 {
 		return nil
 	}
-	err := c.again(ctx, op)
+	err := c.do(ctx, op)
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, op.String(), err)
 	}
 	if op != OpCharge {
-		l.freed(c.snap, c.items)
+		l.freed(c.snap, c.batch.Items)
 	}
 	return err
 }

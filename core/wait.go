@@ -73,16 +73,16 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 // before the request joins the line of another rule: requests that are denied anyway must not take
 // the room of those that wait.
 func (t *turn) turnedAway() (bool, error) {
-	impatient := func(i int) bool { return t.items[i].Cost > 0 && !t.patient(i) }
-	for i := range t.items {
+	impatient := func(i int) bool { return t.batch.Items[i].Cost > 0 && !t.patient(i) }
+	for i := range t.batch.Items {
 		if !impatient(i) {
 			continue
 		}
 		if err := t.attempt(true); err != nil {
 			return false, err
 		}
-		for j := i; j < len(t.items); j++ {
-			if it := &t.items[j]; impatient(j) && !it.Unknown && slices.ContainsFunc(it.Results, func(r Result) bool { return !r.Allowed }) {
+		for j := i; j < len(t.batch.Items); j++ {
+			if it := &t.batch.Items[j]; impatient(j) && !it.Unknown && slices.ContainsFunc(it.Results, func(r Result) bool { return !r.Allowed }) {
 				t.why = ErrWaitTooLong
 				return true, nil
 			}
@@ -142,7 +142,6 @@ const (
 // request was denied, and the results say why.
 func (t *turn) take() error {
 	t.ticket = t.lines.tickets.Add(1)
-	t.bind()
 	defer t.leave()
 	if err := t.ctx.Err(); err != nil && t.worker {
 		t.gone(err)
@@ -188,27 +187,27 @@ func (t *turn) waited() time.Duration {
 
 // attempt asks the store, once.
 func (t *turn) attempt(peek bool) error {
-	for i := range t.items {
-		t.items[i].Unknown = false
+	for i := range t.batch.Items {
+		t.batch.Items[i].Unknown = false
 	}
 	t.batch.Degraded, t.batch.Cached = false, false
 	t.frees = t.lines.frees.Load()
 	if peek {
-		return t.again(t.ctx, OpPeek)
+		return t.do(t.ctx, OpPeek)
 	}
-	return t.again(t.ctx, OpTake)
+	return t.do(t.ctx, OpTake)
 }
 
 // patient reports whether the request may wait in the line of an item's key.
 func (t *turn) patient(item int) bool {
-	it := &t.items[item]
+	it := &t.batch.Items[item]
 	return it.Cost > 0 && (t.worker || t.snap.rules[it.Rule].MaxWait > 0)
 }
 
 // until is when the request stops waiting in the line of an item's key; zero: never.
 func (t *turn) until(item int) (until time.Time) {
 	if !t.worker {
-		until = t.since.Add(t.snap.rules[t.items[item].Rule].MaxWait)
+		until = t.since.Add(t.snap.rules[t.batch.Items[item].Rule].MaxWait)
 	}
 	if end, ok := t.ctx.Deadline(); ok && (until.IsZero() || end.Before(until)) {
 		until = end
@@ -229,7 +228,7 @@ func (t *turn) behind() int {
 		return -1
 	}
 	var room [128]byte
-	for i := range t.items {
+	for i := range t.batch.Items {
 		if !t.patient(i) || t.me != nil && i == t.item {
 			continue
 		}
@@ -245,19 +244,19 @@ func (t *turn) behind() int {
 func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
 	t.step()
 	item = -1
-	for i := range t.items {
-		if t.items[i].Unknown {
+	for i := range t.batch.Items {
+		if t.batch.Items[i].Unknown {
 			continue
 		}
-		for j := range t.items[i].Results {
-			r := &t.items[i].Results[j]
+		for j := range t.batch.Items[i].Results {
+			r := &t.batch.Items[i].Results[j]
 			if r.Allowed {
 				continue
 			}
 			w := r.RetryAfter
 			switch {
 			case w == Never:
-			case t.leases(&t.items[i], j):
+			case t.leases(&t.batch.Items[i], j):
 				w = t.leaseWait(i)
 			case w <= 0:
 				w = leastWait
@@ -290,12 +289,12 @@ func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
 	}
 	if t.me == nil {
 		var room [128]byte
-		me, ahead := t.lines.join(t.lineName(room[:0], item), t.generation(item), t.ticket, t.items[item].Cost, t.snap)
+		me, ahead := t.lines.join(t.lineName(room[:0], item), t.generation(item), t.ticket, t.batch.Items[item].Cost, t.snap)
 		if me == nil {
 			return t.refuse(ErrLineFull, item, ahead)
 		}
 		t.me, t.item = me, item
-		t.snap.queued(t.ctx, t.items[item].Rule, 1)
+		t.snap.queued(t.ctx, t.batch.Items[item].Rule, 1)
 		switch {
 		case ahead > 0:
 			wait = -1
@@ -365,10 +364,10 @@ func (t *turn) gone(why error) {
 	if t.me != nil {
 		wait = max(wait, t.opens())
 	}
-	for i := range t.items {
-		t.items[i].Unknown = i != t.item
-		for j := range t.items[i].Results {
-			t.items[i].Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
+	for i := range t.batch.Items {
+		t.batch.Items[i].Unknown = i != t.item
+		for j := range t.batch.Items[i].Results {
+			t.batch.Items[i].Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
 		}
 	}
 	t.batch.Allowed = false
@@ -379,7 +378,7 @@ func (t *turn) leave() {
 	if t.me != nil {
 		t.lines.leave(t.me)
 		t.me = nil
-		t.snap.queued(t.ctx, t.items[t.item].Rule, -1)
+		t.snap.queued(t.ctx, t.batch.Items[t.item].Rule, -1)
 	}
 }
 
@@ -389,7 +388,7 @@ func (t *turn) learn(err error) {
 	if t.me == nil {
 		return
 	}
-	it := &t.items[t.item]
+	it := &t.batch.Items[t.item]
 	if err != nil || it.Unknown || t.batch.Degraded || it.Quotas != nil {
 		t.lines.learn(t.me.line, nil, t.snap, t.frees)
 	} else {

@@ -35,7 +35,7 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		for range 1 + r.IntN(6) {
 			now += r.Int64N(m.window * 2 / 3)
 			m.Advance(w, now)
-			if m.Admits(w, now, 1) {
+			if m.Allows(w, now, 1) {
 				w = charge(w, now)
 			}
 		}

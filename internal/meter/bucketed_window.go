@@ -21,7 +21,11 @@ const (
 	bucketsRing
 )
 
-func (m *Meter) bucketsWords() int { return bucketsRing + int(m.buckets+2)/2 }
+type bucketedWindow struct{ fixedSize }
+
+func (*bucketedWindow) words(m *Meter, _ []uint64, _ int64) int {
+	return bucketsRing + int(m.buckets+2)/2
+}
 
 func bucketsTotal(w []uint64) int64 {
 	if len(w) == 0 {
@@ -49,9 +53,9 @@ func (m *Meter) addToBucket(w []uint64, age, n int64) {
 	w[bucketsPlace] += uint64(n) << 32
 }
 
-// appendBuckets writes the newest bucket's k, then how many buckets follow and
+// append writes the newest bucket's k, then how many buckets follow and
 // their counts, newest first.
-func (m *Meter) appendBuckets(dst []byte, w []uint64) []byte {
+func (*bucketedWindow) append(m *Meter, dst []byte, w []uint64) []byte {
 	if bucketsTotal(w) == 0 {
 		return append(dst, 0, 0)
 	}
@@ -67,12 +71,12 @@ func (m *Meter) appendBuckets(dst []byte, w []uint64) []byte {
 	return dst
 }
 
-func (r *Reader) buckets(m *Meter) []uint64 {
+func (a *bucketedWindow) read(m *Meter, r *Reader) []uint64 {
 	newest, n := r.Time(), int64(r.Uvarint(uint64(m.buckets)+1))
 	if n == 0 || r.Bad {
 		return nil
 	}
-	w := make([]uint64, m.bucketsWords())
+	w := make([]uint64, a.words(m, nil, 0))
 	w[bucketsNewest], w[bucketsPlace] = uint64(newest), uint64(m.buckets)
 	for age := range n {
 		count := int64(r.Uvarint(MaxCount))
@@ -85,7 +89,7 @@ func (r *Reader) buckets(m *Meter) []uint64 {
 	return w
 }
 
-func (m *Meter) advanceBuckets(w []uint64, now int64) {
+func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) {
 	if len(w) == 0 {
 		return
 	}
@@ -106,14 +110,29 @@ func (m *Meter) advanceBuckets(w []uint64, now int64) {
 	}
 }
 
-func (m *Meter) chargeBuckets(w []uint64, now, cost int64) {
+func (*bucketedWindow) at(m *Meter, w []uint64, now int64) int64 {
+	if bucketsTotal(w) > 0 {
+		return max(now, int64(w[bucketsNewest])*m.precision)
+	}
+	return now
+}
+
+func (a *bucketedWindow) far(m *Meter, w []uint64, now int64) bool {
+	return a.at(m, w, now)-now >= m.window
+}
+
+func (*bucketedWindow) allows(m *Meter, w []uint64, _, cost int64) bool {
+	return cost <= m.quota-bucketsTotal(w)
+}
+
+func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	if w[bucketsPlace] == 0 && bucketsTotal(w) == 0 {
 		w[bucketsNewest] = uint64(floorDiv(now, m.precision))
 	}
 	m.addToBucket(w, 0, min(cost, MaxCount-bucketsTotal(w)))
 }
 
-func (m *Meter) waitBuckets(w []uint64, now, cost int64) int64 {
+func (*bucketedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	excess := bucketsTotal(w) + cost - m.quota
 	if excess <= 0 {
 		return 0
@@ -157,7 +176,7 @@ func (m *Meter) bucketEnd(w []uint64, age int64) int64 {
 	return (int64(w[bucketsNewest]) - age + m.buckets + 1) * m.precision
 }
 
-func (m *Meter) outlookBuckets(w []uint64, now int64) (left, reset, more int64) {
+func (a *bucketedWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
 	total := bucketsTotal(w)
 	if total == 0 {
 		return m.quota, 0, 0
@@ -170,10 +189,10 @@ func (m *Meter) outlookBuckets(w []uint64, now int64) (left, reset, more int64) 
 	if left+1 == m.quota {
 		return left, reset, reset
 	}
-	return left, reset, m.waitBuckets(w, now, left+1)
+	return left, reset, a.wait(m, w, now, left+1)
 }
 
-func (m *Meter) refundBuckets(w []uint64, at, cost int64) {
+func (*bucketedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
 	if len(w) == 0 {
 		return
 	}
@@ -183,9 +202,26 @@ func (m *Meter) refundBuckets(w []uint64, at, cost int64) {
 	}
 }
 
-func (m *Meter) expiryBuckets(w []uint64) int64 {
+// grant takes hits of the newest buckets.
+func (*bucketedWindow) grant(m *Meter, w []uint64, _, n int64) {
+	if len(w) == 0 {
+		return
+	}
+	n = min(n, bucketsTotal(w))
+	for age := int64(0); n > 0; age++ {
+		back := min(n, m.bucketCount(w, age))
+		m.addToBucket(w, age, -back)
+		n -= back
+	}
+}
+
+func (*bucketedWindow) expiry(m *Meter, w []uint64) int64 {
 	if len(w) == 0 {
 		return 0
 	}
 	return m.bucketEnd(w, 0)
 }
+
+func (*bucketedWindow) worstCase(m *Meter) int64 { return m.quota }
+
+func (*bucketedWindow) lifetime(m *Meter) int64 { return m.window + m.precision }

@@ -82,7 +82,9 @@ func TestDamagedStatesOfACalendar(t *testing.T) {
 		{cell{t: now0, a: 1, b: 0}, true},
 		{cell{t: now0, a: 1, b: 8*86400 + 3*3600 + 1}, true},
 	} {
-		r := &Reader{Rest: row.append(nil)}
+		w := make([]uint64, cellWords)
+		row.cell.store(w)
+		r := &Reader{Rest: m.AppendState(nil, w)}
 		if m.ReadState(r); r.Bad != row.bad {
 			t.Errorf("%+v: bad is %v", row.cell, r.Bad)
 		}

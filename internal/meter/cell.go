@@ -14,9 +14,6 @@ type cell struct {
 	a, b uint32
 }
 
-// Cell is a cell that Decide hands to Tell.
-type Cell = cell
-
 // cellWords is the number of words of a cell.
 const cellWords = 2
 
@@ -30,20 +27,47 @@ func (c cell) store(w []uint64) {
 	w[0], w[1] = uint64(c.t), uint64(c.a)|uint64(c.b)<<32
 }
 
+// fixedSize is what the algorithms share whose states do not grow once they are there.
+type fixedSize struct{}
+
+func (*fixedSize) grow(to, from []uint64) { copy(to, from) }
+
+// inCell is what the algorithms share whose state is a cell.
+type inCell struct{ fixedSize }
+
+func (*inCell) words(*Meter, []uint64, int64) int { return cellWords }
+
+func (*inCell) at(_ *Meter, w []uint64, now int64) int64 { return max(now, loadCell(w).t) }
+
+func (*inCell) far(m *Meter, w []uint64, now int64) bool { return loadCell(w).t-now >= m.window }
+
 // append writes a cell: a signed time and two counts.
-func (c cell) append(dst []byte) []byte {
+func (*inCell) append(_ *Meter, dst []byte, w []uint64) []byte {
+	c := loadCell(w)
 	dst = appendTime(dst, c.t)
 	dst = appendCount(dst, uint64(c.a))
 	return appendCount(dst, uint64(c.b))
 }
 
-// window reads the cell of a FixedWindow or a SlidingWindow.
-func (r *Reader) window() []uint64 {
+func (*inCell) read(_ *Meter, r *Reader) []uint64 {
 	c := r.cell()
 	if c.a > MaxCount || c.b > MaxCount {
 		r.Bad = true
 	}
 	return r.words(c)
+}
+
+// hitsInCell is what the algorithms share that count the hits of one window in a cell.
+type hitsInCell struct{ inCell }
+
+func (*hitsInCell) allows(m *Meter, w []uint64, _, cost int64) bool {
+	return cost <= m.quota-int64(loadCell(w).a)
+}
+
+func (*hitsInCell) grant(_ *Meter, w []uint64, _, n int64) {
+	c := loadCell(w)
+	c.a -= uint32(min(n, int64(c.a)))
+	c.store(w)
 }
 
 func (r *Reader) cell() cell {

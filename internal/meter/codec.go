@@ -6,42 +6,12 @@ import (
 )
 
 // AppendState appends the bytes of a state. ReadState reads them.
-func (m *Meter) AppendState(dst []byte, w []uint64) []byte {
-	switch m.algorithm {
-	case BucketedWindow:
-		return m.appendBuckets(dst, w)
-	case SlidingLog:
-		return appendLog(dst, w)
-	case Lockout:
-		return loadLockout(w).append(dst)
-	case InFlight:
-		return appendLeases(dst, w)
-	default:
-		return loadCell(w).append(dst)
-	}
-}
+func (m *Meter) AppendState(dst []byte, w []uint64) []byte { return m.arithmetic.append(m, dst, w) }
 
 // ReadState reads a state. If its bytes are not those of a state of this
 // algorithm, r is bad afterwards, and the result means nothing. The result may
 // be nil if the algorithm's state grows.
-func (m *Meter) ReadState(r *Reader) []uint64 {
-	switch m.algorithm {
-	case BucketedWindow:
-		return r.buckets(m)
-	case SlidingLog:
-		return r.log()
-	case TokenBucket:
-		return r.bucket()
-	case Lockout:
-		return r.lockout()
-	case Calendar:
-		return r.calendar(m)
-	case InFlight:
-		return r.leases()
-	default:
-		return r.window()
-	}
-}
+func (m *Meter) ReadState(r *Reader) []uint64 { return m.arithmetic.read(m, r) }
 
 func appendTime(dst []byte, t int64) []byte { return binary.AppendVarint(dst, t) }
 

@@ -11,33 +11,38 @@ package meter
 //
 // The state is a cell: t is the start, a the hits.
 
-func (c cell) advanceFixed(m *Meter, now int64) cell {
-	switch {
-	case c == cell{}, now >= c.t+m.window:
-		return cell{}
+type fixedWindow struct{ hitsInCell }
+
+func (*fixedWindow) advance(m *Meter, w []uint64, now int64) {
+	switch c := loadCell(w); {
+	case c == cell{}:
+	case now >= c.t+m.window:
+		cell{}.store(w)
 	case c.t-now >= m.window: // only a step of the clock explains it
 		c.t = m.anchor(now)
+		c.store(w)
 	}
-	return c
 }
 
-// chargeFixed adds hits to the window, and opens one if there is none.
-func (c cell) chargeFixed(m *Meter, now, cost int64) cell {
+func (*fixedWindow) charge(m *Meter, w []uint64, now, cost int64) {
+	c := loadCell(w)
 	if c == (cell{}) {
 		c.t = m.anchor(now)
 	}
 	c.a = addCount(c.a, cost)
-	return c
+	c.store(w)
 }
 
-func (c cell) waitFixed(m *Meter, now, cost int64) int64 {
+func (*fixedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
+	c := loadCell(w)
 	if int64(c.a)+cost <= m.quota {
 		return 0
 	}
 	return c.t + m.window - now
 }
 
-func (c cell) outlookFixed(m *Meter, now int64) (left, reset, more int64) {
+func (*fixedWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
+	c := loadCell(w)
 	if c.a == 0 {
 		return m.quota, 0, 0
 	}
@@ -45,12 +50,16 @@ func (c cell) outlookFixed(m *Meter, now int64) (left, reset, more int64) {
 	return max(0, m.quota-int64(c.a)), end, end
 }
 
-// refundFixed takes hits of the time at out of the window, if it is in it.
-func (c cell) refundFixed(m *Meter, at, cost int64) cell {
-	if at >= c.t && at < c.t+m.window {
+// refund takes hits of the time at out of the window, if it is in it.
+func (*fixedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
+	if c := loadCell(w); at >= c.t && at < c.t+m.window {
 		c.a -= uint32(min(cost, int64(c.a)))
+		c.store(w)
 	}
-	return c
 }
 
-func (c cell) expiryFixed(m *Meter) int64 { return c.t + m.window }
+func (*fixedWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).t + m.window }
+
+func (*fixedWindow) worstCase(m *Meter) int64 { return 2 * m.quota }
+
+func (*fixedWindow) lifetime(m *Meter) int64 { return m.window }

@@ -28,6 +28,12 @@ const (
 	leasesLast  = 3
 )
 
+type inFlight struct{ fixedSize }
+
+func (*inFlight) words(_ *Meter, w []uint64, _ int64) int {
+	return leasesHeader + leaseWords*(leases(w)+1)
+}
+
 // MaxLeases is the most leases that a state holds: no more are added. A quota is
 // at most MaxLogCount; renewals of leases that had ended come on top.
 const MaxLeases = 4 * MaxLogCount
@@ -110,22 +116,6 @@ func (m *Meter) Renew(w []uint64, now int64, lease uint64, cost int64) {
 	}
 }
 
-// TakeSlot is Admits and Lease with a cost of 1, for a lease that is not there. left is how many
-// slots are free then. The state must have room, which full reports otherwise.
-func (m *Meter) TakeSlot(w []uint64, now int64, lease uint64) (left int64, ok, full bool) {
-	if left = m.quota - usedLeases(w); left <= 0 {
-		return 0, false, false
-	}
-	n := leases(w)
-	if len(w) < leasesHeader+leaseWords*(n+1) {
-		return left, false, true
-	}
-	if n < MaxLeases {
-		addLease(w, lease, now+m.window, 1)
-	}
-	return left - 1, true, false
-}
-
 // Release ends a lease, and returns whether it was there.
 func (m *Meter) Release(w []uint64, lease uint64) bool {
 	i := findLease(w, lease)
@@ -135,9 +125,9 @@ func (m *Meter) Release(w []uint64, lease uint64) bool {
 	return i >= 0
 }
 
-// appendLeases writes the number of leases, and of each the lease in eight bytes,
+// append writes the number of leases, and of each the lease in eight bytes,
 // its end less the one before, and its cost.
-func appendLeases(dst []byte, w []uint64) []byte {
+func (*inFlight) append(_ *Meter, dst []byte, w []uint64) []byte {
 	n := leases(w)
 	dst = appendCount(dst, uint64(n))
 	last := int64(0)
@@ -151,7 +141,7 @@ func appendLeases(dst []byte, w []uint64) []byte {
 	return dst
 }
 
-func (r *Reader) leases() []uint64 {
+func (*inFlight) read(_ *Meter, r *Reader) []uint64 {
 	n := int(r.Uvarint(MaxLeases))
 	if n == 0 || r.Bad || n*10 > len(r.Rest) { // a lease takes ten bytes or more
 		r.Bad = r.Bad || n != 0
@@ -188,9 +178,9 @@ func (r *Reader) difference() int64 {
 	return v
 }
 
-// advanceLeases drops the leases that have ended, and shortens those that end two
+// advance drops the leases that have ended, and shortens those that end two
 // windows or more ahead.
-func (m *Meter) advanceLeases(w []uint64, now int64) {
+func (*inFlight) advance(m *Meter, w []uint64, now int64) {
 	n := leases(w)
 	if n == 0 || int64(w[leasesFirst]) > now && int64(w[leasesLast])-now < 2*m.window {
 		return
@@ -211,10 +201,23 @@ func (m *Meter) advanceLeases(w []uint64, now int64) {
 	}
 }
 
-// farLeases reports whether advanceLeases shortens a lease.
-func (m *Meter) farLeases(w []uint64, now int64) bool {
+// far reports whether advance shortens a lease.
+func (*inFlight) far(m *Meter, w []uint64, now int64) bool {
 	return lastEnd(w)-now >= 2*m.window
 }
+
+func (*inFlight) at(_ *Meter, _ []uint64, now int64) int64 { return now }
+
+func (*inFlight) allows(m *Meter, w []uint64, _, cost int64) bool {
+	return cost <= m.quota-usedLeases(w)
+}
+
+// charge, refund and grant leave leases alone.
+func (*inFlight) charge(*Meter, []uint64, int64, int64) {}
+
+func (*inFlight) refund(*Meter, []uint64, int64, int64, int64, int64) {}
+
+func (*inFlight) grant(*Meter, []uint64, int64, int64) {}
 
 // Rename gives a lease another number, and returns whether it was there.
 func (m *Meter) Rename(w []uint64, lease, number uint64) bool {
@@ -245,16 +248,20 @@ func usedLeases(w []uint64) int64 {
 	return int64(w[leasesSum])
 }
 
-func (m *Meter) waitLeases(w []uint64, cost int64) int64 {
+func (*inFlight) wait(m *Meter, w []uint64, _, cost int64) int64 {
 	if usedLeases(w)+cost <= m.quota {
 		return 0
 	}
 	return leaseWait
 }
 
-// outlookLeases has no waits: nobody knows when a lease will be released.
-func (m *Meter) outlookLeases(w []uint64) (left, reset, more int64) {
+// outlook has no waits: nobody knows when a lease will be released.
+func (*inFlight) outlook(m *Meter, w []uint64, _ int64) (left, reset, more int64) {
 	return max(0, m.quota-usedLeases(w)), 0, 0
 }
 
-func expiryLeases(w []uint64) int64 { return max(0, lastEnd(w)) }
+func (*inFlight) expiry(_ *Meter, w []uint64) int64 { return max(0, lastEnd(w)) }
+
+func (*inFlight) worstCase(*Meter) int64 { return MaxCount }
+
+func (*inFlight) lifetime(m *Meter) int64 { return m.window }

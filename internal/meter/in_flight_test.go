@@ -39,7 +39,7 @@ func TestLeasesFollowTheDefinition(t *testing.T) {
 		for step := range 60 {
 			cost := r.Int64N(4)
 			m.Advance(w, now)
-			if got, want := m.Admits(w, now, cost), cost == 0 || used()+cost <= m.Quota(); got != want {
+			if got, want := m.Allows(w, now, cost), cost == 0 || used()+cost <= m.Quota(); got != want {
 				t.Fatalf("seed %d, step %d: %d admitted %v, want %v: %v of %d", seed, step, cost, got, want, leases, m.Quota())
 			}
 			if got, want := m.Remaining(w, now), max(0, m.Quota()-used()); got != want {
@@ -47,7 +47,7 @@ func TestLeasesFollowTheDefinition(t *testing.T) {
 			}
 			switch id := r.Uint64N(next); r.IntN(5) {
 			case 0, 1:
-				if cost > 0 && m.Admits(w, now, cost) {
+				if cost > 0 && m.Allows(w, now, cost) {
 					grow()
 					m.Lease(w, now, next, cost)
 					leases[next] = plainLease{now + m.Window(), cost}

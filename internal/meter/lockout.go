@@ -22,6 +22,10 @@ type lockoutCell struct {
 
 const lockoutWords = 3
 
+type lockout struct{ fixedSize }
+
+func (*lockout) words(*Meter, []uint64, int64) int { return lockoutWords }
+
 // Waits is what a lockout adds to a fixed window. Times are microseconds.
 type Waits struct {
 	First, Longest int64
@@ -72,14 +76,15 @@ func (c lockoutCell) store(w []uint64) {
 }
 
 // append writes the start, the hits, the strikes and the end of the last wait.
-func (c lockoutCell) append(dst []byte) []byte {
+func (*lockout) append(_ *Meter, dst []byte, w []uint64) []byte {
+	c := loadLockout(w)
 	dst = appendTime(dst, c.start)
 	dst = appendCount(dst, uint64(c.count))
 	dst = appendCount(dst, uint64(c.strikes))
 	return appendTime(dst, c.until)
 }
 
-func (r *Reader) lockout() []uint64 {
+func (*lockout) read(_ *Meter, r *Reader) []uint64 {
 	c := lockoutCell{
 		start:   r.Time(),
 		count:   uint32(r.Uvarint(MaxCount)),
@@ -91,27 +96,30 @@ func (r *Reader) lockout() []uint64 {
 	return w
 }
 
-func (c lockoutCell) advance(m *Meter, now int64) lockoutCell {
-	if c.far(m, now) { // only a step of the clock explains it
+func (a *lockout) advance(m *Meter, w []uint64, now int64) {
+	c := loadLockout(w)
+	if a.far(m, w, now) { // only a step of the clock explains it
 		c.start = min(c.start, now)
 		c.until = min(c.until, now+c.last(m))
 	}
-	if c.locked(now) {
-		return c
+	if !c.locked(now) {
+		now = max(now, c.start)
+		if c.start < c.until || now >= c.start+m.window {
+			c.start, c.count = 0, 0
+		}
+		if c.left(m, now) == 0 {
+			c.strikes, c.until = 0, 0
+		}
 	}
-	now = max(now, c.start)
-	if c.start < c.until || now >= c.start+m.window {
-		c.start, c.count = 0, 0
-	}
-	if c.left(m, now) == 0 {
-		c.strikes, c.until = 0, 0
-	}
-	return c
+	c.store(w)
 }
+
+func (*lockout) at(_ *Meter, w []uint64, now int64) int64 { return max(now, loadLockout(w).start) }
 
 // far reports whether the window, or the last wait, began a window or more
 // ahead of now.
-func (c lockoutCell) far(m *Meter, now int64) bool {
+func (*lockout) far(m *Meter, w []uint64, now int64) bool {
+	c := loadLockout(w)
 	return c.start-now >= m.window || c.until-now >= c.last(m)+m.window
 }
 
@@ -137,11 +145,16 @@ func (c lockoutCell) used(m *Meter, now int64) int64 {
 	return int64(c.count)
 }
 
+func (*lockout) allows(m *Meter, w []uint64, now, cost int64) bool {
+	return cost <= m.quota-loadLockout(w).used(m, now)
+}
+
 // charge counts hits. Those that use the quota up begin a wait. During a wait
 // none are counted.
-func (c lockoutCell) charge(m *Meter, now, cost int64) lockoutCell {
+func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
+	c := loadLockout(w)
 	if c.locked(now) {
-		return c
+		return
 	}
 	now = max(now, c.start)
 	if c.start == 0 && c.count == 0 {
@@ -153,25 +166,26 @@ func (c lockoutCell) charge(m *Meter, now, cost int64) lockoutCell {
 		c.until = now + m.lockout.length(before)
 		c.strikes = min(before+1, m.lockout.levels)
 	}
-	return c
+	c.store(w)
 }
 
-func (c lockoutCell) wait(m *Meter, now, cost int64) int64 {
-	switch {
+func (*lockout) wait(m *Meter, w []uint64, now, cost int64) int64 {
+	switch c := loadLockout(w); {
 	case c.locked(now):
 		return c.until - now
 	case int64(c.count)+cost <= m.quota:
 		return 0
+	default:
+		return c.start + m.window - now
 	}
-	return c.start + m.window - now
 }
 
-func (c lockoutCell) outlook(m *Meter, now int64) (left, reset, more int64) {
-	left = max(0, m.quota-c.used(m, now))
+func (a *lockout) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
+	left = max(0, m.quota-loadLockout(w).used(m, now))
 	if left >= m.quota {
 		return left, 0, 0
 	}
-	reset = c.wait(m, now, m.quota) // all hits come back at once
+	reset = a.wait(m, w, now, m.quota) // all hits come back at once
 	return left, reset, reset
 }
 
@@ -179,9 +193,10 @@ func (c lockoutCell) outlook(m *Meter, now int64) (left, reset, more int64) {
 // filled. If that makes room again, the wait ends and its strike is taken back.
 // The other strikes then decay from the window's start, because the end of the
 // wait before is not known any more.
-func (c lockoutCell) refund(m *Meter, now, at, cost int64) lockoutCell {
+func (*lockout) refund(m *Meter, w []uint64, now, at, _, cost int64) {
+	c := loadLockout(w)
 	if at < c.start || at >= c.start+m.window || c.count == 0 {
-		return c
+		return
 	}
 	c.count -= uint32(min(cost, int64(c.count)))
 	if c.locked(now) && int64(c.count) < m.quota {
@@ -191,15 +206,25 @@ func (c lockoutCell) refund(m *Meter, now, at, cost int64) lockoutCell {
 			c.until = c.start
 		}
 	}
-	return c
+	c.store(w)
 }
 
-func (c lockoutCell) expiry(m *Meter) int64 {
+// grant leaves lockouts alone.
+func (*lockout) grant(*Meter, []uint64, int64, int64) {}
+
+func (*lockout) expiry(m *Meter, w []uint64) int64 {
+	c := loadLockout(w)
 	end := c.until + int64(c.strikes)*m.lockout.Decay
 	if c.start != 0 || c.count != 0 {
 		end = max(end, c.start+m.window)
 	}
 	return end
+}
+
+func (*lockout) worstCase(m *Meter) int64 { return m.quota * (m.lockoutsWithin() + 1) }
+
+func (*lockout) lifetime(m *Meter) int64 {
+	return max(m.window, m.lockout.Longest+int64(m.lockout.levels)*m.lockout.Decay)
 }
 
 // lockoutsWithin returns how often the quota can be used up at most in a window

@@ -10,10 +10,11 @@ import "time"
 // All zero is the state of a key never seen. The state of a BucketedWindow, a
 // SlidingLog and an InFlight is nil for a key never seen, and grows (see Words).
 //
-// The order of calls is: Advance, then any of Admits, Remaining, Wait and
+// The order of calls is: Advance, then any of Allows, Remaining, Wait and
 // Outlook, then at most one of Charge, Refund and Grant, after which Remaining, Wait
 // and Outlook hold again.
 type Meter struct {
+	arithmetic
 	algorithm Algorithm
 	aligned   bool
 	quota     int64
@@ -37,12 +38,13 @@ const MostFixedWords = lockoutWords
 // New returns the meter of a limit.
 func New(l Limit) Meter {
 	m := Meter{
-		algorithm: l.Algorithm,
-		aligned:   l.Aligned,
-		quota:     l.Quota,
-		capacity:  l.Capacity,
-		own:       share{l.Capacity, l.Quota},
-		window:    l.Window,
+		arithmetic: algorithms[l.Algorithm].arithmetic,
+		algorithm:  l.Algorithm,
+		aligned:    l.Aligned,
+		quota:      l.Quota,
+		capacity:   l.Capacity,
+		own:        share{l.Capacity, l.Quota},
+		window:     l.Window,
 	}
 	if l.Algorithm == BucketedWindow {
 		m.precision = l.Precision
@@ -80,7 +82,7 @@ func (m *Meter) Buckets() int64 { return m.buckets }
 func (m *Meter) Grows() bool { return m.algorithm.Grows() }
 
 // Grows reports whether the states of the algorithm have no fixed size.
-func (a Algorithm) Grows() bool { return a == BucketedWindow || a == SlidingLog || a == InFlight }
+func (a Algorithm) Grows() bool { return algorithms[a].grows }
 
 // FixedWords returns the size of a state that does not grow. If it grows, it is
 // the room for a reference to it and for one number more.
@@ -93,29 +95,10 @@ func (m *Meter) FixedWords() int {
 
 // Words returns how many words the state needs to take a charge of cost, or one
 // lease more.
-func (m *Meter) Words(w []uint64, cost int64) int {
-	switch m.algorithm {
-	case BucketedWindow:
-		return m.bucketsWords()
-	case SlidingLog:
-		n := logLen(w)
-		most := m.mostHits(n)
-		return logHeader + int(min(n+min(cost, most), most)) // cost may be any number
-	case InFlight:
-		return leasesHeader + leaseWords*(leases(w)+1)
-	default:
-		return m.FixedWords()
-	}
-}
+func (m *Meter) Words(w []uint64, cost int64) int { return m.arithmetic.words(m, w, cost) }
 
 // Grow copies the state from one slice to a longer, zeroed one.
-func (m *Meter) Grow(to, from []uint64) {
-	if m.algorithm == SlidingLog {
-		growLog(to, from)
-		return
-	}
-	copy(to, from)
-}
+func (m *Meter) Grow(to, from []uint64) { m.arithmetic.grow(to, from) }
 
 // Advance brings the state to the time now: hits that have left the window are
 // dropped. Processes whose clocks differ share a state, so that its time may be
@@ -124,66 +107,16 @@ func (m *Meter) Grow(to, from []uint64) {
 // If it is one window ahead or more (see Far), only a step of the clock explains
 // it. The time is then moved back to now, so that no step denies a key for
 // longer than the limit itself can.
-func (m *Meter) Advance(w []uint64, now int64) {
-	switch m.algorithm {
-	case SlidingWindow:
-		loadCell(w).advanceSliding(m, now).store(w)
-	case FixedWindow:
-		loadCell(w).advanceFixed(m, now).store(w)
-	case TokenBucket:
-		loadCell(w).advanceBucket(m, now).store(w)
-	case BucketedWindow:
-		m.advanceBuckets(w, now)
-	case SlidingLog:
-		m.advanceLog(w, now)
-	case Lockout:
-		loadLockout(w).advance(m, now).store(w)
-	case Calendar:
-		loadCell(w).advanceCalendar(m, now).store(w)
-	case InFlight:
-		m.advanceLeases(w, now)
-	}
-}
+func (m *Meter) Advance(w []uint64, now int64) { m.arithmetic.advance(m, w, now) }
 
 // Far reports whether the state's time is so far ahead of now that Advance
 // moves it back.
-func (m *Meter) Far(w []uint64, now int64) bool {
-	switch m.algorithm {
-	case TokenBucket:
-		c := loadCell(w)
-		return m.quota > 0 && c.t > now && c.farBucket(m, now)
-	case Lockout:
-		return loadLockout(w).far(m, now)
-	case Calendar:
-		c := loadCell(w)
-		return c.t > now && c.farCalendar(m, now)
-	case InFlight:
-		return m.farLeases(w, now)
-	default:
-		return m.At(w, now)-now >= m.window
-	}
-}
+func (m *Meter) Far(w []uint64, now int64) bool { return m.arithmetic.far(m, w, now) }
 
 // At returns the time at which a decision is made at now: the state's own time
 // if that is later, so that the time of a key never moves back. The state of a
 // token bucket has no time of its own.
-func (m *Meter) At(w []uint64, now int64) int64 {
-	switch m.algorithm {
-	case SlidingWindow, FixedWindow, Calendar:
-		return max(now, loadCell(w).t)
-	case BucketedWindow:
-		if bucketsTotal(w) > 0 {
-			return max(now, int64(w[bucketsNewest])*m.precision)
-		}
-	case SlidingLog:
-		if n := logLen(w); n > 0 {
-			return max(now, int64(*logHit(w, n-1)))
-		}
-	case Lockout:
-		return max(now, loadLockout(w).start)
-	}
-	return now
-}
+func (m *Meter) At(w []uint64, now int64) int64 { return m.arithmetic.at(m, w, now) }
 
 // anchor returns the start of the window that a first hit at now opens.
 func (m *Meter) anchor(now int64) int64 {
@@ -198,73 +131,31 @@ func (m *Meter) anchor(now int64) int64 {
 // twice its burst, and a log keeps its newest hits, as many as the quota
 // or as it has. Leases are left alone: see Lease.
 func (m *Meter) Charge(w []uint64, now, cost int64) {
-	if cost <= 0 {
-		return
-	}
-	cost = min(cost, MaxCount)
-	switch m.algorithm {
-	case SlidingWindow:
-		loadCell(w).chargeSliding(m, now, cost).store(w)
-	case FixedWindow:
-		loadCell(w).chargeFixed(m, now, cost).store(w)
-	case TokenBucket:
-		loadCell(w).chargeBucket(m, now, cost).store(w)
-	case BucketedWindow:
-		m.chargeBuckets(w, now, cost)
-	case SlidingLog:
-		m.chargeLog(w, now, cost)
-	case Lockout:
-		loadLockout(w).charge(m, now, cost).store(w)
-	case Calendar:
-		loadCell(w).chargeCalendar(m, now, cost).store(w)
+	if cost > 0 {
+		m.arithmetic.charge(m, w, now, min(cost, MaxCount))
 	}
 }
 
 // Refund takes back cost hits that were charged at the time at, when reset was
 // what Outlook returned after the charge. Leases are left alone: see Release.
 func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
-	if cost <= 0 {
-		return
+	if cost > 0 {
+		m.arithmetic.refund(m, w, now, at, reset, cost)
 	}
-	switch m.algorithm {
-	case SlidingWindow:
-		loadCell(w).refundSliding(m, at, cost).store(w)
-	case FixedWindow:
-		loadCell(w).refundFixed(m, at, cost).store(w)
-	case TokenBucket:
-		loadCell(w).refundBucket(m, now, at, reset, cost).store(w)
-	case BucketedWindow:
-		m.refundBuckets(w, at, cost)
-	case SlidingLog:
-		refundLog(w, at, cost)
-	case Lockout:
-		loadLockout(w).refund(m, now, at, cost).store(w)
-	case Calendar:
-		loadCell(w).refundCalendar(at, cost).store(w)
+}
+
+// Grant gives back up to n of the hits that count at now, the newest first, so that
+// those that come back soonest still do. The state must have been advanced to now.
+// What no hit is left for is lost: no state gets better than that of a key never seen.
+// Leases and lockouts are left alone. A token bucket with a quota of 0 is, too.
+func (m *Meter) Grant(w []uint64, now, n int64) {
+	if n > 0 {
+		m.arithmetic.grant(m, w, now, n)
 	}
 }
 
 // Expiry returns a time from which the state means the same as none.
-func (m *Meter) Expiry(w []uint64) int64 {
-	switch m.algorithm {
-	case FixedWindow:
-		return loadCell(w).expiryFixed(m)
-	case InFlight:
-		return expiryLeases(w)
-	case TokenBucket:
-		return loadCell(w).expiryBucket()
-	case BucketedWindow:
-		return m.expiryBuckets(w)
-	case SlidingLog:
-		return m.expiryLog(w)
-	case Lockout:
-		return loadLockout(w).expiry(m)
-	case Calendar:
-		return loadCell(w).endCalendar()
-	default:
-		return loadCell(w).expirySliding(m)
-	}
-}
+func (m *Meter) Expiry(w []uint64) int64 { return m.arithmetic.expiry(m, w) }
 
 // Blank reports whether a state means the same as none at now. Buckets that have
 // been advanced since the last hit are blank before they expire, once they are
@@ -283,4 +174,25 @@ func Clock(clock func() time.Time) func() int64 {
 	start := time.Now()
 	epoch := start.UnixMicro()
 	return func() int64 { return epoch + int64(time.Since(start)/time.Microsecond) }
+}
+
+// WorstCase returns the most hits that some window of the limit's length can
+// hold.
+func (m *Meter) WorstCase() int64 { return m.arithmetic.worstCase(m) }
+
+// Lifetime returns the longest time from a charge to the expiry of the state
+// that the charge leaves.
+func (m *Meter) Lifetime() int64 { return m.arithmetic.lifetime(m) }
+
+// MostBytes returns how large the state can become with the limit's own quota, if it grows;
+// 0 if it does not.
+func (m *Meter) MostBytes() int64 {
+	switch {
+	case !m.Grows():
+		return 0
+	case m.algorithm == InFlight:
+		return 8 * (leasesHeader + leaseWords*m.quota)
+	default:
+		return 8 * int64(m.Words(nil, m.quota))
+	}
 }

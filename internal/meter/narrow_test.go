@@ -46,7 +46,7 @@ func TestATokenBucketIn64BitsAgreesWith128(t *testing.T) {
 			far, wideFar := m.Far(a, now), wideMeter.Far(b, now)
 			m.Advance(a, now)
 			wideMeter.Advance(b, now)
-			allowed, wideAllowed := m.Admits(a, now, cost), wideMeter.Admits(b, now, cost)
+			allowed, wideAllowed := m.Allows(a, now, cost), wideMeter.Allows(b, now, cost)
 			if far != wideFar || allowed != wideAllowed || loadCell(a) != loadCell(b) {
 				t.Fatalf("seed %d: %v, cost %d at %d: far %v, allowed %v, state %+v; in 128 bits %v, %v, %+v", seed, l, cost, now, far, allowed, loadCell(a), wideFar, wideAllowed, loadCell(b))
 			}

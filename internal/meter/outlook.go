@@ -20,80 +20,39 @@ func Duration(n int64) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// Admits reports whether the limit admits cost hits at now.
-func (m *Meter) Admits(w []uint64, now, cost int64) bool {
+// Allows reports whether the limit allows cost hits at now.
+func (m *Meter) Allows(w []uint64, now, cost int64) bool {
 	switch {
 	case cost <= 0:
 		return true
 	case cost > m.capacity || m.quota == 0:
 		return false
-	}
-	if m.algorithm == TokenBucket {
-		return loadCell(w).admitsBucket(m, now, cost)
-	}
-	return cost <= m.quota-m.used(w, now)
-}
-
-// used returns the hits that count at now, for the algorithms that count hits.
-func (m *Meter) used(w []uint64, now int64) int64 {
-	switch m.algorithm {
-	case FixedWindow, Calendar:
-		return int64(loadCell(w).a)
-	case BucketedWindow:
-		return bucketsTotal(w)
-	case SlidingLog:
-		return logLen(w)
-	case InFlight:
-		return usedLeases(w)
-	case Lockout:
-		return loadLockout(w).used(m, now)
 	default:
-		return loadCell(w).usedSliding(m, now)
+		return m.arithmetic.allows(m, w, now, cost)
 	}
 }
 
-// Remaining returns the largest cost that Admits would allow at now.
+// Remaining returns the largest cost that Allows would allow at now.
 func (m *Meter) Remaining(w []uint64, now int64) int64 {
-	if m.quota == 0 {
-		return 0
-	}
-	if m.algorithm == TokenBucket {
-		return loadCell(w).leftBucket(m, now)
-	}
-	return max(0, m.quota-m.used(w, now))
+	left, _, _ := m.Outlook(w, now)
+	return left
 }
 
-// Wait returns how long it takes, without further hits, until cost is admitted:
-// 0 if it is admitted now, Forever if it never is. For leases it is a guess.
+// Wait returns how long it takes, without further hits, until cost is allowed:
+// 0 if it is allowed now, Forever if it never is. For leases it is a guess.
 func (m *Meter) Wait(w []uint64, now, cost int64) int64 {
 	switch {
 	case cost <= 0:
 		return 0
 	case cost > m.capacity || m.quota == 0:
 		return Forever
-	}
-	switch m.algorithm {
-	case FixedWindow:
-		return loadCell(w).waitFixed(m, now, cost)
-	case TokenBucket:
-		return loadCell(w).waitBucket(m, now, cost)
-	case BucketedWindow:
-		return m.waitBuckets(w, now, cost)
-	case SlidingLog:
-		return m.waitLog(w, now, cost)
-	case InFlight:
-		return m.waitLeases(w, cost)
-	case Lockout:
-		return loadLockout(w).wait(m, now, cost)
-	case Calendar:
-		return loadCell(w).waitCalendar(m, now, cost)
 	default:
-		return loadCell(w).waitSliding(m, now, cost)
+		return m.arithmetic.wait(m, w, now, cost)
 	}
 }
 
 // Outlook returns what a limit has left for a key: left is the largest cost
-// that Admits would allow at now, reset how long it takes, without further hits,
+// that Allows would allow at now, reset how long it takes, without further hits,
 // until the whole capacity is left, and more how long it takes until left grows.
 // reset and more are 0 if nothing is missing or the quota is 0.
 //
@@ -103,22 +62,48 @@ func (m *Meter) Outlook(w []uint64, now int64) (left, reset, more int64) {
 	if m.quota == 0 {
 		return 0, 0, 0
 	}
-	switch m.algorithm {
-	case FixedWindow:
-		return loadCell(w).outlookFixed(m, now)
-	case TokenBucket:
-		return loadCell(w).outlookBucket(m, now)
-	case BucketedWindow:
-		return m.outlookBuckets(w, now)
-	case SlidingLog:
-		return m.outlookLog(w, now)
-	case InFlight:
-		return m.outlookLeases(w)
-	case Lockout:
-		return loadLockout(w).outlook(m, now)
-	case Calendar:
-		return loadCell(w).outlookCalendar(m, now)
-	default:
-		return loadCell(w).outlookSliding(m, now)
+	return m.arithmetic.outlook(m, w, now)
+}
+
+// Result is a limit's decision on a cost. It has the fields of core.Result, so
+// that a pointer to one converts to a pointer to the other.
+type Result struct {
+	Allowed    bool
+	Remaining  int64
+	ResetAfter time.Duration
+	MoreAfter  time.Duration
+	RetryAfter time.Duration
+}
+
+// Take decides on cost hits at now, charges them if the limit allows them and
+// this is not a peek, and fills in r. The state must have room for them. It
+// returns the time at which the decision was made.
+func (m *Meter) Take(w []uint64, now, cost int64, peek bool, r *Result) (at int64) {
+	m.Advance(w, now)
+	at = m.At(w, now)
+	allowed := m.Allows(w, now, cost)
+	if !peek && allowed {
+		m.Charge(w, now, cost)
 	}
+	m.Report(r, w, now, cost, allowed)
+	return at
+}
+
+// Report fills in the limit's result for cost hits.
+func (m *Meter) Report(r *Result, w []uint64, now, cost int64, allowed bool) {
+	left, reset, more := m.Outlook(w, now)
+	r.Allowed, r.Remaining = allowed, left
+	r.ResetAfter, r.MoreAfter = time.Duration(reset)*time.Microsecond, time.Duration(more)*time.Microsecond
+	if r.RetryAfter = 0; !allowed {
+		r.RetryAfter = m.retryAfter(w, now, cost, left, more)
+	}
+}
+
+// retryAfter returns the wait of a cost that was denied. left and more are what
+// Outlook returns.
+func (m *Meter) retryAfter(w []uint64, now, cost, left, more int64) time.Duration {
+	if cost == left+1 && more > 0 { // more is the wait for this cost
+		return time.Duration(more) * time.Microsecond
+	}
+	return Duration(m.Wait(w, now, cost))
 }

@@ -40,7 +40,7 @@ func TestTheOutlookAgreesWithVerdictsAndWaits(t *testing.T) {
 			if r.IntN(2) == 0 {
 				cost = 1
 			}
-			if m.Admits(w, now, cost) {
+			if m.Allows(w, now, cost) {
 				longer := make([]uint64, max(len(w), m.Words(w, cost)))
 				m.Grow(longer, w)
 				w = longer
@@ -53,8 +53,8 @@ func TestTheOutlookAgreesWithVerdictsAndWaits(t *testing.T) {
 			t.Helper()
 			t.Fatalf("seed %d, round %d, %+v, state %v at %d: %d left, reset %d, more %d: %s", seed, round, limit, w, now, left, reset, more, fmt.Sprintf(what, args...))
 		}
-		if !m.Admits(w, now, left) || left < m.capacity && m.Admits(w, now, left+1) || left != m.Remaining(w, now) {
-			fail("it admits %d: %t, %d: %t, remaining is %d", left, m.Admits(w, now, left), left+1, m.Admits(w, now, left+1), m.Remaining(w, now))
+		if !m.Allows(w, now, left) || left < m.capacity && m.Allows(w, now, left+1) || left != m.Remaining(w, now) {
+			fail("it admits %d: %t, %d: %t, remaining is %d", left, m.Allows(w, now, left), left+1, m.Allows(w, now, left+1), m.Remaining(w, now))
 		}
 		kind := "some left"
 		switch {
@@ -82,7 +82,7 @@ func TestTheOutlookAgreesWithVerdictsAndWaits(t *testing.T) {
 		seen[fmt.Sprint(m.algorithm, " ", kind)]++
 		for _, cost := range []int64{0, 1, left, left + 1, m.capacity, m.capacity + 1} {
 			var got Result
-			ok := m.Admits(w, now, cost)
+			ok := m.Allows(w, now, cost)
 			if m.Report(&got, w, now, cost, ok); !ok && got.RetryAfter != Duration(m.Wait(w, now, cost)) || ok && got.RetryAfter != 0 {
 				fail("cost %d, allowed %t: RetryAfter is %v, and the wait %d", cost, ok, got.RetryAfter, m.Wait(w, now, cost))
 			}

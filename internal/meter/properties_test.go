@@ -68,7 +68,7 @@ func walk(t *testing.T, rounds int, check func(fail func(string, ...any), m *Met
 				n := 1 + r.Int64N(c.n)
 				m.Refund(w, now, c.at, c.full-c.at, n)
 				p.refund(now, c.at, c.full, n)
-			case m.Admits(w, now, cost):
+			case m.Allows(w, now, cost):
 				if need := m.Words(w, cost); len(w) < need {
 					longer := make([]uint64, need)
 					m.Grow(longer, w)
@@ -140,7 +140,7 @@ func TestTakeIsItsSteps(t *testing.T) {
 			var a, b Result
 			atA := m.Take(one, at, cost, peek, &a)
 			m.Advance(two, at)
-			atB, ok := m.At(two, at), m.Admits(two, at, cost)
+			atB, ok := m.At(two, at), m.Allows(two, at, cost)
 			if ok && !peek {
 				m.Charge(two, at, cost)
 			}

@@ -13,6 +13,8 @@ package meter
 // times in it.
 const logHeader = 1
 
+type slidingLog struct{}
+
 func logLen(w []uint64) int64 {
 	if len(w) == 0 {
 		return 0
@@ -34,7 +36,13 @@ func logHit(w []uint64, i int64) *uint64 {
 	return &ring[i]
 }
 
-func growLog(to, from []uint64) {
+func (*slidingLog) words(m *Meter, w []uint64, cost int64) int {
+	n := logLen(w)
+	most := m.mostHits(n)
+	return logHeader + int(min(n+min(cost, most), most)) // cost may be any number
+}
+
+func (*slidingLog) grow(to, from []uint64) {
 	n := logLen(from)
 	for i := range n {
 		to[logHeader+i] = *logHit(from, i)
@@ -42,9 +50,9 @@ func growLog(to, from []uint64) {
 	setLog(to, 0, n)
 }
 
-// appendLog writes the number of hits, the oldest one's time, and how much
+// append writes the number of hits, the oldest one's time, and how much
 // later each of the others is than the one before.
-func appendLog(dst []byte, w []uint64) []byte {
+func (*slidingLog) append(_ *Meter, dst []byte, w []uint64) []byte {
 	n := logLen(w)
 	dst = appendCount(dst, uint64(n))
 	last := int64(0)
@@ -60,7 +68,7 @@ func appendLog(dst []byte, w []uint64) []byte {
 	return dst
 }
 
-func (r *Reader) log() []uint64 {
+func (*slidingLog) read(_ *Meter, r *Reader) []uint64 {
 	n := r.Uvarint(MaxLogCount)
 	if n == 0 || r.Bad || int(n) > len(r.Rest) { // a hit takes a byte or more
 		r.Bad = r.Bad || n != 0
@@ -82,7 +90,7 @@ func (r *Reader) log() []uint64 {
 	return w
 }
 
-func (m *Meter) advanceLog(w []uint64, now int64) {
+func (*slidingLog) advance(m *Meter, w []uint64, now int64) {
 	n := logLen(w)
 	if n == 0 {
 		return
@@ -105,7 +113,18 @@ func (m *Meter) advanceLog(w []uint64, now int64) {
 	}
 }
 
-func (m *Meter) chargeLog(w []uint64, now, cost int64) {
+func (*slidingLog) at(_ *Meter, w []uint64, now int64) int64 {
+	if n := logLen(w); n > 0 {
+		return max(now, int64(*logHit(w, n-1)))
+	}
+	return now
+}
+
+func (a *slidingLog) far(m *Meter, w []uint64, now int64) bool { return a.at(m, w, now)-now >= m.window }
+
+func (*slidingLog) allows(m *Meter, w []uint64, _, cost int64) bool { return cost <= m.quota-logLen(w) }
+
+func (*slidingLog) charge(m *Meter, w []uint64, now, cost int64) {
 	n := logLen(w)
 	now = m.At(w, now) // the log stays in order
 	most := m.mostHits(n)
@@ -128,7 +147,7 @@ func (m *Meter) chargeLog(w []uint64, now, cost int64) {
 // as there are, if another quota has admitted more.
 func (m *Meter) mostHits(n int64) int64 { return max(m.quota, n) }
 
-func (m *Meter) waitLog(w []uint64, now, cost int64) int64 {
+func (*slidingLog) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	excess := logLen(w) + cost - m.quota
 	if excess <= 0 {
 		return 0
@@ -136,7 +155,7 @@ func (m *Meter) waitLog(w []uint64, now, cost int64) int64 {
 	return int64(*logHit(w, excess-1)) + m.window - now
 }
 
-func (m *Meter) outlookLog(w []uint64, now int64) (left, reset, more int64) {
+func (*slidingLog) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
 	n := logLen(w)
 	if n == 0 {
 		return m.quota, 0, 0
@@ -148,8 +167,8 @@ func (m *Meter) outlookLog(w []uint64, now int64) (left, reset, more int64) {
 	return left, reset, int64(*logHit(w, n+left-m.quota)) + m.window - now
 }
 
-// refundLog takes up to cost hits of the time at out of the log.
-func refundLog(w []uint64, at, cost int64) {
+// refund takes up to cost hits of the time at out of the log.
+func (*slidingLog) refund(_ *Meter, w []uint64, _, at, _, cost int64) {
 	n := logLen(w)
 	kept := int64(0)
 	for i := range n {
@@ -166,10 +185,20 @@ func refundLog(w []uint64, at, cost int64) {
 	}
 }
 
-func (m *Meter) expiryLog(w []uint64) int64 {
+func (*slidingLog) grant(_ *Meter, w []uint64, _, n int64) {
+	if hits := logLen(w); hits > 0 {
+		setLog(w, logHead(w), hits-min(n, hits))
+	}
+}
+
+func (*slidingLog) expiry(m *Meter, w []uint64) int64 {
 	n := logLen(w)
 	if n == 0 {
 		return 0
 	}
 	return int64(*logHit(w, n-1)) + m.window
 }
+
+func (*slidingLog) worstCase(m *Meter) int64 { return m.quota }
+
+func (*slidingLog) lifetime(m *Meter) int64 { return m.window }

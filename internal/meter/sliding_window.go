@@ -14,14 +14,17 @@ package meter
 // The state is a cell: t is the start of the current window, a its hits, b the
 // hits of the previous window.
 
-func (c cell) advanceSliding(m *Meter, now int64) cell {
-	switch {
-	case c == cell{}, now >= c.t+2*m.window:
-		return cell{} // the next hit opens a new window
+type slidingWindow struct{ inCell }
+
+func (*slidingWindow) advance(m *Meter, w []uint64, now int64) {
+	switch c := loadCell(w); {
+	case c == cell{}:
+	case now >= c.t+2*m.window: // the next hit opens a new window
+		cell{}.store(w)
 	case c.t-now >= m.window: // only a step of the clock explains it
 		c.t = m.anchor(now)
+		c.store(w)
 	}
-	return c
 }
 
 // turned makes a window that has ended the previous one. advance does not do
@@ -34,42 +37,31 @@ func (c cell) turned(m *Meter, now int64) cell {
 	return c
 }
 
-// usedSliding is the left side of the formula, without the cost. If the start
-// is ahead of now, e is 0.
-func (c cell) usedSliding(m *Meter, now int64) int64 {
-	c = c.turned(m, now)
+// used is the left side of the formula, without the cost, of a cell that has turned. If
+// the start is ahead of now, e is 0.
+func (c cell) used(m *Meter, now int64) int64 {
 	if c.b == 0 {
 		return int64(c.a)
 	}
 	return int64(c.a) + mulDiv(int64(c.b), m.window-max(0, now-c.t), m.window)
 }
 
-// decideSliding does what advanceSliding, usedSliding and chargeSliding do.
-func (c cell) decideSliding(m *Meter, now, cost int64, charge bool) (after cell, ok, spent bool) {
-	c = c.advanceSliding(m, now)
-	t := c.turned(m, now)
-	left := m.quota - int64(t.a)
-	if t.b != 0 {
-		left -= mulDiv(int64(t.b), m.window-max(0, now-t.t), m.window)
-	}
-	if ok = cost <= left || cost <= 0; ok && charge {
-		if t == (cell{}) {
-			t.t = m.anchor(now)
-		}
-		t.a += uint32(cost)
-		return t, ok, left <= cost
-	}
-	return c, ok, left <= 0
+func (*slidingWindow) allows(m *Meter, w []uint64, now, cost int64) bool {
+	return cost <= m.quota-loadCell(w).turned(m, now).used(m, now)
 }
 
-// chargeSliding adds hits to the current window, and opens one if there is none.
-func (c cell) chargeSliding(m *Meter, now, cost int64) cell {
-	c = c.turned(m, now)
+// charge adds hits to the current window, and opens one if there is none.
+func (*slidingWindow) charge(m *Meter, w []uint64, now, cost int64) {
+	c := loadCell(w).turned(m, now)
 	if c == (cell{}) {
 		c.t = m.anchor(now)
 	}
 	c.a = addCount(c.a, cost)
-	return c
+	c.store(w)
+}
+
+func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
+	return loadCell(w).turned(m, now).waitSliding(m, now, cost)
 }
 
 // waitSliding solves the formula for the first time at which cost fits. With
@@ -80,10 +72,9 @@ func (c cell) chargeSliding(m *Meter, now, cost int64) cell {
 // if current alone is within room. Otherwise the same holds in the next window,
 // in which current has become previous and there is no other hit.
 func (c cell) waitSliding(m *Meter, now, cost int64) int64 {
-	if m.quota-c.usedSliding(m, now) >= cost {
+	if m.quota-c.used(m, now) >= cost {
 		return 0
 	}
-	c = c.turned(m, now)
 	room, e := m.quota-cost, now-c.t
 	if current := int64(c.a); current > room {
 		return m.window - e + m.window - fits(room, current, m.window)
@@ -99,12 +90,12 @@ func fits(room, count, window int64) int64 {
 	return q
 }
 
-// outlookSliding solves the formula as waitSliding does. If hits are left, one
+// outlook solves the formula as waitSliding does. If hits are left, one
 // more is left when one hit less of the previous window counts, or, if none of
 // them counts, when one hit less of the current window does: one microsecond
 // after its end.
-func (c cell) outlookSliding(m *Meter, now int64) (left, reset, more int64) {
-	c = c.turned(m, now)
+func (*slidingWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
+	c := loadCell(w).turned(m, now)
 	end, used, previous := c.t+m.window-now, int64(c.a), int64(0)
 	if c.b > 0 {
 		// As in usedSliding, e is 0 if the start is ahead of now.
@@ -133,15 +124,39 @@ func (c cell) outlookSliding(m *Meter, now int64) (left, reset, more int64) {
 	return left, reset, more
 }
 
-// refundSliding takes hits of the time at out of the window that it is in.
-func (c cell) refundSliding(m *Meter, at, cost int64) cell {
+// refund takes hits of the time at out of the window that it is in.
+func (*slidingWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
+	c := loadCell(w)
 	switch {
 	case at >= c.t && at < c.t+m.window:
 		c.a -= uint32(min(cost, int64(c.a)))
 	case at < c.t && at >= c.t-m.window:
 		c.b -= uint32(min(cost, int64(c.b)))
 	}
-	return c
+	c.store(w)
 }
 
-func (c cell) expirySliding(m *Meter) int64 { return c.t + 2*m.window }
+// grant takes hits of the current window, and then as many of the previous one
+// as it takes for its share to fall by the rest. As in a denial, windows that began at
+// a hit do not move on.
+func (*slidingWindow) grant(m *Meter, w []uint64, now, n int64) {
+	c := loadCell(w)
+	t := c.turned(m, now)
+	newest := min(n, int64(t.a))
+	t.a -= uint32(newest)
+	length := m.window - max(0, now-t.t)
+	if share := mulDiv(int64(t.b), length, m.window); share > 0 && n > newest {
+		t.b = uint32(fits(max(0, share-(n-newest)), length, m.window))
+	}
+	if now >= c.t+m.window && c != (cell{}) {
+		c.a = t.b
+		t = c
+	}
+	t.store(w)
+}
+
+func (*slidingWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).t + 2*m.window }
+
+func (*slidingWindow) worstCase(m *Meter) int64 { return 2 * m.quota }
+
+func (*slidingWindow) lifetime(m *Meter) int64 { return 2 * m.window }

@@ -22,10 +22,12 @@ package meter
 
 const overBurst = 1 << 31
 
+type tokenBucket struct{ inCell }
+
 // part returns a without the bit.
 func (c cell) part() uint32 { return c.a &^ overBurst }
 
-func (r *Reader) bucket() []uint64 {
+func (*tokenBucket) read(_ *Meter, r *Reader) []uint64 {
 	c := r.cell()
 	if c != (cell{}) && (c.b == 0 || c.part() >= c.b || c.b > MaxCount) {
 		r.Bad = true
@@ -33,30 +35,35 @@ func (r *Reader) bucket() []uint64 {
 	return r.words(c)
 }
 
-func (c cell) advanceBucket(m *Meter, now int64) cell {
-	if c == (cell{}) || c.t < now || c.t == now && c.part() == 0 || c.b == 0 {
-		return cell{}
+func (a *tokenBucket) advance(m *Meter, w []uint64, now int64) {
+	switch c := loadCell(w); {
+	case c == cell{}:
+	case c.t < now || c.t == now && c.part() == 0 || c.b == 0:
+		cell{}.store(w)
+	case a.far(m, w, now):
+		stored := m.With(int64(c.b))
+		stored.debtor(now, wideMul(m.window, stored.capacity)).store(w)
 	}
-	// A quota of 0 counts nothing, and forgets nothing.
-	if m.quota == 0 || !c.farBucket(m, now) {
-		return c
-	}
-	stored := m.With(int64(c.b))
-	return stored.debtor(now, wideMul(m.window, stored.capacity))
 }
 
-// farBucket reports whether the charge that made the debt was a window or more
+// at is now: the state of a token bucket has no time of its own.
+func (*tokenBucket) at(_ *Meter, _ []uint64, now int64) int64 { return now }
+
+// far reports whether the charge that made the debt was a window or more
 // ahead of now: the debt is the most that a charge leaves, which is the burst, or twice
 // the burst if overBurst is set, and what a window pays off, or more. The burst is that of the
 // quota that is stored, or the limit's own if that is larger: the quota may have been raised since.
-func (c cell) farBucket(m *Meter, now int64) bool {
-	if m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
+//
+// A quota of 0 counts nothing, and forgets nothing.
+func (*tokenBucket) far(m *Meter, w []uint64, now int64) bool {
+	c := loadCell(w)
+	if c.t <= now || m.quota == 0 || m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false
 	}
 	return c.exceeds(m, now)
 }
 
-// exceeds is farBucket in 128 bits.
+// exceeds is far in 128 bits.
 func (c cell) exceeds(m *Meter, now int64) bool {
 	stored := m.With(int64(c.b))
 	most := wideMul(m.window, max(stored.capacity, m.own.capacity))
@@ -87,7 +94,8 @@ func (m *Meter) debtor(now int64, d wide) cell {
 	return c
 }
 
-func (c cell) admitsBucket(m *Meter, now, cost int64) bool {
+func (*tokenBucket) allows(m *Meter, w []uint64, now, cost int64) bool {
+	c := loadCell(w)
 	if m.narrow && c == (cell{}) {
 		return true // the caller has checked that cost ≤ capacity
 	}
@@ -97,37 +105,35 @@ func (c cell) admitsBucket(m *Meter, now, cost int64) bool {
 	return !wideMul(m.window, m.capacity-cost).less(c.debt(now))
 }
 
-func (c cell) leftBucket(m *Meter, now int64) int64 {
-	if c == (cell{}) {
-		return m.capacity
+func (*tokenBucket) charge(m *Meter, w []uint64, now, cost int64) {
+	c := loadCell(w)
+	if m.quota == 0 { // nothing pays a debt off
+		return
 	}
-	return max(0, m.capacity-c.debt(now).divUp(m.window))
-}
-
-func (c cell) chargeBucket(m *Meter, now, cost int64) cell {
-	if m.narrow && m.quota > 0 && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
+	if m.narrow && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
 		d := m.window * cost
 		if c != (cell{}) {
 			d += (c.t-now)*m.quota + int64(c.part())
 		}
-		if d > m.window*m.capacity {
-			return c.oweBucket(m, now, cost)
+		if d <= m.window*m.capacity {
+			cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}.store(w)
+			return
 		}
-		return cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}
 	}
-	return c.oweBucket(m, now, cost)
+	c.owe(m, now, cost).store(w)
 }
 
-// oweBucket is chargeBucket in 128 bits, for a debt of any size.
-func (c cell) oweBucket(m *Meter, now, cost int64) cell {
-	if m.quota == 0 { // nothing pays a debt off
-		return c
-	}
+// owe is charge in 128 bits, for a debt of any size.
+func (c cell) owe(m *Meter, now, cost int64) cell {
 	d, most := c.debt(now).add(wideMul(m.window, cost)), wideMul(2*m.window, m.capacity)
 	if most.less(d) {
 		d = most
 	}
 	return m.debtor(now, d)
+}
+
+func (*tokenBucket) wait(m *Meter, w []uint64, now, cost int64) int64 {
+	return loadCell(w).waitBucket(m, now, cost)
 }
 
 func (c cell) waitBucket(m *Meter, now, cost int64) int64 {
@@ -137,12 +143,13 @@ func (c cell) waitBucket(m *Meter, now, cost int64) int64 {
 	return c.debt(now).sub(wideMul(m.window, m.capacity-cost)).divUp(int64(c.b))
 }
 
-func (c cell) outlookBucket(m *Meter, now int64) (left, reset, more int64) {
+func (*tokenBucket) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
+	c := loadCell(w)
 	switch {
 	case c == cell{}:
 		return m.capacity, 0, 0
 	case !m.narrow || int64(c.b) != m.quota:
-		left = c.leftBucket(m, now)
+		left = max(0, m.capacity-c.debt(now).divUp(m.window))
 		if left >= m.capacity {
 			return left, 0, 0
 		}
@@ -162,20 +169,39 @@ func (c cell) outlookBucket(m *Meter, now int64) (left, reset, more int64) {
 	return m.capacity - owed, reset, int64((debt-window*uint64(owed-1)-1)/quota) + 1
 }
 
-// refundBucket pays back what is still owed of a charge. A debt is paid off in
+// refund pays back what is still owed of a charge. A debt is paid off in
 // the order in which it was made: if the bucket was to be full at at + reset
 // after the charge, nothing of the charge is owed from then on.
-func (c cell) refundBucket(m *Meter, now, at, reset, cost int64) cell {
-	owed := at + reset - now
+func (*tokenBucket) refund(m *Meter, w []uint64, now, at, reset, cost int64) {
+	c, owed := loadCell(w), at+reset-now
 	if owed <= 0 || m.quota == 0 || c == (cell{}) {
-		return c
+		return
 	}
 	back, most := wideMul(m.window, cost), wideMul(owed, int64(c.b))
 	if most.less(back) {
 		back = most
 	}
 	stored := m.With(int64(c.b))
-	return stored.debtor(now, c.debt(now).sub(back))
+	stored.debtor(now, c.debt(now).sub(back)).store(w)
 }
 
-func (c cell) expiryBucket() int64 { return c.t + 1 }
+// grant pays off what the hits have added to the debt.
+func (*tokenBucket) grant(m *Meter, w []uint64, now, n int64) {
+	c := loadCell(w)
+	if m.quota == 0 || c == (cell{}) {
+		return
+	}
+	stored := m.With(int64(c.b))
+	stored.debtor(now, c.debt(now).sub(wideMul(m.window, n))).store(w)
+}
+
+func (*tokenBucket) expiry(_ *Meter, w []uint64) int64 { return loadCell(w).t + 1 }
+
+func (*tokenBucket) worstCase(m *Meter) int64 { return m.capacity + m.quota }
+
+func (*tokenBucket) lifetime(m *Meter) int64 {
+	if m.quota == 0 {
+		return 0
+	}
+	return wideMul(m.window, m.capacity).divUp(m.quota) + 1
+}

@@ -24,7 +24,7 @@ func TestWindowsAgreeWithTheMeter(t *testing.T) {
 							m.Charge(words, start+e, cur)
 						}
 						var want Result
-						m.Report(&want, words, start+e, cost, m.Admits(words, start+e, cost))
+						m.Report(&want, words, start+e, cost, m.Allows(words, start+e, cost))
 						var got Result
 						if w.Take(&got, start, start+e, cur, prev, cost, true); got != want {
 							t.Fatalf("%v, %d and %d before, %d µs on, a peek for %d: %+v, want %+v", l, cur, prev, e, cost, got, want)

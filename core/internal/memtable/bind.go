@@ -26,7 +26,7 @@ type layout struct {
 	meters    []meter.Meter
 	offsets   []int // where in a slot each limit's state begins
 	stride    int   // words of a slot
-	single    bool  // there is one limit, and its state does not grow
+	fixed     bool  // no limit's state grows
 	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
@@ -38,17 +38,17 @@ type layout struct {
 const sampledToEvict = 8
 
 func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
-	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes, leases: -1}
+	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes, leases: -1, fixed: true}
 	for i, limit := range limits {
 		l.meters = append(l.meters, meter.New(limit))
 		l.ids = append(l.ids, limit.Identity())
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].FixedWords()
+		l.fixed = l.fixed && !l.meters[i].Grows()
 		if l.meters[i].Leases() {
 			l.leases = i
 		}
 	}
-	l.single = len(limits) == 1 && !l.meters[0].Grows()
 	work := len(limits)
 	for i := range l.meters {
 		work += int(l.meters[i].Buckets() / 64)

@@ -91,7 +91,7 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 		counts, inserted := map[uint64]int{}, 0
 		for i := uint64(0); inserted < ts.MaxKeys(); i++ {
 			p := b.Place(0, binary.BigEndian.AppendUint64(nil, i))
-			if counts[p.shard]++; counts[p.shard] > perShard {
+			if counts[p.number()]++; counts[p.number()] > perShard {
 				continue
 			}
 			inserted++

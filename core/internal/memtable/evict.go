@@ -9,7 +9,7 @@ const sweptPerInsert = 8
 // for it: all keys that could be evicted belong to the same operation. Keys that
 // hold leases are no reason: see leases.go.
 func (ts *Tables) insert(p *Place, others []Place, now int64) bool {
-	s, t := &ts.shards[p.shard], p.table
+	s, t := p.shard, p.table
 	s.sweep(ts, t, now)
 	ts.trimRule(t, others, now)
 	if !ts.makeRoom(s, t, others, now) {
@@ -19,8 +19,7 @@ func (ts *Tables) insert(p *Place, others []Place, now int64) bool {
 		ts.keys.Add(1)
 	}
 	ts.hold(t.layout.rule, 1)
-	p.at = t.insert(p.hash)
-	p.slot = t.slot(p.at)
+	p.has(t.insert(p.hash))
 	return true
 }
 

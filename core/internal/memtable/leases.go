@@ -47,8 +47,7 @@ func (p *Place) Leases(i int) bool { return p.layout.leases == i }
 
 // Lease adds a lease with cost slots to a limit that has been judged, and fills in r.
 func (p *Place) Lease(limit int, quota, now int64, lease uint64, cost int64, r *meter.Result) {
-	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
+	m, _, _ := p.Limit(limit, quota)
 	w := p.room(limit, m, cost)
 	m.Lease(w, now, lease, cost)
 	m.Report(r, w, now, cost, true)

@@ -40,7 +40,7 @@ func TestTheSlotOfAKeyNotesItsLeases(t *testing.T) {
 		p = b.open()
 		p.Release(now0+second, 2)
 		see("both are released", now0+second, false, true)
-		if s := &ts.shards[p.shard]; !s.hasLeases() {
+		if s := p.shard; !s.hasLeases() {
 			t.Errorf("%v: the shard has no rule with leases", limits)
 		}
 	}
@@ -50,7 +50,7 @@ func TestTheSlotOfAKeyNotesItsLeases(t *testing.T) {
 		t.Error("a renewal inserts a key of a rule without leases")
 	}
 	p.Insert(nil, now0)
-	if p.Release(now0, 1); ts.shards[p.shard].hasLeases() || p.table.holding(p.slot, now0) {
+	if p.Release(now0, 1); p.shard.hasLeases() || p.table.holding(p.slot, now0) {
 		t.Error("a rule without leases has leases")
 	}
 }

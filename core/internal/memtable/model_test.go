@@ -129,7 +129,7 @@ func (s *storeModel) take(limiter, n int, peek bool) {
 		var results []core.Result
 		for _, l := range s.rules[limiter][items[i].Rule].Limits {
 			m, w := s.state(s.key(limiter, &items[i]), l, 0)
-			ok := m.Admits(w, s.now, items[i].Cost)
+			ok := m.Allows(w, s.now, items[i].Cost)
 			want = want && ok
 			var r core.Result
 			m.Report((*meter.Result)(&r), w, s.now, items[i].Cost, ok)

@@ -11,14 +11,14 @@ import (
 // locked. Limits of the rule are named by their index.
 type Place struct {
 	ts     *Tables
-	hash   keyHash
-	shard  uint64
-	locked bool   // and its unlocking unlocks the shard
-	table  *table // nil: the limiter has no such rule any more
 	layout *layout
-	at     int      // the number of the slot
+	shard  *shard
+	hash   keyHash
+	table  *table   // nil: the limiter has no such rule any more
 	slot   []uint64 // nil: the key is not in the table
-	none   [meter.MostFixedWords]uint64
+	at     int      // the number of the slot
+	locked bool     // and its unlocking unlocks the shard
+	plain  bool     // the states are in the slot, in the layout's order
 }
 
 // Place returns the place of a key. It is not locked yet, and not looked up.
@@ -31,35 +31,60 @@ func (b *Binding) Place(rule int, key []byte) (p Place) {
 func (b *Binding) Locate(p *Place, rule int, key []byte) {
 	p.ts, p.layout = b.ts, b.layouts[rule]
 	p.hash = b.ts.hash.sum(key)
-	p.shard = p.hash.place & b.ts.mask
+	p.shard = &b.ts.shards[p.hash.place&b.ts.mask]
 }
 
 // Find looks the key up. Every insertion and removal of a key moves slots: Find
 // must be called again after it.
 func (p *Place) Find() {
-	p.slot = nil
+	p.slot, p.plain = nil, false
 	if p.table == nil {
 		return
 	}
 	if i, found := p.table.find(p.hash); found {
-		p.at, p.slot = i, p.table.slot(i)
+		p.has(i)
 	}
 }
 
-// limit returns which limit of the table is the i-th of the layout. The two
+// has notes that the key is in a slot of the table.
+func (p *Place) has(i int) {
+	p.at, p.slot = i, p.table.slot(i)
+	p.plain = p.layout.fixed && p.table.layout == p.layout
+}
+
+// Limit returns the meter of the layout's i-th limit for a decision with a quota (see
+// meter.Meter.For), which is valid until the next call for a place of the shard, and the state:
+// that of a key never seen if there is none.
+func (p *Place) Limit(i int, quota int64) (m *meter.Meter, w []uint64, unlimited bool) {
+	if p.plain && quota == meter.Own {
+		return &p.layout.meters[i], p.slot[p.layout.offsets[i]:], false
+	}
+	return p.anyLimit(i, quota)
+}
+
+func (p *Place) anyLimit(i int, quota int64) (m *meter.Meter, w []uint64, unlimited bool) {
+	m = &p.layout.meters[i]
+	if quota != meter.Own {
+		if p.shard.own == nil {
+			p.shard.own = new(meter.Meter)
+		}
+		m, unlimited = m.For(quota, p.shard.own)
+	}
+	return m, p.state(i), unlimited
+}
+
+// column returns which limit of the table is the i-th of the layout. The two
 // differ, and the result may be -1 for none, if the table has a newer layout.
-func (p *Place) limit(i int) int {
+func (p *Place) column(i int) int {
 	if p.table.layout.version == p.layout.version {
 		return i
 	}
 	return slices.Index(p.table.layout.ids, p.layout.ids[i])
 }
 
-// state returns the state of the layout's i-th limit, or the state of a key
-// never seen if there is none.
 func (p *Place) state(i int) []uint64 {
 	if p.slot != nil {
-		if j := p.limit(i); j >= 0 {
+		if j := p.column(i); j >= 0 {
 			return p.table.state(p.slot, j)
 		}
 	}
@@ -70,8 +95,8 @@ func (p *Place) absent(i int) []uint64 {
 	if p.layout.meters[i].Grows() {
 		return nil
 	}
-	clear(p.none[:])
-	return p.none[:]
+	clear(p.shard.none[:])
+	return p.shard.none[:]
 }
 
 // Known reports whether the key is in the table.
@@ -80,40 +105,30 @@ func (p *Place) Known() bool { return p.slot != nil }
 // Limits returns the number of limits of the rule.
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
-// Judge reports whether a limit with this quota (see meter.Meter.For) admits
-// cost, and returns the time of that decision.
-func (p *Place) Judge(limit int, quota, now, cost int64) (ok bool, at int64) {
-	var room meter.Meter
-	m, unlimited := p.layout.meters[limit].For(quota, &room)
-	w := p.state(limit)
-	m.Advance(w, now)
-	return unlimited || m.Admits(w, now, cost), m.At(w, now)
-}
-
-// Charge charges cost to a limit that has been judged, whether it admits the cost
-// or not, and fills in r. If the key is not in the table, it is charged to a state
-// that nobody keeps.
+// Charge charges cost to a limit, whether it allows the cost or not, and fills in r. The
+// state has been advanced to now. If the key is not in the table, it is charged to a state that
+// nobody keeps.
 func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
-	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
-	w := p.room(limit, m, cost)
+	m, w, _ := p.Limit(limit, quota)
+	if !p.layout.fixed {
+		w = p.room(limit, m, cost)
+	}
 	m.Charge(w, now, cost)
 	m.Report(r, w, now, cost, true)
 	p.note(limit, r, now)
 }
 
-// Report fills in r for a limit that has been judged and not charged. It reads
-// r.Allowed.
+// Report fills in r for a limit that is not charged. It reads r.Allowed. The state has been
+// advanced to now.
 func (p *Place) Report(limit int, quota, now, cost int64, r *meter.Result) {
-	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
-	m.Report(r, p.state(limit), now, cost, r.Allowed)
+	m, w, _ := p.Limit(limit, quota)
+	m.Report(r, w, now, cost, r.Allowed)
 	p.note(limit, r, now)
 }
 
 // note records in the table whether a limit has a hit left.
 func (p *Place) note(limit int, r *meter.Result, now int64) {
-	if p.slot == nil {
+	if r.Remaining > 0 && p.layout.fixed || p.slot == nil {
 		return
 	}
 	until := int64(0)
@@ -129,7 +144,7 @@ func (p *Place) note(limit int, r *meter.Result, now int64) {
 // room is state with room for a charge.
 func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 	if p.slot != nil {
-		if j := p.limit(i); j >= 0 {
+		if j := p.column(i); j >= 0 {
 			return p.table.room(p.slot, j, m, cost)
 		}
 	}
@@ -142,18 +157,14 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 // Refund refunds cost hits to a limit. They were charged at the time at, and the
 // result of that charge had reset as its ResetAfter. Refunded must follow.
 func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
-	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
-	w := p.state(limit)
+	m, w, _ := p.Limit(limit, quota)
 	m.Advance(w, now)
 	m.Refund(w, now, at, reset, cost)
 }
 
 // Grant gives back up to n hits of a limit, the newest first. Refunded must follow.
 func (p *Place) Grant(limit int, quota, now, n int64) {
-	var room meter.Meter
-	m, _ := p.layout.meters[limit].For(quota, &room)
-	w := p.state(limit)
+	m, w, _ := p.Limit(limit, quota)
 	m.Advance(w, now)
 	m.Grant(w, now, n)
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // ErrClosed is returned once the tables are closed.
@@ -39,10 +41,12 @@ type ruleName struct{ limiter, rule string }
 // microseconds.
 type shard struct {
 	mu     sync.Mutex
-	tables []*table      // by rule.id
-	turn   int           // the table that sweep is at
-	cursor int           // the slot of it
-	_      [64 - 48]byte // one shard a cache line
+	tables []*table                     // by rule.id
+	turn   int                          // the table that sweep is at
+	cursor int                          // the slot of it
+	none   [meter.MostFixedWords]uint64 // room for the state of a key that is not there
+	own    *meter.Meter                 // room for that of a quota that is not the limit's
+	_      [128 - 80]byte               // whole cache lines
 }
 
 const keysPerShard = 2048
