@@ -35,7 +35,7 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[429:1]")
 	s.want(many(1, func(int) int { return s.right("203.0.113.3", "alice") }), "map[429:1]")
-	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{Meanwhile: resilient.ModeClosed}})
+	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{OnFailure: resilient.FailClosed}})
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
 }
 
@@ -50,9 +50,9 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
 		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,
-		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.ModeOpen}, CookieName: "a b", Store: eventual{memory},
+		Methods: []string{}, Resilience: resilient.Config{OnFailure: resilient.FailOpen}, CookieName: "a b", Store: eventual{memory},
 	})
-	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes: must have 32 random bytes or more", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Guarantees.Exact)"} {
+	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes: must have 32 random bytes or more", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "OnFailure: fail open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Guarantees.Exact)"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
