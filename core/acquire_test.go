@@ -134,8 +134,8 @@ func TestReconfigureKeepsLeases(t *testing.T) {
 }
 
 func TestAStoreThatCountsNoLeases(t *testing.T) {
-	_, err := core.New(core.Config{Store: ratesOnly{core.Must(core.NewMemory(core.MemoryConfig{}))}, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.InFlight(1)}}}, Name: "api"})
-	want := `Rules[0] ("user").Limits[0].Algorithm: in_flight: the store cannot count what is in flight (core_test.ratesBound is no core.Leaser)`
+	_, err := core.New(core.Config{Store: without(core.OpRelease), Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.InFlight(1)}}}, Name: "api"})
+	want := `Rules[0].Limits: "user": in_flight: the store cannot count what is in flight (*core_test.unable)`
 	if !errors.Is(err, core.ErrConfig) || err.Error() != "floodgate: configuration: "+want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -146,16 +146,6 @@ func remaining(t *testing.T, l *core.Limiter, want int64, when string) {
 	if d, err := l.Peek(t.Context(), 1, ann); err != nil || d.Remaining != want {
 		t.Errorf("%s: %d slots left, want %d (%v)", when, d.Remaining, want, err)
 	}
-}
-
-// ratesOnly is a store that was written before there were leases.
-type ratesOnly struct{ core.Store }
-
-type ratesBound struct{ core.Bound }
-
-func (s ratesOnly) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return ratesBound{b}, err
 }
 
 // Clearing a key would free the slots of requests that still run.

@@ -106,7 +106,7 @@ func TestAnAdjustThatFails(t *testing.T) {
 		fault error
 		want  int64
 	}{{fmt.Errorf("read only: %w", core.ErrNotCharged), 4}, {errors.New("no reply"), 7}} {
-		s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+		s := newFaulty()
 		log := new(lines)
 		l := newLimiter(t, core.Config{Name: "l", Store: s, Log: log.logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9), core.PerHour(20)}}}}, nil)
 		d, err := l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"})
@@ -132,18 +132,21 @@ func TestAnAdjustThatFails(t *testing.T) {
 
 // faulty is a store whose charges fail, or are noted.
 type faulty struct {
-	core.Store
-	core.Bound
+	around
 	fault   error
 	charged []int64 // the costs
 }
 
-func (s *faulty) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
-	s.Bound, err = s.Store.Bind(limiter, rules)
-	return s, err
+func newFaulty() *faulty {
+	s := new(faulty)
+	s.around = around{core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now})), s.charge}
+	return s
 }
 
-func (s *faulty) Charge(ctx context.Context, b *core.Batch) error {
+func (s *faulty) charge(ctx context.Context, c core.Counters, b *core.Batch) error {
+	if b.Op != core.OpCharge {
+		return c.Do(ctx, b)
+	}
 	if s.fault != nil {
 		return s.fault
 	}
@@ -153,12 +156,12 @@ func (s *faulty) Charge(ctx context.Context, b *core.Batch) error {
 	for _, it := range b.Items {
 		s.charged = append(s.charged, it.Cost)
 	}
-	return s.Bound.Charge(ctx, b)
+	return c.Do(ctx, b)
 }
 
 // A charge is not lost because the client has gone.
 func TestAdjustAfterTheContextHasEnded(t *testing.T) {
-	s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+	s := newFaulty()
 	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Cost: func(core.Request) (int64, error) { return 1, nil }}}}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &request{ctx: ctx}

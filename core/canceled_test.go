@@ -9,28 +9,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// hangsUp is a store whose client goes away while it counts.
-type hangsUp struct {
-	core.Store
-	cancel func()
-	err    error
-}
-
-func (s *hangsUp) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return &hangsUpBound{b, s}, err
-}
-
-type hangsUpBound struct {
-	core.Bound
-	of *hangsUp
-}
-
-func (b *hangsUpBound) Take(context.Context, *core.Batch) error {
-	b.of.cancel()
-	return b.of.err
-}
-
 // A client that hangs up is no failure of the store: whoever opens and resets requests
 // would else raise the alarm of who runs the limiter.
 func TestAClientThatHangsUpIsNoFailureOfTheStore(t *testing.T) {
@@ -58,8 +36,12 @@ func TestAClientThatHangsUpIsNoFailureOfTheStore(t *testing.T) {
 			var log lines
 			var decided []core.Reason
 			stored := 0
+			hangsUp := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(context.Context, core.Counters, *core.Batch) error {
+				cancel()
+				return c.err
+			}}
 			l := core.Must(core.New(core.Config{
-				Name: "api", Store: &hangsUp{core.Must(core.NewMemory(core.MemoryConfig{})), cancel, c.err}, Log: log.logger(),
+				Name: "api", Store: hangsUp, Log: log.logger(),
 				Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(5)}}},
 				Observer: observeFunc(func(string, []core.Rule) core.ObserverFuncs {
 					return core.ObserverFuncs{

@@ -55,10 +55,10 @@ func TestTheObserverIsToldOfASlotThatIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *core.Limiter
 		told := 0
-		config := both(releasing{newShared(t), func(context.Context) error {
+		config := both(releasing(t, func(context.Context) error {
 			time.Sleep(5 * time.Second)
 			return nil
-		}})
+		}))
 		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
 			return core.ObserverFuncs{Held: func(_ context.Context, rule int, slots int64, took time.Duration) {
 				if slots > 0 {
@@ -108,8 +108,8 @@ func TestOnlyTheItemsThatTakeASlotHaveALease(t *testing.T) {
 	store := newAsked()
 	store.before = func(b *core.Batch) {
 		for _, it := range b.Items {
-			if got, want := it.Lease != 0, !b.Peek && it.Rule == 0 && it.Cost > 0; got != want {
-				t.Errorf("rule %d, cost %d, peek %t: a lease %t, want %t", it.Rule, it.Cost, b.Peek, got, want)
+			if got, want := it.Lease != 0, b.Op == core.OpTake && it.Rule == 0 && it.Cost > 0; got != want {
+				t.Errorf("rule %d, cost %d, %v: a lease %t, want %t", it.Rule, it.Cost, b.Op, got, want)
 			}
 			if len(it.Results) != 1 || cap(it.Results) != 1 || cap(it.Key) != len(it.Key) {
 				t.Errorf("rule %d: room for %d results, and for %d bytes of a key of %d", it.Rule, cap(it.Results), cap(it.Key), len(it.Key))

@@ -10,31 +10,22 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// releasing is a shared store that calls the function before ahead of each release. The error of before is that of the release.
-type releasing struct {
-	*shared
-	before func(context.Context) error
-}
-
-type releasingBound struct {
-	sharedBound
-	before func(context.Context) error
-}
-
-func (s releasing) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.shared.Bind(limiter, rules)
-	return releasingBound{b.(sharedBound), s.before}, err
-}
-
-func (b releasingBound) Release(ctx context.Context, batch *core.Batch) error {
-	if err := b.before(ctx); err != nil {
-		return err
+// releasing is a shared store that calls before ahead of each release. An error of before is that of the release.
+func releasing(t testing.TB, before func(context.Context) error) core.Store {
+	s := newShared(t)
+	s.do = func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		if b.Op == core.OpRelease {
+			if err := before(ctx); err != nil {
+				return err
+			}
+		}
+		return s.lease(ctx, c, b)
 	}
-	return b.sharedBound.Release(ctx, batch)
+	return s
 }
 
 func TestTheSlotOfAClientThatHasGoneIsReleasedAtOnce(t *testing.T) {
-	l := core.Must(core.New(core.Config{Name: "api", Store: releasing{newShared(t), context.Context.Err}, Rules: []core.Rule{
+	l := core.Must(core.New(core.Config{Name: "api", Store: releasing(t, context.Context.Err), Rules: []core.Rule{
 		{Name: "user", Key: static("ann"), Limits: []core.Limit{core.InFlight(1)}},
 	}}))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 // shared is a Memory that says that other processes count in it too, so that leases are
 // renewed. It fails on demand.
 type shared struct {
-	core.Store
+	around
 	mu             sync.Mutex
 	renews, items  int
 	releases       int
@@ -30,58 +30,42 @@ func newShared(t testing.TB) *shared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shared{Store: m}
+	s := new(shared)
+	s.around = around{m, s.lease}
+	return s
 }
 
-func (s *shared) Traits() core.Traits { return core.Traits{Exact: true} }
-
-func (s *shared) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return sharedBound{b, s}, err
+func (s *shared) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true}
 }
 
-type sharedBound struct {
-	core.Bound
-	s *shared
-}
-
-func (b sharedBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	inner, err := b.Bound.Rebind(rules)
-	return sharedBound{inner, b.s}, err
-}
-
-func (b sharedBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.s.mu.Lock()
-	fail := b.s.failTake
-	b.s.mu.Unlock()
-	return errors.Join(b.Bound.Take(ctx, batch), fail)
-}
-
-func (b sharedBound) Release(ctx context.Context, batch *core.Batch) error {
-	b.s.mu.Lock()
-	b.s.releases++
-	b.s.released += len(batch.Items)
-	fail := b.s.fail
-	b.s.mu.Unlock()
-	if fail != nil {
-		return fail
+func (s *shared) lease(ctx context.Context, c core.Counters, b *core.Batch) error {
+	s.mu.Lock()
+	fail, failTake, hook := s.fail, s.failTake, s.renewing
+	switch b.Op {
+	case core.OpRelease:
+		s.releases++
+		s.released += len(b.Items)
+	case core.OpRenew:
+		s.renews++
+		s.items += len(b.Items)
 	}
-	return b.Bound.(core.Leaser).Release(ctx, batch)
-}
-
-func (b sharedBound) Renew(ctx context.Context, batch *core.Batch) error {
-	b.s.mu.Lock()
-	b.s.renews++
-	b.s.items += len(batch.Items)
-	fail, hook := b.s.fail, b.s.renewing
-	b.s.mu.Unlock()
-	if hook != nil {
-		hook()
+	s.mu.Unlock()
+	switch b.Op {
+	case core.OpTake, core.OpPeek:
+		return errors.Join(c.Do(ctx, b), failTake)
+	case core.OpRenew:
+		if hook != nil {
+			hook()
+		}
+	case core.OpRelease:
+	default:
+		fail = nil
 	}
 	if fail != nil {
 		return fail
 	}
-	return b.Bound.(core.Leaser).Renew(ctx, batch)
+	return c.Do(ctx, b)
 }
 
 func (s *shared) set(change func()) {

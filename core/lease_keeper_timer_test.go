@@ -10,14 +10,11 @@ import (
 // sharedMemory is a Memory that says that other processes count in it too.
 type sharedMemory struct{ Store }
 
-func (sharedMemory) Traits() Traits { return Traits{Exact: true} }
+func (sharedMemory) Guarantees() Guarantees { return Guarantees{Ops: AllOps, Shared: true} }
 
-func (s sharedMemory) Bind(limiter string, rules []StoreRule) (Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return struct { // not the Memory's own, which needs no renewals
-		Bound
-		Leaser
-	}{b, b.(Leaser)}, err
+func (s sharedMemory) Open(limiter string, rules []StoreRule) (Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
+	return struct{ Counters }{c}, err // not the Memory's own, which needs no renewals
 }
 
 // The timer is armed while leases are held, and not after they have ended: a limiter

@@ -174,9 +174,9 @@ func TestABatchWithoutResultsLeavesTheStoreUsable(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, known=%t", name, known), func(t *testing.T) {
 				m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100})) // one shard
-				bound := core.Must(m.Bind("l", []core.StoreRule{{Name: "r", Limits: limits}}))
+				counters := core.Must(m.Open("l", []core.StoreRule{{Name: "r", Limits: limits}}))
 				take := func(key string, results int) error {
-					return bound.Take(t.Context(), &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: 1, Results: make([]core.Result, results)}}})
+					return counters.Do(t.Context(), &core.Batch{Op: core.OpTake, Items: []core.Item{{Key: []byte(key), Cost: 1, Results: make([]core.Result, results)}}})
 				}
 				if known {
 					if err := take("k", len(limits)); err != nil {

@@ -231,13 +231,13 @@ func ExampleNewMemory() {
 // A charge of nothing keeps no key.
 func TestAChargeOfNothingKeepsNoKey(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
-	b, err := m.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}})
+	c, err := m.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cost, want := range []int{0, 1} {
 		items := []core.Item{{Key: []byte("k\x00"), Cost: int64(cost), Results: make([]core.Result, 1)}}
-		if err := b.Charge(t.Context(), &core.Batch{Items: items}); err != nil || m.Len() != want {
+		if err := c.Do(t.Context(), &core.Batch{Op: core.OpCharge, Items: items}); err != nil || m.Len() != want {
 			t.Errorf("a charge of %d: %v, %d keys, want %d", cost, err, m.Len(), want)
 		}
 	}

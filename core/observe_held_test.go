@@ -83,7 +83,7 @@ func gaugesModel(t *testing.T, seed uint64, panics, faulty bool) {
 	g.panics = panics
 	var faults sync.Map // by context
 	s.before = func(b *core.Batch) {
-		if _, fails := faults.Load(string(b.Items[0].Key[:2])); fails && !b.Peek {
+		if _, fails := faults.Load(string(b.Items[0].Key[:2])); fails && b.Op == core.OpTake {
 			panic("the store")
 		}
 	}
@@ -105,7 +105,7 @@ func gaugesModel(t *testing.T, seed uint64, panics, faulty bool) {
 		{Name: "worker", Limits: []core.Limit{core.InFlight(2)}},
 	}}
 	if !faulty {
-		config.Store = s.Memory
+		config.Store = s.Store
 	}
 	l := newLimiter(t, config, nil)
 	config.Store = nil

@@ -19,7 +19,7 @@ func TestObserverPanics(t *testing.T) {
 			Reported: func(context.Context, string) { panic("reported") },
 		}
 	})
-	for _, store := range []core.Store{core.Must(core.NewMemory(core.MemoryConfig{})), covered{core.Must(core.NewMemory(core.MemoryConfig{}))}} {
+	for _, store := range []core.Store{core.Must(core.NewMemory(core.MemoryConfig{})), covered()} {
 		log := new(lines)
 		config := core.Config{Name: "l", Store: store, Log: log.logger(), Observer: panics, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}}}
 		l := newLimiter(t, config, nil)
@@ -63,31 +63,31 @@ func TestObservePanics(t *testing.T) {
 	}
 }
 
-// unboundStore is a store that cannot count other rules than those it has.
-type unboundStore struct {
+// fixed is a store that cannot count other rules than those it has.
+type fixed struct {
 	core.Store
-	core.Bound
+	core.Counters
 }
 
-var errUnbound = errors.New("no other rules")
+var errFixed = errors.New("no other rules")
 
-func (s *unboundStore) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
-	s.Bound, err = s.Store.Bind(limiter, rules)
+func (s *fixed) Open(limiter string, rules []core.StoreRule) (_ core.Counters, err error) {
+	s.Counters, err = s.Store.Open(limiter, rules)
 	return s, err
 }
 
-func (*unboundStore) Rebind([]core.StoreRule) (core.Bound, error) { return nil, errUnbound }
+func (*fixed) Reopen([]core.StoreRule) (core.Counters, error) { return nil, errFixed }
 
 // An observer is not told of rules that do not come into force.
-func TestObserverIsNotToldOfRulesThatTheStoreRefuses(t *testing.T) {
+func TestObserverIsNotToldOfRulesThatTheStoreCannotServe(t *testing.T) {
 	w := new(watcher)
 	config := core.Config{
-		Name: "l", Store: &unboundStore{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}, Observer: w,
+		Name: "l", Store: &fixed{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}, Observer: w,
 		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
 	}
 	l := newLimiter(t, config, nil)
 	config.Rules = []core.Rule{{Name: "other", Key: static("k"), Limits: []core.Limit{core.PerMinute(2)}}}
-	if err := l.Reconfigure(config); !errors.Is(err, errUnbound) {
+	if err := l.Reconfigure(config); !errors.Is(err, errFixed) {
 		t.Error(err)
 	}
 	config.Rules = []core.Rule{{Name: "bad", Key: static("k"), Limits: []core.Limit{core.PerMinute(-2)}}}
@@ -102,7 +102,7 @@ func TestObserverIsNotToldOfRulesThatTheStoreRefuses(t *testing.T) {
 // An observer that comes with Reconfigure is told of decisions and of the store.
 func TestObserverThatComesWithReconfigure(t *testing.T) {
 	w := new(watcher)
-	store := covered{core.Must(core.NewMemory(core.MemoryConfig{}))}
+	store := covered()
 	config := core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}
 	l := newLimiter(t, config, nil)
 	config.Observer = w
@@ -179,17 +179,9 @@ func TestObserverAllocatesNothing(t *testing.T) {
 	}
 }
 
-// covered is a store that a limiter does not know for a Memory.
-type covered struct{ core.Store }
-
-func (c covered) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := c.Store.Bind(limiter, rules)
-	return coveredBound{b}, err
-}
-
-type coveredBound struct{ core.Bound }
-
-func (c coveredBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	b, err := c.Bound.Rebind(rules)
-	return coveredBound{b}, err
+// covered returns a store that a limiter does not know for a Memory.
+func covered() core.Store {
+	return &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		return c.Do(ctx, b)
+	}}
 }

@@ -84,7 +84,7 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 		w := &watcher{keys: i == 1}
 		clock := newClock()
 		store := core.Store(core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})))
-		wrapped := &counting{Store: store}
+		wrapped := countingIn(store)
 		if i > 0 {
 			store = wrapped
 		}
@@ -204,28 +204,22 @@ func TestObserverOfADryRun(t *testing.T) {
 	check("-1 allowed=true dry_run=false skipped")
 }
 
-// slow is a store that takes a second for a take, and two for anything else.
-type slow struct{ faulty }
-
-func (s *slow) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
-	_, err = s.faulty.Bind(limiter, rules)
-	return s, err
-}
-
-func (s *slow) Take(ctx context.Context, b *core.Batch) error {
-	time.Sleep(time.Second)
-	return s.Bound.Take(ctx, b)
-}
-
-func (s *slow) Reset(ctx context.Context, b *core.Batch) error {
-	time.Sleep(2 * time.Second)
-	return s.Bound.Reset(ctx, b)
-}
-
 func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watcher{}
-		s := &slow{faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{})), fault: errors.New("down")}}
+		s := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+			switch b.Op {
+			case core.OpTake, core.OpPeek:
+				time.Sleep(time.Second)
+			case core.OpReset:
+				time.Sleep(2 * time.Second)
+			case core.OpCharge:
+				return errors.New("down")
+			case core.OpBlock:
+				return core.ErrUnsupported
+			}
+			return c.Do(ctx, b)
+		}}
 		l := newLimiter(t, core.Config{Name: "l", Store: s, Observer: w, Log: new(lines).logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
 		hit := core.Hit{Rule: "r", Key: "k"}
 		d, _ := l.Take(t.Context(), 1, hit)

@@ -134,20 +134,20 @@ func TestReconfigureUnderLoad(t *testing.T) {
 	}
 }
 
-// rebinding is a store that notices whether two Rebinds overlap.
-type rebinding struct {
+// reopening is a store that notices whether two Reopens overlap.
+type reopening struct {
 	core.Store
-	core.Bound
+	core.Counters
 	inside   atomic.Int32
 	overlaps atomic.Int32
 }
 
-func (s *rebinding) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
-	s.Bound, err = s.Store.Bind(limiter, rules)
+func (s *reopening) Open(limiter string, rules []core.StoreRule) (_ core.Counters, err error) {
+	s.Counters, err = s.Store.Open(limiter, rules)
 	return s, err
 }
 
-func (s *rebinding) Rebind([]core.StoreRule) (core.Bound, error) {
+func (s *reopening) Reopen([]core.StoreRule) (core.Counters, error) {
 	if s.inside.Add(1) > 1 {
 		s.overlaps.Add(1)
 	}
@@ -161,7 +161,7 @@ func (s *rebinding) Rebind([]core.StoreRule) (core.Bound, error) {
 // If two Reconfigures overlapped, the limiter could end with the rules of the
 // one and a store that has been prepared for those of the other.
 func TestReconfiguresDoNotOverlap(t *testing.T) {
-	s := &rebinding{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	s := &reopening{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
 	c := oneRule(core.PerHour(5))
 	c.Name, c.Store = "l", s
 	l := newLimiter(t, c, nil)

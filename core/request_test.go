@@ -78,50 +78,86 @@ func newLimiter(t testing.TB, c core.Config, clock *clock) *core.Limiter {
 	return l
 }
 
+// around is a store whose operations are done by do, with the counters of another store.
+type around struct {
+	core.Store
+	do func(ctx context.Context, c core.Counters, b *core.Batch) error
+}
+
+type aroundCounters struct {
+	core.Counters
+	s *around
+}
+
+func (s *around) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
+	return aroundCounters{c, s}, err
+}
+
+func (c aroundCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	again, err := c.Counters.Reopen(rules)
+	return aroundCounters{again, c.s}, err
+}
+
+func (c aroundCounters) Do(ctx context.Context, b *core.Batch) error {
+	return c.s.do(ctx, c.Counters, b)
+}
+
+// without is a Memory that does not know some operations.
+func without(ops core.Op) core.Store {
+	return &unable{around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		if b.Op&ops != 0 {
+			return core.ErrUnsupported
+		}
+		return c.Do(ctx, b)
+	}}, ops}
+}
+
+type unable struct {
+	around
+	ops core.Op
+}
+
+func (s *unable) Guarantees() core.Guarantees {
+	g := s.Store.Guarantees()
+	g.Ops &^= s.ops
+	return g
+}
+
 // counting is a store that counts operations, and fails where fault is set.
 type counting struct {
-	core.Store
-	takes, refunds, resets int
+	around
+	takes, refunds, resets int // a peek is a take
 	fault                  error
 	degraded               bool
 }
 
-type countingBound struct {
-	core.Bound
-	s *counting
-}
-
 func newCounting() *counting {
-	return &counting{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+	return countingIn(core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now})))
 }
 
-func (s *counting) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return countingBound{b, s}, err
+func countingIn(store core.Store) *counting {
+	s := new(counting)
+	s.around = around{store, s.count}
+	return s
 }
 
-func (b countingBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.s.takes++
-	if b.s.fault != nil {
-		return b.s.fault
+func (s *counting) count(ctx context.Context, c core.Counters, b *core.Batch) error {
+	switch b.Op {
+	case core.OpTake, core.OpPeek:
+		s.takes++
+		if s.degraded { // if not, a store leaves it alone
+			b.Degraded = true
+		}
+	case core.OpRefund:
+		s.refunds++
+	case core.OpReset:
+		s.resets++
 	}
-	if b.s.degraded { // if not, a store leaves it alone
-		batch.Degraded = true
+	if s.fault != nil && b.Op != core.OpReset {
+		return s.fault
 	}
-	return b.Bound.Take(ctx, batch)
-}
-
-func (b countingBound) Refund(ctx context.Context, batch *core.Batch) error {
-	b.s.refunds++
-	if b.s.fault != nil {
-		return b.s.fault
-	}
-	return b.Bound.Refund(ctx, batch)
-}
-
-func (b countingBound) Reset(ctx context.Context, batch *core.Batch) error {
-	b.s.resets++
-	return b.Bound.Reset(ctx, batch)
+	return c.Do(ctx, b)
 }
 
 var errFault = errors.New("dial tcp 10.1.2.3:6379: connection refused")

@@ -199,7 +199,7 @@ func TestACostAboveMaxQuotaMeansMaxQuota(t *testing.T) {
 				return l.Adjust(t.Context(), d, cost)
 			},
 		} {
-			s := &faulty{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+			s := newFaulty()
 			l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{
 				Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: func(core.Request) (int64, error) { return 10, nil },
 			}}}, nil)

@@ -7,31 +7,12 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// contexts is a store that keeps in what state the contexts were that it was
-// settled with.
-type contexts struct {
-	core.Store
-	core.Bound
-	refund, reset []error
-}
-
-func (s *contexts) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
-	s.Bound, err = s.Store.Bind(limiter, rules)
-	return s, err
-}
-
-func (s *contexts) Refund(ctx context.Context, b *core.Batch) error {
-	s.refund = append(s.refund, ctx.Err())
-	return s.Bound.Refund(ctx, b)
-}
-
-func (s *contexts) Reset(ctx context.Context, b *core.Batch) error {
-	s.reset = append(s.reset, ctx.Err())
-	return s.Bound.Reset(ctx, b)
-}
-
 func TestARequestIsSettledAfterItsClientHasGone(t *testing.T) {
-	s := &contexts{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))}
+	settled := map[core.Op][]error{} // the states of the contexts
+	s := &around{core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		settled[b.Op] = append(settled[b.Op], ctx.Err())
+		return c.Do(ctx, b)
+	}}
 	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
 		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(core.Request, core.Outcome) bool { return false }},
 		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Clears: func(core.Request, core.Outcome) bool { return true }},
@@ -41,8 +22,8 @@ func TestARequestIsSettledAfterItsClientHasGone(t *testing.T) {
 	d := l.Check(r)
 	cancel()
 	l.Settle(r, d, core.Outcome{Status: 200})
-	if len(s.refund) != 1 || s.refund[0] != nil || len(s.reset) != 1 || s.reset[0] != nil {
-		t.Errorf("Refund got contexts in the states %v and Reset %v, want one context each that has not ended", s.refund, s.reset)
+	if refund, reset := settled[core.OpRefund], settled[core.OpReset]; len(refund) != 1 || refund[0] != nil || len(reset) != 1 || reset[0] != nil {
+		t.Errorf("the refund got contexts in the states %v and the reset %v, want one context each that has not ended", refund, reset)
 	}
 	if a, b := left(t, l, "returned", "k"), left(t, l, "cleared", "k"); a != 5 || b != 5 {
 		t.Errorf("%d and %d left, want 5 and 5", a, b)

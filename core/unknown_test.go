@@ -12,13 +12,11 @@ import (
 // looked at the first item; it allows later ones.
 type partly struct{ takes int }
 
-func (p *partly) Bind(string, []core.StoreRule) (core.Bound, error) { return p, nil }
-func (p *partly) Rebind([]core.StoreRule) (core.Bound, error)       { return p, nil }
-func (p *partly) Charge(context.Context, *core.Batch) error         { return nil }
-func (*partly) Refund(context.Context, *core.Batch) error           { return nil }
-func (*partly) Reset(context.Context, *core.Batch) error            { return nil }
+func (p *partly) Open(string, []core.StoreRule) (core.Counters, error) { return p, nil }
+func (p *partly) Reopen([]core.StoreRule) (core.Counters, error)       { return p, nil }
+func (*partly) Guarantees() core.Guarantees                            { return core.Guarantees{Ops: core.OpTake} }
 
-func (p *partly) Take(_ context.Context, b *core.Batch) error {
+func (p *partly) Do(_ context.Context, b *core.Batch) error {
 	p.takes++
 	b.Allowed = p.takes > 1
 	for i := range b.Items {

@@ -9,50 +9,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// failing is a Memory of which every operation fails, once err is set.
-type failing struct {
-	*core.Memory
-	err error
-}
-
-type failingBound struct {
-	core.Bound
-	store *failing
-}
-
-func (s *failing) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Memory.Bind(limiter, rules)
-	return &failingBound{b, s}, err
-}
-
-func (b *failingBound) Take(ctx context.Context, batch *core.Batch) error {
-	return errors.Join(b.Bound.Take(ctx, batch), b.store.err)
-}
-
-func (b *failingBound) Charge(ctx context.Context, batch *core.Batch) error {
-	return errors.Join(b.Bound.Charge(ctx, batch), b.store.err)
-}
-
-func (b *failingBound) Refund(ctx context.Context, batch *core.Batch) error {
-	return errors.Join(b.Bound.Refund(ctx, batch), b.store.err)
-}
-
-func (b *failingBound) Reset(ctx context.Context, batch *core.Batch) error {
-	return errors.Join(b.Bound.Reset(ctx, batch), b.store.err)
-}
-
-func (b *failingBound) Block(ctx context.Context, batch *core.Batch, d time.Duration) error {
-	return errors.Join(b.Bound.(core.Blocker).Block(ctx, batch, d), b.store.err)
-}
-
-func (b *failingBound) Grant(ctx context.Context, batch *core.Batch) error {
-	return errors.Join(b.Bound.(core.Granter).Grant(ctx, batch), b.store.err)
-}
-
-func (b *failingBound) ResetAll(ctx context.Context) error {
-	return errors.Join(b.Bound.(core.ResetterOfAll).ResetAll(ctx), b.store.err)
-}
-
 // Whoever calls a method of the Limiter learns of the store's error.
 func TestEachMethodReturnsTheStoresError(t *testing.T) {
 	k := core.Hit{Rule: "r", Key: "k"}
@@ -79,7 +35,10 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 		"Reset":       func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.Reset(ctx, k) },
 		"ResetAll":    func(ctx context.Context, l *core.Limiter, _ core.Decision) error { return l.ResetAll(ctx) },
 	} {
-		store := &failing{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
+		var fault error
+		store := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+			return errors.Join(c.Do(ctx, b), fault)
+		}}
 		l := newLimiter(t, core.Config{Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(9)}}}}, nil)
 		d, err := l.Take(t.Context(), 1, k)
 		if err != nil {
@@ -91,8 +50,8 @@ func TestEachMethodReturnsTheStoresError(t *testing.T) {
 		if d, err = l.Take(t.Context(), 1, k); err != nil { // the first one may have been settled
 			t.Fatal(err)
 		}
-		store.err = errors.New("no counters today")
-		if err := call(t.Context(), l, d); !errors.Is(err, store.err) {
+		fault = errors.New("no counters today")
+		if err := call(t.Context(), l, d); !errors.Is(err, fault) {
 			t.Errorf("%s returns %v, want the store's error", name, err)
 		}
 	}

@@ -55,7 +55,7 @@ func TestRequestsInLineLearnThatTheStoreHasFailed(t *testing.T) {
 		c.come(3, func() (core.Decision, error) {
 			return l.Wait(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
 		})
-		if err := s.Close(); err != nil {
+		if err := s.Store.(*core.Memory).Close(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

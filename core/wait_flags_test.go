@@ -61,13 +61,13 @@ func TestTheFlagsOfATakeEndWithIt(t *testing.T) {
 		l := newLimiter(t, config, nil)
 		l.Check(&request{})
 		s.before = func(b *core.Batch) {
-			if b.Degraded || b.Recalled || b.Items[1].Unknown {
-				t.Errorf("asked with degraded %t, recalled %t, unknown %t", b.Degraded, b.Recalled, b.Items[1].Unknown)
+			if b.Degraded || b.Cached || b.Items[1].Unknown {
+				t.Errorf("asked with degraded %t, cached %t, unknown %t", b.Degraded, b.Cached, b.Items[1].Unknown)
 			}
 		}
 		s.after = func(_ context.Context, b *core.Batch) {
 			s.after = nil
-			b.Degraded, b.Recalled, b.Items[1].Unknown = true, true, true
+			b.Degraded, b.Cached, b.Items[1].Unknown = true, true, true
 		}
 		if d := l.Check(&request{}); !d.Allowed || d.Waited() == 0 || d.Degraded {
 			t.Errorf("%v after %v, degraded %t", d, d.Waited(), d.Degraded)

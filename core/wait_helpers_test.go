@@ -12,57 +12,39 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// asked is a Memory that counts how often it is asked, and calls before first.
+// asked is a Memory that counts its takes and peeks, and calls before first.
 type asked struct {
-	*core.Memory
+	around
 	takes, peeks atomic.Int64
 	before       func(b *core.Batch)
 	after        func(ctx context.Context, b *core.Batch)
 	fail         func(ctx context.Context) error
 }
 
-type askedBound struct {
-	core.Bound
-	s *asked
-}
-
 func newAsked() *asked {
-	return &asked{Memory: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	s := new(asked)
+	s.around = around{core.Must(core.NewMemory(core.MemoryConfig{})), s.ask}
+	return s
 }
 
-func (s *asked) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Memory.Bind(limiter, rules)
-	return askedBound{b, s}, err
-}
-
-func (b askedBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	r, err := b.Bound.Rebind(rules)
-	return askedBound{r, b.s}, err
-}
-
-func (b askedBound) Release(ctx context.Context, batch *core.Batch) error {
-	return b.Bound.(core.Leaser).Release(ctx, batch)
-}
-
-func (b askedBound) Renew(ctx context.Context, batch *core.Batch) error {
-	return b.Bound.(core.Leaser).Renew(ctx, batch)
-}
-
-func (b askedBound) Take(ctx context.Context, batch *core.Batch) error {
-	if batch.Peek {
-		b.s.peeks.Add(1)
-	} else {
-		b.s.takes.Add(1)
+func (s *asked) ask(ctx context.Context, c core.Counters, b *core.Batch) error {
+	switch b.Op {
+	case core.OpPeek:
+		s.peeks.Add(1)
+	case core.OpTake:
+		s.takes.Add(1)
+	default:
+		return c.Do(ctx, b)
 	}
-	if b.s.before != nil {
-		b.s.before(batch)
+	if s.before != nil {
+		s.before(b)
 	}
-	err := b.Bound.Take(ctx, batch)
-	if b.s.after != nil {
-		b.s.after(ctx, batch)
+	err := c.Do(ctx, b)
+	if s.after != nil {
+		s.after(ctx, b)
 	}
-	if err == nil && b.s.fail != nil {
-		err = b.s.fail(ctx)
+	if err == nil && s.fail != nil {
+		err = s.fail(ctx)
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func TestTheTimeIsOverBeforeTheRequestSleeps(t *testing.T) {
 			}}
 		})
 		store.before = func(b *core.Batch) {
-			if !b.Peek && time.Now().After(start) { // the head's second take
+			if b.Op == core.OpTake && time.Now().After(start) { // the head's second take
 				time.Sleep(time.Hour)
 			}
 		}

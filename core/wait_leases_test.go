@@ -100,7 +100,7 @@ func TestAllWhoWaitForASlotLearnThatTheStoreHasFailed(t *testing.T) {
 		for i := range 5 {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		}
-		if err := s.Close(); err != nil {
+		if err := s.Store.(*core.Memory).Close(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

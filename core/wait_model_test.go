@@ -51,7 +51,7 @@ type whoAsks struct{}
 
 // take is called after each take, before the head leaves its line.
 func (m *waitModel) take(ctx context.Context, b *core.Batch) {
-	if b.Allowed && !b.Peek {
+	if b.Allowed && b.Op == core.OpTake {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.admitted = append(m.admitted, event{ctx.Value(whoAsks{}).(int), m.now()})

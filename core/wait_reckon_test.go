@@ -93,7 +93,7 @@ func TestTheWaitOfAFullLine(t *testing.T) {
 		var behind atomic.Bool // request 1 waits
 		var d core.Decision
 		s.before = func(b *core.Batch) {
-			if !b.Peek && behind.CompareAndSwap(true, false) { // the hit is there, and request 1 has not taken it
+			if b.Op == core.OpTake && behind.CompareAndSwap(true, false) { // the hit is there, and request 1 has not taken it
 				d = l.Check(&request{})
 			}
 		}

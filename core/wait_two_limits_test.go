@@ -15,7 +15,7 @@ func TestWhatAStoreHasNotLookedAtTurnsNobodyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newAsked()
 		store.after = func(_ context.Context, b *core.Batch) {
-			if b.Peek {
+			if b.Op == core.OpPeek {
 				b.Items[1].Unknown, b.Items[1].Results[0] = true, core.Result{}
 			}
 		}

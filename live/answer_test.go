@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,11 +20,22 @@ const banAlice = `{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"
 // plain is a store that several processes share and that can block no key.
 type plain struct{ *core.Memory }
 
-func (plain) Traits() core.Traits { return core.Traits{Exact: true, NeverOpens: true, Closes: true} }
+func (plain) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps &^ core.OpBlock, Exact: true, Shared: true, OnFailure: core.FailClosed}
+}
 
-func (p plain) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := p.Memory.Bind(limiter, rules)
-	return struct{ core.Bound }{b}, err
+func (p plain) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := p.Memory.Open(limiter, rules)
+	return plainCounters{c}, err
+}
+
+type plainCounters struct{ core.Counters }
+
+func (c plainCounters) Do(ctx context.Context, b *core.Batch) error {
+	if b.Op == core.OpBlock {
+		return core.ErrUnsupported
+	}
+	return c.Counters.Do(ctx, b)
 }
 
 // A store that can block no key has not failed: the operator reads that a ban is impossible there.
@@ -32,8 +44,8 @@ func TestABanThatTheStoreCannotDo(t *testing.T) {
 	if got := s.post(banAlice); got.status != http.StatusNotImplemented || !strings.Contains(got.Error, "cannot do that") {
 		t.Errorf("%+v", got)
 	}
-	if l := s.watch()().Limiters[0]; !l.Managed || l.Private {
-		t.Errorf("managed %t, private %t, want a store that is not private", l.Managed, l.Private)
+	if l := s.watch()().Limiters[0]; !l.Managed || !l.Shared {
+		t.Errorf("managed %t, shared %t, want a shared store", l.Managed, l.Shared)
 	}
 }
 

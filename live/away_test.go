@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/live"
@@ -22,42 +21,21 @@ type away struct {
 	gone atomic.Bool
 }
 
-func (a *away) Bind(name string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := a.Store.Bind(name, rules)
-	return awayBound{b, a}, err
+func (a *away) Open(name string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := a.Store.Open(name, rules)
+	return awayCounters{c, a}, err
 }
 
-type awayBound struct {
-	core.Bound
+type awayCounters struct {
+	core.Counters
 	store *away
 }
 
-func (a awayBound) err() error {
-	if a.store.gone.Load() {
+func (c awayCounters) Do(ctx context.Context, b *core.Batch) error {
+	if c.store.gone.Load() {
 		return errors.New("connection refused")
 	}
-	return nil
-}
-
-func (a awayBound) Take(ctx context.Context, b *core.Batch) error {
-	if err := a.err(); err != nil {
-		return err
-	}
-	return a.Bound.Take(ctx, b)
-}
-
-func (a awayBound) Reset(ctx context.Context, b *core.Batch) error {
-	if err := a.err(); err != nil {
-		return err
-	}
-	return a.Bound.Reset(ctx, b)
-}
-
-func (a awayBound) Block(ctx context.Context, b *core.Batch, d time.Duration) error {
-	if err := a.err(); err != nil {
-		return err
-	}
-	return a.Bound.(core.Blocker).Block(ctx, b, d)
+	return c.Counters.Do(ctx, b)
 }
 
 // While the store is away, the page says that it shows the counters of this process, and that an

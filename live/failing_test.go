@@ -6,47 +6,33 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/live"
 )
 
-// failing is a store whose Reset and Block end as their context has, and fail if there is an error to fail with.
+// failing is a store that does nothing for a context that has ended, and fails if there is
+// an error to fail with.
 type failing struct {
 	core.Store
 	err error
 }
 
-func (f *failing) Bind(name string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := f.Store.Bind(name, rules)
-	return failingBound{b, f}, err
+func (f *failing) Open(name string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := f.Store.Open(name, rules)
+	return failingCounters{c, f}, err
 }
 
-type failingBound struct {
-	core.Bound
+type failingCounters struct {
+	core.Counters
 	store *failing
 }
 
-func (f failingBound) Reset(ctx context.Context, b *core.Batch) error {
-	if err := errors.Join(ctx.Err(), f.store.err); err != nil {
+func (c failingCounters) Do(ctx context.Context, b *core.Batch) error {
+	if err := errors.Join(ctx.Err(), c.store.err); err != nil {
 		return err
 	}
-	return f.Bound.Reset(ctx, b)
-}
-
-func (f failingBound) Take(ctx context.Context, b *core.Batch) error {
-	if f.store.err != nil {
-		return f.store.err
-	}
-	return f.Bound.Take(ctx, b)
-}
-
-func (f failingBound) Block(ctx context.Context, b *core.Batch, d time.Duration) error {
-	if err := errors.Join(ctx.Err(), f.store.err); err != nil {
-		return err
-	}
-	return f.Bound.(core.Blocker).Block(ctx, b, d)
+	return c.Counters.Do(ctx, b)
 }
 
 const unblockAlice = `{"do":"unblock","limiter":"api","rule":"user","key":"alice"}`

@@ -19,7 +19,7 @@ func TestThePageShowsWhatIsDecided(t *testing.T) {
 	s := newSite(t, live.Config{}, core.Config{})
 	next := s.watch()
 	first := next()
-	if l := first.Limiters; len(l) != 1 || l[0].Name != "api" || !l[0].Managed || !l[0].Private || len(l[0].Rules) != 1 || len(l[0].Rules[0].Allowed) != 120 {
+	if l := first.Limiters; len(l) != 1 || l[0].Name != "api" || !l[0].Managed || l[0].Shared || len(l[0].Rules) != 1 || len(l[0].Rules[0].Allowed) != 120 {
 		t.Fatalf("%+v", first)
 	}
 	s.take(5, "alice")

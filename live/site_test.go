@@ -104,10 +104,10 @@ type shown struct {
 	Second   int
 	Logins   []string
 	Limiters []struct {
-		Name             string
-		Managed, Private bool
-		Store            struct{ Asked, Failed, Degraded, Errors, MeanMS, MostMS float64 }
-		Rules            []struct {
+		Name            string
+		Managed, Shared bool
+		Store           struct{ Asked, Failed, Degraded, Errors, MeanMS, MostMS float64 }
+		Rules           []struct {
 			Name, Limits             any
 			Allowed, Refused, DryRun []int
 		}

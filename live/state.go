@@ -18,8 +18,8 @@ type limiterState struct {
 	Name string `json:"name"`
 	// Managed reports that the page can look at keys.
 	Managed bool `json:"managed"`
-	// Private reports that the counters are this process's own.
-	Private bool        `json:"private"`
+	// Shared reports that other processes may count in the same counters.
+	Shared  bool        `json:"shared"`
 	Store   storeState  `json:"store"`
 	Rules   []ruleState `json:"rules"`
 	Refused []seenKey   `json:"refused"`
@@ -59,7 +59,7 @@ func (p *Page) state(second int64, n int) state {
 	for _, l := range limiters {
 		ls := l.state(second, n)
 		if m := l.manages.Load(); m != nil {
-			ls.Managed, ls.Private = true, m.Traits().Private
+			ls.Managed, ls.Shared = true, m.Guarantees().Shared
 		}
 		ls.Refused, ls.Near = p.refusedMost(l, second), p.nearest(l, second)
 		s.Limiters = append(s.Limiters, ls)

@@ -82,15 +82,15 @@ type Config struct {
 	Methods []string
 
 	// Store holds the counters; nil: this process. The guard puts a shared store
-	// behind resilient.New(Store, Resilience), unless core.Traits.KeepsDeadline and
-	// FailsFast are true, as those of a resilient.Store are. A store is an error if
-	// core.Traits.NeverOpens is false: it may allow attempts without counting them
-	// while its server does not answer. A store around such a store is an error too.
+	// behind resilient.New(Store, Resilience), unless core.Guarantees.KeepsDeadline and
+	// FailsFast are true, as those of a resilient.Store are. A store that fails open
+	// (core.Guarantees.OnFailure) is an error: it may allow attempts without counting
+	// them while its server does not answer.
 	Store core.Store
 	// Resilience configures what the guard does while a shared Store does not answer.
-	// resilient.ModeOpen is an error.
+	// resilient.FailOpen is an error.
 	Resilience resilient.Config
-	// AllowEventual accepts a store whose core.Traits.Exact is false. Attackers then
+	// AllowEventual accepts a store whose core.Guarantees.Exact is false. Attackers then
 	// get more guesses if they spread them over several instances.
 	AllowEventual bool
 
@@ -231,8 +231,8 @@ func (c *Config) check() error {
 	if c.Methods != nil && len(c.Methods) == 0 {
 		bad("Methods", "none", "must be nil, for POST, or have one method or more")
 	}
-	if c.Resilience.Meanwhile == resilient.ModeOpen {
-		bad("Resilience.Meanwhile", c.Resilience.Meanwhile, "must be resilient.ModeInProcess or resilient.ModeClosed: a guard never allows attempts without counting them")
+	if c.Resilience.OnFailure == resilient.FailOpen {
+		bad("Resilience.OnFailure", c.Resilience.OnFailure, "must be resilient.Local or resilient.FailClosed: a guard counts every attempt that it allows")
 	}
 	if c.Store != nil {
 		errs = append(errs, c.checkStore())

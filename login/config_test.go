@@ -14,19 +14,18 @@ import (
 
 type broken struct{ core.Store }
 
-func (broken) Bind(string, []core.StoreRule) (core.Bound, error) { return brokenBound{}, nil }
+func (broken) Open(string, []core.StoreRule) (core.Counters, error) { return brokenCounters{}, nil }
 
-func (broken) Traits() core.Traits { return core.Traits{Exact: true, NeverOpens: true, Closes: true} }
+func (broken) Guarantees() core.Guarantees { return remote }
 
-type brokenBound struct{ core.Bound }
+// remote is what a store with a server promises that keeps no deadline.
+var remote = core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed}
+
+type brokenCounters struct{ core.Counters }
 
 var errGone = errors.New("connection refused")
 
-func (brokenBound) Take(context.Context, *core.Batch) error { return errGone }
-
-func (brokenBound) Refund(context.Context, *core.Batch) error { return errGone }
-
-func (brokenBound) Reset(context.Context, *core.Batch) error { return errGone }
+func (brokenCounters) Do(context.Context, *core.Batch) error { return errGone }
 
 func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	s := newSite(t, login.Config{Store: broken{}})
@@ -36,22 +35,24 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[429:1]")
 	s.want(many(1, func(int) int { return s.right("203.0.113.3", "alice") }), "map[429:1]")
-	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{Meanwhile: resilient.ModeClosed}})
+	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{OnFailure: resilient.FailClosed}})
 	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
 }
 
-// eventual is a store that never opens and is not exact.
+// eventual is a store that decides locally during an outage and is not exact.
 type eventual struct{ core.Store }
 
-func (eventual) Traits() core.Traits { return core.Traits{NeverOpens: true} }
+func (eventual) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps, Shared: true, OnFailure: core.FailLocal}
+}
 
 func TestConfigErrorsNameTheField(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := login.NewGuard(login.Config{
 		Sources: []core.KeyFunc{nil}, Secrets: [][]byte{[]byte("short")}, CookieFor: -1, KnownFor: time.Millisecond, SuspiciousAfter: -3,
-		Methods: []string{}, Resilience: resilient.Config{Meanwhile: resilient.ModeOpen}, CookieName: "a b", Store: eventual{memory},
+		Methods: []string{}, Resilience: resilient.Config{OnFailure: resilient.FailOpen}, CookieName: "a b", Store: eventual{memory},
 	})
-	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes: must have 32 random bytes or more", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "Meanwhile: open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Traits.Exact)"} {
+	for _, want := range []string{"Sources[0]", "Secrets[0]: 5 bytes: must have 32 random bytes or more", "CookieFor: -1ns", "KnownFor: 1ms", "SuspiciousAfter: -3", "Methods: none", "OnFailure: fail open", `CookieName: "a b"`, "Store: login_test.eventual: is not exact (core.Guarantees.Exact)"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

@@ -15,11 +15,11 @@ import (
 // network does.
 type obedient struct {
 	*core.Memory
-	after func(limiter string, batch *core.Batch) // a take; nil: nothing
+	after func(limiter string, batch *core.Batch) // an operation; nil: nothing
 }
 
-type obedientBound struct {
-	core.Bound
+type obedientCounters struct {
+	core.Counters
 	store   *obedient
 	limiter string
 }
@@ -28,27 +28,20 @@ func newObedient(clock *storetest.Clock) *obedient {
 	return &obedient{Memory: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))}
 }
 
-func (s *obedient) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Memory.Bind(limiter, rules)
-	return obedientBound{b, s, limiter}, err
+func (s *obedient) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Memory.Open(limiter, rules)
+	return obedientCounters{c, s, limiter}, err
 }
 
-func (b obedientBound) Take(ctx context.Context, batch *core.Batch) error {
+func (c obedientCounters) Do(ctx context.Context, batch *core.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := b.Bound.Take(ctx, batch)
-	if b.store.after != nil {
-		b.store.after(b.limiter, batch)
+	err := c.Counters.Do(ctx, batch)
+	if c.store.after != nil {
+		c.store.after(c.limiter, batch)
 	}
 	return err
-}
-
-func (b obedientBound) Reset(ctx context.Context, batch *core.Batch) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return b.Bound.Reset(ctx, batch)
 }
 
 // The client may leave as soon as it has the response.
@@ -81,7 +74,7 @@ func TestAPardonIsWholeAlthoughTheClientLeaves(t *testing.T) {
 	r.ctx = ctx
 	left := false
 	store.after = func(limiter string, batch *core.Batch) {
-		if limiter == "login-memory" && !batch.Peek {
+		if limiter == "login-memory" && batch.Op == core.OpTake {
 			left = true
 			cancel()
 		}

@@ -69,8 +69,8 @@ func NewGuard(c Config) (*Guard, error) {
 // 503.
 func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) }
 
-// Traits returns the traits of the guard's store: see [core.Limiter.Traits].
-func (g *Guard) Traits() core.Traits { return g.limiter.Traits() }
+// Guarantees returns what the guard's store promises: see [core.Limiter.Guarantees].
+func (g *Guard) Guarantees() core.Guarantees { return g.limiter.Guarantees() }
 
 // shouldLimit returns false for a request that cannot be an attempt: its method is
 // not in Config.Methods, it has no body, and no source finds a username in it or

@@ -19,24 +19,24 @@ type looks struct {
 	n atomic.Int64
 }
 
-func (s *looks) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
+func (s *looks) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
 	if limiter == "login-memory" {
-		b = lookedAt{b, s}
+		c = lookedAt{c, s}
 	}
-	return b, err
+	return c, err
 }
 
-func (s *looks) Traits() core.Traits { return core.Must(core.TraitsOf(s.Store)) }
-
 type lookedAt struct {
-	core.Bound
+	core.Counters
 	s *looks
 }
 
-func (b lookedAt) Take(ctx context.Context, batch *core.Batch) error {
-	b.s.n.Add(1)
-	return b.Bound.Take(ctx, batch)
+func (c lookedAt) Do(ctx context.Context, batch *core.Batch) error {
+	if batch.Op&(core.OpTake|core.OpPeek) != 0 {
+		c.s.n.Add(1)
+	}
+	return c.Counters.Do(ctx, batch)
 }
 
 // If a client is denied again and again, the guard does not ask the store each time whether

@@ -21,7 +21,9 @@ import (
 func private(t *testing.T) (core.Store, *shared) {
 	t.Helper()
 	store := newShared(t, core.MemoryConfig{})
-	return says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}}, store
+	g := remote
+	g.Shared = false
+	return says{store, g}, store
 }
 
 // A store of this process has nothing to fall back on. No limit has refused the attempts, so there is no event.

@@ -34,10 +34,9 @@ func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
 
 // Only a limit that denies has the text of too many attempts: a guard whose store fails, or that cannot read the
 // username, says so.
-func TestTheStandardRefusalSaysWhyItRefuses(t *testing.T) {
-	store := newShared(t, core.MemoryConfig{})
-	private := says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}} // the guard puts nothing around it
-	s := newSite(t, login.Config{Store: private, Log: slog.New(slog.DiscardHandler)})
+func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
+	counters, store := private(t)
+	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.DiscardHandler)})
 	refusal := func(r *request) core.Denial {
 		t.Helper()
 		d := s.guard.Check(r)

@@ -45,10 +45,9 @@ func TestAnAccountCanBeUnblockedAThousandTimes(t *testing.T) {
 // There is no line in the log if the address could be remembered.
 func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	store := newShared(t, core.MemoryConfig{})
+	counters, store := private(t)
 	store.only = "login-memory"
-	private := says{store, core.Traits{Exact: true, NeverOpens: true, Closes: true, Private: true}} // the guard puts nothing around it
-	s := newSite(t, login.Config{Store: private, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
 	if log.Len() > 0 {
 		t.Errorf("a success is logged: %s", &log)

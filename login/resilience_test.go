@@ -63,7 +63,7 @@ func TestAnAddressThatIsNotRememberedInAnOutageIsNotLogged(t *testing.T) {
 	for failures, want := range map[int]int{1: 0, 1000: 1} {
 		var log bytes.Buffer
 		store := newShared(t, core.MemoryConfig{})
-		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Resilience: resilient.Config{Meanwhile: resilient.ModeClosed, Failures: failures}})
+		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Resilience: resilient.Config{OnFailure: resilient.FailClosed, Failures: failures}})
 		end := s.begin(form("203.0.113.1", "alice"))
 		store.gone.Store(true)
 		s.want(many(2, func(int) int { return s.wrong("203.0.113.2", "bob") }), "map[503:2]")

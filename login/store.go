@@ -3,38 +3,38 @@ package login
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// checkStore returns an error if the Store does not have the traits that a guard needs.
+// checkStore returns an error if the Store does not promise what a guard needs.
 func (c *Config) checkStore() error {
-	t, err := core.TraitsOf(c.Store)
-	if err != nil {
-		return err
+	if v := reflect.ValueOf(c.Store); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("%w: Store: the %T is nil", core.ErrConfig, c.Store)
 	}
+	g := c.Store.Guarantees()
 	var errs []error
-	if !t.NeverOpens {
-		errs = append(errs, fmt.Errorf("%w: Store: %T: may allow attempts without counting them while its server does not answer (core.Traits.NeverOpens is false): "+
-			"use resilient.ModeInProcess or resilient.ModeClosed; a store of your own needs a method Traits that returns NeverOpens", core.ErrConfig, c.Store))
+	if g.OnFailure == core.FailOpen {
+		errs = append(errs, fmt.Errorf("%w: Store: %T: may allow attempts without counting them while its server does not answer (core.Guarantees.OnFailure is FailOpen): "+
+			"use a store that decides locally or fails closed", core.ErrConfig, c.Store))
 	}
-	if !t.Exact && !c.AllowEventual {
-		errs = append(errs, fmt.Errorf("%w: Store: %T: is not exact (core.Traits.Exact): attackers get more guesses through several instances: "+
-			"set AllowEventual to accept that; a store of your own needs a method Traits that returns Exact", core.ErrConfig, c.Store))
+	if !g.Exact && !c.AllowEventual {
+		errs = append(errs, fmt.Errorf("%w: Store: %T: is not exact (core.Guarantees.Exact): attackers get more guesses through several instances: "+
+			"set AllowEventual to accept that", core.ErrConfig, c.Store))
 	}
 	return errors.Join(errs...)
 }
 
 // openStore returns the store for the guard's counters, and a function that closes it
-// if openStore has made it. The store is private to this process, or keeps a deadline
-// and fails fast.
+// if openStore has made it. The store is not shared, or it keeps a deadline and fails fast.
 func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
 	if c.Store == nil {
 		m := core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Clock}))
 		return m, m.Close, nil
 	}
-	if t, _ := core.TraitsOf(c.Store); t.Private || t.KeepsDeadline && t.FailsFast {
+	if g := c.Store.Guarantees(); !g.Shared || g.KeepsDeadline && g.FailsFast {
 		return c.Store, func() error { return nil }, nil // its owner closes it
 	}
 	if c.Resilience.Clock == nil {

@@ -34,33 +34,32 @@ type strict struct {
 	refunds int
 }
 
-func (s *strict) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return &strictBound{b, s}, err
+func (s *strict) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
+	return &strictCounters{c, s}, err
 }
 
-type strictBound struct {
-	core.Bound
+type strictCounters struct {
+	core.Counters
 	store *strict
 }
 
-func (b *strictBound) Take(ctx context.Context, batch *core.Batch) error {
-	if b.store.client != nil && b.store.before {
-		b.store.client.hangUp()
+func (c *strictCounters) Do(ctx context.Context, batch *core.Batch) error {
+	if batch.Op == core.OpRefund {
+		c.store.refunds++
+	}
+	if c.store.client == nil {
+		return c.Counters.Do(ctx, batch)
+	}
+	if c.store.before {
+		c.store.client.hangUp()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := b.Bound.Take(ctx, batch)
-	if b.store.client != nil {
-		b.store.client.hangUp()
-	}
+	err := c.Counters.Do(ctx, batch)
+	c.store.client.hangUp()
 	return err
-}
-
-func (b *strictBound) Refund(ctx context.Context, batch *core.Batch) error {
-	b.store.refunds++
-	return b.Bound.Refund(ctx, batch)
 }
 
 // A hang-up charges all policies or none, also if the store looks at the request's

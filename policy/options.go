@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -37,10 +38,8 @@ func newOptions(opts []Option) (*options, error) {
 			return nil, fmt.Errorf("%w: policy: WithQuotas: the source %q is nil", core.ErrConfig, name)
 		}
 	}
-	if o.store != nil {
-		if _, err := core.TraitsOf(o.store); err != nil {
-			return nil, fmt.Errorf("policy: WithStore: %w", err)
-		}
+	if v := reflect.ValueOf(o.store); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("%w: policy: WithStore: the %T is nil", core.ErrConfig, o.store)
 	}
 	return o, nil
 }

@@ -3,271 +3,198 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// places is a store in which some rules count in a local store and some in a shared
-// one, as the field counting says. A batch for both is charged to the local store
-// first, and refunded there if the shared store denies it.
+// places is a store in which some rules count in a local store and some in a shared one,
+// as the field counting says. A take of both is made in the local store first. It is
+// refunded there if the shared store denies it or fails.
 type places struct {
 	local, shared core.Store
 
-	// isLocal returns whether a rule of the next Bind or Rebind counts locally.
+	// isLocal returns whether a rule counts locally, for the next Open or Reopen.
 	isLocal func(rule string) bool
 }
 
-// Traits returns what both stores promise.
-func (p *places) Traits() core.Traits {
-	a, _ := core.TraitsOf(p.local) // a store that cannot be used promises nothing
-	b, _ := core.TraitsOf(p.shared)
-	return core.Traits{
+// leaseOps are the operations that only the store of a limit of core.Leases must know.
+const leaseOps = core.OpRelease | core.OpRenew
+
+// Guarantees implements [core.Store]: it returns what both stores promise.
+func (p *places) Guarantees() core.Guarantees {
+	a, b := p.local.Guarantees(), p.shared.Guarantees()
+	return core.Guarantees{
+		Ops:           a.Ops&b.Ops | (a.Ops|b.Ops)&leaseOps,
 		Exact:         a.Exact && b.Exact,
-		NeverOpens:    a.NeverOpens && b.NeverOpens,
-		Closes:        a.Closes && b.Closes,
+		Shared:        a.Shared || b.Shared,
 		KeepsDeadline: a.KeepsDeadline && b.KeepsDeadline,
 		FailsFast:     a.FailsFast && b.FailsFast,
-		Private:       a.Private && b.Private,
+		OnFailure:     min(a.OnFailure, b.OnFailure),
 	}
 }
 
-// Bind implements [core.Store].
-func (p *places) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b := p.split(rules)
-	var err error
-	if b.local, err = p.local.Bind(limiter, b.localRules); err != nil {
+// Open implements [core.Store].
+func (p *places) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := p.split(rules)
+	if err != nil {
 		return nil, err
 	}
-	if b.shared, err = p.shared.Bind(limiter, b.sharedRules); err != nil {
+	if c.local, err = p.local.Open(limiter, c.localRules); err != nil {
 		return nil, err
 	}
-	return b, b.checkLeasers()
+	c.shared, err = p.shared.Open(limiter, c.sharedRules)
+	return c, err
 }
 
-// placesBound is a [core.Bound] over two others.
-type placesBound struct {
+// placesCounters are the counters of a limiter in two stores.
+type placesCounters struct {
 	places                  *places
 	isLocal                 []bool // by rule
 	index                   []int  // of a rule in the store in which it counts
 	localRules, sharedRules []core.StoreRule
-	local, shared           core.Bound
-	parts                   sync.Pool // of *parts
+	local, shared           core.Counters
+	halves                  sync.Pool // of *halves
 }
 
-func (p *places) split(rules []core.StoreRule) *placesBound {
-	b := &placesBound{places: p}
-	b.parts.New = func() any { return new(parts) }
+func (p *places) split(rules []core.StoreRule) (*placesCounters, error) {
+	c := &placesCounters{places: p}
+	c.halves.New = func() any { return new(halves) }
 	for _, r := range rules {
-		local := p.isLocal(r.Name)
-		to := &b.sharedRules
+		local, store, to := p.isLocal(r.Name), p.shared, &c.sharedRules
 		if local {
-			to = &b.localRules
+			store, to = p.local, &c.localRules
 		}
-		b.isLocal, b.index = append(b.isLocal, local), append(b.index, len(*to))
+		if slices.ContainsFunc(r.Limits, isLeases) && store.Guarantees().Ops&leaseOps != leaseOps {
+			return nil, fmt.Errorf("%w: rule %q: %s: the store cannot count what is in flight (%T)", core.ErrConfig, r.Name, core.Leases, store)
+		}
+		c.isLocal, c.index = append(c.isLocal, local), append(c.index, len(*to))
 		*to = append(*to, r)
 	}
-	return b
+	return c, nil
 }
 
-// Rebind implements [core.Bound].
-func (b *placesBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	next := b.places.split(rules)
-	var err error
-	if next.shared, err = b.shared.Rebind(next.sharedRules); err != nil {
+func isLeases(l core.Limit) bool { return l.Algorithm == core.Leases }
+
+// Reopen implements [core.Counters].
+func (c *placesCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	next, err := c.places.split(rules)
+	if err != nil {
 		return nil, err
 	}
-	if next.local, err = b.local.Rebind(next.localRules); err != nil {
-		_, back := b.shared.Rebind(b.sharedRules)
+	if next.shared, err = c.shared.Reopen(next.sharedRules); err != nil {
+		return nil, err
+	}
+	if next.local, err = c.local.Reopen(next.localRules); err != nil {
+		_, back := c.shared.Reopen(c.sharedRules)
 		return nil, errors.Join(err, back)
 	}
-	return next, next.checkLeasers()
+	return next, nil
 }
 
-// parts is a batch in two parts.
-type parts struct {
-	local, shared part
+// halves are the two halves of a batch.
+type halves struct{ local, shared half }
+
+// half is the items of a batch that count in one store.
+type half struct {
+	core.Batch
+	counters core.Counters
+	from     []int // the index of each item in the whole batch
 }
 
-// part is the items of a batch that are for one store.
-type part struct {
-	batch core.Batch
-	from  []int // the index of each item in the whole batch
-}
-
-func (b *placesBound) split(whole *core.Batch) *parts {
-	p := b.parts.Get().(*parts)
+// Do implements [core.Counters].
+func (c *placesCounters) Do(ctx context.Context, whole *core.Batch) error {
+	if whole.Op == core.OpResetAll {
+		return errors.Join(c.local.Do(ctx, whole), c.shared.Do(ctx, whole))
+	}
+	h := c.halves.Get().(*halves)
+	defer c.release(h)
+	h.local.begin(c.local, whole)
+	h.shared.begin(c.shared, whole)
 	for i := range whole.Items {
-		item := whole.Items[i]
-		to := &p.shared
-		if b.isLocal[item.Rule] {
-			to = &p.local
+		to := &h.shared
+		if c.isLocal[whole.Items[i].Rule] {
+			to = &h.local
 		}
-		item.Rule = b.index[item.Rule]
-		to.batch.Items, to.from = append(to.batch.Items, item), append(to.from, i)
+		item := whole.Items[i]
+		item.Rule = c.index[item.Rule]
+		to.Items, to.from = append(to.Items, item), append(to.from, i)
 	}
-	for _, part := range []*part{&p.local, &p.shared} {
-		part.batch.Peek, part.batch.Degraded = whole.Peek, whole.Degraded
+	whole.Allowed = true
+	switch whole.Op {
+	case core.OpTake, core.OpPeek:
+		return h.take(ctx, whole)
+	case core.OpCharge, core.OpGrant:
+		// If the shared store has charged nothing, neither does the local one, so that
+		// the error is true of both.
+		if err := h.shared.do(ctx, whole); err != nil {
+			if !errors.Is(err, core.ErrNotCharged) {
+				err = errors.Join(err, h.local.do(ctx, whole))
+			}
+			return err
+		}
+		return h.local.do(ctx, whole)
+	default:
+		return errors.Join(h.local.do(ctx, whole), h.shared.do(ctx, whole))
 	}
-	return p
 }
 
-// release returns the parts to their pool.
-func (b *placesBound) release(p *parts) {
-	for _, part := range []*part{&p.local, &p.shared} {
-		clear(part.batch.Items)
-		part.batch, part.from = core.Batch{Items: part.batch.Items[:0]}, part.from[:0]
-	}
-	b.parts.Put(p)
+// release returns the halves to their pool, without what the caller owns.
+func (c *placesCounters) release(h *halves) {
+	clear(h.local.Items)
+	clear(h.shared.Items)
+	c.halves.Put(h)
 }
 
-// Take implements [core.Bound].
-func (b *placesBound) Take(ctx context.Context, whole *core.Batch) error {
-	p := b.split(whole)
-	defer b.release(p)
-	whole.Allowed, whole.Degraded = true, false
-	if err := b.takeLocal(ctx, p, whole); err != nil {
-		return err
-	}
-	if len(p.shared.batch.Items) == 0 {
+// begin makes h an empty half of a batch.
+func (h *half) begin(counters core.Counters, whole *core.Batch) {
+	h.counters, h.from = counters, h.from[:0]
+	h.Batch = core.Batch{Op: whole.Op, For: whole.For, Degraded: whole.Degraded, Items: h.Items[:0]}
+}
+
+// do does the operation of h, and copies its results into the whole batch. It does
+// nothing if h has no items.
+func (h *half) do(ctx context.Context, whole *core.Batch) error {
+	if len(h.Items) == 0 {
 		return nil
 	}
+	err := h.counters.Do(ctx, &h.Batch)
+	for i, at := range h.from {
+		whole.Items[at].At, whole.Items[at].Unknown = h.Items[i].At, h.Items[i].Unknown
+	}
+	whole.Allowed, whole.Degraded = whole.Allowed && h.Allowed, whole.Degraded || h.Degraded
+	return err
+}
+
+// take takes, or peeks, in the local store and then in the shared one.
+func (h *halves) take(ctx context.Context, whole *core.Batch) error {
+	if err := h.local.do(ctx, whole); err != nil {
+		return err
+	}
 	if !whole.Allowed {
-		// Nothing will be charged. The shared store's results would only serve the
-		// response's headers, which is not worth a round trip.
-		for _, i := range p.shared.from {
+		// The results of the shared store would only serve the headers of the response,
+		// which is not worth a round trip.
+		for _, i := range h.shared.from {
 			whole.Items[i].Unknown = true
 		}
 		return nil
 	}
-	err := b.shared.Take(ctx, &p.shared.batch)
-	if err == nil {
-		p.shared.tell(whole)
-	}
-	if (err != nil || !p.shared.batch.Allowed) && !whole.Peek && len(p.local.batch.Items) > 0 {
-		err = errors.Join(err, b.undo(ctx, p, whole))
+	err := h.shared.do(ctx, whole)
+	if whole.Op == core.OpTake && (err != nil || !whole.Allowed) {
+		err = errors.Join(err, h.local.undo(context.WithoutCancel(ctx), whole))
 	}
 	return err
 }
 
-func (b *placesBound) takeLocal(ctx context.Context, p *parts, whole *core.Batch) error {
-	if len(p.local.batch.Items) == 0 {
-		return nil
-	}
-	err := b.local.Take(ctx, &p.local.batch)
-	p.local.tell(whole)
-	return err
-}
-
-// undo refunds the local charges and updates the results.
-func (b *placesBound) undo(ctx context.Context, p *parts, whole *core.Batch) error {
-	ctx = context.WithoutCancel(ctx)
-	err := errors.Join(b.local.Refund(ctx, &p.local.batch), b.releaseLocal(ctx, &p.local.batch))
-	p.local.batch.Peek = true
-	if err == nil {
-		err = b.local.Take(ctx, &p.local.batch)
-		p.local.tell(whole)
-	}
-	return err
-}
-
-// tell copies a store's results for a part into the whole batch.
-func (p *part) tell(whole *core.Batch) {
-	for i, at := range p.from {
-		whole.Items[at].At, whole.Items[at].Unknown = p.batch.Items[i].At, p.batch.Items[i].Unknown
-	}
-	whole.Allowed = whole.Allowed && p.batch.Allowed
-	whole.Degraded = whole.Degraded || p.batch.Degraded
-}
-
-// Charge implements [core.Bound].
-func (b *placesBound) Charge(ctx context.Context, whole *core.Batch) error {
-	return b.chargeBoth(whole, func(isShared bool, part *core.Batch) error {
-		if isShared {
-			return b.shared.Charge(ctx, part)
-		}
-		return b.local.Charge(ctx, part)
-	})
-}
-
-// chargeBoth charges the parts of a batch with do, first that of the shared store.
-func (b *placesBound) chargeBoth(whole *core.Batch, do func(isShared bool, part *core.Batch) error) error {
-	p := b.split(whole)
-	defer b.release(p)
-	whole.Allowed, whole.Degraded = true, false
-	var errs []error
-	for _, to := range []*part{&p.shared, &p.local} {
-		if len(to.batch.Items) == 0 {
-			continue
-		}
-		err := do(to == &p.shared, &to.batch)
-		to.tell(whole)
-		if errors.Is(err, core.ErrNotCharged) {
-			return err // the shared store has charged nothing: nor do the local counters, so that the error is true
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// Grant implements [core.Granter], if both stores do.
-func (b *placesBound) Grant(ctx context.Context, whole *core.Batch) error {
-	local, can := b.local.(core.Granter)
-	shared, both := b.shared.(core.Granter)
-	if !can || !both {
-		return core.ErrUnsupported
-	}
-	return b.chargeBoth(whole, func(isShared bool, part *core.Batch) error {
-		if isShared {
-			return shared.Grant(ctx, part)
-		}
-		return local.Grant(ctx, part)
-	})
-}
-
-// Refund implements [core.Bound].
-func (b *placesBound) Refund(ctx context.Context, whole *core.Batch) error {
-	return b.both(whole, func(bound core.Bound, part *core.Batch) error { return bound.Refund(ctx, part) })
-}
-
-// Reset implements [core.Bound].
-func (b *placesBound) Reset(ctx context.Context, whole *core.Batch) error {
-	return b.both(whole, func(bound core.Bound, part *core.Batch) error { return bound.Reset(ctx, part) })
-}
-
-func (b *placesBound) both(whole *core.Batch, do func(core.Bound, *core.Batch) error) error {
-	p := b.split(whole)
-	defer b.release(p)
-	var errs []error
-	if len(p.local.batch.Items) > 0 {
-		errs = append(errs, do(b.local, &p.local.batch))
-	}
-	if len(p.shared.batch.Items) > 0 {
-		errs = append(errs, do(b.shared, &p.shared.batch))
-	}
-	return errors.Join(errs...)
-}
-
-// Block implements [core.Blocker], if both stores do.
-func (b *placesBound) Block(ctx context.Context, whole *core.Batch, d time.Duration) error {
-	return b.both(whole, func(bound core.Bound, part *core.Batch) error {
-		if blocker, ok := bound.(core.Blocker); ok {
-			return blocker.Block(ctx, part, d)
-		}
-		return core.ErrUnsupported
-	})
-}
-
-// ResetAll implements [core.ResetterOfAll], if both stores do.
-func (b *placesBound) ResetAll(ctx context.Context) error {
-	var errs []error
-	for _, bound := range []core.Bound{b.local, b.shared} {
-		if r, ok := bound.(core.ResetterOfAll); ok {
-			errs = append(errs, r.ResetAll(ctx))
-		} else {
-			errs = append(errs, core.ErrUnsupported)
+// undo refunds a take and ends its leases, and updates the results.
+func (h *half) undo(ctx context.Context, whole *core.Batch) error {
+	for _, op := range []core.Op{core.OpRefund, core.OpRelease, core.OpPeek} {
+		h.Op = op
+		if err := h.do(ctx, whole); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

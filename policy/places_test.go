@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,8 +34,8 @@ func TestTwoPlacesAreAStore(t *testing.T) {
 func TestTwoPlacesDoOperations(t *testing.T) { storetest.Operations(t, twoPlaces) }
 
 // one returns a batch for the rules 0, which counts locally, and 1.
-func one(peek bool) *core.Batch {
-	b := &core.Batch{Peek: peek}
+func one() *core.Batch {
+	b := &core.Batch{}
 	for rule := range 2 {
 		b.Items = append(b.Items, core.Item{Rule: rule, Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)})
 	}
@@ -43,7 +44,7 @@ func one(peek bool) *core.Batch {
 
 func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
-	bound, err := twoPlaces(t, clock.Now).Bind("l", []core.StoreRule{
+	bound, err := twoPlaces(t, clock.Now).Open("l", []core.StoreRule{
 		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
 		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 2, Window: time.Minute}}},
 	})
@@ -51,8 +52,8 @@ func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		b := one(false)
-		if err := bound.Take(t.Context(), b); err != nil {
+		b := one()
+		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil {
 			t.Fatal(err)
 		}
 		wantLocal, wantShared := int64(max(3, 4-i)), int64(max(0, 1-i))
@@ -64,39 +65,25 @@ func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		b := one(true)
-		if err := bound.Take(t.Context(), b); err != nil || b.Allowed || b.Items[0].Results[0].Remaining != 3 {
+		b := one()
+		if err := storetest.Do(t.Context(), bound, core.OpPeek, b); err != nil || b.Allowed || b.Items[0].Results[0].Remaining != 3 {
 			t.Errorf("look %d: allowed %v, %d left locally, want 3: it has charged nothing (%v)", i+1, b.Allowed, b.Items[0].Results[0].Remaining, err)
 		}
 	}
 }
 
-// withoutBound fails the test if it is given a batch without items.
-type withoutBound struct {
-	core.Bound
+// needsItems fails the test if it is given a batch without items.
+type needsItems struct {
+	core.Counters
 	t testing.TB
 }
 
-func (b withoutBound) see(batch *core.Batch) {
-	b.t.Helper()
+func (c needsItems) Do(ctx context.Context, batch *core.Batch) error {
+	c.t.Helper()
 	if len(batch.Items) == 0 {
-		b.t.Error("a store is asked about no key")
+		c.t.Error("a store is asked about no key")
 	}
-}
-
-func (b withoutBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.see(batch)
-	return b.Bound.Take(ctx, batch)
-}
-
-func (b withoutBound) Refund(ctx context.Context, batch *core.Batch) error {
-	b.see(batch)
-	return b.Bound.Refund(ctx, batch)
-}
-
-func (b withoutBound) Reset(ctx context.Context, batch *core.Batch) error {
-	b.see(batch)
-	return b.Bound.Reset(ctx, batch)
+	return c.Counters.Do(ctx, batch)
 }
 
 // A store is not asked about a batch of which it has no key: that would be a round
@@ -107,24 +94,24 @@ func TestAStoreWithoutAKeyOfTheBatchIsNotAsked(t *testing.T) {
 		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 1, Window: time.Minute}}},
 		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 1, Window: time.Minute}}},
 	}
-	bound, err := twoPlaces(t, clock.Now).Bind("l", rules)
+	bound, err := twoPlaces(t, clock.Now).Open("l", rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := bound.(*placesBound)
-	b.local, b.shared = withoutBound{b.local, t}, withoutBound{b.shared, t}
+	b := bound.(*placesCounters)
+	b.local, b.shared = needsItems{b.local, t}, needsItems{b.shared, t}
 	for rule := range rules {
 		for _, allowed := range []bool{true, false} {
-			batch := one(false)
+			batch := one()
 			batch.Items = batch.Items[rule : rule+1]
-			if err := bound.Take(t.Context(), batch); err != nil || batch.Allowed != allowed {
+			if err := storetest.Do(t.Context(), bound, core.OpTake, batch); err != nil || batch.Allowed != allowed {
 				t.Errorf("rule %d: allowed %v, %v; want %v", rule, batch.Allowed, err, allowed)
 			}
 		}
-		for _, do := range []func(context.Context, *core.Batch) error{bound.Refund, bound.Reset} {
-			batch := one(false)
+		for _, op := range []core.Op{core.OpRefund, core.OpReset} {
+			batch := one()
 			batch.Items = batch.Items[rule : rule+1]
-			if err := do(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), bound, op, batch); err != nil {
 				t.Error(err)
 			}
 		}
@@ -136,7 +123,7 @@ func TestWhatIsDeniedLocallyIsNotAskedElsewhere(t *testing.T) {
 	store := twoPlaces(t, clock.Now)
 	asked := &failing{Store: store.(*places).shared}
 	store.(*places).shared = asked
-	bound, err := store.Bind("l", []core.StoreRule{
+	bound, err := store.Open("l", []core.StoreRule{
 		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 1, Window: time.Minute}}},
 		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 9, Window: time.Minute}}},
 	})
@@ -144,49 +131,42 @@ func TestWhatIsDeniedLocallyIsNotAskedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		b := one(false)
-		if err := bound.Take(t.Context(), b); err != nil || b.Allowed != (i == 0) || b.Items[1].Unknown != (i > 0) {
+		b := one()
+		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil || b.Allowed != (i == 0) || b.Items[1].Unknown != (i > 0) {
 			t.Errorf("take %d: %v, allowed %v, the other item unknown %v", i+1, err, b.Allowed, b.Items[1].Unknown)
 		}
 	}
-	if asked.takes != 1 {
-		t.Errorf("the shared store was asked %d times, want once", asked.takes)
+	if len(asked.asked) != 1 {
+		t.Errorf("the shared store was asked %d times, want once", len(asked.asked))
 	}
 }
 
-// failing is a store that counts its takes, and fails if fault is set.
+// failing is a store that notes what it is asked, and fails if fault is set.
 type failing struct {
 	core.Store
-	core.Bound
-	takes int
+	core.Counters
+	asked []core.Batch
 	fault error
 }
 
-func (s *failing) Bind(limiter string, rules []core.StoreRule) (_ core.Bound, err error) {
-	s.Bound, err = s.Store.Bind(limiter, rules)
+func (s *failing) Open(limiter string, rules []core.StoreRule) (_ core.Counters, err error) {
+	s.Counters, err = s.Store.Open(limiter, rules)
 	return s, err
 }
 
-func (s *failing) Take(ctx context.Context, b *core.Batch) error {
-	s.takes++
+func (s *failing) Do(ctx context.Context, b *core.Batch) error {
+	s.asked = append(s.asked, *b)
 	if s.fault != nil {
 		return s.fault
 	}
-	return s.Bound.Take(ctx, b)
+	return s.Counters.Do(ctx, b)
 }
 
-func (s *failing) Charge(ctx context.Context, b *core.Batch) error {
-	if s.fault != nil {
-		return s.fault
-	}
-	return s.Bound.Charge(ctx, b)
-}
-
-func (s *failing) Rebind(rules []core.StoreRule) (core.Bound, error) {
+func (s *failing) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if s.fault != nil {
 		return nil, s.fault
 	}
-	return s.Bound.Rebind(rules)
+	return s.Counters.Reopen(rules)
 }
 
 func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
@@ -195,7 +175,7 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	store := twoPlaces(t, clock.Now)
 	shared := &failing{Store: store.(*places).shared}
 	store.(*places).shared = shared
-	bound, err := store.Bind("l", []core.StoreRule{
+	bound, err := store.Open("l", []core.StoreRule{
 		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
 		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 5, Window: time.Minute}}},
 	})
@@ -205,19 +185,19 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	shared.fault = fault
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the client has gone, too
-	if err := bound.Take(ctx, one(false)); !errors.Is(err, fault) {
+	if err := storetest.Do(ctx, bound, core.OpTake, one()); !errors.Is(err, fault) {
 		t.Errorf("the error is %v, want %v", err, fault)
 	}
 	shared.fault = nil
-	b := one(true)
-	if err := bound.Take(t.Context(), b); err != nil || b.Items[0].Results[0].Remaining != 5 {
+	b := one()
+	if err := storetest.Do(t.Context(), bound, core.OpPeek, b); err != nil || b.Items[0].Results[0].Remaining != 5 {
 		t.Errorf("%d left locally (%v), want 5", b.Items[0].Results[0].Remaining, err)
 	}
 }
 
 // A slot that the local store has given is free again if the shared store denies the request.
 func TestASlotThatTheSharedStoreDeniesIsFreeAgain(t *testing.T) {
-	bound, err := twoPlaces(t, nil).Bind("l", []core.StoreRule{
+	bound, err := twoPlaces(t, nil).Open("l", []core.StoreRule{
 		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute, Algorithm: core.Leases}}},
 		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 2, Window: time.Hour}}},
 	})
@@ -225,9 +205,9 @@ func TestASlotThatTheSharedStoreDeniesIsFreeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		b := one(false)
+		b := one()
 		b.Items[0].Lease = uint64(i + 1)
-		if err := bound.Take(t.Context(), b); err != nil || b.Allowed != (i < 2) {
+		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil || b.Allowed != (i < 2) {
 			t.Fatalf("take %d: allowed %v, %v", i+1, b.Allowed, err)
 		}
 		if left, want := b.Items[0].Results[0].Remaining, int64(max(3, 4-i)); left != want {
@@ -243,7 +223,7 @@ func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
 		store := twoPlaces(t, nil)
 		shared := &failing{Store: store.(*places).shared}
 		store.(*places).shared = shared
-		bound, err := store.Bind("l", []core.StoreRule{
+		bound, err := store.Open("l", []core.StoreRule{
 			{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
 			{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 5, Window: time.Minute}}},
 		})
@@ -251,24 +231,92 @@ func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		shared.fault = fault
-		if err := bound.Charge(t.Context(), one(false)); !errors.Is(err, fault) {
+		if err := storetest.Do(t.Context(), bound, core.OpCharge, one()); !errors.Is(err, fault) {
 			t.Errorf("the error is %v, want %v", err, fault)
 		}
 		shared.fault = nil
-		b := one(true)
-		if err := bound.Take(t.Context(), b); err != nil || b.Items[0].Results[0].Remaining != want {
+		b := one()
+		if err := storetest.Do(t.Context(), bound, core.OpPeek, b); err != nil || b.Items[0].Results[0].Remaining != want {
 			t.Errorf("after %v: %d left locally (%v), want %d", fault, b.Items[0].Results[0].Remaining, err, want)
 		}
 	}
 }
 
+// weak is a store that promises nothing.
+type weak struct{ core.Store }
+
+func (weak) Guarantees() core.Guarantees { return core.Guarantees{} }
+
 func TestPlacesPromiseWhatBothPromise(t *testing.T) {
-	if got, want := core.Must(core.TraitsOf(twoPlaces(t, time.Now))), (core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, FailsFast: true, Private: true}); got != want {
+	p := twoPlaces(t, time.Now).(*places)
+	want := p.local.Guarantees()
+	want.OneStep = false
+	if got := p.Guarantees(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	p := twoPlaces(t, time.Now).(*places)
-	p.shared = &failing{Store: p.shared} // says nothing
-	if got := core.Must(core.TraitsOf(p)); got != (core.Traits{}) {
-		t.Errorf("with a store that promises nothing: %+v", got)
+	p.shared = weak{p.shared}
+	if got, want := p.Guarantees(), (core.Guarantees{Ops: core.OpRelease | core.OpRenew}); got != want {
+		t.Errorf("with a store that promises nothing: %+v, want %+v", got, want)
+	}
+}
+
+// Only the store in which a limit of leases counts must know leases.
+func TestALimitOfLeasesNeedsAStoreThatCountsThem(t *testing.T) {
+	for rule, ok := range map[string]bool{"even": true, "odd": false} {
+		p := twoPlaces(t, nil).(*places)
+		p.shared = weak{p.shared}
+		_, err := p.Open("l", []core.StoreRule{{Name: rule, Limits: []core.Limit{core.InFlight(3)}}})
+		if ok && err != nil || !ok && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "odd": in_flight`)) {
+			t.Errorf("rule %s: %v", rule, err)
+		}
+	}
+}
+
+// Both stores block and forget all keys. An operation that one of them does not know is an error.
+func TestBothPlacesDoWhatTheyAreAsked(t *testing.T) {
+	for _, op := range []core.Op{core.OpBlock, core.OpGrant, core.OpReset, core.OpResetAll} {
+		for _, lacks := range []string{"none", "local", "shared"} {
+			p := twoPlaces(t, nil).(*places)
+			local, shared := &failing{Store: p.local}, &failing{Store: p.shared}
+			p.local, p.shared = local, shared
+			bound := core.Must(p.Open("l", []core.StoreRule{{Name: "even", Limits: []core.Limit{core.PerMinute(5)}}, {Name: "odd", Limits: []core.Limit{core.PerMinute(5)}}}))
+			switch lacks {
+			case "local":
+				local.fault = core.ErrUnsupported
+			case "shared":
+				shared.fault = core.ErrUnsupported
+			}
+			batch := one()
+			batch.For = time.Hour
+			if op == core.OpResetAll {
+				batch.Items = nil
+			}
+			if err := storetest.Do(t.Context(), bound, op, batch); errors.Is(err, core.ErrUnsupported) != (lacks != "none") {
+				t.Errorf("%v, unknown to %s: %v", op, lacks, err)
+			}
+			for _, s := range []*failing{local, shared} {
+				if len(s.asked) != 1 || s.asked[0].Op != op || s.asked[0].For != time.Hour {
+					t.Errorf("%v, unknown to %s: a store was asked %+v", op, lacks, s.asked)
+				}
+			}
+		}
+	}
+}
+
+// A store must know which decisions were made without its server: it has not charged their hits.
+func TestAStoreLearnsThatADecisionWasDegraded(t *testing.T) {
+	p := twoPlaces(t, nil).(*places)
+	shared := &failing{Store: p.shared}
+	p.shared = shared
+	bound := core.Must(p.Open("l", []core.StoreRule{{Name: "even", Limits: []core.Limit{core.PerMinute(5)}}, {Name: "odd", Limits: []core.Limit{core.PerMinute(5)}}}))
+	for i, degraded := range []bool{true, false} {
+		b := one()
+		b.Degraded = degraded
+		if err := storetest.Do(t.Context(), bound, core.OpRefund, b); err != nil {
+			t.Fatal(err)
+		}
+		if got := shared.asked[i].Degraded; got != degraded {
+			t.Errorf("refund %d: degraded %v, want %v", i+1, got, degraded)
+		}
 	}
 }

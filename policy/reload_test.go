@@ -94,22 +94,22 @@ func TestARefusedChangeTakesNoCountersAway(t *testing.T) {
 // picky is a store that does not take every limit.
 type picky struct{ core.Store }
 
-func (p picky) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+func (p picky) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if err := refuse(rules); err != nil {
 		return nil, err
 	}
-	b, err := p.Store.Bind(limiter, rules)
-	return pickyBound{b}, err
+	c, err := p.Store.Open(limiter, rules)
+	return pickyCounters{c}, err
 }
 
-type pickyBound struct{ core.Bound }
+type pickyCounters struct{ core.Counters }
 
-func (p pickyBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+func (p pickyCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if err := refuse(rules); err != nil {
 		return nil, err
 	}
-	b, err := p.Bound.Rebind(rules)
-	return pickyBound{b}, err
+	c, err := p.Counters.Reopen(rules)
+	return pickyCounters{c}, err
 }
 
 func refuse(rules []core.StoreRule) error {

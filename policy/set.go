@@ -178,9 +178,9 @@ func (s *Set) Limiter() *core.Limiter { return s.limiter }
 // force has none. Its name is that of the file, followed by "-dry-run".
 func (s *Set) DryRun() *core.Limiter { return s.current.Load().dry }
 
-// Traits returns what the stores of the policies promise, all of them: see
-// [core.Limiter.Traits].
-func (s *Set) Traits() core.Traits { return s.limiter.Traits() }
+// Guarantees returns what the stores of the policies promise, all of them: see
+// [core.Limiter.Guarantees].
+func (s *Set) Guarantees() core.Guarantees { return s.limiter.Guarantees() }
 
 // Policy describes a policy that is in force.
 type Policy struct {

@@ -94,7 +94,7 @@ func openBackend(m *mistakes, s *file.Synced) (backend synced.Backend, closeBack
 // withResilience wraps a store with the file's settings for outages.
 func withResilience(m *mistakes, s *file.Store, shared core.Store, closeShared func() error, log *slog.Logger) (opened, bool) {
 	store, err := resilient.New(shared, resilient.Config{
-		Meanwhile: s.Meanwhile, Instances: s.Instances, Log: log,
+		OnFailure: s.OnFailure, Instances: s.Instances, Log: log,
 	})
 	if err != nil {
 		m.add(s.At(), words.Reason(errors.Join(err, closeShared())), "")

@@ -68,28 +68,26 @@ type spy struct {
 	takes, peeks, refunds atomic.Int64
 }
 
-func (s *spy) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return spied{b, s}, err
+func (s *spy) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
+	return spied{c, s}, err
 }
 
 type spied struct {
-	core.Bound
+	core.Counters
 	spy *spy
 }
 
-func (b spied) Take(ctx context.Context, batch *core.Batch) error {
-	if batch.Peek {
-		b.spy.peeks.Add(1)
-	} else {
-		b.spy.takes.Add(1)
+func (c spied) Do(ctx context.Context, batch *core.Batch) error {
+	switch batch.Op {
+	case core.OpTake:
+		c.spy.takes.Add(1)
+	case core.OpPeek:
+		c.spy.peeks.Add(1)
+	case core.OpRefund:
+		c.spy.refunds.Add(1)
 	}
-	return b.Bound.Take(ctx, batch)
-}
-
-func (b spied) Refund(ctx context.Context, batch *core.Batch) error {
-	b.spy.refunds.Add(1)
-	return b.Bound.Refund(ctx, batch)
+	return c.Counters.Do(ctx, batch)
 }
 
 func TestManyPoliciesAreOneTake(t *testing.T) {

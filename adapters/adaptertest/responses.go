@@ -30,16 +30,16 @@ func headers(r response) []string {
 // brokenStore always fails.
 type brokenStore struct{ core.Store }
 
-type brokenBound struct{ core.Bound }
+type brokenCounters struct{ core.Counters }
 
 var errStore = errors.New("dial tcp 10.1.2.3:6379: connection refused")
 
-func (b brokenStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	bound, err := b.Store.Bind(limiter, rules)
-	return brokenBound{bound}, err
+func (b brokenStore) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := b.Store.Open(limiter, rules)
+	return brokenCounters{c}, err
 }
 
-func (brokenBound) Take(context.Context, *core.Batch) error { return errStore }
+func (brokenCounters) Do(context.Context, *core.Batch) error { return errStore }
 
 func responses(t *testing.T, a Adapter) {
 	check := func(t *testing.T, got response, status int, body string, lines ...string) {

@@ -31,11 +31,14 @@ type stored struct {
 	rules   []core.StoreRule
 }
 
-// Bind implements [core.Store]: it notes the limiter's rules.
-func (s *stored) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+// Open implements [core.Store]: it notes the limiter's rules.
+func (s *stored) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	s.limiter, s.rules = limiter, rules
-	return s.store.Bind(limiter, rules)
+	return s.store.Open(limiter, rules)
 }
+
+// Guarantees implements [core.Store].
+func (s *stored) Guarantees() core.Guarantees { return s.store.Guarantees() }
 
 func (s *stored) flags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&s.url, "store", "", "the Redis of the service: redis://user:password@host:port/db (also rediss, unix, redis+cluster, redis+sentinel); default: the store of FILE")

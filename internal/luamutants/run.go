@@ -20,7 +20,7 @@ var stages = [][]string{
 	{"-test.run=^(TestTheScriptDoesAsTheStoreInGo)$"},
 	{"-test.run=^(" + strings.Join(storedValues, "|") + ")$"},
 	{"-test.run=^TestOperations$|^(TestRedisAgreesWithMemory|TestShared)$/^(Programs|TwoVersions)?$"},
-	{"-test.skip=^(TestTraits|TestURL.*|TestMovingSlots.*|TestAFailover.*|TestAFull.*|TestALost.*|TestASwallowed.*|TestOnACluster.*|TestATake.*|TestKeysOf.*|TestARing|Example.*)$"},
+	{"-test.skip=^(TestGuarantees|TestURL.*|TestMovingSlots.*|TestAFailover.*|TestAFull.*|TestALost.*|TestASwallowed.*|TestOnACluster.*|TestATake.*|TestKeysOf.*|TestARing|Example.*)$"},
 }
 
 // storedValues are the tests of what is stored, and for how long, that take less

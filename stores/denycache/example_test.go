@@ -20,12 +20,11 @@ func ExampleNew() {
 		d, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "alice"})
 		fmt.Println(d.Allowed, err)
 	}
-	fmt.Println("refused without asking:", store.Refused())
+
 	// Output:
 	// true <nil>
 	// true <nil>
 	// false <nil>
 	// false <nil>
 	// false <nil>
-	// refused without asking: 2
 }

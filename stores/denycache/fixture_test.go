@@ -11,107 +11,146 @@ import (
 	"github.com/floodgate-go/floodgate/stores/denycache"
 )
 
-// counting counts what a store is asked.
-type counting struct {
+// asked is a Memory that counts how often it is asked to take, and in which something
+// else may happen at the same time.
+type asked struct {
 	core.Store
-	takes atomic.Int64
-	err   error
-	mark  bool // answers are degraded
-	slots bool // several items are taken one by one
-
-	meanwhile func() // is called while the store is asked
-	after     func() // is called when it has decided
+	takes      atomic.Int64
+	err        error  // of every operation
+	lost       error  // of every operation, which is done all the same
+	degraded   bool   // takes are
+	oneByOne   bool   // several items are taken one by one
+	before     func() // is called once, before an operation
+	after      func() // is called once, after an operation and before its answer
+	counters   core.Counters
+	unlookedAt bool // all items of a denied batch but the last are
 }
 
-func (c *counting) Traits() core.Traits {
-	t := core.Must(core.TraitsOf(c.Store))
-	t.OneStep = !c.slots
-	return t
+func (a *asked) Guarantees() core.Guarantees {
+	g := a.Store.Guarantees()
+	g.OneStep = !a.oneByOne
+	return g
 }
 
-type countingBound struct {
-	core.Bound
-	c *counting
+func (a *asked) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := a.Store.Open(limiter, rules)
+	a.counters = c
+	return askedCounters{c, a}, err
 }
 
-func (c *counting) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := c.Store.Bind(limiter, rules)
-	return countingBound{b, c}, err
+type askedCounters struct {
+	core.Counters
+	a *asked
 }
 
-func (b countingBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.c.takes.Add(1)
-	if b.c.err != nil {
-		return b.c.err
+func (c askedCounters) Do(ctx context.Context, b *core.Batch) error {
+	once(&c.a.before)
+	if c.a.err != nil {
+		return c.a.err
 	}
-	if b.c.meanwhile != nil {
-		b.c.meanwhile()
+	if err := c.Counters.Do(ctx, b); err != nil {
+		return err
 	}
-	err := b.Bound.Take(ctx, batch)
-	batch.Degraded = b.c.mark
-	if b.c.after != nil {
-		b.c.after()
+	if b.Op&(core.OpTake|core.OpPeek) != 0 {
+		c.a.takes.Add(1)
+		b.Degraded = c.a.degraded
+		for i := range b.Items[:len(b.Items)-1] {
+			b.Items[i].Unknown = c.a.unlookedAt && !b.Allowed
+		}
 	}
-	return err
+	once(&c.a.after)
+	return c.a.lost
 }
 
-func (b countingBound) Charge(ctx context.Context, batch *core.Batch) error {
-	if b.c.err != nil {
-		return b.c.err
-	}
-	return b.Bound.Charge(ctx, batch)
+func (c askedCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	next, err := c.Counters.Reopen(rules)
+	return askedCounters{next, c.a}, err
 }
 
-func (b countingBound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	next, err := b.Bound.Rebind(rules)
-	return countingBound{next, b.c}, err
+func (askedCounters) ServerOf(rule int, key []byte) string {
+	return string(key) + string(rune('0'+rule))
+}
+
+func once(f *func()) {
+	if do := *f; do != nil {
+		*f = nil
+		do()
+	}
 }
 
 type fixture struct {
-	t     *testing.T
-	clock *storetest.Clock
-	inner *counting
-	store *denycache.Store
-	bound core.Bound
-	rules []core.StoreRule
+	t        *testing.T
+	clock    *storetest.Clock
+	inner    *asked
+	store    *denycache.Store
+	counters core.Counters
+	rules    []core.StoreRule
 }
 
 func newFixture(t *testing.T, c denycache.Config, rules ...core.StoreRule) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: storetest.NewClock(time.UnixMicro(1_764_000_123_456_789)), rules: rules}
-	memory, err := core.NewMemory(core.MemoryConfig{Clock: f.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.inner = &counting{Store: resets{memory, new(core.Bound)}}
+	f.inner = &asked{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: f.clock.Now}))}
 	c.Clock = f.clock.Now
-	if f.store, err = denycache.New(f.inner, c); err != nil {
-		t.Fatal(err)
-	}
-	if f.bound, err = f.store.Bind("l", rules); err != nil {
-		t.Fatal(err)
-	}
+	f.store = core.Must(denycache.New(f.inner, c))
+	f.counters = core.Must(f.store.Open("l", rules))
 	return f
 }
 
 func rule(limits ...core.Limit) core.StoreRule { return core.StoreRule{Name: "r", Limits: limits} }
 
+func hourly(n int64) core.StoreRule {
+	return rule(core.Limit{Quota: n, Window: time.Hour, Algorithm: core.FixedWindow})
+}
+
 func (f *fixture) item(rule int, key string, cost int64) core.Item {
 	return core.Item{Rule: rule, Key: []byte(key), Cost: cost, Results: make([]core.Result, len(f.rules[rule].Limits))}
 }
 
-func (f *fixture) take(items ...core.Item) *core.Batch {
+// k is an item of the key k.
+func (f *fixture) k(cost int64, quotas ...int64) core.Item {
+	it := f.item(0, "k", cost)
+	it.Quotas = quotas
+	return it
+}
+
+func (f *fixture) do(op core.Op, items ...core.Item) *core.Batch {
 	f.t.Helper()
-	b := &core.Batch{Items: items}
-	if err := f.bound.Take(context.Background(), b); err != nil {
+	b := &core.Batch{Op: op, Items: items}
+	if err := f.counters.Do(context.Background(), b); err != nil {
 		f.t.Fatal(err)
 	}
 	return b
 }
 
-// asked returns how many commands f costs the store.
-func (f *fixture) asked(do func()) int64 {
+func (f *fixture) take(items ...core.Item) *core.Batch {
+	f.t.Helper()
+	return f.do(core.OpTake, items...)
+}
+
+// useUp takes the whole quota of the key k, and once more, which is denied.
+func (f *fixture) useUp() {
+	f.t.Helper()
+	f.take(f.k(f.rules[0].Limits[0].Quota))
+	if f.take(f.k(1)).Allowed {
+		f.t.Fatal("allowed above the quota")
+	}
+}
+
+// elsewhere does an operation on the key k as another process.
+func (f *fixture) elsewhere(op core.Op) {
+	f.t.Helper()
+	if err := storetest.Do(context.Background(), f.inner.counters, op, &core.Batch{Items: []core.Item{f.k(1)}}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// want checks how often the store is asked.
+func (f *fixture) want(times int64, what string, do func()) {
+	f.t.Helper()
 	before := f.inner.takes.Load()
 	do()
-	return f.inner.takes.Load() - before
+	if n := f.inner.takes.Load() - before; n != times {
+		f.t.Errorf("%s: the store is asked %d times, want %d", what, n, times)
+	}
 }

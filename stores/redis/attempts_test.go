@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -167,9 +168,9 @@ func TestAnOperationWithoutItems(t *testing.T) {
 		t.Errorf("a command: %v", cmd)
 		return errBroken
 	}))
-	b := newBound(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
 	batch := &core.Batch{}
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Errorf("allowed %t, %v", batch.Allowed, err)
 	}
 }
@@ -194,13 +195,13 @@ func TestALookAtACalendarInSeveralSlots(t *testing.T) {
 		return client.Process(t.Context(), cmd)
 	}), Timeout(20*time.Second))
 	s.layout.Store(oneSlot)
-	b := newBound(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
+	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
 	item := func(key string) core.Item {
 		return core.Item{Key: []byte(key), Cost: 1, Results: make([]core.Result, 1)}
 	}
-	batch := &core.Batch{Peek: true, Items: []core.Item{item("a"), item("b")}}
+	batch := &core.Batch{Items: []core.Item{item("a"), item("b")}}
 	SetAhead(s, 400*24*time.Hour)
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed || len(verbs) < 3 {
+	if err := storetest.Do(t.Context(), b, core.OpPeek, batch); err != nil || !batch.Allowed || len(verbs) < 3 {
 		t.Fatalf("allowed %t, %v, after %q", batch.Allowed, err, verbs)
 	}
 	if slices.ContainsFunc(verbs, func(v string) bool { return v != "peek" }) {
@@ -218,18 +219,18 @@ func TestARefundOfAMonthIsSentOnce(t *testing.T) {
 		verbs = append(verbs, Verbs(cmd)...)
 		return client.Process(t.Context(), cmd)
 	}), Timeout(20*time.Second))
-	b := newBound(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
+	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
 	batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Fatal(batch.Allowed, err)
 	}
 	SetAhead(s, 400*24*time.Hour)
 	verbs = nil
-	if err := b.Refund(t.Context(), batch); err != nil || !slices.Equal(verbs, []string{"refund"}) {
+	if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil || !slices.Equal(verbs, []string{"refund"}) {
 		t.Errorf("%v; the script was called for %q", err, verbs)
 	}
 	SetAhead(s, 0)
-	if err := b.Take(t.Context(), batch); err != nil || batch.Items[0].Results[0].Remaining != 6 {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Items[0].Results[0].Remaining != 6 {
 		t.Errorf("%+v, %v; want 6 left", batch.Items[0].Results, err)
 	}
 }

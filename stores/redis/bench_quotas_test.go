@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -22,17 +23,17 @@ func BenchmarkQuotas(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		quotas []int64
-		op     func(core.Bound, context.Context, *core.Batch) error
+		op     core.Op
 	}{
-		{"own", nil, core.Bound.Take},
-		{"quotas", []int64{2e6, 3e6, 4e6, 5e6}, core.Bound.Take},
-		{"unlimited", []int64{core.Unlimited}, core.Bound.Take},
-		{"charge", nil, core.Bound.Charge},
+		{"own", nil, core.OpTake},
+		{"quotas", []int64{2e6, 3e6, 4e6, 5e6}, core.OpTake},
+		{"unlimited", []int64{core.Unlimited}, core.OpTake},
+		{"charge", nil, core.OpCharge},
 	} {
 		for _, goroutines := range []int{1, 64} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, goroutines), func(b *testing.B) {
 				round++
-				bound := core.Must(store.Bind(fmt.Sprint("q", round), []core.StoreRule{{Name: "ip", Limits: []core.Limit{core.PerSecond(1e6)}}}))
+				bound := core.Must(store.Open(fmt.Sprint("q", round), []core.StoreRule{{Name: "ip", Limits: []core.Limit{core.PerSecond(1e6)}}}))
 				own := make([]*core.Batch, goroutines)
 				for g := range own {
 					own[g] = one("", 1, 1)
@@ -44,7 +45,7 @@ func BenchmarkQuotas(b *testing.B) {
 						n := i % len(c.quotas)
 						it.Quotas = c.quotas[n : n+1]
 					}
-					return c.op(bound, context.Background(), own[g])
+					return storetest.Do(context.Background(), bound, c.op, own[g])
 				})
 			})
 		}

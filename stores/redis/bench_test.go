@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -35,8 +36,8 @@ func benchmarkTake(b *testing.B, addr string) {
 	b.Cleanup(func() { _ = client.Close() })
 	three := []core.Limit{core.PerSecond(1e6), core.PerMinute(1e7), core.PerHour(1e8)}
 	store := redisstore.New(client, redisstore.Timeout(patience))
-	bound := func(name string, rules []core.StoreRule) core.Bound {
-		return core.Must(store.Bind(name, rules))
+	bound := func(name string, rules []core.StoreRule) core.Counters {
+		return core.Must(store.Open(name, rules))
 	}
 	round := 0
 	batches := func(rules []core.StoreRule) func(int) *core.Batch {
@@ -67,7 +68,7 @@ func benchmarkTake(b *testing.B, addr string) {
 					for j := range own[g].Items {
 						own[g].Items[j].Key = fmt.Append(own[g].Items[j].Key[:0], (g*31+i)%1000)
 					}
-					return bound.Take(context.Background(), own[g])
+					return storetest.Do(context.Background(), bound, core.OpTake, own[g])
 				})
 			})
 		}
@@ -87,9 +88,9 @@ func BenchmarkAlgorithms(b *testing.B) {
 	full.Name = "log, full"
 	for i, l := range append(limits, full) {
 		b.Run(l.Name, func(b *testing.B) {
-			bound := core.Must(store.Bind(fmt.Sprint("a", i, b.N), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}))
+			bound := core.Must(store.Open(fmt.Sprint("a", i, b.N), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}))
 			if l.Name == full.Name {
-				if err := bound.Take(b.Context(), one("0", 9_999, 1)); err != nil {
+				if err := storetest.Do(b.Context(), bound, core.OpTake, one("0", 9_999, 1)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -98,7 +99,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 				if l.Name != full.Name {
 					batch = one(fmt.Sprint((g*31+i)%1000), 1, 1)
 				}
-				return bound.Take(context.Background(), batch)
+				return storetest.Do(context.Background(), bound, core.OpTake, batch)
 			})
 		})
 	}
@@ -115,9 +116,9 @@ func BenchmarkMemory(b *testing.B) {
 	for i, l := range limits {
 		b.Run(l.Name, func(b *testing.B) {
 			server.MustDo("FLUSHALL")
-			bound := core.Must(store.Bind(fmt.Sprint("m", i, b.N), []core.StoreRule{{Name: "ip", Limits: []core.Limit{l}}}))
+			bound := core.Must(store.Open(fmt.Sprint("m", i, b.N), []core.StoreRule{{Name: "ip", Limits: []core.Limit{l}}}))
 			for n := range b.N {
-				if err := bound.Take(b.Context(), one(fmt.Sprint(n%1000), 100, 1)); err != nil {
+				if err := storetest.Do(b.Context(), bound, core.OpTake, one(fmt.Sprint(n%1000), 100, 1)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -27,14 +27,13 @@ func TestABlockDeniesItsKeys(t *testing.T) {
 			}
 			block := func(d time.Duration) {
 				t.Helper()
-				if err := b.(core.Blocker).Block(t.Context(), batch, d); err != nil {
+				if err := block(t.Context(), b, batch, d); err != nil {
 					t.Fatal(err)
 				}
 			}
 			want := func(what string, left int64, wait time.Duration) {
 				t.Helper()
-				batch.Peek = true
-				if err := b.Take(t.Context(), batch); err != nil || batch.Allowed != (wait == 0) {
+				if err := storetest.Do(t.Context(), b, core.OpPeek, batch); err != nil || batch.Allowed != (wait == 0) {
 					t.Errorf("%s: allowed %v, error %v", what, batch.Allowed, err)
 				}
 				for i := range batch.Items {
@@ -44,7 +43,7 @@ func TestABlockDeniesItsKeys(t *testing.T) {
 				}
 			}
 			block(0)
-			if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 			}
 			block(10 * time.Minute)
@@ -57,13 +56,13 @@ func TestABlockDeniesItsKeys(t *testing.T) {
 			want("after the end", 7, 0)
 			block(core.MaxWindow)
 			want("blocked for as long as may be", 0, core.MaxWindow)
-			if err := b.Charge(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
 				t.Fatal(err)
 			}
 			block(0)
 			want("charged while it was blocked", 4, 0)
 			block(time.Minute)
-			if err := b.Reset(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpReset, batch); err != nil {
 				t.Fatal(err)
 			}
 			want("reset", 10, 0)
@@ -76,7 +75,7 @@ func TestABlockKeepsTheValueOfANewerVersion(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
 	server.MustDo("SET", stored(t, "k"), "\x03newer")
-	if err := b.(core.Blocker).Block(t.Context(), one("k", 1, 1), time.Hour); err == nil {
+	if err := block(t.Context(), b, one("k", 1, 1), time.Hour); err == nil {
 		t.Error("no error")
 	}
 	if got := server.MustDo("GET", stored(t, "k")); got != "\x03newer" {
@@ -90,7 +89,7 @@ func TestAResetOfAllThatFails(t *testing.T) {
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
 	client.AddHook(refusing{stored(t, "k"), "reset"})
-	err := b.(core.ResetterOfAll).ResetAll(t.Context())
+	err := storetest.Do(t.Context(), b, core.OpResetAll, new(core.Batch))
 	var e *redisstore.Error
 	if !errors.As(err, &e) || !errors.Is(err, errRefused) {
 		t.Errorf("error %v, want one that wraps the client's", err)
@@ -106,7 +105,7 @@ func TestABlockReplacesTheDenialOfAValueThatCannotBeRead(t *testing.T) {
 	for _, length := range []time.Duration{0, time.Minute} {
 		f := newFormatted(t, server, hour)
 		f.set([]byte("abc"))
-		if err := f.bound.(core.Blocker).Block(t.Context(), one("k", 1, 1), length); err != nil {
+		if err := block(t.Context(), f.bound, one("k", 1, 1), length); err != nil {
 			t.Fatal(err)
 		}
 		if b := f.take(); b.Items[0].Results[0].RetryAfter != length {
@@ -124,18 +123,18 @@ func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := redisstore.New(client, redisstore.Timeout(patience))
 			rules := append([]core.StoreRule{{Name: "r2", Limits: hourly[0].Limits}}, hourly...)
-			b, other := core.Must(store.Bind("all"+name, rules)), core.Must(store.Bind("all"+name+"2", rules))
-			each := func(b core.Bound, f func(*core.Batch)) {
+			b, other := core.Must(store.Open("all"+name, rules)), core.Must(store.Open("all"+name+"2", rules))
+			each := func(b core.Counters, f func(*core.Batch)) {
 				for i := range 700 {
 					batch := one(fmt.Sprint(i), 10, 1)
 					batch.Items[0].Rule = i % 2
 					f(batch)
 				}
 			}
-			admits := func(b core.Bound, want bool) {
+			admits := func(b core.Counters, want bool) {
 				t.Helper()
 				each(b, func(batch *core.Batch) {
-					if err := b.Take(t.Context(), batch); err != nil || batch.Allowed != want {
+					if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != want {
 						t.Fatalf("key %s: allowed %v, want %v, error %v", batch.Items[0].Key, batch.Allowed, want, err)
 					}
 				})
@@ -143,7 +142,7 @@ func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 			admits(b, true)
 			admits(other, true)
 			admits(b, false)
-			if err := b.(core.ResetterOfAll).ResetAll(t.Context()); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpResetAll, new(core.Batch)); err != nil {
 				t.Fatal(err)
 			}
 			admits(b, true)

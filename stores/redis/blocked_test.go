@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
 func (f *formatted) block(d time.Duration) {
 	f.t.Helper()
-	if err := f.bound.(core.Blocker).Block(f.t.Context(), one("k", 0, f.limits), d); err != nil {
+	if err := block(f.t.Context(), f.bound, one("k", 0, f.limits), d); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -32,7 +33,7 @@ func TestABlockLastsAMicrosecond(t *testing.T) {
 func TestATakeOfNothingKeepsWhatItCannotRead(t *testing.T) {
 	f := newFormatted(t, redistest.Start(t), hour, core.PerMinute(3))
 	f.set([]byte("abc"))
-	if err := f.bound.Take(t.Context(), one("k", 0, f.limits)); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpTake, one("k", 0, f.limits)); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(f.value()); got != "abc" {

@@ -66,7 +66,7 @@ func edgesOf(rule []core.Limit) *edges {
 }
 
 // textFor returns the limits of a rule for a call that carries a time.
-func (r *boundRule) textFor(s *Store, carried int64) any {
+func (r *counterRule) textFor(s *Store, carried int64) any {
 	if r.edges == nil {
 		return r.limits
 	}

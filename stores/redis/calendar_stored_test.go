@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -96,7 +97,7 @@ func TestARefundOfAMonth(t *testing.T) {
 	april, may := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	f.clock.Set(april.Add(time.Hour))
 	batch := one("k", 8, 1)
-	if err := f.bound.Take(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpTake, batch); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct {
@@ -105,11 +106,11 @@ func TestARefundOfAMonth(t *testing.T) {
 	}{{april.Add(-time.Microsecond), 2}, {april, 3}, {may.Add(-time.Microsecond), 4}, {may, 4}} {
 		refund := one("k", 1, 1)
 		refund.Items[0].At = row.at.UnixMicro()
-		if err := f.bound.Refund(t.Context(), refund); err != nil {
+		if err := storetest.Do(t.Context(), f.bound, core.OpRefund, refund); err != nil {
 			t.Fatal(err)
 		}
 		look := one("k", 0, 1)
-		if err := f.bound.Take(t.Context(), look); err != nil {
+		if err := storetest.Do(t.Context(), f.bound, core.OpTake, look); err != nil {
 			t.Fatal(err)
 		}
 		if got := look.Items[0].Results[0].Remaining; got != row.left {

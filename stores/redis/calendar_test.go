@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -48,11 +49,11 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 		client.AddHook(counting{&n})
 		store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
 		rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10), core.PerHour(100), core.PerDay(10).In(time.UTC)}}}
-		bound, err := store.Bind(bindName(t), rules)
+		bound, err := store.Open(bindName(t), rules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bound.Rebind(rules); err != nil {
+		if _, err := bound.Reopen(rules); err != nil {
 			t.Fatal(err)
 		}
 		_ = store.Ping(t.Context())
@@ -61,7 +62,7 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 		for i := range int64(3) {
 			before := time.Now().UTC()
 			b := calendarBatch(rules, "k")
-			if err := bound.Take(t.Context(), b); err != nil {
+			if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil {
 				t.Fatal(err)
 			}
 			month := time.Date(before.Year(), before.Month()+1, 1, 0, 0, 0, 0, time.UTC)
@@ -69,10 +70,10 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 			if wait := month.Sub(before); r.Remaining != 8-2*i || r.ResetAfter > wait || r.ResetAfter < wait-time.Minute {
 				t.Errorf("ahead %v, take %d: %+v, and the month ends in %v", ahead, i, r, wait)
 			}
-			if err := bound.Refund(t.Context(), b); err != nil {
+			if err := storetest.Do(t.Context(), bound, core.OpRefund, b); err != nil {
 				t.Fatal(err)
 			}
-			if b = calendarBatch(rules, "k"); bound.Take(t.Context(), b) != nil {
+			if b = calendarBatch(rules, "k"); storetest.Do(t.Context(), bound, core.OpTake, b) != nil {
 				t.Fatal("the second take")
 			}
 		}
@@ -92,14 +93,14 @@ func TestTheServersTimeDecidesOnACluster(t *testing.T) {
 	_, client := newCluster(t)
 	store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}}
-	bound, err := store.Bind(bindName(t), rules)
+	bound, err := store.Open(bindName(t), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(3) {
 		redisstore.SetAhead(store, 100*24*time.Hour)
 		b := calendarBatch(rules, "a", "b", "c", "d")
-		if err := bound.Take(t.Context(), b); err != nil || !b.Allowed {
+		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil || !b.Allowed {
 			t.Fatal(err, b)
 		}
 		for _, it := range b.Items {
@@ -139,11 +140,11 @@ func TestAServerWhoseClockJumpsIsAskedAFewTimes(t *testing.T) {
 	client.AddHook(lying{&n})
 	store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}}
-	bound, err := store.Bind(bindName(t), rules)
+	bound, err := store.Open(bindName(t), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = bound.Take(t.Context(), calendarBatch(rules, "k"))
+	err = storetest.Do(t.Context(), bound, core.OpTake, calendarBatch(rules, "k"))
 	if !errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), "FLOODGATE edges") || n.Load() != 4 {
 		t.Errorf("%v after %d commands", err, n.Load())
 	}

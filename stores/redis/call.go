@@ -201,6 +201,6 @@ func (c *call) gone() bool { return c.state.Load() == withdrawn }
 // namedItem is an item with the store's data for it.
 type namedItem struct {
 	*core.Item
-	rule *boundRule
+	rule *counterRule
 	name string
 }

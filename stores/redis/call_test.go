@@ -74,7 +74,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
-	rule := newBound(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
+	rule := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
 	if err := client.ScriptLoad(t.Context(), script).Err(); err != nil {
 		t.Fatal(err)
 	}

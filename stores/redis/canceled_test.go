@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -21,8 +23,8 @@ func TestTheErrorOfACanceledTake(t *testing.T) {
 	two.Items = append(two.Items, one("other", 1, 1).Items...)
 	apart := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.ShardedByKey())
 	for name, take := range map[string]func(context.Context) error{
-		"one key":                  func(ctx context.Context) error { return b.Take(ctx, one("k", 1, 1)) },
-		"keys in several commands": func(ctx context.Context) error { return apart.Take(ctx, two) },
+		"one key":                  func(ctx context.Context) error { return storetest.Do(ctx, b, core.OpTake, one("k", 1, 1)) },
+		"keys in several commands": func(ctx context.Context) error { return storetest.Do(ctx, apart, core.OpTake, two) },
 	} {
 		for _, cause := range []error{context.Canceled, gone} {
 			ctx, cancel := context.WithCancelCause(t.Context())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -19,11 +20,10 @@ import (
 var daily = []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 1_000_000, Window: 24 * time.Hour}}}}
 
 // counted returns how many hits of daily are gone.
-func counted(t testing.TB, b core.Bound, key string) int64 {
+func counted(t testing.TB, b core.Counters, key string) int64 {
 	t.Helper()
 	batch := one(key, 0, 1)
-	batch.Peek = true
-	if err := b.Take(context.Background(), batch); err != nil {
+	if err := storetest.Do(context.Background(), b, core.OpPeek, batch); err != nil {
 		t.Fatalf("Peek: %v", err)
 	}
 	return 1_000_000 - batch.Items[0].Results[0].Remaining
@@ -41,7 +41,7 @@ func TestAChargeWhoseReplyIsLostIsCountedOnce(t *testing.T) {
 		b := bind(t, client, daily, redisstore.Timeout(patience))
 		take(t, b, "k")
 		proxy.Fail(faultproxy.Cut, 1)
-		if err := b.Charge(t.Context(), one("k", 70, 1)); !unknown(err) {
+		if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 70, 1)); !unknown(err) {
 			t.Errorf("error %v, want one that says that it may have been charged", err)
 		}
 		proxy.Fail(faultproxy.None, 0)
@@ -49,7 +49,7 @@ func TestAChargeWhoseReplyIsLostIsCountedOnce(t *testing.T) {
 			t.Errorf("%d counted, want 1 and 70", got)
 		}
 		server.MustDo("SCRIPT", "FLUSH") // it has not run: it is sent again
-		if err := b.Charge(t.Context(), one("k", 5, 1)); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 5, 1)); err != nil {
 			t.Errorf("a server that has forgotten the script: %v", err)
 		}
 		if got := counted(t, b, "k"); got != 76 {
@@ -64,12 +64,12 @@ func TestAChargeThatHasNotRun(t *testing.T) {
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
 	server.MustDo("CONFIG", "SET", "maxmemory", "1")
-	if err := b.Charge(t.Context(), one("k", 1, 1)); !of(redisstore.ClassFull, false)(err) || !errors.Is(err, core.ErrNotCharged) {
+	if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 1, 1)); !of(redisstore.ClassFull, false)(err) || !errors.Is(err, core.ErrNotCharged) {
 		t.Errorf("a full server: %v", err)
 	}
 	server.MustDo("CONFIG", "SET", "maxmemory", "0")
 	server.MustDo("REPLICAOF", "127.0.0.1", "1")
-	if err := b.Charge(t.Context(), one("k", 1, 1)); !of(redisstore.ClassNotReady, false)(err) || !errors.Is(err, core.ErrNotCharged) {
+	if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 1, 1)); !of(redisstore.ClassNotReady, false)(err) || !errors.Is(err, core.ErrNotCharged) {
 		t.Errorf("a replica: %v", err)
 	}
 	server.MustDo("REPLICAOF", "NO", "ONE")
@@ -95,7 +95,7 @@ func TestAChargeWhoseClientHangsUp(t *testing.T) {
 					item.Quotas = []int64{core.Unlimited}
 					batch.Items = append(batch.Items, item)
 				}
-				_ = b.Charge(ctx, batch)
+				_ = storetest.Do(ctx, b, core.OpCharge, batch)
 				for i := range batch.Items { // the caller's again
 					batch.Items[i].Quotas[0], batch.Items[i].Cost = 0, 999
 				}
@@ -112,7 +112,7 @@ func TestAChargeWhoseClientHangsUp(t *testing.T) {
 func chargedCompany(t *testing.T, strike func(*company)) (c *company, errs []error) {
 	c = newCompany(t, patience)
 	c.proxy.Hold()
-	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
 	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	errs = make([]error, travellers)
 	var wg sync.WaitGroup
@@ -122,7 +122,7 @@ func chargedCompany(t *testing.T, strike func(*company)) (c *company, errs []err
 			if i%3 == 0 {
 				batch.Items[0].Quotas = []int64{int64(i)}
 			}
-			errs[i] = c.bound.Charge(context.Background(), batch)
+			errs[i] = storetest.Do(context.Background(), c.bound, core.OpCharge, batch)
 			if errs[i] == nil && (!batch.Allowed || !batch.Items[0].Results[0].Allowed || batch.Items[0].Results[0].RetryAfter != 0) {
 				t.Errorf("caller %d: %+v", i, batch)
 			}
@@ -143,7 +143,7 @@ func chargedCompany(t *testing.T, strike func(*company)) (c *company, errs []err
 	seen := func(key string) int64 {
 		batch := one(key, 0, 1)
 		batch.Items[0].Quotas = []int64{1000}
-		if err := c.other.Take(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), c.other, core.OpTake, batch); err != nil {
 			t.Fatal(err)
 		}
 		return 1000 - batch.Items[0].Results[0].Remaining
@@ -191,7 +191,7 @@ func TestAChargeOfSeveralSlotsThatFailsForOne(t *testing.T) {
 			for _, k := range keys {
 				batch.Items = append(batch.Items, one(k, 4, 1).Items...)
 			}
-			err := b.Charge(t.Context(), batch)
+			err := storetest.Do(t.Context(), b, core.OpCharge, batch)
 			if !errors.Is(err, errRefused) || errors.Is(err, core.ErrNotCharged) != (failing == 0) {
 				t.Errorf("error %v", err)
 			}
@@ -223,7 +223,7 @@ func TestAChargeIsGivenBackInPart(t *testing.T) {
 			for _, k := range keys {
 				batch.Items = append(batch.Items, one(k, 30, 1).Items...)
 			}
-			if err := b.Charge(t.Context(), batch); err != nil || !batch.Allowed {
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil || !batch.Allowed {
 				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 			}
 			for i := range batch.Items {
@@ -232,7 +232,7 @@ func TestAChargeIsGivenBackInPart(t *testing.T) {
 				}
 				batch.Items[i].Cost = int64(10 + i)
 			}
-			if err := b.Refund(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil {
 				t.Fatal(err)
 			}
 			for i, k := range keys {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -20,16 +21,16 @@ func TestAChargeKeepsTheValueOfANewerVersion(t *testing.T) {
 	server.MustDo("SET", stored(t, "new"), value, "PX", "50000")
 	batch := one("old", 1, 1)
 	batch.Items = append(batch.Items, one("new", 1, 1).Items...)
-	err := b.Charge(t.Context(), batch)
+	err := storetest.Do(t.Context(), b, core.OpCharge, batch)
 	if !errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), stored(t, "new")) {
 		t.Errorf("error %v, want one that names the value and says that nothing was charged", err)
 	}
 	batch.Items[0].Quotas, batch.Items[1].Quotas = []int64{core.Unlimited}, []int64{core.Unlimited}
-	if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 		t.Errorf("without a limit: allowed %v, error %v", batch.Allowed, err)
 	}
 	batch.Items[1].Cost = 0
-	if err := b.Charge(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
 		t.Errorf("a cost of 0: %v", err)
 	}
 	if got := charged(t, b, "old"); got != 1 {
@@ -49,7 +50,7 @@ func TestAChargeToAValueThatCannotBeRead(t *testing.T) {
 		b, name, clock, log := denying(t, client)
 		server.MustDo("SET", name, "abc")
 		batch := one("k", 7, 2)
-		if err := b.Charge(t.Context(), batch); err != nil || !batch.Allowed {
+		if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil || !batch.Allowed {
 			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 		}
 		if !strings.Contains(log.String(), "cannot be read") {
@@ -68,7 +69,7 @@ func TestAChargeToAValueThatCannotBeRead(t *testing.T) {
 	})
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	server.MustDo("SET", stored(t, "k"), "abc")
-	if err := b.Charge(t.Context(), one("k", 7, 1)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 7, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if got := charged(t, b, "k"); got != 7 {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -21,11 +22,11 @@ func TestANameIsBoundOnceForAServer(t *testing.T) {
 	addr := redistest.Start(t).Addr
 	first := redisstore.New(newClient(t, addr))
 	defer first.Close() //nolint:errcheck // never fails
-	if _, err := first.Bind("names", hourly); err != nil {
+	if _, err := first.Open("names", hourly); err != nil {
 		t.Fatal(err)
 	}
 	other := redisstore.New(newClient(t, addr))
-	if _, err := other.Bind("names", hourly); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `Name: "names": another store of this process already counts on redis `+addr) {
+	if _, err := other.Open("names", hourly); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `Name: "names": another store of this process already counts on redis `+addr) {
 		t.Errorf("through another client: %v", err)
 	}
 	if _, err := core.New(core.Config{Name: "names", Store: other, Rules: []core.Rule{perHour("r", 1)}}); !errors.Is(err, core.ErrConfig) {
@@ -38,13 +39,13 @@ func TestANameIsBoundOnceForAServer(t *testing.T) {
 		"on another server":   redisstore.New(newClient(t, "127.0.0.1:1")),
 		"another instance":    redisstore.New(newClient(t, addr), redisstore.AnotherInstance()),
 	} {
-		if _, err := s.Bind("names", hourly); err != nil {
+		if _, err := s.Open("names", hourly); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		_ = s.Close()
 	}
 	_ = first.Close()
-	if _, err := other.Bind("names", hourly); err != nil {
+	if _, err := other.Open("names", hourly); err != nil {
 		t.Errorf("after the first store was closed: %v", err)
 	}
 	_ = other.Close()
@@ -84,10 +85,10 @@ func TestTheServersOfOtherClients(t *testing.T) {
 		"one client of the application's own, twice": {own, own, true},
 	} {
 		first, second := redisstore.New(c.a), redisstore.New(c.b)
-		if _, err := first.Bind("servers", hourly); err != nil {
+		if _, err := first.Open("servers", hourly); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := second.Bind("servers", hourly); errors.Is(err, core.ErrConfig) != c.same {
+		if _, err := second.Open("servers", hourly); errors.Is(err, core.ErrConfig) != c.same {
 			t.Errorf("%s: %v, same %v", name, err, c.same)
 		}
 		for _, client := range []redisstore.Client{c.a, c.b} {
@@ -107,7 +108,7 @@ var own = new(ownClient)
 func TestADroppedStoreGivesUpItsNames(t *testing.T) {
 	client := newClient(t, "127.0.0.1:1")
 	bindAndDrop := func() error {
-		_, err := redisstore.New(client).Bind("dropped", hourly)
+		_, err := redisstore.New(client).Open("dropped", hourly)
 		return err
 	}
 	if err := bindAndDrop(); err != nil {
@@ -123,7 +124,7 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 	server := redistest.Start(t)
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.WithoutDenialCache()}} {
 		s := redisstore.New(newClient(t, server.Addr), append(opts, redisstore.Timeout(patience))...)
-		b, err := s.Bind("closed", hourly)
+		b, err := s.Open("closed", hourly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,11 +138,11 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 			}
 		}
 		batch := one("k", 1, 1)
-		_, rebound := b.Rebind(hourly)
-		_, bound := s.Bind("closed", hourly)
+		_, reopened := b.Reopen(hourly)
+		_, opened := s.Open("closed", hourly)
 		for what, err := range map[string]error{
-			"Take": b.Take(context.Background(), batch), "Refund": b.Refund(context.Background(), batch), "Reset": b.Reset(context.Background(), batch),
-			"Rebind": rebound, "Bind": bound, "Ping": s.Ping(t.Context()),
+			"Take": storetest.Do(context.Background(), b, core.OpTake, batch), "Refund": storetest.Do(context.Background(), b, core.OpRefund, batch), "Reset": storetest.Do(context.Background(), b, core.OpReset, batch),
+			"Reopen": reopened, "Open": opened, "Ping": s.Ping(t.Context()),
 			"Scan": s.Scan(t.Context(), "closed", hourly, func(redisstore.Stored) error { return nil }),
 		} {
 			if !errors.Is(err, core.ErrClosed) {

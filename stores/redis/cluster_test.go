@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -39,7 +40,7 @@ func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 	for _, l := range all(20) {
 		t.Run(l.Name, func(t *testing.T) {
 			rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
-			var instances []core.Bound
+			var instances []core.Counters
 			for range 4 {
 				instances = append(instances, bind(t, newClient(t, server.Addr), rules, redisstore.Timeout(patience)))
 			}
@@ -93,7 +94,7 @@ func TestMovingSlotsLoseAndDoubleNothing(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if err := b.Take(context.Background(), one("k", 1, 1)); err != nil {
+				if err := storetest.Do(context.Background(), b, core.OpTake, one("k", 1, 1)); err != nil {
 					t.Errorf("Take: %v", err)
 					return
 				}
@@ -122,7 +123,7 @@ func TestMovingSlotsLoseAndDoubleNothing(t *testing.T) {
 	stop()
 	wg.Wait()
 	peek := one("k", 0, 1)
-	if err := b.Take(context.Background(), peek); err != nil {
+	if err := storetest.Do(context.Background(), b, core.OpTake, peek); err != nil {
 		t.Fatal(err)
 	}
 	if got := quota - peek.Items[0].Results[0].Remaining; got != allowed.Load() {
@@ -157,7 +158,7 @@ func TestKeysOfDifferentSlots(t *testing.T) {
 			for _, k := range keys {
 				batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 			}
-			if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 			}
 			for i, want := range []int64{0, 0, 10} {
@@ -188,7 +189,7 @@ func TestALostNode(t *testing.T) {
 	for _, k := range keys {
 		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 	}
-	err := b.Take(t.Context(), batch)
+	err := storetest.Do(t.Context(), b, core.OpTake, batch)
 	var e *redisstore.Error
 	if !errors.As(err, &e) {
 		t.Errorf("error %v", err)
@@ -212,7 +213,7 @@ func TestAFailoverKeepsWhatWasReplicated(t *testing.T) {
 	processtest.WaitFor(t, "the replica to have it", f.Replicated)
 	f.Primary.Stop()
 	processtest.WaitFor(t, "a take on the new primary", func() bool {
-		return b.Take(context.Background(), one("k", 0, 1)) == nil
+		return storetest.Do(context.Background(), b, core.OpTake, one("k", 0, 1)) == nil
 	})
 	take(t, b, "k")
 	if got := charged(t, b, "k"); got != 5 {
@@ -231,14 +232,14 @@ func TestARing(t *testing.T) {
 		for i := range 20 {
 			batch.Items = append(batch.Items, one(fmt.Sprint(i), 5, 1).Items...)
 		}
-		if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 		}
 	}
 	if a.MustDo("DBSIZE") == ":0" || z.MustDo("DBSIZE") == ":0" {
 		t.Error("all keys are on one server: the test shows nothing")
 	}
-	if err := b.Take(t.Context(), one("3", 1, 1)); err != nil || take(t, b, "3").Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("3", 1, 1)); err != nil || take(t, b, "3").Allowed {
 		t.Errorf("a key is not over its limit: %v", err)
 	}
 }
@@ -274,7 +275,7 @@ func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
 	for _, k := range keys {
 		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 	}
-	err := b.Take(t.Context(), batch)
+	err := storetest.Do(t.Context(), b, core.OpTake, batch)
 	var e *redisstore.Error
 	if !errors.Is(err, errRefused) || !errors.As(err, &e) || e.Unknown {
 		t.Errorf("error %v, want that of the hook, of a command that was not sent", err)

@@ -49,13 +49,13 @@ func TestDamagedStatesFailNoOperation(t *testing.T) {
 				server.MustDo("SET", name, string(value))
 				for _, cost := range []int64{1, 0, 3, quota} {
 					batch := one(key, cost, 1)
-					if err := b.Take(t.Context(), batch); err != nil {
+					if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 						t.Fatalf("the value %x: %v", value, err)
 					}
 					if res := batch.Items[0].Results[0]; res.Remaining > quota {
 						t.Fatalf("the value %x: %+v", value, res)
 					}
-					if err := b.Refund(t.Context(), batch); err != nil {
+					if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil {
 						t.Fatalf("the value %x: %v", value, err)
 					}
 				}
@@ -73,7 +73,7 @@ func TestABucketedWindowWithAWrongTotalIsUnreadable(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	direct := redisstore.New(newClient(t, server.Addr), redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache(), redisstore.Log(quiet))
 	store := core.Must(resilient.New(direct, resilient.Config{Failures: 1, Log: quiet}))
-	b := core.Must(store.Bind(bindName(t), []core.StoreRule{{Name: "r", Limits: []core.Limit{limit}}}))
+	b := core.Must(store.Open(bindName(t), []core.StoreRule{{Name: "r", Limits: []core.Limit{limit}}}))
 	for n := range 20 { // as many buckets, of which the last may hold nothing
 		key := fmt.Sprint(n)
 		for range n {
@@ -81,7 +81,7 @@ func TestABucketedWindowWithAWrongTotalIsUnreadable(t *testing.T) {
 			clock.Advance(time.Minute)
 		}
 		batch := take(t, b, key)
-		if err := b.Refund(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
@@ -114,7 +114,7 @@ func TestTheOldestBucketsHoldHits(t *testing.T) {
 	if got, want := len(f.value()), one+5*4; got != want {
 		t.Errorf("%d bytes, want %d: six buckets are stored", got, want)
 	}
-	if err := f.bound.Refund(t.Context(), first); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, first); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(f.value()); got != one {

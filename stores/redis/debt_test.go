@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -37,7 +38,7 @@ func TestARefundOfADebt(t *testing.T) {
 	first := f.take() // 333,333 and a third of a microsecond
 	f.take()
 	f.clock.Advance(time.Microsecond)
-	if err := f.bound.Refund(t.Context(), first); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, first); err != nil {
 		t.Fatal(err)
 	}
 	if until, part := f.debt(start); until != 333_333*time.Microsecond || part != 2 {
@@ -50,12 +51,12 @@ func TestARefundOfADebt(t *testing.T) {
 func TestAGrantAtTheBeginningOfAWindow(t *testing.T) {
 	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10_000, Window: time.Millisecond})
 	batch := one("k", 5000, 1)
-	if err := f.bound.Take(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpTake, batch); err != nil {
 		t.Fatal(err)
 	}
 	f.clock.Advance(time.Millisecond)
 	batch = one("k", 2000, 1)
-	if err := f.bound.(core.Granter).Grant(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpGrant, batch); err != nil {
 		t.Fatal(err)
 	}
 	if got := batch.Items[0].Results[0].Remaining; got != 7000 {

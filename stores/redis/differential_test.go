@@ -63,6 +63,9 @@ func anyCalendar(r *rand.Rand, quota int64) core.Limit {
 	return []core.Limit{core.PerDay(quota), core.PerWeek(quota), core.PerMonth(quota)}[r.IntN(3)].In(zone)
 }
 
+// decides are the operations that say whether all limits allow the cost.
+const decides = core.OpTake | core.OpPeek | core.OpCharge | core.OpGrant
+
 // The Lua and the Go of the same arithmetic agree to the unit, on thousands of
 // random steps over the whole range of limits, costs and times, with charges,
 // refunds in part, grants, resets, quotas of a batch's own and a clock that also goes back.
@@ -84,9 +87,9 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 		}
 		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
 		name := fmt.Sprint("l", round)
-		bounds := [2]core.Bound{
-			core.Must(memory.Bind(name, rules)),
-			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Bind(fmt.Sprint(name, "-", seed), rules)),
+		bounds := [2]core.Counters{
+			core.Must(memory.Open(name, rules)),
+			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Open(fmt.Sprint(name, "-", seed), rules)),
 		}
 		var taken [][2]*core.Batch
 		for step := range 40 {
@@ -95,16 +98,16 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 			key, cost, peek := fmt.Append(nil, r.IntN(1+round%2)), anyCost(r, rules), r.IntN(8) == 0
 			quotas := [2][]int64{anyQuotas(r, rules[0].Limits), anyQuotas(r, rules[1].Limits)}
 			for i := range pair {
-				pair[i] = &core.Batch{Peek: peek}
+				pair[i] = new(core.Batch)
 				for rule := range items {
 					pair[i].Items = append(pair[i].Items, core.Item{Rule: rule, Key: key, Cost: cost, Quotas: quotas[rule], Results: make([]core.Result, len(rules[rule].Limits))})
 				}
 			}
-			var op func(core.Bound, *core.Batch) error
+			var op core.Op
 			took := false
 			switch n := r.IntN(20); {
 			case n == 0:
-				op = func(b core.Bound, batch *core.Batch) error { return b.Reset(context.Background(), batch) }
+				op = core.OpReset
 				taken = nil // what a reset has forgotten is not to be refunded
 			case n < 4 && len(taken) > 0:
 				pair, taken = taken[0], taken[1:]
@@ -114,23 +117,24 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 						batch.Items[i].Cost = part
 					}
 				}
-				op = func(b core.Bound, batch *core.Batch) error { return b.Refund(context.Background(), batch) }
+				op = core.OpRefund
 			case n < 6:
-				op = func(b core.Bound, batch *core.Batch) error {
-					return b.(core.Granter).Grant(context.Background(), batch)
-				}
+				op = core.OpGrant
 				taken = nil // nor what has been given back already
 			case n < 9:
 				took, peek = true, false
-				op = func(b core.Bound, batch *core.Batch) error { return b.Charge(context.Background(), batch) }
+				op = core.OpCharge
 			default:
-				took = true
-				op = func(b core.Bound, batch *core.Batch) error { return b.Take(context.Background(), batch) }
+				took, op = true, core.OpTake
+				if peek {
+					op = core.OpPeek
+				}
 			}
 			for i := range pair {
-				if err := op(bounds[i], pair[i]); err != nil {
+				if err := storetest.Do(t.Context(), bounds[i], op, pair[i]); err != nil {
 					t.Fatal(err)
 				}
+				pair[i].Allowed = pair[i].Allowed && op&decides != 0
 			}
 			if !reflect.DeepEqual(pair[0], pair[1]) {
 				t.Fatalf("seed %d, round %d, step %d, rules %v, time %d, cost %d, quotas %v:\nmemory %+v\nredis  %+v", seed, round, step, rules, clock.Now().UnixMicro(), cost, quotas, pair[0], pair[1])
@@ -153,7 +157,7 @@ func TestRedisAgreesWithMemory(t *testing.T) {
 				look := &core.Batch{Items: []core.Item{
 					{Rule: 0, Key: key, Results: make([]core.Result, 1)}, {Rule: 1, Key: key, Results: make([]core.Result, 3)},
 				}}
-				if err := bounds[i].Take(context.Background(), look); err != nil {
+				if err := storetest.Do(context.Background(), bounds[i], core.OpTake, look); err != nil {
 					t.Fatal(err)
 				}
 			}

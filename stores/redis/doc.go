@@ -58,7 +58,7 @@
 //
 // # Charges and quotas of a request
 //
-// A charge ([core.Bound].Charge) is made at most once, as a take is, and shares
+// A charge ([core.OpCharge]) is made at most once, as a take is, and shares
 // commands with takes. If its keys are in several hash slots, the slots are charged
 // in order, with one command each. If the first of them fails and nothing was charged,
 // the charge ends, and its error wraps [core.ErrNotCharged]. If one fails otherwise,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // batches returns a batch for each store.
@@ -55,21 +56,20 @@ func (d *duel) operate() {
 		d.peek(program, pair) // the quotas of the requests may put right what those of the rules leave
 	}
 	was := maps.Clone(d.goServer.values)
-	do := func(what string, op func(core.Bound, *core.Batch) error) {
+	do := func(what string, op core.Op) {
 		d.t.Helper()
 		d.what = what
 		for i, b := range d.bounds[program] {
-			errs[i] = op(b, pair[i])
+			errs[i] = storetest.Do(ctx, b, op, pair[i])
 		}
 	}
 	switch n := kind; {
 	case n < 3:
-		pair[0].Peek, pair[1].Peek = true, true
-		do("peek", func(b core.Bound, batch *core.Batch) error { return b.Take(ctx, batch) })
+		do("peek", core.OpPeek)
 	case n < 6:
 		blocked := d.look(program)
 		d.costOne(pair)
-		do("charge", func(b core.Bound, batch *core.Batch) error { return b.Charge(ctx, batch) })
+		do("charge", core.OpCharge)
 		for i, it := range pair[0].Items {
 			if blocked[nameOf(it)] { // the script says so, and Go does not
 				copy(pair[1].Items[i].Results, it.Results)
@@ -77,18 +77,19 @@ func (d *duel) operate() {
 		}
 	case n == 6:
 		d.costOne(pair)
-		do("grant", func(b core.Bound, batch *core.Batch) error { return b.(core.Granter).Grant(ctx, batch) })
+		do("grant", core.OpGrant)
 	case n == 7:
-		length := time.Duration(d.r.IntN(3)*1500) * time.Millisecond
-		do("block", func(b core.Bound, batch *core.Batch) error { return b.(core.Blocker).Block(ctx, batch, length) })
+		pair[0].For = time.Duration(d.r.IntN(3)*1500) * time.Millisecond
+		pair[1].For = pair[0].For
+		do("block", core.OpBlock)
 	case n == 8 && d.r.IntN(3) == 0:
-		do("reset", func(b core.Bound, batch *core.Batch) error { return b.Reset(ctx, batch) })
+		do("reset", core.OpReset)
 	case n == 9:
 		decided = false
-		do("renewal", func(b core.Bound, batch *core.Batch) error { return b.(core.Leaser).Renew(ctx, batch) })
+		do("renewal", core.OpRenew)
 	case n == 10:
 		decided = false
-		do("release", func(b core.Bound, batch *core.Batch) error { return b.(core.Leaser).Release(ctx, batch) })
+		do("release", core.OpRelease)
 	case n < 14:
 		d.what = "refund"
 		var batch *core.Batch
@@ -97,7 +98,7 @@ func (d *duel) operate() {
 		}
 		pair = [2]*core.Batch{batch, batch}
 	default:
-		do("take", func(b core.Bound, batch *core.Batch) error { return b.Take(ctx, batch) })
+		do("take", core.OpTake)
 		if pair[0].Allowed && errs[0] == nil {
 			d.charged = append(d.charged, charge{program, pair})
 		}
@@ -129,12 +130,12 @@ func (d *duel) operate() {
 // returns which names are blocked.
 func (d *duel) look(program int) (blocked [duelNames]bool) {
 	for _, b := range d.bounds[program] {
-		batch := &core.Batch{Peek: true}
+		batch := new(core.Batch)
 		for name, rule := range d.ruleOf {
 			n := len(d.rules[program][rule].Limits)
 			batch.Items = append(batch.Items, core.Item{Rule: rule, Key: fmt.Append(nil, name%2), Cost: 1, Quotas: slices.Repeat([]int64{core.Unlimited}, n), Results: make([]core.Result, n)})
 		}
-		if err := b.Take(d.t.Context(), batch); err != nil {
+		if err := storetest.Do(d.t.Context(), b, core.OpPeek, batch); err != nil {
 			d.fatal(err.Error())
 		}
 		for name := range batch.Items {
@@ -147,12 +148,12 @@ func (d *duel) look(program int) (blocked [duelNames]bool) {
 // peek makes a program look at the keys of an operation, with its quotas.
 func (d *duel) peek(program int, pair [2]*core.Batch) {
 	for i, b := range d.bounds[program] {
-		batch := &core.Batch{Peek: true, Items: slices.Clone(pair[i].Items)}
+		batch := &core.Batch{Items: slices.Clone(pair[i].Items)}
 		for j := range batch.Items {
 			it := &batch.Items[j]
 			it.Cost, it.Results = 1, make([]core.Result, len(it.Results))
 		}
-		if err := b.Take(d.t.Context(), batch); err != nil {
+		if err := storetest.Do(d.t.Context(), b, core.OpPeek, batch); err != nil {
 			d.fatal(err.Error())
 		}
 	}
@@ -192,7 +193,7 @@ func (d *duel) refund() (program int, batch *core.Batch) {
 		}
 	}
 	for i, b := range d.bounds[c.program] {
-		if err := b.Refund(d.t.Context(), c.pair[i]); err != nil {
+		if err := storetest.Do(d.t.Context(), b, core.OpRefund, c.pair[i]); err != nil {
 			d.fatal(err.Error())
 		}
 	}

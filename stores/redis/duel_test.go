@@ -28,7 +28,7 @@ type duel struct {
 	goServer    *goServer
 	clock       *storetest.Clock
 	rules       [2][]core.StoreRule
-	bounds      [2][2]core.Bound // of each program: Go's and the script's
+	bounds      [2][2]core.Counters // of each program: Go's and the script's
 	names       []string
 	ruleOf      []int        // of each name
 	translators []translator // of the rules: with the limits of both programs
@@ -71,7 +71,7 @@ func newDuel(t *testing.T, r *rand.Rand, seed uint64, round int, client *redis.C
 	for program, rules := range d.rules {
 		inGo := core.Must(swapstore.New(d.goServer, swapstore.Config{Clock: d.clock.Now, Log: slog.New(slog.DiscardHandler)}))
 		script := redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(d.clock.Now), redisstore.WithoutDenialCache(), redisstore.AnotherInstance(), redisstore.Log(slog.New(slog.DiscardHandler)))
-		d.bounds[program] = [2]core.Bound{core.Must(inGo.Bind(name, rules)), core.Must(script.Bind(name, rules))}
+		d.bounds[program] = [2]core.Counters{core.Must(inGo.Open(name, rules)), core.Must(script.Open(name, rules))}
 	}
 	return d
 }

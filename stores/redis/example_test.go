@@ -120,7 +120,6 @@ func ExampleShardedByKey() {
 	defer proxy.Close() //nolint:errcheck // nobody is left to tell
 	store := redisstore.New(proxy, redisstore.ShardedByKey())
 	defer store.Close() //nolint:errcheck // never fails
-	traits, err := core.TraitsOf(store)
-	fmt.Println(traits.OneStep, err)
-	// Output: false <nil>
+	fmt.Println(store.Guarantees().OneStep)
+	// Output: false
 }

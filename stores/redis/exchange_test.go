@@ -23,7 +23,7 @@ var errBroken = errors.New("broken by the test")
 
 // items returns an item for each key, of a rule of their own.
 func items(t *testing.T, s *Store, keys ...string) (some []namedItem) {
-	rule := &newBound(s, t.Name(), []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
+	rule := &newCounters(s, t.Name(), []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
 	for _, k := range keys {
 		some = append(some, namedItem{&core.Item{Cost: 1, Results: make([]core.Result, 1)}, rule, k})
 	}
@@ -150,7 +150,7 @@ func TestCallsShareTheirLimits(t *testing.T) {
 	s := New(nil)
 	x := &exchange{store: s}
 	many, few := items(t, s, "a", "b", "c", "d"), items(t, s, "e")
-	few[0].rule = &newBound(s, "few", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}).rules[0]
+	few[0].rule = &newCounters(s, "few", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}).rules[0]
 	for _, some := range [][]namedItem{many[:2], few, many[2:]} {
 		x.calls = append(x.calls, s.newCall(s.begin(t.Context()), verbTake, some))
 	}

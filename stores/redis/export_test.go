@@ -75,7 +75,7 @@ func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (
 	s := New(nil, Clock(func() time.Time { return time.UnixMicro(now) }))
 	s.options.slackMillis = 1000
 	x := &exchange{store: s}
-	rule := &boundRule{limits: encodeLimits(limits, deny), edges: edgesOf(limits)}
+	rule := &counterRule{limits: encodeLimits(limits, deny), edges: edgesOf(limits)}
 	verb := verbTake
 	if peek {
 		verb = verbPeek

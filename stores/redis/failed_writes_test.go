@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -18,36 +19,38 @@ func TestAWriteThatIsDenied(t *testing.T) {
 	leases := []core.Limit{slots}
 	for name, c := range map[string]struct {
 		limits []core.Limit
-		before func(b core.Bound, gone, left *core.Batch) error // makes them nearly nothing, and more
-		do     func(b core.Bound, both *core.Batch) error
+		before func(b core.Counters, gone, left *core.Batch) error // makes them nearly nothing, and more
+		do     func(b core.Counters, both *core.Batch) error
 	}{
-		"refund": {bucket, func(b core.Bound, gone, left *core.Batch) error {
+		"refund": {bucket, func(b core.Counters, gone, left *core.Batch) error {
 			left.Items[0].Cost = 3
-			if err := b.Take(t.Context(), gone); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpTake, gone); err != nil {
 				return err
 			}
-			return b.Take(t.Context(), left)
-		}, func(b core.Bound, both *core.Batch) error {
+			return storetest.Do(t.Context(), b, core.OpTake, left)
+		}, func(b core.Counters, both *core.Batch) error {
 			both.Items[0].Cost, both.Items[1].Cost = 1, 1
-			return b.Refund(t.Context(), both)
+			return storetest.Do(t.Context(), b, core.OpRefund, both)
 		}},
-		"block": {bucket, func(b core.Bound, gone, left *core.Batch) error {
-			if err := b.Take(t.Context(), left); err != nil {
+		"block": {bucket, func(b core.Counters, gone, left *core.Batch) error {
+			if err := storetest.Do(t.Context(), b, core.OpTake, left); err != nil {
 				return err
 			}
-			return b.(core.Blocker).Block(t.Context(), gone, time.Hour)
-		}, func(b core.Bound, both *core.Batch) error { return b.(core.Blocker).Block(t.Context(), both, 0) }},
-		"release": {leases, func(b core.Bound, gone, left *core.Batch) error {
+			return block(t.Context(), b, gone, time.Hour)
+		}, func(b core.Counters, both *core.Batch) error { return block(t.Context(), b, both, 0) }},
+		"release": {leases, func(b core.Counters, gone, left *core.Batch) error {
 			gone.Items[0].Lease, left.Items[0].Lease = 1, 3
-			if err := b.Take(t.Context(), gone); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpTake, gone); err != nil {
 				return err
 			}
-			if err := b.Take(t.Context(), left); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpTake, left); err != nil {
 				return err
 			}
 			left.Items[0].Lease = 2
-			return b.Take(t.Context(), left)
-		}, func(b core.Bound, both *core.Batch) error { return b.(core.Leaser).Release(t.Context(), both) }},
+			return storetest.Do(t.Context(), b, core.OpTake, left)
+		}, func(b core.Counters, both *core.Batch) error {
+			return storetest.Do(t.Context(), b, core.OpRelease, both)
+		}},
 	} {
 		for _, written := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
@@ -76,11 +79,11 @@ func TestAWriteThatIsDenied(t *testing.T) {
 func TestALifetimeThatIsNotTold(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	if err := b.Take(t.Context(), one("k", 10, 1)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 10, 1)); err != nil {
 		t.Fatal(err)
 	}
 	server.MustDo("ACL", "SETUSER", "default", "-pttl")
-	if err := b.Take(t.Context(), one("k", 1, 1)); err == nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1)); err == nil {
 		t.Error("no error")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -22,9 +23,9 @@ var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}
 
 // bind binds a store, without denial cache, with the client and rules to a name
 // of its own.
-func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts ...redisstore.Option) core.Bound {
+func bind(t testing.TB, client redisstore.Client, rules []core.StoreRule, opts ...redisstore.Option) core.Counters {
 	t.Helper()
-	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Bind(bindName(t), rules)
+	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Open(bindName(t), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,21 +37,26 @@ func one(key string, cost int64, limits int) *core.Batch {
 	return &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, limits)}}}
 }
 
-func take(t testing.TB, b core.Bound, key string) *core.Batch {
+// block blocks the keys of a batch for a time.
+func block(ctx context.Context, b core.Counters, batch *core.Batch, d time.Duration) error {
+	batch.For = d
+	return storetest.Do(ctx, b, core.OpBlock, batch)
+}
+
+func take(t testing.TB, b core.Counters, key string) *core.Batch {
 	t.Helper()
 	batch := one(key, 1, 1)
-	if err := b.Take(context.Background(), batch); err != nil {
+	if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil {
 		t.Fatalf("Take: %v", err)
 	}
 	return batch
 }
 
 // charged returns how many hits of hourly's quota are gone.
-func charged(t testing.TB, b core.Bound, key string) int64 {
+func charged(t testing.TB, b core.Counters, key string) int64 {
 	t.Helper()
 	batch := one(key, 0, 1)
-	batch.Peek = true
-	if err := b.Take(context.Background(), batch); err != nil {
+	if err := storetest.Do(context.Background(), b, core.OpPeek, batch); err != nil {
 		t.Fatalf("Peek: %v", err)
 	}
 	return 10 - batch.Items[0].Results[0].Remaining
@@ -114,7 +120,7 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 		b := bind(t, client, hourly, redisstore.Timeout(patience))
 		take(t, b, "k")
 		proxy.Fail(faultproxy.Cut, 1)
-		err := b.Take(t.Context(), one("k", 1, 1))
+		err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 		var e *redisstore.Error
 		if !errors.As(err, &e) || !e.Unknown || errors.Is(err, core.ErrNotCharged) {
 			t.Errorf("error %v, want one that says that it may have been charged", err)
@@ -133,20 +139,20 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		const timeout = 200 * time.Millisecond
 		patient := bind(t, client, hourly, redisstore.Timeout(patience))
 		take(t, patient, "k")
-		b, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Bind("hasty", hourly)
+		b, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("hasty", hourly)
 		if err != nil {
 			t.Fatal(err)
 		}
 		take(t, b, "k")
 		proxy.Fail(faultproxy.Swallow, -1)
-		err = b.Take(t.Context(), one("k", 1, 1))
+		err = storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 		var e *redisstore.Error
 		if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || !e.Unknown {
 			t.Errorf("error %v, want a timeout that says that it may have been charged", err)
 		}
 		proxy.Fail(faultproxy.None, 0)
 		proxy.CutAll()
-		patientAgain, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind("hasty", hourly)
+		patientAgain, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open("hasty", hourly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,14 +176,14 @@ func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
 		client.BLPop(context.Background(), 3*time.Second, "never")
 	}()
 	processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
-	err := b.Take(t.Context(), one("k", 1, 1))
+	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 	var e *redisstore.Error
 	if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown {
 		t.Errorf("error %v, want a timeout of a command that was never sent", err)
 	}
 	client.RPush(context.Background(), "never", 1) // in vain: no connection is free
 	<-blocked
-	again, _ := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind(t.Name(), hourly)
+	again, _ := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open(t.Name(), hourly)
 	if got := charged(t, again, "k"); got != 1 {
 		t.Errorf("%d charged: a command was sent after its deadline", got)
 	}
@@ -190,7 +196,7 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
-		_ = b.Take(ctx, one("k", 1, 1))
+		_ = storetest.Do(ctx, b, core.OpTake, one("k", 1, 1))
 	}
 	processtest.WaitFor(t, "five charges", func() bool { return charged(t, b, "k") == 5 })
 }
@@ -230,7 +236,7 @@ func replicaRefuses(t *testing.T) {
 	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(300*time.Millisecond))
 	take(t, b, "k")
 	server.MustDo("REPLICAOF", "127.0.0.1", "1")
-	err := b.Take(t.Context(), one("k", 1, 1))
+	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 	var e *redisstore.Error
 	if !errors.As(err, &e) || !errors.Is(err, core.ErrNotCharged) || e.Class != redisstore.ClassNotReady && e.Class != redisstore.ClassTimedOut {
 		t.Errorf("error %v, want one that says that nothing was charged", err)
@@ -251,7 +257,7 @@ func fullServer(t *testing.T) {
 	take(t, b, "k")
 	server.MustDo("CONFIG", "SET", "maxmemory", "1")
 	server.MustDo("CONFIG", "RESETSTAT")
-	err := b.Take(t.Context(), one("k", 1, 1))
+	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 	var e *redisstore.Error
 	if !errors.As(err, &e) || e.Class != redisstore.ClassFull || e.Unknown || !errors.Is(err, core.ErrNotCharged) {
 		t.Errorf("error %v, want class %v, and nothing charged", err, redisstore.ClassFull)
@@ -283,7 +289,7 @@ func forbiddenCommand(t *testing.T) {
 		server.MustDo("CLIENT", "KILL", "TYPE", "normal")
 		err := store.Ping(t.Context())
 		if err == nil { // keys do not concern it
-			err = b.Take(t.Context(), one("k", 1, 1))
+			err = storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 		}
 		var e *redisstore.Error
 		if !errors.As(err, &e) || e.Class != redisstore.ClassForbidden || !errors.Is(err, core.ErrNotCharged) {
@@ -311,7 +317,7 @@ func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
 			now := time.UnixMicro(1_764_000_000_000_000)
-			bindAt := func(at time.Time) core.Bound {
+			bindAt := func(at time.Time) core.Counters {
 				return bind(t, client, []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}}, redisstore.Timeout(patience),
 					redisstore.Clock(func() time.Time { return at }), redisstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
 			}
@@ -339,7 +345,7 @@ func TestTwentyKeysAreOneCommand(t *testing.T) {
 	for i := range 20 {
 		batch.Items = append(batch.Items, one(fmt.Sprint(i), 1, 1).Items...)
 	}
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 	}
 	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {

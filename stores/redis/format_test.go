@@ -20,7 +20,7 @@ import (
 type formatted struct {
 	t      *testing.T
 	server *redistest.Server
-	bound  core.Bound
+	bound  core.Counters
 	clock  *storetest.Clock
 	limits int
 	log    strings.Builder
@@ -36,7 +36,7 @@ func newFormatted(t *testing.T, server *redistest.Server, limits ...core.Limit) 
 func (f *formatted) take() *core.Batch {
 	f.t.Helper()
 	batch := one("k", 1, f.limits)
-	if err := f.bound.Take(f.t.Context(), batch); err != nil {
+	if err := storetest.Do(f.t.Context(), f.bound, core.OpTake, batch); err != nil {
 		f.t.Fatal(err)
 	}
 	return batch
@@ -125,7 +125,7 @@ func TestTheMarkOfAValueThatCannotBeRead(t *testing.T) {
 	f.set(append(append([]byte{2}, mark...), other...))
 	batch := one("k", 1, 1)
 	batch.Items[0].At = f.in(0)
-	if err := f.bound.Refund(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, batch); err != nil {
 		t.Fatal(err)
 	}
 	if want := append(append([]byte{2}, mark...), other...); string(f.value()) != string(want) {

@@ -7,21 +7,22 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-func grant(ctx context.Context, b core.Bound, batch *core.Batch) error {
-	return b.(core.Granter).Grant(ctx, batch)
+func grant(ctx context.Context, b core.Counters, batch *core.Batch) error {
+	return storetest.Do(ctx, b, core.OpGrant, batch)
 }
 
 // The reply to a grant is lost, and the client would send it again.
 func TestAGrantWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server) {
 		b := bind(t, client, daily, redisstore.Timeout(patience))
-		if err := b.Charge(t.Context(), one("k", 100, 1)); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 100, 1)); err != nil {
 			t.Fatal(err)
 		}
 		proxy.Fail(faultproxy.Cut, 1)
@@ -53,7 +54,7 @@ func TestAGrantWhoseCallerHangsUp(t *testing.T) {
 			for _, k := range keysOn(cluster, bindName(t)) {
 				batch.Items = append(batch.Items, one(k, 50, 1).Items...)
 			}
-			if err := b.Charge(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
 				t.Fatal(err)
 			}
 			for i := range batch.Items {
@@ -83,7 +84,7 @@ func TestAGrantOfSeveralSlotsThatFailsForOne(t *testing.T) {
 			for _, k := range keys {
 				batch.Items = append(batch.Items, one(k, 9, 1).Items...)
 			}
-			if err := b.Charge(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
 				t.Fatal(err)
 			}
 			for i := range batch.Items {

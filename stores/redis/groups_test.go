@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -60,7 +61,7 @@ func TestATakeThatIsOvertakenIsGivenBack(t *testing.T) {
 	for _, k := range keys {
 		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 	}
-	if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 	}
 	for i, want := range []int64{10, 10, 0} {
@@ -82,15 +83,12 @@ func TestWhatIsDecidedAgainForKeysOfSeveralSlots(t *testing.T) {
 	keys := keysOn(cluster, t.Name())
 	for name, row := range map[string]struct {
 		cost    int64
-		do      func(core.Bound, *core.Batch) error
+		op      core.Op
 		charged int64 // of each key afterwards
 	}{
-		"a peek": {3, func(b core.Bound, batch *core.Batch) error {
-			batch.Peek = true
-			return b.Take(t.Context(), batch)
-		}, 4},
-		"a grant":                     {3, func(b core.Bound, batch *core.Batch) error { return b.(core.Granter).Grant(t.Context(), batch) }, 1},
-		"a charge above what is left": {8, func(b core.Bound, batch *core.Batch) error { return b.Charge(t.Context(), batch) }, 10},
+		"a peek":                      {3, core.OpPeek, 4},
+		"a grant":                     {3, core.OpGrant, 1},
+		"a charge above what is left": {8, core.OpCharge, 10},
 	} {
 		b := bind(t, struct{ redisstore.Client }{client}, hourly, redisstore.Timeout(patience))
 		batch, begin := &core.Batch{}, &core.Batch{}
@@ -98,10 +96,10 @@ func TestWhatIsDecidedAgainForKeysOfSeveralSlots(t *testing.T) {
 			batch.Items = append(batch.Items, one(k, row.cost, 1).Items...)
 			begin.Items = append(begin.Items, one(k, 4, 1).Items...)
 		}
-		if err := errors.Join(rival.Reset(t.Context(), begin), rival.Charge(t.Context(), begin)); err != nil {
+		if err := errors.Join(storetest.Do(t.Context(), rival, core.OpReset, begin), storetest.Do(t.Context(), rival, core.OpCharge, begin)); err != nil {
 			t.Fatal(err)
 		}
-		if err := row.do(b, batch); err != nil || !batch.Allowed {
+		if err := storetest.Do(t.Context(), b, row.op, batch); err != nil || !batch.Allowed {
 			t.Errorf("%s: allowed %t, error %v", name, batch.Allowed, err)
 		}
 		for i, k := range keys {
@@ -133,7 +131,7 @@ func TestWhatCannotBeGivenBackKeepsNoOther(t *testing.T) {
 	for _, k := range keys {
 		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 	}
-	if err := b.Take(t.Context(), batch); !errors.Is(err, errRefused) {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); !errors.Is(err, errRefused) {
 		t.Fatalf("error %v", err)
 	}
 	processtest.WaitFor(t, "the second key to be given back", func() bool { return charged(t, rival, keys[1]) == 0 })
@@ -156,12 +154,12 @@ func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
 		take(t, b, k)
 		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 	}
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 	}
 	for what, f := range map[string]func() error{
-		"refund": func() error { return b.Refund(t.Context(), batch) },
-		"reset":  func() error { return b.Reset(t.Context(), batch) },
+		"refund": func() error { return storetest.Do(t.Context(), b, core.OpRefund, batch) },
+		"reset":  func() error { return storetest.Do(t.Context(), b, core.OpReset, batch) },
 	} {
 		if err := f(); !errors.Is(err, errRefused) {
 			t.Errorf("%s: error %v", what, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -133,7 +134,7 @@ func TestTheDeadlineEndsADecisionOnItsCallersGoroutine(t *testing.T) {
 			}
 			s := new(stacks)
 			client.AddHook(s)
-			err := bind(t, client, hourly, redisstore.Timeout(100*time.Millisecond)).Take(t.Context(), one("k", 1, 1))
+			err := storetest.Do(t.Context(), bind(t, client, hourly, redisstore.Timeout(100*time.Millisecond)), core.OpTake, one("k", 1, 1))
 			var e *redisstore.Error
 			if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown {
 				t.Errorf("error %v, want a timeout of a command that was not sent", err)
@@ -154,7 +155,7 @@ func TestACallerWhoHasHungUpMayHearTheDecision(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	batch := one("k", 1, 1)
-	if err := b.Take(ctx, batch); err != nil || !batch.Allowed {
+	if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Errorf("allowed %v, error %v", batch.Allowed, err)
 	}
 	if got := charged(t, b, "k"); got != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -73,7 +74,7 @@ func TestACommandThatCannotBeSentIsNotCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer client.Close() //nolint:errcheck // the test is over
-			err := bind(t, client, hourly, redisstore.Timeout(patience)).Take(t.Context(), one("k", 1, 1))
+			err := storetest.Do(t.Context(), bind(t, client, hourly, redisstore.Timeout(patience)), core.OpTake, one("k", 1, 1))
 			var e *redisstore.Error
 			if !errors.As(err, &e) || e.Class != redisstore.ClassUnreachable || e.Unknown {
 				t.Errorf("error %v, want one of an unreachable server, which was not charged", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -132,7 +133,7 @@ func TestAnUnreadableValueDeniesItsCallerOnly(t *testing.T) {
 	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
 	rules := slices.Clone(hourly)
 	rules[0].DenyUnreadable = true
-	c.bound = core.Must(c.store.Bind(bindName(t), rules))
+	c.bound = core.Must(c.store.Open(bindName(t), rules))
 	c.travel(func() {
 		c.server.MustDo("SET", stored(t, "own2"), "nonsense")
 		c.server.MustDo("RPUSH", stored(t, "own4"), "a list")
@@ -153,7 +154,7 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 	refunds, resets := one("refunded", 1, 1), one("reset", 1, 1)
 	for range 4 {
 		for _, b := range []*core.Batch{refunds, resets} {
-			if err := c.bound.Take(t.Context(), b); err != nil {
+			if err := storetest.Do(t.Context(), c.bound, core.OpTake, b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -161,7 +162,7 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 	c.travel(nil)
 	c.check(fine)
 	c.proxy.Hold()
-	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
 	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	c.server.MustDo("CONFIG", "RESETSTAT")
 	var errs [5]error
@@ -169,11 +170,11 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 		c.wg.Go(func() {
 			switch i {
 			case 0:
-				errs[i] = c.bound.Reset(context.Background(), resets)
+				errs[i] = storetest.Do(context.Background(), c.bound, core.OpReset, resets)
 			case 1:
-				errs[i] = c.bound.Take(context.Background(), one("taken", 1, 1))
+				errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, one("taken", 1, 1))
 			default:
-				errs[i] = c.bound.Refund(context.Background(), refunds)
+				errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, refunds)
 			}
 		})
 	}
@@ -210,7 +211,7 @@ func TestASlowKeyStarvesNobody(t *testing.T) {
 		batch.Items[0].Rule = 1
 		return batch
 	}
-	if err := b.Take(t.Context(), slow(most/2)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, slow(most/2)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -219,7 +220,7 @@ func TestASlowKeyStarvesNobody(t *testing.T) {
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			batch := slow(1)
-			if err := b.Take(context.Background(), batch); err != nil || batch.Allowed != (slowly < most/2) {
+			if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil || batch.Allowed != (slowly < most/2) {
 				t.Errorf("the slow key: allowed %v, error %v", batch.Allowed, err)
 				return
 			}
@@ -231,7 +232,7 @@ func TestASlowKeyStarvesNobody(t *testing.T) {
 		others.Go(func() {
 			for j := range 100 {
 				batch := one(fmt.Sprint(i, "-", j), 1, 1)
-				if err := b.Take(context.Background(), batch); err != nil || !batch.Allowed {
+				if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 					t.Errorf("key %d-%d: allowed %v, error %v", i, j, batch.Allowed, err)
 				}
 			}
@@ -255,7 +256,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	const quota = 1_000_000
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(quota)}}}
 	b := bind(t, client, rules, redisstore.Timeout(300*time.Millisecond))
-	processtest.WaitFor(t, "the primary", func() bool { return b.Take(t.Context(), one("k", 1, 1)) == nil })
+	processtest.WaitFor(t, "the primary", func() bool { return storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1)) == nil })
 	var mu sync.Mutex
 	admitted, unknown, after := int64(1), int64(0), 0
 	ctx, cancel := context.WithCancel(t.Context())
@@ -264,7 +265,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	for range 32 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				err := b.Take(context.Background(), one("k", 1, 1))
+				err := storetest.Do(context.Background(), b, core.OpTake, one("k", 1, 1))
 				var e *redisstore.Error
 				mu.Lock()
 				switch {
@@ -290,8 +291,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	cancel()
 	wg.Wait()
 	peek := one("k", 0, 1)
-	peek.Peek = true
-	processtest.WaitFor(t, "a peek", func() bool { return b.Take(t.Context(), peek) == nil })
+	processtest.WaitFor(t, "a peek", func() bool { return storetest.Do(t.Context(), b, core.OpPeek, peek) == nil })
 	if got := quota - peek.Items[0].Results[0].Remaining; got > admitted+unknown || got < int64(after) {
 		t.Errorf("%d charged; %d admitted, %d of them by the new primary; of %d nobody knows", got, admitted, after, unknown)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -30,5 +32,5 @@ func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
 	}
 	signal(syscall.SIGCONT)
 	c.check(of(redisstore.ClassTimedOut, true))
-	processtest.WaitFor(t, "the next decision", func() bool { return c.bound.Take(t.Context(), one("next", 1, 1)) == nil })
+	processtest.WaitFor(t, "the next decision", func() bool { return storetest.Do(t.Context(), c.bound, core.OpTake, one("next", 1, 1)) == nil })
 }

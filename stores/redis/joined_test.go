@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -25,8 +26,8 @@ type company struct {
 	server *redistest.Server
 	client *redis.Client
 	store  *redisstore.Store
-	bound  core.Bound
-	other  core.Bound // counts the same, not through the proxy
+	bound  core.Counters
+	other  core.Counters // counts the same, not through the proxy
 
 	before  int64 // hits of the shared key
 	batches []*core.Batch
@@ -42,9 +43,9 @@ func newCompany(t *testing.T, timeout time.Duration, options ...string) *company
 	c.proxy = faultproxy.Start(t, c.server.Addr)
 	c.client = newClient(t, c.proxy.Addr)
 	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
-	c.bound = core.Must(c.store.Bind(bindName(t), hourly))
+	c.bound = core.Must(c.store.Open(bindName(t), hourly))
 	c.other = bind(t, newClient(t, c.server.Addr), hourly, redisstore.Timeout(patience))
-	processtest.WaitFor(t, "a connection and the script", func() bool { return c.bound.Take(t.Context(), one("first", 1, 1)) == nil })
+	processtest.WaitFor(t, "a connection and the script", func() bool { return storetest.Do(t.Context(), c.bound, core.OpTake, one("first", 1, 1)) == nil })
 	return c
 }
 
@@ -68,14 +69,14 @@ func (c *company) cost(i int) int64 {
 func (c *company) travel(strike func()) {
 	c.t.Helper()
 	c.proxy.Hold()
-	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
 	processtest.WaitFor(c.t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	c.batches, c.errs, c.took = make([]*core.Batch, travellers), make([]error, travellers), make([]time.Duration, travellers)
 	for i := range travellers {
 		c.batches[i] = one(c.key(i), c.cost(i), 1)
 		c.wg.Go(func() {
 			begun := time.Now()
-			c.errs[i] = c.bound.Take(context.Background(), c.batches[i])
+			c.errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, c.batches[i])
 			c.took[i] = time.Since(begun)
 		})
 	}
@@ -203,7 +204,7 @@ func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
 	c := newCompany(t, 300*time.Millisecond)
 	c.travel(func() { c.wg.Wait() })
 	c.check(of(redisstore.ClassTimedOut, false))
-	processtest.WaitFor(t, "the next decision", func() bool { return c.bound.Take(t.Context(), one("next", 1, 1)) == nil })
+	processtest.WaitFor(t, "the next decision", func() bool { return storetest.Do(t.Context(), c.bound, core.OpTake, one("next", 1, 1)) == nil })
 	c.check(of(redisstore.ClassTimedOut, false))
 }
 
@@ -212,12 +213,12 @@ func TestCallersWhoHangUpTogetherAreCharged(t *testing.T) {
 	c := newCompany(t, patience)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.proxy.Hold()
-	c.wg.Go(func() { _ = c.bound.Take(context.Background(), one("first", 1, 1)) })
+	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
 	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			if err := c.bound.Take(ctx, one(fmt.Sprint("own", i), 1, 1)); !of(redisstore.ClassCanceled, true)(err) || !errors.Is(err, context.Canceled) {
+			if err := storetest.Do(ctx, c.bound, core.OpTake, one(fmt.Sprint("own", i), 1, 1)); !of(redisstore.ClassCanceled, true)(err) || !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
 		})

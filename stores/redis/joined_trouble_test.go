@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -91,7 +92,7 @@ func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
 	proxy.Fail(faultproxy.Swallow, lost)
 	var decided atomic.Int64
 	together(crowd, func(i int) {
-		if b.Take(context.Background(), one(fmt.Sprint("k", i), 1, 1)) == nil {
+		if storetest.Do(context.Background(), b, core.OpTake, one(fmt.Sprint("k", i), 1, 1)) == nil {
 			decided.Add(1)
 		}
 	})
@@ -126,7 +127,7 @@ func TestDecisionsOnBothSidesOfAMovingSlot(t *testing.T) {
 	})
 	for _, key := range keys {
 		peek := one(key, 0, 1)
-		if err := b.Take(context.Background(), peek); err != nil {
+		if err := storetest.Do(context.Background(), b, core.OpTake, peek); err != nil {
 			t.Fatal(err)
 		}
 		if got := 1_000_000 - peek.Items[0].Results[0].Remaining; got != 501 {
@@ -164,7 +165,7 @@ func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 		} else {
 			time.AfterFunc(time.Duration(n)*100*time.Microsecond, cancel)
 		}
-		if err := b.Take(ctx, batch); err != nil && !errors.Is(err, context.Canceled) {
+		if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		cancel()
@@ -179,7 +180,7 @@ func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := b.Take(ctx, batch); err != nil || batch.Allowed || batch.Items[1].Results[0].Allowed || batch.Items[1].Results[0].RetryAfter == 0 {
+	if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil || batch.Allowed || batch.Items[1].Results[0].Allowed || batch.Items[1].Results[0].RetryAfter == 0 {
 		t.Errorf("error %v, results %+v, want a denial", err, batch.Items)
 	}
 	if got := charged(t, b, "fresh"); got != 0 {
@@ -198,7 +199,7 @@ func TestResetOfVeryManyKeys(t *testing.T) {
 	for _, i := range last {
 		take(t, b, fmt.Sprint("k", i))
 	}
-	if err := b.Reset(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpReset, batch); err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range last {
@@ -219,7 +220,7 @@ func TestTheCallersOwnDeadlineEndsTheWaiting(t *testing.T) {
 	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	err := b.Take(ctx, one("k", 1, 1))
+	err := storetest.Do(ctx, b, core.OpTake, one("k", 1, 1))
 	server.MustDo("CLIENT", "UNPAUSE")
 	var e *redisstore.Error
 	if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, context.DeadlineExceeded) {

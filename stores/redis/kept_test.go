@@ -50,14 +50,14 @@ func (k *keeper) Delete(context.Context, []string) error { return nil }
 type program struct {
 	limit         core.Limit
 	clock         *storetest.Clock
-	onGo, onRedis core.Bound
+	onGo, onRedis core.Counters
 }
 
 func (p program) take(t *testing.T) (onGo, onRedis core.Result) {
 	t.Helper()
-	for i, b := range []core.Bound{p.onGo, p.onRedis} {
+	for i, b := range []core.Counters{p.onGo, p.onRedis} {
 		batch := one("k", 1, 1)
-		if err := b.Take(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -89,7 +89,7 @@ func TestRecordsOfAClockThatWasWrong(t *testing.T) {
 			rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
 			swap := core.Must(swapstore.New(server, swapstore.Config{Clock: clock.Now}))
 			opts := []redisstore.Option{redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()}
-			return program{l, clock, core.Must(swap.Bind(name, rules)), core.Must(redisstore.New(client, opts...).Bind(name, rules))}
+			return program{l, clock, core.Must(swap.Open(name, rules)), core.Must(redisstore.New(client, opts...).Open(name, rules))}
 		}
 		l := anyLimit(r)
 		l.Quota = max(l.Quota, 3)

@@ -8,8 +8,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-var _ core.Leaser = (*bound)(nil)
-
 // withLease reports whether the calls of a verb have leases. Charges and refunds leave
 // them alone, but for the refund of a take that has to be undone: see undo.
 func withLease(verb byte) bool {
@@ -23,23 +21,13 @@ func (c *call) undo(items []namedItem) {
 	}
 }
 
-// Release implements [core.Leaser].
-func (b *bound) Release(ctx context.Context, batch *core.Batch) error {
-	return b.leases(ctx, verbRelease, batch)
-}
-
-// Renew implements [core.Leaser].
-func (b *bound) Renew(ctx context.Context, batch *core.Batch) error {
-	return b.leases(ctx, verbRenew, batch)
-}
-
 // leasesTogether is the most leases in one call, so that the script keeps the server from
 // others for a short time only. The calls of a batch travel together as far as they may.
 const leasesTogether = 128
 
 // leases makes the calls of a verb for a batch: one for each server's keys, of a cluster
 // one for each slot. None waits for another, and none fails because another does.
-func (b *bound) leases(ctx context.Context, verb byte, batch *core.Batch) error {
+func (b *counters) leases(ctx context.Context, verb byte, batch *core.Batch) error {
 	n := b.items(batch)
 	defer n.free()
 	s, op := b.store, b.store.begin(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -44,7 +45,7 @@ func renewed(t *testing.T, refuse func(calls []int) error, keys int) (calls []in
 	for i := range keys {
 		batch.Items = append(batch.Items, core.Item{Key: fmt.Append(nil, i), Cost: 1, Lease: 1, Results: make([]core.Result, 1)})
 	}
-	err = newBound(s, t.Name(), []core.StoreRule{{Name: "r", Limits: []core.Limit{limit}}}).Renew(t.Context(), batch)
+	err = storetest.Do(t.Context(), newCounters(s, t.Name(), []core.StoreRule{{Name: "r", Limits: []core.Limit{limit}}}), core.OpRenew, batch)
 	return calls, s, err
 }
 

@@ -43,36 +43,36 @@ func TestLeasesOnRedisAgreeWithMemory(t *testing.T) {
 		rules := []core.StoreRule{{Name: "slots", Limits: []core.Limit{slots}}, {Name: "both", Limits: []core.Limit{hits, slots}}}
 		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
 		name := fmt.Sprint("l", round)
-		bounds := [2]core.Bound{
-			core.Must(memory.Bind(name, rules)),
-			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Bind(fmt.Sprint(name, "-", seed), rules)),
+		bounds := [2]core.Counters{
+			core.Must(memory.Open(name, rules)),
+			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Open(fmt.Sprint(name, "-", seed), rules)),
 		}
 		step, what := 0, ""
-		both := func(peek bool, cost int64, lease uint64, op func(core.Bound, *core.Batch) error) *core.Batch {
+		both := func(op core.Op, cost int64, lease uint64) *core.Batch {
 			t.Helper()
 			var pair [2]*core.Batch
 			for i := range pair {
-				pair[i] = &core.Batch{Peek: peek}
+				pair[i] = new(core.Batch)
 				for rule := range rules {
 					pair[i].Items = append(pair[i].Items, core.Item{Rule: rule, Key: []byte("k"), Cost: cost, Lease: lease, Results: make([]core.Result, rule+1)})
 				}
-				if err := op(bounds[i], pair[i]); err != nil {
+				if err := storetest.Do(t.Context(), bounds[i], op, pair[i]); err != nil {
 					t.Fatal(err)
 				}
+				pair[i].Allowed = pair[i].Allowed && op&decides != 0
 			}
 			if !reflect.DeepEqual(pair[0], pair[1]) {
 				t.Fatalf("seed %d, round %d, step %d, %s of %d for lease %x, %v, time %d:\nmemory %+v\nredis  %+v", seed, round, step, what, cost, lease, slots, clock.Now().UnixMicro(), pair[0], pair[1])
 			}
 			return pair[0]
 		}
-		take := func(b core.Bound, batch *core.Batch) error { return b.Take(t.Context(), batch) }
 		for step = range 50 {
 			cost, lease, back := r.Int64N(3), anyLease(r), false
 			switch r.IntN(12) {
 			case 0, 1, 2, 3, 4:
 				what = "take"
 				cost++
-				if both(false, cost, lease+uint64(step)<<32, take).Allowed {
+				if both(core.OpTake, cost, lease+uint64(step)<<32).Allowed {
 					admitted++
 					back = r.IntN(4) == 0
 				} else {
@@ -83,16 +83,16 @@ func TestLeasesOnRedisAgreeWithMemory(t *testing.T) {
 				if r.IntN(2+6*(round%2)) == 0 {
 					cost = manyDots << (24 * r.IntN(2)) & 0x7fffffff
 				}
-				both(false, cost, lease, func(b core.Bound, batch *core.Batch) error { return b.(core.Leaser).Renew(t.Context(), batch) })
+				both(core.OpRenew, cost, lease)
 			case 8, 9:
 				what = "release"
-				both(false, 1, lease, func(b core.Bound, batch *core.Batch) error { return b.(core.Leaser).Release(t.Context(), batch) })
+				both(core.OpRelease, 1, lease)
 			case 10:
 				what = "charge"
-				both(false, cost, lease, func(b core.Bound, batch *core.Batch) error { return b.Charge(t.Context(), batch) })
+				both(core.OpCharge, cost, lease)
 			case 11:
 				what = "grant"
-				both(false, cost+1, lease, func(b core.Bound, batch *core.Batch) error { return b.(core.Granter).Grant(t.Context(), batch) })
+				both(core.OpGrant, cost+1, lease)
 			}
 			d := time.Duration(r.Int64N(int64(window)/6 + 1)).Truncate(time.Microsecond)
 			switch r.IntN(12) {
@@ -109,9 +109,9 @@ func TestLeasesOnRedisAgreeWithMemory(t *testing.T) {
 			}
 			clock.Advance(d)
 			if what += ", then a look,"; back {
-				both(false, 0, 0, take)
+				both(core.OpTake, 0, 0)
 			} else {
-				both(true, 1, 0, take)
+				both(core.OpPeek, 1, 0)
 			}
 		}
 		_ = memory.Close()

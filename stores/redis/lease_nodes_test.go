@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -23,14 +24,13 @@ func TestSlotsOnSeveralServers(t *testing.T) {
 			const keys = 16
 			inFlight := []core.Limit{{Name: "slots", Quota: 1, Window: core.DefaultLease, Algorithm: core.Leases}}
 			b := bind(t, client, []core.StoreRule{{Name: "one", Limits: inFlight}, {Name: "two", Limits: inFlight}}, redisstore.Timeout(patience))
-			leaser := b.(core.Leaser)
 			take := func(key string, lease uint64) *core.Batch {
 				t.Helper()
 				batch := &core.Batch{}
 				for rule := range 2 {
 					batch.Items = append(batch.Items, core.Item{Rule: rule, Key: fmt.Append(nil, key, rule), Cost: 1, Lease: lease, Results: make([]core.Result, 1)})
 				}
-				if err := b.Take(t.Context(), batch); err != nil {
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 					t.Fatal(err)
 				}
 				return batch
@@ -47,25 +47,25 @@ func TestSlotsOnSeveralServers(t *testing.T) {
 
 			// Who has a slot of the second rule's key only in the way takes none of the first rule's.
 			one := &core.Batch{Items: all.Items[:1:1]}
-			if err := leaser.Release(t.Context(), one); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpRelease, one); err != nil {
 				t.Fatal(err)
 			}
 			if d := take("0", 5000); d.Allowed {
 				t.Error("half of it is held, and it is allowed")
 			}
-			peek := &core.Batch{Peek: true, Items: []core.Item{{Key: []byte("00"), Results: make([]core.Result, 1)}}}
-			if err := b.Take(t.Context(), peek); err != nil || peek.Items[0].Results[0].Remaining != 1 {
+			peek := &core.Batch{Items: []core.Item{{Key: []byte("00"), Results: make([]core.Result, 1)}}}
+			if err := storetest.Do(t.Context(), b, core.OpPeek, peek); err != nil || peek.Items[0].Results[0].Remaining != 1 {
 				t.Errorf("%v: %d left of what a denied take has given back", err, peek.Items[0].Results[0].Remaining)
 			}
 
-			if err := leaser.Renew(t.Context(), all); err != nil {
+			if err := storetest.Do(t.Context(), b, core.OpRenew, all); err != nil {
 				t.Error(err)
 			}
 			if d := take("0", 5001); d.Allowed {
 				t.Error("a renewal does not count")
 			}
 			for range 2 {
-				if err := leaser.Release(t.Context(), all); err != nil {
+				if err := storetest.Do(t.Context(), b, core.OpRelease, all); err != nil {
 					t.Error(err)
 				}
 			}

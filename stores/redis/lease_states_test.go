@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -27,14 +28,14 @@ func (f *formatted) lease(verb string, lease uint64) *core.Batch {
 	f.t.Helper()
 	batch := one("k", 1, f.limits)
 	batch.Items[0].Lease = lease
-	op := f.bound.Take
+	op := core.OpTake
 	switch verb {
 	case "renew":
-		op = f.bound.(core.Leaser).Renew
+		op = core.OpRenew
 	case "release":
-		op = f.bound.(core.Leaser).Release
+		op = core.OpRelease
 	}
-	if err := op(f.t.Context(), batch); err != nil {
+	if err := storetest.Do(f.t.Context(), f.bound, op, batch); err != nil {
 		f.t.Fatal(err)
 	}
 	return batch
@@ -64,8 +65,7 @@ func TestLeasesThatNoProgramWrites(t *testing.T) {
 		binary.LittleEndian.PutUint32(v[leasesAt+15:], cost)
 		f.set(v)
 		batch := one("k", 1, 1)
-		batch.Peek = true
-		if err := f.bound.Take(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), f.bound, core.OpPeek, batch); err != nil {
 			t.Fatal(err)
 		}
 		left, retry := max(0, 10-int64(cost)), time.Second
@@ -145,7 +145,7 @@ func TestALeaseIsFoundAmongBytesLikeIt(t *testing.T) {
 		for _, l := range leases {
 			batch := one("k", l.cost, 1)
 			batch.Items[0].Lease = l.lease
-			if err := f.bound.(core.Leaser).Renew(t.Context(), batch); err != nil {
+			if err := storetest.Do(t.Context(), f.bound, core.OpRenew, batch); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -184,7 +184,7 @@ func TestAValueStaysUntilItsLastLeaseEnds(t *testing.T) {
 	f.clock.Advance(-5 * time.Second)
 	f.lease("take", 5) // ends before the others
 	see("the clock is set back", 35*time.Second)
-	if batch := one("k", 1, 1); f.bound.(core.Granter).Grant(t.Context(), batch) != nil || !batch.Items[0].Results[0].Allowed {
+	if batch := one("k", 1, 1); storetest.Do(t.Context(), f.bound, core.OpGrant, batch) != nil || !batch.Items[0].Results[0].Allowed {
 		t.Errorf("a grant: %+v", batch.Items[0].Results)
 	}
 	see("a grant, which writes all again", 35*time.Second)
@@ -225,18 +225,18 @@ func TestLeasesOfATakeThatIsOvertakenAreGivenBack(t *testing.T) {
 	rival := bind(t, client, rules, redisstore.Timeout(patience))
 	own := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 	t.Cleanup(func() { _ = own.Close() })
-	ask := func(b core.Bound, key string, peek bool, lease uint64) core.Result {
+	ask := func(b core.Counters, key string, op core.Op, lease uint64) core.Result {
 		t.Helper()
 		batch := one(key, 1, 1)
-		batch.Peek, batch.Items[0].Lease = peek, lease
-		if err := b.Take(t.Context(), batch); err != nil {
+		batch.Items[0].Lease = lease
+		if err := storetest.Do(t.Context(), b, op, batch); err != nil {
 			t.Fatal(err)
 		}
 		return batch.Items[0].Results[0]
 	}
 	use := func() error {
 		for i := range uint64(10) {
-			ask(rival, keys[2], false, i+1)
+			ask(rival, keys[2], core.OpTake, i+1)
 		}
 		return nil
 	}
@@ -244,18 +244,18 @@ func TestLeasesOfATakeThatIsOvertakenAreGivenBack(t *testing.T) {
 	b := bind(t, own, rules, redisstore.Timeout(patience))
 	batch := &core.Batch{}
 	for i, k := range keys {
-		ask(rival, k, false, 100)
+		ask(rival, k, core.OpTake, 100)
 		batch.Items = append(batch.Items, one(k, 2, 1).Items...)
 		batch.Items[i].Lease = 101
 	}
-	if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 	}
 	for i, want := range []int64{9, 9, 0} {
 		if got := batch.Items[i].Results[0].Remaining; got != want {
 			t.Errorf("key %d: the decision says that %d remain, want %d", i, got, want)
 		}
-		if got := ask(rival, keys[i], true, 0).Remaining; got != want {
+		if got := ask(rival, keys[i], core.OpPeek, 0).Remaining; got != want {
 			t.Errorf("key %d: %d remain, want %d", i, got, want)
 		}
 	}

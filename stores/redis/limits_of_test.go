@@ -9,8 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-func quotasBound() *bound {
-	return newBound(New(nil), "l", []core.StoreRule{
+func quotasCounters() *counters {
+	return newCounters(New(nil), "l", []core.StoreRule{
 		{Name: "three", Limits: []core.Limit{
 			{Quota: 9, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 6},
 			{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Max: time.Hour, Factor: 2, Decay: time.Hour}},
@@ -23,7 +23,7 @@ func quotasBound() *bound {
 // Quotas change the numbers of each limit in what is sent, and nothing else; a take
 // with the limits' own sends what one without quotas sends.
 func TestTheLimitsWithQuotas(t *testing.T) {
-	rule := &quotasBound().rules[0]
+	rule := &quotasCounters().rules[0]
 	own := rule.limits.(string)
 	for _, it := range []*core.Item{{}, {Quotas: []int64{9, 5, 10}}} {
 		if limits, weight := rule.textsOf(it, rule.limits); limits != rule.limits || weight != rule.weight {
@@ -53,7 +53,7 @@ func TestTheLimitsWithQuotas(t *testing.T) {
 
 // A log that may become long by the quota of a take weighs more, a shorter one less.
 func TestALargeQuotaOfALogWeighs(t *testing.T) {
-	rule := &quotasBound().rules[1]
+	rule := &quotasCounters().rules[1]
 	for quota, want := range map[int64]int{10: rule.weight, 10_000: rule.weight + 999, 0: rule.weight - 1, core.Unlimited: rule.weight} {
 		if _, weight := rule.textsOf(&core.Item{Quotas: []int64{quota}}, rule.limits); weight != want {
 			t.Errorf("a quota of %d: %d, want %d", quota, weight, want)
@@ -63,7 +63,7 @@ func TestALargeQuotaOfALogWeighs(t *testing.T) {
 
 // Decisions with the same quotas share one argument of their command.
 func TestDecisionsShareTheLimitsWithQuotas(t *testing.T) {
-	b := quotasBound()
+	b := quotasCounters()
 	x := &exchange{store: b.store}
 	for _, quotas := range [][]int64{nil, {7}, {7}, {8}, {10}} {
 		items := []namedItem{{&core.Item{Cost: 1, Quotas: quotas, Results: make([]core.Result, 1)}, &b.rules[1], "k"}}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -93,7 +94,7 @@ func TestStoredStatesOfALockout(t *testing.T) {
 				if s.give {
 					batch := one("k", 1, 1)
 					batch.Items[0].At = start.Add(s.of).UnixMicro()
-					if err := f.bound.Refund(t.Context(), batch); err != nil {
+					if err := storetest.Do(t.Context(), f.bound, core.OpRefund, batch); err != nil {
 						t.Fatal(err)
 					}
 				} else if b := f.take(); !b.Allowed {
@@ -120,7 +121,7 @@ func TestAForgottenLockoutIsNotStored(t *testing.T) {
 		size  int
 	}{{time.Hour + time.Minute - time.Microsecond, both}, {time.Microsecond, both - 40 + 1}} {
 		f.clock.Advance(c.after)
-		if err := f.bound.Refund(t.Context(), charge); err != nil { // which writes
+		if err := storetest.Do(t.Context(), f.bound, core.OpRefund, charge); err != nil { // which writes
 			t.Fatal(err)
 		}
 		if got := len(f.value()); got != c.size {

@@ -55,7 +55,7 @@ func TestARefundOfALogTakesHitsOfItsTime(t *testing.T) {
 	value := f.value()
 	hits := len(value) - 3*7
 	charges[1].Items[0].Cost = 5
-	if err := f.bound.Refund(t.Context(), charges[1]); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, charges[1]); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.value(); string(got[hits:]) != string(value[hits:hits+7])+string(value[hits+14:]) {

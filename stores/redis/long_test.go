@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -53,13 +54,12 @@ func TestALongForeignValueIsNotRead(t *testing.T) {
 				before := scriptMemory(t, server)
 				for range 3 {
 					peek := one("k", 1, limits)
-					peek.Peek = true
-					if err := b.Take(t.Context(), peek); err != nil {
+					if err := storetest.Do(t.Context(), b, core.OpPeek, peek); err != nil {
 						t.Fatal(err)
 					}
 				}
 				batch := one("k", 1, limits)
-				if err := b.Take(t.Context(), batch); err != nil || batch.Allowed != (what != "denying") {
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != (what != "denying") {
 					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 				}
 				if grown := scriptMemory(t, server) - before; grown > long/4 {

@@ -55,7 +55,7 @@ func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true 
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // AnotherInstance lets the store count for limiters of the same names as
-// another Store of this process on the same server. Without this option, Bind
+// another Store of this process on the same server. Without this option, Open
 // returns an error for such a limiter, because two limiters that share their
 // counters by accident deny each other's clients. It is for programs that are
 // several instances at once, such as tests, benchmarks and tools that look into

@@ -17,14 +17,14 @@ func TestTheShortestTimeout(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close() //nolint:errcheck // nothing was sent
 	for timeout, valid := range map[time.Duration]bool{time.Millisecond: true, time.Millisecond - 1: false, 0: false, -time.Second: false} {
-		_, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Bind("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+		_, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
 		if (err == nil) != valid || err != nil && !errors.Is(err, core.ErrConfig) {
 			t.Errorf("%v: %v", timeout, err)
 		}
 	}
 }
 
-// Bind and Ping return the errors of New's arguments.
+// Open and Ping return the errors of New's arguments.
 func TestNilArgumentsAreNamed(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close() //nolint:errcheck // nothing was sent
@@ -33,7 +33,7 @@ func TestNilArgumentsAreNamed(t *testing.T) {
 		option:                          redisstore.New(client, nil, redisstore.WithoutDenialCache()),
 		"client: nil: must be a client": redisstore.New(nil),
 	} {
-		_, err := s.Bind("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+		_, err := s.Open("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
 		for _, err := range []error{err, s.Ping(t.Context())} {
 			if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -61,7 +62,9 @@ func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
 			var wg sync.WaitGroup
 			errs := make([]error, callers)
 			for i := range callers {
-				wg.Go(func() { errs[i] = bound.Take(context.Background(), one(fmt.Sprint(c.charged, i), 1, 1)) })
+				wg.Go(func() {
+					errs[i] = storetest.Do(context.Background(), bound, core.OpTake, one(fmt.Sprint(c.charged, i), 1, 1))
+				})
 			}
 			wg.Wait()
 			c.panics.Store(false)

@@ -10,7 +10,7 @@ import (
 // textsOf returns the limits of an item as the script reads them, and how many
 // microseconds the script probably needs for it. texts has the limits with their own
 // quotas.
-func (r *boundRule) textsOf(it *core.Item, texts any) (of any, weight int) {
+func (r *counterRule) textsOf(it *core.Item, texts any) (of any, weight int) {
 	for i, q := range it.Quotas {
 		if q != r.meters[i].Quota() {
 			return r.withQuotas(texts.(string), it.Quotas)
@@ -24,7 +24,7 @@ func (r *boundRule) textsOf(it *core.Item, texts any) (of any, weight int) {
 const unlimitedBit = 1 << 31
 
 // withQuotas is textsOf with quotas in place of the limits'.
-func (r *boundRule) withQuotas(texts string, quotas []int64) (of any, weight int) {
+func (r *counterRule) withQuotas(texts string, quotas []int64) (of any, weight int) {
 	b, le, weight := []byte(texts), binary.LittleEndian, r.weight
 	at := 0 // where the limit begins
 	for i := range r.meters {

@@ -62,7 +62,7 @@ func TestATakeWithoutALimitIsCounted(t *testing.T) {
 			for _, left := range []int64{5, 0, 0} {
 				batch := one("k", 15, 1)
 				batch.Items[0].Quotas = []int64{core.Unlimited}
-				if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 				}
 				if r := batch.Items[0].Results[0]; !r.Allowed || r.Remaining != left || r.RetryAfter != 0 {
@@ -84,8 +84,8 @@ func TestAChargeOfAnyCost(t *testing.T) {
 	for _, l := range all(20) {
 		t.Run(l.Name, func(t *testing.T) {
 			rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
-			bounds := []core.Bound{
-				core.Must(memory.Bind(bindName(t), rules)),
+			bounds := []core.Counters{
+				core.Must(memory.Open(bindName(t), rules)),
 				bind(t, client, rules, redisstore.Timeout(patience), redisstore.Clock(clock.Now)),
 			}
 			for _, cost := range []int64{3, core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64} {
@@ -94,7 +94,7 @@ func TestAChargeOfAnyCost(t *testing.T) {
 					for i, b := range bounds {
 						said[i] = one("k", cost, 1)
 						said[i].Items[0].Quotas = []int64{quota}
-						if err := b.Charge(t.Context(), said[i]); err != nil {
+						if err := storetest.Do(t.Context(), b, core.OpCharge, said[i]); err != nil {
 							t.Fatal(err)
 						}
 					}

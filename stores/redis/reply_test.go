@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // head is the beginning of the reply to one decision with the nonce.
@@ -119,7 +120,7 @@ func TestTheBoundsOfAReply(t *testing.T) {
 
 // oneItem is an item with so many limits.
 func oneItem(limits int) []namedItem {
-	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}, rule: &boundRule{limits: ""}}}
+	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}, rule: &counterRule{limits: ""}}}
 }
 
 func FuzzRedisReply(f *testing.F) {
@@ -243,13 +244,13 @@ func readCommand(r *bufio.Reader) ([]string, error) {
 func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: newShifted(t).Addr().String(), DisableIndentity: true, Protocol: 2})
 	t.Cleanup(func() { _ = client.Close() })
-	b, err := New(client, Timeout(20*time.Second)).Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}})
+	b, err := New(client, Timeout(20*time.Second)).Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []error
 	for range 3 {
-		got = append(got, b.Take(context.Background(), &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}))
+		got = append(got, storetest.Do(context.Background(), b, core.OpTake, &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}))
 	}
 	var e *Error
 	if !errors.As(got[0], &e) || e.Class != ClassBadReply {

@@ -43,7 +43,7 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	if err != nil {
 		return err
 	}
-	b := newBound(s, limiter, rules)
+	b := newCounters(s, limiter, rules)
 	for i := range b.rules {
 		for _, node := range nodes {
 			if err := s.scan(ctx, node, limiter, &b.rules[i], func(ctx context.Context, items []namedItem) error {
@@ -92,7 +92,7 @@ func (s *Store) show(ctx context.Context, items []namedItem, each func(Stored) e
 }
 
 // scan calls some for the counters of a rule on a server, some of them at a time.
-func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *boundRule, some func(context.Context, []namedItem) error) error {
+func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *counterRule, some func(context.Context, []namedItem) error) error {
 	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has no character with a meaning in a pattern
 	for cursor := uint64(0); ; {
 		names, next, err := s.scanStep(ctx, node, prefix+"*", cursor)

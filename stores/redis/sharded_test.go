@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -64,7 +65,7 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 			together(100, func(i int) {
 				batch := one(fmt.Sprint(i), 1, 1)
 				batch.Items = append(batch.Items, one(fmt.Sprint("other", i), 1, 1).Items...)
-				if err := b.Take(context.Background(), batch); err != nil || !batch.Allowed {
+				if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 					t.Errorf("allowed %v, error %v", batch.Allowed, err)
 				}
 				take(t, b, "same")
@@ -72,7 +73,7 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 			if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 {
 				t.Errorf("%d of %d commands have several keys", n, hook.all.Load())
 			}
-			if traits := core.Must(core.TraitsOf(redisstore.New(client, opts...))); traits.OneStep {
+			if redisstore.New(client, opts...).Guarantees().OneStep {
 				t.Error("the store promises to decide on several keys in one step")
 			}
 		})

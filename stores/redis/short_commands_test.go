@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -71,7 +72,7 @@ func TestAShortTakeReadsEachKeyOnce(t *testing.T) {
 				}
 				server.MustDo("CONFIG", "RESETSTAT")
 				batch := one("k", s.cost, len(c.limits))
-				if err := f.bound.Take(t.Context(), batch); err != nil || !batch.Allowed {
+				if err := storetest.Do(t.Context(), f.bound, core.OpTake, batch); err != nil || !batch.Allowed {
 					t.Fatalf("take %d: allowed %v, error %v", i, batch.Allowed, err)
 				}
 				if got := ran(server); !maps.Equal(got, s.want) {
@@ -86,7 +87,7 @@ func TestAShortTakeReadsEachKeyOnce(t *testing.T) {
 			batch := one("a", 1, 1)
 			batch.Items = append(batch.Items, one("b", 2, 1).Items...)
 			server.MustDo("CONFIG", "RESETSTAT")
-			if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 			}
 			if got := ran(server); !maps.Equal(got, want) {
@@ -172,7 +173,7 @@ func TestAShortTakeThatMayNotWrite(t *testing.T) {
 		for _, key := range c.keys {
 			batch.Items = append(batch.Items, one(key, 1, 1).Items...)
 		}
-		err := b.Take(t.Context(), batch)
+		err := storetest.Do(t.Context(), b, core.OpTake, batch)
 		if err == nil || strings.Contains(err.Error(), "some of several keys have been written") != c.written {
 			t.Errorf("keys %v: error %v, which says that some have been written: want %v", c.keys, err, c.written)
 		}

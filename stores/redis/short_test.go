@@ -58,7 +58,7 @@ func TestTheShortWayDoesAsTheLongWay(t *testing.T) {
 					short, long := one("short", 1, 1), one("long", 1, 1)
 					long.Items = append(long.Items, one("other", 1, 1).Items...)
 					for _, batch := range []*core.Batch{short, long} {
-						if err := b.Take(t.Context(), batch); err != nil {
+						if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 							t.Fatalf("bit %d: %v", i, err)
 						}
 					}
@@ -91,8 +91,8 @@ func TestBothWaysAgreeWithMemoryAtTheEdgesOfWindows(t *testing.T) {
 		{Name: "short", Limits: []core.Limit{{Quota: 20, Window: ms}}},
 		{Name: "long", Limits: []core.Limit{{Quota: 20, Window: ms}, {Quota: 50, Window: 5 * ms, Algorithm: core.FixedWindow}, {Quota: 50, Window: 4 * ms, Algorithm: core.BucketedWindow, Precision: ms}}},
 	}
-	own := core.Must(memory.Bind("edges", rules))
-	shared := core.Must(redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.WithoutDenialCache()).Bind("edges", rules))
+	own := core.Must(memory.Open("edges", rules))
+	shared := core.Must(redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.WithoutDenialCache()).Open("edges", rules))
 	for before := range int64(6) {
 		for micros := int64(0); micros < 1000; micros += 37 {
 			for _, later := range []int64{micros, 999 - micros} {
@@ -101,10 +101,10 @@ func TestBothWaysAgreeWithMemoryAtTheEdgesOfWindows(t *testing.T) {
 					t.Helper()
 					for rule := range rules {
 						var said []string
-						for _, b := range []core.Bound{own, shared} {
+						for _, b := range []core.Counters{own, shared} {
 							batch := one(key, cost, len(rules[rule].Limits))
 							batch.Items[0].Rule = rule
-							if err := b.Take(t.Context(), batch); err != nil {
+							if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 								t.Fatal(err)
 							}
 							said = append(said, fmt.Sprint(batch.Allowed, batch.Items[0].At, batch.Items[0].Results))
@@ -166,7 +166,7 @@ func TestAStateLivesAMinuteLongerThanItCounts(t *testing.T) {
 			t.Run(fmt.Sprint(i, len(more)), func(t *testing.T) {
 				b := bind(t, client, []core.StoreRule{{Name: "r", Limits: append([]core.Limit{l}, more...)}}, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
 				batch := one("k", 5, 1+len(more))
-				if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 					t.Fatal(batch.Allowed, err)
 				}
 				ends := l.Window // when the state means nothing any more

@@ -88,12 +88,12 @@ func TestTimesLessThanOneWindowAheadAreBelieved(t *testing.T) {
 					core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})),
 					redisstore.New(client, redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.WithoutDenialCache()),
 				} {
-					b := core.Must(store.Bind(name, rules))
+					b := core.Must(store.Open(name, rules))
 					clock.Set(time.UnixMicro(1_764_000_120_000_000))
 					text := ""
 					for range 3 {
 						batch := one("k", 2, len(rules[0].Limits))
-						if err := b.Take(t.Context(), batch); err != nil {
+						if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 							t.Fatal(err)
 						}
 						text += fmt.Sprint(batch.Allowed, batch.Items[0].At, batch.Items[0].Results)

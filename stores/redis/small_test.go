@@ -75,9 +75,9 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 		second.Window *= 8 // another limit, whatever its algorithm
 		rules[1].Limits = append(rules[1].Limits, second)
 		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
-		bounds := []core.Bound{
-			core.Must(memory.Bind("edges", rules)),
-			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Bind(fmt.Sprint("edges", round, "-", seed), rules)),
+		bounds := []core.Counters{
+			core.Must(memory.Open("edges", rules)),
+			core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.WithoutDenialCache()).Open(fmt.Sprint("edges", round, "-", seed), rules)),
 		}
 		var charged [][2]*core.Batch
 		for step := range 50 {
@@ -94,7 +94,7 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 				part := 1 + r.Int64N(said[0].Items[0].Cost)
 				for i, b := range bounds {
 					said[i].Items[0].Cost = part
-					if err := b.Refund(t.Context(), said[i]); err != nil {
+					if err := storetest.Do(t.Context(), b, core.OpRefund, said[i]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -102,17 +102,20 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 			case n == 2 && round%4 < 2:
 				rules = otherQuotas(r, rules)
 				for i := range bounds {
-					bounds[i] = core.Must(bounds[i].Rebind(rules))
+					bounds[i] = core.Must(bounds[i].Reopen(rules))
 				}
 				continue
 			}
-			op, quotas := core.Bound.Take, smallQuotas(r, rules[rule].Limits)
+			op, quotas := core.OpTake, smallQuotas(r, rules[rule].Limits)
 			if r.IntN(5) == 0 {
-				op, peek, cost = core.Bound.Charge, false, cost+r.Int64N(9)
+				op, peek, cost = core.OpCharge, false, cost+r.Int64N(9)
+			}
+			if peek {
+				op = core.OpPeek
 			}
 			for i, b := range bounds {
-				said[i] = &core.Batch{Peek: peek, Items: []core.Item{{Rule: rule, Key: []byte("k"), Cost: cost, Quotas: quotas, Results: make([]core.Result, len(rules[rule].Limits))}}}
-				if err := op(b, t.Context(), said[i]); err != nil {
+				said[i] = &core.Batch{Items: []core.Item{{Rule: rule, Key: []byte("k"), Cost: cost, Quotas: quotas, Results: make([]core.Result, len(rules[rule].Limits))}}}
+				if err := storetest.Do(t.Context(), b, op, said[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -138,7 +141,7 @@ func TestRedisAgreesWithMemoryAtEveryEdge(t *testing.T) {
 func TestAQuotaOfZeroKeepsADebt(t *testing.T) {
 	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 5}, core.Limit{Quota: 100, Window: 24 * time.Hour})
 	rebind := func(bucket core.Limit) {
-		f.bound = core.Must(f.bound.Rebind([]core.StoreRule{{Name: "r", Limits: []core.Limit{bucket, {Quota: 100, Window: 24 * time.Hour}}, DenyUnreadable: true}}))
+		f.bound = core.Must(f.bound.Reopen([]core.StoreRule{{Name: "r", Limits: []core.Limit{bucket, {Quota: 100, Window: 24 * time.Hour}}, DenyUnreadable: true}}))
 	}
 	first := f.take()
 	f.take()
@@ -147,12 +150,12 @@ func TestAQuotaOfZeroKeepsADebt(t *testing.T) {
 	if f.take().Allowed {
 		t.Error("a quota of 0 admits")
 	}
-	if err := f.bound.Refund(t.Context(), first); err != nil { // of the other limit's hit
+	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, first); err != nil { // of the other limit's hit
 		t.Fatal(err)
 	}
 	rebind(core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 5})
 	b := one("k", 0, 2)
-	if err := f.bound.Take(t.Context(), b); err != nil {
+	if err := storetest.Do(t.Context(), f.bound, core.OpTake, b); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.Items[0].Results; r[0].Remaining != 2 || r[1].Remaining != 98 || f.log.Len() > 0 {

@@ -26,7 +26,7 @@ type Client interface {
 }
 
 // Store is a [core.Store] that counts in Redis. It is made by [New]. Its
-// methods, and those of the Bounds that Bind returns, may be called
+// methods, and those of the Counters that Open returns, may be called
 // concurrently.
 type Store struct {
 	client  Client
@@ -61,7 +61,7 @@ const (
 // the process instead, or to allow all requests, put package
 // github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
-// Bind, which core.New calls, returns the errors of options, so that New can be
+// Open, which core.New calls, returns the errors of options, so that New can be
 // used in a composite literal. It also returns an error for the name of a
 // limiter for which another Store of this process counts on the same server:
 // see [AnotherInstance].
@@ -105,8 +105,8 @@ func New(client Client, opts ...Option) *Store {
 	return s
 }
 
-// Bind implements [core.Store].
-func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+// Open implements [core.Store].
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if err := s.gate.Err(); err != nil {
 		return nil, err
 	}
@@ -114,17 +114,22 @@ func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if s.cached != nil {
 		inner = s.cached
 	}
-	b, err := inner.Bind(limiter, rules)
+	b, err := inner.Open(limiter, rules)
 	if err != nil {
 		return nil, err
 	}
-	return s.gate.Bind(b), nil
+	return s.gate.Open(b), nil
 }
+
+// Guarantees implements [core.Store]. OneStep is false for a client that
+// spreads keys over several servers, and from the moment a server or proxy has
+// rejected a command because its keys are in several hash slots.
+func (s *Store) Guarantees() core.Guarantees { return direct{s}.Guarantees() }
 
 // direct is the Store without the denial cache.
 type direct struct{ s *Store }
 
-func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	s := d.s
 	if err := s.check(); err != nil {
 		return nil, err
@@ -132,7 +137,11 @@ func (d direct) Bind(limiter string, rules []core.StoreRule) (core.Bound, error)
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
-	return newBound(s, limiter, rules), nil
+	return newCounters(s, limiter, rules), nil
+}
+
+func (d direct) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: d.s.layout.Load() == anyKeys, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}
 }
 
 // Ping asks the server whether it runs scripts, with the rights and the

@@ -28,7 +28,7 @@ func all(quota int64) []core.Limit {
 }
 
 // names returns all names that the server has, sorted.
-func names(t *testing.T, b core.Bound, server *redistest.Server, keys ...string) []string {
+func names(t *testing.T, b core.Counters, server *redistest.Server, keys ...string) []string {
 	t.Helper()
 	for _, k := range keys {
 		take(t, b, k)
@@ -52,7 +52,7 @@ func names(t *testing.T, b core.Bound, server *redistest.Server, keys ...string)
 // What is stored where, for as long as the major version is one.
 func TestStoredNames(t *testing.T) {
 	server := redistest.Start(t)
-	b, err := redisstore.New(newClient(t, server.Addr), redisstore.Timeout(patience)).Bind("api", hourly)
+	b, err := redisstore.New(newClient(t, server.Addr), redisstore.Timeout(patience)).Open("api", hourly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestStoredValues(t *testing.T) {
 	rules := []core.StoreRule{{Name: "r", Limits: all(5)}}
 	b := bind(t, client, rules, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
 	batch := one("k", 2, 5)
-	if err := b.Take(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 		t.Fatal(err)
 	}
 	name := core.StoreRule{Name: "r"}.StoredKey("TestStoredValues", []byte("k"))
@@ -87,7 +87,7 @@ func TestStoredValues(t *testing.T) {
 	decoded, _ := base64.StdEncoding.DecodeString(golden)
 	server.MustDo("SET", name, string(decoded))
 	batch = one("k", 1, 5)
-	if err := b.Take(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range batch.Items[0].Results {
@@ -104,7 +104,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	rules := []core.StoreRule{{Name: "r", Limits: all(3)}}
 	b := bind(t, client, rules, redisstore.Timeout(patience))
 	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
-	if err := b.Take(t.Context(), one("k", 1, 5)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 5)); err != nil {
 		t.Fatal(err)
 	}
 	valid := server.MustDo("GET", name)
@@ -128,7 +128,7 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		server.MustDo("DEL", name)
 		server.MustDo(command...)
 		batch := one("k", 1, 5)
-		if err := b.Take(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
@@ -161,7 +161,7 @@ func TestALostLifetimeHeals(t *testing.T) {
 		"a peek":         one("k", 0, 1),
 	} {
 		server.MustDo("PERSIST", name)
-		if err := b.Take(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 			t.Fatal(err)
 		}
 		if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > int(2*time.Hour/time.Millisecond)+1000 {
@@ -197,7 +197,7 @@ func TestATakeSetsALifetimeThatIsWrong(t *testing.T) {
 			}
 			server.MustDo("CONFIG", "RESETSTAT")
 			batch := one(what, 1, len(limits))
-			if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 				t.Fatal(batch.Allowed, err)
 			}
 			if n := count(); n != c.sets {
@@ -215,7 +215,7 @@ func TestATakeSetsALifetimeThatIsWrong(t *testing.T) {
 func TestARefusedTakeWritesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	b := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "r", Limits: all(3)}}, redisstore.Timeout(patience))
-	if err := b.Take(t.Context(), one("k", 3, 5)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 3, 5)); err != nil {
 		t.Fatal(err)
 	}
 	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
@@ -223,7 +223,7 @@ func TestARefusedTakeWritesNothing(t *testing.T) {
 	server.MustDo("CONFIG", "RESETSTAT")
 	for range 3 {
 		batch := one("k", 1, 5)
-		if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestLifetimes(t *testing.T) {
 		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute}, time.Hour + time.Minute},
 	} {
 		t.Run(c.limit.String(), func(t *testing.T) {
-			b, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind("ttl", []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}})
+			b, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open("ttl", []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,13 +276,13 @@ func TestThreeLimitsOfTwoKeysAreOneCommand(t *testing.T) {
 		{Rule: 0, Key: []byte("192.0.2.1"), Cost: 1, Results: make([]core.Result, 3)},
 		{Rule: 1, Key: []byte("alice"), Cost: 1, Results: make([]core.Result, 3)},
 	}}
-	if err := b.Take(context.Background(), batch); err != nil {
+	if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil {
 		t.Fatal(err)
 	}
 	server.MustDo("CONFIG", "RESETSTAT")
 	const n = 7
 	for range n {
-		if err := b.Take(context.Background(), batch); err != nil || !batch.Allowed {
+		if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 		}
 	}

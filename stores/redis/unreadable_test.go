@@ -15,23 +15,23 @@ import (
 
 // denying binds a rule of an hour and a day, which denies what cannot be read, to a name of
 // its own.
-func denying(t *testing.T, client redisstore.Client) (b core.Bound, name string, clock *storetest.Clock, log *strings.Builder) {
+func denying(t *testing.T, client redisstore.Client) (b core.Counters, name string, clock *storetest.Clock, log *strings.Builder) {
 	t.Helper()
 	log, clock = new(strings.Builder), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.Log(slog.New(slog.NewTextHandler(log, nil))), redisstore.WithoutDenialCache()}
 	limiter := strings.NewReplacer("/", ".", "#", ".").Replace(t.Name())
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(5)}, DenyUnreadable: true}}
-	b, err := redisstore.New(client, opts...).Bind(limiter, rules)
+	b, err := redisstore.New(client, opts...).Open(limiter, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b, core.StoreRule{Name: "r"}.StoredKey(limiter, []byte("k")), clock, log
 }
 
-func takeTwo(t *testing.T, b core.Bound) *core.Batch {
+func takeTwo(t *testing.T, b core.Counters) *core.Batch {
 	t.Helper()
 	batch := one("k", 1, 2)
-	if err := b.Take(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 		t.Fatal(err)
 	}
 	return batch
@@ -49,7 +49,7 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 			server.MustDo(command...)
 			for range 3 {
 				batch := one("k", 1, 2)
-				if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 				}
 				for _, r := range batch.Items[0].Results {
@@ -57,7 +57,7 @@ func TestForeignValuesDenyTheirKey(t *testing.T) {
 						t.Errorf("%+v, want %v to wait", r, want)
 					}
 				}
-				if err := b.Refund(t.Context(), batch); err != nil { // of nothing
+				if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil { // of nothing
 					t.Fatal(err)
 				}
 				clock.Advance(time.Minute)
@@ -106,7 +106,7 @@ func TestARefundLeavesAForeignValueAsItIs(t *testing.T) {
 	server.MustDo("SET", name, "abc")
 	batch := one("k", 1, 2)
 	batch.Items[0].At = clock.Now().UnixMicro()
-	if err := b.Refund(t.Context(), batch); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil {
 		t.Fatal(err)
 	}
 	if got := server.MustDo("GET", name); got != "abc" {
@@ -126,7 +126,7 @@ func TestTheValueOfANewerVersionIsKept(t *testing.T) {
 			t.Errorf("%+v", batch.Items[0].Results)
 		}
 		batch.Items[0].At = 1
-		if err := b.Refund(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestRecordsOfUnknownKindsAreKept(t *testing.T) {
 		t.Errorf("%d left of 10 after 4 takes", got)
 	}
 	server.MustDo("PERSIST", name) // and heals with the lifetime of the record
-	if err := b.Take(t.Context(), one("k", 0, 1)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 0, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl < 29*3600*1000 {
@@ -192,19 +192,19 @@ func TestRecordsOfUnknownKindsAreKept(t *testing.T) {
 func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
-	at := func(i int) core.Bound {
+	at := func(i int) core.Counters {
 		rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: core.MaxLogQuota, Window: time.Duration(i+1) * time.Hour, Algorithm: core.SlidingLog}}}}
-		b, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Bind("bounded", rules)
+		b, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open("bounded", rules)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
 	for i := range 60 {
-		if err := at(i).Take(t.Context(), one("few", 1, 1)); err != nil {
+		if err := storetest.Do(t.Context(), at(i), core.OpTake, one("few", 1, 1)); err != nil {
 			t.Fatal(err)
 		}
-		if err := at(i).Take(t.Context(), one("many", 9_000, 1)); err != nil {
+		if err := storetest.Do(t.Context(), at(i), core.OpTake, one("many", 9_000, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
 	}
 	for i, want := range map[int]int64{58: 1, 40: 1, 0: 0} { // those that expire last are kept
 		batch := one("few", 0, 1)
-		if err := at(i).Take(t.Context(), batch); err != nil {
+		if err := storetest.Do(t.Context(), at(i), core.OpTake, batch); err != nil {
 			t.Fatal(err)
 		}
 		if used := core.MaxLogQuota - batch.Items[0].Results[0].Remaining; used != want {

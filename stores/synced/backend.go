@@ -11,7 +11,7 @@ import (
 // it. Its methods may be called concurrently, and its values must be comparable.
 //
 // A backend may also have a method Server() string, which names the server
-// without secrets: Bind then logs if two stores of a process count for limiters
+// without secrets: Open then logs if two stores of a process count for limiters
 // of one name there.
 type Backend interface {
 	// PushDiffs adds every difference of the batch to its counter, all of them

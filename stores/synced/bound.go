@@ -22,7 +22,7 @@ type limit struct {
 	near    int64 // the percentage of the quota from which an exchange is forced; 0: none
 }
 
-// bound is the Bound of a Store.
+// bound is the Counters of a Store.
 type bound struct {
 	*Store
 	limiter string
@@ -34,14 +34,14 @@ type boundRule struct {
 	limits []limit
 }
 
-// Bind implements [core.Store]. A limit that is not an aligned fixed_window or
+// Open implements [core.Store]. A limit that is not an aligned fixed_window or
 // sliding_window is an error that wraps [core.ErrConfig]: windows that begin
 // when a process first sees a key cannot be added up.
 //
-// Before it returns, Bind fetches what other processes have counted, so that
+// Before it returns, Open fetches what other processes have counted, so that
 // the first decision knows it. It waits for that at most Config.Timeout, and not
 // at all if the last fetch failed; the fetch is tried again with the exchanges.
-func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	b, err := s.bindNew(limiter, rules)
 	if err != nil {
 		return nil, err
@@ -116,9 +116,39 @@ func windowsOf(l core.Limit) (meter.Windows, error) {
 	return w, nil
 }
 
-// Rebind implements [core.Bound]. The counters of windows that are new are
-// fetched soon, and Rebind does not wait for that.
-func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
+// Do implements [core.Counters]. Unless Interval is 0, OpTake, OpPeek, OpCharge and OpRefund
+// wait only for other callers, and other processes learn of the hits with the next exchange.
+func (b *bound) Do(ctx context.Context, batch *core.Batch) error {
+	through := b.config.Interval == 0
+	switch batch.Op {
+	case core.OpTake, core.OpPeek:
+		if through {
+			return b.takeThrough(ctx, batch)
+		}
+		return b.take(batch)
+	case core.OpCharge:
+		if through {
+			return b.chargeThrough(ctx, batch)
+		}
+		return b.chargeAll(batch)
+	case core.OpRefund:
+		if through {
+			return b.refundThrough(ctx, batch)
+		}
+		return b.refund(batch)
+	case core.OpReset:
+		if through {
+			return b.resetThrough(ctx, batch)
+		}
+		return b.reset(ctx, batch)
+	default:
+		return fmt.Errorf("synced: %v: %w", batch.Op, core.ErrUnsupported)
+	}
+}
+
+// Reopen implements [core.Counters]. The counters of windows that are new are
+// fetched soon, and Reopen does not wait for that.
+func (b *bound) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next, err := b.bind(b.limiter, rules)

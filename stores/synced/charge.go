@@ -50,12 +50,8 @@ func (p *place) hits(count int64) int64 {
 	return min(p.item.Cost, max(0, core.MaxQuota-count))
 }
 
-// Charge implements [core.Bound]. Unless Interval is 0, it waits only for other
-// callers, and the other processes learn of the hits with the next exchange.
-func (b *bound) Charge(ctx context.Context, batch *core.Batch) error {
-	if b.config.Interval == 0 {
-		return b.chargeThrough(ctx, batch)
-	}
+// chargeAll charges a batch whether its limits allow it or not.
+func (b *bound) chargeAll(batch *core.Batch) error {
 	batch.Degraded = b.reports.either.Load()
 	now := b.now()
 	k := b.lock(batch.Items, now)
@@ -83,7 +79,7 @@ func (b *bound) Charge(ctx context.Context, batch *core.Batch) error {
 	return nil
 }
 
-// chargeThrough is Charge with Interval 0.
+// chargeThrough is chargeAll with Interval 0.
 func (b *bound) chargeThrough(ctx context.Context, batch *core.Batch) error {
 	now := b.now()
 	places := b.through(batch.Items, now)

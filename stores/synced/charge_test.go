@@ -9,32 +9,33 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
 // The three ways of exchanging.
 var intervals = map[string]time.Duration{"periodic": 100 * time.Millisecond, "through": 0, "local": -1}
 
-// keyed is a Bound of one rule, as the tests of charges use it.
+// keyed is the Counters of one rule, as the tests of charges use it.
 type keyed struct {
-	core.Bound
+	core.Counters
 	t      *testing.T
 	limits int
 }
 
 func bindRule(t *testing.T, s *synced.Store, limits ...core.Limit) keyed {
 	t.Helper()
-	b, err := s.Bind("l", []core.StoreRule{{Name: "r", Limits: limits}})
+	b, err := s.Open("l", []core.StoreRule{{Name: "r", Limits: limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return keyed{b, t, len(limits)}
 }
 
-func (k keyed) do(op func(core.Bound, context.Context, *core.Batch) error, cost int64, quotas ...int64) *core.Batch {
+func (k keyed) do(op core.Op, cost int64, quotas ...int64) *core.Batch {
 	k.t.Helper()
 	b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: cost, Quotas: quotas, Results: make([]core.Result, k.limits)}}}
-	if err := op(k.Bound, context.Background(), b); err != nil {
+	if err := storetest.Do(context.Background(), k, op, b); err != nil {
 		k.t.Fatal(err)
 	}
 	return b
@@ -42,12 +43,12 @@ func (k keyed) do(op func(core.Bound, context.Context, *core.Batch) error, cost 
 
 func (k keyed) take(cost int64, quotas ...int64) *core.Batch {
 	k.t.Helper()
-	return k.do(core.Bound.Take, cost, quotas...)
+	return k.do(core.OpTake, cost, quotas...)
 }
 
 func (k keyed) charge(cost int64, quotas ...int64) *core.Batch {
 	k.t.Helper()
-	return k.do(core.Bound.Charge, cost, quotas...)
+	return k.do(core.OpCharge, cost, quotas...)
 }
 
 func (k keyed) left(quotas ...int64) int64 {
@@ -123,7 +124,7 @@ func TestCharge(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		for _, part := range []int64{4, 25} {
 			b.Items[0].Cost = part
-			if err := k.Refund(t.Context(), b); err != nil {
+			if err := storetest.Do(t.Context(), k, core.OpRefund, b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +154,7 @@ func TestAChargeStopsAtTheHighestQuota(t *testing.T) {
 		}
 		b := k.charge(1)
 		b.Items[0].Cost = core.MaxQuota - 7
-		if err := k.Refund(t.Context(), b); err != nil {
+		if err := storetest.Do(t.Context(), k, core.OpRefund, b); err != nil {
 			t.Fatal(err)
 		}
 		if got := k.left(); got != 3 {
@@ -225,11 +226,11 @@ func TestAChargeOfACallerThatHasGone(t *testing.T) {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
 		b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
-		if err := k.Charge(gone, b); err != nil || k.left() != 1 {
+		if err := storetest.Do(gone, k, core.OpCharge, b); err != nil || k.left() != 1 {
 			t.Errorf("%d left, want 1: %v", k.left(), err)
 		}
 		closeAll(t, s)
-		if err := k.Charge(t.Context(), b); !errors.Is(err, core.ErrClosed) {
+		if err := storetest.Do(t.Context(), k, core.OpCharge, b); !errors.Is(err, core.ErrClosed) {
 			t.Error(fmt.Sprint("after Close: ", err))
 		}
 	})

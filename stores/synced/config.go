@@ -35,7 +35,7 @@ type Config struct {
 	// processes of a namespace should have the same Interval.
 	Interval time.Duration
 	// Windows are lengths of windows whose counters are fetched as soon as the
-	// store starts. Binding a limiter fetches the counters of its windows too,
+	// store starts. Opening a limiter fetches the counters of its windows too,
 	// so Windows is needed only to fetch earlier.
 	Windows []time.Duration
 	// Near forces an exchange when a key has used this percentage of a limit:

@@ -49,12 +49,13 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrNegativeCost) {
 		t.Errorf("a negative value: %v", err)
 	}
-	for want, c := range map[core.Traits]synced.Config{
-		{NeverOpens: true, KeepsDeadline: true, FailsFast: true, OneStep: true, Private: true}: {Interval: -1, Namespace: "private"},
-		{NeverOpens: true, KeepsDeadline: true, FailsFast: true, OneStep: true}:                {Interval: time.Hour},
-		{NeverOpens: true, Closes: true, Exact: true}:                                          {},
+	const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
+	for want, c := range map[core.Guarantees]synced.Config{
+		{Ops: ops, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailLocal}:               {Interval: -1, Namespace: "private"},
+		{Ops: ops, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailLocal, Shared: true}: {Interval: time.Hour},
+		{Ops: ops, Exact: true, OnFailure: core.FailClosed, Shared: true}:                                        {},
 	} {
-		if got := core.Must(core.TraitsOf(newStore(t, newShared(), c))); got != want {
+		if got := newStore(t, newShared(), c).Guarantees(); got != want {
 			t.Errorf("Interval %v: %+v, want %+v", c.Interval, got, want)
 		}
 	}

@@ -32,9 +32,9 @@
 //
 // Windows begin at multiples of their length since the Unix epoch, in every
 // process. So limits must be fixed_window or sliding_window limits with Aligned
-// set; Bind returns an error for others.
+// set; Open returns an error for others.
 //
-// Quotas of a request and charges (core.Item.Quotas, core.Bound.Charge) are counted
+// Quotas of a request and charges (core.Item.Quotas, core.OpCharge) are counted
 // like other hits: the quotas decide in this process, and other processes learn of the
 // hits with the next exchange.
 //
@@ -44,8 +44,8 @@
 //
 // # What a process knows
 //
-// When a limiter is bound, the store fetches the counters of the namespace, so
-// that the first decision on a key knows what other processes have counted. Bind
+// When a limiter is opened, the store fetches the counters of the namespace, so
+// that the first decision on a key knows what other processes have counted. Open
 // waits for this at most Config.Timeout; a fetch that takes longer goes on, and
 // one that fails is tried again. At most Config.MaxKeys fetched counters are kept
 // for keys that have not been used yet.

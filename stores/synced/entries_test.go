@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // The table of a shard does what a map does, whatever hashes the keys have.
@@ -149,7 +150,7 @@ func TestTheShortWayAndTheLongWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Bind("api", []core.StoreRule{{Name: "short", Limits: []core.Limit{l}}, {Name: "long", Limits: []core.Limit{l, ample}}})
+		b, err := s.Open("api", []core.StoreRule{{Name: "short", Limits: []core.Limit{l}}, {Name: "long", Limits: []core.Limit{l, ample}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,20 +159,20 @@ func TestTheShortWayAndTheLongWay(t *testing.T) {
 		for i := range ways {
 			ways[i].Items = []core.Item{{Rule: i, Results: make([]core.Result, i+1)}}
 		}
-		do := func(what func(context.Context, *core.Batch) error) {
+		do := func(op core.Op) {
 			for i := range ways {
-				if err := what(ctx, &ways[i]); err != nil {
+				if err := storetest.Do(ctx, b, op, &ways[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"take": func(t *rapid.T) {
-				key, cost, peek := []byte{byte('a' + rapid.IntRange(0, 1).Draw(t, "key"))}, rapid.Int64Range(0, 5).Draw(t, "cost"), rapid.Bool().Draw(t, "peek")
+				key, cost, op := []byte{byte('a' + rapid.IntRange(0, 1).Draw(t, "key"))}, rapid.Int64Range(0, 5).Draw(t, "cost"), rapid.SampledFrom([]core.Op{core.OpTake, core.OpPeek}).Draw(t, "op")
 				for i := range ways {
-					ways[i].Items[0].Key, ways[i].Items[0].Cost, ways[i].Peek = key, cost, peek
+					ways[i].Items[0].Key, ways[i].Items[0].Cost = key, cost
 				}
-				do(b.Take)
+				do(op)
 				short, long := &ways[0], &ways[1]
 				if short.Allowed != long.Allowed || short.Items[0].Results[0] != long.Items[0].Results[0] || short.Items[0].At != long.Items[0].At {
 					t.Fatalf("%+v is the short way's answer, %+v the long way's", short, long)
@@ -179,12 +180,12 @@ func TestTheShortWayAndTheLongWay(t *testing.T) {
 			},
 			"refund": func(*rapid.T) {
 				if ways[0].Allowed && ways[0].Items[0].Key != nil {
-					do(b.Refund)
+					do(core.OpRefund)
 				}
 			},
 			"reset": func(*rapid.T) {
 				if ways[0].Items[0].Key != nil {
-					do(b.Reset)
+					do(core.OpReset)
 				}
 			},
 			"wait for the next window": func(*rapid.T) {

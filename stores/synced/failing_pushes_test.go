@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
@@ -47,26 +48,26 @@ func (s *scripted) Counters(ctx context.Context, namespace string, windows []tim
 
 // With Interval 0, an operation may need a second or a third push. If that fails, the caller learns it.
 func TestALaterPushThatFails(t *testing.T) {
-	bind := func(s core.Store) core.Bound {
-		return core.Must(s.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{aligned(1, time.Hour)}}}))
+	bind := func(s core.Store) core.Counters {
+		return core.Must(s.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{aligned(1, time.Hour)}}}))
 	}
 	batch := func(cost int64) *core.Batch {
 		return &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: cost, Results: make([]core.Result, 1)}}}
 	}
 	for name, row := range map[string]struct {
 		cost  int64 // charged before
-		do    func(b core.Bound) error
+		do    func(b core.Counters) error
 		fails int // of its pushes
 		reset int // before this one of its pushes, another process resets the key
 	}{
-		"a denied take gives its hits back":  {1, func(b core.Bound) error { return b.Take(context.Background(), batch(1)) }, 2, 0},
-		"a charge above the highest count":   {core.MaxQuota, func(b core.Bound) error { return b.Charge(context.Background(), batch(5)) }, 2, 0},
-		"a reset beside that of another one": {1, func(b core.Bound) error { return b.Reset(context.Background(), batch(1)) }, 3, 2},
+		"a denied take gives its hits back":  {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpTake, batch(1)) }, 2, 0},
+		"a charge above the highest count":   {core.MaxQuota, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpCharge, batch(5)) }, 2, 0},
+		"a reset beside that of another one": {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpReset, batch(1)) }, 3, 2},
 	} {
 		backend := &scripted{shared: newShared()}
 		b := bind(newStore(t, backend, synced.Config{Log: quiet}))
 		other := bind(newStore(t, &node{backend.shared}, synced.Config{Log: quiet}))
-		if err := b.Charge(context.Background(), batch(row.cost)); err != nil {
+		if err := storetest.Do(context.Background(), b, core.OpCharge, batch(row.cost)); err != nil {
 			t.Fatal(err)
 		}
 		pushes := 0
@@ -75,7 +76,7 @@ func TestALaterPushThatFails(t *testing.T) {
 			case row.fails:
 				return errDown
 			case row.reset:
-				return other.Reset(context.Background(), batch(1))
+				return storetest.Do(context.Background(), other, core.OpReset, batch(1))
 			}
 			return nil
 		}

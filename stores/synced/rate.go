@@ -19,7 +19,7 @@ const (
 // multiplied by the part of it that a window ending now still covers. value is
 // 0 or more. window is a length in whole microseconds from 1 ms to 366 days;
 // windows begin at multiples of it since the Unix epoch. The first call with a
-// length waits for a fetch, as Bind does. Keys of Increment are separate from
+// length waits for a fetch, as Open does. Keys of Increment are separate from
 // those of limiters.
 //
 // The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig]
@@ -96,7 +96,7 @@ type counting struct {
 }
 
 // counter returns a key's counter as an item of a bound of its own. The first
-// time for a length of windows it waits, as Bind does, for a fetch.
+// time for a length of windows it waits, as Open does, for a fetch.
 func (s *Store) counter(ctx context.Context, key string, window time.Duration) (*bound, []core.Item, error) {
 	if s.closed.Load() {
 		return nil, nil, s.errClosed()

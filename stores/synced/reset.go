@@ -7,18 +7,15 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Reset implements [core.Bound]. It reads the totals of the keys from the
+// reset reads the totals of the keys from the
 // backend, even if this process has not used the keys, and forgets all hits
 // known then. If processes reset a key at the same moment, its hits are given
 // back once: refunds beyond that are turned into hits again at once, unless the
-// process ends before. Other processes learn of the Reset with their next
+// process ends before. Other processes learn of the reset with their next
 // exchange; hits that they have not pushed by then stay. If the totals cannot
-// be read, Reset returns the backend's error, and forgets only the hits that
+// be read, reset returns the backend's error, and forgets only the hits that
 // this process knew before.
-func (b *bound) Reset(ctx context.Context, batch *core.Batch) error {
-	if b.config.Interval == 0 {
-		return b.resetThrough(ctx, batch)
-	}
+func (b *bound) reset(ctx context.Context, batch *core.Batch) error {
 	if b.closed.Load() {
 		return b.errClosed()
 	}

@@ -16,7 +16,7 @@ import (
 
 // Store is a [core.Store] that counts in the process and exchanges differences
 // with a backend. It is made by [New] and ended by Close. Its methods, and
-// those of the Bounds that Bind returns, may be called concurrently.
+// those of the Counters that Open returns, may be called concurrently.
 type Store struct {
 	backend Backend
 	config  Config

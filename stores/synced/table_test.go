@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 const hour = int64(time.Hour / time.Microsecond)
@@ -238,7 +239,7 @@ func TestAUseByTheShortWayLengthensTheExchanges(t *testing.T) {
 	b := &bound{Store: s, limiter: "api", rules: []boundRule{{name: "r", limits: []limit{{number: 1, suffix: ":s", windows: m, quota: 10}}}}}
 	id := s.table.ident(1, []byte("k"))
 	for range 2 {
-		if err := b.Take(t.Context(), &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}); err != nil {
 			t.Fatal(err)
 		}
 		f := s.table.shards[id.shard()].entries.find(id)

@@ -1,8 +1,6 @@
 package synced
 
 import (
-	"context"
-
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
@@ -38,12 +36,8 @@ func (p *place) judgeCounts(now int64, n counts, peek bool) *core.Result {
 	return r
 }
 
-// Take implements [core.Bound]. Unless Interval is 0, it waits only for other
-// callers.
-func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
-	if b.config.Interval == 0 {
-		return b.takeThrough(ctx, batch)
-	}
+// take decides on a batch, and charges it unless this is a peek.
+func (b *bound) take(batch *core.Batch) error {
 	batch.Degraded = b.reports.either.Load()
 	now := b.now()
 	if len(batch.Items) == 1 && b.takeKnown(batch, now) {
@@ -53,7 +47,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 	if k == nil {
 		return b.errClosed()
 	}
-	b.join(k, now, !batch.Peek)
+	b.join(k, now, batch.Op == core.OpTake)
 	batch.Allowed = true
 	for i := range k.places {
 		p := &k.places[i]
@@ -61,7 +55,7 @@ func (b *bound) Take(ctx context.Context, batch *core.Batch) error {
 		batch.Allowed = p.judge(now, true).Allowed && batch.Allowed
 	}
 	force := false
-	if batch.Allowed && !batch.Peek {
+	if batch.Allowed && batch.Op == core.OpTake {
 		for i := range k.places {
 			p := &k.places[i]
 			if p.item.Cost == 0 {
@@ -106,10 +100,10 @@ func (b *bound) takeKnown(batch *core.Batch, now int64) bool {
 		return false
 	}
 	p := place{limit: l, item: item, start: f.start}
-	r := p.judgeCounts(now, f.count, batch.Peek)
+	r := p.judgeCounts(now, f.count, batch.Op == core.OpPeek)
 	item.At, batch.Allowed = now, r.Allowed
 	force := false
-	if r.Allowed && !batch.Peek {
+	if r.Allowed && batch.Op == core.OpTake {
 		f.charge(p.hits(f.count.current))
 		force = item.Cost > 0 && p.nearly(1, r)
 	}
@@ -175,11 +169,8 @@ func (b *bound) charge(k *places, p *place, now, hits int64) {
 	p.entry.current.added.diff += hits
 }
 
-// Refund implements [core.Bound].
-func (b *bound) Refund(ctx context.Context, batch *core.Batch) error {
-	if b.config.Interval == 0 {
-		return b.refundThrough(ctx, batch)
-	}
+// refund gives back what an earlier take or charge has charged.
+func (b *bound) refund(batch *core.Batch) error {
 	k := b.lock(batch.Items, b.now())
 	if k == nil {
 		return b.errClosed()

@@ -83,7 +83,7 @@ func (b *bound) takeThrough(ctx context.Context, batch *core.Batch) error {
 		p.item.At = now
 		batch.Allowed = p.judgeCounts(now, counts{}, true).Allowed && batch.Allowed
 	}
-	charged := batch.Allowed && !batch.Peek
+	charged := batch.Allowed && batch.Op == core.OpTake
 	own := func(i int) int64 {
 		if !charged {
 			return 0

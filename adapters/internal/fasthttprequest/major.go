@@ -47,8 +47,8 @@ type Bodies struct {
 // countsApart reports whether this process is one of the children that Prefork starts and
 // c counts in this process only.
 func (m *Major) countsApart(c core.Checker) bool {
-	t, ok := c.(interface{ Traits() core.Traits })
-	return ok && m.IsChild() && t.Traits().Private
+	g, ok := c.(interface{ Guarantees() core.Guarantees })
+	return ok && m.IsChild() && !g.Guarantees().Shared
 }
 
 var saidApart sync.Once

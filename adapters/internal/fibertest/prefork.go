@@ -19,13 +19,13 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// sharedMemory is a Memory with the traits of a shared store.
+// sharedMemory is a Memory that says that other processes count in it too.
 type sharedMemory struct{ *core.Memory }
 
-func (s sharedMemory) Traits() core.Traits {
-	t := s.Memory.Traits()
-	t.Private = false
-	return t
+func (s sharedMemory) Guarantees() core.Guarantees {
+	g := s.Memory.Guarantees()
+	g.Shared = true
+	return g
 }
 
 // Main runs the tests, or an application in a process of its own and in those that Prefork makes of
@@ -106,7 +106,7 @@ func prefork(t *testing.T, store string) string {
 }
 
 func countsForItself(t *testing.T) {
-	lines := regexp.MustCompile(`level=WARN.*Prefork.*pid=([0-9]+).*limiter=prefork`).FindAllStringSubmatch(prefork(t, "private"), -1)
+	lines := regexp.MustCompile(`level=WARN.*Prefork.*pid=([0-9]+).*limiter=prefork`).FindAllStringSubmatch(prefork(t, "own"), -1)
 	pids := map[string]bool{}
 	for _, l := range lines {
 		pids[l[1]] = true

@@ -20,22 +20,22 @@ type oddStore struct {
 	fails bool
 }
 
-type oddBound struct {
-	core.Bound
+type oddCounters struct {
+	core.Counters
 	fails bool
 }
 
-func (s oddStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
-	return oddBound{b, s.fails}, err
+func (s oddStore) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
+	return oddCounters{c, s.fails}, err
 }
 
-func (b oddBound) Take(ctx context.Context, batch *core.Batch) error {
-	if b.fails {
+func (c oddCounters) Do(ctx context.Context, b *core.Batch) error {
+	if c.fails {
 		return errStore
 	}
-	err := b.Bound.Take(ctx, batch)
-	batch.Degraded = true
+	err := c.Counters.Do(ctx, b)
+	b.Degraded = true
 	return err
 }
 

@@ -18,7 +18,7 @@ type Store struct {
 	Redis           *Redis
 	Memcached       *Memcached
 	Synced          *Synced
-	Meanwhile       resilient.Mode
+	OnFailure       resilient.Mode
 	Instances       int
 	RememberDenials bool
 }
@@ -59,8 +59,8 @@ func storeMapping() *mapping[*Store] {
 			}, {
 				name: "meanwhile", initial: "in-process", example: "open",
 				about: "How requests are decided while the store does not answer: counted in the process (`in-process`), all allowed (`open`), or all denied (`closed`).",
-				value: set(choice(word[resilient.Mode]{"in-process", resilient.ModeInProcess}, word[resilient.Mode]{"open", resilient.ModeOpen}, word[resilient.Mode]{"closed", resilient.ModeClosed}),
-					func(s **Store) *resilient.Mode { return &(*s).Meanwhile }),
+				value: set(choice(word[resilient.Mode]{"in-process", resilient.Local}, word[resilient.Mode]{"open", resilient.FailOpen}, word[resilient.Mode]{"closed", resilient.FailClosed}),
+					func(s **Store) *resilient.Mode { return &(*s).OnFailure }),
 			}, {
 				name: "instances", initial: "1", example: "4",
 				about: "The number of processes that share the limits; each applies its part of them while the store does not answer.",
@@ -120,7 +120,7 @@ func (s *Store) Identity() string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprint(s.Redis.identity(), s.Memcached.identity(), s.Synced.identity(), s.Meanwhile, s.Instances, s.RememberDenials)
+	return fmt.Sprint(s.Redis.identity(), s.Memcached.identity(), s.Synced.identity(), s.OnFailure, s.Instances, s.RememberDenials)
 }
 
 func (s *Synced) identity() string {

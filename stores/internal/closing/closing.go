@@ -1,14 +1,12 @@
-// Package closing ends the bounds of a store when the store is closed.
+// Package closing ends the counters of a store when the store is closed.
 package closing
 
 import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 )
 
 // Gate is open until its store is closed. Its methods may be called concurrently.
@@ -35,130 +33,40 @@ func (g *Gate) Err() error {
 	return nil
 }
 
-// Bind returns a Bound that passes everything on to inner while the gate is
-// open. After that every call returns Err, even if inner could answer from
-// memory.
-func (g *Gate) Bind(inner core.Bound) core.Bound { return bound{inner, g} }
+// Open returns Counters that pass everything on to inner while the gate is open.
+// After that every call returns Err, even if inner could answer from memory.
+func (g *Gate) Open(inner core.Counters) core.Counters { return counters{inner, g} }
 
-type bound struct {
-	inner core.Bound
+type counters struct {
+	inner core.Counters
 	gate  *Gate
 }
 
-func (b bound) Take(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
+// Do implements [core.Counters].
+func (c counters) Do(ctx context.Context, b *core.Batch) error {
+	if err := c.gate.Err(); err != nil {
 		return err
 	}
-	return b.inner.Take(ctx, batch)
+	return c.inner.Do(ctx, b)
 }
 
-func (b bound) Charge(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	return b.inner.Charge(ctx, batch)
-}
-
-func (b bound) Refund(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	return b.inner.Refund(ctx, batch)
-}
-
-func (b bound) Reset(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	return b.inner.Reset(ctx, batch)
-}
-
-func (b bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	if err := b.gate.Err(); err != nil {
+// Reopen implements [core.Counters].
+func (c counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	if err := c.gate.Err(); err != nil {
 		return nil, err
 	}
-	inner, err := b.inner.Rebind(rules)
+	inner, err := c.inner.Reopen(rules)
 	if err != nil {
 		return nil, err
 	}
-	return bound{inner, b.gate}, nil
-}
-
-// Block passes on to inner, if it is a core.Blocker.
-func (b bound) Block(ctx context.Context, batch *core.Batch, d time.Duration) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	if blocker, ok := b.inner.(core.Blocker); ok {
-		return blocker.Block(ctx, batch, d)
-	}
-	return core.ErrUnsupported
-}
-
-// Grant passes on to inner, if it is a core.Granter.
-func (b bound) Grant(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	if granter, ok := b.inner.(core.Granter); ok {
-		return granter.Grant(ctx, batch)
-	}
-	return core.ErrUnsupported
-}
-
-// ResetAll passes on to inner, if it is a core.ResetterOfAll.
-func (b bound) ResetAll(ctx context.Context) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	if r, ok := b.inner.(core.ResetterOfAll); ok {
-		return r.ResetAll(ctx)
-	}
-	return core.ErrUnsupported
+	return counters{inner, c.gate}, nil
 }
 
 // ServerOf returns the server of a key, "" if inner does not report it. Package
 // resilient finds this method by its signature: see resilient.Locator.
-func (b bound) ServerOf(rule int, key []byte) string {
-	if l, ok := b.inner.(interface{ ServerOf(int, []byte) string }); ok {
+func (c counters) ServerOf(rule int, key []byte) string {
+	if l, ok := c.inner.(interface{ ServerOf(int, []byte) string }); ok {
 		return l.ServerOf(rule, key)
 	}
 	return ""
-}
-
-// Beside returns the result of inner's Beside: see resilient.Divisible. It
-// returns nil, without an error, if inner has no such method.
-func (b bound) Beside(rules []core.StoreRule) (core.Bound, error) {
-	if err := b.gate.Err(); err != nil {
-		return nil, err
-	}
-	d, ok := b.inner.(interface {
-		Beside([]core.StoreRule) (core.Bound, error)
-	})
-	if !ok {
-		return nil, nil
-	}
-	inner, err := d.Beside(rules)
-	if err != nil || inner == nil {
-		return nil, err
-	}
-	return bound{inner, b.gate}, nil
-}
-
-var _ core.Leaser = bound{}
-
-// Release implements [core.Leaser].
-func (b bound) Release(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	return limits.Release(ctx, b.inner, batch)
-}
-
-// Renew implements [core.Leaser].
-func (b bound) Renew(ctx context.Context, batch *core.Batch) error {
-	if err := b.gate.Err(); err != nil {
-		return err
-	}
-	return limits.Renew(ctx, b.inner, batch)
 }

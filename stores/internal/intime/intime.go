@@ -34,9 +34,6 @@ var (
 	ErrBusy    = notcharged.Error(errors.New("too many operations wait for an answer"))
 )
 
-// Op is a method of a core.Bound, such as core.Bound.Take.
-type Op func(core.Bound, context.Context, *core.Batch) error
-
 // operation is one call of the store, with all its memory.
 type operation struct {
 	batch   core.Batch
@@ -50,11 +47,11 @@ type operation struct {
 // synctest bubble to operations outside it.
 var operations = sync.Pool{New: func() any { return new(operation) }}
 
-// Do runs op on inner. It returns ErrTimeout if the time is over, and the
-// context's cause if the context ends: op then continues without a caller. A
-// panic of the store is returned as an error, because no request's goroutine
-// could recover from it.
-func (r *Runner) Do(ctx context.Context, inner core.Bound, batch *core.Batch, op Op) error {
+// Do does the batch's operation with inner. It returns ErrTimeout if the time is
+// over, and the context's cause if the context ends: the operation then continues
+// without a caller. A panic of the store is returned as an error, because no
+// request's goroutine could recover from it.
+func (r *Runner) Do(ctx context.Context, inner core.Counters, batch *core.Batch) error {
 	select {
 	case r.running <- struct{}{}:
 	default:
@@ -64,7 +61,7 @@ func (r *Runner) Do(ctx context.Context, inner core.Bound, batch *core.Batch, op
 	o.copy(batch)
 	done := make(chan error, 1)
 	go func() {
-		err := o.run(ctx, inner, op)
+		err := o.run(ctx, inner)
 		<-r.running
 		done <- err
 	}()
@@ -84,13 +81,13 @@ func (r *Runner) Do(ctx context.Context, inner core.Bound, batch *core.Batch, op
 	}
 }
 
-func (o *operation) run(ctx context.Context, inner core.Bound, op Op) (err error) {
+func (o *operation) run(ctx context.Context, inner core.Counters) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the store panicked: %v", v)
 		}
 	}()
-	return op(inner, ctx, &o.batch)
+	return inner.Do(ctx, &o.batch)
 }
 
 func (o *operation) copy(batch *core.Batch) {
@@ -118,7 +115,7 @@ func (o *operation) copy(batch *core.Batch) {
 }
 
 func (o *operation) copyBack(batch *core.Batch) {
-	batch.Allowed, batch.Degraded, batch.Recalled = o.batch.Allowed, o.batch.Degraded, o.batch.Recalled
+	batch.Allowed, batch.Degraded, batch.Cached = o.batch.Allowed, o.batch.Degraded, o.batch.Cached
 	for i := range batch.Items {
 		batch.Items[i].At, batch.Items[i].Unknown = o.items[i].At, o.items[i].Unknown
 		copy(batch.Items[i].Results, o.items[i].Results)

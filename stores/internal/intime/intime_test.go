@@ -18,17 +18,23 @@ func batch() *core.Batch {
 	}}
 }
 
+// doing is Counters that do an operation with this function.
+type doing func(own *core.Batch) error
+
+func (f doing) Do(_ context.Context, own *core.Batch) error    { return f(own) }
+func (f doing) Reopen([]core.StoreRule) (core.Counters, error) { return f, nil }
+
 func TestAnAnswerInTime(t *testing.T) {
 	b := batch()
-	err := New(time.Second).Do(t.Context(), nil, b, func(_ core.Bound, _ context.Context, own *core.Batch) error {
+	err := New(time.Second).Do(t.Context(), doing(func(own *core.Batch) error {
 		if own == b || &own.Items[0] == &b.Items[0] || string(own.Items[0].Key) != "a" || string(own.Items[1].Key) != "bc" || own.Items[1].Cost != 2 {
 			t.Errorf("the operation works on %+v", own)
 		}
-		own.Allowed, own.Degraded, own.Items[1].At, own.Items[0].Unknown = true, true, 7, true
+		own.Allowed, own.Degraded, own.Cached, own.Items[1].At, own.Items[0].Unknown = true, true, true, 7, true
 		own.Items[0].Results[1].Remaining, own.Items[1].Results[0].Remaining = 5, 6
 		return nil
-	})
-	if err != nil || !b.Allowed || !b.Degraded || !b.Items[0].Unknown || b.Items[1].Unknown || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
+	}), b)
+	if err != nil || !b.Allowed || !b.Degraded || !b.Cached || !b.Items[0].Unknown || b.Items[1].Unknown || b.Items[1].At != 7 || b.Items[0].Results[1].Remaining != 5 || b.Items[1].Results[0].Remaining != 6 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -40,11 +46,11 @@ func TestNoAnswerInTime(t *testing.T) {
 		b, late := batch(), make(chan struct{})
 		ended := false
 		start := time.Now()
-		err := New(100*time.Millisecond).Do(t.Context(), nil, b, func(_ core.Bound, _ context.Context, own *core.Batch) error {
+		err := New(100*time.Millisecond).Do(t.Context(), doing(func(own *core.Batch) error {
 			<-late
 			own.Allowed, own.Items[0].Results[0].Remaining, ended = true, 9, true
 			return nil
-		})
+		}), b)
 		if !errors.Is(err, ErrTimeout) || time.Since(start) != 100*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
@@ -61,10 +67,10 @@ func TestACallerThatHasGone(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone, late := errors.New("gone"), make(chan struct{})
 		cancel(gone)
-		err := New(time.Hour).Do(ctx, nil, batch(), func(core.Bound, context.Context, *core.Batch) error {
+		err := New(time.Hour).Do(ctx, doing(func(*core.Batch) error {
 			<-late
 			return nil
-		})
+		}), batch())
 		if !errors.Is(err, gone) {
 			t.Error(err)
 		}
@@ -74,7 +80,7 @@ func TestACallerThatHasGone(t *testing.T) {
 }
 
 func TestAPanicIsAnError(t *testing.T) {
-	err := New(time.Hour).Do(t.Context(), nil, batch(), func(core.Bound, context.Context, *core.Batch) error { panic("fault") })
+	err := New(time.Hour).Do(t.Context(), doing(func(*core.Batch) error { panic("fault") }), batch())
 	if err == nil || !strings.Contains(err.Error(), "fault") {
 		t.Error(err)
 	}
@@ -84,35 +90,35 @@ func TestAPanicIsAnError(t *testing.T) {
 func TestTooManyUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, late := New(time.Millisecond), make(chan struct{})
-		hang := func(core.Bound, context.Context, *core.Batch) error {
+		hang := doing(func(*core.Batch) error {
 			<-late
 			return nil
-		}
+		})
 		for range maxRunning {
-			go func() { _ = r.Do(t.Context(), nil, batch(), hang) }()
+			go func() { _ = r.Do(t.Context(), hang, batch()) }()
 		}
 		synctest.Wait()
-		if err := r.Do(t.Context(), nil, batch(), hang); !errors.Is(err, ErrBusy) {
+		if err := r.Do(t.Context(), hang, batch()); !errors.Is(err, ErrBusy) {
 			t.Error(err)
 		}
 		close(late)
 		synctest.Wait()
-		if err := r.Do(t.Context(), nil, batch(), hang); err != nil {
+		if err := r.Do(t.Context(), hang, batch()); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 // An answer means that the operation's room is free again: of two operations, one
-// after the other, the second one is never refused for the first one. Here the
+// after the other, the second one is never denied room because of the first one. Here the
 // room cannot be given back before the test lets it, and so there is no answer.
 func TestAnAnswerComesAfterTheRoomIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(time.Second)
-		err := r.Do(t.Context(), nil, batch(), func(core.Bound, context.Context, *core.Batch) error {
+		err := r.Do(t.Context(), doing(func(*core.Batch) error {
 			<-r.running // the operation's own
 			return nil
-		})
+		}), batch())
 		if !errors.Is(err, ErrTimeout) {
 			t.Errorf("the answer came before the room was free: %v", err)
 		}

@@ -21,6 +21,6 @@ func ExampleNew() {
 		return
 	}
 	defer store.Close(context.Background()) //nolint:errcheck // nothing was counted
-	fmt.Println("exact:", store.Traits().Exact)
+	fmt.Println("exact:", store.Guarantees().Exact)
 	// Output: exact: false
 }

@@ -17,13 +17,13 @@ type countingStore struct {
 	keys *tally[keyCount]
 }
 
-// Bind implements [core.Store].
-func (s *countingStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := s.Store.Bind(limiter, rules)
+// Open implements [core.Store].
+func (s *countingStore) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
 	if err != nil {
 		return nil, err
 	}
-	counting := &countingBound{Bound: b, keys: s.keys}
+	counting := &countingCounters{Counters: c, keys: s.keys}
 	for _, r := range rules {
 		counting.prefixes = append(counting.prefixes, r.Name+separator)
 	}
@@ -32,24 +32,24 @@ func (s *countingStore) Bind(limiter string, rules []core.StoreRule) (core.Bound
 
 const separator = "\x00"
 
-type countingBound struct {
-	core.Bound
+type countingCounters struct {
+	core.Counters
 	keys     *tally[keyCount]
 	prefixes []string // of each rule
 	buffer   []byte
 }
 
-// Take implements [core.Bound].
-func (b *countingBound) Take(ctx context.Context, batch *core.Batch) error {
-	err := b.Bound.Take(ctx, batch)
+// Do implements [core.Counters].
+func (c *countingCounters) Do(ctx context.Context, batch *core.Batch) error {
+	err := c.Counters.Do(ctx, batch)
 	// A peek that allows is followed by a take of the same request; one that denies is not.
-	if err != nil || batch.Peek && batch.Allowed {
+	if err != nil || batch.Op != core.OpTake && (batch.Op != core.OpPeek || batch.Allowed) {
 		return err
 	}
 	for i := range batch.Items {
 		item := &batch.Items[i]
-		b.buffer = append(append(b.buffer[:0], b.prefixes[item.Rule]...), item.Key...)
-		count := b.keys.at(b.buffer)
+		c.buffer = append(append(c.buffer[:0], c.prefixes[item.Rule]...), item.Key...)
+		count := c.keys.at(c.buffer)
 		count.requests++
 		for _, r := range item.Results {
 			if !r.Allowed {

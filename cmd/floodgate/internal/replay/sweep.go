@@ -87,9 +87,12 @@ type sweepStore struct {
 	current  *swept
 }
 
-// Bind implements [core.Store].
-func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	b := &sweepBound{store: s, rules: slices.Clone(rules)}
+// Guarantees implements [core.Store].
+func (s *sweepStore) Guarantees() core.Guarantees { return core.Guarantees{Ops: core.OpTake | core.OpPeek} }
+
+// Open implements [core.Store].
+func (s *sweepStore) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c := &sweepCounters{store: s, rules: slices.Clone(rules)}
 	for i, f := range factors {
 		scaled := make([]core.StoreRule, len(rules))
 		for j, r := range rules {
@@ -98,13 +101,13 @@ func (s *sweepStore) Bind(limiter string, rules []core.StoreRule) (core.Bound, e
 				scale(&scaled[j].Limits[k], f)
 			}
 		}
-		bound, err := s.memories[i].Bind(limiter, scaled)
+		counters, err := s.memories[i].Open(limiter, scaled)
 		if err != nil {
 			return nil, err
 		}
-		b.bounds = append(b.bounds, bound)
+		c.scaled = append(c.scaled, counters)
 	}
-	return b, nil
+	return c, nil
 }
 
 // scale multiplies a limit's quota, as far as its algorithm can have it.
@@ -124,49 +127,51 @@ func times(a core.Algorithm, n int64, f float64) int64 {
 	return min(most, max(1, int64(float64(n)*f+0.5)))
 }
 
-// sweepBound is a limiter's counters, once for each factor.
-type sweepBound struct {
+// sweepCounters are a limiter's counters, once for each factor.
+type sweepCounters struct {
 	store  *sweepStore
 	rules  []core.StoreRule // with the file's own quotas
-	bounds []core.Bound
+	scaled []core.Counters
 	own    [][]int64 // of the items of a batch: their quotas as the file has them
 }
 
 // scaleItems multiplies the quotas that items have of their own.
-func (b *sweepBound) scaleItems(batch *core.Batch, f float64) {
+func (c *sweepCounters) scaleItems(batch *core.Batch, f float64) {
 	for i := range batch.Items {
 		item := &batch.Items[i]
-		for j, q := range b.own[i] {
-			item.Quotas[j] = times(b.rules[item.Rule].Limits[j].Algorithm, q, f)
+		for j, q := range c.own[i] {
+			item.Quotas[j] = times(c.rules[item.Rule].Limits[j].Algorithm, q, f)
 		}
 	}
 }
 
-// Take implements [core.Bound]. It returns the result with the file's own
-// quota.
-func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
-	own := slices.Index(factors, 1)
-	p := b.store.current
-	p.requests++
-	b.own = b.own[:0]
-	for i := range batch.Items {
-		b.own = append(b.own, slices.Clone(batch.Items[i].Quotas))
+// Do implements [core.Counters]. It returns the result with the file's own quota.
+func (c *sweepCounters) Do(ctx context.Context, batch *core.Batch) error {
+	if batch.Op&(core.OpTake|core.OpPeek) == 0 {
+		return core.ErrUnsupported // a replay does nothing else
 	}
-	defer b.scaleItems(batch, 1)
-	for i, bound := range b.bounds {
+	own := slices.Index(factors, 1)
+	p := c.store.current
+	p.requests++
+	c.own = c.own[:0]
+	for i := range batch.Items {
+		c.own = append(c.own, slices.Clone(batch.Items[i].Quotas))
+	}
+	defer c.scaleItems(batch, 1)
+	for i, counters := range c.scaled {
 		if i == own {
 			continue
 		}
-		b.scaleItems(batch, factors[i])
-		if err := bound.Take(ctx, batch); err != nil {
+		c.scaleItems(batch, factors[i])
+		if err := counters.Do(ctx, batch); err != nil {
 			return err
 		}
 		if !batch.Allowed {
 			p.denied[i]++
 		}
 	}
-	b.scaleItems(batch, 1)
-	if err := b.bounds[own].Take(ctx, batch); err != nil {
+	c.scaleItems(batch, 1)
+	if err := c.scaled[own].Do(ctx, batch); err != nil {
 		return err
 	}
 	if !batch.Allowed {
@@ -175,19 +180,8 @@ func (b *sweepBound) Take(ctx context.Context, batch *core.Batch) error {
 	return nil
 }
 
-// Charge implements [core.Bound]; a replay never charges afterwards.
-func (b *sweepBound) Charge(context.Context, *core.Batch) error { return errUnused }
-
-// Refund implements [core.Bound]; a replay never refunds.
-func (b *sweepBound) Refund(context.Context, *core.Batch) error { return errUnused }
-
-// Reset implements [core.Bound].
-func (b *sweepBound) Reset(context.Context, *core.Batch) error { return errUnused }
-
-// Rebind implements [core.Bound]; a replay never changes its policies.
-func (b *sweepBound) Rebind([]core.StoreRule) (core.Bound, error) { return nil, errUnused }
-
-var errUnused = errors.New("replay: a sweep only takes")
+// Reopen implements [core.Counters].
+func (c *sweepCounters) Reopen([]core.StoreRule) (core.Counters, error) { return nil, errUnused }
 
 // curve makes the report of a policy.
 func (p *swept) curve() Sweep {

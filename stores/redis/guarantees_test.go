@@ -13,11 +13,11 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-func TestTraits(t *testing.T) {
+func TestGuarantees(t *testing.T) {
 	t.Parallel()
 	t.Run("Single", func(t *testing.T) {
 		server := redistest.Start(t)
-		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {
+		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {
 			proxy := faultproxy.Start(t, server.Addr)
 			store := func() core.Store {
 				return redisstore.New(newClient(t, proxy.Addr), redisstore.Timeout(2*time.Second), redisstore.AnotherInstance())
@@ -27,7 +27,7 @@ func TestTraits(t *testing.T) {
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		cluster, _ := newCluster(t)
-		storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
+		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
 			store := func() core.Store {
 				c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 				t.Cleanup(func() { _ = c.Close() })

@@ -1,0 +1,299 @@
+// Package denycache remembers denials in the process: a key that a shared store
+// has denied is denied again without asking the store, for a second at most. A
+// flood from a client over its limit then costs the store about one command a
+// second, however many requests the flood has.
+//
+// redisstore and memcachedstore contain it, switched on. For another store:
+//
+//	store, err := denycache.New(shared, denycache.Config{})
+//
+// Do not use it for counters in the process: they are faster than the cache.
+//
+// It remembers the denials of requests of cost 1 with the limits' own quotas, of at
+// most 65,536 keys of each limiter, in about 200 bytes a key. The store is asked
+// about every other request: one of another cost, and one with quotas of its own
+// (core.Item.Quotas).
+//
+// While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only
+// grow shorter. The store is asked again as soon as the wait is over, or when this
+// process has charged something to the key, refunded, granted, blocked or reset it.
+// What another process does takes effect after a second at most (Config.Longest).
+// Remaining is that of the remembered denial: it may have grown since. If one of
+// several keys is known to be denied, the others are not looked up: core.Item.Unknown
+// is set for them, and the decision leaves out their limits.
+//
+// A denial that may end at any time is not remembered: that of a fallback
+// (core.Batch.Degraded), that of a limit of core.Leases, and that of several keys
+// by a store that takes them one by one (core.Guarantees.OneStep is false), because
+// it may be due to hits that are about to be refunded.
+package denycache
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
+
+// DefaultLongest is Config.Longest if it is 0.
+const DefaultLongest = time.Second
+
+// Config configures [New]. The zero value works.
+type Config struct {
+	// Longest is the longest time for which a denial is remembered: 1 ms or
+	// more; 0 means DefaultLongest. A longer time costs the store fewer commands,
+	// and delays the effect of a reset by another process.
+	Longest time.Duration
+	// Clock returns the time; nil: the process's monotonic clock. It must run
+	// as fast as the store's clock, but need not show the same time.
+	Clock func() time.Time
+}
+
+// Store is a [core.Store] that remembers the denials of another. It is made by
+// [New]. Its methods, and those of the Counters that Open returns, may be called
+// concurrently.
+type Store struct {
+	store   core.Store
+	longest time.Duration
+	now     func() int64
+}
+
+// New returns a store that asks store and remembers its denials. The error
+// wraps [core.ErrConfig] and names the field.
+func New(store core.Store, c Config) (*Store, error) {
+	if c.Longest == 0 {
+		c.Longest = DefaultLongest
+	}
+	switch v := reflect.ValueOf(store); {
+	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
+		return nil, fmt.Errorf("%w: Store: %T: is nil: must be a store", core.ErrConfig, store)
+	case c.Longest < time.Millisecond:
+		return nil, fmt.Errorf("%w: Longest: %v: must be 1ms or more, or 0 for %v", core.ErrConfig, c.Longest, DefaultLongest)
+	}
+	return &Store{store: store, longest: c.Longest, now: meter.Clock(c.Clock)}, nil
+}
+
+// Guarantees returns what the other store promises: the cache changes none of it.
+func (s *Store) Guarantees() core.Guarantees { return s.store.Guarantees() }
+
+// Open implements [core.Store].
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	inner, err := s.store.Open(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	return newCounters(s, inner, rules), nil
+}
+
+// maxKeys is how many denied keys are remembered at most.
+const maxKeys = 65_536
+
+// counters are the Counters of a Store, and the denied keys of their rules.
+type counters struct {
+	*Store
+	inner core.Counters
+	rules []core.StoreRule
+	seeds [2]maphash.Seed
+
+	mu     sync.Mutex
+	denied map[key]*denial
+	// A key's generation is raised whenever its denial is forgotten. A denial is
+	// remembered only if the generation has not changed since the store was asked:
+	// otherwise the denial may be out of date. Some keys share a generation.
+	generations [1024]uint64
+}
+
+// key is a key of a rule: two hashes of its text.
+type key struct {
+	rule int
+	hash [2]uint64
+}
+
+// denial is a denial of a key by the store.
+type denial struct {
+	at      int64         // the time before the store was asked
+	ask     int64         // from this time on, one caller asks the store again
+	until   int64         // until this time, the other callers are denied
+	results []core.Result // of the rule's limits at the time at
+}
+
+func newCounters(s *Store, inner core.Counters, rules []core.StoreRule) *counters {
+	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	return &counters{Store: s, inner: inner, rules: rules, seeds: seeds, denied: map[key]*denial{}}
+}
+
+// Reopen implements [core.Counters]. It forgets all denials, because the limits
+// may have changed.
+func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	inner, err := c.inner.Reopen(rules)
+	if err != nil {
+		return nil, err
+	}
+	return newCounters(c.Store, inner, rules), nil
+}
+
+// ServerOf returns the server of a key as the other store reports it, "" if it
+// does not: see resilient.Locator.
+func (c *counters) ServerOf(rule int, key []byte) string {
+	if l, ok := c.inner.(interface{ ServerOf(int, []byte) string }); ok {
+		return l.ServerOf(rule, key)
+	}
+	return ""
+}
+
+// Do implements [core.Counters]. Every operation but a take may end denials, also if
+// it fails: it may have been done all the same.
+func (c *counters) Do(ctx context.Context, b *core.Batch) error {
+	if b.Op == core.OpTake || b.Op == core.OpPeek {
+		return c.take(ctx, b)
+	}
+	defer c.forget(b)
+	return c.inner.Do(ctx, b)
+}
+
+func (c *counters) take(ctx context.Context, b *core.Batch) error {
+	now := c.now()
+	known, generation := c.recall(b.Items, now)
+	if b.Cached = known; known {
+		b.Allowed = false
+		return nil
+	}
+	if err := c.inner.Do(ctx, b); err != nil {
+		return err
+	}
+	switch {
+	case b.Allowed: // what was denied is not any more, or its wait has changed
+		c.forget(b)
+	case !b.Degraded && (len(b.Items) == 1 || c.store.Guarantees().OneStep):
+		// now was read before the store decided: a wait that begins at now ends
+		// no later than the store's wait.
+		c.remember(b.Items, now, generation)
+	}
+	return nil
+}
+
+func (c *counters) key(it *core.Item) key {
+	return key{it.Rule, [2]uint64{maphash.Bytes(c.seeds[0], it.Key), maphash.Bytes(c.seeds[1], it.Key)}}
+}
+
+func (c *counters) generation(k key) *uint64 { return &c.generations[k.hash[0]%1024] }
+
+// cacheable reports whether a denial of the item may be remembered.
+func cacheable(it *core.Item) bool { return it.Cost == 1 && it.Quotas == nil }
+
+// recall fills in the items if one of them is known to be denied. Otherwise it
+// returns the generation of the items for remember.
+func (c *counters) recall(items []core.Item, now int64) (known bool, generation uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range items {
+		it := &items[i]
+		k := c.key(it)
+		generation += *c.generation(k)
+		it.At = now
+		if it.Unknown = !cacheable(it) || !c.recallKey(k, it.Results, now); it.Unknown {
+			clear(it.Results)
+		}
+		known = known || !it.Unknown
+	}
+	for i := range items {
+		items[i].Unknown = known && items[i].Unknown
+	}
+	return known, generation
+}
+
+// recallKey fills in the results of a key that is known to be denied. If it was denied
+// a while ago, recallKey returns false to one caller, who asks the store again.
+func (c *counters) recallKey(k key, results []core.Result, now int64) bool {
+	d := c.denied[k]
+	switch {
+	case d == nil:
+		return false
+	case now >= d.until || now < d.at: // over, or the clock was set back
+		delete(c.denied, k)
+		return false
+	case now >= d.ask:
+		d.ask = d.until
+		return false
+	}
+	passed := time.Duration(now-d.at) * time.Microsecond
+	for i := range results {
+		results[i] = later(d.results[i], passed)
+	}
+	return true
+}
+
+// later returns a result as it is after a time in which nothing was charged.
+// Remaining is left as it was: it may have grown.
+func later(r core.Result, passed time.Duration) core.Result {
+	if r.RetryAfter != core.Never {
+		r.RetryAfter = max(0, r.RetryAfter-passed)
+	}
+	r.Allowed = r.RetryAfter == 0
+	r.ResetAfter = max(0, r.ResetAfter-passed)
+	if r.MoreAfter > 0 {
+		r.MoreAfter = max(time.Microsecond, r.MoreAfter-passed)
+	}
+	return r
+}
+
+// remember notes which of the items the store has denied, unless their generation has
+// changed.
+func (c *counters) remember(items []core.Item, now int64, generation uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range items {
+		generation -= *c.generation(c.key(&items[i]))
+	}
+	for i := range items {
+		it := &items[i]
+		wait := c.wait(it)
+		if generation != 0 || wait == 0 || it.Unknown || !cacheable(it) {
+			continue
+		}
+		if len(c.denied) >= maxKeys {
+			clear(c.denied) // most of them are over; the store is asked about the others once more
+		}
+		d := &denial{at: now, until: now + min(wait, c.longest).Microseconds(), results: slices.Clone(it.Results)}
+		if d.ask = d.until; wait > c.longest {
+			d.ask -= (c.longest / 10).Microseconds()
+		}
+		c.denied[c.key(it)] = d
+	}
+}
+
+// wait returns for how long an item will be denied, 0 if it is allowed or a limit of
+// leases denies it.
+func (c *counters) wait(it *core.Item) (wait time.Duration) {
+	for i, r := range it.Results {
+		if c.rules[it.Rule].Limits[i].Algorithm == core.Leases && !r.Allowed {
+			return 0
+		}
+		wait = max(wait, r.RetryAfter)
+	}
+	return wait
+}
+
+// forget forgets the denials of the batch's keys, or of all keys, and keeps takes that
+// are under way from adding theirs.
+func (c *counters) forget(b *core.Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range b.Items {
+		k := c.key(&b.Items[i])
+		*c.generation(k)++
+		delete(c.denied, k)
+	}
+	if b.Op == core.OpResetAll {
+		for i := range c.generations {
+			c.generations[i]++
+		}
+		clear(c.denied)
+	}
+}
