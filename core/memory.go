@@ -196,9 +196,10 @@ func (c *memoryCounters) do(b *Batch) error {
 	for i := range places {
 		c.keys.Locate(&places[i], b.Items[i].Rule, b.Items[i].Key)
 	}
-	open := memtable.Lock(places)
+	defer memtable.Unlock(places)
 	switch {
-	case !open:
+	case !memtable.Lock(places):
+		return errMemoryClosed
 	case b.Op&(OpTake|OpPeek) != 0:
 		take(b, places, now)
 	default:
@@ -206,10 +207,6 @@ func (c *memoryCounters) do(b *Batch) error {
 			places[i].Find() // the item before may have moved the slots
 			change(b, i, places, now)
 		}
-	}
-	memtable.Unlock(places)
-	if !open {
-		return errMemoryClosed
 	}
 	return nil
 }

@@ -79,12 +79,12 @@ func (c *session) addItem(rule, from int, cost int64, quotas []int64) *Item {
 	}
 	c.batch.Items = c.batch.Items[:n+1]
 	it := &c.batch.Items[n] // it may be one of a decision before
-	it.Rule, it.Key, it.Cost, it.Results = rule, c.keys[from:], cost, c.results[first:]
+	it.Rule, it.Key, it.Cost, it.Results = rule, c.keys[from:len(c.keys):len(c.keys)], cost, c.results[first:end:end]
 	it.Quotas, it.At, it.Lease, it.Unknown = nil, 0, 0, false
 	if quotas != nil {
 		q := len(c.quotas)
 		c.quotas = append(c.quotas, quotas...)
-		it.Quotas = c.quotas[q:]
+		it.Quotas = c.quotas[q:len(c.quotas):len(c.quotas)]
 	}
 	return it
 }

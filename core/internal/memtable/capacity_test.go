@@ -148,7 +148,7 @@ func TestARuleWithLargeStatesHasFewerKeys(t *testing.T) {
 		p := &places[0]
 		p.Find()
 		var r meter.Result
-		p.Judge(0, meter.Own, now0, 1)
+		p.judge(0, now0, 1)
 		p.Insert(places, now0)
 		if p.Charge(0, meter.Own, now0, 1, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
 			t.Fatalf("key %d has %d left", i, r.Remaining)

@@ -49,13 +49,20 @@ func (b *Binding) open() *Place {
 	return &p
 }
 
+// judge reports whether a limit allows cost, and the time of that decision.
+func (p *Place) judge(limit int, now, cost int64) (ok bool, at int64) {
+	m, w, _ := p.Limit(limit, meter.Own)
+	m.Advance(w, now)
+	return m.Allows(w, now, cost), m.At(w, now)
+}
+
 // take charges cost hits to the key k at now, if its limits admit them, and
 // returns what they say.
 func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allowed bool) {
 	p := b.open()
 	results, at, allowed = make([]meter.Result, p.Limits()), now, true
 	for i := range results {
-		ok, time := p.Judge(i, meter.Own, now, cost)
+		ok, time := p.judge(i, now, cost)
 		results[i].Allowed = ok
 		at, allowed = max(at, time), allowed && ok
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
+	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // The hits of a sliding log take at most the bytes that MemoryConfig.MaxKeys
@@ -16,10 +17,10 @@ func TestTheLogOfAKeyTakesTheDocumentedBytes(t *testing.T) {
 	now := int64(1_764_000_000_000_000)
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1000, Clock: func() time.Time { return time.UnixMicro(now) }}))
 	limit := core.Limit{Quota: core.MaxLogQuota, Window: time.Minute, Algorithm: core.SlidingLog}
-	bound := core.Must(m.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{limit, {Quota: core.MaxQuota, Window: 24 * time.Hour}}}}))
+	bound := core.Must(m.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{limit, {Quota: core.MaxQuota, Window: 24 * time.Hour}}}}))
 	take := func(key string, cost int64) {
 		b := core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, 2)}}}
-		if err := bound.Take(context.Background(), &b); err != nil || !b.Allowed {
+		if err := storetest.Do(context.Background(), bound, core.OpTake, &b); err != nil || !b.Allowed {
 			t.Fatal(b, err)
 		}
 	}
@@ -52,7 +53,7 @@ func TestTheLogOfAKeyTakesTheDocumentedBytes(t *testing.T) {
 	now += 2 * time.Minute.Microseconds()
 	for i := range 100 { // the keys stay, for the day's limit; their logs go
 		b := core.Batch{Items: []core.Item{{Key: fmt.Append(nil, "new", i), Cost: 1, Results: make([]core.Result, 2)}}}
-		if err := bound.Take(context.Background(), &b); err != nil {
+		if err := storetest.Do(context.Background(), bound, core.OpTake, &b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,12 +65,12 @@ func TestTheLogOfAKeyTakesTheDocumentedBytes(t *testing.T) {
 // A rule that is gone leaves no entry behind.
 func TestRulesThatComeAndGoLeaveNothing(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 10_000}))
-	bound := core.Must(m.Bind("l", nil))
+	bound := core.Must(m.Open("l", nil))
 	for i := range 500 {
-		bound = core.Must(bound.Rebind([]core.StoreRule{{Name: fmt.Sprint("r", i), Limits: []core.Limit{core.PerHour(3)}}, {Name: "stays", Limits: []core.Limit{core.PerHour(3)}}}))
+		bound = core.Must(bound.Reopen([]core.StoreRule{{Name: fmt.Sprint("r", i), Limits: []core.Limit{core.PerHour(3)}}, {Name: "stays", Limits: []core.Limit{core.PerHour(3)}}}))
 		for key := range 50 {
 			b := core.Batch{Items: []core.Item{{Rule: key % 2, Key: []byte{byte(i), byte(key)}, Cost: 1, Results: make([]core.Result, 1)}}}
-			if err := bound.Take(context.Background(), &b); err != nil {
+			if err := storetest.Do(context.Background(), bound, core.OpTake, &b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -82,41 +83,41 @@ func TestRulesThatComeAndGoLeaveNothing(t *testing.T) {
 	}
 }
 
-// A Bound that is still in use after its rule has gone finds no key, and not
+// Counters that are still in use after their rule has gone find no key, and not
 // those of the rule that has got the place.
 func TestAnOldBoundSeesNothingOfOtherRules(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100}))
-	old := core.Must(m.Bind("l", []core.StoreRule{{Name: "old", Limits: []core.Limit{core.PerHour(3)}}}))
-	next := core.Must(old.Rebind(nil))
-	next = core.Must(next.Rebind([]core.StoreRule{{Name: "new", Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour}, core.PerHour(9)}}}))
+	old := core.Must(m.Open("l", []core.StoreRule{{Name: "old", Limits: []core.Limit{core.PerHour(3)}}}))
+	next := core.Must(old.Reopen(nil))
+	next = core.Must(next.Reopen([]core.StoreRule{{Name: "new", Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour}, core.PerHour(9)}}}))
 	b := core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 2)}}}
-	if err := next.Take(context.Background(), &b); err != nil || !b.Allowed {
+	if err := storetest.Do(context.Background(), next, core.OpTake, &b); err != nil || !b.Allowed {
 		t.Fatal(b, err)
 	}
 	b = core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}
 	for range 5 {
-		if err := old.Take(context.Background(), &b); err != nil || b.Items[0].Results[0].Remaining != 2 {
+		if err := storetest.Do(context.Background(), old, core.OpTake, &b); err != nil || b.Items[0].Results[0].Remaining != 2 {
 			t.Fatal(b, err)
 		}
 	}
-	if err := old.Reset(context.Background(), &b); err != nil || m.Len() != 1 {
+	if err := storetest.Do(context.Background(), old, core.OpReset, &b); err != nil || m.Len() != 1 {
 		t.Fatalf("Len %d, error %v", m.Len(), err)
 	}
 }
 
-// An old Bound may be used between the Rebind that removes its rule and the one
+// Old Counters may be used between the Reopen that removes their rule and the one
 // that gives the rule's id to another.
 func TestARuleCountsAfterAnOldBoundWasUsed(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 100}))
-	old := core.Must(m.Bind("l", []core.StoreRule{{Name: "old", Limits: []core.Limit{core.PerHour(3)}}}))
-	next := core.Must(old.Rebind(nil))
+	old := core.Must(m.Open("l", []core.StoreRule{{Name: "old", Limits: []core.Limit{core.PerHour(3)}}}))
+	next := core.Must(old.Reopen(nil))
 	b := core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}
-	if err := old.Take(t.Context(), &b); err != nil || m.Len() != 0 {
+	if err := storetest.Do(t.Context(), old, core.OpTake, &b); err != nil || m.Len() != 0 {
 		t.Fatalf("a take of a rule that is gone: %d keys are held, want 0; error %v", m.Len(), err)
 	}
-	next = core.Must(next.Rebind([]core.StoreRule{{Name: "new", Limits: []core.Limit{core.PerHour(3)}}}))
+	next = core.Must(next.Reopen([]core.StoreRule{{Name: "new", Limits: []core.Limit{core.PerHour(3)}}}))
 	for i := range int64(4) {
-		if err := next.Take(t.Context(), &b); err != nil || b.Allowed != (i < 3) {
+		if err := storetest.Do(t.Context(), next, core.OpTake, &b); err != nil || b.Allowed != (i < 3) {
 			t.Errorf("take %d of 3 per hour: allowed %v, error %v", i+1, b.Allowed, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
@@ -24,7 +25,7 @@ type storeModel struct {
 	tables  *memtable.Tables // of m
 	now     int64            // microseconds
 	latest  int64            // the latest time so far
-	bounds  []core.Bound
+	bounds  []core.Counters
 	rules   [][]core.StoreRule // by limiter
 	keys    map[modelKey]*modelState
 	taken   []modelTake // takes that can be refunded
@@ -56,7 +57,7 @@ func newStoreModel(tb testing.TB, seed uint64, maxKeys int) *storeModel {
 	s.tables = memtable.Of(s.m)
 	for limiter, name := range []string{"a", "b"} {
 		s.rules = append(s.rules, s.someRules())
-		s.bounds = append(s.bounds, core.Must(s.m.Bind(name, s.rules[limiter])))
+		s.bounds = append(s.bounds, core.Must(s.m.Open(name, s.rules[limiter])))
 	}
 	return s
 }
@@ -137,8 +138,11 @@ func (s *storeModel) take(limiter, n int, peek bool) {
 		}
 		wants = append(wants, results)
 	}
-	batch := core.Batch{Items: items, Peek: peek}
-	if err := s.bounds[limiter].Take(context.Background(), &batch); err != nil {
+	batch, op := core.Batch{Items: items}, core.OpTake
+	if peek {
+		op = core.OpPeek
+	}
+	if err := storetest.Do(context.Background(), s.bounds[limiter], op, &batch); err != nil {
 		s.tb.Fatal(err)
 	}
 	if batch.Allowed != want {
@@ -201,14 +205,14 @@ func (s *storeModel) refund() {
 			s.keys[k].words[limits.Of(l).Identity()] = w
 		}
 	}
-	if err := s.bounds[take.limiter].Refund(context.Background(), &take.batch); err != nil {
+	if err := storetest.Do(context.Background(), s.bounds[take.limiter], core.OpRefund, &take.batch); err != nil {
 		s.tb.Fatal(err)
 	}
 }
 
 func (s *storeModel) reset(limiter, n int) {
 	batch := core.Batch{Items: s.someItems(limiter, n)}
-	if err := s.bounds[limiter].Reset(context.Background(), &batch); err != nil {
+	if err := storetest.Do(context.Background(), s.bounds[limiter], core.OpReset, &batch); err != nil {
 		s.tb.Fatal(err)
 	}
 	for i := range batch.Items {
@@ -223,7 +227,7 @@ func (s *storeModel) resetAll(limiter int) {
 			continue
 		}
 		batch := core.Batch{Items: []core.Item{{Rule: i, Key: []byte(k.key)}}}
-		if err := s.bounds[limiter].Reset(context.Background(), &batch); err != nil {
+		if err := storetest.Do(context.Background(), s.bounds[limiter], core.OpReset, &batch); err != nil {
 			s.tb.Fatal(err)
 		}
 		delete(s.keys, k)
@@ -233,7 +237,7 @@ func (s *storeModel) resetAll(limiter int) {
 func (s *storeModel) rebind(limiter int) {
 	s.learn(nil)
 	old, rules := s.bounds[limiter], s.someRules()
-	s.bounds[limiter] = core.Must(old.Rebind(rules))
+	s.bounds[limiter] = core.Must(old.Reopen(rules))
 	s.rules[limiter] = rules
 	for k, state := range s.keys {
 		switch i := slices.IndexFunc(rules, func(r core.StoreRule) bool { return r.Name == k.rule }); {
@@ -269,7 +273,7 @@ func (s *storeModel) rebind(limiter int) {
 
 func (s *storeModel) look(limiter, rule int, key []byte) {
 	item := core.Item{Rule: rule, Key: key, Cost: 1, Results: make([]core.Result, len(s.rules[limiter][rule].Limits))}
-	if err := s.bounds[limiter].Take(context.Background(), &core.Batch{Items: []core.Item{item}, Peek: true}); err != nil {
+	if err := storetest.Do(context.Background(), s.bounds[limiter], core.OpPeek, &core.Batch{Items: []core.Item{item}}); err != nil {
 		s.tb.Fatal(err)
 	}
 }

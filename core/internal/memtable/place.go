@@ -65,10 +65,7 @@ func (p *Place) Limit(i int, quota int64) (m *meter.Meter, w []uint64, unlimited
 func (p *Place) anyLimit(i int, quota int64) (m *meter.Meter, w []uint64, unlimited bool) {
 	m = &p.layout.meters[i]
 	if quota != meter.Own {
-		if p.shard.own == nil {
-			p.shard.own = new(meter.Meter)
-		}
-		m, unlimited = m.For(quota, p.shard.own)
+		m, unlimited = m.For(quota, &p.shard.scratch().own)
 	}
 	return m, p.state(i), unlimited
 }
@@ -95,8 +92,9 @@ func (p *Place) absent(i int) []uint64 {
 	if p.layout.meters[i].Grows() {
 		return nil
 	}
-	clear(p.shard.none[:])
-	return p.shard.none[:]
+	none := p.shard.scratch().none[:]
+	clear(none)
+	return none
 }
 
 // Known reports whether the key is in the table.

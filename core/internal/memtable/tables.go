@@ -41,12 +41,25 @@ type ruleName struct{ limiter, rule string }
 // microseconds.
 type shard struct {
 	mu     sync.Mutex
-	tables []*table                     // by rule.id
-	turn   int                          // the table that sweep is at
-	cursor int                          // the slot of it
-	none   [meter.MostFixedWords]uint64 // room for the state of a key that is not there
-	own    *meter.Meter                 // room for that of a quota that is not the limit's
-	_      [128 - 80]byte               // whole cache lines
+	tables []*table      // by rule.id
+	turn   int           // the table that sweep is at
+	cursor int           // the slot of it
+	room   *room         // made when it is needed
+	_      [64 - 56]byte // one shard a cache line
+}
+
+// room is room for what a decision needs for a moment.
+type room struct {
+	none [meter.MostFixedWords]uint64 // the state of a key that is not there
+	own  meter.Meter                  // that of a quota that is not the limit's
+}
+
+// scratch returns the shard's room. The shard is locked.
+func (s *shard) scratch() *room {
+	if s.room == nil {
+		s.room = new(room)
+	}
+	return s.room
 }
 
 const keysPerShard = 2048
