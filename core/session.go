@@ -50,7 +50,7 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.Degraded, c.lease = false, 0
+	c.batch.Degraded, c.lease, c.snap = false, 0, nil
 	if a := &c.ask; a.body.Request != nil {
 		*a = asking{rules: a.rules[:0], quotas: a.quotas[:0]}
 	}
