@@ -47,7 +47,7 @@ type result struct {
 var alone = map[string]string{
 	"look":    "The store does not answer: these are the counters of this process.",
 	"unblock": "The store does not answer: only this process has let the key in. Unblock it again when the store answers.",
-	"ban":     "The store does not answer: only this process bans the key. The others do as soon as the store answers.",
+	"ban":     "The store does not answer: only this process bans the key. Ban it again when the store answers.",
 	"forget":  "The store does not answer: only this process has forgotten the failures. Forget them again when the store answers.",
 }
 

@@ -79,8 +79,10 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 				l.counts.Add(degraded)
 			}
 			if o.Reason > core.ReasonOverLimit || uint(o.Rule) >= uint(len(seen)) {
-				l.undecided(o.Reason)
-				return
+				if o.Reason == core.ReasonFailed {
+					l.counts.Add(failed)
+				}
+				return // no limit has decided
 			}
 			switch r := seen[o.Rule]; {
 			case o.Reason == core.ReasonWithinLimits:
@@ -131,13 +133,6 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 	}
 	l.rules = seen
 	return seen
-}
-
-// undecided counts a decision that no limit has made.
-func (l *limiter) undecided(why core.Reason) {
-	if why == core.ReasonFailed {
-		l.counts.Add(failed)
-	}
 }
 
 // used returns the share of its limit that a key has used, in 16 bits. Remaining must be below

@@ -162,17 +162,6 @@ func (e QuotaExplanation) With(l core.Limit) core.Limit {
 // Words describes a limit in words, also one whose quota is core.Unlimited: "at most 3 in 6s; a window begins with the
 // first request of a key".
 func Words(l core.Limit) string {
-	text := wordsOf(l)
-	return text
-}
-
-// calendar describes the windows of a limit with a time zone.
-func calendar(l core.Limit) string {
-	unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
-	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
-}
-
-func wordsOf(l core.Limit) string {
 	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
 	switch {
 	case l.Quota == core.Unlimited:
@@ -205,4 +194,10 @@ func wordsOf(l core.Limit) string {
 		burst = l.Quota
 	}
 	return fmt.Sprintf("%d at once, and one more every %s", burst, words.Duration(l.Window/time.Duration(l.Quota)))
+}
+
+// calendar describes the windows of a limit with a time zone.
+func calendar(l core.Limit) string {
+	unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
+	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
 }

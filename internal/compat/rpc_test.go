@@ -161,24 +161,24 @@ func (a *away) set(gone bool) {
 	a.gone = gone
 }
 
-func (a *away) Bind(name string, rules []core.StoreRule) (core.Bound, error) {
-	b, err := a.Store.Bind(name, rules)
-	return &awayBound{b, a}, err
+func (a *away) Open(name string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := a.Store.Open(name, rules)
+	return &awayCounters{c, a}, err
 }
 
-type awayBound struct {
-	core.Bound
+type awayCounters struct {
+	core.Counters
 	store *away
 }
 
-func (b *awayBound) Take(ctx context.Context, batch *core.Batch) error {
-	b.store.mu.Lock()
-	gone := b.store.gone
-	b.store.mu.Unlock()
+func (c *awayCounters) Do(ctx context.Context, b *core.Batch) error {
+	c.store.mu.Lock()
+	gone := c.store.gone
+	c.store.mu.Unlock()
 	if gone {
 		return io.ErrUnexpectedEOF
 	}
-	return b.Bound.Take(ctx, batch)
+	return c.Counters.Do(ctx, b)
 }
 
 func TestCallsWhileTheStoreIsAway(t *testing.T) {

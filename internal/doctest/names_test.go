@@ -26,7 +26,7 @@ func TestNamesInDocuments(t *testing.T) {
 }
 
 func TestBrokenNames(t *testing.T) {
-	page, _ := parsePage("names.md", "`core.New`, `core.Config.Store`, `core.Store.Bind`, `redisstore.New(client)`, `limiter.Nothing`\n"+
+	page, _ := parsePage("names.md", "`core.New`, `core.Config.Store`, `core.Store.Open`, `redisstore.New(client)`, `limiter.Nothing`\n"+
 		"`core.Nothing`, and core.Nothing without a code span\n"+
 		"`Rule: core.Config{}` and `f(core.Config.Nothing, keyfuncs.Nothing())`\n"+
 		"```go\ncore.Nothing() // `core.Nothing`\n```\n"+

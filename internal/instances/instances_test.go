@@ -124,7 +124,7 @@ func rest(t *testing.T, w work) (all int64, own []int64) {
 	for key := range own {
 		for {
 			batch := w.batch(key)
-			if err := store.bound.Take(t.Context(), batch); err != nil {
+			if err := store.counters.Do(t.Context(), batch); err != nil {
 				t.Fatal(err)
 			}
 			if !batch.Allowed {
@@ -238,8 +238,8 @@ func TestProcessesOfTwoVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		peek := first.batch(0)
-		peek.Peek, peek.Items[0].Cost = true, 0
-		if err := store.bound.Take(t.Context(), peek); err != nil {
+		peek.Op, peek.Items[0].Cost = core.OpPeek, 0
+		if err := store.counters.Do(t.Context(), peek); err != nil {
 			t.Fatal(err)
 		}
 		if used := both - peek.Items[0].Results[1].Remaining; used != n+leftA+m+leftB {

@@ -31,7 +31,7 @@ func (w work) settle(store opened, stopped <-chan struct{}) error {
 		}
 		batch := w.batch(0)
 		batch.Items[0].Cost = reserved
-		switch err := store.bound.Take(context.Background(), batch); {
+		switch err := store.counters.Do(context.Background(), batch); {
 		case errors.Is(err, core.ErrNotCharged):
 			continue
 		case err != nil:
@@ -43,12 +43,12 @@ func (w work) settle(store opened, stopped <-chan struct{}) error {
 		}
 		used := rand.Int64N(mostUsed + 1)
 		fmt.Println("used", used)
-		op := store.bound.Charge
+		batch.Op = core.OpCharge
 		if batch.Items[0].Cost = used - reserved; used < reserved {
-			batch.Items[0].Cost, op = reserved-used, store.bound.Refund
+			batch.Items[0].Cost, batch.Op = reserved-used, core.OpRefund
 		}
 		for {
-			err := op(context.Background(), batch)
+			err := store.counters.Do(context.Background(), batch)
 			if !errors.Is(err, core.ErrNotCharged) {
 				break // done, or nobody knows: once is enough
 			}
@@ -121,7 +121,7 @@ func (w work) stored(t *testing.T) int64 {
 	}
 	batch := w.batch(0)
 	batch.Items[0].Cost = 0
-	if err := store.bound.Take(t.Context(), batch); err != nil {
+	if err := store.counters.Do(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.close(); err != nil {

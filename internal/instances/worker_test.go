@@ -64,7 +64,7 @@ func (w work) rules() (rules []core.StoreRule) {
 
 // batch is one take: of the key that all share, and of another one.
 func (w work) batch(key int) *core.Batch {
-	b := &core.Batch{Items: []core.Item{{Key: []byte("all"), Cost: 1, Results: make([]core.Result, len(w.Limits[0]))}}}
+	b := &core.Batch{Op: core.OpTake, Items: []core.Item{{Key: []byte("all"), Cost: 1, Results: make([]core.Result, len(w.Limits[0]))}}}
 	if w.Keys > 0 {
 		b.Items = append(b.Items, core.Item{Rule: 1, Key: fmt.Append(nil, "own", key), Cost: 1, Results: make([]core.Result, len(w.Limits[1]))})
 	}
@@ -73,9 +73,9 @@ func (w work) batch(key int) *core.Batch {
 
 // opened is a store as a worker uses it.
 type opened struct {
-	bound core.Bound
-	sync  func() error // nil: the store needs none
-	close func() error
+	counters core.Counters
+	sync     func() error // nil: the store needs none
+	close    func() error
 }
 
 func (w work) open(ctx context.Context) (o opened, err error) {
@@ -122,7 +122,7 @@ func (w work) open(ctx context.Context) (o opened, err error) {
 			return s.Close(ctx)
 		}
 	}
-	o.bound, err = store.Bind(w.Limiter, w.rules())
+	o.counters, err = store.Open(w.Limiter, w.rules())
 	return o, err
 }
 
@@ -188,7 +188,7 @@ func (w work) run(store opened, first int, stopped <-chan struct{}) error {
 		key := (first + i) % max(1, w.Keys)
 		batch := w.batch(key)
 		fmt.Println("try")
-		if err := store.bound.Take(context.Background(), batch); err != nil {
+		if err := store.counters.Do(context.Background(), batch); err != nil {
 			return err
 		}
 		if batch.Allowed {

@@ -7,8 +7,6 @@ import (
 	_ "time/tzdata" // so that every system has the zones
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
-	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // The format of a month's state changes only with the version byte. Another zone's
@@ -20,14 +18,13 @@ func TestStoredValueOfACalendar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := limits.Of(core.PerMonth(10).In(z))
-		ids, meters := []meter.Identity{l.Identity()}, []meter.Meter{meter.New(l)}
-		v := decodeStored(value, ids, meters, codecNow)
-		if value != nil && v.is != readable || meters[0].Remaining(v.states[0], codecNow) != 10 {
+		limits := []limit{newLimit(core.PerMonth(10).In(z))}
+		v := decode(value, limits, codecNow)
+		if value != nil && v.is != readable || limits[0].Remaining(v.states[0], codecNow) != 10 {
 			t.Fatalf("%s: %+v", zone, v)
 		}
-		meters[0].Charge(v.states[0], codecNow, 2)
-		value, _ = v.encode(ids, meters, codecNow)
+		limits[0].Charge(v.states[0], codecNow, 2)
+		value, _ = v.encode(limits, codecNow)
 	}
 	const golden = "AiOAxNXz+rSiBgyAwNLo+U3z7OPI77cagMTr/4qeoQYCgJqeASOA8L+n+rWiBgyAwNLo+U2K5ofnjYkEgPDVs4qfoQYCgJqeAQ=="
 	if got := base64.StdEncoding.EncodeToString(value); got != golden {

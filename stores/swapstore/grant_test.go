@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
@@ -30,21 +31,21 @@ func TestTheErrorTellsThatNothingWasGranted(t *testing.T) {
 		{"the second key's Swap is refused", 4, true, refused, false, [2]int64{2, 0}},
 	} {
 		s := &ailing{mapSwapper: newMapSwapper(), n: -1, err: row.err}
-		b, err := core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", stepRules)
+		b, err := core.Must(swapstore.New(s, swapstore.Config{})).Open("l", stepRules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Take(t.Context(), batchOf(3, 3)); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batchOf(3, 3)); err != nil {
 			t.Fatal(err)
 		}
 		s.n, s.lasting = row.n, row.lasting
-		err = b.(core.Granter).Grant(t.Context(), batchOf(2, 2))
+		err = storetest.Do(t.Context(), b, core.OpGrant, batchOf(2, 2))
 		if err == nil || errors.Is(err, core.ErrNotCharged) != row.want {
 			t.Errorf("%s: the error %v says that nothing was granted: %v, want %v", row.name, err, errors.Is(err, core.ErrNotCharged), row.want)
 		}
 		s.n, s.lasting = -1, false
 		look := batchOf(0, 0)
-		if err := b.Take(t.Context(), look); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, look); err != nil {
 			t.Fatal(err)
 		}
 		if got := [2]int64{look.Items[0].Results[0].Remaining, look.Items[1].Results[0].Remaining}; got != row.left {
@@ -59,12 +60,12 @@ func TestAGrantKeepsWhatItCannotRead(t *testing.T) {
 	for value, fails := range map[string]bool{"abc": false, "\x07new": true} {
 		for _, deny := range []bool{false, true} {
 			s := newMapSwapper()
-			b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})).Bind("l", denying(stepRules, deny))
+			b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})).Open("l", denying(stepRules, deny))
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.values[name] = swapstore.Value{Value: []byte(value), Version: 0}
-			if err := b.(core.Granter).Grant(t.Context(), batchOf(2)); (err != nil) != fails {
+			if err := storetest.Do(t.Context(), b, core.OpGrant, batchOf(2)); (err != nil) != fails {
 				t.Errorf("%q: %v", value, err)
 			}
 			if got := s.values[name].Value; string(got) != value {

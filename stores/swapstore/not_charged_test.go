@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
@@ -60,18 +61,18 @@ func TestTheErrorTellsThatNothingWasCharged(t *testing.T) {
 		{"a Swap fails, and the first key's charge cannot be taken back", 2, 3, true, errFault, false},
 	} {
 		s := &ailing{newMapSwapper(), row.n, row.lasting, row.err}
-		b, err := core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", stepRules)
+		b, err := core.Must(swapstore.New(s, swapstore.Config{})).Open("l", stepRules)
 		if err != nil {
 			t.Fatal(err)
 		}
 		costs := []int64{1, 1}[:row.keys]
-		err = b.Take(t.Context(), batchOf(costs...))
+		err = storetest.Do(t.Context(), b, core.OpTake, batchOf(costs...))
 		if err == nil || errors.Is(err, core.ErrNotCharged) != row.want {
 			t.Errorf("%s: the error %q says that nothing was charged: %v, want %v", row.name, err, errors.Is(err, core.ErrNotCharged), row.want)
 		}
 		if s.lasting = false; row.want {
 			batch := batchOf(costs...)
-			if err := b.Take(t.Context(), batch); err != nil || batch.Items[0].Results[0].Remaining != 2 {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Items[0].Results[0].Remaining != 2 {
 				t.Errorf("%s: %v; a take after it leaves %d of 3", row.name, err, batch.Items[0].Results[0].Remaining)
 			}
 		}

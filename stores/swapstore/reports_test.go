@@ -1,27 +1,33 @@
-package swapstore
+package swapstore_test
 
 import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// A line a minute is logged, with the number of those that were left out. A clock
-// that is set back does not silence the log.
+// A line a minute is logged. A clock that is set back does not silence the log.
 func TestReportsAreLoggedOnceAMinute(t *testing.T) {
 	var log strings.Builder
-	u := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
-	for i, c := range []struct {
-		now  int64
-		want string // "": nothing is logged
+	c, s := newClock(), newMapSwapper()
+	b := core.Must(core.Must(swapstore.New(s, swapstore.Config{Clock: c.Now, Log: slog.New(slog.NewTextHandler(&log, nil))})).Open("l", stepRules))
+	for i, step := range []struct {
+		pass time.Duration
+		want bool
 	}{
-		{codecNow, "more=0"}, {codecNow, ""}, {codecNow + 1, ""}, {codecNow + reportEvery - 1, ""},
-		{codecNow + reportEvery, "more=3"}, {codecNow + reportEvery, ""}, {codecNow, "more=1"}, {codecNow + 1, ""},
+		{0, true}, {0, false}, {time.Microsecond, false}, {time.Minute - 2*time.Microsecond, false},
+		{time.Microsecond, true}, {0, false}, {-time.Minute, true}, {1, false},
 	} {
+		c.advance(step.pass)
 		log.Reset()
-		u.report("l", "n", false, c.now)
-		if got := log.String(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("report %d: logged %q, want %q", i, got, c.want)
+		s.values[core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte("abc"), Version: 0}
+		if err := storetest.Do(t.Context(), b, core.OpPeek, batchOf(1)); err != nil || strings.Contains(log.String(), "cannot be read") != step.want {
+			t.Errorf("report %d: %v, logged %q, want a line: %v", i, err, log.String(), step.want)
 		}
 	}
 }

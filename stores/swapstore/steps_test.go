@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
@@ -56,20 +57,20 @@ func batchOf(costs ...int64) *core.Batch {
 // are charged, nor when these charges are given back.
 func TestAKeyWithoutACostIsNotWritten(t *testing.T) {
 	s := newWatched()
-	b, err := core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", stepRules)
+	b, err := core.Must(swapstore.New(s, swapstore.Config{})).Open("l", stepRules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Take(t.Context(), batchOf(1, 1, 1)); err != nil {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batchOf(1, 1, 1)); err != nil {
 		t.Fatal(err)
 	}
 	name := func(rule string) string { return core.StoreRule{Name: rule}.StoredKey("l", []byte("k")) }
 	s.names = nil
-	if err := b.Take(t.Context(), batchOf(0, 1, 1)); err != nil || !slices.Equal(s.names, []string{name("b"), name("c")}) {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batchOf(0, 1, 1)); err != nil || !slices.Equal(s.names, []string{name("b"), name("c")}) {
 		t.Errorf("%v; written: %q", err, s.names)
 	}
 	s.names, s.fail = nil, name("c")
-	if err := b.Take(t.Context(), batchOf(0, 1, 1)); !errors.Is(err, errFault) || !slices.Equal(s.names, []string{name("b"), name("b")}) {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batchOf(0, 1, 1)); !errors.Is(err, errFault) || !slices.Equal(s.names, []string{name("b"), name("b")}) {
 		t.Errorf("%v; written: %q", err, s.names)
 	}
 }
@@ -77,12 +78,12 @@ func TestAKeyWithoutACostIsNotWritten(t *testing.T) {
 // A value is kept for as long as its limit counts, from the time of the charge.
 func TestTheLifetimeOfAValue(t *testing.T) {
 	s, clock := newWatched(), newClock()
-	b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now})).Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}}}})
+	b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now})).Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := b.Take(t.Context(), batchOf(1)); err != nil {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batchOf(1)); err != nil {
 			t.Fatal(err)
 		}
 		clock.advance(10 * time.Minute)
@@ -96,7 +97,7 @@ func TestTheLifetimeOfAValue(t *testing.T) {
 func TestAMarkThatCannotBeWritten(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		s := newWatched()
-		b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)})).Bind("l", denying(stepRules, true))
+		b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)})).Open("l", denying(stepRules, true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestAMarkThatCannotBeWritten(t *testing.T) {
 			s.fail = name
 		}
 		batch := batchOf(1, 1)
-		if err := b.Take(t.Context(), batch); errors.Is(err, errFault) != fails || errors.Is(err, core.ErrNotCharged) != fails || err != nil && !fails || batch.Allowed {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batch); errors.Is(err, errFault) != fails || errors.Is(err, core.ErrNotCharged) != fails || err != nil && !fails || batch.Allowed {
 			t.Errorf("the Swapper fails: %v; allowed %v, %v", fails, batch.Allowed, err)
 		}
 	}
@@ -121,12 +122,12 @@ func TestTheLogTellsWhatIsDone(t *testing.T) {
 	}{{"abc", false, "action=replace"}, {"abc", true, "action=deny"}, {"\x07new", false, "action=deny"}, {"\x07new", true, "action=deny"}} {
 		var log strings.Builder
 		s := newMapSwapper()
-		b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})).Bind("l", denying(stepRules, c.deny))
+		b, err := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})).Open("l", denying(stepRules, c.deny))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.values[core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte(c.value), Version: 0}
-		if err := b.Take(t.Context(), batchOf(1)); err != nil || !strings.Contains(log.String(), c.want) || !strings.Contains(log.String(), "limiter=l name=fg1:l:a:") {
+		if err := storetest.Do(t.Context(), b, core.OpTake, batchOf(1)); err != nil || !strings.Contains(log.String(), c.want) || !strings.Contains(log.String(), "limiter=l name=fg1:l:a:") {
 			t.Errorf("%q, deny %v: %v; logged %q", c.value, c.deny, err, log.String())
 		}
 	}
@@ -137,18 +138,18 @@ func TestADenialThatEndsMeanwhile(t *testing.T) {
 	s, clock := newMapSwapper(), newClock()
 	step := time.Duration(0) // that the clock advances each time it is asked
 	now := func() time.Time { clock.advance(step); return clock.Now() }
-	b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: now, Log: slog.New(slog.DiscardHandler)})).Bind("l", denying(stepRules, true))
+	b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: now, Log: slog.New(slog.DiscardHandler)})).Open("l", denying(stepRules, true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.values[core.StoreRule{Name: "a"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte("abc"), Version: 0}
 	batch := batchOf(1)
-	if err := b.Take(t.Context(), batch); err != nil || batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
 		t.Fatal(batch.Allowed, err)
 	}
 	clock.advance(time.Hour - 2*time.Microsecond)
 	step = time.Microsecond
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Errorf("a denial that ends at the time of the decision: allowed %v, %v", batch.Allowed, err)
 	}
 }

@@ -68,14 +68,14 @@ func TestForeignStoredValuesAreReplaced(t *testing.T) {
 	rule := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}}}}
 	for _, foreign := range []string{"", "abc", "5 ", "\x01", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x02rest"} {
 		s := newMapSwapper()
-		b, err := core.Must(swapstore.New(s, swapstore.Config{})).Bind("l", rule)
+		b, err := core.Must(swapstore.New(s, swapstore.Config{})).Open("l", rule)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.values[core.StoreRule{Name: "r"}.StoredKey("l", []byte("k"))] = swapstore.Value{Value: []byte(foreign), Version: 0}
 		batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 2)}}}
 		for i := range 4 {
-			if err := b.Take(t.Context(), batch); err != nil || batch.Allowed != (i < 3) {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != (i < 3) {
 				t.Errorf("value %q, take %d: allowed %v, error %v", foreign, i+1, batch.Allowed, err)
 			}
 		}
@@ -89,13 +89,13 @@ func TestALongStoredValueCountsAsNone(t *testing.T) {
 	for size, readable := range map[int]bool{most: true, most + 1: false} {
 		s, clock := newMapSwapper(), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 		quiet := slog.New(slog.DiscardHandler)
-		b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now, Log: quiet})).Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}})
+		b, err := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now, Log: quiet})).Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		take := func() int64 {
 			batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}
-			if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed {
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 			}
 			return batch.Items[0].Results[0].Remaining
@@ -180,8 +180,10 @@ func TestATakeThatIsCanceledHalfwayIsRefunded(t *testing.T) {
 }
 
 func TestNewSwapStoreNamesWhatIsWrong(t *testing.T) {
-	if _, err := swapstore.New(nil, swapstore.Config{}); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("without a swapper: %v", err)
+	for _, nothing := range []swapstore.Swapper{nil, (*mapSwapper)(nil)} {
+		if _, err := swapstore.New(nothing, swapstore.Config{}); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("without a swapper: %v", err)
+		}
 	}
 	if _, err := swapstore.New(newMapSwapper(), swapstore.Config{Attempts: -1}); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("attempts -1: %v", err)
@@ -215,14 +217,14 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 			clock, s := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789)), newMapSwapper()
 			store := core.Must(swapstore.New(s, swapstore.Config{Clock: clock.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}))
 			rules := []core.StoreRule{{Name: "r", DenyUnreadable: c.rule, Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(3)}}}
-			b, err := store.Bind("l", rules)
+			b, err := store.Open("l", rules)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.values[name] = swapstore.Value{Value: []byte(c.value), Version: 0}
 			take := func() *core.Batch {
 				batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 2)}}}
-				if err := b.Take(t.Context(), batch); err != nil {
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 					t.Fatal(err)
 				}
 				return batch
@@ -232,7 +234,7 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 				if r := batch.Items[0].Results[0]; batch.Allowed || r.Allowed || r.RetryAfter > time.Hour || r.RetryAfter < 50*time.Minute || r.Remaining != 0 {
 					t.Errorf("allowed %v, %+v", batch.Allowed, r)
 				}
-				if err := b.Refund(t.Context(), batch); err != nil {
+				if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil {
 					t.Fatal(err)
 				}
 				clock.Advance(time.Minute)
@@ -268,13 +270,13 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 func TestAPeekWithoutCostLeavesAForeignValueAsItIs(t *testing.T) {
 	s, name := newMapSwapper(), core.StoreRule{Name: "r"}.StoredKey("l", []byte("k"))
 	store := core.Must(swapstore.New(s, swapstore.Config{Log: slog.New(slog.DiscardHandler)}))
-	b, err := store.Bind("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}, DenyUnreadable: true}})
+	b, err := store.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}, DenyUnreadable: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.values[name] = swapstore.Value{Value: []byte("abc"), Version: 0}
-	batch := &core.Batch{Peek: true, Items: []core.Item{{Key: []byte("k"), Results: make([]core.Result, 1)}}}
-	if err := b.Take(t.Context(), batch); err != nil || !batch.Allowed || !batch.Items[0].Results[0].Allowed || batch.Items[0].Results[0].Remaining != 0 {
+	batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Results: make([]core.Result, 1)}}}
+	if err := storetest.Do(t.Context(), b, core.OpPeek, batch); err != nil || !batch.Allowed || !batch.Items[0].Results[0].Allowed || batch.Items[0].Results[0].Remaining != 0 {
 		t.Errorf("%+v, error %v", batch, err)
 	}
 	if got := string(s.values[name].Value); got != "abc" {

@@ -14,8 +14,8 @@ func TestOperations(t *testing.T) { storetest.Operations(t, newSwapStore) }
 
 func TestConformance(t *testing.T) { storetest.Run(t, newSwapStore, storetest.GivesBack()) }
 
-func TestTraits(t *testing.T) {
-	storetest.Traits(t, core.Traits{Exact: true, NeverOpens: true, Closes: true}, func(testing.TB) storetest.Instances {
+func TestGuarantees(t *testing.T) {
+	storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps &^ core.OpResetAll, Exact: true, Shared: true, OnFailure: core.FailClosed}, func(testing.TB) storetest.Instances {
 		swapper := newMapSwapper()
 		store := func() core.Store { return core.Must(swapstore.New(swapper, swapstore.Config{Attempts: 100_000})) }
 		return storetest.Instances{Stores: []core.Store{store(), store()}}

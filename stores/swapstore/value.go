@@ -1,8 +1,11 @@
 package swapstore
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -33,45 +36,48 @@ const stateVersion = 2
 const newestVersion = 15
 
 // kindUsedUp is the kind of a record that denies the key until it expires. Its
-// body is the length of that time in microseconds. Block writes it, and it replaces a value
-// that could not be read: see core.Config.DenyUnreadable.
+// body is the length of that time in microseconds. OpBlock writes it, and it replaces a
+// value that could not be read: see core.Config.DenyUnreadable.
 const kindUsedUp = 126
 
-// How much of others' records a value may hold. If there are more, those that
-// expire first are dropped.
+// The bounds of a value. No program writes a value longer than maxValue and maxState for
+// each limit of the rule: a longer value is foreign, and is not read. Of more foreign
+// records than maxForeign, those that expire first are dropped.
 const (
+	maxValue        = 1 << 20
+	maxState        = 128 << 10
 	maxForeign      = 32
 	maxForeignBytes = 256 << 10
 )
 
-// No program writes a value longer than maxValue and maxState for each limit of
-// the rule. maxValue covers the foreign records that it keeps, and the states
-// of its own that another program may have. A longer value is foreign, and is
-// not read.
+// How long a foreign record is kept, in microseconds: foreignSlack after it has expired,
+// because the clock of the program that wrote it may be late, and longestLife from now if
+// its window is not known.
 const (
-	maxValue = 1 << 20
-	maxState = 128 << 10
+	foreignSlack = int64(time.Minute / time.Microsecond)
+	longestLife  = int64((core.MaxRefill + core.MaxWindow) / time.Microsecond)
 )
 
-// foreignSlack is how long a foreign record is kept after it has expired,
-// because the clock of the program that wrote it may be late.
-const foreignSlack = time.Minute
+// limit is a limit of a rule, with its identity as records begin with it.
+type limit struct {
+	meter.Meter
+	id []byte
+}
 
-// A foreign record holds its own expiry, by the clock of the program that wrote
-// it. No clock that is less than one window ahead writes a time later than
-// three windows ahead of now, for the kinds whose windows are read; and no program
-// one later than longestLife. A record that expires later is from a clock that was
-// wrong, or damaged: its expiry is cut to that, so that no value is kept for ever.
-const longestLife = int64((core.MaxRefill + core.MaxWindow) / time.Microsecond)
+func newLimit(l core.Limit) limit {
+	m := meter.FromCore(l)
+	id := m.Identity()
+	b := binary.AppendUvarint(nil, uint64(id.Kind()))
+	b = binary.AppendUvarint(b, uint64(id.Window))
+	return limit{meter.New(m), binary.AppendUvarint(b, uint64(id.Detail()))}
+}
 
-// foreignLife returns how long a foreign record may last from now. r is at the
-// part that follows the kind.
-func foreignLife(kind uint64, r meter.Reader) int64 {
-	window := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
-	if r.Bad || kind >= uint64(core.TokenBucket)<<1 {
-		return longestLife
-	}
-	return 3 * window
+// stored is a value that has been read.
+type stored struct {
+	states  [][]uint64 // of the rule's limits, in order
+	foreign []record
+	usedUp  int64 // the end of the time for which the key is denied, 0 for none
+	is      readability
 }
 
 // readability is the result of reading a value.
@@ -83,139 +89,138 @@ const (
 	newer                  // it has been written by a later version
 )
 
-// stored is a value that has been read.
-type stored struct {
-	states  [][]uint64 // of the rule's limits, in order
-	foreign []foreignState
-	usedUp  int64 // the end of the time for which the key is denied, 0 for none
-	is      readability
+// record is a record that is not the state of one of the rule's limits.
+type record struct {
+	expiry int64
+	body   []byte // the kind included
 }
 
-// foreignState is a record of a limit that this rule does not have.
-type foreignState struct {
-	expiry int64
-	record []byte // its length included
-	usedUp bool   // the record is of kindUsedUp
+func (r record) denies() bool { return r.body[0] == kindUsedUp }
+
+// usedUpRecord returns a record that denies its key for this length of time.
+func usedUpRecord(now, length int64) record {
+	return record{now + length, binary.AppendUvarint([]byte{kindUsedUp}, uint64(length))}
 }
 
 // encode returns the value at now, and when the last of its records expires.
-func (v *stored) encode(ids []meter.Identity, meters []meter.Meter, now int64) (value []byte, expiry int64) {
+func (v *stored) encode(limits []limit, now int64) (value []byte, expiry int64) {
 	value, expiry = []byte{stateVersion}, now
+	add := func(end int64, body []byte) {
+		var buf [binary.MaxVarintLen64]byte
+		stamp := binary.AppendVarint(buf[:0], end)
+		value = binary.AppendUvarint(value, uint64(len(stamp)+len(body)))
+		value = append(append(value, stamp...), body...)
+		expiry = max(expiry, end)
+	}
 	var body []byte
-	for i, id := range ids {
-		end := meters[i].Expiry(v.states[i])
-		if end <= now {
-			continue
+	for i := range limits {
+		if end := limits[i].Expiry(v.states[i]); end > now {
+			body = limits[i].AppendState(append(body[:0], limits[i].id...), v.states[i])
+			add(end, body)
 		}
-		body = meters[i].AppendState(appendIdentity(body[:0], id), v.states[i])
-		value, expiry = appendRecord(value, end, body), max(expiry, end)
 	}
 	for _, f := range v.kept(now) {
-		value, expiry = append(value, f.record...), max(expiry, f.expiry)
+		add(f.expiry, f.body)
 	}
 	return value, expiry
 }
 
-func appendRecord(dst []byte, expiry int64, body []byte) []byte {
-	var buf [binary.MaxVarintLen64]byte
-	end := binary.AppendVarint(buf[:0], expiry)
-	dst = binary.AppendUvarint(dst, uint64(len(end)+len(body)))
-	return append(append(dst, end...), body...)
+// kept returns the foreign records that a write keeps: those that have not
+// expired, and of too many the ones that expire last.
+func (v *stored) kept(now int64) []record {
+	size := 0
+	var kept []record
+	for _, f := range v.foreign {
+		if f.expiry+foreignSlack > now {
+			kept = append(kept, f)
+			size += len(f.body)
+		}
+	}
+	if len(kept) <= maxForeign && size <= maxForeignBytes {
+		return kept
+	}
+	slices.SortStableFunc(kept, func(a, b record) int { return cmp.Compare(b.expiry, a.expiry) })
+	size = 0
+	for i, f := range kept {
+		if size += len(f.body); i == maxForeign || size > maxForeignBytes {
+			return kept[:i]
+		}
+	}
+	return kept
 }
 
-// usedUpRecord returns a record that denies its key for this length of time.
-func usedUpRecord(now, length int64) foreignState {
-	body := binary.AppendUvarint([]byte{kindUsedUp}, uint64(length))
-	return foreignState{now + length, appendRecord(nil, now+length, body), true}
-}
-
-func appendIdentity(dst []byte, id meter.Identity) []byte {
-	dst = binary.AppendUvarint(dst, uint64(id.Kind()))
-	dst = binary.AppendUvarint(dst, uint64(id.Window))
-	return binary.AppendUvarint(dst, uint64(id.Detail()))
-}
-
-// decodeStored reads a value. A limit that has no record there gets the state
+// decode reads a value. A limit that has no record there gets the state
 // of a key never seen. If any part of the value is malformed, all limits get
 // that state: a foreign value, or a part of one, must not decide on a quota.
-func decodeStored(value []byte, ids []meter.Identity, meters []meter.Meter, now int64) *stored {
-	v := &stored{states: make([][]uint64, len(ids))}
+func decode(value []byte, limits []limit, now int64) *stored {
+	v := &stored{states: make([][]uint64, len(limits))}
 	r := meter.Reader{Rest: value}
 	switch version := r.Byte(); {
-	case r.Bad, version < stateVersion, version > newestVersion, len(value) > maxValue+maxState*len(ids):
+	case r.Bad, version < stateVersion, version > newestVersion, len(value) > maxValue+maxState*len(limits):
 		v.is = unreadable
 	case version > stateVersion:
 		v.is = newer
 	default:
 		for len(r.Rest) > 0 && !r.Bad {
-			v.record(&r, ids, meters, now)
+			length := r.Uvarint(math.MaxUint64)
+			if r.Bad = r.Bad || length > uint64(len(r.Rest)); !r.Bad {
+				r.Bad = !v.decodeRecord(r.Rest[:length], limits, now)
+				r.Rest = r.Rest[length:]
+			}
 		}
 		if r.Bad {
-			*v = stored{states: make([][]uint64, len(ids)), is: unreadable}
+			*v = stored{states: make([][]uint64, len(limits)), is: unreadable}
 		}
 	}
-	for i := range v.states {
-		if v.states[i] == nil && !meters[i].Grows() {
-			v.states[i] = make([]uint64, meters[i].FixedWords())
+	for i := range limits {
+		if v.states[i] == nil && !limits[i].Grows() {
+			v.states[i] = make([]uint64, limits[i].FixedWords())
 		}
 	}
 	return v
 }
 
-// record reads one record.
-func (v *stored) record(r *meter.Reader, ids []meter.Identity, meters []meter.Meter, now int64) {
-	start := r.Rest
-	length := r.Uvarint(uint64(len(r.Rest)))
-	if r.Bad || length > uint64(len(r.Rest)) {
-		r.Bad = true
-		return
-	}
-	whole := start[:len(start)-len(r.Rest)+int(length)]
-	in := meter.Reader{Rest: r.Rest[:length]}
-	r.Rest = r.Rest[length:]
-	expiry := in.Time()
-	body := in.Rest
-	kind := in.Uvarint(math.MaxUint64)
-	if in.Bad {
-		r.Bad = true
-		return
+// decodeRecord reads the part of a record that follows its length. It returns false if
+// the record is malformed.
+func (v *stored) decodeRecord(b []byte, limits []limit, now int64) bool {
+	r := meter.Reader{Rest: b}
+	expiry := r.Time()
+	body := r.Rest
+	kind := r.Uvarint(math.MaxUint64)
+	if r.Bad {
+		return false
 	}
 	if kind == kindUsedUp {
-		length := int64(in.Uvarint(uint64(core.MaxWindow.Microseconds())))
-		r.Bad = in.Bad || len(in.Rest) > 0
+		length := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
 		// An expiry further ahead was written by a clock that has been set
 		// back.
 		if expiry > now && expiry-now < 2*length {
 			v.usedUp = max(v.usedUp, expiry)
-			v.foreign = append(v.foreign, foreignState{expiry, whole, true})
+			v.foreign = append(v.foreign, record{expiry, body})
 		}
-		return
+		return !r.Bad && len(r.Rest) == 0
 	}
-	if i := limitOf(&in, kind, ids); i >= 0 && !in.Bad {
-		v.states[i] = meters[i].ReadState(&in)
-		r.Bad = in.Bad || len(in.Rest) > 0
-		return
-	}
-	if expiry+foreignSlack.Microseconds() > now {
-		if latest := now + foreignLife(kind, in); expiry > latest {
-			expiry, whole = latest, appendRecord(nil, latest, body)
+	for i := range limits {
+		if bytes.HasPrefix(body, limits[i].id) {
+			r.Rest = body[len(limits[i].id):]
+			v.states[i] = limits[i].ReadState(&r)
+			return !r.Bad && len(r.Rest) == 0
 		}
-		v.foreign = append(v.foreign, foreignState{expiry, whole, false})
 	}
+	if expiry+foreignSlack > now {
+		v.foreign = append(v.foreign, record{min(expiry, now+foreignLife(kind, r)), body})
+	}
+	return true
 }
 
-// limitOf reads the rest of the identity that follows the kind, and returns which
-// of the rule's limits has it, -1 for none.
-func limitOf(r *meter.Reader, kind uint64, ids []meter.Identity) int {
-	for i, id := range ids {
-		var buf [3 * binary.MaxVarintLen64]byte
-		want := appendIdentity(buf[:0], id)
-		if got, n := binary.Uvarint(want); got != kind {
-			continue
-		} else if want = want[n:]; len(r.Rest) >= len(want) && string(r.Rest[:len(want)]) == string(want) {
-			r.Rest = r.Rest[len(want):]
-			return i
-		}
+// foreignLife returns how long a foreign record may last from now: a record that lasts for
+// longer is damaged, or from a clock that was wrong. No clock that is less than one window
+// ahead writes an expiry more than three windows ahead. r is at the part that follows the
+// kind.
+func foreignLife(kind uint64, r meter.Reader) int64 {
+	window := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
+	if r.Bad || kind >= uint64(core.TokenBucket)<<1 {
+		return longestLife
 	}
-	return -1
+	return 3 * window
 }

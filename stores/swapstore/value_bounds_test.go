@@ -34,10 +34,10 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 		quota                                         = uint64(core.MaxQuota)
 		maxStrikes                                    = 64
 	)
-	ids, meters := codecRule(time.Hour)
-	buckets := uint64(meters[bucketed].Buckets()) + 1
+	limits := codecRule(time.Hour)
+	buckets := uint64(limits[bucketed].Buckets()) + 1
 	counts := func(n uint64, of ...uint64) []any {
-		fields := []any{now / meters[bucketed].Precision(), n}
+		fields := []any{now / limits[bucketed].Precision(), n}
 		for i := range n {
 			fields = append(fields, of[min(i, uint64(len(of))-1)])
 		}
@@ -59,7 +59,7 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 		"the number of buckets":               {bucketed, counts(buckets, 1), counts(buckets+1, 1)},
 		"the hits of a bucket":                {bucketed, counts(1, quota), counts(1, quota+1)},
 		"the hits of two buckets":             {bucketed, counts(2, quota-1, 1), counts(2, quota, 1)},
-		"the newest bucket":                   {bucketed, []any{latest / meters[bucketed].Precision(), uint64(1), uint64(1)}, []any{latest + 1, uint64(1), uint64(1)}},
+		"the newest bucket":                   {bucketed, []any{latest / limits[bucketed].Precision(), uint64(1), uint64(1)}, []any{latest + 1, uint64(1), uint64(1)}},
 		"the number of hits in a log":         {log, []any{uint64(2), now, uint64(1)}, []any{uint64(3), now, uint64(1)}},
 		"the time of the first hit":           {log, []any{uint64(1), latest}, []any{uint64(1), latest + 1}},
 		"the time of a later hit":             {log, []any{uint64(2), latest - 1, uint64(1)}, []any{uint64(2), latest, uint64(1)}},
@@ -74,8 +74,8 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 			if &fields[0] == &c.wrong[0] {
 				want = unreadable
 			}
-			value := append([]byte{stateVersion}, appendRecord(nil, now+1e9, body(appendIdentity(nil, ids[c.limit]), fields...))...)
-			v := decodeStored(value, ids, meters, now)
+			value := append([]byte{stateVersion}, appendRecord(nil, now+1e9, body(limits[c.limit].id, fields...))...)
+			v := decode(value, limits, now)
 			if v.is != want {
 				t.Errorf("%s: %v: read as %v, want %v", name, fields, v.is, want)
 			}
@@ -90,13 +90,13 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 	longest := uint64(core.MaxWindow.Microseconds())
 	for length, want := range map[uint64]readability{longest: readable, longest + 1: unreadable} {
 		value := append([]byte{stateVersion}, appendRecord(nil, now+1, body(nil, uint64(kindUsedUp), length))...)
-		if v := decodeStored(value, ids, meters, now); v.is != want {
+		if v := decode(value, limits, now); v.is != want {
 			t.Errorf("a denial of %d µs: read as %v, want %v", length, v.is, want)
 		}
 	}
 	for expiry, want := range map[int64]readability{latest: readable, latest + 1: unreadable} {
 		value := append([]byte{stateVersion}, appendRecord(nil, expiry, body(nil, uint64(44)))...)
-		if v := decodeStored(value, ids, meters, now); v.is != want {
+		if v := decode(value, limits, now); v.is != want {
 			t.Errorf("a record that expires at %d: read as %v, want %v", expiry, v.is, want)
 		}
 	}
@@ -104,15 +104,9 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 
 // foreign makes records of another program, of size bytes each, which expire
 // one after the other.
-func foreign(n, size int) (records []foreignState) {
+func foreign(n, size int) (records []record) {
 	for i := range n {
-		expiry := codecNow + 1e9 + int64(i)
-		length := size
-		record := appendRecord(nil, expiry, append([]byte{44}, make([]byte, length)...))
-		for ; len(record) > size; length-- {
-			record = appendRecord(nil, expiry, append([]byte{44}, make([]byte, length)...))
-		}
-		records = append(records, foreignState{expiry: expiry, record: record})
+		records = append(records, record{codecNow + 1e9 + int64(i), append([]byte{44}, make([]byte, size-1)...)})
 	}
 	return records
 }
@@ -136,7 +130,7 @@ func TestHowManyRecordsOfOthersAreKept(t *testing.T) {
 	for extra, want := range map[int]int{0: 2, 1: 1} {
 		records := foreign(2, half)
 		records[0] = foreign(1, half+extra)[0]
-		if size := len(records[0].record) + len(records[1].record); size != maxForeignBytes+extra {
+		if size := len(records[0].body) + len(records[1].body); size != maxForeignBytes+extra {
 			t.Fatalf("%d bytes", size)
 		}
 		v := stored{foreign: records}
@@ -156,26 +150,25 @@ func TestRecordsOfOthersThatFillTheBound(t *testing.T) {
 
 // A state that expires now is not written.
 func TestAStateThatExpiresNowIsNotWritten(t *testing.T) {
-	ids, meters := codecRule(time.Hour)
 	const fixed = 1
-	ids, meters = ids[fixed:fixed+1], meters[fixed:fixed+1]
-	v := decodeStored(nil, ids, meters, codecNow)
-	meters[0].Charge(v.states[0], codecNow, 1)
-	end := meters[0].Expiry(v.states[0])
-	if value, _ := v.encode(ids, meters, end-1); len(value) < 5 {
+	limits := codecRule(time.Hour)[fixed : fixed+1]
+	v := decode(nil, limits, codecNow)
+	limits[0].Charge(v.states[0], codecNow, 1)
+	end := limits[0].Expiry(v.states[0])
+	if value, _ := v.encode(limits, end-1); len(value) < 5 {
 		t.Errorf("a microsecond before the end %x is written", value)
 	}
-	if value, expiry := v.encode(ids, meters, end); len(value) != 1 || expiry != end {
+	if value, expiry := v.encode(limits, end); len(value) != 1 || expiry != end {
 		t.Errorf("at the end %x is written until %d", value, expiry)
 	}
 }
 
 // A record with the identity of a limit and no state is damaged.
 func TestARecordWithoutAState(t *testing.T) {
-	ids, meters := codecRule(time.Hour)
-	for i := range ids {
-		value := append([]byte{stateVersion}, appendRecord(nil, codecNow+1e9, appendIdentity(nil, ids[i]))...)
-		if v := decodeStored(value, ids, meters, codecNow); v.is != unreadable {
+	limits := codecRule(time.Hour)
+	for i := range limits {
+		value := append([]byte{stateVersion}, appendRecord(nil, codecNow+1e9, limits[i].id)...)
+		if v := decode(value, limits, codecNow); v.is != unreadable {
 			t.Errorf("limit %d: read as %v, with %d records of others", i, v.is, len(v.foreign))
 		}
 	}
@@ -184,15 +177,15 @@ func TestARecordWithoutAState(t *testing.T) {
 // The program that wrote a record may have a clock that is a minute late: for so
 // long its record is kept after it has expired, by reading and by writing.
 func TestRecordsOfOthersAreKeptForAMinuteLonger(t *testing.T) {
-	ids, meters := codecRule(time.Hour)
-	record := foreign(1, 32)[0]
-	value := append([]byte{stateVersion}, record.record...)
+	limits := codecRule(time.Hour)
+	r := foreign(1, 32)[0]
+	value := appendRecord([]byte{stateVersion}, r.expiry, r.body)
 	for after, want := range map[time.Duration]int{0: 1, time.Minute - time.Microsecond: 1, time.Minute: 0} {
-		now := record.expiry + after.Microseconds()
-		if v := decodeStored(value, ids, meters, now); len(v.foreign) != want {
+		now := r.expiry + after.Microseconds()
+		if v := decode(value, limits, now); len(v.foreign) != want {
 			t.Errorf("%v after it has expired %d records are read, want %d", after, len(v.foreign), want)
 		}
-		v := stored{foreign: []foreignState{record}}
+		v := stored{foreign: []record{r}}
 		if kept := v.kept(now); len(kept) != want {
 			t.Errorf("%v after it has expired %d records are kept, want %d", after, len(kept), want)
 		}

@@ -3,19 +3,18 @@ package swapstore
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
-	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 const codecNow = 1_764_000_123_456_789
 
 // codecRule is a rule with a limit of every algorithm.
-func codecRule(window time.Duration) (ids []meter.Identity, meters []meter.Meter) {
+func codecRule(window time.Duration) (limits []limit) {
 	all := []core.Limit{
 		{Quota: 5, Window: window},
 		{Quota: 5, Window: window, Algorithm: core.FixedWindow, Aligned: true},
@@ -25,33 +24,45 @@ func codecRule(window time.Duration) (ids []meter.Identity, meters []meter.Meter
 		{Quota: 5, Window: window, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}},
 	}
 	for _, l := range all {
-		m := limits.Of(l)
-		ids, meters = append(ids, m.Identity()), append(meters, meter.New(m))
+		limits = append(limits, newLimit(l))
 	}
-	return ids, meters
+	return limits
+}
+
+// appendRecord appends a record with this body, which begins with its kind.
+func appendRecord(dst []byte, expiry int64, body []byte) []byte {
+	end := binary.AppendVarint(nil, expiry)
+	dst = binary.AppendUvarint(dst, uint64(len(end)+len(body)))
+	return append(append(dst, end...), body...)
+}
+
+// denied appends a record that denies the key.
+func denied(dst []byte, now, length int64) []byte {
+	r := usedUpRecord(now, length)
+	return appendRecord(dst, r.expiry, r.body)
 }
 
 // chargedValue is the value of a key of such a rule with so many hits.
 func chargedValue(window time.Duration, old []byte, now, hits int64) []byte {
-	ids, meters := codecRule(window)
-	v := decodeStored(old, ids, meters, now)
-	for i := range meters {
-		m := &meters[i]
+	limits := codecRule(window)
+	v := decode(old, limits, now)
+	for i := range limits {
+		m := &limits[i]
 		m.Advance(v.states[i], now)
 		w := make([]uint64, max(len(v.states[i]), m.Words(v.states[i], hits)))
 		m.Grow(w, v.states[i])
 		m.Charge(w, now, hits)
 		v.states[i] = w
 	}
-	value, _ := v.encode(ids, meters, now)
+	value, _ := v.encode(limits, now)
 	return value
 }
 
 func usedOf(window time.Duration, value []byte, now int64) (used []int64, is readability) {
-	ids, meters := codecRule(window)
-	v := decodeStored(value, ids, meters, now)
-	for i := range meters {
-		m := &meters[i]
+	limits := codecRule(window)
+	v := decode(value, limits, now)
+	for i := range limits {
+		m := &limits[i]
 		m.Advance(v.states[i], now)
 		used = append(used, m.Capacity()-m.Remaining(v.states[i], now))
 	}
@@ -102,9 +113,9 @@ func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
 	for i := range 100 {
 		value = chargedValue(time.Hour+time.Duration(i)*time.Minute, value, codecNow, 1)
 	}
-	ids, meters := codecRule(time.Minute)
-	v := decodeStored(value, ids, meters, codecNow)
-	if len(v.foreign) > maxForeign+len(meters) {
+	limits := codecRule(time.Minute)
+	v := decode(value, limits, codecNow)
+	if len(v.foreign) > maxForeign+len(limits) {
 		t.Errorf("%d foreign records", len(v.foreign))
 	}
 	if used, _ := usedOf(time.Hour+99*time.Minute, value, codecNow); used[0] != 1 {
@@ -154,12 +165,12 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 // A value that could not be read denies its key for a time that it states. If
 // the end of that time is twice as far ahead or more, the clock has been set back.
 func TestADenialOfAClockThatWasSetBackEnds(t *testing.T) {
-	ids, meters := codecRule(time.Hour)
+	limits := codecRule(time.Hour)
 	const length = 60_000_000
-	value := append([]byte{stateVersion}, usedUpRecord(codecNow, length).record...)
+	value := denied([]byte{stateVersion}, codecNow, length)
 	for ahead, denies := range map[int64]bool{0: false, 1: true, length: true, 2*length - 1: true, 2 * length: false, 3*length - 1: false} {
 		now := codecNow + length - ahead
-		if v := decodeStored(value, ids, meters, now); (v.usedUp > now) != denies || (len(v.foreign) == 1) != denies || v.is != readable {
+		if v := decode(value, limits, now); (v.usedUp > now) != denies || (len(v.foreign) == 1) != denies || v.is != readable {
 			t.Errorf("a denial of %d µs whose end is %d µs ahead: denies %v, want %v", length, ahead, !denies, denies)
 		}
 	}
@@ -167,11 +178,11 @@ func TestADenialOfAClockThatWasSetBackEnds(t *testing.T) {
 
 // Of several denials of a key, the one that ends last holds.
 func TestTheLastOfSeveralDenialsHolds(t *testing.T) {
-	ids, meters := codecRule(time.Hour)
-	short, long := usedUpRecord(codecNow, 1e6).record, usedUpRecord(codecNow, 9e6).record
+	limits := codecRule(time.Hour)
+	short, long := denied(nil, codecNow, 1e6), denied(nil, codecNow, 9e6)
 	for _, records := range [][][]byte{{short, long}, {long, short}} {
 		value := append(append([]byte{stateVersion}, records[0]...), records[1]...)
-		if v := decodeStored(value, ids, meters, codecNow); v.usedUp != codecNow+9e6 || v.is != readable {
+		if v := decode(value, limits, codecNow); v.usedUp != codecNow+9e6 || v.is != readable {
 			t.Errorf("the key is denied until %d, want %d", v.usedUp-codecNow, int64(9e6))
 		}
 	}
@@ -180,23 +191,23 @@ func TestTheLastOfSeveralDenialsHolds(t *testing.T) {
 // FuzzStoredState decodes any bytes: without a panic, to states that the
 // arithmetic can work with, and to a value that decodes and encodes to itself.
 func FuzzStoredState(f *testing.F) {
-	ids, meters := codecRule(time.Hour)
+	limits := codecRule(time.Hour)
 	value := chargedValue(time.Hour, nil, codecNow, 3)
 	f.Add(value)
 	f.Add(value[:len(value)/2])
 	f.Add(chargedValue(time.Minute, value, codecNow, 2))
-	f.Add(append([]byte{stateVersion}, usedUpRecord(codecNow, 1e6).record...))
+	f.Add(denied([]byte{stateVersion}, codecNow, 1e6))
 	f.Add([]byte("5 "))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		v := decodeStored(value, ids, meters, codecNow)
-		for i := range meters {
-			m := &meters[i]
+		v := decode(value, limits, codecNow)
+		for i := range limits {
+			m := &limits[i]
 			m.Advance(v.states[i], codecNow)
 			if left := m.Remaining(v.states[i], codecNow); left < 0 || left > m.Capacity() {
-				t.Errorf("%v: %d left", ids[i], left)
+				t.Errorf("%v: %d left", limits[i].id, left)
 			}
 			if wait := m.Wait(v.states[i], codecNow, 1); wait < 0 || wait > 5*m.Window() {
-				t.Errorf("%v: wait %d", ids[i], wait)
+				t.Errorf("%v: wait %d", limits[i].id, wait)
 			}
 			if need := m.Words(v.states[i], 1); len(v.states[i]) < need {
 				w := make([]uint64, need)
@@ -207,12 +218,12 @@ func FuzzStoredState(f *testing.F) {
 				m.Charge(v.states[i], codecNow, 1)
 			}
 		}
-		again, expiry := v.encode(ids, meters, codecNow)
+		again, expiry := v.encode(limits, codecNow)
 		if expiry < codecNow {
 			t.Errorf("expires at %d", expiry)
 		}
-		back := decodeStored(again, ids, meters, codecNow)
-		if b, _ := back.encode(ids, meters, codecNow); !bytes.Equal(b, again) {
+		back := decode(again, limits, codecNow)
+		if b, _ := back.encode(limits, codecNow); !bytes.Equal(b, again) {
 			t.Errorf("%x decodes and encodes to %x", again, b)
 		}
 	})
@@ -220,9 +231,9 @@ func FuzzStoredState(f *testing.F) {
 
 // The value is kept as long as the last state in it, whoever's it is.
 func TestAValueExpiresWithItsLastState(t *testing.T) {
-	ids, meters := codecRule(time.Minute)
-	v := decodeStored(chargedValue(24*time.Hour, nil, codecNow, 1), ids, meters, codecNow)
-	if _, expiry := v.encode(ids, meters, codecNow); expiry < codecNow+24*time.Hour.Microseconds() {
+	limits := codecRule(time.Minute)
+	v := decode(chargedValue(24*time.Hour, nil, codecNow, 1), limits, codecNow)
+	if _, expiry := v.encode(limits, codecNow); expiry < codecNow+24*time.Hour.Microseconds() {
 		t.Errorf("expires %v from now", time.Duration(expiry-codecNow)*time.Microsecond)
 	}
 }

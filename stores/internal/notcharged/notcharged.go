@@ -21,12 +21,20 @@ type marked struct{ error }
 func (e *marked) Is(target error) bool { return target == core.ErrNotCharged }
 func (e *marked) Unwrap() error        { return e.error }
 
-// Unmark returns err; if it wraps [core.ErrNotCharged], an error with its text
-// that wraps nothing. A store calls it if the operation that failed has charged
-// nothing, but an earlier one has.
+// Unmark returns an error with the text of err that wraps all that err wraps but
+// [core.ErrNotCharged]; nil if err is nil. A store calls it if the operation that failed
+// has charged nothing, but an earlier one has.
 func Unmark(err error) error {
-	if errors.Is(err, core.ErrNotCharged) {
-		return errors.New(err.Error())
+	if !errors.Is(err, core.ErrNotCharged) {
+		return err
 	}
-	return err
+	return &unmarked{err}
 }
+
+type unmarked struct{ error }
+
+func (e *unmarked) Is(target error) bool {
+	return target != core.ErrNotCharged && errors.Is(e.error, target)
+}
+
+func (e *unmarked) As(target any) bool { return errors.As(e.error, target) }

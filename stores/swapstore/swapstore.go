@@ -1,3 +1,14 @@
+// Package swapstore makes a [core.Store] of any database that keeps values
+// under names and can replace a value only if no other writer has replaced it
+// in between: a database with compare-and-swap, or with a version for each row.
+// It counts with the same arithmetic as the other stores.
+//
+// A take costs one load and one swap for each key of a rule, and more if other
+// writers are faster. For Redis and memcached use stores/redis and
+// stores/memcached.
+//
+//	store, err := swapstore.New(mySwapper{db}, swapstore.Config{})
+//	limiter, err := core.New(core.Config{Name: "jobs", Rules: rules, Store: store})
 package swapstore
 
 import (
@@ -5,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -63,30 +75,26 @@ type Config struct {
 // A value may also hold the states of limits that this program does not have:
 // those of another version of the program, or of another program whose limiter
 // and rule have the same names. A write keeps these states until they expire,
-// at most 32 of them and 256 KiB. If there are more, those that expire first
-// are dropped. A state that expires too far ahead, because a clock was wrong,
-// is kept for three windows, or for about 100 years if its window is not known.
+// at most 32 of them and 256 KiB: of more, those that expire last.
 //
-// The clocks of processes that share a store differ. If a stored time is less
-// than one window ahead of the caller's clock, the decision is made at the
-// stored time, and RetryAfter is counted from the caller's time.
+// If a stored time is less than one window ahead of the caller's clock, the decision
+// is made at the stored time, and RetryAfter is counted from the caller's time.
 // docs/choosing-a-limit.md says what is guaranteed then. If clocks differ by a
-// window or more, limits do not hold, and the log says so once.
+// window or more, limits do not hold, and the log says so.
 type Store struct {
 	swapper  Swapper
 	now      func() int64
 	attempts int
-	reports  reports
+	names    *names.Owner
 
-	names *names.Owner
+	log    *slog.Logger // nil: slog.Default() at the time of the line
+	mu     sync.Mutex
+	silent map[string]int64 // until when each message is not logged again
 }
 
 // New returns a store that counts in s. The error wraps [core.ErrConfig].
 func New(s Swapper, c Config) (*Store, error) {
-	if s == nil {
-		return nil, fmt.Errorf("%w: Swapper: nil: must be a Swapper", core.ErrConfig)
-	}
-	if v := reflect.ValueOf(s); nillable(v.Kind()) && v.IsNil() {
+	if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: Swapper: %T: is nil: must be a Swapper", core.ErrConfig, s)
 	}
 	if c.Attempts < 0 {
@@ -98,27 +106,43 @@ func New(s Swapper, c Config) (*Store, error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	now := meter.Clock(c.Clock)
 	return &Store{
-		swapper: s, now: now, attempts: c.Attempts,
-		reports: reports{log: c.Log}, names: names.New("", true),
+		swapper: s, now: meter.Clock(c.Clock), attempts: c.Attempts, names: names.New("", true),
+		log: c.Log, silent: map[string]int64{},
 	}, nil
 }
 
-// nillable reports whether values of a kind can be nil.
-func nillable(k reflect.Kind) bool {
-	switch k {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		return true
-	default:
-		return false
-	}
-}
-
-// Bind implements [core.Store].
-func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+// Open implements [core.Store].
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
-	return newBound(s, limiter, rules), nil
+	return newCounters(s, limiter, rules), nil
+}
+
+// Guarantees implements [core.Store]. A Store is as exact as compare-and-swap, and
+// returns the Swapper's errors. It has no deadline but the Swapper's.
+func (s *Store) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps &^ core.OpResetAll, Exact: true, Shared: true, OnFailure: core.FailClosed}
+}
+
+// warn logs a message, once a minute at most. A clock that is set back does not silence
+// it.
+func (s *Store) warn(now int64, message string, args ...any) {
+	const minute = 60_000_000
+	s.mu.Lock()
+	until := s.silent[message]
+	silent := now < until && until-now <= minute
+	if !silent {
+		s.silent[message] = now + minute
+	}
+	s.mu.Unlock()
+	if silent {
+		return
+	}
+	log := s.log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn(message, args...)
 }
