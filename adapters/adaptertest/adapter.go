@@ -53,11 +53,11 @@ type Adapter struct {
 	// it.
 	KeepsBody bool
 	// ReadsFirst says that the server has read the body before any handler
-	// runs: a refused client has sent it all the same.
+	// runs: a denied client has sent it all the same.
 	ReadsFirst bool
-	// RefusesTrailers says that the server answers 400 to a request with
+	// RejectsTrailers says that the server answers 400 to a request with
 	// X-Forwarded-For or X-Real-IP in its trailer, before any handler runs.
-	RefusesTrailers bool
+	RejectsTrailers bool
 }
 
 // App is an application in no framework's words.
@@ -183,8 +183,8 @@ type Context interface {
 	Decision() (core.Decision, bool)
 	// SetCost is the adapter's SetCost.
 	SetCost(cost int64) bool
-	// Refuse is the adapter's Refuse.
-	Refuse(d core.Decision) error
+	// Deny is the adapter's Deny.
+	Deny(d core.Decision) error
 	// Stream writes parts, flushing each. next is called before each part and
 	// ends the response where it returns "".
 	Stream(next func() string) error

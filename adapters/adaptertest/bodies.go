@@ -174,7 +174,7 @@ func bodies(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a refused client is not told to go on", func(t *testing.T) {
+	t.Run("a denied client is not told to go on", func(t *testing.T) {
 		if a.ReadsFirst {
 			t.Skip("the server reads the body before any handler runs")
 		}

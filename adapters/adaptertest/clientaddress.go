@@ -123,7 +123,7 @@ func clientAddress(t *testing.T, a Adapter) {
 				return response{status: c.raw("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" + name + ": " + value + "\r\n\r\n" +
 					"3\r\na=b\r\n0\r\n" + name + ": " + forged + "\r\n\r\n")}
 			})
-			if a.RefusesTrailers && name != "Forwarded" {
+			if a.RejectsTrailers && name != "Forwarded" {
 				want(t, passed, 400, 6)
 				return
 			}

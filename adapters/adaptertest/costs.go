@@ -34,7 +34,7 @@ func (s settled) left(t *testing.T, rule string) int64 {
 	return d.Remaining
 }
 
-// costs tests what handlers say about costs: SetCost and Refuse.
+// costs tests what handlers say about costs: SetCost and Deny.
 func costs(t *testing.T, a Adapter) {
 	// weighing returns a limiter of 100 requests and 1000 words, of which each request reserves
 	// 10.
@@ -229,7 +229,7 @@ func costs(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a handler refuses a request", func(t *testing.T) {
+	t.Run("a handler denies a request", func(t *testing.T) {
 		l := limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "inner", Key: "k"})
@@ -237,7 +237,7 @@ func costs(t *testing.T, a Adapter) {
 				return err
 			}
 			if !d.Allowed {
-				return c.Refuse(d)
+				return c.Deny(d)
 			}
 			return c.Respond(200, "ok")
 		}}}}))
@@ -251,7 +251,7 @@ func costs(t *testing.T, a Adapter) {
 			}
 			if got.status != 429 || got.header.Get("Retry-After") == "" || got.header.Get("Cache-Control") != "no-store" ||
 				got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("RateLimit") == "" {
-				t.Errorf("the refusal is %d %v, want 429 with the headers of a denial", got.status, got.header)
+				t.Errorf("the denial is %d %v, want 429 with the headers of a denial", got.status, got.header)
 			}
 		}
 	})

@@ -50,7 +50,7 @@ func login(t *testing.T, a Adapter) {
 		return c.post("/login", "username="+user+"&password="+password, "X-Forwarded-For", ip)
 	}
 
-	t.Run("five failures, then refused", func(t *testing.T) {
+	t.Run("five failures, then denied", func(t *testing.T) {
 		c, _ := serve(t)
 		want(t, count(15, func(int) response { return attempt(c, "203.0.113.1", "alice", "x") }), 401, 5, 429, 10)
 	})

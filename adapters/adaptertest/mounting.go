@@ -29,16 +29,16 @@ func mounting(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a dry run denies nobody", func(t *testing.T) {
-		refused := 0
+		denied := 0
 		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			refused++
+			denied++
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
 		l := limiter(t, core.Config{DryRun: true, Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, limited(l)))
 		want(t, count(5, func(int) response { return c.get("/") }), 200, 5)
-		if refused != 3 {
-			t.Errorf("the hook was told of %d requests, want 3", refused)
+		if denied != 3 {
+			t.Errorf("the hook was told of %d requests, want 3", denied)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func order(t *testing.T, a Adapter) {
 				if got.status != status {
 					t.Errorf("request %d: %d, want %d", i, got.status, status)
 				}
-				// A refused response is readable for the page only with CORS outside.
+				// A denied response is readable for the page only with CORS outside.
 				if readable := got.header.Get("Access-Control-Allow-Origin") != ""; readable != (outside || status == 200) {
 					t.Errorf("request %d, status %d: readable %v", i, got.status, readable)
 				}

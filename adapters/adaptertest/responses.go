@@ -65,7 +65,7 @@ func responses(t *testing.T, a Adapter) {
 		}}))
 	}
 
-	t.Run("allowed and refused, to the byte", func(t *testing.T) {
+	t.Run("allowed and denied, to the byte", func(t *testing.T) {
 		c := serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 1)})
 		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain", `Ratelimit: "r";r=0;t=60`, `Ratelimit-Policy: "r";q=1;w=60`)
 		check(t, c.get("/", "Accept", "text/html"), 429,
@@ -121,7 +121,7 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a refusal shows nothing of the client", func(t *testing.T) {
+	t.Run("a denial shows nothing of the client", func(t *testing.T) {
 		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/?user=alice")
 		for name, values := range got.header {
@@ -252,7 +252,7 @@ func responses(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("the framework's own handler for refused requests", func(t *testing.T) {
+	t.Run("the framework's own handler for denied requests", func(t *testing.T) {
 		calls := 0
 		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			calls++

@@ -187,7 +187,7 @@ func routes(t *testing.T, a Adapter) {
 				}
 			}
 			if len(kept) != len(values) {
-				t.Errorf("%d requests refused, want %d", len(kept), len(values))
+				t.Errorf("%d requests denied, want %d", len(kept), len(values))
 			}
 		})
 	}

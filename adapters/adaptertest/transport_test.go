@@ -48,10 +48,10 @@ func TestATransportLeavesNoGoroutine(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				resp, err := send(ctx, path)
-				var refused *httplimit.RefusedError
+				var denied *httplimit.DeniedError
 				if err == nil {
 					_ = resp.Body.Close()
-				} else if !errors.As(err, &refused) || !errors.Is(err, context.Canceled) {
+				} else if !errors.As(err, &denied) || !errors.Is(err, context.Canceled) {
 					t.Errorf("%s: %v", path, err)
 				}
 			})

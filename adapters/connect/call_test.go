@@ -41,7 +41,7 @@ func (c *call) serve(h rpctest.Handler) error {
 func (c *call) Context() context.Context        { return c.ctx }
 func (c *call) Decision() (core.Decision, bool) { return connectlimit.DecisionFrom(c.ctx) }
 func (c *call) SetCost(cost int64) bool         { return connectlimit.SetCost(c.ctx, cost) }
-func (c *call) Refuse(d core.Decision) error    { return connectlimit.Refuse(c.ctx, d) }
+func (c *call) Deny(d core.Decision) error      { return connectlimit.Deny(c.ctx, d) }
 
 func (c *call) Receive() (string, error) {
 	if c.receive != nil {

@@ -47,7 +47,7 @@ func (s *clientConn) begun() error {
 		r := &request{ctx: s.ctx, spec: s.Spec(), peer: s.Peer(), header: s.RequestHeader()}
 		d := s.by.checker.Check(r)
 		if !d.Allowed {
-			s.err = &RefusedError{Decision: d, Procedure: r.spec.Procedure, err: s.by.refuse(r, &d, nil)}
+			s.err = &DeniedError{Decision: d, Procedure: r.spec.Procedure, err: s.by.deny(r, &d, nil)}
 			return
 		}
 		s.err = nil

@@ -61,5 +61,5 @@
 // # Clients
 //
 // Interceptor on a client limits the calls that a program makes. A call that is denied is not
-// sent, and its error is a *RefusedError. If the limiter has a MaxWait, a call waits for its turn.
+// sent, and its error is a *DeniedError. If the limiter has a MaxWait, a call waits for its turn.
 package connectlimit

@@ -94,12 +94,12 @@ func ExampleSetCost() {
 }
 
 // A handler takes hits itself and denies the call.
-func ExampleRefuse() {
+func ExampleDeny() {
 	exports := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "export", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
 	client, stop := start(func(ctx context.Context, text string) error {
 		d, err := exports.Take(ctx, 1, core.Hit{Rule: "export", Key: text})
 		if err == nil && !d.Allowed {
-			return connectlimit.Refuse(ctx, d)
+			return connectlimit.Deny(ctx, d)
 		}
 		return err
 	})

@@ -134,8 +134,8 @@ func ExampleInterceptor_waiting() {
 	// hello again
 }
 
-// The error tells whether the client's own limiter has refused the call.
-func ExampleRefusedError() {
+// The error tells whether the client's own limiter has denied the call.
+func ExampleDeniedError() {
 	_, handler := textsconnect.NewTextsHandler(echo{})
 	server := httptest.NewServer(handler)
 	defer server.Close()
@@ -143,9 +143,9 @@ func ExampleRefusedError() {
 	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(limiter)))
 
 	err := say(client, "hello")
-	var refused *connectlimit.RefusedError
-	if errors.As(err, &refused) {
-		fmt.Println("not sent:", refused.Procedure, refused.Decision.Reason)
+	var denied *connectlimit.DeniedError
+	if errors.As(err, &denied) {
+		fmt.Println("not sent:", denied.Procedure, denied.Decision.Reason)
 	}
 	// Output:
 	// resource_exhausted

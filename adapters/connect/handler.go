@@ -24,9 +24,9 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		r := &request{ctx: ctx, spec: req.Spec(), peer: req.Peer(), header: req.Header(), method: req.HTTPMethod(), message: req.Any()}
 		d := i.checker.Check(r)
 		if !d.Allowed {
-			err := i.refuse(r, &d, header)
+			err := i.deny(r, &d, header)
 			if client {
-				err = &RefusedError{Decision: d, Procedure: r.spec.Procedure, err: err}
+				err = &DeniedError{Decision: d, Procedure: r.spec.Procedure, err: err}
 			}
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		r := &request{ctx: ctx, spec: conn.Spec(), peer: conn.Peer(), header: conn.RequestHeader()}
 		d := i.checker.Check(r)
 		if !d.Allowed {
-			return i.refuse(r, &d, conn.ResponseHeader())
+			return i.deny(r, &d, conn.ResponseHeader())
 		}
 		counts := i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0
 		if counts && !rpc.MayCountMessages(d) {
@@ -121,7 +121,7 @@ func (s *handlerConn) Receive(m any) error {
 		s.call.Next(&r, d)
 		return nil
 	}
-	err := s.by.refuse(&r, &d, s.ResponseTrailer())
+	err := s.by.deny(&r, &d, s.ResponseTrailer())
 	s.ResponseTrailer().Del("Cache-Control") // net/http's server logs that it may not be in a trailer
 	s.denied.Store(&err)
 	return err

@@ -53,7 +53,7 @@ func OnDenied(f func(ctx context.Context, spec connect.Spec, d core.Decision) er
 // The rate limit fields of the response are those of the stream; those of a message that is
 // denied are in the trailer.
 //
-// It does not go with a limit of what is in flight ([core.InFlight]): such streams are refused
+// It does not go with a limit of what is in flight ([core.InFlight]): such streams are denied
 // with Internal. Give them two limiters: one for the streams, and one for the messages.
 //
 // Unary calls and clients are not concerned: the option has no effect on them.
@@ -71,7 +71,7 @@ type interceptor struct {
 // not. It serves handlers and clients: give it to connect.WithInterceptors. On a handler, it
 // counts the calls that arrive; the message of a unary call has been received before. On a
 // client, it counts the calls that the program makes. A denied call sends nothing, and its error
-// is a [*RefusedError].
+// is a [*DeniedError].
 //
 // A limiter with a MaxWait makes a call wait for its turn: see [core.Config]. The calls for one
 // key pass first come, first served. A call fails at once, with CodeResourceExhausted, if its turn

@@ -68,8 +68,8 @@ func TestCloseRequestOfADeniedStream(t *testing.T) {
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
 	}
-	var refused *connectlimit.RefusedError
-	if _, err := stream.Receive(); !errors.As(err, &refused) {
+	var denied *connectlimit.DeniedError
+	if _, err := stream.Receive(); !errors.As(err, &denied) {
 		t.Errorf("Receive: %v", err)
 	}
 	if err := stream.CloseResponse(); err != nil {

@@ -193,7 +193,7 @@ func (x exchange) Decision() (core.Decision, bool)  { return echolimit.DecisionF
 func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
 func (x exchange) SetCost(cost int64) bool          { return echolimit.SetCost(x.c, cost) }
 
-func (x exchange) Refuse(d core.Decision) error { return echolimit.Refuse(x.c, d) }
+func (x exchange) Deny(d core.Decision) error { return echolimit.Deny(x.c, d) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Response().WriteHeader(status)

@@ -98,7 +98,7 @@ func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
 	r.c = e
 	d := m.checker.Check(r)
 	if !d.Allowed {
-		return m.refuse(r, &d)
+		return m.deny(r, &d)
 	}
 	httprequest.SetHeaders(e.Response().Header(), &d)
 	if m.expose || d.Estimated() {
@@ -111,15 +111,15 @@ func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
 	return next(e)
 }
 
-func (m *middleware) refuse(r *request, d *core.Decision) error {
+func (m *middleware) deny(r *request, d *core.Decision) error {
 	e, denial := r.c, m.checker.Deny(r, *d)
 	if m.onDenied == nil {
-		httprequest.Refuse(e.Response(), e.Request(), d, denial, nil)
+		httprequest.Deny(e.Response(), e.Request(), d, denial, nil)
 		return nil
 	}
 	var err error
 	denied := *d
-	httprequest.Refuse(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
+	httprequest.Deny(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
 	return err
 }
 
@@ -145,12 +145,12 @@ func DecisionFrom(e echo.Context) (core.Decision, bool) { return exposed(e).Last
 // The last call counts. SetCost may be called concurrently.
 func SetCost(e echo.Context, cost int64) bool { return exposed(e).SetCost(cost) }
 
-// Refuse answers a request that a handler denies because of a decision of its own, such as
+// Deny answers a request that a handler denies because of a decision of its own, such as
 // that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
 // limiter make, with the headers that the middleware would set. The handler returns its
 // result, which is nil.
-func Refuse(e echo.Context, d core.Decision) error {
-	httprequest.Refuse(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
+func Deny(e echo.Context, d core.Decision) error {
+	httprequest.Deny(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
 	return nil
 }
 

@@ -200,7 +200,7 @@ func (x exchange) Decision() (core.Decision, bool)  { return echo5limit.Decision
 func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
 func (x exchange) SetCost(cost int64) bool          { return echo5limit.SetCost(x.c, cost) }
 
-func (x exchange) Refuse(d core.Decision) error { return echo5limit.Refuse(x.c, d) }
+func (x exchange) Deny(d core.Decision) error { return echo5limit.Deny(x.c, d) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Response().WriteHeader(status)

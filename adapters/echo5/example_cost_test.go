@@ -38,12 +38,12 @@ func ExampleSetCost() {
 	// 429
 }
 
-func ExampleRefuse() {
+func ExampleDeny() {
 	app, limiter := echo.New(), jobs()
 	app.GET("/api", func(c *echo.Context) error {
 		d, err := limiter.Take(c.Request().Context(), 1, core.Hit{Rule: "jobs", Key: c.QueryParam("tenant")})
 		if err != nil || !d.Allowed {
-			return echo5limit.Refuse(c, d)
+			return echo5limit.Deny(c, d)
 		}
 		return c.String(http.StatusOK, "started")
 	})

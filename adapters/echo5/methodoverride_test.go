@@ -15,7 +15,7 @@ import (
 )
 
 // A request whose method is overridden reaches the handler of another method. The middleware
-// that reads the method from the form parses the form, so that the limiter refuses the request.
+// that reads the method from the form parses the form, so that the limiter denies the request.
 func TestMethodOverrideDoesNotBypassALimiter(t *testing.T) {
 	for _, place := range []string{"before the router", "on the routes"} {
 		for _, override := range []string{"Pre", "Use"} {
@@ -23,7 +23,7 @@ func TestMethodOverrideDoesNotBypassALimiter(t *testing.T) {
 				limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
 					{Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(3)}},
 				}}))
-				e, attempts, refused := newEcho(), 0, 0
+				e, attempts, denied := newEcho(), 0, 0
 				login := func(c *echo.Context) error {
 					attempts++
 					return echo.ErrUnauthorized
@@ -54,13 +54,13 @@ func TestMethodOverrideDoesNotBypassALimiter(t *testing.T) {
 						w := httptest.NewRecorder()
 						e.ServeHTTP(w, r)
 						if w.Code == http.StatusBadRequest && strings.Contains(w.Body.String(), "put the limiter first") {
-							refused++
+							denied++
 						}
 					}
 				}
 				// The middleware that looks for the method in the form has parsed it.
-				if attempts > 0 || refused == 0 {
-					t.Errorf("%d attempts reached the handler, and %d were refused", attempts, refused)
+				if attempts > 0 || denied == 0 {
+					t.Errorf("%d attempts reached the handler, and %d were denied", attempts, denied)
 				}
 			})
 		}

@@ -194,7 +194,7 @@ func (x exchange) Decision() (core.Decision, bool)  { return fiberlimit.Decision
 func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
 func (x exchange) SetCost(cost int64) bool          { return fiberlimit.SetCost(x.c, cost) }
 
-func (x exchange) Refuse(d core.Decision) error { return fiberlimit.Refuse(x.c, d) }
+func (x exchange) Deny(d core.Decision) error { return fiberlimit.Deny(x.c, d) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

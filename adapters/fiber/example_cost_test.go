@@ -36,12 +36,12 @@ func ExampleSetCost() {
 	// 429
 }
 
-func ExampleRefuse() {
+func ExampleDeny() {
 	app, limiter := fiber.New(), jobs()
 	app.Get("/api", func(c *fiber.Ctx) error {
 		d, err := limiter.Take(c.UserContext(), 1, core.Hit{Rule: "jobs", Key: c.Query("tenant")})
 		if err != nil || !d.Allowed {
-			return fiberlimit.Refuse(c, d)
+			return fiberlimit.Deny(c, d)
 		}
 		return c.SendString("started")
 	})

@@ -50,7 +50,7 @@ func adapter(streams bool) adaptertest.Adapter {
 		Flushes:    true,
 		Hijacks:    true,
 
-		RefusesTrailers: !streams, // a stream's trailer is read with the body
+		RejectsTrailers: !streams, // a stream's trailer is read with the body
 	}
 }
 
@@ -220,7 +220,7 @@ func (x exchange) Decision() (core.Decision, bool)  { return fiber3limit.Decisio
 func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
 func (x exchange) SetCost(cost int64) bool          { return fiber3limit.SetCost(x.c, cost) }
 
-func (x exchange) Refuse(d core.Decision) error { return fiber3limit.Refuse(x.c, d) }
+func (x exchange) Deny(d core.Decision) error { return fiber3limit.Deny(x.c, d) }
 
 func (x exchange) Respond(status int, body string) error {
 	x.c.Status(status)

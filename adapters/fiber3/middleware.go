@@ -141,11 +141,11 @@ func DecisionFrom(f fiber.Ctx) (core.Decision, bool) {
 // [core.Limiter.Adjust] with it.
 func SetCost(f fiber.Ctx, cost int64) bool { return fasthttprequest.SetCost(f.RequestCtx, cost) }
 
-// Refuse answers a request that a handler denies because of a decision of its own, such as
+// Deny answers a request that a handler denies because of a decision of its own, such as
 // that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
 // limiter make, with the headers that the middleware would set. The handler returns its
 // result, which is nil.
-func Refuse(f fiber.Ctx, d core.Decision) error {
-	major.Refuse(f, f.RequestCtx(), d)
+func Deny(f fiber.Ctx, d core.Decision) error {
+	major.Deny(f, f.RequestCtx(), d)
 	return nil
 }

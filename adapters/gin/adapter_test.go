@@ -191,8 +191,8 @@ func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFr
 func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
 func (x exchange) SetCost(cost int64) bool          { return ginlimit.SetCost(x.c, cost) }
 
-func (x exchange) Refuse(d core.Decision) error {
-	ginlimit.Refuse(x.c, d)
+func (x exchange) Deny(d core.Decision) error {
+	ginlimit.Deny(x.c, d)
 	return nil
 }
 

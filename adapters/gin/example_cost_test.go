@@ -38,12 +38,12 @@ func ExampleSetCost() {
 	// 429
 }
 
-func ExampleRefuse() {
+func ExampleDeny() {
 	app, limiter := gin.New(), jobs()
 	app.GET("/api", func(c *gin.Context) {
 		d, err := limiter.Take(c, 1, core.Hit{Rule: "jobs", Key: c.Query("tenant")})
 		if err != nil || !d.Allowed {
-			ginlimit.Refuse(c, d)
+			ginlimit.Deny(c, d)
 			return
 		}
 		c.String(http.StatusOK, "started")

@@ -93,7 +93,7 @@ func (m *middleware) serve(g *gin.Context) {
 	d := m.checker.Check(request{g})
 	if !d.Allowed {
 		g.Abort()
-		m.refuse(g, &d)
+		m.deny(g, &d)
 		return
 	}
 	httprequest.SetHeaders(g.Writer.Header(), &d)
@@ -107,13 +107,13 @@ func (m *middleware) serve(g *gin.Context) {
 	}
 }
 
-func (m *middleware) refuse(g *gin.Context, d *core.Decision) {
+func (m *middleware) deny(g *gin.Context, d *core.Decision) {
 	var handler func()
 	if m.onDenied != nil {
 		denied := *d
 		handler = func() { m.onDenied(g, denied) }
 	}
-	httprequest.Refuse(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
+	httprequest.Deny(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
 }
 
 // exposed returns the innermost decision that is stored in the context.
@@ -137,13 +137,13 @@ func DecisionFrom(g *gin.Context) (core.Decision, bool) { return exposed(g).Last
 // The last call counts. SetCost may be called concurrently.
 func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) }
 
-// Refuse answers a request that a handler denies because of a decision of its own, such as
+// Deny answers a request that a handler denies because of a decision of its own, such as
 // that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
 // limiter make, with the headers that the middleware would set. It aborts the chain of
 // handlers. The handler writes nothing after it.
-func Refuse(g *gin.Context, d core.Decision) {
+func Deny(g *gin.Context, d core.Decision) {
 	g.Abort()
-	httprequest.Refuse(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
+	httprequest.Deny(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
 }
 
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the

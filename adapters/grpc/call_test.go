@@ -34,7 +34,7 @@ func (c *call) serve(h rpctest.Handler) error { return statusOf(h(c)) }
 func (c *call) Context() context.Context        { return c.ctx }
 func (c *call) Decision() (core.Decision, bool) { return grpclimit.DecisionFrom(c.ctx) }
 func (c *call) SetCost(cost int64) bool         { return grpclimit.SetCost(c.ctx, cost) }
-func (c *call) Refuse(d core.Decision) error    { return grpclimit.Refuse(c.ctx, d) }
+func (c *call) Deny(d core.Decision) error      { return grpclimit.Deny(c.ctx, d) }
 
 func (c *call) Receive() (string, error) {
 	if c.receive != nil {

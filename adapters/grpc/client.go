@@ -21,7 +21,7 @@ func DialOptions(c core.Checker, opts ...Option) []grpc.DialOption {
 }
 
 // UnaryClientInterceptor returns an interceptor that sends a call if c allows it. If not, nothing
-// is sent, and the error is a [*RefusedError] with the status that a server would have sent.
+// is sent, and the error is a [*DeniedError] with the status that a server would have sent.
 //
 // A limiter with a MaxWait makes a call wait for its turn: see [core.Config]. The calls for one
 // key are sent first come, first served. A call fails at once, with ResourceExhausted, if its turn
@@ -88,7 +88,7 @@ func (i *interceptor) begin(ctx context.Context, cc *grpc.ClientConn, method str
 	}
 	d := i.checker.Check(r)
 	if !d.Allowed {
-		return nil, &RefusedError{Decision: d, Method: method, err: i.refuse(r, &d, func([]core.Header) {})}
+		return nil, &DeniedError{Decision: d, Method: method, err: i.deny(r, &d, func([]core.Header) {})}
 	}
 	return rpc.Enter(i.checker, r, d, nil), nil
 }

@@ -19,7 +19,7 @@ func TestTheDetailsNameTheRuleAndTheLimit(t *testing.T) {
 	if err != nil || d.Allowed {
 		t.Fatal(d, err)
 	}
-	for _, detail := range status.Convert(grpclimit.Refuse(context.Background(), d)).Details() {
+	for _, detail := range status.Convert(grpclimit.Deny(context.Background(), d)).Details() {
 		if q, ok := detail.(*errdetails.QuotaFailure); ok {
 			if v := q.GetViolations()[0]; v.GetSubject() != "rule:tenant" || v.GetQuotaId() != "per-hour" || v.GetQuotaValue() != 0 {
 				t.Errorf("violation %v", v)

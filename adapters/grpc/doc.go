@@ -60,5 +60,5 @@
 // # Clients
 //
 // DialOptions limits the calls that a program makes. A call that is denied is not sent, and its
-// error is a *RefusedError. If the limiter has a MaxWait, a call waits for its turn.
+// error is a *DeniedError. If the limiter has a MaxWait, a call waits for its turn.
 package grpclimit

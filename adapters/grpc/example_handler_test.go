@@ -164,12 +164,12 @@ func ExampleSetCost() {
 }
 
 // A handler takes hits itself and denies the call.
-func ExampleRefuse() {
+func ExampleDeny() {
 	exports := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "export", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
 	addr, stop := serveHealth(func(ctx context.Context, service string) error {
 		d, err := exports.Take(ctx, 1, core.Hit{Rule: "export", Key: service})
 		if err == nil && !d.Allowed {
-			return grpclimit.Refuse(ctx, d)
+			return grpclimit.Deny(ctx, d)
 		}
 		return err
 	})

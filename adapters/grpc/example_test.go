@@ -169,8 +169,8 @@ func ExampleDialOptions_waiting() {
 	// ResourceExhausted
 }
 
-// The error tells whether the client's own limiter has refused the call.
-func ExampleRefusedError() {
+// The error tells whether the client's own limiter has denied the call.
+func ExampleDeniedError() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
 		{Name: "all", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}},
 	}}))
@@ -180,9 +180,9 @@ func ExampleRefusedError() {
 	defer cc.Close() //nolint:errcheck // of an example
 
 	err := check(context.Background(), cc)
-	var refused *grpclimit.RefusedError
-	if errors.As(err, &refused) {
-		fmt.Println("not sent:", refused.Method, refused.Decision.Reason)
+	var denied *grpclimit.DeniedError
+	if errors.As(err, &denied) {
+		fmt.Println("not sent:", denied.Method, denied.Decision.Reason)
 	}
 	// Output:
 	// ResourceExhausted

@@ -77,8 +77,8 @@ type ofMethod struct{ grpc.ServerTransportStream }
 func (ofMethod) Method() string              { return "/a.B/C" }
 func (ofMethod) SetHeader(metadata.MD) error { return nil }
 
-// The hook for a call that the handler refuses sees the method and the route.
-func TestTheHookOfACallThatTheHandlerRefuses(t *testing.T) {
+// The hook for a call that the handler denies sees the method and the route.
+func TestTheHookOfACallThatTheHandlerDenies(t *testing.T) {
 	var path, route string
 	l := core.Must(core.New(core.Config{
 		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(0)}}},
@@ -91,8 +91,8 @@ func TestTheHookOfACallThatTheHandlerRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := grpclimit.Refuse(grpc.NewContextWithServerTransportStream(context.Background(), ofMethod{}), d)
-	if status.Code(refused) != codes.ResourceExhausted || path != "/a.B/C" || route != "/a.B/C" {
-		t.Errorf("%v; the hook sees the path %q and the route %q", refused, path, route)
+	denied := grpclimit.Deny(grpc.NewContextWithServerTransportStream(context.Background(), ofMethod{}), d)
+	if status.Code(denied) != codes.ResourceExhausted || path != "/a.B/C" || route != "/a.B/C" {
+		t.Errorf("%v; the hook sees the path %q and the route %q", denied, path, route)
 	}
 }

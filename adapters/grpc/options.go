@@ -62,7 +62,7 @@ func OnDenied(f func(ctx context.Context, method string, d core.Decision) error)
 // The rate limit fields of the response are those of the stream; those of a message that is
 // denied are in the trailer.
 //
-// It does not go with a limit of what is in flight ([core.InFlight]): such streams are refused
+// It does not go with a limit of what is in flight ([core.InFlight]): such streams are denied
 // with Internal. Give them two limiters: one for the streams, and one for the messages.
 //
 // Unary calls and clients are not concerned: the option has no effect on them.

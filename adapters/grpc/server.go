@@ -27,7 +27,7 @@ func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInte
 		// server's. Then the client gets no fields.
 		set := func(lines []core.Header) { _ = grpc.SetHeader(ctx, pairs(lines)) }
 		if !d.Allowed {
-			return nil, i.refuse(r, &d, set)
+			return nil, i.deny(r, &d, set)
 		}
 		set(rpc.Fields(&d))
 		call := rpc.Enter(i.checker, r, d, callOf(ctx))
@@ -55,7 +55,7 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 		d := i.checker.Check(r)
 		set := func(lines []core.Header) { _ = ss.SetHeader(pairs(lines)) }
 		if !d.Allowed {
-			return i.refuse(r, &d, set)
+			return i.deny(r, &d, set)
 		}
 		counts := i.perMessage && info.IsClientStream
 		if counts && !rpc.MayCountMessages(d) {
@@ -125,7 +125,7 @@ func (s *serverStream) RecvMsg(m any) error {
 		s.call.Next(&r, d)
 		return nil
 	}
-	err := s.by.refuse(&r, &d, func(lines []core.Header) { s.SetTrailer(pairs(lines)) })
+	err := s.by.deny(&r, &d, func(lines []core.Header) { s.SetTrailer(pairs(lines)) })
 	s.denied.Store(&err)
 	return err
 }

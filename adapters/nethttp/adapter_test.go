@@ -258,8 +258,8 @@ func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFr
 func (x exchange) PathValue(name string) string    { return x.r.PathValue(name) }
 func (x exchange) SetCost(cost int64) bool         { return httplimit.SetCost(x.r.Context(), cost) }
 
-func (x exchange) Refuse(d core.Decision) error {
-	httplimit.Refuse(x.w, x.r, d)
+func (x exchange) Deny(d core.Decision) error {
+	httplimit.Deny(x.w, x.r, d)
 	return nil
 }
 

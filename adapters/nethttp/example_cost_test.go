@@ -39,12 +39,12 @@ func ExampleSetCost() {
 	// 429
 }
 
-func ExampleRefuse() {
+func ExampleDeny() {
 	limiter := jobs()
 	start := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := limiter.Take(r.Context(), 1, core.Hit{Rule: "jobs", Key: r.PathValue("tenant")})
 		if err != nil || !d.Allowed {
-			httplimit.Refuse(w, r, d)
+			httplimit.Deny(w, r, d)
 			return
 		}
 		_, _ = fmt.Fprint(w, "started")

@@ -14,10 +14,10 @@ import (
 // fetch sends a request and prints the status, or why it was not sent.
 func fetch(client *http.Client, url string) {
 	resp, err := client.Get(url)
-	var refused *httplimit.RefusedError
+	var denied *httplimit.DeniedError
 	switch {
-	case errors.As(err, &refused):
-		fmt.Println("refused by the limiter:", !refused.Held, "by the host:", refused.Held)
+	case errors.As(err, &denied):
+		fmt.Println("denied by the limiter:", !denied.Held, "by the host:", denied.Held)
 	case err != nil:
 		fmt.Println(err)
 	default:
@@ -41,7 +41,7 @@ func ExampleTransport() {
 	// Output:
 	// 200
 	// 200
-	// refused by the limiter: true by the host: false
+	// denied by the limiter: true by the host: false
 }
 
 func perHost(quota int64) *core.Limiter {
@@ -61,7 +61,7 @@ func ExampleTargetHost() {
 	fetch(client, other.URL)
 	// Output:
 	// 404
-	// refused by the limiter: true by the host: false
+	// denied by the limiter: true by the host: false
 	// 404
 }
 
@@ -78,7 +78,7 @@ func ExampleObeyRetryAfter() {
 	fetch(client, server.URL)
 	// Output:
 	// 429
-	// refused by the limiter: false by the host: true
+	// denied by the limiter: false by the host: true
 }
 
 func ExampleMaxHold() {
@@ -90,5 +90,5 @@ func ExampleMaxHold() {
 	fetch(client, server.URL)
 	// Output:
 	// 429
-	// refused by the limiter: false by the host: true
+	// denied by the limiter: false by the host: true
 }

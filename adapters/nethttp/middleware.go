@@ -123,7 +123,7 @@ func (h *handler) deny(w http.ResponseWriter, r *http.Request, d *core.Decision)
 		denied := *d
 		handler = func() { h.onDenied(w, r, denied) }
 	}
-	httprequest.Refuse(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
+	httprequest.Deny(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
 }
 
 // exposedKey is the key of the innermost decision in a request's context.
@@ -155,12 +155,12 @@ func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ct
 // request that the handler got, or one made from it.
 func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost(cost) }
 
-// Refuse answers a request that a handler denies because of a decision of its own, such as
+// Deny answers a request that a handler denies because of a decision of its own, such as
 // that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
 // limiter make, with the headers that the middleware would set. The handler writes nothing after
 // it.
-func Refuse(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	httprequest.Refuse(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
+func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
+	httprequest.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
 }
 
 // serveAndSettle runs the handler and passes the outcome of the request to the checker.

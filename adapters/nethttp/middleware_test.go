@@ -175,7 +175,7 @@ func TestCanceledHTTP2StreamsCount(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			req, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader("x"))
-			// Given up when some have been admitted, this one or others.
+			// Given up when some have been allowed, this one or others.
 			stop := context.AfterFunc(waitUntil(func() bool { return reached.Load() > 0 }), cancel)
 			defer stop()
 			if resp, err := client.Do(req); err == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Transport returns an http.RoundTripper that sends a request with base if c allows it. If
-// not, nothing is sent, and the error is a [*RefusedError], which errors.As finds in the
+// not, nothing is sent, and the error is a [*DeniedError], which errors.As finds in the
 // error of an http.Client too. If base is nil, it is http.DefaultTransport.
 //
 // A limiter with a MaxWait makes a request wait for its turn: see [core.Config]. The wait
@@ -73,7 +73,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	d := t.checker.Check(out)
 	if !d.Allowed {
 		t.checker.Deny(out, d) // hooks that write a log learn of it there
-		return nil, &RefusedError{Decision: d, Host: host}
+		return nil, &DeniedError{Decision: d, Host: host}
 	}
 	trip := &trip{checker: t.checker, request: sentRequest{out}, decision: d}
 	trip.ended.Store(!d.NeedsOutcome())

@@ -15,7 +15,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-func TestTheTextOfARefusal(t *testing.T) {
+func TestTheTextOfADenial(t *testing.T) {
 	for _, row := range []struct {
 		want    string
 		limiter bool // has denied the request
@@ -29,7 +29,7 @@ func TestTheTextOfARefusal(t *testing.T) {
 		{`limiter "": failed: broken`, false, false, core.ReasonFailed, 0, errors.New("broken")},
 		{`the host has asked for a pause, retry after 1ns`, false, true, core.ReasonOverLimit, 1, nil},
 	} {
-		e := httplimit.RefusedError{Host: "a.example", Held: row.held}
+		e := httplimit.DeniedError{Host: "a.example", Held: row.held}
 		if row.limiter {
 			e.Decision, _ = core.Must(core.New(core.Config{Name: "out", Rules: []core.Rule{{Name: "host", Limits: []core.Limit{core.PerHour(0)}}}})).Take(t.Context(), 1, core.Hit{Rule: "host"})
 		}
@@ -56,8 +56,8 @@ func TestTheBoundsOfPauses(t *testing.T) {
 				return answer(200), nil
 			}), httplimit.ObeyRetryAfter(time.Minute), httplimit.MaxHold(5*time.Second))
 			_, _ = send(t.Context(), t, rt, "http://a/")
-			if status, refused := send(t.Context(), t, rt, "http://a/"); status != want {
-				t.Errorf("a pause of %s s and a hold of 5 s: %d, %v, want %d", pause, status, refused, want)
+			if status, denied := send(t.Context(), t, rt, "http://a/"); status != want {
+				t.Errorf("a pause of %s s and a hold of 5 s: %d, %v, want %d", pause, status, denied, want)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ type TransportOption func(*holds)
 
 // ObeyRetryAfter makes a [Transport] obey the Retry-After, in seconds or as a date, of a
 // response with the status 429 or 503. Until then, requests to the same host (see
-// [TargetHost]) are refused, or held back if there is a [MaxHold]. A Retry-After of more
+// [TargetHost]) are denied, or held back if there is a [MaxHold]. A Retry-After of more
 // than longest counts as longest, so that no host can stop a client for good. longest is
 // above 0 and at most 366 days.
 //
@@ -32,7 +32,7 @@ func ObeyRetryAfter(longest time.Duration) TransportOption {
 
 // MaxHold makes a request wait for the end of the pause that its host has asked for, if
 // that takes at most wait and not longer than the context of the request. Otherwise the
-// request is refused at once. Requests that were held ask the limiter after the pause.
+// request is denied at once. Requests that were held ask the limiter after the pause.
 // wait is above 0 and at most 366 days. MaxHold is for [ObeyRetryAfter] only: Transport
 // panics if that is missing.
 func MaxHold(wait time.Duration) TransportOption {
@@ -57,7 +57,7 @@ func (h *holds) mustBeWhole() {
 	}
 }
 
-// wait returns when the host's pause is over, or the error of a refused request.
+// wait returns when the host's pause is over, or the error of a denied request.
 func (h *holds) wait(ctx context.Context, host string) error {
 	if h.longest == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (h *holds) wait(ctx context.Context, host string) error {
 }
 
 func held(host string, left, waited time.Duration, err error) error {
-	e := &RefusedError{Host: host, Held: true, Waited: waited}
+	e := &DeniedError{Host: host, Held: true, Waited: waited}
 	e.Decision.Reason, e.Decision.Err, e.Decision.RetryAfter = core.ReasonOverLimit, err, max(left, 0)
 	return e
 }

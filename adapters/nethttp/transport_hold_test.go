@@ -54,14 +54,14 @@ func TestAPauseThatAHostAsksForIsObeyed(t *testing.T) {
 			}
 			if row.pause > 0 {
 				time.Sleep(row.pause - time.Nanosecond)
-				status, refused := send(t.Context(), t, rt, "http://A:80/")
-				if status != 0 || !refused.Held || refused.Host != "a" || refused.Decision.RetryAfter != time.Nanosecond {
-					t.Errorf("%s: %d, %v at the end of the pause", row.name, status, refused)
+				status, denied := send(t.Context(), t, rt, "http://A:80/")
+				if status != 0 || !denied.Held || denied.Host != "a" || denied.Decision.RetryAfter != time.Nanosecond {
+					t.Errorf("%s: %d, %v at the end of the pause", row.name, status, denied)
 				}
 				time.Sleep(time.Nanosecond)
 			}
-			if status, refused := send(t.Context(), t, rt, "http://a/"); status != 200 {
-				t.Errorf("%s: after the pause: %v", row.name, refused)
+			if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 {
+				t.Errorf("%s: after the pause: %v", row.name, denied)
 			}
 		})
 	}
@@ -80,31 +80,31 @@ func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		pause = 0
 		start := time.Now()
-		if status, refused := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != 4*time.Second {
-			t.Errorf("held: %d, %v after %v", status, refused, time.Since(start))
+		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != 4*time.Second {
+			t.Errorf("held: %d, %v after %v", status, denied, time.Since(start))
 		}
 		pause = 4
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		pause, start = 0, time.Now()
 
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		status, refused := send(ctx, t, rt, "http://a/")
-		if cancel(); status != 0 || !refused.Held || time.Since(start) != 0 {
-			t.Errorf("a context that is too short: %d, %v after %v", status, refused, time.Since(start))
+		status, denied := send(ctx, t, rt, "http://a/")
+		if cancel(); status != 0 || !denied.Held || time.Since(start) != 0 {
+			t.Errorf("a context that is too short: %d, %v after %v", status, denied, time.Since(start))
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		status, refused = send(ctx, t, rt, "http://a/")
-		if status != 0 || !refused.Held || !errors.Is(refused, context.Canceled) || time.Since(start) != time.Second ||
-			refused.Waited != time.Second || refused.Decision.RetryAfter != 3*time.Second {
-			t.Errorf("canceled: %d, %v after %v", status, refused, time.Since(start))
+		status, denied = send(ctx, t, rt, "http://a/")
+		if status != 0 || !denied.Held || !errors.Is(denied, context.Canceled) || time.Since(start) != time.Second ||
+			denied.Waited != time.Second || denied.Decision.RetryAfter != 3*time.Second {
+			t.Errorf("canceled: %d, %v after %v", status, denied, time.Since(start))
 		}
 		time.Sleep(3 * time.Second)
 		pause = 6
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		start = time.Now()
-		if status, refused := send(t.Context(), t, rt, "http://a/"); status != 0 || !refused.Held || time.Since(start) != 0 {
-			t.Errorf("longer than MaxHold: %d, %v after %v", status, refused, time.Since(start))
+		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 0 || !denied.Held || time.Since(start) != 0 {
+			t.Errorf("longer than MaxHold: %d, %v after %v", status, denied, time.Since(start))
 		}
 		if s := limiter.Stats(); s.Allowed != 4 {
 			t.Errorf("%d were charged, want 4", s.Allowed)
@@ -122,14 +122,14 @@ func TestARequestInLineIsGivenBackIfItsHostAsksForAPause(t *testing.T) {
 			time.Sleep(time.Second)
 			return answer(429, "Retry-After", "60"), nil
 		}), httplimit.ObeyRetryAfter(time.Hour))
-		done := make(chan *httplimit.RefusedError)
+		done := make(chan *httplimit.DeniedError)
 		go func() { _, _ = send(t.Context(), t, rt, "http://a/"); done <- nil }()
 		synctest.Wait()
-		go func() { _, refused := send(t.Context(), t, rt, "http://a/"); done <- refused }()
+		go func() { _, denied := send(t.Context(), t, rt, "http://a/"); done <- denied }()
 		<-done
-		refused := <-done
-		if refused == nil || !refused.Held || sent != 1 {
-			t.Fatalf("%v, %d sent", refused, sent)
+		denied := <-done
+		if denied == nil || !denied.Held || sent != 1 {
+			t.Fatalf("%v, %d sent", denied, sent)
 		}
 		d, err := limiter.Peek(t.Context(), 1, core.Hit{Rule: "host", Key: "a"})
 		if err != nil || !d.Allowed {
@@ -182,8 +182,8 @@ func TestTheLatestPauseOfAHostCounts(t *testing.T) {
 			if pauses[1] == "8" {
 				want = 8 * time.Second
 			}
-			if _, refused := send(t.Context(), t, rt, "http://a/"); refused == nil || refused.Decision.RetryAfter != want {
-				t.Errorf("%v: %v", pauses, refused)
+			if _, denied := send(t.Context(), t, rt, "http://a/"); denied == nil || denied.Decision.RetryAfter != want {
+				t.Errorf("%v: %v", pauses, denied)
 			}
 		})
 	}

@@ -23,12 +23,12 @@ func TestAPauseThatGetsTooLongEndsTheWait(t *testing.T) {
 		go func() { defer close(slow); _, _ = send(t.Context(), t, rt, "http://a/slow") }()
 		synctest.Wait()
 		_, _ = send(t.Context(), t, rt, "http://a/")
-		status, refused := send(t.Context(), t, rt, "http://a/")
-		if refused == nil {
+		status, denied := send(t.Context(), t, rt, "http://a/")
+		if denied == nil {
 			t.Fatalf("status %d", status)
 		}
-		if status != 0 || !refused.Held || refused.Waited != 4*time.Second || refused.Decision.RetryAfter != 3*time.Second {
-			t.Errorf("%d, %v after %v", status, refused, refused.Waited)
+		if status != 0 || !denied.Held || denied.Waited != 4*time.Second || denied.Decision.RetryAfter != 3*time.Second {
+			t.Errorf("%d, %v after %v", status, denied, denied.Waited)
 		}
 		<-slow
 	})

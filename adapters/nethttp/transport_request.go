@@ -13,8 +13,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// RefusedError is the error for a request that a [Transport] has not sent.
-type RefusedError struct {
+// DeniedError is the error for a request that a [Transport] has not sent.
+type DeniedError struct {
 	// Decision is the decision that denied the request. If Held is set, only its Reason,
 	// RetryAfter and Err are set.
 	Decision core.Decision
@@ -29,7 +29,7 @@ type RefusedError struct {
 }
 
 // Error says which host, limiter and rule it was. It has no key.
-func (e *RefusedError) Error() string {
+func (e *DeniedError) Error() string {
 	d := &e.Decision
 	text := fmt.Sprintf("httplimit: the request to %q was not sent: ", e.Host)
 	switch {
@@ -51,7 +51,7 @@ func (e *RefusedError) Error() string {
 
 // Unwrap returns Decision.Err. It is the error of the context if the context has ended
 // while the request was waiting.
-func (e *RefusedError) Unwrap() error { return e.Decision.Err }
+func (e *DeniedError) Unwrap() error { return e.Decision.Err }
 
 // TargetHost is a key function for requests that a [Transport] sends. The key is the host of
 // the request's URL in one spelling: a name in lower case without a trailing dot, an address

@@ -26,7 +26,7 @@ func TestARequestIsNotChanged(t *testing.T) {
 	}}}))
 	client := &http.Client{Transport: httplimit.Transport(limiter, server.Client().Transport)}
 	defer client.CloseIdleConnections()
-	for i, want := range []string{"", "refused", ""} {
+	for i, want := range []string{"", "denied", ""} {
 		text := "username=alice"
 		if i == 2 {
 			text = "username=bob"

@@ -53,8 +53,8 @@ func answer(status int, header ...string) *http.Response {
 	return resp
 }
 
-// send returns the status of a request, or 0 and its refusal. Any other error fails.
-func send(ctx context.Context, t *testing.T, rt http.RoundTripper, url string) (int, *httplimit.RefusedError) {
+// send returns the status of a request, or 0 and its denial. Any other error fails.
+func send(ctx context.Context, t *testing.T, rt http.RoundTripper, url string) (int, *httplimit.DeniedError) {
 	t.Helper()
 	body := &closing{Reader: strings.NewReader("x")}
 	resp, err := rt.RoundTrip(request(ctx, t, url, body))
@@ -62,17 +62,17 @@ func send(ctx context.Context, t *testing.T, rt http.RoundTripper, url string) (
 		_ = resp.Body.Close()
 		return resp.StatusCode, nil
 	}
-	var refused *httplimit.RefusedError
-	if !errors.As(err, &refused) {
+	var denied *httplimit.DeniedError
+	if !errors.As(err, &denied) {
 		t.Fatal(err)
 	}
 	if body.closed.Load() == 0 {
-		t.Error("the body of a refused request is not closed")
+		t.Error("the body of a denied request is not closed")
 	}
-	return 0, refused
+	return 0, denied
 }
 
-func TestATransportRefusesWhatIsOverTheLimitOfAHost(t *testing.T) {
+func TestATransportDeniesWhatIsOverTheLimitOfAHost(t *testing.T) {
 	var met atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		met.Add(1)
@@ -87,12 +87,12 @@ func TestATransportRefusesWhatIsOverTheLimitOfAHost(t *testing.T) {
 		body := &closing{Reader: strings.NewReader("hello")}
 		resp, err := client.Do(request(t.Context(), t, url, body))
 		if i == 2 {
-			var refused *httplimit.RefusedError
-			if !errors.As(err, &refused) || refused.Held || refused.Decision.Rule() != "host" || refused.Decision.RetryAfter <= 0 {
+			var denied *httplimit.DeniedError
+			if !errors.As(err, &denied) || denied.Held || denied.Decision.Rule() != "host" || denied.Decision.RetryAfter <= 0 {
 				t.Fatalf("the third request: %v", err)
 			}
 			if body.closed.Load() == 0 {
-				t.Error("the body of the refused request is not closed")
+				t.Error("the body of the denied request is not closed")
 			}
 			continue
 		}
@@ -181,8 +181,8 @@ func TestABaseThatPanicsHoldsNoSlot(t *testing.T) {
 		t.Error("the body is not closed")
 	}
 	panics = false
-	if status, refused := send(t.Context(), t, rt, "http://a/"); status != 200 {
-		t.Error(refused)
+	if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 {
+		t.Error(denied)
 	}
 }
 
@@ -198,13 +198,13 @@ func TestARequestWaitsForItsTurn(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(300*time.Millisecond, cancel)
-		status, refused := send(ctx, t, rt, "http://a/")
-		if status != 0 || !errors.Is(refused, context.Canceled) || time.Since(start) != 1300*time.Millisecond {
-			t.Errorf("the canceled: %d, %v after %v", status, refused, time.Since(start))
+		status, denied := send(ctx, t, rt, "http://a/")
+		if status != 0 || !errors.Is(denied, context.Canceled) || time.Since(start) != 1300*time.Millisecond {
+			t.Errorf("the canceled: %d, %v after %v", status, denied, time.Since(start))
 		}
 		time.Sleep(700 * time.Millisecond)
-		if status, refused := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != 2*time.Second || sent != 3 {
-			t.Errorf("after the canceled: %d, %v after %v, %d sent", status, refused, time.Since(start), sent)
+		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != 2*time.Second || sent != 3 {
+			t.Errorf("after the canceled: %d, %v after %v, %d sent", status, denied, time.Since(start), sent)
 		}
 	})
 }

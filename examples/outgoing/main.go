@@ -36,9 +36,9 @@ func main() {
 			return
 		}
 		resp, err := client.Do(r)
-		var refused *httplimit.RefusedError
-		if errors.As(err, &refused) {
-			fmt.Println("not sent:", refused.Decision.Reason)
+		var denied *httplimit.DeniedError
+		if errors.As(err, &denied) {
+			fmt.Println("not sent:", denied.Decision.Reason)
 			continue
 		}
 		if err != nil {

@@ -35,7 +35,7 @@ func (m *Middleware) Serve(f Ctx, fast *fasthttp.RequestCtx) error {
 	}
 	setHeaders(fast, &d)
 	if !d.Allowed {
-		err := m.refuse(r, &d)
+		err := m.deny(r, &d)
 		r.free()
 		return err
 	}
@@ -59,10 +59,10 @@ func Exposed(fast *fasthttp.RequestCtx) *adapter.Exposed {
 	return e
 }
 
-func (m *Middleware) refuse(r *Request, d *core.Decision) error {
+func (m *Middleware) deny(r *Request, d *core.Decision) error {
 	denial := m.checker.Deny(r, *d)
 	if m.OnDenied == nil {
-		refuse(r.fast, denial)
+		deny(r.fast, denial)
 		return nil
 	}
 	setDenialHeader(r.fast, denial, true)

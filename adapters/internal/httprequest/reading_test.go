@@ -119,20 +119,20 @@ func TestARequestWithoutAnything(t *testing.T) {
 	}
 }
 
-// Refuse removes what describes the body of another response, and sends no body with HEAD.
-func TestWhatARefusalSends(t *testing.T) {
+// Deny removes what describes the body of another response, and sends no body with HEAD.
+func TestWhatADenialSends(t *testing.T) {
 	for method, want := range map[string]string{"GET": "no", "HEAD": ""} {
 		w := httptest.NewRecorder()
 		for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "X-Other"} {
 			w.Header().Set(name, "1")
 		}
 		denial := core.Denial{Status: 429, Header: []core.Header{{Name: "content-type", Value: "text/plain"}, {Name: "X-Mine", Value: "2"}}, Body: []byte("no")}
-		httprequest.Refuse(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, nil)
+		httprequest.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, nil)
 		if h := w.Header(); w.Code != 429 || w.Body.String() != want || h.Get("Content-Type") != "text/plain" || h.Get("X-Mine") != "2" || h.Get("X-Other") != "1" || h.Get("Content-Length")+h.Get("Etag")+h.Get("Last-Modified") != "" {
 			t.Errorf("%s: %d, %q, %v", method, w.Code, w.Body, h)
 		}
 		w = httptest.NewRecorder()
-		httprequest.Refuse(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, func() { w.WriteHeader(http.StatusTeapot) })
+		httprequest.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, func() { w.WriteHeader(http.StatusTeapot) })
 		if h := w.Header(); w.Code != http.StatusTeapot || w.Body.Len() != 0 || h.Get("Content-Type") != "" || h.Get("X-Mine") != "2" {
 			t.Errorf("%s, the handler's: %d, %q, %v", method, w.Code, w.Body, h)
 		}

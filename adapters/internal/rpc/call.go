@@ -1,5 +1,5 @@
 // Package rpc has what the adapters of gRPC and Connect share: the outcome of a call by its
-// code, the refusal of a call, and the decisions on a call and its messages. It knows
+// code, the denial of a call, and the decisions on a call and its messages. It knows
 // neither framework. A program of the one does not compile the other.
 package rpc
 
@@ -33,7 +33,7 @@ func Enter(by core.Checker, r core.Request, d core.Decision, outer *Call) *Call 
 	return c
 }
 
-// NoSlots is what a stream is refused with if MayCountMessages returns false.
+// NoSlots is what a stream is denied with if MayCountMessages returns false.
 const NoSlots = "PerMessage does not go with a limit of what is in flight: limit streams by an interceptor of its own"
 
 // MayCountMessages reports whether the messages of a stream may count that was allowed with d.

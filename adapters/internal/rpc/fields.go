@@ -19,7 +19,7 @@ var (
 
 // allowedIn returns the lines that can be metadata of a response: a name in the letters
 // that gRPC allows and that is not reserved, and a value in printable ASCII. gRPC would
-// refuse all metadata because of one line.
+// deny all metadata because of one line.
 func allowedIn(lines []core.Header) []core.Header {
 	var allowed []core.Header
 	for _, line := range lines {

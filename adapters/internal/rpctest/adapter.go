@@ -81,7 +81,7 @@ type Call interface {
 	Send(text string) error
 	Decision() (core.Decision, bool)
 	SetCost(cost int64) bool
-	Refuse(d core.Decision) error
+	Deny(d core.Decision) error
 }
 
 // Server is a server that runs.
@@ -165,7 +165,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Keys", keys},
 		{"Client address", clientAddress},
 		{"Hostile metadata", hostile},
-		{"Refusals", refusals},
+		{"Denials", denials},
 		{"Fields", fields},
 		{"Outcomes", outcomes},
 		{"Hanging up", hangingUp},
@@ -177,7 +177,7 @@ func Run(t *testing.T, a Adapter) {
 		{"Stalled clients", stalled},
 		{"Waiting", waiting},
 		{"Stores", stores},
-		{"Admission", admission},
+		{"Concurrency", concurrency},
 		{"Clients", clients},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, a) })

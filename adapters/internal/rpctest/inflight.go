@@ -83,7 +83,7 @@ func inFlights(t *testing.T, a Adapter) {
 		free(t, l, 1)
 	})
 
-	t.Run("a stream that is refused for its places is settled", func(t *testing.T) {
+	t.Run("a stream that is denied for its places is settled", func(t *testing.T) {
 		w := newWatched(t, core.Rule{Name: "places", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}})
 		c := a.Serve(t, App{Limits: []Limit{{Checker: w, PerMessage: true}}}).Dial(t, direct)
 		for _, kind := range []Kind{Up, Both} {

@@ -79,7 +79,7 @@ func stores(t *testing.T, a Adapter) {
 }
 
 // Exactly as many calls pass as the quota allows, however many come at once.
-func admission(t *testing.T, a Adapter) {
+func concurrency(t *testing.T, a Adapter) {
 	c := limited(t, a, all(t, 25)).Dial(t, direct)
 	codes := make([]uint32, 100)
 	var wg sync.WaitGroup

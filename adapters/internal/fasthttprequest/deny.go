@@ -10,11 +10,11 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Refuse writes the response to a request that a handler denies because of a decision of
+// Deny writes the response to a request that a handler denies because of a decision of
 // its own.
-func (m *Major) Refuse(f Ctx, fast *fasthttp.RequestCtx, d core.Decision) {
+func (m *Major) Deny(f Ctx, fast *fasthttp.RequestCtx, d core.Decision) {
 	setHeaders(fast, &d)
-	refuse(fast, d.Denial(&Request{major: m, fiber: f, fast: fast}))
+	deny(fast, d.Denial(&Request{major: m, fiber: f, fast: fast}))
 }
 
 // setHeaders sets a decision's header lines. It adds rate limit headers to those of other
@@ -51,8 +51,8 @@ func has(keys [][]byte, name string) bool {
 // bytesOf returns the bytes of s, which nobody may change.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// refuse writes the response to a denied request.
-func refuse(fast *fasthttp.RequestCtx, denial core.Denial) {
+// deny writes the response to a denied request.
+func deny(fast *fasthttp.RequestCtx, denial core.Denial) {
 	setDenialHeader(fast, denial, false)
 	fast.Response.SetStatusCode(denial.Status)
 	fast.Response.SetBody(denial.Body) // fasthttp sends none for HEAD, 204 and 304

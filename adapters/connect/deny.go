@@ -14,36 +14,36 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Refuse returns the error for a call that a handler denies because of a decision of its own,
+// Deny returns the error for a call that a handler denies because of a decision of its own,
 // such as that of [core.Limiter.Take]. It sets the header of the response, as the interceptor
 // does. The handler returns the error. ctx is the context that the handler got.
-func Refuse(ctx context.Context, d core.Decision) error {
+func Deny(ctx context.Context, d core.Decision) error {
 	r := &request{ctx: ctx}
 	var header http.Header
 	if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
 		r.spec, r.peer, r.header, r.method = info.Spec(), info.Peer(), info.RequestHeader(), info.HTTPMethod()
 		header = info.ResponseHeader()
 	}
-	refusal := rpc.NewRefusal(&d, d.Denial(r))
-	set(header, refusal.Fields)
-	return errorOf(&refusal)
+	denial := rpc.NewDenial(&d, d.Denial(r))
+	set(header, denial.Fields)
+	return errorOf(&denial)
 }
 
-// refuse returns the error of a denied call, and sets the fields of the response. header is nil
+// deny returns the error of a denied call, and sets the fields of the response. header is nil
 // if there is no response.
-func (i *interceptor) refuse(r *request, d *core.Decision, header http.Header) error {
-	refusal := rpc.NewRefusal(d, i.checker.Deny(r, *d))
-	set(header, refusal.Fields)
+func (i *interceptor) deny(r *request, d *core.Decision, header http.Header) error {
+	denial := rpc.NewDenial(d, i.checker.Deny(r, *d))
+	set(header, denial.Fields)
 	if i.onDenied != nil {
 		if err := i.onDenied(r.ctx, r.spec, *d); err != nil {
 			return err
 		}
 	}
-	return errorOf(&refusal)
+	return errorOf(&denial)
 }
 
-// errorOf returns the error for a refusal, with the details of google.rpc.
-func errorOf(r *rpc.Refusal) *connect.Error {
+// errorOf returns the error for a denial, with the details of google.rpc.
+func errorOf(r *rpc.Denial) *connect.Error {
 	err := connect.NewError(connect.Code(r.Code), errors.New(r.Message))
 	add := func(m proto.Message) {
 		if detail, failed := connect.NewErrorDetail(m); failed == nil {
@@ -77,10 +77,10 @@ func set(header http.Header, lines []core.Header) {
 	}
 }
 
-// RefusedError is the error of a call that a client's interceptor has not sent. It distinguishes
-// the refusal of the client's own limiter from that of a server. It wraps the *connect.Error that
+// DeniedError is the error of a call that a client's interceptor has not sent. It distinguishes
+// the denial of the client's own limiter from that of a server. It wraps the *connect.Error that
 // a server would have sent, or the error that [OnDenied] has returned.
-type RefusedError struct {
+type DeniedError struct {
 	// Decision is the decision that denied the call.
 	Decision core.Decision
 	// Procedure is the full name, such as /shop.v1.Orders/Place.
@@ -90,11 +90,11 @@ type RefusedError struct {
 }
 
 // Error returns the text of the error that it wraps. It has no key.
-func (e *RefusedError) Error() string { return e.err.Error() }
+func (e *DeniedError) Error() string { return e.err.Error() }
 
 // Unwrap returns the error that a server would have sent, and Decision.Err, which is the error of
 // the context if the context has ended while the call was waiting.
-func (e *RefusedError) Unwrap() []error {
+func (e *DeniedError) Unwrap() []error {
 	if e.Decision.Err == nil {
 		return []error{e.err}
 	}

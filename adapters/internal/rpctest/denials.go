@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func refusals(t *testing.T, a Adapter) {
+func denials(t *testing.T, a Adapter) {
 	t.Run("over a limit", func(t *testing.T) {
 		l := limiter(t, core.Config{Name: "api", Rules: []core.Rule{
 			{Name: "key", Key: keyfuncs.Header("x-key"), Limits: []core.Limit{
@@ -30,7 +30,7 @@ func refusals(t *testing.T, a Adapter) {
 				t.Errorf("%s: %+v", kind, r)
 			}
 			if text := fmt.Sprint(r.Message, r.Violations, header(r, "ratelimit"), header(r, "ratelimit-policy")); strings.Contains(text, "secret") {
-				t.Errorf("%s: the refusal has the key: %s", kind, text)
+				t.Errorf("%s: the denial has the key: %s", kind, text)
 			}
 			if !strings.HasSuffix(r.Message, "Try again in 3600 s.") {
 				t.Errorf("%s: message %q", kind, r.Message)
@@ -110,7 +110,7 @@ func refusals(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a handler refuses", func(t *testing.T) {
+	t.Run("a handler denies", func(t *testing.T) {
 		l := all(t, 1)
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "r", Key: ""})
@@ -118,7 +118,7 @@ func refusals(t *testing.T, a Adapter) {
 				return err
 			}
 			if !d.Allowed {
-				return c.Refuse(d)
+				return c.Deny(d)
 			}
 			return OK(c)
 		}}).Dial(t, direct)

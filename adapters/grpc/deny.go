@@ -16,32 +16,32 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Refuse returns the error for a call that a handler denies because of a decision of its own,
+// Deny returns the error for a call that a handler denies because of a decision of its own,
 // such as that of [core.Limiter.Take]. It sets the metadata of the response, as the interceptors
 // do. The handler returns the error.
-func Refuse(ctx context.Context, d core.Decision) error {
+func Deny(ctx context.Context, d core.Decision) error {
 	r := &request{ctx: ctx}
 	r.method, _ = grpc.Method(ctx)
 	r.route = r.method
-	refusal := rpc.NewRefusal(&d, d.Denial(r))
-	_ = grpc.SetHeader(ctx, pairs(refusal.Fields)) // fails if the header has been sent
-	return errorOf(&refusal)
+	denial := rpc.NewDenial(&d, d.Denial(r))
+	_ = grpc.SetHeader(ctx, pairs(denial.Fields)) // fails if the header has been sent
+	return errorOf(&denial)
 }
 
-// refuse returns the error of a denied call. set sets fields of the response.
-func (i *interceptor) refuse(r *request, d *core.Decision, set func([]core.Header)) error {
-	refusal := rpc.NewRefusal(d, i.checker.Deny(r, *d))
-	set(refusal.Fields)
+// deny returns the error of a denied call. set sets fields of the response.
+func (i *interceptor) deny(r *request, d *core.Decision, set func([]core.Header)) error {
+	denial := rpc.NewDenial(d, i.checker.Deny(r, *d))
+	set(denial.Fields)
 	if i.onDenied != nil {
 		if err := i.onDenied(r.ctx, r.method, *d); err != nil {
 			return err
 		}
 	}
-	return errorOf(&refusal)
+	return errorOf(&denial)
 }
 
-// errorOf returns the status error for a refusal, with the details of google.rpc.
-func errorOf(r *rpc.Refusal) error {
+// errorOf returns the status error for a denial, with the details of google.rpc.
+func errorOf(r *rpc.Denial) error {
 	s := status.New(codes.Code(r.Code), r.Message)
 	var details []protoadapt.MessageV1
 	if r.RetryAfter > 0 {
@@ -73,10 +73,10 @@ func pairs(lines []core.Header) metadata.MD {
 	return md
 }
 
-// RefusedError is the error of a call that a client's interceptor has not sent. It distinguishes
-// the refusal of the client's own limiter from that of a server. Its status is the one that a
+// DeniedError is the error of a call that a client's interceptor has not sent. It distinguishes
+// the denial of the client's own limiter from that of a server. Its status is the one that a
 // server would have sent, or that of the error that [OnDenied] has returned.
-type RefusedError struct {
+type DeniedError struct {
 	// Decision is the decision that denied the call.
 	Decision core.Decision
 	// Method is the full method, such as /shop.v1.Orders/Place.
@@ -86,14 +86,14 @@ type RefusedError struct {
 }
 
 // Error returns the text of the status. It has no key.
-func (e *RefusedError) Error() string { return status.Convert(e.err).String() }
+func (e *DeniedError) Error() string { return status.Convert(e.err).String() }
 
 // GRPCStatus returns the status, for [status.FromError] and [status.Code].
-func (e *RefusedError) GRPCStatus() *status.Status { return status.Convert(e.err) }
+func (e *DeniedError) GRPCStatus() *status.Status { return status.Convert(e.err) }
 
 // Unwrap returns Decision.Err, which is the error of the context if the context has ended while
 // the call was waiting, and the error that [OnDenied] has returned.
-func (e *RefusedError) Unwrap() []error {
+func (e *DeniedError) Unwrap() []error {
 	errs := make([]error, 0, 2)
 	for _, err := range []error{e.Decision.Err, e.err} {
 		if err != nil {

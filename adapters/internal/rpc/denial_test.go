@@ -91,10 +91,10 @@ func denied(t *testing.T, limits ...core.Limit) (core.Decision, core.Denial) {
 	return d, l.Deny(r, d)
 }
 
-func TestRefusalOfACallOverALimit(t *testing.T) {
+func TestDenialOfACallOverALimit(t *testing.T) {
 	d, denial := denied(t, core.Limit{Name: "burst", Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}, core.PerHour(100))
 	denial.Header = append(denial.Header, core.Header{Name: "X-Tenant", Value: "t"})
-	r := NewRefusal(&d, denial)
+	r := NewDenial(&d, denial)
 	violations := []Violation{{Subject: "rule:key", ID: "burst", Quota: 1, Description: "the limit burst allows 1 per 10s"}}
 	if r.Code != ResourceExhausted || r.RetryAfter != 10*time.Second || !slices.Equal(r.Violations, violations) {
 		t.Errorf("%+v", r)
@@ -111,21 +111,21 @@ func TestRefusalOfACallOverALimit(t *testing.T) {
 	}
 }
 
-func TestRefusalWithoutDetails(t *testing.T) {
+func TestDenialWithoutDetails(t *testing.T) {
 	over, denial := denied(t, core.PerHour(1))
 	never, ofNever := denied(t, core.PerHour(0))
-	if r := NewRefusal(&never, ofNever); r.Code != ResourceExhausted || r.RetryAfter != 0 || len(r.Violations) != 1 {
+	if r := NewDenial(&never, ofNever); r.Code != ResourceExhausted || r.RetryAfter != 0 || len(r.Violations) != 1 {
 		t.Errorf("no wait helps: %+v", r)
 	}
 	forbidden := denial
 	forbidden.Status = 403
-	if r := NewRefusal(&over, forbidden); r.Code != PermissionDenied || r.RetryAfter != 0 || len(r.Violations) != 0 {
+	if r := NewDenial(&over, forbidden); r.Code != PermissionDenied || r.RetryAfter != 0 || len(r.Violations) != 0 {
 		t.Errorf("a hook forbids: %+v", r)
 	}
 	for err, want := range map[error]Code{context.Canceled: Canceled, context.DeadlineExceeded: DeadlineExceeded} {
 		d := over
 		d.Err = fmt.Errorf("waiting: %w", err)
-		if r := NewRefusal(&d, denial); r.Code != want || r.RetryAfter != 0 || len(r.Violations) != 0 || strings.Contains(r.Message, "quota") {
+		if r := NewDenial(&d, denial); r.Code != want || r.RetryAfter != 0 || len(r.Violations) != 0 || strings.Contains(r.Message, "quota") {
 			t.Errorf("the call was waiting: %+v", r)
 		}
 	}
@@ -133,7 +133,7 @@ func TestRefusalWithoutDetails(t *testing.T) {
 	for reason, want := range map[core.Reason]Code{core.ReasonFailed: Unavailable, core.ReasonBadRequest: InvalidArgument} {
 		d := core.Decision{Reason: reason, Err: context.DeadlineExceeded}
 		d.RetryAfter = time.Second
-		if r := NewRefusal(&d, core.Denial{}); r.Code != want || r.RetryAfter != 0 || len(r.Violations) != 0 {
+		if r := NewDenial(&d, core.Denial{}); r.Code != want || r.RetryAfter != 0 || len(r.Violations) != 0 {
 			t.Errorf("%v: %+v", reason, r)
 		}
 	}

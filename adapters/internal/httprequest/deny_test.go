@@ -18,7 +18,7 @@ func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
 		r.ProtoMajor = major
 		w := httptest.NewRecorder()
-		httprequest.Refuse(w, r, &core.Decision{}, core.Denial{Status: 429}, nil)
+		httprequest.Deny(w, r, &core.Decision{}, core.Denial{Status: 429}, nil)
 		if got := w.Header().Get("Connection"); got != want {
 			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
 		}
@@ -39,21 +39,21 @@ func TestTheHeadersOfTwoLimiters(t *testing.T) {
 			t.Fatalf("%v, %v, %v", d, err, lines)
 		}
 		for _, before := range []string{"", "old"} {
-			set, refused := http.Header{}, httptest.NewRecorder()
+			set, denied := http.Header{}, httptest.NewRecorder()
 			if before != "" {
 				for _, line := range lines {
-					set[line.Name], refused.Header()[line.Name] = []string{before}, []string{before}
+					set[line.Name], denied.Header()[line.Name] = []string{before}, []string{before}
 				}
 			}
 			httprequest.SetHeaders(set, &d)
-			httprequest.Refuse(refused, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429}, nil)
+			httprequest.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429}, nil)
 			for _, line := range lines {
 				want := []string{line.Value}
 				if before != "" && line.Name != "Cache-Control" && line.Name != "Retry-After" {
 					want = []string{before, line.Value}
 				}
-				if !slices.Equal(set[line.Name], want) || !slices.Equal(refused.Header()[line.Name], want) {
-					t.Errorf("%s beside %q: %q and %q, want %q", line.Name, before, set[line.Name], refused.Header()[line.Name], want)
+				if !slices.Equal(set[line.Name], want) || !slices.Equal(denied.Header()[line.Name], want) {
+					t.Errorf("%s beside %q: %q and %q, want %q", line.Name, before, set[line.Name], denied.Header()[line.Name], want)
 				}
 			}
 		}

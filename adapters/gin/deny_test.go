@@ -11,8 +11,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// The handlers behind one that refuses the request do not run.
-func TestARefusalEndsTheChain(t *testing.T) {
+// The handlers behind one that denies the request do not run.
+func TestADenialEndsTheChain(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ran := 0
 	e := gin.New()
@@ -22,7 +22,7 @@ func TestARefusalEndsTheChain(t *testing.T) {
 			t.Error(err)
 		}
 		if !d.Allowed {
-			ginlimit.Refuse(g, d)
+			ginlimit.Deny(g, d)
 		}
 	}, func(*gin.Context) { ran++ })
 	for _, want := range []int{200, 429} {

@@ -39,9 +39,9 @@ func set(header http.Header, name, value string, values []string) []string {
 	return values
 }
 
-// Refuse writes the response to a denied request. If handler is not nil, handler writes
-// the status and the body. Refuse does not read the request's body.
-func Refuse(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.Denial, handler func()) {
+// Deny writes the response to a denied request. If handler is not nil, handler writes
+// the status and the body. Deny does not read the request's body.
+func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.Denial, handler func()) {
 	header := w.Header()
 	if len(header) > 0 {
 		// These fields may describe the body of another response.

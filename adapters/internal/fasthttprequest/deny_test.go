@@ -78,7 +78,7 @@ func TestADenialHasNoHeadersOfAnotherBody(t *testing.T) {
 	for _, name := range []string{"ETag", "Last-Modified", "X-Other"} {
 		c.Response.Header.Set(name, "1")
 	}
-	refuse(&c, core.Denial{Status: http.StatusTooManyRequests, Header: []core.Header{{Name: "Content-Type", Value: "text/plain"}}})
+	deny(&c, core.Denial{Status: http.StatusTooManyRequests, Header: []core.Header{{Name: "Content-Type", Value: "text/plain"}}})
 	for name, want := range map[string]string{"ETag": "", "Last-Modified": "", "X-Other": "1", "Content-Type": "text/plain"} {
 		if got := string(c.Response.Header.Peek(name)); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -12,8 +12,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Refusal is what the client of a denied call gets.
-type Refusal struct {
+// Denial is what the client of a denied call gets.
+type Denial struct {
 	Code    Code
 	Message string
 	// RetryAfter is how long the client must wait, for google.rpc.RetryInfo. 0 if no wait is
@@ -38,10 +38,10 @@ type Violation struct {
 // maxMessage is the most bytes of a message, which is sent in a header.
 const maxMessage = 1 << 10
 
-// NewRefusal returns the refusal of a call. denial is the response that the checker's
+// NewDenial returns the denial of a call. denial is the response that the checker's
 // Deny has returned.
-func NewRefusal(d *core.Decision, denial core.Denial) Refusal {
-	r := Refusal{Code: codeOf(d.Reason, denial.Status), Fields: Fields(d)}
+func NewDenial(d *core.Decision, denial core.Denial) Denial {
+	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: Fields(d)}
 	r.Message = message(denial.Body, r.Code)
 	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
 	if code, message := GivenUp(d.Err); code != OK && d.Reason == core.ReasonOverLimit {
