@@ -8,13 +8,16 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-func BenchmarkDown(b *testing.B) {
-	f := newFlaky(b, nil)
+func BenchmarkTake(b *testing.B) {
+	f := newLink(nil)
 	f.fail(errGone)
-	for name, l := range map[string]*core.Limiter{
-		"in process": newLimiter(b, newStore(b, f, resilient.Config{Retry: time.Hour}), core.MaxQuota),
-		"memory":     newLimiter(b, nil, core.MaxQuota),
+	memory := func() core.Store { return core.Must(core.NewMemory(core.MemoryConfig{})) }
+	for name, store := range map[string]core.Store{
+		"memory": memory(),
+		"up":     newStore(b, memory(), resilient.Config{}),
+		"down":   newStore(b, f, resilient.Config{Retry: time.Hour}),
 	} {
+		l := newLimiter(b, store, core.PerHour(core.MaxQuota))
 		for range 10 {
 			_, _ = take(l)
 		}
@@ -29,12 +32,16 @@ func BenchmarkDown(b *testing.B) {
 	}
 }
 
-func BenchmarkUp(b *testing.B) {
-	l := newLimiter(b, newStore(b, core.Must(core.NewMemory(core.MemoryConfig{})), resilient.Config{}), core.MaxQuota)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := take(l); err != nil {
-			b.Fatal(err)
+func TestAllocations(t *testing.T) {
+	f := newLink(nil)
+	l := newLimiter(t, newStore(t, f, resilient.Config{}), core.PerHour(core.MaxQuota))
+	for _, err := range []error{nil, errGone} {
+		f.fail(err)
+		for range 10 {
+			_, _ = take(l)
+		}
+		if n := testing.AllocsPerRun(1000, func() { _, _ = take(l) }); n >= 1 {
+			t.Errorf("the store's error %v: %v allocations a decision", err, n)
 		}
 	}
 }

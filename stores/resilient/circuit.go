@@ -2,190 +2,197 @@ package resilient
 
 import (
 	"errors"
-	"log/slog"
-	"math"
 	"math/rand/v2"
+	"net"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
+	"github.com/floodgate-go/floodgate/core"
 )
 
-// circuit is the circuit breaker of one server, and reports its changes.
-type circuit struct {
-	server  string // "" means the store as a whole
-	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
-	config  *Config
-	outages atomic.Uint64 // grows when the server may have lost what it had
-
-	mu      sync.Mutex
-	failing bool // the last operation that says something about the server failed
-	down    bool
-	cause   error     // of the failure that the breaker was last told of
-	logged  time.Time // when a failure was last logged
-	told    bool      // the present failures have been logged
-	lost    time.Time // when outages grew last because of a failure
-	notes   []note    // not yet reported
-	telling bool      // a caller is reporting
+// Locator is a core.Counters that reports which server has a key, as that of
+// memcachedstore is. Each server then has a circuit of its own.
+type Locator interface {
+	// ServerOf returns the name of the server that has the counters of a key of
+	// the rule with this index, such as "10.0.0.1:11211"; "" if it is not known.
+	// It must not wait for anything.
+	ServerOf(rule int, key []byte) string
 }
 
-// note is a report to make: a failure, if it is the first of several, a change,
-// or both.
-type note struct {
-	failure error
-	change  *Change
+// circuit is the circuit breaker of one server. It is closed while the server answers.
+// While it is open, no operation asks the server, except for one at a time that tries
+// whether it answers again.
+type circuit struct {
+	config *Config
+	server string // "" means the store as a whole
+
+	mu       sync.Mutex
+	failures int // in a row
+	open     bool
+	trying   bool
+	retryAt  time.Time
+	told     bool      // the failures in a row have been logged
+	logged   time.Time // when a failure was last logged
 }
 
 // logAgain is the shortest time between two logged failures that each follow a
 // success.
 const logAgain = time.Minute
 
-// errNoTrouble wraps errors that say nothing about the store.
-var errNoTrouble = errors.New("not the store's fault")
-
-func newCircuit(server string, c *Config) *circuit {
-	k := &circuit{server: server, config: c}
-	k.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name:          "floodgate",
-		MaxRequests:   1, // one probe at a time
-		Timeout:       lengthened(c.Retry),
-		ReadyToTrip:   func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(c.Failures) },
-		IsExcluded:    func(err error) bool { return errors.Is(err, errNoTrouble) },
-		OnStateChange: k.changed,
-	})
-	return k
-}
-
-// lengthened returns retry and a random part of up to a quarter of it, or the longest
-// Duration if the sum is none: to the breaker, a negative one means a minute.
-func lengthened(retry time.Duration) time.Duration {
-	return retry + min(rand.N(retry/4+1), math.MaxInt64-retry)
-}
-
-// changed notes a change of state; the breaker calls it under its lock. It
-// notes nothing if a probe has failed again.
-func (k *circuit) changed(_ string, _, to gobreaker.State) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case to == gobreaker.StateOpen && !k.down:
-		k.down = true
-		k.outages.Add(1)
-		n := note{change: &Change{Server: k.server, Err: k.cause}}
-		if !k.told {
-			n.failure, k.told = k.cause, true
-		}
-		k.notes = append(k.notes, n)
-	case to == gobreaker.StateClosed && k.down:
-		k.down = false
-		k.notes = append(k.notes, note{change: &Change{Server: k.server, Up: true}})
-	}
-}
-
-func (k *circuit) up() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return !k.down
-}
-
-// ticket is the permission to ask a server.
+// ticket is the permission of one operation to ask a server. Its holder must call end.
 type ticket struct {
-	circuit *circuit
-	tell    func(error)
+	*circuit
+	seen int  // the failures in a row when it was given
+	try  bool // the circuit is open
 }
 
-// allow returns the permission to ask the server, or ErrDown. The caller must
-// call the ticket's done with the result.
-func (k *circuit) allow() (ticket, error) {
-	tell, err := k.breaker.Allow()
-	if err != nil {
-		return ticket{}, ErrDown // one value, because this path must cost next to nothing
+// outcome is what the end of an operation tells about a server.
+type outcome uint8
+
+const (
+	nothing outcome = iota
+	answered
+	failed
+)
+
+// allow returns a ticket; false while the circuit is open and no try is due.
+func (k *circuit) allow() (ticket, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open {
+		if k.trying || time.Now().Before(k.retryAt) {
+			return ticket{}, false
+		}
+		k.trying = true
 	}
-	return ticket{k, tell}, nil
+	return ticket{k, k.failures, k.open}, true
 }
 
-// done tells the circuit how the operation has ended, and reports what has changed.
-func (t ticket) done(err error, trouble bool) {
-	t.end(err, trouble)
-	t.circuit.report()
-}
-
-// end tells the circuit how the operation has ended. trouble means that the
-// error shows the server to be out of order.
-func (t ticket) end(err error, trouble bool) {
+// end notes the outcome, with the error if it is failed. It returns what is to be
+// reported then, under no lock.
+func (t ticket) end(o outcome, err error) (n news) {
 	k := t.circuit
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.try {
+		k.trying = false
+	} else if k.open {
+		return n // the operation began before the circuit opened
+	}
 	switch {
-	case trouble:
-		k.failed(err)
-	case err != nil:
-		err = errors.Join(errNoTrouble, err)
-	default:
-		k.succeeded()
+	case o == answered:
+		if k.open {
+			n.change = &Change{Server: k.server, Up: true}
+		}
+		k.failures, k.open, k.told = 0, false, false
+	case o == failed && t.try:
+		k.wait()
+	case o == failed && t.seen == k.failures: // else it waited together with one that has failed
+		k.failures++
+		if k.failures >= k.config.Failures {
+			k.open = true
+			k.wait()
+			n.change = &Change{Server: k.server, Err: err}
+		}
+		if now := time.Now(); !k.told && (k.open || now.Sub(k.logged) >= logAgain) {
+			k.told, k.logged, n.failure = true, now, err
+		}
 	}
-	t.tell(err)
+	return n
 }
 
-// failed notes a failure. The first of a row is logged at once, with its cause.
-func (k *circuit) failed(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.cause = err
-	now := time.Now()
-	if !slow(err) && now.Sub(k.lost) >= k.config.Retry {
-		k.lost = now
-		k.outages.Add(1)
-	}
-	if k.failing {
-		return
-	}
-	k.failing = true
-	if !k.told && (k.logged.IsZero() || now.Sub(k.logged) >= logAgain) {
-		k.logged, k.told = now, true
-		k.notes = append(k.notes, note{failure: err})
-	}
+// news is what is to be reported of a circuit; the zero value: nothing.
+type news struct {
+	failure error // to be logged
+	change  *Change
 }
 
-func (k *circuit) succeeded() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.failing, k.told = false, false
-}
-
-// report reports what has been noted, in order, under no lock.
-func (k *circuit) report() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.telling {
-		return // the caller that is reporting reports this note too
-	}
-	k.telling = true
-	defer func() { k.telling = false }() // also if OnChange panics
-	for len(k.notes) > 0 {
-		n := k.notes[0]
-		k.notes = k.notes[1:]
-		k.tellOne(n)
-	}
-}
-
-// tellOne reports one note, unlocked meanwhile.
-func (k *circuit) tellOne(n note) {
-	k.mu.Unlock()
-	defer k.mu.Lock()
-	var attrs []any
+func (k *circuit) report(limiter string, n news) {
+	log := k.config.Log.With("limiter", limiter)
 	if k.server != "" {
-		attrs = append(attrs, slog.String("server", k.server))
+		log = log.With("server", k.server)
 	}
 	if n.failure != nil {
-		k.config.Log.Warn("the shared counters do not answer", append(attrs, slog.String("meanwhile", k.config.Meanwhile.String()), slog.Any("error", n.failure))...)
+		log.Warn("the shared counters do not answer", "on_failure", k.config.OnFailure.String(), "error", n.failure)
 	}
 	if n.change == nil {
 		return
 	}
 	if n.change.Up {
-		k.config.Log.Info("the shared counters answer again", attrs...)
+		log.Info("the shared counters answer again")
 	}
 	if k.config.OnChange != nil {
 		k.config.OnChange(*n.change)
+	}
+}
+
+// wait sets the time of the next try.
+func (k *circuit) wait() {
+	k.retryAt = time.Now().Add(k.config.Retry).Add(rand.N(k.config.Retry/4 + 1))
+}
+
+func (k *circuit) up() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.open
+}
+
+// circuit returns the circuit of a server.
+func (s *Store) circuit(server string) *circuit {
+	k, ok := s.circuits.Load(server)
+	if !ok {
+		k, _ = s.circuits.LoadOrStore(server, &circuit{config: &s.config, server: server})
+	}
+	return k.(*circuit)
+}
+
+// allow appends to tickets one for each server that has a key of the batch; it returns
+// false if one of the servers must not be asked.
+func (c *counters) allow(tickets []ticket, b *core.Batch) ([]ticket, bool) {
+	if c.locator == nil || len(b.Items) == 0 {
+		t, ok := c.whole.allow()
+		return append(tickets, t), ok
+	}
+	for i := range b.Items {
+		k := c.circuit(c.locator.ServerOf(b.Items[i].Rule, b.Items[i].Key))
+		if slices.ContainsFunc(tickets, func(t ticket) bool { return t.circuit == k }) {
+			continue
+		}
+		t, ok := k.allow()
+		if !ok {
+			for _, other := range tickets {
+				other.end(nothing, nil)
+			}
+			return nil, false
+		}
+		tickets = append(tickets, t)
+	}
+	return tickets, true
+}
+
+// end ends an operation, and reports what follows. A failure of keys on several servers
+// counts against the one that the error names, else against all.
+func (c *counters) end(tickets []ticket, o outcome, err error) {
+	named := -1
+	if err != nil && len(tickets) > 1 {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Addr != nil {
+			named = slices.IndexFunc(tickets, func(t ticket) bool { return t.server == op.Addr.String() })
+		}
+	}
+	var room [2]news
+	all := room[:0]
+	for i, t := range tickets {
+		blame := o
+		if named >= 0 && i != named {
+			blame = nothing
+		}
+		all = append(all, t.end(blame, err))
+	}
+	for i, n := range all { // last, because OnChange may panic
+		if n.failure != nil || n.change != nil {
+			tickets[i].report(c.limiter, n)
+		}
 	}
 }

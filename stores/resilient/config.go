@@ -4,34 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Mode is how requests are decided if the store does not answer.
+// Mode is how requests are decided while the store does not answer.
 type Mode uint8
 
 const (
-	// ModeInProcess counts in this process.
-	ModeInProcess Mode = iota
-	// ModeOpen allows every request.
-	ModeOpen
-	// ModeClosed returns an error: a limiter answers 503.
-	ModeClosed
+	// Local counts in this process.
+	Local Mode = iota
+	// FailOpen allows every request and counts none.
+	FailOpen
+	// FailClosed returns an error: a limiter answers 503.
+	FailClosed
 )
 
-// String returns "in process", "open" or "closed".
+var modes = [...]string{"local", "fail open", "fail closed"}
+
+// String returns "local", "fail open" or "fail closed".
 func (m Mode) String() string {
-	switch m {
-	case ModeInProcess:
-		return "in process"
-	case ModeOpen:
-		return "open"
-	case ModeClosed:
-		return "closed"
+	if int(m) < len(modes) {
+		return modes[m]
 	}
-	return "unknown"
+	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
 // The defaults of a Config.
@@ -46,44 +44,42 @@ const MaxInstances = 1 << 20
 
 // Config configures [New]. The zero value works.
 type Config struct {
-	// Meanwhile is how requests are decided if the store does not answer.
-	Meanwhile Mode
-	// Instances is how many processes share the limits, for ModeInProcess: each
-	// counts with its quotas and bursts divided by Instances, rounded up. 1 to
-	// MaxInstances; 0 means 1: each instance then admits the whole quota.
+	// OnFailure is how requests are decided while the store does not answer.
+	OnFailure Mode
+	// Instances is how many processes share the limits, for Local: each has its share
+	// of every quota and burst, divided by Instances, rounded down, at least 1. With
+	// automatic scaling, set the largest number that may run. 1 to MaxInstances; 0
+	// means 1: each instance then allows the whole quota.
 	Instances int
-	// MaxKeys is the most keys that ModeInProcess counts at a time; 0 means
+	// MaxKeys is the most keys that Local counts at a time; 0 means
 	// core.DefaultMaxKeys.
 	MaxKeys int
-	// Timeout is how long an operation may take before it counts as a failure:
-	// 1 ms or more. 0 means the store's own deadline if it keeps one
-	// (core.Traits.KeepsDeadline), as redisstore and memcachedstore do, else
+	// Timeout is how long an operation may take: its context then ends, and it counts
+	// as a failure. 1 ms or more. 0 means the store's own deadline if it keeps one
+	// (core.Guarantees.KeepsDeadline), as redisstore and memcachedstore do, else
 	// DefaultTimeout. Of the two deadlines the shorter one holds.
 	Timeout time.Duration
 	// Failures is the number of failures in a row that opens the circuit: 1 or
 	// more; 0 means DefaultFailures.
 	Failures int
 	// Retry is how long the circuit stays open before a request tries the store
-	// again: 1 ms or more; 0 means DefaultRetry. Each Store lengthens it by a
+	// again: 1 ms or more; 0 means DefaultRetry. Each time, it is lengthened by a
 	// random part of up to a quarter, so that many instances do not come back
 	// at once.
 	Retry time.Duration
-	// OnChange is called when the store has stopped answering or answers again.
-	// Calls come one after another, under no lock. The caller is the request
-	// that has noticed the change, or the goroutine that charges the hits of an
-	// outage, so OnChange should not take long. If it panics in that goroutine,
-	// the panic is logged.
+	// OnChange is called when the circuit of the store, or of one of its servers, opens
+	// or closes. The caller is the request that has noticed it, and holds no lock.
+	// OnChange should not take as long as Retry.
 	OnChange func(Change)
 	// Log gets a line with the cause at the first failure, and a line when the
 	// store answers again; nil: slog.Default(). A failure after a success is
 	// logged once a minute at most.
 	Log *slog.Logger
-	// Clock returns the time for ModeInProcess and ModeOpen; nil: the real
-	// time.
+	// Clock returns the time for the counters of this process; nil: the real time.
 	Clock func() time.Time
 }
 
-// Change reports that the store has stopped answering or answers again.
+// Change reports that a circuit has opened or closed.
 type Change struct {
 	// Server is the server concerned, "" if the store does not report its
 	// servers: see [Locator].
@@ -100,17 +96,17 @@ func (c Config) check(store core.Store) error {
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
 	}
-	if _, err := core.TraitsOf(store); err != nil {
-		errs = append(errs, err)
+	if v := reflect.ValueOf(store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		bad("Store", fmt.Sprintf("%T", store), "is nil: must be a store")
 	}
-	if c.Meanwhile > ModeClosed {
-		bad("Meanwhile", uint8(c.Meanwhile), "must be ModeInProcess, ModeOpen or ModeClosed")
+	if c.OnFailure > FailClosed {
+		bad("OnFailure", uint8(c.OnFailure), "must be Local, FailOpen or FailClosed")
 	}
 	if c.Instances < 0 || c.Instances > MaxInstances {
 		bad("Instances", c.Instances, fmt.Sprintf("must be from 1 to %d, or 0 for 1", MaxInstances))
 	}
-	if c.Meanwhile != ModeInProcess && c.Instances > 1 {
-		bad("Instances", c.Instances, "only ModeInProcess counts in the process, and divides quotas")
+	if c.OnFailure != Local && c.Instances > 1 {
+		bad("Instances", c.Instances, "only Local counts in the process, and divides quotas")
 	}
 	if c.Timeout != 0 && c.Timeout < time.Millisecond {
 		bad("Timeout", c.Timeout, fmt.Sprintf("must be 1ms or more, or 0 for %v", DefaultTimeout))
@@ -124,12 +120,11 @@ func (c Config) check(store core.Store) error {
 	return errors.Join(errs...)
 }
 
-// filled returns the configuration with defaults in place of zero values.
-func (c Config) filled() Config {
-	if c.Instances == 0 {
-		c.Instances = 1
-	}
-	if c.Timeout == 0 {
+// filled returns a valid configuration with defaults in place of zero values. A Timeout
+// of 0 stays if the store keeps a deadline by itself.
+func (c Config) filled(keepsDeadline bool) Config {
+	c.Instances = max(c.Instances, 1)
+	if c.Timeout == 0 && !keepsDeadline {
 		c.Timeout = DefaultTimeout
 	}
 	if c.Failures == 0 {

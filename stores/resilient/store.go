@@ -4,264 +4,322 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
-	"github.com/floodgate-go/floodgate/stores/internal/intime"
+	"github.com/floodgate-go/floodgate/stores/internal/notcharged"
 )
 
 // ErrDown is wrapped by the error of an operation for which the store was not
-// asked, because its circuit is open.
-var ErrDown = errors.New("resilient: the store does not answer")
+// asked, because its circuit is open. It wraps [core.ErrNotCharged].
+var ErrDown = notcharged.Error(errors.New("resilient: the store does not answer"))
 
 // Store is a [core.Store] around another. It is made by [New]. Its methods,
-// and those of what Bind returns, may be called concurrently.
+// and those of what Open returns, may be called concurrently.
 type Store struct {
-	store    core.Store
+	inner    core.Store
 	config   Config
-	circuits *circuits
-	local    *core.Memory   // counts for ModeInProcess
-	payer    *payer         // charges to the store the hits that these counters have admitted
-	now      func() int64   // the clock of both, in microseconds
-	offset   atomic.Int64   // by how much that clock is ahead of the store's
-	runner   *intime.Runner // nil: the store keeps a deadline by itself
-	shorter  time.Duration  // than the store's own deadline; 0: the store's own holds
+	circuits sync.Map // of each server's name: its *circuit; "" is the store as a whole
+	local    *core.Memory
+	now      func() int64 // the clock of local, in microseconds
+	ahead    atomic.Int64 // how far that clock is ahead of the store's
 }
 
-var _ core.Store = (*Store)(nil)
-
-// New returns a store that asks store, and decides by Config.Meanwhile if store
+// New returns a store that asks store, and decides by Config.OnFailure if store
 // does not answer. The error wraps [core.ErrConfig] and names the fields.
 func New(store core.Store, c Config) (*Store, error) {
 	if err := c.check(store); err != nil {
 		return nil, err
 	}
-	shorter := c.Timeout
-	c = c.filled()
 	local, err := core.NewMemory(core.MemoryConfig{MaxKeys: c.MaxKeys, Clock: c.Clock})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{store: store, config: c, circuits: newCircuits(&c), local: local, payer: newPayer(&c), now: meter.Clock(c.Clock), shorter: shorter}
-	if t, _ := core.TraitsOf(store); !t.KeepsDeadline {
-		s.runner = intime.New(c.Timeout)
+	return &Store{inner: store, config: c.filled(store.Guarantees().KeepsDeadline), local: local, now: meter.Clock(c.Clock)}, nil
+}
+
+// Guarantees returns those of the other store, with two changes: operations end within
+// a deadline, and do not wait for a store that does not answer. OnFailure is that of the
+// Config, unless the other store fails open or locally by itself.
+func (s *Store) Guarantees() core.Guarantees {
+	g := s.inner.Guarantees()
+	g.KeepsDeadline, g.FailsFast = true, true
+	switch {
+	case s.config.OnFailure == FailOpen:
+		g.OnFailure = core.FailOpen
+	case s.config.OnFailure == Local && g.OnFailure == core.FailClosed:
+		g.OnFailure = core.FailLocal
 	}
-	return s, nil
+	return g
 }
 
-// Meanwhile returns how requests are decided if the other store does not
-// answer.
-func (s *Store) Meanwhile() Mode { return s.config.Meanwhile }
-
-// Up reports whether the circuit of the store is closed. If it is open,
-// requests are decided without the store, except for a try about every
-// Config.Retry. If the store reports its servers (see [Locator]), Up is false
-// while one of them is down.
-func (s *Store) Up() bool { return s.circuits.up() }
-
-// Close drops the counters of this process, and the hits of an outage that have
-// not been charged to the store yet. It waits for a charge that is under way,
-// which ends within the store's deadline. It does not close the other store.
-// Later operations that need the counters of this process fail.
-func (s *Store) Close() error {
-	s.payer.close()
-	return s.local.Close()
+// Up reports whether the circuits of all servers are closed.
+func (s *Store) Up() bool {
+	up := true
+	s.circuits.Range(func(_, k any) bool {
+		up = k.(*circuit).up()
+		return up
+	})
+	return up
 }
 
-// Bind implements [core.Store].
-func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	inner, err := s.store.Bind(limiter, rules)
+// Close drops the counters of this process. It does not close the other store. It
+// returns nil. Later operations that need the counters of this process fail.
+func (s *Store) Close() error { return s.local.Close() }
+
+// counters are the Counters of a Store for one limiter.
+type counters struct {
+	*Store
+	limiter string
+	whole   *circuit // of the store as a whole
+	inner   core.Counters
+	locator Locator       // inner, if it is one
+	local   core.Counters // with the shares of this process in place of the quotas
+}
+
+// Open implements [core.Store].
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	inner, err := s.inner.Open(limiter, rules)
 	if err != nil {
 		return nil, err
 	}
-	if err := limits.CheckLeaser(inner, rules); err != nil {
-		return nil, err
-	}
-	shares := share(rules, s.config.Instances)
-	local, err := s.local.Bind(limiter, shares)
+	local, err := s.local.Open(limiter, s.shares(rules))
 	if err != nil {
 		return nil, err
 	}
-	debts := newLedger(s.config.MaxKeys)
-	b := newBound(s, rules, shares, inner, local, debts, newSlots())
-	s.payer.add(debts) // last, because the payer may run for another limiter and asks each ledger for its bound
-	return b, nil
+	return newCounters(s, limiter, inner, local), nil
 }
 
-// share returns the rules with quotas divided by the number of instances,
-// rounded up. Together the instances admit less than one hit each too many, and
-// no quota becomes 0.
-func share(rules []core.StoreRule, instances int) []core.StoreRule {
-	n := int64(instances)
-	shared := make([]core.StoreRule, len(rules))
-	for i, r := range rules {
-		shared[i] = core.StoreRule{Name: r.Name, Limits: append([]core.Limit(nil), r.Limits...)}
-		for j := range r.Limits {
-			l := &shared[i].Limits[j]
-			l.Quota, l.Burst = part(l.Quota, n), part(l.Burst, n)
+// Reopen implements [core.Counters].
+func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	inner, err := c.inner.Reopen(rules)
+	if err != nil {
+		return nil, err
+	}
+	local, err := c.local.Reopen(c.shares(rules))
+	if err != nil {
+		return nil, err
+	}
+	return newCounters(c.Store, c.limiter, inner, local), nil
+}
+
+func newCounters(s *Store, limiter string, inner, local core.Counters) *counters {
+	locator, _ := inner.(Locator)
+	return &counters{s, limiter, s.circuit(""), inner, locator, local}
+}
+
+// shares returns the rules with this process's share of their quotas.
+func (s *Store) shares(rules []core.StoreRule) []core.StoreRule {
+	shared := slices.Clone(rules)
+	for i := range shared {
+		limits := slices.Clone(shared[i].Limits)
+		for j := range limits {
+			limits[j].Quota, limits[j].Burst = s.share(limits[j].Quota), s.share(limits[j].Burst)
 		}
+		shared[i].Limits = limits
 	}
 	return shared
 }
 
-// bound is the Bound of a Store.
-type bound struct {
-	*Store
-	rules  []core.StoreRule
-	shares []core.StoreRule // the rules of local
-	gauges struct{ rules, shares []gauge }
-	inner  core.Bound
-	where  Locator // inner, if it is one
-	local  core.Bound
-	owed   *owed
-	payers payers
-
-	slots     *slots
-	leases    []int // of each rule, the index of its limit of leases, -1 if it has none
-	hasLeases bool
+// share returns this process's share of a quota.
+func (s *Store) share(quota int64) int64 {
+	if quota == 0 || quota == core.Unlimited {
+		return quota
+	}
+	return max(quota/int64(s.config.Instances), 1)
 }
 
-func newBound(s *Store, rules, shares []core.StoreRule, inner, local core.Bound, debts *ledger, held *slots) *bound {
-	b := &bound{Store: s, rules: rules, shares: shares, inner: inner, local: local, owed: newOwed(debts, s.now, rules, shares, local), slots: held}
-	for _, r := range rules {
-		i := limits.Lease(r.Limits)
-		b.leases, b.hasLeases = append(b.leases, i), b.hasLeases || i >= 0
+// Do implements [core.Counters]. Only OpTake and OpPeek end with ctx.
+func (c *counters) Do(ctx context.Context, b *core.Batch) error {
+	if b.Op&(core.OpTake|core.OpPeek) == 0 {
+		ctx = context.WithoutCancel(ctx)
 	}
-	b.where, _ = inner.(Locator)
-	b.gauges.rules, b.gauges.shares = newGauges(rules), newGauges(shares)
-	debts.serve(b)
-	return b
-}
-
-// Rebind implements [core.Bound].
-func (b *bound) Rebind(rules []core.StoreRule) (core.Bound, error) {
-	inner, err := b.inner.Rebind(rules)
-	if err != nil {
-		return nil, err
+	if b.Op == core.OpRefund && b.Degraded {
+		if c.config.OnFailure != Local {
+			return nil // it was counted nowhere
+		}
+		return c.without(ctx, b, nil)
 	}
-	if err := limits.CheckLeaser(inner, rules); err != nil {
-		return nil, err
-	}
-	shares := share(rules, b.config.Instances)
-	local, err := b.local.Rebind(shares)
-	if err != nil {
-		return nil, err
-	}
-	return newBound(b.Store, rules, shares, inner, local, b.owed.ledger, b.slots), nil
-}
-
-// at returns the time of a decision by the store's clock.
-func at(batch *core.Batch) int64 {
-	if len(batch.Items) == 0 {
-		return 0
-	}
-	return batch.Items[0].At
-}
-
-// ask runs op on the store if the circuits allow it, and tells them how it
-// ended.
-func (b *bound) ask(ctx context.Context, batch *core.Batch, op intime.Op) error {
-	t, err := b.circuits.allow(b.where, batch)
-	if err != nil {
-		return err
-	}
-	return b.do(ctx, batch, op, &t)
-}
-
-func (b *bound) do(ctx context.Context, batch *core.Batch, op intime.Op, t *tickets) error {
-	batch.Recalled = false
-	began := time.Now()
-	err := b.call(ctx, b.inner, batch, op)
-	if err == nil && batch.Recalled {
-		t.done(errRecalled, false)
+	err := c.ask(ctx, b)
+	switch {
+	case err == nil:
+		c.follow(ctx, b)
 		return nil
+	case errors.Is(ctx.Err(), context.Canceled), isAny(err, core.ErrConfig, core.ErrClosed, core.ErrUnsupported):
+		return err // nobody waits for a decision, or the request is at fault
 	}
-	b.done(ctx, t, err, began)
-	return err
-}
-
-// done tells the circuits how an operation that began at began has ended.
-func (b *bound) done(ctx context.Context, t *tickets, err error, began time.Time) {
-	t.done(err, trouble(err) && (ctx.Err() == nil || b.tooSlow(ctx, began)))
+	return c.without(ctx, b, err)
 }
 
 // patience is how long a store may take if the caller's deadline is sooner.
 const patience = 20 * time.Millisecond
 
-// tooSlow reports whether the end of the caller's deadline is a failure of the
-// store: the store has had its time, or it is known to be down and this was a
-// try. A cancelled caller is no failure of the store.
-func (b *bound) tooSlow(ctx context.Context, began time.Time) bool {
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) && (time.Since(began) >= patience || !b.circuits.up())
-}
-
-// call runs op on inner within the deadline. inner is that of b, or is bound to
-// the same limiter's counters.
-func (b *bound) call(ctx context.Context, inner core.Bound, batch *core.Batch, op intime.Op) error {
-	var err error
-	if b.runner != nil {
-		err = b.runner.Do(ctx, inner, batch, op)
-	} else {
-		err = b.direct(ctx, inner, batch, op)
+// ask does the operation in the store if the circuits allow it, and tells them how it
+// has ended.
+func (c *counters) ask(ctx context.Context, b *core.Batch) error {
+	var room [2]ticket
+	tickets, ok := c.allow(room[:0], b)
+	if !ok {
+		return ErrDown
 	}
-	if err != nil {
-		err = fmt.Errorf("resilient: %w", err)
+	deadline, hurried := ctx.Deadline()
+	hurried = hurried && time.Until(deadline) < patience && !tickets[0].try
+	b.Cached = false
+	err := c.call(ctx, b)
+	o := failed
+	switch {
+	case err == nil && !b.Cached:
+		o = answered
+	case err == nil, // answered by a cache in front of the store
+		isAny(err, notTheStores...),
+		errors.Is(ctx.Err(), context.Canceled),
+		hurried && time.Until(deadline) <= 0:
+		o = nothing
 	}
+	c.end(tickets, o, err)
 	return err
 }
 
-// errRecalled tells the circuits that a cache remembered the denial: it tells
-// nothing about the store.
-var errRecalled = errors.New("a denial was remembered: the store was not asked")
+// notTheStores are the errors that are no failure of a server: the fault is in the request
+// or in one key.
+var notTheStores = []error{core.ErrConfig, core.ErrClosed, core.ErrUnsupported, core.ErrContended, core.ErrDamaged}
 
-// direct asks a store that keeps a deadline by itself. A store returns when the
-// context ends, so the context keeps a shorter Timeout.
-func (b *bound) direct(ctx context.Context, inner core.Bound, batch *core.Batch, op intime.Op) (err error) {
+// call does the operation in the store within the deadline. A panic is a failure.
+func (c *counters) call(ctx context.Context, b *core.Batch) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the store panicked: %v", v)
 		}
+		if err != nil {
+			err = fmt.Errorf("resilient: %w", err)
+		}
 	}()
-	if b.shorter > 0 {
+	if c.config.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, b.shorter)
+		ctx, cancel = context.WithTimeout(ctx, c.config.Timeout)
 		defer cancel()
 	}
-	return op(inner, ctx, batch)
+	return c.inner.Do(ctx, b)
 }
 
-// noTrouble has the errors that are no failure of the store: the fault is in
-// the request or in one key.
-var noTrouble = []error{core.ErrConfig, core.ErrContended, core.ErrClosed, core.ErrDamaged}
-
-// trouble reports whether an error shows the store to be out of order.
-func trouble(err error) bool {
-	isOf := func(none error) bool { return errors.Is(err, none) }
-	return err != nil && !slices.ContainsFunc(noTrouble, isOf)
+// isAny reports whether err wraps one of the targets.
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }
 
-// notCharged reports whether an error proves that the store has charged nothing:
-// it says so, or there was no connection.
-func notCharged(err error) bool {
-	var op *net.OpError
-	return errors.Is(err, core.ErrNotCharged) || errors.As(err, &op) && op.Op == "dial"
+// without does the operation without the store. The store has failed with cause, or is
+// not concerned.
+func (c *counters) without(ctx context.Context, b *core.Batch, cause error) error {
+	mode, decides := c.config.OnFailure, b.Op&(core.OpTake|core.OpPeek|core.OpCharge) != 0
+	if mode == FailClosed || mode == FailOpen && !decides || b.Op == core.OpRefund && !b.Degraded {
+		return cause
+	}
+	o := c.copy(b)
+	defer o.free()
+	if mode == FailOpen { // its counters are empty, and a cost of 0 is always allowed
+		o.Op = core.OpPeek
+		for i := range o.items {
+			o.items[i].Cost = 0
+		}
+	}
+	if err := c.local.Do(ctx, &o.Batch); err != nil {
+		return errors.Join(err, cause)
+	}
+	o.copyTo(b)
+	if decides || cause == nil {
+		return nil
+	}
+	return fmt.Errorf("resilient: %v: %w: repeat it when the store answers: %w", b.Op, core.ErrDegraded, cause)
 }
 
-// slow reports whether an error shows no more than that the store did not answer
-// in time. A store that comes back empty has been gone.
-func slow(err error) bool {
-	var network net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, intime.ErrTimeout) || errors.Is(err, intime.ErrBusy) || errors.As(err, &network) && network.Timeout()
+// follow does in this process what the store has done: its counters have all hits that this
+// process has allowed.
+func (c *counters) follow(ctx context.Context, b *core.Batch) {
+	if c.config.OnFailure != Local || b.Op == core.OpPeek || b.Op == core.OpTake && !b.Allowed {
+		return
+	}
+	o := c.copy(b)
+	defer o.free()
+	switch b.Op {
+	case core.OpTake:
+		o.Op = core.OpCharge // above the share, too
+	case core.OpRefund:
+		c.translate(o)
+	}
+	if err := c.local.Do(ctx, &o.Batch); err == nil && o.Op == core.OpCharge && len(b.Items) > 0 {
+		c.ahead.Store(o.items[0].At - b.Items[0].At)
+	} // it fails if this Store is closed: then nothing needs to be counted
 }
 
-// answerable reports whether a request is decided without the store after its
-// decision has failed with err. A caller whose deadline is over still gets a
-// decision; a caller that has cancelled does not want one.
-func answerable(ctx context.Context, err error) bool {
-	return !errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, core.ErrConfig) && !errors.Is(err, core.ErrClosed)
+// clockSlack is added to the estimate of when this process charged a hit of the
+// store's. An estimate that is too early might lie before the window that the
+// hit has opened. One that is too late only leaves the hit counted here.
+const clockSlack = 200 * time.Millisecond
+
+// translate replaces the times in the store's results of a charge by those that the counters
+// of this process have returned for it, as well as is known. A SlidingLog, which
+// has the time of each hit, keeps the hit.
+func (c *counters) translate(o *own) {
+	n := time.Duration(c.config.Instances)
+	for i := range o.items {
+		it := &o.items[i]
+		it.At = min(c.now(), it.At+c.ahead.Load()+clockSlack.Microseconds())
+		for j := range it.Results { // a share is paid off more slowly
+			it.Results[j].ResetAfter = min(it.Results[j].ResetAfter, math.MaxInt64/n) * n
+		}
+	}
+}
+
+// own is a copy of a batch for the counters of this process.
+type own struct {
+	core.Batch
+	items   []core.Item
+	results []core.Result
+	quotas  []int64
+}
+
+var owns = sync.Pool{New: func() any { return new(own) }}
+
+// copy copies a batch, but not its keys, which do not change. The quotas of a request
+// become this process's share of them.
+func (c *counters) copy(b *core.Batch) *own {
+	o := owns.Get().(*own)
+	o.items, o.results, o.quotas = append(o.items[:0], b.Items...), o.results[:0], o.quotas[:0]
+	for i := range o.items {
+		it := &o.items[i]
+		o.results = append(o.results, it.Results...)
+		it.Results = o.results[len(o.results)-len(it.Results):]
+		if it.Quotas == nil {
+			continue
+		}
+		first := len(o.quotas)
+		for _, q := range it.Quotas {
+			o.quotas = append(o.quotas, c.share(q))
+		}
+		it.Quotas = o.quotas[first:]
+	}
+	o.Batch = *b
+	o.Items = o.items
+	return o
+}
+
+// copyTo copies the results to the batch.
+func (o *own) copyTo(b *core.Batch) {
+	b.Allowed, b.Degraded, b.Cached = o.Allowed, true, false
+	for i := range b.Items {
+		b.Items[i].At, b.Items[i].Unknown = o.items[i].At, false
+		copy(b.Items[i].Results, o.items[i].Results)
+	}
+}
+
+// free returns the copy to its pool.
+func (o *own) free() {
+	clear(o.items)
+	o.Batch = core.Batch{}
+	owns.Put(o)
 }

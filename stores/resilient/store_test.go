@@ -4,134 +4,82 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// forgiving is a store whose operations have no error if they were done in this process.
+type forgiving struct{ core.Store }
 
-// patience is a timeout that never passes, for tests of decisions on machines
-// that may be busy.
-
-const patience = 20 * time.Second
-
-var errGone = errors.New("connection refused")
-
-// errFull is a failure of which the store says that it has charged nothing.
-var errFull = fmt.Errorf("no memory left: %w", core.ErrNotCharged)
-
-func newFlaky(t testing.TB, clock func() time.Time) *flaky {
-	f := &flaky{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock})), end: make(chan struct{})}
-	return f
+func (f forgiving) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := f.Store.Open(limiter, rules)
+	return forgivingCounters{c}, err
 }
 
-func newStore(t testing.TB, inner core.Store, c resilient.Config) *resilient.Store {
-	t.Helper()
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+type forgivingCounters struct{ core.Counters }
+
+func (c forgivingCounters) Do(ctx context.Context, b *core.Batch) error {
+	if err := c.Counters.Do(ctx, b); !errors.Is(err, core.ErrDegraded) {
+		return err
 	}
-	s, err := resilient.New(inner, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return nil
 }
 
-// A limiter of n requests an hour for each user.
-
-func newLimiter(t testing.TB, s core.Store, n int64) *core.Limiter {
-	t.Helper()
-	return core.Must(core.New(core.Config{
-		Name: "l", Store: s,
-		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(n)}}},
-	}))
-}
-
-func take(l *core.Limiter) (core.Decision, error) {
-	return l.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "alice"})
+func (c forgivingCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	next, err := c.Counters.Reopen(rules)
+	return forgivingCounters{next}, err
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(*flaky){
-		"the store works":         func(*flaky) {},
-		"the store fails":         func(f *flaky) { f.fail(errGone) },
-		"the store is contended":  func(f *flaky) { f.fail(core.ErrContended) },
-		"the store always panics": func(f *flaky) { f.Store = nilBounds{f.Store} },
+	for name, prepare := range map[string]func(*link){
+		"the store answers":      func(*link) {},
+		"the store fails":        func(f *link) { f.fail(errGone) },
+		"the store is contended": func(f *link) { f.fail(core.ErrContended) },
+		"the store panics":       func(f *link) { f.panics.Store(true) },
 	} {
-		factory := func(t testing.TB, clock func() time.Time) core.Store {
-			f := newFlaky(t, clock)
-			f.forgets = true // a Reset, Release or Renew that does not reach the store is an error
-			prepare(f)
-			return newStore(t, f, resilient.Config{Timeout: patience, Clock: clock, Failures: 1 << 30})
+		factory := func(failures int) storetest.Factory {
+			return func(t testing.TB, clock func() time.Time) core.Store {
+				f := &link{Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))}
+				prepare(f)
+				return forgiving{newStore(t, f, resilient.Config{Timeout: patience, Clock: clock, Failures: failures})}
+			}
 		}
-		t.Run(name, func(t *testing.T) { storetest.Run(t, factory) })
-		if name != "the store works" {
-			t.Run(name+": vectors", func(t *testing.T) { storetest.Vectors(t, factory) })
+		t.Run(name, func(t *testing.T) { storetest.Run(t, factory(1<<30)) })
+		t.Run(name+": operations", func(t *testing.T) { storetest.Operations(t, factory(0)) })
+		if name != "the store answers" {
+			t.Run(name+": vectors", func(t *testing.T) { storetest.Vectors(t, factory(0)) })
 		}
 	}
 }
 
-// nilBounds is a store with a fault that panics.
-
-type nilBounds struct{ core.Store }
-
-func (s nilBounds) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
-	if _, err := s.Store.Bind(limiter, rules); err != nil {
-		return nil, err
-	}
-	return panics{}, nil
-}
-
-type panics struct{ core.Bound }
-
-func (panics) Take(context.Context, *core.Batch) error { panic("fault") }
-
-func (panics) Refund(context.Context, *core.Batch) error { panic("fault") }
-
-func (panics) Reset(context.Context, *core.Batch) error { return nil }
-
-func (panics) Release(context.Context, *core.Batch) error { return nil }
-
-func (panics) Renew(context.Context, *core.Batch) error { return nil }
-
-func (p panics) Rebind([]core.StoreRule) (core.Bound, error) { return p, nil }
-
-// Each of the three ways, and what is reported of it.
-func TestMeanwhile(t *testing.T) {
+func TestModes(t *testing.T) {
 	for _, row := range []struct {
-		meanwhile resilient.Mode
-		want      string // of six requests at a limit of three
+		mode resilient.Mode
+		want string // of six requests at a limit of three
 	}{
-		{resilient.ModeInProcess, "[within limits within limits within limits over limit over limit over limit]"},
-		{resilient.ModeOpen, "[within limits within limits within limits within limits within limits within limits]"},
-		{resilient.ModeClosed, "[failed failed failed failed failed failed]"},
+		{resilient.Local, "[within limits within limits within limits over limit over limit over limit]"},
+		{resilient.FailOpen, "[within limits within limits within limits within limits within limits within limits]"},
+		{resilient.FailClosed, "[failed failed failed failed failed failed]"},
 	} {
-		t.Run(row.meanwhile.String(), func(t *testing.T) {
-			f := newFlaky(t, nil)
+		t.Run(row.mode.String(), func(t *testing.T) {
+			f := newLink(nil)
 			f.fail(errGone)
-			l := newLimiter(t, newStore(t, f, resilient.Config{Meanwhile: row.meanwhile}), 3)
+			l := newLimiter(t, newStore(t, f, resilient.Config{OnFailure: row.mode}), core.PerHour(3))
 			var got []core.Reason
 			for i := range 6 {
 				d, err := take(l)
 				got = append(got, d.Reason)
-				if !d.Degraded && row.meanwhile != resilient.ModeClosed {
-					t.Errorf("decision %d is not marked", i)
+				if d.Degraded != (row.mode != resilient.FailClosed) || (err != nil) != (row.mode == resilient.FailClosed) {
+					t.Errorf("decision %d: degraded %v, %v", i, d.Degraded, err)
 				}
-				if (err != nil) != (row.meanwhile == resilient.ModeClosed) {
-					t.Errorf("decision %d: %v", i, err)
-				}
-				if err != nil && i >= resilient.DefaultFailures && !errors.Is(err, resilient.ErrDown) {
-					t.Errorf("decision %d: %v, want ErrDown", i, err)
+				if err != nil && i >= resilient.DefaultFailures && (!errors.Is(err, resilient.ErrDown) || !errors.Is(err, core.ErrNotCharged)) {
+					t.Errorf("decision %d: %v, want ErrDown and ErrNotCharged", i, err)
 				}
 			}
 			if text := fmt.Sprint(got); text != row.want { //nolint:staticcheck // a list
@@ -144,51 +92,336 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// Four instances together admit what the limit says, or the rounding more.
-
-func TestEachInstanceCountsItsShare(t *testing.T) {
-	for quota, want := range map[int64]int64{100: 25, 101: 26, 3: 1, 1: 1, 0: 0} {
-		f := newFlaky(t, nil)
-		f.fail(errGone)
-		l := newLimiter(t, newStore(t, f, resilient.Config{Instances: 4}), quota)
-		n := int64(0)
-		for range 200 {
-			if d, err := take(l); err != nil {
-				t.Fatal(err)
-			} else if d.Allowed {
-				n++
+// An instance's share is the quota divided by Instances, rounded down, and 1 at least. A
+// quota of 0 stays.
+func TestEachInstanceHasItsShare(t *testing.T) {
+	for quota, want := range map[int64]int{100: 25, 103: 25, 3: 1, 1: 1, 0: 0} {
+		for _, limit := range []core.Limit{core.PerHour(quota), {Quota: 1, Window: time.Hour, Algorithm: core.TokenBucket, Burst: max(quota, 1)}} {
+			f := newLink(nil)
+			f.fail(errGone)
+			l := newLimiter(t, newStore(t, f, resilient.Config{Instances: 4}), limit)
+			if limit.Burst == 1 {
+				want = 1
 			}
-		}
-		if n != want {
-			t.Errorf("%d of a quota of %d admitted, want %d", n, quota, want)
+			if n := allowed(t, l, 200, alice); n != want {
+				t.Errorf("%v: %d allowed, want %d", limit, n, want)
+			}
 		}
 	}
 }
 
-// A store that fails now and then: every request is decided, and never more are
+// The quotas of a request are shared in the same way; Unlimited stays.
+func TestTheQuotasOfARequestAreShared(t *testing.T) {
+	for quota, want := range map[int64]int{12: 3, 2: 1, 0: 0, core.Unlimited: 50} {
+		f := newLink(nil)
+		f.fail(errGone)
+		c := core.Must(newStore(t, f, resilient.Config{Instances: 4}).Open("quotas", []core.StoreRule{{Name: "user", Limits: []core.Limit{core.PerHour(100)}}}))
+		n := 0
+		for range 50 {
+			b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Quotas: []int64{quota}, Results: make([]core.Result, 1)}}}
+			if err := storetest.Do(t.Context(), c, core.OpTake, b); err != nil {
+				t.Fatal(err)
+			}
+			if b.Allowed {
+				n++
+			}
+			if b.Items[0].Quotas[0] != quota {
+				t.Fatalf("the quota of the batch has become %d", b.Items[0].Quotas[0])
+			}
+		}
+		if n != want {
+			t.Errorf("a quota of %d: %d allowed, want %d", quota, n, want)
+		}
+	}
+}
 
-// admitted than by both counters together.
+// FailOpen reports that everything is left, of the request's own quota too.
+func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
+	f := newLink(nil)
+	f.fail(errGone)
+	c := core.Must(newStore(t, f, resilient.Config{OnFailure: resilient.FailOpen}).Open("l", []core.StoreRule{{Name: "user", Limits: []core.Limit{
+		core.PerHour(100), {Quota: 60, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 9},
+	}}}))
+	for _, row := range []struct {
+		quotas []int64
+		want   [2]int64
+	}{{nil, [2]int64{100, 9}}, {[]int64{7, 120}, [2]int64{7, 18}}} {
+		for _, op := range []core.Op{core.OpTake, core.OpPeek, core.OpCharge} {
+			b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1000, Quotas: row.quotas, Results: make([]core.Result, 2), Unknown: true}}}
+			err := storetest.Do(t.Context(), c, op, b)
+			it := b.Items[0]
+			if err != nil || !b.Allowed || !b.Degraded || it.Unknown || it.At == 0 || it.Cost != 1000 {
+				t.Errorf("%v: %+v, %v", op, b, err)
+			}
+			for i, r := range it.Results {
+				if r != (core.Result{Allowed: true, Remaining: row.want[i]}) {
+					t.Errorf("%v with quotas %v: %+v, want %d left", op, row.quotas, r, row.want[i])
+				}
+			}
+		}
+	}
+}
 
-func TestFailuresNowAndThen(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	f := newFlaky(t, nil)
-	l := newLimiter(t, newStore(t, f, resilient.Config{Retry: time.Millisecond, Timeout: patience}), 50)
-	allowed := 0
-	for range 2000 {
-		f.fail(nil)
-		if r.IntN(3) == 0 {
+// Hits that the store has allowed count here, whatever they are allowed or charged by.
+func TestAnOutageGivesNoFreshQuota(t *testing.T) {
+	for name, limit := range eachAlgorithm(10) {
+		t.Run(name, func(t *testing.T) {
+			clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+			f := newLink(clock.Now)
+			l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1 << 30, Clock: clock.Now}), limit)
+			if n := allowed(t, l, 6, alice); n != 6 {
+				t.Fatalf("%d allowed by the store", n)
+			}
+			for range 3 {
+				f.fail(errGone)
+				allowed(t, l, 10, alice)
+				f.fail(nil)
+				allowed(t, l, 1, user("bob"))
+			}
+			if n := allowed(t, l, 10, alice); n != 4 {
+				t.Errorf("%d allowed by the store after three outages, want the 4 that it has left", n)
+			}
 			f.fail(errGone)
+			if n := allowed(t, l, 10, alice); n != 0 {
+				t.Errorf("%d allowed in a fourth outage, want 0", n)
+			}
+			clock.Advance(2*time.Hour + time.Minute)
+			if n := allowed(t, l, 20, alice); n != 10 {
+				t.Errorf("%d allowed when the window is over, want 10", n)
+			}
+		})
+	}
+}
+
+// All limits of a request count what the store has allowed, also above a share.
+func TestHitsAboveTheShareCount(t *testing.T) {
+	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+	f := newLink(clock.Now)
+	l := newLimiter(t, newStore(t, f, resilient.Config{Instances: 4, Failures: 1 << 30, Clock: clock.Now}), fixed(8, time.Second), fixed(100, time.Hour))
+	for range 5 {
+		if n := allowed(t, l, 6, alice); n != 6 {
+			t.Fatalf("%d allowed by the store", n)
+		}
+		clock.Advance(time.Second)
+	}
+	f.fail(errGone)
+	if n := allowed(t, l, 10, alice); n != 0 {
+		t.Errorf("%d allowed in an outage: 30 hits were counted in an hour, and the share is 25", n)
+	}
+	clock.Advance(time.Hour)
+	if n := allowed(t, l, 10, alice); n != 2 {
+		t.Errorf("%d allowed in the next hour, want 2: the share of a second", n)
+	}
+}
+
+// What the store denies is not counted here.
+func TestWhatTheStoreDeniesIsNotCounted(t *testing.T) {
+	s := newServer(nil)
+	own, other := &link{Store: s}, &link{Store: s}
+	l, l2 := newLimiter(t, newStore(t, own, resilient.Config{}), core.PerHour(5)), newLimiter(t, newStore(t, other, resilient.Config{}), core.PerHour(5))
+	allowed(t, l2, 5, alice)
+	if n := allowed(t, l, 20, alice); n != 0 {
+		t.Fatalf("%d allowed by the store", n)
+	}
+	own.fail(errGone)
+	if n := allowed(t, l, 20, alice); n != 5 {
+		t.Errorf("%d allowed in an outage, want 5", n)
+	}
+}
+
+// A peek counts nothing, with and without the store.
+func TestAPeekCountsNothing(t *testing.T) {
+	f := newLink(nil)
+	l := newLimiter(t, newStore(t, f, resilient.Config{}), core.PerHour(5))
+	for _, err := range []error{nil, errGone} {
+		f.fail(err)
+		for range 10 {
+			if d, peekErr := l.Peek(t.Context(), 1, alice); peekErr != nil || !d.Allowed || d.Degraded != (err != nil) {
+				t.Fatal(d, peekErr)
+			}
+		}
+	}
+	if n := allowed(t, l, 10, alice); n != 5 {
+		t.Errorf("%d allowed, want 5", n)
+	}
+}
+
+// A charge goes the way of an allowed request: it is counted here too, and in an outage only here.
+func TestCharges(t *testing.T) {
+	for mode, want := range map[resilient.Mode]int64{resilient.Local: 1, resilient.FailOpen: 4, resilient.FailClosed: 4} {
+		f := newLink(nil)
+		l := newLimiter(t, newStore(t, f, resilient.Config{OnFailure: mode, Failures: 1 << 30}), core.PerHour(10))
+		charge := func(hits int64) error {
+			d, err := take(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Degraded {
+				t.Fatal("decided without the store")
+			}
+			f.fail(map[bool]error{true: errGone}[hits == 3])
+			defer f.fail(nil)
+			return l.Adjust(t.Context(), d, 1+hits)
+		}
+		if err := charge(4); err != nil {
+			t.Fatal(err)
+		}
+		if err := charge(3); (err != nil) != (mode == resilient.FailClosed) {
+			t.Errorf("%v: a charge in an outage: %v", mode, err)
+		}
+		left := func() int64 {
+			d, err := l.Peek(t.Context(), 0, alice)
+			if err != nil && mode != resilient.FailClosed {
+				t.Fatal(err)
+			}
+			return d.Remaining
+		}
+		if n := left(); n != 4 {
+			t.Errorf("%v: the store has %d left, want 4", mode, n)
+		}
+		if f.fail(errGone); mode == resilient.Local && left() != want {
+			t.Errorf("%v: %d left here, want %d", mode, left(), want)
+		}
+	}
+}
+
+// An error that is of the request or of one key is decided without the store, or returned. See
+// TestErrorsThatSayNothingAboutTheStore.
+func TestErrorsOfTheRequest(t *testing.T) {
+	for name, err := range notTheStores() {
+		f := newLink(nil)
+		f.fail(err)
+		l := newLimiter(t, newStore(t, f, resilient.Config{}), core.PerHour(5))
+		d, got := take(l)
+		if decided := errors.Is(err, core.ErrContended) || errors.Is(err, core.ErrDamaged); decided != (got == nil) || d.Degraded != decided {
+			t.Errorf("%s: %v, %v", name, d, got)
+		}
+		if got := l.Block(t.Context(), time.Hour, alice); errors.Is(err, core.ErrUnsupported) && (errors.Is(got, core.ErrDegraded) || !errors.Is(got, core.ErrUnsupported)) {
+			t.Errorf("%s: a block: %v", name, got)
+		}
+	}
+}
+
+// Who has gone gets no decision; who has run out of time does. A charge is made for both.
+func TestCallersThatDoNotWait(t *testing.T) {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	for ctx, answered := range map[context.Context]bool{gone: false, late: true} {
+		f := newLink(nil)
+		f.hang.Store(true)
+		l := newLimiter(t, newStore(t, f, resilient.Config{Timeout: time.Millisecond}), core.PerHour(5))
+		if d, err := l.Take(ctx, 1, alice); (err == nil) != answered || d.Degraded != answered {
+			t.Errorf("%v: %v, %v", ctx.Err(), d, err)
 		}
 		d, err := take(l)
 		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+			t.Fatal(err)
 		}
-		if d.Allowed {
-			allowed++
+		left := d.Remaining
+		if err := l.Adjust(ctx, d, 3); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Peek(t.Context(), 0, alice); err != nil || d.Remaining != left-2 {
+			t.Errorf("%v: %d left after a charge of 2 with %d left, %v", ctx.Err(), d.Remaining, left, err)
 		}
 	}
-	if allowed > 100 || allowed < 50 {
-		t.Errorf("seed %d: %d admitted, want from 50 to 100", seed, allowed)
+}
+
+// Counters of new rules go on counting, in their shares.
+func TestReopen(t *testing.T) {
+	f := newLink(nil)
+	config := func(quota int64) core.Config {
+		return core.Config{Name: "l", Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(quota)}}}}
+	}
+	c := config(8)
+	c.Store = newStore(t, f, resilient.Config{Instances: 2})
+	l := core.Must(core.New(c))
+	allowed(t, l, 3, alice)
+	c.Rules = config(20).Rules
+	if err := l.Reconfigure(c); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := take(l); err != nil || d.Degraded || d.Remaining != 16 {
+		t.Errorf("%v, %v: want 16 left in the store", d, err)
+	}
+	f.fail(errGone)
+	if n := allowed(t, l, 20, alice); n != 6 {
+		t.Errorf("%d allowed, want 6: the rest of a share of 10", n)
+	}
+	if d, err := take(l); err != nil || !d.Degraded {
+		t.Error(d, err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	f := newLink(nil)
+	s := newStore(t, f, resilient.Config{})
+	l := newLimiter(t, s, core.PerHour(5))
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	if degraded(t, l, alice) {
+		t.Error("the other store is closed")
+	}
+	f.fail(errGone)
+	if _, err := take(l); !errors.Is(err, core.ErrClosed) || !errors.Is(err, errGone) {
+		t.Errorf("%v, want ErrClosed and the cause", err)
+	}
+	if _, err := s.Open("another", nil); !errors.Is(err, core.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestGuarantees(t *testing.T) {
+	inner := core.Guarantees{Ops: core.OpTake | core.OpPeek, Exact: true, Shared: true, OneStep: true}
+	for _, row := range []struct {
+		mode resilient.Mode
+		is   core.OnFailure
+		want core.OnFailure
+	}{
+		{resilient.Local, core.FailClosed, core.FailLocal},
+		{resilient.Local, core.FailLocal, core.FailLocal},
+		{resilient.Local, core.FailOpen, core.FailOpen},
+		{resilient.FailOpen, core.FailClosed, core.FailOpen},
+		{resilient.FailClosed, core.FailClosed, core.FailClosed},
+		{resilient.FailClosed, core.FailLocal, core.FailLocal},
+		{resilient.FailClosed, core.FailOpen, core.FailOpen},
+	} {
+		is, want := inner, inner
+		is.OnFailure, want.OnFailure = row.is, row.want
+		want.KeepsDeadline, want.FailsFast = true, true
+		if got := newStore(t, &link{Store: newServer(nil), guarantees: &is}, resilient.Config{OnFailure: row.mode}).Guarantees(); got != want {
+			t.Errorf("%v around %v: %+v, want %+v", row.mode, row.is, got, want)
+		}
+	}
+}
+
+func TestAWrongConfigurationIsNamed(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 7, Instances: -1, Timeout: -1, Failures: -2, Retry: time.Microsecond})
+	for _, want := range []string{"Store: *core.Memory: is nil", "OnFailure: 7", "Instances: -1", "Timeout: -1ns", "Failures: -2", "Retry: 1µs"} {
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in:\n%v", want, err)
+		}
+	}
+	for want, c := range map[string]resilient.Config{
+		"Instances: 2":       {OnFailure: resilient.FailOpen, Instances: 2},
+		"Instances: 1048577": {Instances: resilient.MaxInstances + 1},
+		"MaxKeys: -1":        {MaxKeys: -1},
+	} {
+		if _, err := resilient.New(memory, c); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+	if _, err := resilient.New(nil, resilient.Config{}); !errors.Is(err, core.ErrConfig) {
+		t.Error(err)
+	}
+	for _, c := range []resilient.Config{
+		{Instances: resilient.MaxInstances, Timeout: time.Millisecond, Failures: 1, Retry: time.Millisecond},
+		{OnFailure: resilient.FailOpen, Instances: 1}, {OnFailure: resilient.FailClosed, Instances: 1},
+	} {
+		newStore(t, memory, c)
 	}
 }

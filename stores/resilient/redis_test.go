@@ -1,0 +1,157 @@
+package resilient_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/stores/denycache"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+func newRedis(t testing.TB, o redis.Options, timeout time.Duration) core.Store {
+	o.MaxRetries, o.DialerRetries = -1, 1
+	client := redis.NewClient(&o)
+	t.Cleanup(func() { _ = client.Close() })
+	return redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance())
+}
+
+// The guarantees are true of a resilient store around Redis, also if Redis is said to keep no deadline.
+func TestGuaranteesAroundRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	inner := newRedis(t, redis.Options{Addr: server.Addr}, time.Second).Guarantees()
+	for mode, onFailure := range map[resilient.Mode]core.OnFailure{
+		resilient.Local: core.FailLocal, resilient.FailOpen: core.FailOpen, resilient.FailClosed: core.FailClosed,
+	} {
+		for _, keeps := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, keeps a deadline %v", mode, keeps), func(t *testing.T) {
+				t.Parallel()
+				says, want := inner, inner
+				says.KeepsDeadline = keeps
+				want.OnFailure, want.FailsFast = onFailure, true
+				storetest.Guarantees(t, want, func(t testing.TB) storetest.Instances {
+					proxy := faultproxy.Start(t, server.Addr)
+					store := func() core.Store {
+						shared := &link{Store: newRedis(t, redis.Options{Addr: proxy.Addr}, 2*time.Second), guarantees: &says}
+						return core.Must(denycache.New(newStore(t, shared, resilient.Config{OnFailure: mode, Timeout: 2 * time.Second, Retry: time.Hour, Failures: 3}), denycache.Config{}))
+					}
+					return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
+				})
+			})
+		}
+	}
+}
+
+// A Redis that is killed comes back empty. The process has counted the hits of before, and the
+// store decides alone again.
+func TestARedisThatIsKilledAndComesBackEmpty(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var ups atomic.Int64
+	store := newStore(t, newRedis(t, redis.Options{Addr: server.Addr, DialTimeout: time.Second}, patience), resilient.Config{
+		Failures: 1, Retry: 5 * time.Millisecond, OnChange: func(c resilient.Change) {
+			if c.Up {
+				ups.Add(1)
+			}
+		},
+	})
+	l := newLimiter(t, store, core.PerHour(10))
+	if n := allowed(t, l, 6, alice); n != 6 {
+		t.Fatalf("%d allowed by Redis", n)
+	}
+	server.Stop()
+	if n := allowed(t, l, 20, alice); n != 4 || store.Up() {
+		t.Errorf("%d allowed without Redis, want the 4 that are left; up %v", n, store.Up())
+	}
+	server.Restart()
+	processtest.WaitFor(t, "Redis to be asked again", func() bool { return !degraded(t, l, user("somebody")) })
+	if n := allowed(t, l, 20, alice); n != 10 || ups.Load() != 1 {
+		t.Errorf("%d allowed by Redis, which is empty, want 10; reported %d times", n, ups.Load())
+	}
+}
+
+// A Redis that answers, and charges nothing: a replica, one whose memory is full, or one that
+// forbids a command. Each instance allows its share.
+func TestARedisThatRejectsWrites(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.MustDo("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all")
+	for _, row := range []struct {
+		name       string
+		begin, end []string
+	}{
+		{"replica", []string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
+		{"full", []string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
+		{"forbidden", []string{"ACL", "SETUSER", "app", "-set"}, []string{"ACL", "SETUSER", "app", "+set"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			const n, quota = 3, 30
+			var all []*core.Limiter
+			var stores []*resilient.Store
+			for range n {
+				s := newStore(t, newRedis(t, redis.Options{Addr: server.Addr, Username: "app", Password: "secret"}, patience), resilient.Config{Instances: n, Retry: 5 * time.Millisecond})
+				stores = append(stores, s)
+				all = append(all, core.Must(core.New(core.Config{Name: row.name, Store: s, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{fixed(quota, 24*time.Hour)}}}})))
+			}
+			round := func() (got int) {
+				for _, l := range all {
+					got += allowed(t, l, quota, alice)
+				}
+				return got
+			}
+			server.MustDo(row.begin...)
+			if got := round(); got != quota {
+				t.Errorf("%d allowed without Redis, want %d", got, quota)
+			}
+			server.MustDo(row.end...)
+			for i, l := range all {
+				processtest.WaitFor(t, "Redis to be asked again", func() bool {
+					degraded(t, l, user("somebody"))
+					return stores[i].Up()
+				})
+			}
+			if got := round(); got != quota {
+				t.Errorf("%d allowed by Redis, which has counted nothing of that, want %d", got, quota)
+			}
+		})
+	}
+}
+
+// Replies that are lost, and a Redis that hangs: every request is decided, in time, and the key
+// gets no more than its quota, which Redis and the process have both counted.
+func TestARedisThatLosesReplies(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, fault := range map[string]faultproxy.Fault{"cut": faultproxy.Cut, "swallowed": faultproxy.Swallow} {
+		t.Run(name, func(t *testing.T) {
+			proxy := faultproxy.Start(t, server.Addr)
+			store := newStore(t, newRedis(t, redis.Options{Addr: proxy.Addr}, 300*time.Millisecond), resilient.Config{Failures: 3, Retry: 10 * time.Millisecond})
+			l := core.Must(core.New(core.Config{Name: name, Store: store, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{fixed(40, 24*time.Hour)}}}}))
+			got := allowed(t, l, 10, alice)
+			for range 3 {
+				proxy.Fail(fault, 1)
+				got += allowed(t, l, 5, alice)
+			}
+			proxy.Fail(fault, -1)
+			began := time.Now()
+			if n := allowed(t, l, 100, alice); got+n != 40 {
+				t.Errorf("%d allowed with Redis and %d without it, want 40", got, n)
+			}
+			if waited := time.Since(began); waited > patience || store.Up() {
+				t.Errorf("100 requests have waited %v, up %v", waited, store.Up())
+			}
+			proxy.Fail(faultproxy.None, 0)
+			processtest.WaitFor(t, "Redis to be asked again", func() bool { return !degraded(t, l, user("somebody")) })
+		})
+	}
+}
