@@ -11,7 +11,7 @@ import (
 )
 
 // 1,000 requests at once reserve 10 and use 0 to 30. What is stored is what was used, and no more is
-// admitted than the estimates were wrong by.
+// allowed than the estimates were wrong by.
 func TestManyEstimatesAtOnce(t *testing.T) {
 	const quota, reserve, most = 3000, 10, 30
 	seed := rand.Uint64()

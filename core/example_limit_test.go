@@ -21,7 +21,7 @@ func ExampleLimit_Lifetime() {
 	// Output: 2m0s 5.000001s
 }
 
-// An operator lets a client back in whose request was refused, whatever its key is made of.
+// An operator lets a client back in whose request was denied, whatever its key is made of.
 func ExampleDecision_Hit() {
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
 		Name: "user", Limits: []core.Limit{core.PerMinute(1)},
@@ -29,9 +29,9 @@ func ExampleDecision_Hit() {
 	ctx := context.Background()
 	alice := core.Hit{Rule: "user", Key: "alice", Extra: "tenant 7"}
 	limiter.Allow(ctx, alice)
-	refused, _ := limiter.Take(ctx, 1, alice)
+	denied, _ := limiter.Take(ctx, 1, alice)
 
-	_ = limiter.Reset(ctx, refused.Hit())
+	_ = limiter.Reset(ctx, denied.Hit())
 	fmt.Println(limiter.Allow(ctx, alice))
 	// Output: true
 }

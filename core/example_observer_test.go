@@ -7,10 +7,10 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// refusals prints which limits deny requests.
-type refusals struct{}
+// denials prints which limits deny requests.
+type denials struct{}
 
-func (refusals) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
+func (denials) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
 	return core.ObserverFuncs{
 		Decided: func(_ context.Context, o core.Observation) {
 			if o.Reason == core.ReasonOverLimit {
@@ -25,7 +25,7 @@ func ExampleObserver() {
 	limiter := core.Must(core.New(core.Config{
 		Name:     "jobs",
 		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerSecond(5), core.PerHour(1)}}},
-		Observer: refusals{},
+		Observer: denials{},
 	}))
 	for range 2 {
 		limiter.Allow(context.Background(), core.Hit{Rule: "tenant", Key: "42"})
@@ -38,7 +38,7 @@ func ExampleLimiter_Report() {
 	limiter := core.Must(core.New(core.Config{
 		Name:     "uploads",
 		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(1)}}},
-		Observer: refusals{},
+		Observer: denials{},
 	}))
 	limiter.Report(context.Background(), "virus")
 	// Output: reported: uploads virus

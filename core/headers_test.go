@@ -112,7 +112,7 @@ func TestRetryAfterOfTheFirstOfTwoLimits(t *testing.T) {
 	}
 }
 
-// What a refused client reads is true.
+// What a denied client reads is true.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, limit := range []core.Limit{
 		{Quota: 3, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow},
@@ -139,7 +139,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		}
 		c.advance(time.Millisecond) // what the header leaves out
 		if !l.Check(&request{}).Allowed {
-			t.Errorf("%v: refused at Retry-After, %v", limit, seconds)
+			t.Errorf("%v: denied at Retry-After, %v", limit, seconds)
 		}
 	}
 	never := newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})

@@ -132,7 +132,7 @@ func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 	}
 }
 
-func TestAQuotaThatFailsRefusesAndChargesNothing(t *testing.T) {
+func TestAQuotaThatFailsDeniesAndChargesNothing(t *testing.T) {
 	for _, row := range []struct{ plan, want string }{
 		{"gold", `invalid syntax`},
 		{"-1", "-1: must be from 0 to 2147483647 for sliding_window, or core.Unlimited"},

@@ -92,11 +92,11 @@ func TestReconfigureEndsTheBlocksOfARuleThatItRemoves(t *testing.T) {
 	}
 }
 
-// Exactly as many are admitted as the highest quota allows, while
+// Exactly as many are allowed as the highest quota allows, while
 // the limits change all the time.
 func TestReconfigureUnderLoad(t *testing.T) {
 	l := newLimiter(t, oneRule(core.PerHour(500)), newClock())
-	var admitted atomic.Int64
+	var allowed atomic.Int64
 	done := make(chan struct{})
 	var changes sync.WaitGroup
 	changes.Go(func() {
@@ -121,7 +121,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				if l.Check(&request{}).Allowed {
-					admitted.Add(1)
+					allowed.Add(1)
 				}
 			}
 		})
@@ -129,8 +129,8 @@ func TestReconfigureUnderLoad(t *testing.T) {
 	wg.Wait()
 	close(done)
 	changes.Wait()
-	if got := admitted.Load(); got != 500 {
-		t.Errorf("%d admitted, want 500", got)
+	if got := allowed.Load(); got != 500 {
+		t.Errorf("%d allowed, want 500", got)
 	}
 }
 

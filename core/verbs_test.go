@@ -140,7 +140,7 @@ func ExampleLimiter_ResetAll() {
 	// true
 }
 
-// The response to a request that a handler refuses is the hook's, also if no limiter has decided.
+// The response to a request that a handler denies is the hook's, also if no limiter has decided.
 func TestTheDenialOfADecision(t *testing.T) {
 	l := newLimiter(t, core.Config{
 		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(0)}}},

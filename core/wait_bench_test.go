@@ -71,7 +71,7 @@ func BenchmarkWaiters(b *testing.B) {
 	}
 }
 
-// BenchmarkWaitLateness measures how much later than its instant each of 1,000 requests is admitted, one
+// BenchmarkWaitLateness measures how much later than its instant each of 1,000 requests is allowed, one
 // each millisecond.
 func BenchmarkWaitLateness(b *testing.B) {
 	var late []time.Duration
@@ -83,15 +83,15 @@ func BenchmarkWaitLateness(b *testing.B) {
 			b.Fatal(d, err)
 		}
 		begun := time.Now()
-		admitted := make(chan time.Duration, n)
+		allowed := make(chan time.Duration, n)
 		for range n {
 			go func() {
 				l.Check(&request{})
-				admitted <- time.Since(begun)
+				allowed <- time.Since(begun)
 			}()
 		}
 		for i := range n {
-			late = append(late, <-admitted-time.Duration(i+1)*time.Millisecond)
+			late = append(late, <-allowed-time.Duration(i+1)*time.Millisecond)
 		}
 	}
 	slices.Sort(late)
@@ -100,7 +100,7 @@ func BenchmarkWaitLateness(b *testing.B) {
 	b.ReportMetric(float64(late[len(late)-1].Microseconds()), "max-µs-late")
 }
 
-// BenchmarkPatience measures requests that are admitted at once, with and without a MaxWait.
+// BenchmarkPatience measures requests that are allowed at once, with and without a MaxWait.
 func BenchmarkPatience(b *testing.B) {
 	for name, wait := range map[string]time.Duration{"without MaxWait": 0, "with MaxWait": time.Second} {
 		b.Run("Check "+name, func(b *testing.B) {

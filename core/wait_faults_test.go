@@ -36,8 +36,8 @@ func TestAHeadThatPanicsLeavesTheLine(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if panicked != 1 || len(c.admitted()) != 3 || c.admitted()[1] != 2 || c.admitted()[2] != 3 || l.Stats().Waiting != 0 {
-			t.Errorf("%d panics, %v admitted, %+v", panicked, c.admitted(), l.Stats())
+		if panicked != 1 || len(c.allowed()) != 3 || c.allowed()[1] != 2 || c.allowed()[2] != 3 || l.Stats().Waiting != 0 {
+			t.Errorf("%d panics, %v allowed, %+v", panicked, c.allowed(), l.Stats())
 		}
 	})
 }
@@ -90,13 +90,13 @@ func TestReconfigureWhileRequestsWait(t *testing.T) {
 			for i := 3; i < 6; i++ {
 				come(i)
 			}
-			atOnce := len(c.admitted())
+			atOnce := len(c.allowed())
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if quota == 1 {
 				c.inOrder(t, 6)
-			} else if atOnce != 4 || len(c.admitted()) != 6 || c.at(1) > c.at(2) || c.at(1) < time.Second {
-				t.Errorf("%d were admitted at once, all of them are %v", atOnce, c.admitted())
+			} else if atOnce != 4 || len(c.allowed()) != 6 || c.at(1) > c.at(2) || c.at(1) < time.Second {
+				t.Errorf("%d were allowed at once, all of them are %v", atOnce, c.allowed())
 			}
 			if d, _ := c.of(2); d.Limit().Quota != 1 {
 				t.Errorf("a request that waited was decided with the quota %d", d.Limit().Quota)
@@ -120,23 +120,23 @@ func TestReconfigureWhileRequestsWaitForSlots(t *testing.T) {
 		for i := 1; i < 5; i++ {
 			come(i)
 		}
-		if got := c.admitted(); !slices.Equal(got, []int{1, 2}) {
+		if got := c.allowed(); !slices.Equal(got, []int{1, 2}) {
 			t.Fatalf("%v are let in at once, want two", got)
 		}
 		l.Settle(&request{}, first, core.Outcome{})
 		synctest.Wait()
-		if got := c.admitted(); !slices.Equal(got, []int{1, 2, 3}) || c.at(3) != 0 {
+		if got := c.allowed(); !slices.Equal(got, []int{1, 2, 3}) || c.at(3) != 0 {
 			t.Errorf("%v are let in when a slot is free", got)
 		}
 		for _, i := range []int{1, 2, 3, 4} { // request 0 needs all slots to be free
-			if got := c.admitted(); slices.Contains(got, 0) {
+			if got := c.allowed(); slices.Contains(got, 0) {
 				t.Errorf("%v are let in before request %d has ended", got, i)
 			}
 			d, _ := c.of(i)
 			l.Settle(&request{}, d.Decision, core.Outcome{})
 			synctest.Wait()
 		}
-		if got := c.admitted(); !slices.Equal(got, []int{1, 2, 3, 4, 0}) || c.at(0) != 0 {
+		if got := c.allowed(); !slices.Equal(got, []int{1, 2, 3, 4, 0}) || c.at(0) != 0 {
 			t.Errorf("%v are let in when all slots are free", got)
 		}
 	})
@@ -199,7 +199,7 @@ func TestARequestWithTwoKeysHoldsNobodyUp(t *testing.T) {
 		synctest.Wait()
 		for i, want := range []time.Duration{0, 0, 10 * time.Second, time.Second, 2 * time.Second} {
 			if d, _ := c.of(i); d.at != want || d.err != nil {
-				t.Errorf("request %d was admitted at %v, want %v: %v", i, d.at, want, d.err)
+				t.Errorf("request %d was allowed at %v, want %v: %v", i, d.at, want, d.err)
 			}
 		}
 	})

@@ -69,7 +69,7 @@ type ended struct {
 type crowd struct {
 	mu    sync.Mutex
 	begun time.Time
-	order []int // who was admitted, in order
+	order []int // who was allowed, in order
 	ended map[int]ended
 }
 
@@ -99,8 +99,8 @@ func (c *crowd) of(i int) (ended, bool) {
 	return e, ok
 }
 
-// admitted returns who was admitted so far, in order.
-func (c *crowd) admitted() []int {
+// allowed returns who was allowed so far, in order.
+func (c *crowd) allowed() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.order)
@@ -112,11 +112,11 @@ func (c *crowd) at(i int) time.Duration {
 	return e.at
 }
 
-// inOrder tests that the first n requests were admitted, none before one that came earlier.
+// inOrder tests that the first n requests were allowed, none before one that came earlier.
 func (c *crowd) inOrder(t *testing.T, n int) {
 	t.Helper()
-	if got := len(c.admitted()); got != n {
-		t.Fatalf("%d admitted, want %d", got, n)
+	if got := len(c.allowed()); got != n {
+		t.Fatalf("%d allowed, want %d", got, n)
 	}
 	for i := 1; i < n; i++ {
 		if d, _ := c.of(i); !d.Allowed || d.at < c.at(i-1) {

@@ -27,8 +27,8 @@ func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := len(c.admitted()); got != 4 {
-			t.Errorf("%d admitted, want 4", got)
+		if got := len(c.allowed()); got != 4 {
+			t.Errorf("%d allowed, want 4", got)
 		}
 	})
 }

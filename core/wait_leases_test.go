@@ -113,7 +113,7 @@ func TestAllWhoWaitForASlotLearnThatTheStoreHasFailed(t *testing.T) {
 	})
 }
 
-func TestWaitRefusesASlot(t *testing.T) {
+func TestWaitTakesNoSlot(t *testing.T) {
 	l := newLimiter(t, patient(time.Minute, core.InFlight(1)), nil)
 	if _, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
 		t.Errorf("%v", err)

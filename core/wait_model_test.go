@@ -20,7 +20,7 @@ type event struct {
 }
 
 // waitModel makes requests of several keys, which cost different numbers of hits, and notes
-// when each is admitted and when each leaves.
+// when each is allowed and when each leaves.
 type waitModel struct {
 	mu       sync.Mutex
 	begun    time.Time
@@ -29,7 +29,7 @@ type waitModel struct {
 	quota    []int64 // of the configuration with which a request began
 	came     []time.Duration
 	ended    map[int]event
-	admitted []event
+	allowed  []event
 	decided  map[int]core.Decision
 	canceled map[int]bool
 
@@ -54,7 +54,7 @@ func (m *waitModel) take(ctx context.Context, b *core.Batch) {
 	if b.Allowed && b.Op == core.OpTake {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.admitted = append(m.admitted, event{ctx.Value(whoAsks{}).(int), m.now()})
+		m.allowed = append(m.allowed, event{ctx.Value(whoAsks{}).(int), m.now()})
 	}
 }
 
@@ -66,9 +66,9 @@ var modelLimits = []core.Limit{
 	{Quota: 4, Window: time.Second, Algorithm: core.TokenBucket},
 }
 
-// Requests that arrive, cost, go away and are reconfigured at random: each key admits them in
+// Requests that arrive, cost, go away and are reconfigured at random: each key allows them in
 // the order in which they came, each at the earliest instant at which it is its turn and the
-// limit admits it, and nothing is charged for the others.
+// limit allows it, and nothing is charged for the others.
 func TestWaitingFollowsAModel(t *testing.T) {
 	first := rand.Uint64()
 	for seed := first; seed < first+200; seed++ {
@@ -156,7 +156,7 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 	}
 }
 
-// check replays what was admitted of one key.
+// check replays what was allowed of one key.
 func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration, key string) {
 	t.Helper()
 	clock := &clock{now: m.begun}
@@ -174,16 +174,16 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 		}
 	}
 	last, before := map[int]int{}, time.Duration(-1) // last by generation
-	for _, e := range m.admitted {
+	for _, e := range m.allowed {
 		i := e.request
 		if m.key[i] != key {
 			continue
 		}
 		if late, ok := last[m.generation[i]]; ok && i < late {
-			t.Fatalf("request %d was admitted after request %d, which came later", i, late)
+			t.Fatalf("request %d was allowed after request %d, which came later", i, late)
 		}
 		last[m.generation[i]] = i
-		// It could not have been admitted before it came, nor before those in front of it had left.
+		// It could not have been allowed before it came, nor before those in front of it had left.
 		turn := m.came[i]
 		for j := range i {
 			if m.key[j] == key && m.generation[j] == m.generation[i] {
@@ -198,15 +198,15 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 		}
 		// A token bucket pays its debt off at the quota of the last charge: a charge with another
 		// quota may have made the wait shorter than the request has been told.
-		late := limit.Algorithm == core.TokenBucket && slices.ContainsFunc(m.admitted, func(f event) bool {
+		late := limit.Algorithm == core.TokenBucket && slices.ContainsFunc(m.allowed, func(f event) bool {
 			return m.key[f.request] == key && m.generation[f.request] != m.generation[i] && f.at >= m.came[i] && f.at <= e.at
 		})
 		if want := max(turn, before) + d.RetryAfter; e.at != want && !(late && e.at > want) {
-			t.Fatalf("request %d (cost %d) was admitted at %v, its turn was at %v, and the limit admits it at %v", i, m.cost[i], e.at, turn, want)
+			t.Fatalf("request %d (cost %d) was allowed at %v, its turn was at %v, and the limit allows it at %v", i, m.cost[i], e.at, turn, want)
 		}
 		clock.now, before = m.begun.Add(e.at), e.at
 		if d, err := l.Take(context.Background(), m.cost[i], core.Hit{Rule: "r"}); err != nil || !d.Allowed {
-			t.Fatalf("request %d was admitted at %v: %v, %v", i, e.at, d, err)
+			t.Fatalf("request %d was allowed at %v: %v, %v", i, e.at, d, err)
 		}
 	}
 	for i, d := range m.decided {
@@ -223,7 +223,7 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 			t.Fatalf("request %d costs more than the quota, and waited for %v", i, waited)
 		}
 	}
-	if slices.ContainsFunc(m.admitted, func(e event) bool { return m.canceled[e.request] }) {
-		t.Fatal("admitted after it went away")
+	if slices.ContainsFunc(m.allowed, func(e event) bool { return m.canceled[e.request] }) {
+		t.Fatal("allowed after it went away")
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A request is told how long it would have to wait: until those before it, and then itself, have
-// been admitted.
+// been allowed.
 func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 	tenth := core.Limit{Quota: 10, Window: time.Second, Algorithm: core.TokenBucket} // a hit every 100 ms
 	minute := core.Limit{Quota: 30, Window: time.Minute, Algorithm: core.TokenBucket}
@@ -77,7 +77,7 @@ func TestARequestInLineHasTheQuotaThatItBrings(t *testing.T) {
 		synctest.Wait()
 		c.inOrder(t, 3)
 		if c.at(2) != time.Second {
-			t.Errorf("admitted at %v, want 1s", c.at(2))
+			t.Errorf("allowed at %v, want 1s", c.at(2))
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestAtItsTurnARequestLooksAtTheLinesOfItsOtherKeys(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if c.at(0) != 5500*time.Millisecond || c.at(1) != 10500*time.Millisecond {
-			t.Errorf("the first request was admitted at %v, the second at %v; want 5.5s and 10.5s", c.at(0), c.at(1))
+			t.Errorf("the first request was allowed at %v, the second at %v; want 5.5s and 10.5s", c.at(0), c.at(1))
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestARequestStandsInOneLine(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if c.at(0) != time.Hour || c.at(1) != time.Second {
-			t.Errorf("the request of both keys was admitted at %v, that of one at %v; want 1h and 1s", c.at(0), c.at(1))
+			t.Errorf("the request of both keys was allowed at %v, that of one at %v; want 1h and 1s", c.at(0), c.at(1))
 		}
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// A thousand requests come one after the other. Each is admitted at its instant. Another one
+// A thousand requests come one after the other. Each is allowed at its instant. Another one
 // comes at each instant at which a hit is there; a lock would let it in before those that wait.
-func TestRequestsWaitInOrderAndAreAdmittedAtTheirInstants(t *testing.T) {
+func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 	for name, ask := range map[string]func(*core.Limiter) (core.Decision, error){
 		"Check": func(l *core.Limiter) (core.Decision, error) { return l.Check(&request{}), nil },
 		"Wait": func(l *core.Limiter) (core.Decision, error) {
@@ -40,7 +40,7 @@ func TestRequestsWaitInOrderAndAreAdmittedAtTheirInstants(t *testing.T) {
 				c.inOrder(t, waiting+late)
 				for i := range waiting + late {
 					if want := time.Duration(i) * time.Millisecond; c.at(i) != want {
-						t.Fatalf("request %d was admitted at %v, want %v", i, c.at(i), want)
+						t.Fatalf("request %d was allowed at %v, want %v", i, c.at(i), want)
 					}
 					if d, _ := c.of(i); i < waiting && d.Waited() != time.Duration(i)*time.Millisecond || d.err != nil {
 						t.Fatalf("request %d: waited %v, %v", i, d.Waited(), d.err)
@@ -54,7 +54,7 @@ func TestRequestsWaitInOrderAndAreAdmittedAtTheirInstants(t *testing.T) {
 	}
 }
 
-// With each algorithm, requests are admitted in order, and none is admitted later than the
+// With each algorithm, requests are allowed in order, and none is allowed later than the
 // limit allows: a request by itself, a microsecond before, would be denied.
 func TestRequestsWaitForEachAlgorithm(t *testing.T) {
 	for _, limit := range []core.Limit{
@@ -83,7 +83,7 @@ func TestRequestsWaitForEachAlgorithm(t *testing.T) {
 				}
 				for i := range requests {
 					if want := earliest(t, limit, c, i); c.at(i) != want {
-						t.Errorf("request %d was admitted at %v, could have been at %v", i, c.at(i), want)
+						t.Errorf("request %d was allowed at %v, could have been at %v", i, c.at(i), want)
 					}
 				}
 			})
@@ -91,7 +91,7 @@ func TestRequestsWaitForEachAlgorithm(t *testing.T) {
 	}
 }
 
-// earliest returns when request i could have been admitted after those before it.
+// earliest returns when request i could have been allowed after those before it.
 func earliest(t *testing.T, limit core.Limit, c *crowd, i int) time.Duration {
 	t.Helper()
 	clock := &clock{now: c.begun}
@@ -101,7 +101,7 @@ func earliest(t *testing.T, limit core.Limit, c *crowd, i int) time.Duration {
 		clock.advance(c.at(before) - now)
 		now = c.at(before)
 		if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"}); err != nil || !d.Allowed {
-			t.Fatalf("request %d, admitted at %v: %v, %v", before, now, d, err)
+			t.Fatalf("request %d, allowed at %v: %v, %v", before, now, d, err)
 		}
 	}
 	d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "r"})
@@ -111,9 +111,9 @@ func earliest(t *testing.T, limit core.Limit, c *crowd, i int) time.Duration {
 	return now + d.RetryAfter
 }
 
-// Workers that come again as soon as they are admitted ask the store about as often as they
-// are admitted.
-func TestAHerdOfWorkersTakesAsOftenAsItIsAdmitted(t *testing.T) {
+// Workers that come again as soon as they are allowed ask the store about as often as they
+// are allowed.
+func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAsked()
 		config := patient(0, core.PerSecond(10))
@@ -121,7 +121,7 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAdmitted(t *testing.T) {
 		l := newLimiter(t, config, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		admitted := make(chan int)
+		allowed := make(chan int)
 		for range 8 {
 			go func() {
 				n := 0
@@ -130,17 +130,17 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAdmitted(t *testing.T) {
 						break
 					}
 				}
-				admitted <- n
+				allowed <- n
 			}()
 		}
 		total := 0
 		for range 8 {
-			total += <-admitted
+			total += <-allowed
 		}
-		// When the first quota has run out, all workers may be refused before one of them stands
+		// When the first quota has run out, all workers may be denied before one of them stands
 		// in line. In the last second a wait may be too long, and the store is asked for it.
 		if takes, peeks := s.takes.Load(), s.peeks.Load(); total < 190 || float64(takes) > 1.1*float64(total) || peeks > 16 {
-			t.Errorf("%d admissions, %d takes, %d peeks", total, takes, peeks)
+			t.Errorf("%d allowed, %d takes, %d peeks", total, takes, peeks)
 		}
 	})
 }
@@ -169,9 +169,9 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		c2 := c.admitted()
+		c2 := c.allowed()
 		if len(c2) != 30 || c.at(29) != 2*time.Second || c.at(19) != time.Second {
-			t.Errorf("%d admitted, the last at %v", len(c2), c.at(29))
+			t.Errorf("%d allowed, the last at %v", len(c2), c.at(29))
 		}
 	})
 }
@@ -185,10 +185,10 @@ func TestALineIsBounded(t *testing.T) {
 		come := func(i int, key string) {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: key}), nil })
 		}
-		for i := range 5 { // one is admitted, three wait
+		for i := range 5 { // one is allowed, three wait
 			come(i, "a")
 		}
-		for i := range 4 { // one is admitted, two wait: the limiter's lines are full
+		for i := range 4 { // one is allowed, two wait: the limiter's lines are full
 			come(10+i, "b")
 		}
 		for _, i := range []int{4, 13} {
@@ -242,11 +242,11 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if got := fmt.Sprint(c.admitted()); got != "[0 2 3 5]" {
-			t.Errorf("admitted %s", got)
+		if got := fmt.Sprint(c.allowed()); got != "[0 2 3 5]" {
+			t.Errorf("allowed %s", got)
 		}
 		if c.at(5) > 6*time.Second {
-			t.Errorf("the last was admitted at %v", c.at(5))
+			t.Errorf("the last was allowed at %v", c.at(5))
 		}
 		if d, _ := l.Peek(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !d.Allowed {
 			t.Errorf("charged: %v", d)

@@ -37,7 +37,7 @@ func TestWhatAStoreHasNotLookedAtTurnsNobodyAway(t *testing.T) {
 	})
 }
 
-// How long the slots of others are leased says nothing about when the rate admits the next one:
+// How long the slots of others are leased says nothing about when the rate allows the next one:
 // a request joins the line without asking the store.
 func TestLeasesDoNotMakeALineAskTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestLeasesDoNotMakeALineAskTheStore(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if n := len(c.admitted()); n != 4 {
-			t.Errorf("%d admitted", n)
+		if n := len(c.allowed()); n != 4 {
+			t.Errorf("%d allowed", n)
 		}
 	})
 }
