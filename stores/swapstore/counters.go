@@ -223,7 +223,7 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 		}
 		m.Advance(w, now)
 		it.At = max(it.At, m.At(w, now))
-		ok := unlimited || m.Admits(w, now, cost)
+		ok := unlimited || m.Allows(w, now, cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, cost, ok)
 		allowed = allowed && ok
 	}

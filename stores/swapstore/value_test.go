@@ -214,7 +214,7 @@ func FuzzStoredState(f *testing.F) {
 				m.Grow(w, v.states[i])
 				v.states[i] = w
 			}
-			if m.Admits(v.states[i], codecNow, 1) {
+			if m.Allows(v.states[i], codecNow, 1) {
 				m.Charge(v.states[i], codecNow, 1)
 			}
 		}
