@@ -24,26 +24,26 @@ func TestANameIsBoundOnceForTheServers(t *testing.T) {
 	}
 	servers, swapped := []string{"127.0.0.1:1", "127.0.0.1:2"}, []string{"127.0.0.1:2", "127.0.0.1:1"}
 	first, other := open(servers), open(swapped)
-	if _, err := first.Bind("names", rules); err != nil {
+	if _, err := first.Open("names", rules); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Bind("names", rules); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "another store of this process already counts on memcached 127.0.0.1:1,127.0.0.1:2") {
+	if _, err := other.Open("names", rules); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "another store of this process already counts on memcached 127.0.0.1:1,127.0.0.1:2") {
 		t.Errorf("another store: %v", err)
 	}
 	for what, s := range map[string]*memcachedstore.Store{
 		"other servers": open(servers[:1]), "another instance": open(servers, memcachedstore.AnotherInstance()),
 	} {
-		if _, err := s.Bind("names", rules); err != nil {
+		if _, err := s.Open("names", rules); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	_ = first.Close()
 	tooLong := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}, {Quota: 1, Window: core.MaxWindow}}}}
-	if _, err := other.Bind("names", tooLong); !errors.Is(err, core.ErrConfig) {
+	if _, err := other.Open("names", tooLong); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a limit that memcached cannot hold: %v", err)
 	}
-	if _, err := other.Bind("names", rules); err != nil {
-		t.Errorf("after the first store was closed and a failed Bind: %v", err)
+	if _, err := other.Open("names", rules); err != nil {
+		t.Errorf("after the first store was closed and a failed Open: %v", err)
 	}
 }
 
@@ -79,8 +79,8 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		}
-		if _, err := s.Bind("other", nil); !errors.Is(err, core.ErrClosed) {
-			t.Errorf("%s, Bind: %v", name, err)
+		if _, err := s.Open("other", nil); !errors.Is(err, core.ErrClosed) {
+			t.Errorf("%s, Open: %v", name, err)
 		}
 		if got := left(t, other, "k"); got != 5 {
 			t.Errorf("%s: %d left of 10 after 5 takes, and others of a closed store", name, got)

@@ -46,7 +46,7 @@ func ExampleNew_options() {
 
 // memcached keeps nothing for more than 30 days, and a sliding window needs its
 // hits for two windows.
-func ExampleStore_Bind() {
+func ExampleStore_Open() {
 	store := core.Must(memcachedstore.New([]string{"127.0.0.1:11211"}))
 	_, err := core.New(core.Config{
 		Name:  "monthly",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,28 +23,26 @@ type items struct {
 	slack  time.Duration
 }
 
-var _ swapstore.Swapper = items{}
-
 // Load implements swapstore.Swapper.
 func (s items) Load(ctx context.Context, names []string) ([]swapstore.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	values := make([]swapstore.Value, len(names))
+	var found map[string]*memcache.Item
+	var err error
 	if len(names) == 1 {
-		item, err := s.client.Get(names[0])
-		if errors.Is(err, memcache.ErrCacheMiss) {
-			return values, nil
-		} else if err != nil {
-			return nil, failed(err)
+		var item *memcache.Item
+		if item, err = s.client.Get(names[0]); errors.Is(err, memcache.ErrCacheMiss) {
+			err = nil
 		}
-		values[0] = swapstore.Value{Value: open(item.Value), Version: item}
-		return values, nil
+		found = map[string]*memcache.Item{names[0]: item}
+	} else {
+		found, err = s.client.GetMulti(names)
 	}
-	found, err := s.client.GetMulti(names)
 	if err != nil {
 		return nil, failed(err)
 	}
+	values := make([]swapstore.Value, len(names))
 	for i, name := range names {
 		if item := found[name]; item != nil {
 			values[i] = swapstore.Value{Value: open(item.Value), Version: item}
@@ -59,7 +56,7 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	// The time of a limit that this store has bound fits (see check30Days). The
+	// The time of a limit of this store fits (see check30Days). The
 	// item may also hold states of others, whose time may not.
 	seconds := int32((min(ttl+s.slack, longest-time.Second) + time.Second - 1) / time.Second)
 	var err error
@@ -82,16 +79,13 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	return false, failed(err)
 }
 
-// rejections are the replies of a server that has not stored a value.
-var rejections = []string{"SERVER_ERROR out of memory", "SERVER_ERROR object too large"}
-
 // rejected reports whether an error of a Swap proves that the value was not
 // stored: there was no connection, or the server has rejected the value.
 func rejected(err error) bool {
 	var dial *net.OpError
 	var slow *memcache.ConnectTimeoutError
-	is := func(reply string) bool { return strings.Contains(err.Error(), reply) }
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &slow) || slices.ContainsFunc(rejections, is)
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &slow) ||
+		strings.Contains(err.Error(), "SERVER_ERROR out of memory") || strings.Contains(err.Error(), "SERVER_ERROR object too large")
 }
 
 // Delete implements swapstore.Swapper.
@@ -101,14 +95,20 @@ func (s items) Delete(ctx context.Context, names []string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.client.Delete(name); err != nil && !errors.Is(err, memcache.ErrCacheMiss) {
+		if err := s.client.Delete(name); !errors.Is(err, memcache.ErrCacheMiss) {
 			errs = append(errs, failed(err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func failed(err error) error { return fmt.Errorf("memcached: %w", err) }
+// failed returns an error of the client with the name of the store, nil for nil.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("memcached: %w", err)
+}
 
 // seal appends a checksum to a value, so that a value is noticed that has been
 // cut or padded, or that a foreign program wrote.

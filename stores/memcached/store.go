@@ -1,15 +1,62 @@
+// Package memcachedstore counts in memcached: all instances of an application
+// share one limit, exactly, by memcached's compare-and-swap.
+//
+//	store, err := memcachedstore.New([]string{"10.0.0.1:11211"})
+//	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: store})
+//
+// # What is stored
+//
+// All limits of one key of one rule are one item, whose name
+// [core.StoreRule.StoredKey] returns: at most 200 bytes, which show nothing that a
+// client sent. A charge reads the item and swaps it for its successor, or adds it. If
+// another writer has changed the item in between, the charge is tried again, at random
+// intervals that grow, within the [Timeout]. Within a process, callers that want the
+// same key take turns, so that only instances collide. The keys of a decision are read
+// together and swapped one by one; if a later one turns out to be denied, the earlier
+// ones are refunded. If a process is killed between two of them, the first stays
+// charged.
+//
+// Package github.com/floodgate-go/floodgate/stores/swapstore says what happens to the
+// states of other programs with the same limiter and rule. A value that this package
+// has not written, or that is damaged, counts as none and is replaced by the next
+// charge, or it denies its key for the shortest window of its rule: see [core.Config].
+// A value of a later version of this package denies its key until it expires.
+//
+// # Time
+//
+// The application's clock decides, because memcached has no clock that can be asked.
+// The clocks of all instances should agree: docs/choosing-a-limit.md has what is
+// guaranteed if they differ by less than one window. If they differ by more, limits do
+// not hold, and the log says so. memcached keeps nothing for more than 30 days: a limit
+// whose hits count for longer (core.Limit.Lifetime), such as a sliding window of more
+// than 15 days, is a configuration error.
+//
+// # What it forgets
+//
+// A memcached that is restarted forgets everything, and a full one evicts items: give
+// counters a server of their own, with enough memory (an item takes about 150 bytes).
+// Several servers share the keys by a hash of the name modulo the number of servers: if
+// the list changes, most keys move to another server, and their counters start again at
+// 0. Around such a change at most two windows' worth is allowed.
+//
+// If a reply is lost, the operation returns an error: the charge may have been made, and
+// is never made twice.
 package memcachedstore
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/names"
 	"github.com/floodgate-go/floodgate/stores/denycache"
@@ -18,19 +65,83 @@ import (
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// Store is a [core.Store] that counts in memcached. It is made by [New]. Its
-// methods, and those of the Bounds that Bind returns, may be called
-// concurrently.
-type Store struct {
-	items   items
-	options options
-	direct  core.Store // with a deadline, without the denial cache
-	cached  core.Store // the store that Bind binds
-	names   *names.Owner
-	gate    *closing.Gate
+// DefaultTimeout is the deadline of an operation without [Timeout].
+const DefaultTimeout = 200 * time.Millisecond
+
+// DefaultIdleConnections is how many idle connections to each server are kept
+// without [IdleConnections].
+const DefaultIdleConnections = 256
+
+// Option changes the store that [New] makes.
+type Option func(*options)
+
+type options struct {
+	timeout   time.Duration
+	idle      int
+	clock     func() time.Time
+	slack     time.Duration // how much longer than needed an item is kept
+	askAlways bool
+	apart     bool
+	log       *slog.Logger
 }
 
-var _ core.Store = (*Store)(nil)
+func newOptions(opts []Option) options {
+	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	return o
+}
+
+// Timeout sets how long an operation may take, including all attempts: 1 ms or
+// more.
+func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// IdleConnections sets how many idle connections to each server are kept for
+// the next operations: 1 or more. If there are more concurrent decisions than
+// that, connections are made and closed all the time.
+func IdleConnections(n int) Option { return func(o *options) { o.idle = n } }
+
+// Clock sets the clock that decides, time.Now by default. With Clock, items are
+// kept for a minute longer than they are needed.
+func Clock(now func() time.Time) Option {
+	return func(o *options) { o.clock, o.slack = now, time.Minute }
+}
+
+// WithoutDenialCache makes the store ask memcached about every request, even
+// for a key that it has just denied. Without this option a denial is remembered
+// in the process for a second at most, and a reset by another process takes
+// effect here after that. See package
+// github.com/floodgate-go/floodgate/stores/denycache.
+func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
+
+// Log sets where the store reports items that cannot be read, and clocks that
+// differ by a window or more, each once a minute at most: slog.Default() by default.
+func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// AnotherInstance lets the store count for limiters of the same names as
+// another Store of this process on the same servers. Without this option, Open
+// returns an error for such a limiter, because two limiters that share their
+// counters by accident deny each other's clients. It is for programs that are
+// several instances at once, such as tests and benchmarks.
+func AnotherInstance() Option { return func(o *options) { o.apart = true } }
+
+// Store is a [core.Store] that counts in memcached. It is made by [New]. Its
+// methods, and those of the Counters that Open returns, may be called
+// concurrently.
+type Store struct {
+	options
+	client *memcache.Client
+	server memcache.ServerSelector
+	swaps  *swapstore.Store
+	runner *intime.Runner
+	turns  turns
+	opened core.Store // direct, with the denial cache around it
+	names  *names.Owner
+	gate   *closing.Gate
+}
 
 // New returns a store that counts in the servers, each "host:port" or the path
 // of a Unix socket. An operation fails if the server of its key does not
@@ -43,30 +154,38 @@ var _ core.Store = (*Store)(nil)
 // names the fields.
 func New(servers []string, opts ...Option) (*Store, error) {
 	o := newOptions(opts)
-	errs := []error{o.check()}
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{core.ErrConfig}, args...)...))
+	}
+	if o.timeout < time.Millisecond {
+		bad("Timeout: %v: must be 1ms or more", o.timeout)
+	}
+	if o.idle < 1 {
+		bad("IdleConnections: %v: must be 1 or more", o.idle)
+	}
+	if o.clock == nil {
+		bad("Clock: nil: must be a function")
+	}
 	if len(servers) == 0 {
-		errs = append(errs, fmt.Errorf("%w: servers: none", core.ErrConfig))
+		bad("servers: none")
 	}
 	selector := new(memcache.ServerList)
 	if err := selector.SetServers(servers...); err != nil {
-		errs = append(errs, fmt.Errorf("%w: servers: %q: %w", core.ErrConfig, servers, err))
+		bad("servers: %q: %w", servers, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	client := memcache.NewFromSelector(selector)
 	client.Timeout, client.MaxIdleConns = o.timeout, o.idle
-	s := &Store{items: items{client, o.slack}, options: o, gate: closing.New("memcached")}
+	s := &Store{options: o, client: client, server: selector, runner: intime.New(o.timeout), turns: turns{seed: maphash.MakeSeed()}, gate: closing.New("memcached")}
 	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
-	swaps, err := swapstore.New(s.items, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, Log: o.log})
-	if err != nil {
-		return nil, err
-	}
-	s.direct = &timely{swaps, intime.New(o.timeout), o, newTurns(), selector}
-	s.cached = s.direct
+	s.swaps = core.Must(swapstore.New(items{client, o.slack}, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, Log: o.log}))
+	s.opened = direct{s}
 	if !o.askAlways {
-		s.cached = core.Must(denycache.New(s.direct, denycache.Config{Clock: o.clock}))
+		s.opened = core.Must(denycache.New(s.opened, denycache.Config{Clock: o.clock}))
 	}
 	return s, nil
 }
@@ -75,20 +194,27 @@ func New(servers []string, opts ...Option) (*Store, error) {
 // earlier.
 const maxAttempts = 64
 
-// Bind implements [core.Store].
-func (s *Store) Bind(limiter string, rules []core.StoreRule) (core.Bound, error) {
+// Open implements [core.Store].
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if err := s.gate.Err(); err != nil {
 		return nil, err
 	}
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
-	b, err := s.cached.Bind(limiter, rules)
+	c, err := s.opened.Open(limiter, rules)
 	if err != nil {
 		s.names.Unclaim(limiter)
 		return nil, err
 	}
-	return s.gate.Bind(b), nil
+	return s.gate.Open(c), nil
+}
+
+// Guarantees implements [core.Store].
+func (s *Store) Guarantees() core.Guarantees {
+	g := s.swaps.Guarantees()
+	g.KeepsDeadline = true
+	return g
 }
 
 // Ping asks every server whether it answers. A program that wants to know at
@@ -98,10 +224,7 @@ func (s *Store) Ping(context.Context) error {
 	if err := s.gate.Err(); err != nil {
 		return err
 	}
-	if err := s.items.client.Ping(); err != nil {
-		return fmt.Errorf("memcached: %w", err)
-	}
-	return nil
+	return failed(s.client.Ping())
 }
 
 // Close closes the connections, and releases the names of the limiters that the
@@ -111,7 +234,7 @@ func (s *Store) Ping(context.Context) error {
 func (s *Store) Close() error {
 	s.gate.Close()
 	s.names.Release()
-	return s.items.client.Close()
+	return s.client.Close()
 }
 
 // longest is the longest time for which memcached keeps an item; it takes a
@@ -120,40 +243,118 @@ const longest = 30 * 24 * time.Hour
 
 // LongestLifetime returns the longest [core.Limit.Lifetime] that a store with
 // these options accepts: 30 days less the extra time for which it keeps an
-// item. Bind returns an error for a limit with a longer one. LongestLifetime
-// may be called concurrently.
-func LongestLifetime(opts ...Option) time.Duration {
-	o := newOptions(opts)
-	return o.longestLifetime()
-}
+// item. Open returns an error for a limit with a longer one.
+func LongestLifetime(opts ...Option) time.Duration { return newOptions(opts).longestLifetime() }
 
-func (o *options) longestLifetime() time.Duration { return longest - o.slack - time.Second }
+func (o options) longestLifetime() time.Duration { return longest - o.slack - time.Second }
+
+// direct is a Store without the denial cache.
+type direct struct{ *Store }
+
+// Open implements [core.Store].
+func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	if err := d.check30Days(rules); err != nil {
+		return nil, err
+	}
+	inner, err := d.swaps.Open(limiter, rules)
+	return &counters{d.Store, limiter, rules, inner}, err
+}
 
 // check30Days returns an error for limits whose state memcached would drop
 // while it still counts.
-func (o *options) check30Days(rules []core.StoreRule) error {
+func (s *Store) check30Days(rules []core.StoreRule) error {
 	var errs []error
 	for _, r := range rules {
 		for _, l := range r.Limits {
-			if life := l.Lifetime(); life > o.longestLifetime() {
+			if life, most := l.Lifetime(), s.longestLifetime(); life > most {
 				errs = append(errs, fmt.Errorf("%w: rule %q, limit %q: Window: %v: hits count for up to %v, and a store in memcached keeps them for at most %v",
-					core.ErrConfig, r.Name, l.Name, l.Window, life, o.longestLifetime()))
+					core.ErrConfig, r.Name, l.Name, l.Window, life, most))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Traits returns the promises of the store. Several keys are swapped one by
-// one.
-func (s *Store) Traits() core.Traits {
-	t, _ := core.TraitsOf(s.cached) // New has checked the store
-	return t
+// counters are those of a swapstore.Store. Their operations return in time and then
+// continue in the background: a charge is not lost because the client has hung up.
+type counters struct {
+	*Store
+	limiter string
+	rules   []core.StoreRule
+	inner   core.Counters
 }
 
-// Traits returns the promises of the store without the denial cache.
-func (s *timely) Traits() core.Traits {
-	t := s.swaps.Traits()
-	t.KeepsDeadline = true
-	return t
+// Reopen implements [core.Counters].
+func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	if err := c.check30Days(rules); err != nil {
+		return nil, err
+	}
+	inner, err := c.inner.Reopen(rules)
+	return &counters{c.Store, c.limiter, rules, inner}, err
+}
+
+// Do implements [core.Counters]. A block for longer than memcached keeps a value is an
+// error that wraps [core.ErrConfig].
+func (c *counters) Do(ctx context.Context, b *core.Batch) error {
+	if most := c.longestLifetime(); b.Op == core.OpBlock && b.For > most {
+		return fmt.Errorf("%w: limiter %q: blocking for %v: a store in memcached keeps values for at most %v", core.ErrConfig, c.limiter, b.For, most)
+	}
+	if err := c.runner.Do(ctx, (*operation)(c), b); err != nil {
+		return fmt.Errorf("limiter %q: %w", c.limiter, err)
+	}
+	return nil
+}
+
+// ServerOf returns the address of the server that has the counters of a key of
+// the rule with this index: package resilient gives each server a circuit
+// breaker.
+func (c *counters) ServerOf(rule int, key []byte) string {
+	addr, err := c.server.PickServer(c.rules[rule].StoredKey(c.limiter, key))
+	if err != nil {
+		return ""
+	}
+	return addr.String()
+}
+
+// operation is an operation of counters that has a deadline of its own: the end of the
+// caller's context ends only the waiting.
+type operation counters
+
+// Reopen implements [core.Counters]. Nobody calls it.
+func (o *operation) Reopen([]core.StoreRule) (core.Counters, error) { return o, nil }
+
+// Do implements [core.Counters].
+func (o *operation) Do(ctx context.Context, b *core.Batch) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.timeout)
+	defer cancel()
+	defer o.turns.begin(b.Items)()
+	return o.inner.Do(ctx, b)
+}
+
+// turns makes callers in one process swap the same item one after another: of
+// many that try at once, all but one would fail and try again. A caller whose turn
+// comes after its deadline ends at once.
+type turns struct {
+	seed  maphash.Seed
+	turns [1024]sync.Mutex // each key has one of them
+}
+
+// begin waits for the turns of all items' keys and returns the function that
+// ends them. Turns are taken in ascending order, so that no two callers wait
+// for each other.
+func (t *turns) begin(items []core.Item) (end func()) {
+	places := make([]int, 0, len(items))
+	for i := range items {
+		places = append(places, int(maphash.Bytes(t.seed, items[i].Key)%uint64(len(t.turns))))
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	for _, p := range places {
+		t.turns[p].Lock()
+	}
+	return func() {
+		for _, p := range places {
+			t.turns[p].Unlock()
+		}
+	}
 }
