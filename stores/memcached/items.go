@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"net"
 	"strings"
@@ -28,19 +27,9 @@ func (s items) Load(ctx context.Context, names []string) ([]swapstore.Value, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var found map[string]*memcache.Item
-	var err error
-	if len(names) == 1 {
-		var item *memcache.Item
-		if item, err = s.client.Get(names[0]); errors.Is(err, memcache.ErrCacheMiss) {
-			err = nil
-		}
-		found = map[string]*memcache.Item{names[0]: item}
-	} else {
-		found, err = s.client.GetMulti(names)
-	}
+	found, err := s.client.GetMulti(names)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	values := make([]swapstore.Value, len(names))
 	for i, name := range names {
@@ -56,8 +45,8 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	// The time of a limit of this store fits (see check30Days). The
-	// item may also hold states of others, whose time may not.
+	// The time of the store's own limits fits (see check30Days), but the item may also hold
+	// states of others.
 	seconds := int32((min(ttl+s.slack, longest-time.Second) + time.Second - 1) / time.Second)
 	var err error
 	if old.Version == nil {
@@ -76,7 +65,7 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	if rejected(err) {
 		err = notcharged.Error(err)
 	}
-	return false, failed(err)
+	return false, err
 }
 
 // rejected reports whether an error of a Swap proves that the value was not
@@ -96,18 +85,10 @@ func (s items) Delete(ctx context.Context, names []string) error {
 			return err
 		}
 		if err := s.client.Delete(name); !errors.Is(err, memcache.ErrCacheMiss) {
-			errs = append(errs, failed(err))
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// failed returns an error of the client with the name of the store, nil for nil.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("memcached: %w", err)
 }
 
 // seal appends a checksum to a value, so that a value is noticed that has been

@@ -4,43 +4,29 @@
 //	store, err := memcachedstore.New([]string{"10.0.0.1:11211"})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: store})
 //
-// # What is stored
-//
 // All limits of one key of one rule are one item, whose name
 // [core.StoreRule.StoredKey] returns: at most 200 bytes, which show nothing that a
-// client sent. A charge reads the item and swaps it for its successor, or adds it. If
-// another writer has changed the item in between, the charge is tried again, at random
-// intervals that grow, within the [Timeout]. Within a process, callers that want the
-// same key take turns, so that only instances collide. The keys of a decision are read
-// together and swapped one by one; if a later one turns out to be denied, the earlier
-// ones are refunded. If a process is killed between two of them, the first stays
-// charged.
+// client sent. A charge reads the item and swaps it for its successor. If another
+// instance has changed it in between, the charge is tried again within the [Timeout].
+// The keys of a decision are read together and swapped one by one; if a later one is
+// denied, the earlier ones are refunded. If a process is killed between two of them, or
+// a reply is lost, a charge may stay although the request failed; none is made twice.
 //
-// Package github.com/floodgate-go/floodgate/stores/swapstore says what happens to the
-// states of other programs with the same limiter and rule. A value that this package
-// has not written, or that is damaged, counts as none and is replaced by the next
-// charge, or it denies its key for the shortest window of its rule: see [core.Config].
-// A value of a later version of this package denies its key until it expires.
+// A value that this package has not written, or that is damaged, counts as none and is
+// replaced by the next charge, or it denies its key for the shortest window of its rule:
+// see [core.Config]. A value of a later version of this package denies its key until it
+// expires.
 //
-// # Time
-//
-// The application's clock decides, because memcached has no clock that can be asked.
-// The clocks of all instances should agree: docs/choosing-a-limit.md has what is
-// guaranteed if they differ by less than one window. If they differ by more, limits do
-// not hold, and the log says so. memcached keeps nothing for more than 30 days: a limit
-// whose hits count for longer (core.Limit.Lifetime), such as a sliding window of more
-// than 15 days, is a configuration error.
-//
-// # What it forgets
+// The application's clock decides, because memcached has none that can be asked:
+// docs/choosing-a-limit.md says what is guaranteed if the clocks of instances differ.
+// memcached keeps nothing for more than 30 days: a limit whose hits count for longer
+// (core.Limit.Lifetime), such as a sliding window of more than 15 days, is a
+// configuration error.
 //
 // A memcached that is restarted forgets everything, and a full one evicts items: give
 // counters a server of their own, with enough memory (an item takes about 150 bytes).
 // Several servers share the keys by a hash of the name modulo the number of servers: if
-// the list changes, most keys move to another server, and their counters start again at
-// 0. Around such a change at most two windows' worth is allowed.
-//
-// If a reply is lost, the operation returns an error: the charge may have been made, and
-// is never made twice.
+// the list changes, most keys move to another server, and start again at 0.
 package memcachedstore
 
 import (
@@ -65,13 +51,6 @@ import (
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// DefaultTimeout is the deadline of an operation without [Timeout].
-const DefaultTimeout = 200 * time.Millisecond
-
-// DefaultIdleConnections is how many idle connections to each server are kept
-// without [IdleConnections].
-const DefaultIdleConnections = 256
-
 // Option changes the store that [New] makes.
 type Option func(*options)
 
@@ -86,7 +65,7 @@ type options struct {
 }
 
 func newOptions(opts []Option) options {
-	o := options{timeout: DefaultTimeout, idle: DefaultIdleConnections, clock: time.Now, slack: 2 * time.Second}
+	o := options{timeout: 200 * time.Millisecond, idle: 256, clock: time.Now, slack: 2 * time.Second}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&o)
@@ -96,12 +75,12 @@ func newOptions(opts []Option) options {
 }
 
 // Timeout sets how long an operation may take, including all attempts: 1 ms or
-// more.
+// more, 200 ms by default.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// IdleConnections sets how many idle connections to each server are kept for
-// the next operations: 1 or more. If there are more concurrent decisions than
-// that, connections are made and closed all the time.
+// IdleConnections sets how many idle connections to each server are kept: 1 or more,
+// 256 by default. If there are more concurrent decisions than that, connections are
+// made and closed all the time.
 func IdleConnections(n int) Option { return func(o *options) { o.idle = n } }
 
 // Clock sets the clock that decides, time.Now by default. With Clock, items are
@@ -111,10 +90,9 @@ func Clock(now func() time.Time) Option {
 }
 
 // WithoutDenialCache makes the store ask memcached about every request, even
-// for a key that it has just denied. Without this option a denial is remembered
-// in the process for a second at most, and a reset by another process takes
-// effect here after that. See package
-// github.com/floodgate-go/floodgate/stores/denycache.
+// for a key that it has just denied. Without this option package
+// github.com/floodgate-go/floodgate/stores/denycache remembers a denial for a
+// second at most, and a reset by another process takes effect here after that.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
 // Log sets where the store reports items that cannot be read, and clocks that
@@ -124,8 +102,8 @@ func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 // AnotherInstance lets the store count for limiters of the same names as
 // another Store of this process on the same servers. Without this option, Open
 // returns an error for such a limiter, because two limiters that share their
-// counters by accident deny each other's clients. It is for programs that are
-// several instances at once, such as tests and benchmarks.
+// counters by accident deny each other's clients. It is for tests and benchmarks
+// that are several instances at once.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
 // Store is a [core.Store] that counts in memcached. It is made by [New]. Its
@@ -217,20 +195,21 @@ func (s *Store) Guarantees() core.Guarantees {
 	return g
 }
 
-// Ping asks every server whether it answers. A program that wants to know at
-// its start that the store works calls Ping; nothing else does. It takes at
-// most the Timeout for each server that cannot be reached.
+// Ping returns an error if a server does not answer, for a program that wants to know at
+// its start that the store works. It takes at most the Timeout for each server.
 func (s *Store) Ping(context.Context) error {
 	if err := s.gate.Err(); err != nil {
 		return err
 	}
-	return failed(s.client.Ping())
+	if err := s.client.Ping(); err != nil {
+		return fmt.Errorf("memcached: %w", err)
+	}
+	return nil
 }
 
-// Close closes the connections, and releases the names of the limiters that the
-// store counts for, so that another Store of this process can count for them.
-// Every later call returns an error that wraps [core.ErrClosed]; operations
-// under way end normally. Closing again does nothing.
+// Close closes the connections, and releases the names of the limiters for another
+// Store of this process. Every later call returns an error that wraps [core.ErrClosed];
+// operations under way end normally. Closing again does nothing.
 func (s *Store) Close() error {
 	s.gate.Close()
 	s.names.Release()
@@ -300,7 +279,7 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: a store in memcached keeps values for at most %v", core.ErrConfig, c.limiter, b.For, most)
 	}
 	if err := c.runner.Do(ctx, (*operation)(c), b); err != nil {
-		return fmt.Errorf("limiter %q: %w", c.limiter, err)
+		return fmt.Errorf("memcached: limiter %q: %w", c.limiter, err)
 	}
 	return nil
 }
@@ -316,14 +295,10 @@ func (c *counters) ServerOf(rule int, key []byte) string {
 	return addr.String()
 }
 
-// operation is an operation of counters that has a deadline of its own: the end of the
+// operation does the operations of counters, with a deadline of their own: the end of the
 // caller's context ends only the waiting.
 type operation counters
 
-// Reopen implements [core.Counters]. Nobody calls it.
-func (o *operation) Reopen([]core.StoreRule) (core.Counters, error) { return o, nil }
-
-// Do implements [core.Counters].
 func (o *operation) Do(ctx context.Context, b *core.Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.timeout)
 	defer cancel()

@@ -34,6 +34,11 @@ var (
 	ErrBusy    = notcharged.Error(errors.New("too many operations wait for an answer"))
 )
 
+// Doer does operations, as core.Counters do.
+type Doer interface {
+	Do(ctx context.Context, b *core.Batch) error
+}
+
 // operation is one call of the store, with all its memory.
 type operation struct {
 	batch   core.Batch
@@ -51,7 +56,7 @@ var operations = sync.Pool{New: func() any { return new(operation) }}
 // over, and the context's cause if the context ends: the operation then continues
 // without a caller. A panic of the store is returned as an error, because no
 // request's goroutine could recover from it.
-func (r *Runner) Do(ctx context.Context, inner core.Counters, batch *core.Batch) error {
+func (r *Runner) Do(ctx context.Context, inner Doer, batch *core.Batch) error {
 	select {
 	case r.running <- struct{}{}:
 	default:
@@ -81,7 +86,7 @@ func (r *Runner) Do(ctx context.Context, inner core.Counters, batch *core.Batch)
 	}
 }
 
-func (o *operation) run(ctx context.Context, inner core.Counters) (err error) {
+func (o *operation) run(ctx context.Context, inner Doer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the store panicked: %v", v)

@@ -18,11 +18,10 @@ func batch() *core.Batch {
 	}}
 }
 
-// doing is Counters that do an operation with this function.
+// doing does an operation with this function.
 type doing func(own *core.Batch) error
 
-func (f doing) Do(_ context.Context, own *core.Batch) error    { return f(own) }
-func (f doing) Reopen([]core.StoreRule) (core.Counters, error) { return f, nil }
+func (f doing) Do(_ context.Context, own *core.Batch) error { return f(own) }
 
 func TestAnAnswerInTime(t *testing.T) {
 	b := batch()
