@@ -3,29 +3,25 @@ package synced
 import (
 	"context"
 	"iter"
+	"math"
 	"time"
 )
 
 // Backend holds the counters that processes share: one for each namespace, key,
 // window length and window start. Packages redisbackend and pgbackend implement
-// it. Its methods may be called concurrently, and its values must be comparable.
-//
-// A backend may also have a method Server() string, which names the server
-// without secrets: Open then logs if two stores of a process count for limiters
-// of one name there.
+// it, and package backendtest tests it. Its methods may be called concurrently, and its
+// values must be comparable.
 type Backend interface {
 	// PushDiffs adds every difference of the batch to its counter, all of them
 	// or none, and returns the counters' totals after that, in order. A
 	// difference of 0 adds nothing and creates no counter: it asks for the total.
-	// The total of a counter that does not exist is 0.
+	// The total of a counter that does not exist is 0. A counter that would fall
+	// below 0 is 0.
 	//
 	// A batch whose Sequence is not above that of the last batch applied for its
 	// Namespace and Node adds nothing: it was applied before, and its answer was
 	// lost. Sequence 0 is always applied. A counter lives at least until two
 	// lengths of its window have passed since the window's end.
-	//
-	// A total that falls although only positive differences were added means to
-	// the store that hits were lost: it pushes them again.
 	PushDiffs(ctx context.Context, b Batch) (totals []int64, err error)
 	// Counters yields the counters of a namespace in windows of these lengths
 	// that are current at a time, or were the ones before. After an error it
@@ -48,16 +44,16 @@ type Batch struct {
 	Diffs []Diff
 }
 
+// Forget is the Diff that makes a counter 0, whatever its total.
+const Forget = math.MinInt64
+
 // Diff is what is added to one counter. A batch has at most one for a counter.
 type Diff struct {
-	// Key has the characters A-Z a-z 0-9 _ : . - and at most 200 of them. A
-	// counter of hits gets only positive differences. Refunds have a counter of
-	// their own, which gets only negative ones: its key is that of the hits
-	// with "-" appended.
+	// Key has the characters A-Z a-z 0-9 _ : . - and at most 200 of them.
 	Key    string
 	Window time.Duration
 	Start  time.Time // of the window
-	Diff   int64
+	Diff   int64     // negative: hits are given back
 }
 
 // Counter is a counter of a Backend.

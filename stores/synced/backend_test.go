@@ -65,7 +65,7 @@ func (b *shared) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, er
 		if d.Diff != 0 {
 			b.diffs++
 			if fresh {
-				b.counts[c] += d.Diff
+				b.counts[c] = max(0, b.counts[c]+d.Diff)
 			}
 		}
 		totals[i] = b.counts[c]

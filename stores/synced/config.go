@@ -15,7 +15,6 @@ import (
 const (
 	DefaultNamespace = "default"
 	DefaultTimeout   = time.Second
-	DefaultBatchSize = 1000
 	DefaultMaxKeys   = 1_000_000
 )
 
@@ -34,31 +33,24 @@ type Config struct {
 	// backend. Negative: the process never exchanges and counts for itself. All
 	// processes of a namespace should have the same Interval.
 	Interval time.Duration
-	// Windows are lengths of windows whose counters are fetched as soon as the
-	// store starts. Opening a limiter fetches the counters of its windows too,
-	// so Windows is needed only to fetch earlier.
+	// Windows are the lengths of windows of [Store.Increment] and [Store.Rate]. Limiters
+	// have windows of their own.
 	Windows []time.Duration
-	// Near forces an exchange when a key has used this percentage of a limit:
-	// 1 to 100; 0: no exchange is forced.
-	Near int
 	// Timeout is how long a push of one batch, or with Interval 0 a decision,
 	// may take: 1 ms or more; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// BatchSize is the highest number of differences in one batch: 1 or more; 0
-	// means DefaultBatchSize. An exchange pushes as many batches as it needs.
-	BatchSize int
 	// MaxKeys is the highest number of counters in the process, one for each key
-	// and limit; 0 means DefaultMaxKeys. A full table evicts expired counters
-	// first, then those with the fewest hits that were not pushed, and of these
-	// the lowest. Stats.Lost counts the hits that were evicted before they were
-	// pushed. As many counters again may have been fetched and not used yet.
+	// and limit; 0 means DefaultMaxKeys. To make room, some counters are examined:
+	// an expired one is evicted first, then the one with the fewest hits that were not
+	// pushed, and of several such the lowest. Stats.Lost counts the hits that were
+	// evicted before they were pushed. As many counters again may have been fetched
+	// and not used yet.
 	MaxKeys int
-	// Log gets a line when exchanges or fetches begin to fail, one when they work
-	// again, and one before Close writes more than one batch; nil: slog.Default().
+	// Log gets a line when exchanges or fetches begin to fail, and one when they work
+	// again; nil: slog.Default().
 	Log *slog.Logger
-	// Clock returns the time; nil: the process's monotonic clock, set by the
-	// wall clock when the store was made. The clocks of all processes must agree
-	// to much less than a window.
+	// Clock returns the time; nil: the wall clock, also after it has been corrected.
+	// The clocks of all processes must agree to much less than a window.
 	Clock func() time.Time
 }
 
@@ -84,14 +76,8 @@ func (c Config) check(backend Backend) error {
 			bad(fmt.Sprintf("Windows[%d]", i), w, "must be whole microseconds from 1ms to 366 days")
 		}
 	}
-	if c.Near < 0 || c.Near > 100 {
-		bad("Near", c.Near, "must be from 1 to 100 per cent, or 0 for never")
-	}
 	if c.Timeout != 0 && c.Timeout < time.Millisecond {
 		bad("Timeout", c.Timeout, fmt.Sprintf("must be 1ms or more, or 0 for %v", DefaultTimeout))
-	}
-	if c.BatchSize < 0 {
-		bad("BatchSize", c.BatchSize, fmt.Sprintf("must be 1 or more, or 0 for %d", DefaultBatchSize))
 	}
 	if c.MaxKeys < 0 {
 		bad("MaxKeys", c.MaxKeys, fmt.Sprintf("must be 1 or more, or 0 for %d", DefaultMaxKeys))
@@ -105,9 +91,6 @@ func (c Config) filled() Config {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
-	}
-	if c.BatchSize == 0 {
-		c.BatchSize = DefaultBatchSize
 	}
 	if c.MaxKeys == 0 {
 		c.MaxKeys = DefaultMaxKeys

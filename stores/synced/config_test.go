@@ -1,10 +1,8 @@
 package synced_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -14,15 +12,15 @@ import (
 )
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
-	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Near: 101, Timeout: 1, BatchSize: -1, MaxKeys: -2})
-	for _, want := range []string{"backend: <nil>", `Namespace: "a b"`, "Interval: 1µs", "Windows[0]: 1ns", "Near: 101", "Timeout: 1ns", "BatchSize: -1", "MaxKeys: -2"} {
+	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -2})
+	for _, want := range []string{"backend: <nil>", `Namespace: "a b"`, "Interval: 1µs", "Windows[0]: 1ns", "Timeout: 1ns", "MaxKeys: -2"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
 	}
 	b := newShared()
 	first := newStore(t, b, synced.Config{Interval: -1})
-	if c := first.Config(); c.Namespace != synced.DefaultNamespace || c.Interval != -1 || c.BatchSize != synced.DefaultBatchSize || c.MaxKeys != synced.DefaultMaxKeys {
+	if c := first.Config(); c.Namespace != synced.DefaultNamespace || c.Interval != -1 || c.MaxKeys != synced.DefaultMaxKeys {
 		t.Errorf("the configuration is %+v", c)
 	}
 	if _, err := synced.New(b, synced.Config{Interval: -1}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `"default": is in use`) {
@@ -32,7 +30,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	_ = first.Close(context.Background())
 	newStore(t, b, synced.Config{Interval: -1})
 
-	s := newStore(t, nil, synced.Config{Interval: -1})
+	s := newStore(t, nil, synced.Config{Interval: -1, Windows: []time.Duration{time.Minute}})
 	for _, l := range []core.Limit{core.PerMinute(1), {Quota: 1, Window: time.Minute, Algorithm: core.TokenBucket}} {
 		_, err := core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}})
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r"`) || !strings.Contains(err.Error(), "Aligned") {
@@ -44,7 +42,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		t.Errorf("a month: %v", err)
 	}
 	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("a window of 1 ns: %v", err)
+		t.Errorf("a window that is not in Windows: %v", err)
 	}
 	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrNegativeCost) {
 		t.Errorf("a negative value: %v", err)
@@ -76,17 +74,9 @@ func TestTheBoundsOfEachField(t *testing.T) {
 			good: []synced.Config{{Windows: []time.Duration{time.Millisecond}}, {Windows: []time.Duration{366 * day}}},
 			bad:  []synced.Config{{Windows: []time.Duration{time.Millisecond - time.Microsecond}}, {Windows: []time.Duration{366*day + time.Microsecond}}},
 		},
-		"Near": {
-			good: []synced.Config{{Near: 0}, {Near: 1}, {Near: 100}},
-			bad:  []synced.Config{{Near: -1}, {Near: 101}},
-		},
 		"Timeout": {
 			good: []synced.Config{{Timeout: time.Millisecond}, {Timeout: day}},
 			bad:  []synced.Config{{Timeout: time.Millisecond - 1}, {Timeout: 1}, {Timeout: -1}},
-		},
-		"BatchSize": {
-			good: []synced.Config{{BatchSize: 1}, {BatchSize: 1_000_000}},
-			bad:  []synced.Config{{BatchSize: -1}},
 		},
 		"MaxKeys": {
 			good: []synced.Config{{MaxKeys: 1}, {MaxKeys: 100_000_000}},
@@ -112,56 +102,5 @@ func TestTheBoundsOfEachField(t *testing.T) {
 		if s, err := synced.New(nil, synced.Config{Interval: interval}); (err == nil) != valid {
 			t.Errorf("without a backend, Interval %v: %v, %v", interval, s, err)
 		}
-	}
-}
-
-// named is a backend that names its server.
-type named struct {
-	*shared
-	server string
-}
-
-func (b *named) Server() string { return b.server }
-
-// Two limiters of one name on one server, in two stores of a process, are
-// reported once, and only while both stores are open.
-func TestOneNameOnOneServer(t *testing.T) {
-	var log bytes.Buffer
-	b := newShared()
-	start := func(server, namespace, name string) *synced.Store {
-		s := newStore(t, &named{b, server}, synced.Config{Namespace: namespace, Interval: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if _, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(1, time.Hour)}}}}); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	first := start("one", "ns", "api")
-	start("two", "ns", "api")
-	start("one", "other", "api")
-	start("one", "ns", "web")
-	if log.Len() != 0 {
-		t.Errorf("the log: %s", &log)
-	}
-	second := start("one", "ns", "api")
-	reported := func(when string) {
-		t.Helper()
-		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "limiter=api namespace=ns server=one") {
-			t.Errorf("%s: the log: %s", when, text)
-		}
-		log.Reset()
-	}
-	reported("two stores")
-	if err := first.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	third := start("one", "ns", "api")
-	reported("the first was closed, the second is open")
-	for _, s := range []*synced.Store{second, third} {
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if start("one", "ns", "api"); log.Len() != 0 {
-		t.Errorf("after all were closed: %s", &log)
 	}
 }

@@ -24,47 +24,31 @@
 // that it has counted itself since then. Every Config.Interval it pushes what it
 // has added to each counter, never totals, and receives the new totals with the
 // answer. If an answer is lost, the process pushes the same batch again under the
-// same number, and the backend applies it once.
-//
-// While the backend does not answer, each process decides by its own counts, and
-// its decisions are Degraded. It keeps what it could not push until the window no
-// longer counts.
+// same number, and the backend applies it once. With Interval 0 every decision is
+// an exchange, and the limit is exact. With a negative Interval nothing is exchanged.
 //
 // Windows begin at multiples of their length since the Unix epoch, in every
 // process. So limits must be fixed_window or sliding_window limits with Aligned
-// set; Open returns an error for others.
+// set. The clocks of all processes must agree to much less than a window.
 //
-// Quotas of a request and charges (core.Item.Quotas, core.OpCharge) are counted
-// like other hits: the quotas decide in this process, and other processes learn of the
-// hits with the next exchange.
+// When a limiter is opened, the store fetches the counters of the namespace, so that
+// the first decision on a key knows what other processes have counted. A key takes part
+// in the three exchanges after each use: a take, a peek or a call of Rate.
 //
-// A process cannot grant hits (core.Limiter.Grant), block a key or forget all keys:
-// the backend adds up what the processes have counted, and two that give back the same hits
-// would give back too many. The error wraps core.ErrUnsupported.
-//
-// # What a process knows
-//
-// When a limiter is opened, the store fetches the counters of the namespace, so
-// that the first decision on a key knows what other processes have counted. Open
-// waits for this at most Config.Timeout; a fetch that takes longer goes on, and
-// one that fails is tried again. At most Config.MaxKeys fetched counters are kept
-// for keys that have not been used yet.
-//
-// A key takes part in the exchanges when it is used: taken, peeked at, or read
-// with Rate. Three exchanges after its last use it drops out. Its counter stays
-// in the table for two windows. [Store.Sync] exchanges and fetches at once.
+// A process cannot grant hits, block a key or forget all keys: these operations return
+// core.ErrUnsupported.
 //
 // # How far a limit can be exceeded
 //
-// One process never admits more than the limit by its own count. In a window, n
-// processes together admit at most
+// One process never allows more than the limit by its own count. In a window, n
+// processes together allow at most
 //
-//	quota + (n − 1) × what one process admits in an Interval and an exchange
+//	quota + (n − 1) × what one process allows in an Interval and an exchange
 //
 // and so never more than n × quota. They reach n × quota if all start at once and
 // use the quota up before the first exchange. TestOvershoot measures four
 // processes that each try 1,000 times a second at 1,000 in 10 s (aligned,
-// sliding). They admit, in the first window and in the later ones on average:
+// sliding). They allow, in the first window and in the later ones on average:
 //
 //	Interval     first window    later windows
 //	10 ms        1,030           1,000
@@ -72,27 +56,15 @@
 //	1 s          3,065           1,197
 //	0            1,000           1,000
 //
-// Config.Near forces an exchange when a key comes near its limit, which lessens
-// the overshoot of slow traffic. With Interval 0 every decision asks the backend
-// and the limit is exact. With a negative Interval nothing is exchanged.
-//
 // # When hits are lost
 //
+// While the backend does not answer, each process decides by its own counts, and
+// its decisions are Degraded. It keeps what it could not push until the window no
+// longer counts. With Interval 0 a decision is an error instead.
+//
 // A process that is killed loses the hits that it has not pushed: those of one
-// Interval. Close pushes them.
-//
-// A backend can lose hits: a replica takes over that had not received them all,
-// or somebody deletes a counter. The total that a process knows never falls in
-// a window. A process that misses hits pushes its own part of them again. Hits
-// counted by processes that have ended are pushed by a process that still
-// misses them. If no exchange fails in that time, n processes together push at
-// most n − 1 hits too many. If one fails, its process can add its part a second
-// time. Two processes can also push the hits of an ended process at the same
-// moment. So a window never gets more than n times the hits that were lost.
-// Hits that are counted between the loss and the repair can be missing in the
-// end.
-//
-// Refunds and resets are not losses: they are pushed to counters of their own.
-// To forget a key, use the limiter's Reset. Deleting its counter in the backend
-// has no effect while a process knows it.
+// Interval. Close pushes them. A backend that loses its data loses these counts: the
+// processes count on from the totals that it reports then. If two processes give back the
+// same hits at the same moment, for example if both reset a key, hits that were pushed
+// in between can be given back too.
 package synced

@@ -40,7 +40,7 @@ func ExampleNew() {
 
 func ExampleStore_Increment() {
 	// Interval below 0: this process counts for itself.
-	store := core.Must(synced.New(nil, synced.Config{Interval: -1}))
+	store := core.Must(synced.New(nil, synced.Config{Interval: -1, Windows: []time.Duration{24 * time.Hour}}))
 	defer store.Close(context.Background()) //nolint:errcheck // nothing is left to push
 	for range 3 {
 		rate, err := store.Increment(context.Background(), "alice", 24*time.Hour, 10)
@@ -61,7 +61,7 @@ func ExampleStore_Sync() {
 	ctx := context.Background()
 	var stores [2]*synced.Store
 	for i := range stores {
-		stores[i] = core.Must(synced.New(&node{backend}, synced.Config{Interval: time.Hour}))
+		stores[i] = core.Must(synced.New(&node{backend}, synced.Config{Interval: time.Hour, Windows: []time.Duration{24 * time.Hour}}))
 		defer stores[i].Close(ctx) //nolint:errcheck // nothing is left to push
 	}
 	_, _ = stores[0].Increment(ctx, "alice", 24*time.Hour, 3)

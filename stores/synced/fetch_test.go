@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,69 +50,13 @@ func (f *fetches) seen() []time.Time {
 	return at
 }
 
-// A fetch that fails is tried again after an Interval, and then after twice as
-// long each time, up to a minute. After a fetch that works, the pauses begin
-// anew.
-func TestThePausesBetweenFailedFetches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fetches{shared: newShared(), fail: true}
-		s := newStore(t, f, synced.Config{Interval: time.Second, Windows: []time.Duration{day}, Log: quiet})
-		for _, round := range []time.Duration{day, time.Hour} {
-			newLimiterNamed(t, s, round.String(), aligned(10, round))
-			time.Sleep(5 * time.Minute)
-			at := f.seen()
-			want := []int{2, 4, 8, 16, 32, 60, 60, 60} // seconds
-			if len(at) != len(want)+2 {
-				t.Fatalf("%d fetches in 5 minutes, want %d", len(at), len(want)+2)
-			}
-			if first := at[1].Sub(at[0]); first < time.Second || first >= 2*time.Second {
-				t.Errorf("the first pause is %v, want an Interval, and up to the next exchange", first)
-			}
-			for i, seconds := range want {
-				if pause := at[i+2].Sub(at[i+1]); pause.Microseconds() != int64(seconds)*1e6 {
-					t.Errorf("pause %d is %v, want %d s", i+2, pause, seconds)
-				}
-			}
-			f.failing(false)
-			time.Sleep(5 * time.Minute)
-			if n := len(f.seen()); n != 1 {
-				t.Errorf("%d fetches after the backend has come back, want 1", n)
-			}
-			f.failing(true)
-		}
-		_ = s.Close(context.Background())
-	})
-}
-
-// The pause after a fetch that failed is over when one has worked, even if the
-// clock is set back then.
-func TestAClockThatIsSetBackDelaysNoFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var back atomic.Int64
-		f := &fetches{shared: newShared(), fail: true}
-		s := newStore(t, f, synced.Config{Interval: time.Second, Log: quiet, Clock: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }})
-		newLimiterNamed(t, s, "a", aligned(10, day))
-		f.failing(false)
-		time.Sleep(3 * time.Second)
-		if n := len(f.seen()); n != 2 {
-			t.Errorf("%d fetches, want one that failed and one that worked", n)
-		}
-		back.Store(int64(time.Hour))
-		newLimiterNamed(t, s, "b", aligned(10, time.Hour))
-		if n := len(f.seen()); n != 1 {
-			t.Errorf("%d fetches when a limiter is bound after the clock was set back, want 1", n)
-		}
-		_ = s.Close(context.Background())
-	})
-}
-
 // Without exchanges nothing is fetched: neither when a limiter is bound or
 // changed, nor by Increment.
 func TestNothingIsFetchedWithoutExchanges(t *testing.T) {
 	for _, interval := range []time.Duration{0, -1} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fetches{shared: newShared()}
-			s := newStore(t, f, synced.Config{Interval: interval, Log: quiet})
+			s := newStore(t, f, synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}, Log: quiet})
 			l := newLimiter(t, s, aligned(10, day))
 			config := core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}}
 			if err := l.Reconfigure(config); err != nil {

@@ -2,8 +2,6 @@ package synced_test
 
 import (
 	"bytes"
-	"context"
-	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,22 +12,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
-
-// halves is a backend whose fetches may fail while it takes differences.
-type halves struct {
-	*shared
-	fetchDown bool // guarded by shared.mu
-}
-
-func (b *halves) Counters(ctx context.Context, namespace string, windows []time.Duration, now time.Time) iter.Seq2[synced.Counter, error] {
-	b.mu.Lock()
-	down := b.fetchDown
-	b.mu.Unlock()
-	if down {
-		return func(yield func(synced.Counter, error) bool) { yield(synced.Counter{}, errDown) }
-	}
-	return b.shared.Counters(ctx, namespace, windows, now)
-}
 
 // logged is a log that several goroutines write.
 type logged struct {
@@ -49,19 +31,19 @@ func (l *logged) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// The log says once that the backend fails, and that it answers again only when both exchanges and fetches work.
+// The log says once that the backend fails, and once that it answers again.
 // Meanwhile decisions are degraded.
-// A Close that cannot push is a failure, too.
 func TestTheLogOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const fails, works = "do not answer", "answer again"
 		var log logged
-		b := &halves{shared: newShared(), fetchDown: true}
+		b := newShared()
+		b.down = true
 		s := newStore(t, b, synced.Config{Interval: 10 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		l := newLimiter(t, s, aligned(1_000_000, day))
-		step := func(what string, down, fetchDown bool, failures, recoveries int) {
+		step := func(what string, down bool, failures, recoveries int) {
 			t.Helper()
-			b.set(func(*shared) { b.down, b.fetchDown = down, fetchDown })
+			b.set(func(*shared) { b.down = down })
 			for range 20 {
 				take(t, l, "ann")
 				time.Sleep(10 * time.Second)
@@ -77,14 +59,17 @@ func TestTheLogOfAnOutage(t *testing.T) {
 				}
 			}
 		}
-		step("fetches fail", false, true, 1, 0)
-		step("all fails", true, true, 1, 0)
-		step("fetches fail still", false, true, 1, 0)
-		step("all works", false, false, 1, 1)
-		step("exchanges fail", true, false, 2, 1)
+		if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "ann"}); err != nil || !d.Degraded {
+			t.Errorf("after a fetch that has failed: degraded %v, error %v", d.Degraded, err)
+		}
+		step("down from the start", true, 1, 0)
+		step("up", false, 1, 1)
+		step("down", true, 2, 1)
+		step("up again", false, 2, 2)
+		b.set(func(*shared) { b.down = true })
 		before := s.Stats().Failed
-		if err := s.Close(t.Context()); err == nil || s.Stats().Failed != before+1 {
-			t.Errorf("Close: %v, and %d failures, want %d", err, s.Stats().Failed, before+1)
+		if err := s.Close(t.Context()); err == nil || s.Stats().Failed != before+3 {
+			t.Errorf("Close: %v, and %d failures, want %d", err, s.Stats().Failed, before+3)
 		}
 	})
 }

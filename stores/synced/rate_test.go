@@ -14,7 +14,7 @@ import (
 func TestReadingARateEvictsNothing(t *testing.T) {
 	for _, interval := range []time.Duration{time.Hour, -1} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newStore(t, newShared(), synced.Config{Interval: interval, MaxKeys: 64, Log: quiet})
+			s := newStore(t, newShared(), synced.Config{Interval: interval, MaxKeys: 64, Windows: []time.Duration{time.Minute}, Log: quiet})
 			count := func(key string, n int64) {
 				if _, err := s.Increment(t.Context(), key, time.Minute, n); err != nil {
 					t.Fatal(err)

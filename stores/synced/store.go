@@ -1,8 +1,9 @@
 package synced
 
 import (
+	"context"
 	"crypto/rand"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -10,91 +11,235 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
-	"github.com/floodgate-go/floodgate/internal/names"
 )
 
 // Store is a [core.Store] that counts in the process and exchanges differences
 // with a backend. It is made by [New] and ended by Close. Its methods, and
 // those of the Counters that Open returns, may be called concurrently.
 type Store struct {
-	backend Backend
-	config  Config
-	node    string
-	now     func() int64 // microseconds since the Unix epoch
-	table   *table
-	stats   counters
+	backend  Backend
+	config   Config
+	node     string
+	table    *table
+	exchange exchange
+	fetched  fetched
+	failing  atomic.Bool // the last exchange failed
+	stats    struct{ exchanges, failed, pushed, lost atomic.Uint64 }
 
-	names    *names.Owner // of the limiters that this store has bound
-	bindings []binding    // guarded by the package's bindings
+	closed atomic.Bool
+	ctx    context.Context // ends when Close is called
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	limits map[string]uint64 // numbers of limits, by what tells their counters apart
-
-	meters sync.Map // of Increment: time.Duration → *counting
-
-	fetcher  fetcher
-	reports  reports
-	exchange exchange
-	closed   atomic.Bool
+	opened map[string]bool             // names of limiters
+	limits map[string]uint64           // numbers of limits, by what tells their counters apart
+	rates  map[time.Duration]*counters // of Increment and Rate
 }
 
 var _ core.Store = (*Store)(nil)
+
+var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
+
+// namespaces has the namespaces that the stores of this process use.
+var namespaces sync.Map // of namespace
+
+type namespace struct {
+	backend Backend
+	name    string
+}
 
 // New returns a store that exchanges with the backend. With a positive Interval
 // it starts a goroutine for that, which Close ends. The error wraps
 // [core.ErrConfig] and names each field that is wrong. New also returns an
 // error if another store of this process uses the namespace with the same
-// Backend value and has not been closed.
+// Backend value and has not been closed. It fetches the counters of Config.Windows, as
+// Open does those of a limiter.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
 	}
 	c = c.filled()
 	if backend != nil {
-		if _, taken := claims.LoadOrStore(claim{backend, c.Namespace}, true); taken {
+		if _, taken := namespaces.LoadOrStore(namespace{backend, c.Namespace}, true); taken {
 			return nil, fmt.Errorf("%w: Namespace: %q: is in use already", core.ErrConfig, c.Namespace)
 		}
 	}
-	var node [16]byte
-	_, _ = rand.Read(node[:]) // never fails
 	s := &Store{
-		backend: backend,
-		config:  c,
-		node:    hex.EncodeToString(node[:]),
-		now:     meter.Clock(c.Clock),
-		names:   names.New("", true), // other stores may have the names: see claimName
-		limits:  map[string]uint64{},
+		backend:  backend,
+		config:   c,
+		node:     rand.Text(),
+		exchange: exchange{asked: make(chan chan error), ended: make(chan struct{})},
+		fetched:  fetched{turn: make(chan struct{}, 1), windows: map[time.Duration]int{}, counts: map[counterID]int64{}},
+		opened:   map[string]bool{},
+		limits:   map[string]uint64{},
+		rates:    map[time.Duration]*counters{},
 	}
-	s.fetcher.windows = map[time.Duration]bool{}
-	s.fetcher.counts.all = map[counterID]int64{}
-	s.table = newTable(c.MaxKeys, func(hits int64) { s.stats.lost.Add(uint64(hits)) })
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.table = newTable(c.MaxKeys, &s.stats.lost)
 	for _, w := range c.Windows {
-		s.fetcher.need(w)
+		s.rates[w], _ = s.open("-increment", []core.StoreRule{{Name: "-", Limits: []core.Limit{{Name: "window", Quota: core.MaxQuota, Window: w, Aligned: true}}}})
 	}
+	_ = s.fetch(false) // it has logged the error
 	if c.Interval > 0 {
-		s.start(mathrand.N(c.Interval))
+		go s.run(mathrand.N(c.Interval))
 	}
 	return s, nil
+}
+
+// now returns the time in microseconds since the Unix epoch.
+func (s *Store) now() int64 {
+	if s.config.Clock != nil {
+		return s.config.Clock().UnixMicro()
+	}
+	return time.Now().UnixMicro()
 }
 
 // Stats are the counts of a Store since it was made.
 type Stats struct {
 	Keys      int    // counters in the process now
 	Exchanges uint64 // batches that the backend has answered, and fetches
-	Failed    uint64 // exchanges and fetches that failed
+	Failed    uint64 // batches and fetches that failed
 	Pushed    uint64 // differences other than 0, in answered batches
 	Lost      uint64 // hits that were never pushed: see Config.MaxKeys and Close
 }
-
-type counters struct{ exchanges, failed, pushed, lost atomic.Uint64 }
-
-// Config returns the configuration that New was given, with the defaults of its fields.
-func (s *Store) Config() Config { return s.config }
 
 // Stats returns the counts since the store was made.
 func (s *Store) Stats() Stats {
 	return Stats{s.table.len(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
 }
 
-func (s *Store) errClosed() error { return fmt.Errorf("synced: %w", core.ErrClosed) }
+// Config returns the configuration that New was given, with the defaults of its fields.
+func (s *Store) Config() Config { return s.config }
+
+// ops are the operations that the store knows.
+const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
+
+// Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take
+// returns an error if the backend does not answer: it waits for the backend, whose deadline
+// is the only one. Otherwise the store is not exact, and each process counts for itself while
+// the backend does not answer.
+func (s *Store) Guarantees() core.Guarantees {
+	if s.config.Interval == 0 {
+		return core.Guarantees{Ops: ops, Exact: true, Shared: true, OnFailure: core.FailClosed}
+	}
+	return core.Guarantees{Ops: ops, OneStep: true, Shared: s.config.Interval > 0, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailLocal}
+}
+
+// Open implements [core.Store]. A limit that is not an aligned fixed_window or
+// sliding_window is an error that wraps [core.ErrConfig]: windows that begin
+// when a process first sees a key cannot be added up.
+//
+// Before it returns, Open fetches what other processes have counted, for at most
+// Config.Timeout, so that the first decision knows it.
+func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	s.mu.Lock()
+	if s.closed.Load() || s.opened[limiter] {
+		defer s.mu.Unlock()
+		if s.closed.Load() {
+			return nil, errClosed
+		}
+		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
+	}
+	c, err := s.open(limiter, rules)
+	s.opened[limiter] = err == nil
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	_ = s.fetch(false) // it has logged the error
+	return c, nil
+}
+
+// counters are the Counters of a Store.
+type counters struct {
+	*Store
+	limiter string
+	rules   []rule
+}
+
+type rule struct {
+	core.StoreRule
+	limits []limit
+}
+
+// limit is a limit as the store counts for it.
+type limit struct {
+	number  uint64 // of its counters in the table
+	suffix  string // of its counters' names in the backend
+	windows meter.Windows
+	quota   int64
+}
+
+// open is called with the store locked.
+func (s *Store) open(limiter string, rules []core.StoreRule) (*counters, error) {
+	c := &counters{Store: s, limiter: limiter}
+	var errs []error
+	for _, r := range rules {
+		next := rule{StoreRule: r}
+		for _, l := range r.Limits {
+			w, err := windowsOf(l)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("rule %q, limit %q: %w (stores/synced counts in windows that begin at multiples of their length everywhere: set Aligned)", r.Name, l.Name, err))
+				continue
+			}
+			suffix := ":s"
+			if l.Algorithm == core.FixedWindow {
+				suffix = ":f"
+			}
+			id := fmt.Sprintf("%s %s %v%s", limiter, r.Name, l.Window, suffix)
+			if s.limits[id] == 0 {
+				s.limits[id] = uint64(len(s.limits) + 1)
+			}
+			s.fetched.need(l.Window)
+			next.limits = append(next.limits, limit{s.limits[id], suffix, w, l.Quota})
+		}
+		c.rules = append(c.rules, next)
+	}
+	return c, errors.Join(errs...)
+}
+
+// windowsOf returns the meter that judges the counts of a limit's windows.
+func windowsOf(l core.Limit) (meter.Windows, error) {
+	if err := l.Validate(); err != nil {
+		return meter.Windows{}, err
+	}
+	if l.Zone != nil {
+		return meter.Windows{}, fmt.Errorf("%w: Zone: %v: windows of the calendar cannot be added up: leave Zone out", core.ErrConfig, l.Zone)
+	}
+	w, ok := meter.NewWindows(limits.Of(l))
+	if !ok {
+		return meter.Windows{}, fmt.Errorf("%w: Aligned: false: only aligned windows can be added up, not %v", core.ErrConfig, l)
+	}
+	return w, nil
+}
+
+// Reopen implements [core.Counters]. It fetches the counters of windows that are new, as
+// Open does.
+func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	c.mu.Lock()
+	next, err := c.open(c.limiter, rules)
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	_ = c.fetch(false) // it has logged the error
+	return next, nil
+}
+
+// Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset
+// wait only for other callers, and other processes learn of the hits with the next exchange.
+// OpReset is pushed at once; hits that another process has not pushed by then stay.
+func (c *counters) Do(ctx context.Context, b *core.Batch) error {
+	switch {
+	case b.Op&ops == 0:
+		return fmt.Errorf("synced: %v: %w", b.Op, core.ErrUnsupported)
+	case b.Op == core.OpReset:
+		return c.reset(ctx, b)
+	case c.config.Interval == 0:
+		return c.through(ctx, b)
+	default:
+		return c.local(b)
+	}
+}

@@ -77,7 +77,7 @@ func TestTheWorkedExamples(t *testing.T) {
 		for _, previous := range []int64{40, 20} {
 			t.Run(fmt.Sprint(name, previous), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, err := synced.New(newShared(), synced.Config{Interval: interval})
+					s, err := synced.New(newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -178,15 +178,15 @@ func TestMaxKeys(t *testing.T) {
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		s := newStore(t, b, synced.Config{Interval: time.Hour, BatchSize: 100, Log: quiet})
+		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
 		l := newLimiter(t, s, aligned(10, day))
-		for i := range 30 { // 4 differences each: 2 batches
+		for i := range 30 { // 2 differences each: 1 batch
 			take(t, l, fmt.Sprint(i))
 		}
 		for i, want := range []synced.Stats{
-			{Keys: 30, Exchanges: 1 + 2 + 1, Pushed: 30}, // and a fetch before and after that
-			{Keys: 30, Exchanges: 4 + 2 + 1, Pushed: 30 + 1},
-			{Keys: 30, Exchanges: 7, Pushed: 31, Failed: 1},
+			{Keys: 30, Exchanges: 1 + 1 + 1, Pushed: 30}, // and a fetch before and after that
+			{Keys: 30, Exchanges: 3 + 1 + 1, Pushed: 30 + 1},
+			{Keys: 30, Exchanges: 5, Pushed: 31, Failed: 1},
 		} {
 			b.set(func(b *shared) { b.down = i == 2 })
 			if err := s.Sync(t.Context()); (err == nil) != (i < 2) {
@@ -258,7 +258,7 @@ func TestRefundAndReset(t *testing.T) {
 // All limits of all keys are charged, or none.
 func TestAllOrNone(t *testing.T) {
 	for _, interval := range []time.Duration{-1, 0} {
-		s := newStore(t, newShared(), synced.Config{Interval: interval})
+		s := newStore(t, newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
 		l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
 			{Name: "a", Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
 			{Name: "b", Limits: []core.Limit{aligned(5, time.Hour)}},

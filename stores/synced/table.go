@@ -4,43 +4,49 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 )
+
+// slot is the hits of one window.
+type slot struct {
+	total int64 // in the backend, when it last answered
+	sent  int64 // on the way to the backend
+	diff  int64 // not sent yet
+}
+
+func (s *slot) count() int64 { return max(0, s.total+s.sent+s.diff) }
+
+// giveBack takes hits out of the slot, at most as many as it has.
+func (s *slot) giveBack(hits int64) { s.diff -= min(hits, s.count()) }
 
 // entry is the counter of one key of one limit, in the window that it was last
 // used in and the one before.
 type entry struct {
 	id       ident
-	start    int64
-	mark     int32 // its place among the shard's dirty ones, from 1; 0: it is not to be exchanged
-	fresh    bool  // has never been exchanged
+	name     string // of its counters in the backend
+	window   int64
+	start    int64 // of the current window
 	current  slot
 	previous slot
-	window   int64
-	names    string // of its counters in the backend: see name
+
+	marked int  // its place in the shard's list of marked entries, from 1; 0: it is not exchanged
+	rounds int  // so many exchanges more
+	stale  bool // it has not been exchanged since it was marked
 }
 
-// backSuffix follows the name of the counter of hits in the name of the counter
-// of refunds. No name of a counter of hits ends in it.
-const backSuffix = "-"
-
-// name returns the backend's name of the entry's hits or refunds.
-func (e *entry) name(back bool) string {
-	if back {
-		return e.names
-	}
-	return e.names[:len(e.names)-len(backSuffix)]
-}
-
-// roll brings the entry to the window that begins at start. If start is before
-// the entry's own, a clock was set back: the entry stays.
+// roll brings the entry to the window that begins at start. If a clock was set back by
+// less than a window, the entry stays.
 func (e *entry) roll(start int64) {
-	switch {
-	case start <= e.start:
-	case start == e.start+e.window:
-		e.previous, e.current, e.start = e.current, slot{}, start
-	default: // what is older than two lengths means nothing any more
-		e.previous, e.current, e.start = slot{}, slot{}, start
+	switch start - e.start {
+	case 0, -e.window:
+		return
+	case e.window:
+		e.previous, e.current = e.current, slot{}
+	default: // what is older than two lengths means nothing any more, nor what is far ahead
+		e.previous, e.current = slot{}, slot{}
 	}
+	e.start = start
 }
 
 // at returns the slot of the window that begins at start, nil for others.
@@ -54,23 +60,30 @@ func (e *entry) at(start int64) *slot {
 	return nil
 }
 
-// unsent returns how many hits and refunds would be lost with the entry.
-func (e *entry) unsent() int64 { return e.current.unsent() + e.previous.unsent() }
+// diff returns the difference that is to be pushed of the window that begins at start,
+// which is one of the entry's.
+func (e *entry) diff(start int64) Diff {
+	return Diff{e.name, time.Duration(e.window) * time.Microsecond, time.UnixMicro(start), e.at(start).diff}
+}
+
+// unsent returns how many hits would be lost with the entry.
+func (e *entry) unsent() int64 { return max(0, e.current.diff) + max(0, e.previous.diff) }
 
 func (e *entry) expired(now int64) bool {
 	return now >= e.start+2*e.window && e.unsent() == 0 || now >= e.start+3*e.window
 }
 
-// ident tells entries apart: two independent hashes of the key, mixed with the
-// limit's number.
-type ident struct{ a, b uint64 }
+// ident tells entries apart: the limit's number and two independent hashes of the key.
+type ident struct{ limit, a, b uint64 }
+
+func (id ident) shard() uint64 { return id.b % shardCount }
 
 const shardCount = 64
 
 type shard struct {
 	mu      sync.Mutex
-	entries entries
-	dirty   []*entry // those that are to be exchanged
+	entries map[ident]*entry
+	marked  []*entry // those that are exchanged
 	_       [64]byte // keeps shards out of each other's cache lines
 }
 
@@ -78,91 +91,85 @@ type table struct {
 	seeds  [2]maphash.Seed
 	shards [shardCount]shard
 	most   int // entries of a shard
-	lost   func(hits int64)
+	lost   *atomic.Uint64
 }
 
-func newTable(maxKeys int, lost func(int64)) *table {
-	return &table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: max(1, maxKeys/shardCount), lost: lost}
+func newTable(maxKeys int, lost *atomic.Uint64) *table {
+	t := &table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, most: max(1, maxKeys/shardCount), lost: lost}
+	for i := range t.shards {
+		t.shards[i].entries = map[ident]*entry{}
+	}
+	return t
 }
 
 func (t *table) ident(limit uint64, key []byte) ident {
-	return ident{maphash.Bytes(t.seeds[0], key) ^ limit*0x9e3779b97f4a7c15, maphash.Bytes(t.seeds[1], key) ^ limit*0xc2b2ae3d27d4eb4f}
+	return ident{limit, maphash.Bytes(t.seeds[0], key), maphash.Bytes(t.seeds[1], key)}
 }
 
-func (id ident) shard() uint64 { return id.b % shardCount }
+func (t *table) shard(id ident) *shard { return &t.shards[id.shard()] }
 
 // markedFor is how many exchanges an entry takes part in after its last use.
 const markedFor = 3
 
-// use notes that an entry has been used, and is to be exchanged. The shard is
-// locked.
-func (s *shard) use(e *entry) {
-	s.entries.find(e.id).rounds = markedFor
-	if e.mark == 0 {
-		s.dirty = append(s.dirty, e)
-		e.mark = int32(len(s.dirty)) //nolint:gosec // at most MaxKeys
+// mark notes that an entry has been used, and is to be exchanged. It reports whether the
+// entry was not exchanged before. The shard is locked.
+func (s *shard) mark(e *entry) bool {
+	e.rounds = markedFor
+	if e.marked != 0 {
+		return false
 	}
+	s.marked = append(s.marked, e)
+	e.marked, e.stale = len(s.marked), true
+	return true
 }
 
-// unmark notes that an entry is not to be exchanged. The last one that is takes
-// its place.
+// unmark notes that an entry is not to be exchanged. The last marked one takes its place.
 func (s *shard) unmark(e *entry) {
-	if e.mark == 0 {
+	if e.marked == 0 {
 		return
 	}
-	last := len(s.dirty) - 1
-	moved := s.dirty[last]
-	s.dirty[e.mark-1], moved.mark = moved, e.mark
-	s.dirty[last], s.dirty, e.mark = nil, s.dirty[:last], 0
+	last := len(s.marked) - 1
+	moved := s.marked[last]
+	s.marked[e.marked-1], moved.marked = moved, e.marked
+	s.marked[last], s.marked, e.marked = nil, s.marked[:last], 0
 }
 
-// remove removes an entry that is in the shard.
 func (s *shard) remove(e *entry) {
 	s.unmark(e)
-	s.entries.remove(e)
+	delete(s.entries, e.id)
 }
 
-// insert adds an entry, and evicts another if the shard is full; none of
-// those in use. The shard is locked.
-func (t *table) insert(s *shard, id ident, e *entry, now int64, inUse []place) {
-	if s.entries.used >= t.most {
-		t.evict(s, now, inUse)
-	}
-	s.entries.add(id, e)
-}
+// look is how many entries an insertion examines.
+const look = 8
 
-// look is how many entries are compared to evict one.
-const look = 32
-
-// evict deletes an expired entry. If it finds none, it deletes, of some
-// entries, the one with the fewest hits that the backend does not know; of
-// several such, the one with the lowest count, because the others are nearer to
-// being denied.
-func (t *table) evict(s *shard, now int64, inUse []place) {
+// insert adds an entry. It removes expired entries that it comes across and, if the shard
+// is full, evicts another; none of those in use. The shard is locked.
+func (t *table) insert(s *shard, e *entry, now int64, inUse []place) {
 	var least *entry
 	seen := 0
-	for e := range s.entries.walk() {
-		if slices.ContainsFunc(inUse, func(p place) bool { return p.entry == e }) {
+	for _, other := range s.entries { // begins at random
+		switch {
+		case slices.ContainsFunc(inUse, func(p place) bool { return p.entry == other }):
 			continue
-		}
-		if e.expired(now) {
-			s.remove(e)
-			return
-		}
-		if least == nil || e.cheaper(least) {
-			least = e
+		case other.expired(now):
+			s.remove(other)
+		case least == nil || other.cheaper(least):
+			least = other
 		}
 		if seen++; seen == look {
 			break
 		}
 	}
-	if least != nil {
-		t.lost(least.current.added.diff + least.previous.added.diff)
+	if len(s.entries) >= t.most && least != nil {
+		t.lost.Add(uint64(least.unsent())) //nolint:gosec // not negative
 		s.remove(least)
 	}
+	s.entries[e.id] = e
 }
 
-// cheaper reports whether less is lost with e than with other.
+// cheaper reports whether e is evicted rather than other: it has fewer hits that the
+// backend does not know, or as many, and a lower count, so that it is farther from being
+// denied.
 func (e *entry) cheaper(other *entry) bool {
 	if a, b := e.unsent(), other.unsent(); a != b {
 		return a < b
@@ -170,29 +177,11 @@ func (e *entry) cheaper(other *entry) bool {
 	return e.current.count()+e.previous.count() < other.current.count()+other.previous.count()
 }
 
-// sweep deletes expired entries of a shard, a bounded number of them.
-func (t *table) sweep(s *shard, now int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := 0
-	for e := range s.entries.walk() {
-		if e.expired(now) {
-			s.remove(e)
-		}
-		if seen++; seen == sweepAtOnce {
-			return
-		}
-	}
-}
-
-// sweepAtOnce is how many entries a sweep looks at.
-const sweepAtOnce = 1000
-
 func (t *table) len() (n int) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		n += s.entries.used
+		n += len(s.entries)
 		s.mu.Unlock()
 	}
 	return n

@@ -63,6 +63,23 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		}
 	})
 
+	t.Run("no counter falls below 0", func(t *testing.T) {
+		b, ns := open(t), name()
+		push(t, b, batch(ns, "n1", 1, diff("a", 3), diff("b", -4), diff("c", synced.Forget)), 3, 0, 0)
+		push(t, b, batch(ns, "n2", 1, diff("a", -5), diff("b", -4), diff("c", -1)), 0, 0, 0)
+		push(t, b, batch(ns, "n1", 2, diff("b", 0), diff("c", 0)), 0, 0)
+		for key, n := range counters(t, b, ns, now, minute) {
+			if n != 0 {
+				t.Errorf("Counters: %s has %d hits", key, n)
+			}
+		}
+		if got, err := b.Window(t.Context(), ns, "c", start, minute); err != nil || got != 0 {
+			t.Errorf("Window: %d, %v", got, err)
+		}
+		push(t, b, batch(ns, "n1", 3, diff("a", 2), diff("b", 2), diff("c", 2)), 2, 2, 2)
+		push(t, b, batch(ns, "n1", 4, diff("a", synced.Forget), diff("b", -1), diff("c", 1)), 0, 1, 3)
+	})
+
 	t.Run("a batch that is pushed again is applied once", func(t *testing.T) {
 		b, ns := open(t), name()
 		for range 3 {
@@ -158,12 +175,12 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 				{Name: "r", Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}},
 			}})))
 		}
-		hit, admitted := core.Hit{Rule: "r", Key: "k"}, int64(0)
+		hit, allowed := core.Hit{Rule: "r", Key: "k"}, int64(0)
 		for i := range 40 {
 			if d, err := limiters[i%4].Take(t.Context(), 1, hit); err != nil {
 				t.Fatal(err)
 			} else if d.Allowed {
-				admitted++
+				allowed++
 			}
 		}
 		for _, l := range limiters {
@@ -185,15 +202,15 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 				t.Error(err)
 			}
 		}
-		if admitted != 40 {
-			t.Errorf("%d admitted", admitted)
+		if allowed != 40 {
+			t.Errorf("%d allowed", allowed)
 		}
 	})
 
 	t.Run("four stores that all try at once", func(t *testing.T) {
 		const quota, tries = 50, 200
 		ns := name()
-		var admitted atomic.Int64
+		var allowed atomic.Int64
 		var wg sync.WaitGroup
 		var stores []*synced.Store
 		for range 4 {
@@ -215,12 +232,12 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 					}
 					if d.Allowed {
 						own++
-						admitted.Add(1)
+						allowed.Add(1)
 					}
 					<-time.After(time.Millisecond)
 				}
 				if own > quota {
-					t.Errorf("one store admitted %d of %d", own, quota)
+					t.Errorf("one store allowed %d of %d", own, quota)
 				}
 			})
 		}
@@ -230,8 +247,8 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 				t.Error(err)
 			}
 		}
-		if n := admitted.Load(); n < quota || n > 4*quota {
-			t.Errorf("%d admitted by four stores at a limit of %d", n, quota)
+		if n := allowed.Load(); n < quota || n > 4*quota {
+			t.Errorf("%d allowed by four stores at a limit of %d", n, quota)
 		}
 		total := int64(0)
 		for c, err := range open(t).Counters(t.Context(), ns, []time.Duration{24 * time.Hour}, time.Now()) {
@@ -240,13 +257,13 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 			}
 			total += c.Count
 		}
-		if total != admitted.Load() {
-			t.Errorf("the backend has %d hits, %d were admitted", total, admitted.Load())
+		if total != allowed.Load() {
+			t.Errorf("the backend has %d hits, %d were allowed", total, allowed.Load())
 		}
 	})
 
 	t.Run("straight through", func(t *testing.T) {
-		s, err := synced.New(open(t), synced.Config{Namespace: name(), Timeout: 20 * time.Second})
+		s, err := synced.New(open(t), synced.Config{Namespace: name(), Timeout: 20 * time.Second, Windows: []time.Duration{24 * time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,10 +53,10 @@ var _ synced.Backend = (*Backend)(nil)
 // It needs PostgreSQL 10 or later.
 func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
 	b, err := NewLazy(pool)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = b.prepare(ctx)
 	}
-	if err := b.prepare(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -78,41 +78,24 @@ func (b *Backend) prepare(ctx context.Context) error {
 	if b.made.Load() {
 		return nil
 	}
-	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
-		// CREATE … IF NOT EXISTS needs the permission to create, and a lock, even if there
-		// is nothing to create.
-		var missing bool
-		err := tx.QueryRow(ctx, `SELECT to_regclass('floodgate_counters') IS NULL OR to_regclass('floodgate_nodes') IS NULL`, unprepared).Scan(&missing)
-		if err != nil {
-			return err
-		}
-		if missing {
-			// CREATE TABLE IF NOT EXISTS fails if two processes run it at once.
-			if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters'))`); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, schema); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Exec(ctx, `SELECT namespace, key, size, start, count, expires FROM floodgate_counters LIMIT 0`); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `SELECT namespace, node, sequence, seen FROM floodgate_nodes LIMIT 0`)
-		return err
-	})
+	// CREATE … IF NOT EXISTS needs the permission to create, and a lock, even if there
+	// is nothing to create.
+	var missing bool
+	err := b.pool.QueryRow(ctx, `SELECT to_regclass('floodgate_counters') IS NULL OR to_regclass('floodgate_nodes') IS NULL`, unprepared).Scan(&missing)
+	if err == nil && missing {
+		// CREATE TABLE IF NOT EXISTS fails if two processes run it at once. The statements
+		// are one transaction, because they are sent together.
+		_, err = b.pool.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters')); `+schema, pgx.QueryExecModeSimpleProtocol)
+	}
+	if err == nil {
+		_, err = b.pool.Exec(ctx, `SELECT c.namespace, key, size, start, count, expires, n.namespace, node, sequence, seen
+			FROM floodgate_counters c, floodgate_nodes n LIMIT 0`, unprepared)
+	}
 	if err != nil {
 		return fmt.Errorf("postgres: the tables floodgate_counters and floodgate_nodes: %w", err)
 	}
 	b.made.Store(true)
 	return nil
-}
-
-// Server names the server and the database, so that package synced can tell
-// whether two backends lead to the same one.
-func (b *Backend) Server() string {
-	c := b.pool.Config().ConnConfig
-	return fmt.Sprintf("postgres %s:%d/%s", c.Host, c.Port, c.Database)
 }
 
 const (
@@ -160,24 +143,23 @@ func (b *Backend) sweep(ctx context.Context, now time.Time) {
 
 // Counters implements [synced.Backend] with one query.
 func (b *Backend) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
+	sizes := make([]int64, len(windows))
+	for i, w := range windows {
+		sizes[i] = w.Microseconds()
+	}
 	return func(yield func(synced.Counter, error) bool) {
 		if err := b.prepare(ctx); err != nil {
 			yield(synced.Counter{}, err)
 			return
 		}
-		sizes := make([]int64, len(windows))
-		for i, w := range windows {
-			sizes[i] = w.Microseconds()
-		}
-		rows, _ := b.pool.Query(ctx, `SELECT key, size, start, count FROM floodgate_counters
+		rows, _ := b.pool.Query(ctx, `SELECT key, size, start, greatest(0, count) FROM floodgate_counters
 			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, unprepared, namespace, sizes, at.UnixMicro())
 		defer rows.Close()
 		for rows.Next() {
 			var c synced.Counter
 			var size, start int64
-			if err := rows.Scan(&c.Key, &size, &start, &c.Count); err != nil {
-				yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
-				return
+			if rows.Scan(&c.Key, &size, &start, &c.Count) != nil {
+				break // Scan closes rows, whose error is below
 			}
 			c.Window, c.Start = time.Duration(size)*time.Microsecond, time.UnixMicro(start)
 			if !yield(c, nil) {
@@ -195,11 +177,9 @@ func (b *Backend) Window(ctx context.Context, namespace, key string, start time.
 	if err := b.prepare(ctx); err != nil {
 		return 0, err
 	}
-	err = b.pool.QueryRow(ctx, `SELECT count FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
+	err = b.pool.QueryRow(ctx, `SELECT greatest(0, count) FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
 		unprepared, namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	} else if err != nil {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("postgres: %w", err)
 	}
 	return n, nil

@@ -13,7 +13,6 @@ import (
 	_ "embed"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,35 +34,23 @@ var _ synced.Backend = (*Backend)(nil)
 
 // New returns a backend on a client: of one server, a cluster or a failover
 // group. Whoever made the client closes it. Its user needs the commands EVALSHA,
-// EVAL, GET, SET, MGET and SCAN on keys fgs1:*.
+// EVAL, GET, SET, MGET and SCAN on keys fgs1:*, and in a cluster CLUSTER SLOTS.
 func New(client redis.UniversalClient) *Backend { return &Backend{client} }
-
-// Server names the server and its database, so that package synced can tell
-// whether two backends lead to the same one.
-func (b *Backend) Server() string {
-	switch c := b.client.(type) {
-	case *redis.Client:
-		o := c.Options()
-		return fmt.Sprintf("redis %s/%d", o.Addr, o.DB)
-	case *redis.ClusterClient:
-		return fmt.Sprintf("redis cluster %s", slices.Sorted(slices.Values(c.Options().Addrs)))
-	}
-	return fmt.Sprintf("redis client %p", b.client)
-}
-
-const prefix = "fgs1:"
 
 // nodeLife is how long a node's last sequence is kept. A batch that is pushed
 // again after that, with no other batch in between, is applied twice.
 const nodeLife = 24 * time.Hour
 
+// prefix begins the names of a namespace.
+func prefix(namespace string) string { return "fgs1:{" + namespace + "}:" }
+
 func counterName(namespace, key string, window time.Duration, start time.Time) string {
-	return fmt.Sprintf("%s{%s}:%d:%d:%s", prefix, namespace, window.Microseconds(), start.UnixMicro(), key)
+	return fmt.Sprintf("%s%d:%d:%s", prefix(namespace), window.Microseconds(), start.UnixMicro(), key)
 }
 
 // PushDiffs implements [synced.Backend] with one script call.
 func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
-	keys := append(make([]string, 0, len(batch.Diffs)+1), fmt.Sprintf("%s{%s}:node:%s", prefix, batch.Namespace, batch.Node))
+	keys := append(make([]string, 0, len(batch.Diffs)+1), prefix(batch.Namespace)+"node:"+batch.Node)
 	args := append(make([]any, 0, 2*len(batch.Diffs)+2), batch.Sequence, nodeLife.Milliseconds())
 	for _, d := range batch.Diffs {
 		keys = append(keys, counterName(batch.Namespace, d.Key, d.Window, d.Start))
@@ -82,69 +69,52 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 // Counters implements [synced.Backend]. It goes through the names with SCAN,
 // which does not hold up others.
 func (b *Backend) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
+	wanted := map[string]time.Duration{}
+	for _, w := range windows {
+		wanted[strconv.FormatInt(w.Microseconds(), 10)] = w
+	}
 	return func(yield func(synced.Counter, error) bool) {
-		wanted := map[time.Duration]bool{}
-		for _, w := range windows {
-			wanted[w] = true
-		}
-		more := true
-		scan := func(ctx context.Context, c redis.Cmdable) error {
-			match := prefix + "{" + namespace + "}:[0-9]*"
-			for cursor := uint64(0); more; {
-				names, next, err := c.Scan(ctx, cursor, match, 1000).Result()
-				if err != nil {
-					return err
-				}
-				if err := b.yield(ctx, names, wanted, at, func(c synced.Counter) bool {
-					more = yield(c, nil)
-					return more
-				}); err != nil {
-					return err
-				}
-				if cursor = next; cursor == 0 {
-					break
+		err := b.scan(ctx, prefix(namespace), func(names []string) (counters []synced.Counter, kept []string) {
+			for _, name := range names {
+				if c, ok := parseName(name, wanted); ok && !c.Start.After(at) && at.Sub(c.Start) < 2*c.Window {
+					counters, kept = append(counters, c), append(kept, name)
 				}
 			}
-			return nil
-		}
-		var err error
-		if cluster, ok := b.client.(*redis.ClusterClient); ok {
-			// All names of a namespace are in one slot, and so on one node.
-			var node *redis.Client
-			if node, err = cluster.MasterForKey(ctx, prefix+"{"+namespace+"}"); err == nil {
-				err = scan(ctx, node)
-			}
-		} else {
-			err = scan(ctx, b.client)
-		}
-		if err != nil && more {
+			return counters, kept
+		}, func(c synced.Counter) bool { return yield(c, nil) })
+		if err != nil {
 			yield(synced.Counter{}, fmt.Errorf("redis: %w", err))
 		}
 	}
 }
 
-// yield yields those of the counters that are wanted.
-func (b *Backend) yield(ctx context.Context, names []string, wanted map[time.Duration]bool, at time.Time, yield func(synced.Counter) bool) error {
-	var counters []synced.Counter
-	var kept []string
-	for _, name := range names {
-		c, ok := parseName(name)
-		if age := at.Sub(c.Start); ok && wanted[c.Window] && age < 2*c.Window && age >= 0 {
-			counters, kept = append(counters, c), append(kept, name)
+// scan yields the counters, of those whose names begin with prefix, that parse keeps.
+func (b *Backend) scan(ctx context.Context, prefix string, parse func(names []string) ([]synced.Counter, []string), yield func(synced.Counter) bool) error {
+	var node redis.Cmdable = b.client
+	if cluster, ok := b.client.(*redis.ClusterClient); ok { // all names of a namespace are on one node
+		master, err := cluster.MasterForKey(ctx, prefix)
+		if err != nil {
+			return err
 		}
+		node = master
 	}
-	if len(kept) == 0 {
-		return nil
-	}
-	values, err := b.client.MGet(ctx, kept...).Result()
-	if err != nil {
-		return err
-	}
-	for i, v := range values {
-		text, ok := v.(string)
-		if n, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
-			counters[i].Count = n
-			if !yield(counters[i]) {
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		names, next, err := node.Scan(ctx, cursor, prefix+"[0-9]*", 1000).Result()
+		if err != nil {
+			return err
+		}
+		cursor = next
+		counters, kept := parse(names)
+		if len(kept) == 0 {
+			continue
+		}
+		values, err := node.MGet(ctx, kept...).Result()
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			text, _ := v.(string)
+			if counters[i].Count, err = strconv.ParseInt(text, 10, 64); err == nil && !yield(counters[i]) {
 				return nil
 			}
 		}
@@ -152,21 +122,16 @@ func (b *Backend) yield(ctx context.Context, names []string, wanted map[time.Dur
 	return nil
 }
 
-func parseName(name string) (c synced.Counter, ok bool) {
-	_, rest, found := strings.Cut(name, "}:")
+// parseName reads the name of a counter in one of the wanted windows.
+func parseName(name string, wanted map[string]time.Duration) (c synced.Counter, ok bool) {
+	_, rest, _ := strings.Cut(name, "}:")
 	parts := strings.SplitN(rest, ":", 3)
-	if !found || len(parts) != 3 {
+	if len(parts) != 3 {
 		return c, false
 	}
-	window, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || window <= 0 || window > (1<<63-1)/1000 {
-		return c, false
-	}
+	window, ok := wanted[parts[0]]
 	start, err := strconv.ParseInt(parts[1], 10, 64)
-	if err != nil {
-		return c, false
-	}
-	return synced.Counter{Key: parts[2], Window: time.Duration(window) * time.Microsecond, Start: time.UnixMicro(start)}, true
+	return synced.Counter{Key: parts[2], Window: window, Start: time.UnixMicro(start)}, ok && err == nil
 }
 
 // Window implements [synced.Backend].

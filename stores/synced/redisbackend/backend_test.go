@@ -128,7 +128,7 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	proxy := faultproxy.Start(t, server.Addr)
 	c := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3})
 	t.Cleanup(func() { _ = c.Close() })
-	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: 5 * time.Millisecond, Timeout: 300 * time.Millisecond})
+	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: 5 * time.Millisecond, Windows: []time.Duration{24 * time.Hour}, Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 func TestAnExchangeIsOneCommand(t *testing.T) {
 	server := redistest.Start(t)
 	c := newClient(t, server.Addr)
-	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: time.Hour})
+	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: time.Hour, Windows: []time.Duration{24 * time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,28 +190,5 @@ func TestAnExchangeIsOneCommand(t *testing.T) {
 	}
 	if n := calls(after) - calls(before); n < 1 || n > 2 { // EVALSHA, and EVAL the first time
 		t.Errorf("%d script calls for 5,000 hits on 10 keys", n)
-	}
-}
-
-// Two clients of one database have the same name, others another.
-func TestServer(t *testing.T) {
-	name := func(c redis.UniversalClient) string {
-		t.Cleanup(func() { _ = c.Close() })
-		return redisbackend.New(c).Server()
-	}
-	a, again := name(redis.NewClient(&redis.Options{Addr: "a:1", Password: "s3cret"})), name(redis.NewClient(&redis.Options{Addr: "a:1"}))
-	if a != again || strings.Contains(a, "s3cret") {
-		t.Errorf("%q, %q", a, again)
-	}
-	seen := map[string]bool{a: true}
-	for _, c := range []redis.UniversalClient{
-		redis.NewClient(&redis.Options{Addr: "a:1", DB: 2}), redis.NewClient(&redis.Options{Addr: "b:1"}),
-		redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"a:1"}}), redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"x": "a:1"}}),
-	} {
-		n := name(c)
-		if seen[n] {
-			t.Errorf("%q twice", n)
-		}
-		seen[n] = true
 	}
 }

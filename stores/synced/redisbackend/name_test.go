@@ -1,6 +1,7 @@
 package redisbackend
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -11,20 +12,21 @@ func FuzzParseName(f *testing.F) {
 	f.Add("ns", "fg1:api:ip:abc:s", int64(60_000_000), int64(1_764_000_000_000_000))
 	f.Add("a.b", ":", int64(1), int64(-1))
 	f.Fuzz(func(t *testing.T, namespace, key string, window, start int64) {
-		_, _ = parseName(key)
-		_, _ = parseName(prefix + "{" + namespace + "}:" + key)
+		length, at := time.Duration(window)*time.Microsecond, time.UnixMicro(start)
+		wanted := map[string]time.Duration{fmt.Sprint(window): length}
+		_, _ = parseName(key, wanted)
+		_, _ = parseName(prefix(namespace)+key, wanted)
 		if !validForName(namespace) || window <= 0 || window > (1<<63-1)/1000 {
 			return
 		}
-		length, at := time.Duration(window)*time.Microsecond, time.UnixMicro(start)
-		c, ok := parseName(counterName(namespace, key, length, at))
+		c, ok := parseName(counterName(namespace, key, length, at), wanted)
 		if !ok || c.Key != key || c.Window != length || !c.Start.Equal(at) {
 			t.Errorf("%q %q %d %d is read as %+v, %v", namespace, key, window, start, c, ok)
 		}
 	})
 }
 
-// validForName is what package synced admits as a namespace.
+// validForName is what package synced accepts as a namespace.
 func validForName(s string) bool {
 	for _, r := range s {
 		if r != '.' && r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
@@ -34,21 +36,21 @@ func validForName(s string) bool {
 	return true
 }
 
-// A name with a window that is no length is not that of a counter.
+// A name of another form, or of a window that is not wanted, is not that of a counter.
 func TestNamesOfCounters(t *testing.T) {
+	wanted := map[string]time.Duration{"1": time.Microsecond}
 	for name, want := range map[string]bool{
-		"fgs1:{ns}:1:0:k":                true,
-		"fgs1:{ns}:9223372036854775:0:k": true,
-		"fgs1:{ns}:9223372036854776:0:k": false, // more than a time.Duration holds
-		"fgs1:{ns}:0:0:k":                false,
-		"fgs1:{ns}:-1:0:k":               false,
-		"fgs1:{ns}:x:0:k":                false,
-		"fgs1:{ns}:1:x:k":                false,
-		"fgs1:{ns}:1:0":                  false,
-		"fgs1:{ns:1:0:k":                 false,
-		"fgs1:{ns}:node:k":               false,
+		"fgs1:{ns}:1:0:k":    true,
+		"fgs1:{ns}:1:-5:k:k": true,
+		"fgs1:{ns}:2:0:k":    false,
+		"fgs1:{ns}:01:0:k":   false,
+		"fgs1:{ns}:x:0:k":    false,
+		"fgs1:{ns}:1:x:k":    false,
+		"fgs1:{ns}:1:0":      false,
+		"fgs1:{ns:1:0:k":     false,
+		"fgs1:{ns}:node:k":   false,
 	} {
-		if c, ok := parseName(name); ok != want {
+		if c, ok := parseName(name, wanted); ok != want {
 			t.Errorf("%s is read as %+v, %v", name, c, ok)
 		}
 	}

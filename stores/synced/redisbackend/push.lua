@@ -18,8 +18,8 @@ for i = 1, #KEYS do
     if not string.find(value.err, 'WRONGTYPE', 1, true) then return value end
     value = nil
   end
-  local number = value and string.match(value, '^%-?%d+$') and tonumber(value)
-  values[i] = number and math.abs(number) < 9007199254740992 and number or 0
+  local number = value and string.match(value, '^%d+$') and tonumber(value)
+  values[i] = number and number < 9007199254740992 and number or 0
 end
 
 local sequence = tonumber(ARGV[1])
@@ -30,7 +30,7 @@ local totals = {}
 for i = 2, #KEYS do
   local diff, life, total = ARGV[2 * i - 1], ARGV[2 * i], values[i]
   if fresh and diff ~= '0' then
-    total = total + tonumber(diff)
+    total = math.max(0, total + tonumber(diff))
     redis.call('SET', KEYS[i], string.format('%.0f', total), 'PX', life)
   end
   totals[i - 1] = total

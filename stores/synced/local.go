@@ -1,0 +1,164 @@
+package synced
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
+)
+
+// place is one limit of an item, with its counter.
+type place struct {
+	limit *limit
+	item  *core.Item
+	index int // among the item's results
+	id    ident
+	entry *entry // nil: the key has no counter
+}
+
+// places appends the places of the items.
+func (c *counters) places(places []place, items []core.Item) []place {
+	for i := range items {
+		it := &items[i]
+		limits := c.rules[it.Rule].limits
+		for j := range limits {
+			places = append(places, place{limit: &limits[j], item: it, index: j, id: c.table.ident(limits[j].number, it.Key)})
+		}
+	}
+	return places
+}
+
+// newEntry returns a counter of the window of now for a place.
+func (c *counters) newEntry(p *place, now int64) *entry {
+	name := c.rules[p.item.Rule].StoredKey(c.limiter, p.item.Key) + p.limit.suffix
+	return &entry{id: p.id, name: name, window: p.limit.windows.Window(), start: p.limit.windows.Start(now)}
+}
+
+// local does an operation with the counters of this process.
+func (c *counters) local(b *core.Batch) error {
+	now := c.now()
+	var room [2]place
+	places := c.places(room[:0], b.Items)
+	if err := c.lock(places, now, b.Op != core.OpPeek); err != nil {
+		return err
+	}
+	defer c.unlock(places)
+	if b.Op == core.OpRefund {
+		for i := range places {
+			if s := places[i].refunded(); s != nil {
+				s.giveBack(places[i].item.Cost)
+			}
+		}
+		return nil
+	}
+	b.Degraded = c.failing.Load()
+	b.Allowed = decide(b.Op, places, now)
+	return nil
+}
+
+// lock locks the shards of the places, in ascending order, so that no two operations wait
+// for each other, and finds the counters. They take part in the next exchanges, because the
+// hits of other processes matter to their keys. A key that is only read gets a counter if
+// there is room: reading evicts none.
+func (c *counters) lock(places []place, now int64, charge bool) error {
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.id.shard(), b.id.shard()) })
+	for i := range places {
+		if i == 0 || places[i].id.shard() != places[i-1].id.shard() {
+			c.table.shard(places[i].id).mu.Lock()
+		}
+	}
+	if c.closed.Load() { // looked at here, Close collects every charge
+		c.unlock(places)
+		return errClosed
+	}
+	for i := range places {
+		p := &places[i]
+		s := c.table.shard(p.id)
+		if p.entry = s.entries[p.id]; p.entry != nil {
+			p.entry.roll(p.limit.windows.Start(now))
+		} else if charge || len(s.entries) < c.table.most {
+			p.entry = c.newEntry(p, now)
+			c.table.insert(s, p.entry, now, places)
+		} else {
+			continue
+		}
+		if c.config.Interval > 0 && s.mark(p.entry) {
+			c.fetched.tell(p.entry)
+		}
+	}
+	return nil
+}
+
+func (c *counters) unlock(places []place) {
+	for i := range places {
+		if i == 0 || places[i].id.shard() != places[i-1].id.shard() {
+			c.table.shard(places[i].id).mu.Unlock()
+		}
+	}
+}
+
+// refunded returns the slot of the window in which the item's hits were charged, nil if
+// that is over.
+func (p *place) refunded() *slot {
+	if p.entry == nil {
+		return nil
+	}
+	return p.entry.at(p.limit.windows.Start(p.item.At))
+}
+
+// decide does OpTake, OpPeek or OpCharge, and reports whether it is allowed.
+func decide(op core.Op, places []place, now int64) bool {
+	first, allowed := op, true
+	if op == core.OpTake && len(places) > 1 { // all are charged, or none
+		first = core.OpPeek
+	}
+	for i := range places {
+		places[i].item.At = now
+		allowed = places[i].judge(first, now) && allowed
+	}
+	if !allowed || op == core.OpPeek {
+		return allowed
+	}
+	for i := range places {
+		p := &places[i]
+		if first != op {
+			p.judge(op, now)
+		}
+		s := &p.entry.current
+		s.diff += min(p.item.Cost, max(0, core.MaxQuota-s.count()))
+	}
+	return true
+}
+
+// judge fills in the limit's result, after the charge if there is one, which is left to
+// the caller. It reports whether the limit allows the operation.
+func (p *place) judge(op core.Op, now int64) bool {
+	var current, previous, start int64
+	if e := p.entry; e != nil {
+		current, previous, start = e.current.count(), e.previous.count(), e.start
+	} else {
+		start = p.limit.windows.Start(now)
+	}
+	now = max(now, start) // a clock may have been set back
+	r := (*meter.Result)(&p.item.Results[p.index])
+	w, cost := &p.limit.windows, p.item.Cost
+	var own meter.Windows
+	if p.item.Quotas != nil {
+		switch quota := p.item.Quotas[p.index]; {
+		case quota == core.Unlimited && op == core.OpPeek:
+			cost = 0 // is always allowed
+		case quota == core.Unlimited:
+			op = core.OpCharge
+		case quota != p.limit.quota:
+			own = w.With(quota)
+			w = &own
+		}
+	}
+	if op == core.OpCharge {
+		w.Charge(r, start, now, current, previous, cost)
+	} else {
+		w.Take(r, start, now, current, previous, cost, op == core.OpPeek)
+	}
+	return r.Allowed
+}
