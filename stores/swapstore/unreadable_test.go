@@ -1,0 +1,202 @@
+package swapstore_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+)
+
+// denying is a rule that a value that cannot be read denies.
+func denying(name string, limits ...core.Limit) core.StoreRule {
+	return core.StoreRule{Name: name, Limits: limits, DenyUnreadable: true}
+}
+
+// A value that somebody else has written counts as none.
+func TestForeignStoredValuesAreReplaced(t *testing.T) {
+	for _, foreign := range []string{"", "abc", "5 ", "\x01", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x02rest"} {
+		w := newWorld(t, quiet, core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(3), {Quota: 3, Window: time.Hour, Algorithm: core.SlidingLog}}})
+		w.put(stored("a"), foreign)
+		for i := range 4 {
+			if b := w.do(core.OpTake, 1); b.Allowed != (i < 3) {
+				t.Errorf("value %q, take %d: allowed %v", foreign, i+1, b.Allowed)
+			}
+		}
+	}
+}
+
+// A value of the format that is longer than any program's is somebody else's.
+func TestALongStoredValueCountsAsNone(t *testing.T) {
+	const most = 1<<20 + 128<<10 // of a rule of one limit
+	for size, want := range map[int]int64{most: 1, most + 1: 2} {
+		w := newWorld(t, quiet, hourly("a"))
+		w.do(core.OpTake, 1)
+		value := w.values[stored("a")].Value
+		// A record of a kind that no program has yet: three bytes of length, the
+		// expiry, the kind, and the rest.
+		body := append(binary.AppendVarint(nil, w.clock.Now().Add(time.Hour).UnixMicro()), 44)
+		body = append(body, make([]byte, size-len(value)-3-len(body))...)
+		value = append(binary.AppendUvarint(value, uint64(len(body))), body...)
+		if len(value) != size {
+			t.Fatalf("%d bytes, want %d", len(value), size)
+		}
+		w.put(stored("a"), string(value))
+		if got := w.do(core.OpTake, 1).Items[0].Results[0].Remaining; got != want {
+			t.Errorf("%d bytes: %d remain of 3 after two hits, want %d", size, got, want)
+		}
+	}
+}
+
+// If the rule demands it, a value that cannot be read denies its key for the shortest window;
+// the value of a newer version always does.
+func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
+	day, hour := core.Limit{Quota: 50, Window: 24 * time.Hour}, core.PerHour(3)
+	for what, c := range map[string]struct {
+		value  string
+		deny   bool
+		limits []core.Limit
+		kept   bool
+	}{
+		"the rule's demand":   {"abc", true, []core.Limit{day, hour}, false},
+		"another order":       {"abc", true, []core.Limit{hour, day}, false},
+		"a newer version":     {"\x07new", false, []core.Limit{day, hour}, true},
+		"a newer one, denied": {"\x07new", true, []core.Limit{day, hour}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var log strings.Builder
+			w := newWorld(t, slog.New(slog.NewTextHandler(&log, nil)), core.StoreRule{Name: "a", Limits: c.limits, DenyUnreadable: c.deny})
+			w.put(stored("a"), c.value)
+			for range 3 {
+				b := w.do(core.OpTake, 1)
+				if r := b.Items[0].Results[0]; b.Allowed || r.Allowed || r.RetryAfter > time.Hour || r.RetryAfter < 50*time.Minute || r.Remaining != 0 {
+					t.Errorf("allowed %v, %+v", b.Allowed, r)
+				}
+				if err := storetest.Do(t.Context(), w.counters, core.OpRefund, b); err != nil {
+					t.Fatal(err)
+				}
+				w.clock.advance(time.Minute)
+			}
+			if got := string(w.values[stored("a")].Value); (got == c.value) != c.kept {
+				t.Errorf("stored %q", got)
+			}
+			if got := log.String(); !strings.Contains(got, "cannot be read") || !strings.Contains(got, "limiter=l name=fg1:l:a:") || !strings.Contains(got, "action=deny") {
+				t.Errorf("logged %q", got)
+			}
+			if !c.kept { // a clock that is set back locks nobody out by the mark
+				mark := w.values[stored("a")]
+				back := *w.clock
+				w.clock.advance(-3*time.Minute - time.Hour)
+				if !w.do(core.OpTake, 1).Allowed {
+					t.Error("denied when the clock was set back by a window")
+				}
+				*w.clock = back
+				w.values[stored("a")] = mark
+			}
+			w.clock.advance(57*time.Minute - time.Microsecond)
+			if w.do(core.OpTake, 1).Allowed {
+				t.Error("allowed before an hour has passed")
+			}
+			w.clock.advance(time.Microsecond)
+			if w.do(core.OpTake, 1).Allowed == c.kept {
+				t.Errorf("allowed after an hour: %v", !c.kept)
+			}
+		})
+	}
+}
+
+// A value that cannot be read stays as it is: after a peek without cost, a refund, a grant,
+// and leases of a rule that denies; that of a newer version also after all that would
+// replace it.
+func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
+	for _, op := range []core.Op{core.OpPeek, core.OpRefund, core.OpGrant, core.OpRelease, core.OpRenew, core.OpTake, core.OpCharge, core.OpBlock} {
+		for value, newer := range map[string]bool{"abc": false, "\x07new": true} {
+			w := newWorld(t, quiet, denying("a", leased.Limits[0]))
+			w.put(stored("a"), value)
+			cost := int64(1)
+			if op == core.OpPeek {
+				cost = 0
+			}
+			err := w.try(op, cost)
+			if fails := newer && op&(core.OpGrant|core.OpCharge|core.OpBlock) != 0; (err != nil) != fails || err != nil && !errors.Is(err, core.ErrNotCharged) {
+				t.Errorf("%v, %q: error %v, want one: %v", op, value, err, fails)
+			}
+			replaces := !newer && op&(core.OpTake|core.OpCharge|core.OpBlock) != 0
+			if got := string(w.values[stored("a")].Value); (got != value) != replaces {
+				t.Errorf("%v, %q: it is now %q", op, value, got)
+			}
+		}
+	}
+}
+
+// A peek without cost of a value that denies is allowed, with nothing left.
+func TestAPeekWithoutCostOfAForeignValue(t *testing.T) {
+	w := newWorld(t, quiet, denying("a", core.PerHour(3)))
+	w.put(stored("a"), "abc")
+	if b := w.do(core.OpPeek, 0); !b.Allowed || !b.Items[0].Results[0].Allowed || b.Items[0].Results[0].Remaining != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A Swapper that fails while an unreadable value is marked makes the take fail.
+func TestAMarkThatCannotBeWritten(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		w := newWorld(t, quiet, denying("a", core.PerHour(3)), denying("b", core.PerHour(3)))
+		w.put(stored("b"), "abc")
+		w.at(func(step int) error {
+			if step == 2 && fails {
+				return errFault
+			}
+			return nil
+		})
+		b := w.batch(1, 1)
+		err := storetest.Do(t.Context(), w.counters, core.OpTake, b)
+		if errors.Is(err, errFault) != fails || errors.Is(err, core.ErrNotCharged) != fails || err != nil && !fails || b.Allowed {
+			t.Errorf("the Swapper fails: %v; allowed %v, %v", fails, b.Allowed, err)
+		}
+	}
+}
+
+// A denial that ends between the reading of a value and the decision denies no more.
+func TestADenialThatEndsMeanwhile(t *testing.T) {
+	w := newWorld(t, quiet, denying("a", core.PerHour(3)))
+	w.put(stored("a"), "abc")
+	if w.do(core.OpTake, 1).Allowed {
+		t.Fatal("allowed")
+	}
+	w.clock.advance(time.Hour - time.Microsecond)
+	value := w.values[stored("a")]
+	w.at(func(step int) error {
+		w.clock.advance(time.Microsecond) // so that the end is that of the decision
+		return nil
+	})
+	if !w.do(core.OpTake, 1).Allowed {
+		t.Errorf("a denial that ends at the time of the decision: %x", value.Value)
+	}
+}
+
+// A line a minute is logged, which says what is done. A clock that is set back does not
+// silence the log.
+func TestReportsAreLoggedOnceAMinute(t *testing.T) {
+	var log strings.Builder
+	w := newWorld(t, slog.New(slog.NewTextHandler(&log, nil)), hourly("a"))
+	w.put(stored("a"), "abc")
+	for i, step := range []struct {
+		pass time.Duration
+		want bool
+	}{
+		{0, true}, {0, false}, {time.Microsecond, false}, {time.Minute - 2*time.Microsecond, false},
+		{time.Microsecond, true}, {0, false}, {-time.Minute, true}, {1, false},
+	} {
+		w.clock.advance(step.pass)
+		log.Reset()
+		w.do(core.OpPeek, 1)
+		if got := log.String(); strings.Contains(got, "cannot be read") != step.want || step.want && !strings.Contains(got, "action=replace") {
+			t.Errorf("report %d: logged %q, want a line: %v", i, got, step.want)
+		}
+	}
+}
