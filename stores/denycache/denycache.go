@@ -159,7 +159,7 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 
 func (c *counters) take(ctx context.Context, b *core.Batch) error {
 	now := c.now()
-	known, generation := c.recall(b.Items, now)
+	known, generation := c.cached(b.Items, now)
 	if b.Cached = known; known {
 		b.Allowed = false
 		return nil
@@ -187,9 +187,9 @@ func (c *counters) generation(k key) *uint64 { return &c.generations[k.hash[0]%1
 // cacheable reports whether a denial of the item may be remembered.
 func cacheable(it *core.Item) bool { return it.Cost == 1 && it.Quotas == nil }
 
-// recall fills in the items if one of them is known to be denied. Otherwise it
+// cached fills in the items if one of them is known to be denied. Otherwise it
 // returns the generation of the items for remember.
-func (c *counters) recall(items []core.Item, now int64) (known bool, generation uint64) {
+func (c *counters) cached(items []core.Item, now int64) (known bool, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range items {
@@ -197,7 +197,7 @@ func (c *counters) recall(items []core.Item, now int64) (known bool, generation 
 		k := c.key(it)
 		generation += *c.generation(k)
 		it.At = now
-		if it.Unknown = !cacheable(it) || !c.recallKey(k, it.Results, now); it.Unknown {
+		if it.Unknown = !cacheable(it) || !c.cachedKey(k, it.Results, now); it.Unknown {
 			clear(it.Results)
 		}
 		known = known || !it.Unknown
@@ -208,9 +208,9 @@ func (c *counters) recall(items []core.Item, now int64) (known bool, generation 
 	return known, generation
 }
 
-// recallKey fills in the results of a key that is known to be denied. If it was denied
-// a while ago, recallKey returns false to one caller, who asks the store again.
-func (c *counters) recallKey(k key, results []core.Result, now int64) bool {
+// cachedKey fills in the results of a key that is known to be denied. If it was denied
+// a while ago, cachedKey returns false to one caller, who asks the store again.
+func (c *counters) cachedKey(k key, results []core.Result, now int64) bool {
 	d := c.denied[k]
 	switch {
 	case d == nil:

@@ -1,8 +1,12 @@
 package memcachedstore_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -10,8 +14,10 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/leasetest"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
+	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
 func TestLostReplies(t *testing.T) {
@@ -70,7 +76,7 @@ func TestAnotherListOfServers(t *testing.T) {
 	three := newLimiter(t, newStore(t, addrs), "servers", core.PerHour(3))
 	moved := 0
 	for key := range 60 {
-		admitted := 0
+		allowed := 0
 		for _, l := range []*core.Limiter{two, three} {
 			for range 5 {
 				d, err := take(l, fmt.Sprint(key))
@@ -78,16 +84,16 @@ func TestAnotherListOfServers(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d.Allowed {
-					admitted++
+					allowed++
 				}
 			}
 		}
-		switch admitted {
+		switch allowed {
 		case 3:
 		case 6:
 			moved++
 		default:
-			t.Errorf("key %d: %d admitted", key, admitted)
+			t.Errorf("key %d: %d allowed", key, allowed)
 		}
 	}
 	if moved == 0 || moved == 60 {
@@ -166,4 +172,141 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 			t.Fatalf("%d left after 20 takes of 100", left(t, l, "k"))
 		}
 	}
+}
+
+// fill stores values of all sizes until a server that evicts nothing is full.
+func fill(t *testing.T, server *memcachedtest.Server) {
+	t.Helper()
+	c, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	replies, n := bufio.NewReader(c), 0
+	for size := 20; size < 2000; size = size*5/4 + 1 {
+		for stored := 1; stored > 0; {
+			const many = 1000 // at a time
+			var sets strings.Builder
+			for range many {
+				n++
+				fmt.Fprintf(&sets, "set fill%d 0 0 %d\r\n%s\r\n", n, size, strings.Repeat("x", size))
+			}
+			go func() { _, _ = c.Write([]byte(sets.String())) }() // the server stops reading if nobody reads its replies
+			stored = 0
+			for range many {
+				reply, err := replies.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(reply, "STORED") {
+					stored++
+				}
+			}
+		}
+	}
+}
+
+// A server that evicts nothing and has no room rejects a charge: it was not made.
+func TestAFullServerChargesNothing(t *testing.T) {
+	t.Parallel()
+	server := memcachedtest.Start(t, "-M", "-m", "2")
+	fill(t, server)
+	l := newLimiter(t, newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience)), "full", core.PerHour(10))
+	_, err := take(l, "k")
+	if !errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("error %v, want one that says that nothing was charged", err)
+	}
+	if reply, err := server.Do("flush_all"); err != nil || reply != "OK" {
+		t.Fatal(reply, err)
+	}
+	if n := left(t, l, "k"); n != 10 {
+		t.Errorf("%d left of 10", n)
+	}
+}
+
+// Nobody listens.
+func TestAServerThatIsGoneChargesNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+	l := newLimiter(t, newStore(t, []string{listener.Addr().String()}, memcachedstore.Timeout(patience)), "gone", core.PerHour(10))
+	if _, err := take(l, "k"); !errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("error %v, want one that says that nothing was charged", err)
+	}
+}
+
+// Of two servers one is gone, or does not answer: the keys of the other one are
+// still decided by memcached, and those of the first in the process.
+func TestOneServerOfTwoIsGone(t *testing.T) {
+	t.Parallel()
+	for name, takeDown := range map[string]func(*memcachedtest.Server, *faultproxy.Proxy){
+		"killed": func(s *memcachedtest.Server, p *faultproxy.Proxy) { s.Stop(); p.CutAll() },
+		"hung":   func(_ *memcachedtest.Server, p *faultproxy.Proxy) { p.Fail(faultproxy.Swallow, -1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dead, alive := memcachedtest.Start(t), memcachedtest.Start(t)
+			proxy := faultproxy.Start(t, dead.Addr)
+			var mu sync.Mutex
+			var changes []resilient.Change
+			shared := newStore(t, []string{proxy.Addr, alive.Addr}, memcachedstore.Timeout(time.Second))
+			store, err := resilient.New(shared, resilient.Config{
+				Retry: time.Hour, Log: slog.New(slog.DiscardHandler), OnChange: func(c resilient.Change) {
+					mu.Lock()
+					defer mu.Unlock()
+					changes = append(changes, c)
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			l := newLimiter(t, store, "two", core.PerHour(1000))
+			onDead := map[string]bool{}
+			for i := range 60 {
+				d, err := take(l, fmt.Sprint(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(dead.MustDo("get "+d.StoredKey()), "VALUE") {
+					onDead[d.StoredKey()] = true
+				}
+			}
+			takeDown(dead, proxy)
+			for range 5 {
+				for i := range 60 {
+					key := fmt.Sprint(i)
+					d, err := take(l, key)
+					if err != nil || !d.Allowed {
+						t.Fatalf("%v, %v", d, err)
+					}
+					if want := onDead[d.StoredKey()]; d.Degraded != want {
+						t.Errorf("key %s: decided in the process: %v, want %v", key, d.Degraded, want)
+					}
+				}
+			}
+			if n := len(onDead); n == 0 || n == 60 {
+				t.Fatalf("%d of 60 keys are on the dead server: nothing was tested", n)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(changes) != 1 || changes[0].Up || changes[0].Server != proxy.Addr {
+				t.Errorf("changes %+v, want that %s is down", changes, proxy.Addr)
+			}
+		})
+	}
+}
+
+func TestFaultsBetweenAcquireRenewAndRelease(t *testing.T) {
+	leasetest.Faults(t, memcachedtest.Start(t).Addr, func(t *testing.T, addr string) core.Store {
+		return newStore(t, []string{addr}, memcachedstore.Timeout(200*time.Millisecond))
+	})
+}
+
+func TestRequestsWaitForWhatMemcachedCounts(t *testing.T) {
+	server := memcachedtest.Start(t)
+	leasetest.Waits(t, func(t *testing.T) core.Store {
+		return newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience))
+	})
 }

@@ -92,3 +92,80 @@ func TestADenialIsRemembered(t *testing.T) {
 		}
 	}
 }
+
+// A process binds a limiter's name once for the same servers.
+func TestANameIsBoundOnceForTheServers(t *testing.T) {
+	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}
+	open := func(servers []string, opts ...memcachedstore.Option) *memcachedstore.Store {
+		s, err := memcachedstore.New(servers, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	servers, swapped := []string{"127.0.0.1:1", "127.0.0.1:2"}, []string{"127.0.0.1:2", "127.0.0.1:1"}
+	first, other := open(servers), open(swapped)
+	if _, err := first.Open("names", rules); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Open("names", rules); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "another store of this process already counts on memcached 127.0.0.1:1,127.0.0.1:2") {
+		t.Errorf("another store: %v", err)
+	}
+	for what, s := range map[string]*memcachedstore.Store{
+		"other servers": open(servers[:1]), "another instance": open(servers, memcachedstore.AnotherInstance()),
+	} {
+		if _, err := s.Open("names", rules); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_ = first.Close()
+	tooLong := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}, {Quota: 1, Window: core.MaxWindow}}}}
+	if _, err := other.Open("names", tooLong); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("a limit that memcached cannot hold: %v", err)
+	}
+	if _, err := other.Open("names", rules); err != nil {
+		t.Errorf("after the first store was closed and a failed Open: %v", err)
+	}
+}
+
+func TestAClosedStoreDoesNotCount(t *testing.T) {
+	addr := memcachedtest.Start(t).Addr
+	for name, opts := range map[string][]memcachedstore.Option{"cached": nil, "direct": {memcachedstore.WithoutDenialCache()}} {
+		s, again := newStore(t, []string{addr}, opts...), newStore(t, []string{addr})
+		l, other := newLimiter(t, s, name, core.PerHour(10)), newLimiter(t, again, name, core.PerHour(10))
+		var last core.Decision
+		for range 5 {
+			if d, err := take(l, "k"); err != nil {
+				t.Fatal(err)
+			} else {
+				last = d
+			}
+		}
+		for range 12 { // denied in the end, and that is remembered
+			_, _ = take(l, "denied")
+		}
+		_ = s.Close()
+		_ = s.Close()
+		for _, key := range []string{"k", "denied", "new"} {
+			if d, err := take(l, key); !errors.Is(err, core.ErrClosed) || d.Allowed {
+				t.Errorf("%s, key %s: %v, %v", name, key, d, err)
+			}
+		}
+		hit := core.Hit{Rule: "r", Key: "k"}
+		for what, err := range map[string]error{
+			"Refund": l.Adjust(t.Context(), last, 0), "Reset": l.Reset(t.Context(), hit), "Ping": s.Ping(t.Context()),
+			"Reconfigure": l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(9)}}}}),
+		} {
+			if !errors.Is(err, core.ErrClosed) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+		if _, err := s.Open("other", nil); !errors.Is(err, core.ErrClosed) {
+			t.Errorf("%s, Open: %v", name, err)
+		}
+		if got := left(t, other, "k"); got != 5 {
+			t.Errorf("%s: %d left of 10 after 5 takes, and others of a closed store", name, got)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 )
@@ -71,18 +72,6 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, factory(memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr), storetest.GivesBack(), storetest.Keeps(30*24*time.Hour))
 }
 
-// The denial cache is on by default.
-
-func TestConformanceWithDenialCache(t *testing.T) {
-	s := newStore(t, []string{memcachedtest.Start(t).Addr})
-	l := newLimiter(t, s, "cached", core.PerHour(3))
-	for i := range 6 {
-		if d, err := take(l, "k"); err != nil || d.Allowed != (i < 3) {
-			t.Errorf("take %d: %v, %v", i, d, err)
-		}
-	}
-}
-
 func newLimiter(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
 	t.Helper()
 	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}})
@@ -106,7 +95,6 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 }
 
 // Many callers of a new key, in several instances: the sum is exact.
-
 func TestAllCallersOfANewKeyAreCounted(t *testing.T) {
 	t.Parallel()
 	addr := memcachedtest.Start(t).Addr
@@ -130,9 +118,8 @@ func TestAllCallersOfANewKeyAreCounted(t *testing.T) {
 	}
 }
 
-// Exactly the quota is admitted, by all instances together.
-
-func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
+// Exactly the quota is allowed, by all instances together.
+func TestFourInstancesAllowExactlyTheQuota(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
 	for i, l := range []core.Limit{
 		core.PerHour(20),
@@ -141,7 +128,7 @@ func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 		{Quota: 20, Window: time.Hour, Algorithm: core.SlidingLog},
 		{Quota: 20, Window: 100 * time.Hour, Algorithm: core.TokenBucket},
 	} {
-		var admitted atomic.Int64
+		var allowed atomic.Int64
 		var wg sync.WaitGroup
 		for range 4 {
 			limiter := newLimiter(t, newStore(t, []string{addr}, memcachedstore.Timeout(patience)), fmt.Sprint("exact", i), l)
@@ -150,30 +137,29 @@ func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 					if d, err := take(limiter, "k"); err != nil {
 						t.Error(err)
 					} else if d.Allowed {
-						admitted.Add(1)
+						allowed.Add(1)
 					}
 				})
 			}
 		}
 		wg.Wait()
-		if n := admitted.Load(); n != 20 {
-			t.Errorf("%v: %d of 640 admitted, want 20", l, n)
+		if n := allowed.Load(); n != 20 {
+			t.Errorf("%v: %d of 640 allowed, want 20", l, n)
 		}
 	}
 }
 
 // Windows of a second for a minute: never open early.
-
 func TestWindowsOfASecond(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
 	s := newStore(t, []string{memcachedtest.Start(t).Addr}, memcachedstore.Timeout(patience), memcachedstore.Clock(clock.Now))
 	l := newLimiter(t, s, "second", core.Limit{Quota: 5, Window: time.Second, Algorithm: core.SlidingLog})
 	r := rand.New(rand.NewPCG(1, 2))
-	var admitted []time.Time
+	var allowed []time.Time
 	for end := clock.Now().Add(time.Minute); clock.Now().Before(end); clock.Advance(time.Duration(r.Int64N(100_000)) * time.Microsecond) {
 		within := 0
-		for _, at := range admitted {
+		for _, at := range allowed {
 			if clock.Now().Sub(at) < time.Second {
 				within++
 			}
@@ -183,31 +169,42 @@ func TestWindowsOfASecond(t *testing.T) {
 			t.Fatalf("%d in the last second: %v, %v", within, d, err)
 		}
 		if d.Allowed {
-			admitted = append(admitted, clock.Now())
+			allowed = append(allowed, clock.Now())
 		}
 	}
 }
 
-// An item outlives its window, in memcached's own time.
+func TestGuarantees(t *testing.T) {
+	t.Parallel()
+	server := memcachedtest.Start(t)
+	storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps &^ core.OpResetAll, Exact: true, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}, func(t testing.TB) storetest.Instances {
+		proxy := faultproxy.Start(t, server.Addr)
+		store := func() core.Store { return newStore(t, []string{proxy.Addr}, memcachedstore.Timeout(2*time.Second)) }
+		return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
+	})
+}
 
-// What memcached would forget too early is refused at once.
-
-// Keys that memcached would refuse are counted like any other.
-
-// A value that is not as we wrote it counts as none, and is
-
-// replaced by the next charge.
-
-// Replies that are cut off or never come: no hit is
-
-// charged twice, and nobody waits much longer than the deadline.
-
-// A server that is started again has forgotten, and counts anew.
-
-// Another list of servers moves keys: at most twice the quota.
-
-// A server without room forgets; nothing fails.
-
-// Connections are used again.
-
-// The client has hung up, and its hits count all the same.
+func BenchmarkTake(b *testing.B) {
+	server := memcachedtest.Start(b)
+	for _, goroutines := range []int{1, 16, 64} {
+		for _, keys := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("%dgoroutines/%dkeys", goroutines, keys), func(b *testing.B) {
+				l := newLimiter(b, newStore(b, []string{server.Addr}, memcachedstore.Timeout(patience)), fmt.Sprintf("b-%d-%d-%d", goroutines, keys, b.N), core.PerHour(core.MaxQuota))
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				for range goroutines {
+					wg.Go(func() {
+						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+							if _, err := take(l, fmt.Sprint(i%int64(keys))); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+			})
+		}
+	}
+}
