@@ -10,7 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/bench/peers"
 )
 
-// admission counts what is admitted of 2,000 requests at once, at a limit of
+// admission counts what is allowed of 2,000 requests at once, at a limit of
 // 100.
 func admission(e effort, p peers.Peer) ([]Table, error) {
 	if p.Name == bareINCR.Name || peers.IsExtra(p.Name) {
@@ -25,14 +25,14 @@ func admission(e effort, p peers.Peer) ([]Table, error) {
 		if p.Local != nil {
 			allow, end := p.Local(limit)
 			cell := t.cell(p, "in the process")
-			cell.Values = append(cell.Values, admitted([]peers.Allow{allow}))
+			cell.Values = append(cell.Values, allowed([]peers.Allow{allow}))
 			end()
 		}
 		if p.Redis == nil {
 			continue
 		}
 		for column, instances := range map[string]int{"Redis, 1 instance": 1, "Redis, 4 instances": 4} {
-			n, err := admittedInRedis(p, limit, instances)
+			n, err := allowedInRedis(p, limit, instances)
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +47,7 @@ func admission(e effort, p peers.Peer) ([]Table, error) {
 	return []Table{t}, nil
 }
 
-func admittedInRedis(p peers.Peer, limit peers.Limit, instances int) (float64, error) {
+func allowedInRedis(p peers.Peer, limit peers.Limit, instances int) (float64, error) {
 	server, err := startRedis()
 	if err != nil {
 		return 0, err
@@ -59,10 +59,10 @@ func admittedInRedis(p peers.Peer, limit peers.Limit, instances int) (float64, e
 		defer c.Close() //nolint:errcheck // nothing depends on it
 		allows = append(allows, p.Redis(c, limit))
 	}
-	return admitted(allows), nil
+	return allowed(allows), nil
 }
 
-func admitted(instances []peers.Allow) float64 {
+func allowed(instances []peers.Allow) float64 {
 	var n atomic.Int64
 	var wg sync.WaitGroup
 	begin := make(chan struct{})

@@ -1,6 +1,6 @@
 // Package observe counts what limiters decide, by limiter, rule, limit and result.
 // The packages otelobserve and promobserve, which are modules of their own, export
-// these counts to OpenTelemetry and Prometheus; slogobserve logs refusals. A program
+// these counts to OpenTelemetry and Prometheus; slogobserve logs denials. A program
 // that needs no more than numbers of its own uses [Counts] alone:
 //
 //	counts := observe.NewCounts()

@@ -31,7 +31,7 @@ func ExampleNewCounts() {
 	// jobs tenant-1h 2 3
 }
 
-// Numbers for a dashboard, and a line in the log for who is refused.
+// Numbers for a dashboard, and a line in the log for who is denied.
 func ExampleJoin() {
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	counts := observe.NewCounts()

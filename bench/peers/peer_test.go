@@ -20,7 +20,7 @@ import (
 
 var sample = Limit{Quota: 5, Window: time.Hour}
 
-// Each peer does what it is measured for: it admits the quota, and no more.
+// Each peer does what it is measured for: it allows the quota, and no more.
 func TestSlotsAreGivenBack(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
@@ -32,7 +32,7 @@ func TestSlotsAreGivenBack(t *testing.T) {
 		for name, allow := range map[string]Allow{"in the process": local, "in Redis": p.Redis(client, sample)} {
 			for i := range 4 * sample.Quota {
 				if !allow("1") {
-					t.Errorf("%s: %d is refused", name, i)
+					t.Errorf("%s: %d is denied", name, i)
 				}
 			}
 		}
@@ -40,7 +40,7 @@ func TestSlotsAreGivenBack(t *testing.T) {
 	}
 }
 
-func TestEachPeerAdmitsTheQuota(t *testing.T) {
+func TestEachPeerAllowsTheQuota(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	for _, p := range All {
@@ -49,34 +49,34 @@ func TestEachPeerAdmitsTheQuota(t *testing.T) {
 		}
 		if p.Local != nil {
 			allow, end := p.Local(sample)
-			admits(t, p.Name, allow)
+			allows(t, p.Name, allow)
 			end()
 		}
 		if p.Synced != nil {
 			allow, end := p.Synced(sample)
-			admits(t, p.Name, allow)
+			allows(t, p.Name, allow)
 			end()
 		}
 		if p.Redis != nil {
-			admits(t, p.Name+" in Redis", p.Redis(client, sample))
+			allows(t, p.Name+" in Redis", p.Redis(client, sample))
 			if err := client.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if p.GRPC != nil {
 			limit := p.GRPC(sample)
-			admits(t, p.Name+" in gRPC", func(key string) bool { return callGRPC(limit, "192.0.2."+key)() == nil })
+			allows(t, p.Name+" in gRPC", func(key string) bool { return callGRPC(limit, "192.0.2."+key)() == nil })
 		}
 		if p.Connect != nil {
 			h := Connect(p.Connect(sample))
-			admits(t, p.Name+" in Connect", func(key string) bool {
+			allows(t, p.Name+" in Connect", func(key string) bool {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, ConnectCall("192.0.2."+key))
 				return w.Code == http.StatusOK
 			})
 		}
 		for framework, app := range apps(p) {
-			admits(t, p.Name+" in "+framework, func(key string) bool {
+			allows(t, p.Name+" in "+framework, func(key string) bool {
 				r := httptest.NewRequest(http.MethodGet, "/", nil)
 				r.RemoteAddr = "192.0.2." + key + ":99"
 				w := httptest.NewRecorder()
@@ -87,18 +87,18 @@ func TestEachPeerAdmitsTheQuota(t *testing.T) {
 	}
 }
 
-func admits(t *testing.T, name string, allow Allow) {
+func allows(t *testing.T, name string, allow Allow) {
 	t.Helper()
 	// Fiber's test adapter has one address for all: its keys are not apart.
 	for _, key := range []string{"1", "2"}[:map[bool]int{true: 1, false: 2}[name == "floodgate in fiber" || name == "floodgate, no headers in fiber" || name == "Fiber's limiter in fiber"]] {
-		admitted := 0
+		allowed := 0
 		for range 20 {
 			if allow(key) {
-				admitted++
+				allowed++
 			}
 		}
-		if admitted != sample.Quota {
-			t.Errorf("%s: key %s: %d admitted, want %d", name, key, admitted, sample.Quota)
+		if allowed != sample.Quota {
+			t.Errorf("%s: key %s: %d allowed, want %d", name, key, allowed, sample.Quota)
 		}
 	}
 }

@@ -64,9 +64,9 @@ func get(t *testing.T, s *httptest.Server, path, agent string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// refuse asks eight times, and sees each answered as if there were no audit log:
-// five let through, three refused.
-func refuse(t *testing.T, s *httptest.Server, agent string) {
+// deny asks eight times, and sees each answered as if there were no audit log:
+// five let through, three denied.
+func deny(t *testing.T, s *httptest.Server, agent string) {
 	t.Helper()
 	for i := range 8 {
 		status, _ := get(t, s, "/api", agent)
@@ -100,12 +100,12 @@ func count(t *testing.T, j *Journal) int64 {
 	return n
 }
 
-// Refused requests are listed, and what a client writes stays text.
-func TestRefusedRequestsAreListed(t *testing.T) {
+// Denied requests are listed, and what a client writes stays text.
+func TestDeniedRequestsAreListed(t *testing.T) {
 	j, _ := open(t, 100)
 	s := serve(t, j)
-	const hostile = `<script>alert(1)</script>'); DROP TABLE refused; --`
-	refuse(t, s, hostile)
+	const hostile = `<script>alert(1)</script>'); DROP TABLE denied; --`
+	deny(t, s, hostile)
 	waitFor(t, func() bool { return count(t, j) == 3 })
 	status, body := get(t, s, "/audit", "browser")
 	if status != http.StatusOK || strings.Count(body, "&lt;script&gt;alert(1)") != 3 || strings.Contains(body, "<script>") {
@@ -122,14 +122,14 @@ func TestRefusedRequestsAreListed(t *testing.T) {
 func TestHostileTextIsShownAsText(t *testing.T) {
 	j, _ := open(t, 100)
 	s := serve(t, j)
-	const hostile = `"'><script>alert(1)</script>{{.Lost}}'); DROP TABLE refused; --` + "\xff"
+	const hostile = `"'><script>alert(1)</script>{{.Lost}}'); DROP TABLE denied; --` + "\xff"
 	j.Write(Entry{
 		At: time.Now(), Method: hostile, Route: hostile, Client: hostile, UserAgent: hostile,
 		Limiter: hostile, Rule: hostile, Limit: hostile, Counter: hostile, Reason: hostile,
 	})
 	waitFor(t, func() bool { return count(t, j) == 1 })
 	status, body := get(t, s, "/audit", "browser")
-	const shown = `&#34;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{.Lost}}&#39;); DROP TABLE refused; --`
+	const shown = `&#34;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{.Lost}}&#39;); DROP TABLE denied; --`
 	// Nine fields of the entry, and two of its rule's total.
 	if status != http.StatusOK || strings.Count(body, shown) != 11 || strings.Contains(body, "<script") || !utf8.ValidString(body) {
 		t.Errorf("status %d, page:\n%s", status, body)
@@ -155,8 +155,8 @@ func TestWhatAClientWritesIsBounded(t *testing.T) {
 	}
 }
 
-// A limiter that cannot decide refuses too, and no limit is named then.
-func TestRefusalsOfNoLimitAreListed(t *testing.T) {
+// A limiter that cannot decide denies too, and no limit is named then.
+func TestDenialsOfNoLimitAreListed(t *testing.T) {
 	j, _ := open(t, 100)
 	limiter, err := core.New(core.Config{
 		Name: "api",

@@ -15,7 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// Entry is one refused request.
+// Entry is one denied request.
 type Entry struct {
 	At         time.Time
 	Method     string
@@ -55,7 +55,7 @@ const (
 	writeTimeout = 2 * time.Second
 )
 
-const schema = `CREATE TABLE IF NOT EXISTS refused (
+const schema = `CREATE TABLE IF NOT EXISTS denied (
 	id INTEGER PRIMARY KEY,
 	at INTEGER NOT NULL, -- microseconds since the Unix epoch
 	method TEXT NOT NULL, route TEXT NOT NULL, client TEXT NOT NULL, user_agent TEXT NOT NULL,
@@ -168,7 +168,7 @@ func (j *Journal) store(batch []Entry) error {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // does nothing once committed
-	insert, err := tx.PrepareContext(ctx, `INSERT INTO refused
+	insert, err := tx.PrepareContext(ctx, `INSERT INTO denied
 		(at, method, route, client, user_agent, limiter, rule, "limit", counter, reason, retry_after)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
@@ -185,8 +185,8 @@ func (j *Journal) store(batch []Entry) error {
 	}
 	// Identifiers ascend without gaps that matter: those below the newest
 	// minus keep are the oldest.
-	const drop = `DELETE FROM refused WHERE id IN (
-		SELECT id FROM refused WHERE id <= (SELECT max(id) FROM refused) - ? ORDER BY id LIMIT ?)`
+	const drop = `DELETE FROM denied WHERE id IN (
+		SELECT id FROM denied WHERE id <= (SELECT max(id) FROM denied) - ? ORDER BY id LIMIT ?)`
 	if _, err := tx.ExecContext(ctx, drop, j.keep, dropLength); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (j *Journal) store(batch []Entry) error {
 // Newest returns the newest entries, the newest first, at most n.
 func (j *Journal) Newest(ctx context.Context, n int) ([]Entry, error) {
 	rows, err := j.db.QueryContext(ctx, `SELECT at, method, route, client, user_agent, limiter, rule, "limit", counter, reason, retry_after
-		FROM refused ORDER BY id DESC LIMIT ?`, n)
+		FROM denied ORDER BY id DESC LIMIT ?`, n)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ type Total struct {
 
 // Totals returns the totals of all rules, the largest first.
 func (j *Journal) Totals(ctx context.Context) ([]Total, error) {
-	rows, err := j.db.QueryContext(ctx, `SELECT limiter, rule, count(*) FROM refused GROUP BY limiter, rule ORDER BY 3 DESC, 1, 2`)
+	rows, err := j.db.QueryContext(ctx, `SELECT limiter, rule, count(*) FROM denied GROUP BY limiter, rule ORDER BY 3 DESC, 1, 2`)
 	if err != nil {
 		return nil, err
 	}

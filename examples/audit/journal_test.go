@@ -61,7 +61,7 @@ func TestAFileWithTooManyEntriesShrinksBitByBit(t *testing.T) {
 	}
 	defer j.Close(context.Background()) //nolint:errcheck // of no interest any more
 	if _, err := j.db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < ?)
-		INSERT INTO refused SELECT i, i, '', '', '', '', '', '', '', '', '', 0 FROM n`, before); err != nil {
+		INSERT INTO denied SELECT i, i, '', '', '', '', '', '', '', '', '', 0 FROM n`, before); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int64{before + 1 - dropLength, before + 2 - 2*dropLength, before + 3 - 3*dropLength, keep, keep} {
@@ -129,7 +129,7 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 // Close does not say that all is well where the last entries are lost.
 func TestCloseTellsWhatItCouldNotWrite(t *testing.T) {
 	j, _ := open(t, 100)
-	if _, err := j.db.ExecContext(t.Context(), "DROP TABLE refused"); err != nil {
+	if _, err := j.db.ExecContext(t.Context(), "DROP TABLE denied"); err != nil {
 		t.Fatal(err)
 	}
 	j.Write(Entry{})

@@ -1,4 +1,4 @@
-// Command audit shows an audit log of refused requests: a hook that embeds the
+// Command audit shows an audit log of denied requests: a hook that embeds the
 // defaults and writes to an SQL database, without a request ever waiting for
 // it, and a page that lists what was written.
 //
@@ -30,7 +30,7 @@ import (
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
 	file := flag.String("db", "audit.db", "SQLite database file")
-	keep := flag.Int("keep", 10_000, "the most refused requests that are kept")
+	keep := flag.Int("keep", 10_000, "the most denied requests that are kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
@@ -92,7 +92,7 @@ func routes(j *Journal) (http.Handler, error) {
 	return mux, nil
 }
 
-// auditHooks writes every refused request into the journal, and leaves the
+// auditHooks writes every denied request into the journal, and leaves the
 // answer to the defaults.
 type auditHooks struct {
 	core.DefaultHooks

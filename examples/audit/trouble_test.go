@@ -20,7 +20,7 @@ func TestAFullQueueHoldsUpNobody(t *testing.T) {
 			<-j.queue
 		}
 	})
-	refuse(t, s, "x")
+	deny(t, s, "x")
 	if len(j.queue) != 2 || j.Lost() != 1 {
 		t.Errorf("%d wait and %d are lost, want 2 and 1", len(j.queue), j.Lost())
 	}
@@ -43,7 +43,7 @@ func TestALockedDatabaseHoldsUpNobody(t *testing.T) {
 	j, file := open(t, 100_000)
 	s := serve(t, j)
 	unlock := lock(t, file)
-	refuse(t, s, "x")
+	deny(t, s, "x")
 	const many = 3 * (queueLength + batchLength)
 	for range many {
 		j.Write(Entry{At: time.Now()})
@@ -62,10 +62,10 @@ func TestALockedDatabaseHoldsUpNobody(t *testing.T) {
 func TestABrokenDatabaseFailsNobody(t *testing.T) {
 	j, _ := open(t, 100)
 	s := serve(t, j)
-	if _, err := j.db.ExecContext(t.Context(), "DROP TABLE refused"); err != nil {
+	if _, err := j.db.ExecContext(t.Context(), "DROP TABLE denied"); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, s, "x")
+	deny(t, s, "x")
 	waitFor(t, func() bool { return j.Lost() == 3 })
 	if status, body := get(t, s, "/audit", "browser"); status != http.StatusServiceUnavailable || strings.Contains(body, "table") {
 		t.Errorf("status %d, %q", status, body)
@@ -86,7 +86,7 @@ func TestAClosedJournalFailsNobody(t *testing.T) {
 	if err := j.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, s, "x")
+	deny(t, s, "x")
 	if j.Lost() != 3 {
 		t.Errorf("%d are lost, want 3", j.Lost())
 	}
@@ -95,7 +95,7 @@ func TestAClosedJournalFailsNobody(t *testing.T) {
 	}
 }
 
-// What is refused just before the program is told to stop is in the file.
+// What is denied just before the program is told to stop is in the file.
 func TestShutdownWritesWhatIsWaiting(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.db")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

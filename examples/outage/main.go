@@ -26,9 +26,9 @@ func main() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1}) // nobody listens here
 	defer func() { _ = client.Close() }()
 	for _, config := range []resilient.Config{
-		{Meanwhile: resilient.ModeInProcess, Instances: 2},
-		{Meanwhile: resilient.ModeOpen},
-		{Meanwhile: resilient.ModeClosed},
+		{OnFailure: resilient.Local, Instances: 2},
+		{OnFailure: resilient.FailOpen},
+		{OnFailure: resilient.FailClosed},
 	} {
 		limiter := core.Must(core.New(core.Config{
 			Name:  "api",
@@ -42,6 +42,6 @@ func main() {
 			app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 			answers = append(answers, w.Code)
 		}
-		fmt.Println(config.Meanwhile, answers)
+		fmt.Println(config.OnFailure, answers)
 	}
 }

@@ -37,7 +37,7 @@ func TestWithoutRedisItSaysSo(t *testing.T) {
 	}
 }
 
-// Redis hangs, then dies; an instance then admits its half of
+// Redis hangs, then dies; an instance then allows its half of
 // the limit, three of five, by itself.
 func TestRedisGoesAway(t *testing.T) {
 	server := redistest.Start(t)

@@ -140,13 +140,13 @@ func upgraded(t *testing.T, h http.HandlerFunc) (url string, outcomes chan core.
 	return "ws" + strings.TrimPrefix(s.URL, "http"), outcomes
 }
 
-func check(t *testing.T, outcomes chan core.Outcome, refused *http.Response) {
+func check(t *testing.T, outcomes chan core.Outcome, denied *http.Response) {
 	t.Helper()
 	if o := <-outcomes; o.Status != http.StatusSwitchingProtocols || o.Panicked {
 		t.Errorf("the limiter learnt %+v", o)
 	}
-	if refused == nil || refused.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("the second connection: %v", refused)
+	if denied == nil || denied.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the second connection: %v", denied)
 	}
 }
 
@@ -168,8 +168,8 @@ func TestGorillaWebSocket(t *testing.T) {
 	if _, b, err := c.ReadMessage(); err != nil || string(b) != "hello" {
 		t.Errorf("%q, %v", b, err)
 	}
-	_, refused, _ := gorilla.DefaultDialer.Dial(url, nil)
-	check(t, outcomes, refused)
+	_, denied, _ := gorilla.DefaultDialer.Dial(url, nil)
+	check(t, outcomes, denied)
 }
 
 func TestCoderWebSocket(t *testing.T) {
@@ -192,6 +192,6 @@ func TestCoderWebSocket(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	_, _, _ = c.Read(t.Context()) // the server's close
-	_, refused, _ := coder.Dial(t.Context(), url, nil)
-	check(t, outcomes, refused)
+	_, denied, _ := coder.Dial(t.Context(), url, nil)
+	check(t, outcomes, denied)
 }

@@ -184,13 +184,13 @@ func (c *awayCounters) Do(ctx context.Context, b *core.Batch) error {
 func TestCallsWhileTheStoreIsAway(t *testing.T) {
 	eachRPC(t, func(t *testing.T, s rpc) {
 		for mode, want := range map[resilient.Mode]map[uint32]int{
-			resilient.ModeInProcess: {ok: 3, resourceExhausted: 3},
-			resilient.ModeOpen:      {ok: 6},
-			resilient.ModeClosed:    {unavailable: 6},
+			resilient.Local:      {ok: 3, resourceExhausted: 3},
+			resilient.FailOpen:   {ok: 6},
+			resilient.FailClosed: {unavailable: 6},
 		} {
 			t.Run(mode.String(), func(t *testing.T) {
 				store := &away{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
-				r, err := resilient.New(store, resilient.Config{Meanwhile: mode, Retry: 10 * time.Millisecond, Log: (&lines{}).logger()})
+				r, err := resilient.New(store, resilient.Config{OnFailure: mode, Retry: 10 * time.Millisecond, Log: (&lines{}).logger()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -96,20 +96,20 @@ func (f *fleet) end() {
 	processtest.Stop(f.running...)
 }
 
-// admitted returns how many takes were admitted, of a key or (-1) of all, and of
+// allowed returns how many takes were allowed, of a key or (-1) of all, and of
 // how many takes nobody knows what has become.
-func (f *fleet) admitted(key int) (admitted, unknown int64) {
+func (f *fleet) allowed(key int) (allowed, unknown int64) {
 	for _, p := range f.all {
 		unknown += int64(p.Count("try") - p.Count("denied"))
 		for k := range max(1, f.work.Keys) {
-			n := int64(p.Count(fmt.Sprint("admitted ", k)))
+			n := int64(p.Count(fmt.Sprint("allowed ", k)))
 			unknown -= n
 			if k == key || key < 0 {
-				admitted += n
+				allowed += n
 			}
 		}
 	}
-	return admitted, unknown
+	return allowed, unknown
 }
 
 // rest takes by itself what the processes have left, and returns how much of each
@@ -140,11 +140,11 @@ func rest(t *testing.T, w work) (all int64, own []int64) {
 	return all, own
 }
 
-// check checks that a key's quota was admitted, by the processes and what was
+// check checks that a key's quota was allowed, by the processes and what was
 // left: no more of it, and no less than what nobody knows of. An approximate
-// store may exceed it by what the others admit between two exchanges, and forgets
+// store may exceed it by what the others allow between two exchanges, and forgets
 // as much with each process that is killed.
-func check(t *testing.T, what string, quota, admitted, unknown int64, f ...*fleet) {
+func check(t *testing.T, what string, quota, allowed, unknown int64, f ...*fleet) {
 	t.Helper()
 	most := quota
 	for _, f := range f {
@@ -155,13 +155,13 @@ func check(t *testing.T, what string, quota, admitted, unknown int64, f ...*flee
 	if f[0].work.Kind == "postgres" {
 		most -= betweenSync
 	}
-	if admitted > most || admitted+unknown < quota {
-		t.Errorf("%s: %d takes of a quota of %d were admitted, at most %d may be; of %d nobody knows", what, admitted, quota, most, unknown)
+	if allowed > most || allowed+unknown < quota {
+		t.Errorf("%s: %d takes of a quota of %d were allowed, at most %d may be; of %d nobody knows", what, allowed, quota, most, unknown)
 	}
-	t.Logf("%s: %d takes of a quota of %d were admitted, at most %d may be; of %d nobody knows", what, admitted, quota, most, unknown)
+	t.Logf("%s: %d takes of a quota of %d were allowed, at most %d may be; of %d nobody knows", what, allowed, quota, most, unknown)
 }
 
-// Processes that take from one key admit its quota together, also if some are
+// Processes that take from one key allow its quota together, also if some are
 // killed at any point of a take and started again.
 func TestProcessesShareAKey(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind, addr string) {
@@ -174,7 +174,7 @@ func TestProcessesShareAKey(t *testing.T) {
 		}
 		f.end()
 		left, _ := rest(t, w)
-		n, unknown := f.admitted(-1)
+		n, unknown := f.allowed(-1)
 		check(t, "one key", quota, n+left, unknown, f)
 		if unknown > 3*atOnce {
 			t.Errorf("%d takes have no end, at most %d were under way", unknown, 3*atOnce)
@@ -182,7 +182,7 @@ func TestProcessesShareAKey(t *testing.T) {
 	})
 }
 
-// Processes that take from several keys at once, all or none, admit the quota of
+// Processes that take from several keys at once, all or none, allow the quota of
 // each key together.
 func TestProcessesShareGroupsOfKeys(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind, addr string) {
@@ -198,19 +198,19 @@ func TestProcessesShareGroupsOfKeys(t *testing.T) {
 		}
 		f.end()
 		left, leftOf := rest(t, w)
-		n, unknown := f.admitted(-1)
+		n, unknown := f.allowed(-1)
 		check(t, "the key of all", all, n+left, unknown, f)
 		for key := range keys {
-			n, _ := f.admitted(key)
+			n, _ := f.allowed(key)
 			if most := own + betweenSync*int64(processes+f.kills-1); n+leftOf[key] > own && (kind != "postgres" || n+leftOf[key] > most) {
-				t.Errorf("key %d: %d takes of a quota of %d were admitted", key, n+leftOf[key], own)
+				t.Errorf("key %d: %d takes of a quota of %d were allowed", key, n+leftOf[key], own)
 			}
 		}
 	})
 }
 
 // Two versions of a program beside each other, with another window and another
-// set of limits under the same names, each admit their own quota. Hits of a limit
+// set of limits under the same names, each allow their own quota. Hits of a limit
 // that both have are counted together.
 func TestProcessesOfTwoVersions(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind, addr string) {
@@ -226,9 +226,9 @@ func TestProcessesOfTwoVersions(t *testing.T) {
 		b.end()
 		leftA, _ := rest(t, first)
 		leftB, _ := rest(t, second)
-		n, unknown := a.admitted(-1)
+		n, unknown := a.allowed(-1)
 		check(t, "the older version", older, n+leftA, unknown, a)
-		m, unknownB := b.admitted(-1)
+		m, unknownB := b.allowed(-1)
 		check(t, "the newer version", newer, m+leftB, unknownB, b)
 		if unknown+unknownB != 0 {
 			t.Errorf("%d takes have no end", unknown+unknownB)

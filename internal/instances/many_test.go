@@ -8,7 +8,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
-// Processes with many callers each, whose decisions travel together, admit exactly
+// Processes with many callers each, whose decisions travel together, allow exactly
 // the quota of a key, whatever its algorithm.
 func TestProcessesWithManyCallersShareAKey(t *testing.T) {
 	const quota = 1500
@@ -26,9 +26,9 @@ func TestProcessesWithManyCallersShareAKey(t *testing.T) {
 			f := newFleet(t, w, processes)
 			f.begin()
 			f.end()
-			n, unknown := f.admitted(-1)
+			n, unknown := f.allowed(-1)
 			if left, _ := rest(t, w); n != quota || left != 0 || unknown != 0 {
-				t.Errorf("%d of a quota of %d were admitted, %d were left, and of %d nobody knows", n, quota, left, unknown)
+				t.Errorf("%d of a quota of %d were allowed, %d were left, and of %d nobody knows", n, quota, left, unknown)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ const (
 
 // settle takes what a request reserves, and settles it to what it has used, until it
 // has been denied often enough. It writes "used" and what was used, or "lost" if nobody told it
-// whether it was admitted.
+// whether it was allowed.
 func (w work) settle(store opened, stopped <-chan struct{}) error {
 	for denied := 0; denied < enough; {
 		select {

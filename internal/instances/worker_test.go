@@ -137,7 +137,7 @@ func TestMain(m *testing.M) {
 
 // worker is the program of the processes of this package's tests. Its argument is
 // its work, as JSON. It takes until it has been denied often enough, and writes
-// "try" before each take, and after it the number of the key with "admitted", or
+// "try" before each take, and after it the number of the key with "allowed", or
 // "denied".
 func worker() error {
 	var w work
@@ -193,7 +193,7 @@ func (w work) run(store opened, first int, stopped <-chan struct{}) error {
 		}
 		if batch.Allowed {
 			denied = 0
-			fmt.Println("admitted", key)
+			fmt.Println("allowed", key)
 		} else {
 			denied++
 			fmt.Println("denied")

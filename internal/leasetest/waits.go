@@ -65,15 +65,15 @@ func (w *waiting) released(by *core.Limiter) {
 	if !first.Allowed {
 		w.Fatal(first)
 	}
-	admitted := make(chan core.Decision)
+	allowed := make(chan core.Decision)
 	go func() {
 		d, end := check(w.Context(), w.one)
 		end()
-		admitted <- d
+		allowed <- d
 	}()
 	processtest.WaitFor(w, "the request to wait", func() bool { return w.one.Stats().Waiting == 1 })
 	end()
-	if d := <-admitted; !d.Allowed || d.Waited() <= 0 {
+	if d := <-allowed; !d.Allowed || d.Waited() <= 0 {
 		w.Errorf("%v after %v", d, d.Waited())
 	}
 	w.left(1, 998)

@@ -13,10 +13,10 @@ func TestLinesAfterTheClockWasSetBack(t *testing.T) {
 	now := time.Unix(1_764_000_000, 0)
 	for back, want := range map[time.Duration]bool{-every: true, 0: false, 1: false, every: false, every + 1: true, time.Hour: true} {
 		var s sampler
-		if _, ok := s.admit(now, every); !ok {
+		if _, ok := s.allow(now, every); !ok {
 			t.Fatal("the first line is left out")
 		}
-		if _, ok := s.admit(now.Add(-back), every); ok != want {
+		if _, ok := s.allow(now.Add(-back), every); ok != want {
 			t.Errorf("the clock is set back by %v: a line %t, want %t", back, ok, want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestOneOfManyWritesTheLine(t *testing.T) {
 			done.Go(func() {
 				ready.Done()
 				ready.Wait()
-				if n, ok := s.admit(time.Unix(1_764_000_000, 0), time.Second); ok {
+				if n, ok := s.allow(time.Unix(1_764_000_000, 0), time.Second); ok {
 					lines.Add(1)
 					leftOut.Add(int64(n))
 				}

@@ -1,10 +1,10 @@
-// Package slogobserve logs what a limiter refuses, and what fails, with log/slog: a few
-// lines a second, however many requests are refused.
+// Package slogobserve logs what a limiter denies, and what fails, with log/slog: a few
+// lines a second, however many requests are denied.
 //
 //	observer, err := slogobserve.New(slogobserve.Config{})
 //	limiter, err := core.New(core.Config{Rules: rules, Observer: observer})
 //
-// An audit log, which must have a line for each refusal, is a hook:
+// An audit log, which must have a line for each denial, is a hook:
 // core.Hooks.OnDisallowed.
 package slogobserve
 
@@ -95,7 +95,7 @@ func (l *limiter) decided(ctx context.Context, o core.Observation) {
 	case o.Rule < 0:
 		result = "refused"
 	}
-	leftOut, ok := sample.admit(time.Now(), l.Every)
+	leftOut, ok := sample.allow(time.Now(), l.Every)
 	if !ok {
 		return
 	}
@@ -128,14 +128,14 @@ func (l *limiter) decided(ctx context.Context, o core.Observation) {
 	log.LogAttrs(ctx, level, "floodgate: "+result, attrs...)
 }
 
-// sampler admits one line in a time.
+// sampler allows one line in a time.
 type sampler struct {
 	next    atomic.Int64 // when the next line may be written, in nanoseconds since the Unix epoch
 	leftOut atomic.Uint64
 }
 
-// admit reports whether to write a line now, and how many have been left out.
-func (s *sampler) admit(now time.Time, every time.Duration) (leftOut uint64, ok bool) {
+// allow reports whether to write a line now, and how many have been left out.
+func (s *sampler) allow(now time.Time, every time.Duration) (leftOut uint64, ok bool) {
 	next, n := s.next.Load(), now.UnixNano()
 	// A clock that was set back by more than every must not end the lines.
 	if n < next && n >= next-2*int64(every) || !s.next.CompareAndSwap(next, n+int64(every)) {

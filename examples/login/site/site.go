@@ -33,7 +33,7 @@ type Site struct {
 }
 
 // New returns the site's limits, counted in the store that the options name.
-// Refused requests are written to log. clock is the in-process store's, nil for
+// Denied requests are written to log. clock is the in-process store's, nil for
 // the real time.
 func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	ip, err := clientIP(o.TrustedProxies)
@@ -90,7 +90,7 @@ func clientIP(proxies string) (core.KeyFunc, error) {
 // PasswordRight tells whether a user may log in. Everybody's password is ok.
 func PasswordRight(_, password string) bool { return password == "ok" }
 
-// audit writes a line for each refused request. The line names the counter by
+// audit writes a line for each denied request. The line names the counter by
 // a hash: neither the address nor the username stands in it, though who has the
 // log can try addresses until one fits.
 type audit struct {
@@ -111,7 +111,7 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	return a.DefaultHooks.OnDisallowed(r, d)
 }
 
-// auditLogin writes a line for each attempt to log in that was refused. The
+// auditLogin writes a line for each attempt to log in that was denied. The
 // account and the address stand in it as keyed hashes.
 func auditLogin(log *slog.Logger) func(login.Event) {
 	return func(e login.Event) {

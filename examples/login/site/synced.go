@@ -38,7 +38,7 @@ func openSynced(text string, timeout time.Duration, log *slog.Logger, clock func
 	if err != nil {
 		return stores{}, err
 	}
-	api, err := synced.New(backend, synced.Config{Namespace: "site", Interval: interval, Near: 80, Log: log, Clock: clock})
+	api, err := synced.New(backend, synced.Config{Namespace: "site", Interval: interval, Log: log, Clock: clock})
 	if err != nil {
 		return stores{}, errors.Join(err, closeBackend())
 	}

@@ -33,7 +33,7 @@ function table(user) {
 // words says how a request has ended.
 function words(r) {
   if (r.status === 0) return "no answer: " + r.error;
-  if (r.status === 429) return (r.took < 100 ? "refused at once" : "refused after " + seconds(r.took)) + " (429)";
+  if (r.status === 429) return (r.took < 100 ? "denied at once" : "denied after " + seconds(r.took)) + " (429)";
   if (r.status !== 200) return "status " + r.status;
   return (r.waited > 0 ? "waited " + seconds(r.waited) + ", ran " : "ran at once, ") + seconds(r.ran);
 }
@@ -58,7 +58,7 @@ function bar(r) {
     part("waited", r.waited);
     part("ran", r.ran);
   } else {
-    part("refused", Math.max(r.took, 40));
+    part("denied", Math.max(r.took, 40));
   }
   return s;
 }
@@ -90,7 +90,7 @@ async function* lines(response) {
 
 async function send(user) {
   const body = table(user);
-  const count = {once: 0, waited: 0, refused: 0, failed: 0};
+  const count = {once: 0, waited: 0, denied: 0, failed: 0};
   summary.textContent = "Sending 30 requests as " + user + ".";
   const response = await fetch("crowd", {method: "POST", body: new URLSearchParams({user})});
   if (!response.ok) throw new Error("status " + response.status);
@@ -98,9 +98,9 @@ async function send(user) {
     const r = JSON.parse(line);
     place(body, r);
     if (r.status === 200) count[r.waited > 0 ? "waited" : "once"]++;
-    else count[r.status === 429 ? "refused" : "failed"]++;
+    else count[r.status === 429 ? "denied" : "failed"]++;
   }
-  summary.textContent = `${user}: ${count.once} ran at once, ${count.waited} waited, ${count.refused} were refused` + (count.failed ? `, ${count.failed} failed.` : ".");
+  summary.textContent = `${user}: ${count.once} ran at once, ${count.waited} waited, ${count.denied} were denied` + (count.failed ? `, ${count.failed} failed.` : ".");
 }
 
 for (const button of document.querySelectorAll("button[data-user]")) {

@@ -37,7 +37,7 @@ func crowdOf(t *testing.T, s http.Handler, user string) map[int]Result {
 	return all
 }
 
-// Three run at once, twenty wait in the order in which they came, seven are refused; another
+// Three run at once, twenty wait in the order in which they came, seven are denied; another
 // user has a line of its own.
 func TestTheLineOfEachUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -96,7 +96,7 @@ func testLogin(t *testing.T, a *app) {
 		t.Errorf("wrong passwords: %s", got)
 	}
 	if got := hits(20, func(i int) int { return a.login(t, "203.0.113.1", fmt.Sprint("u", i), "x") }); got != "map[401:15 429:5]" {
-		// The three that were refused above have taken nothing.
+		// The three that were denied above have taken nothing.
 		t.Errorf("one address, many names, after 5 attempts: %s", got)
 	}
 	if got := hits(4, func(int) int { return a.login(t, "203.0.113.2", "bob", "x") }); got != "map[401:4]" {
@@ -211,7 +211,7 @@ func testWrongPasswordsAllAtOnce(t *testing.T, a *app) {
 	}
 }
 
-// What is refused is logged, without names and addresses.
+// What is denied is logged, without names and addresses.
 func testTheAuditLog(t *testing.T, a *app) {
 	for range 7 {
 		a.login(t, "203.0.113.77", "alice level=INFO", "x")
