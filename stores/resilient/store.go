@@ -162,6 +162,7 @@ const patience = 20 * time.Millisecond
 // ask does the operation in the store if the circuits allow it, and tells them how it
 // has ended.
 func (c *counters) ask(ctx context.Context, b *core.Batch) error {
+	b.Cached = false
 	var room [2]ticket
 	tickets, ok := c.allow(room[:0], b)
 	if !ok {
@@ -169,7 +170,6 @@ func (c *counters) ask(ctx context.Context, b *core.Batch) error {
 	}
 	deadline, hurried := ctx.Deadline()
 	hurried = hurried && time.Until(deadline) < patience && !tickets[0].try
-	b.Cached = false
 	err := c.call(ctx, b)
 	o := failed
 	switch {
@@ -222,7 +222,6 @@ func (c *counters) without(ctx context.Context, b *core.Batch, cause error) erro
 	o := c.copy(b)
 	defer o.free()
 	if mode == FailOpen { // its counters are empty, and a cost of 0 is always allowed
-		o.Op = core.OpPeek
 		for i := range o.items {
 			o.items[i].Cost = 0
 		}
@@ -310,7 +309,7 @@ func (c *counters) copy(b *core.Batch) *own {
 
 // copyTo copies the results to the batch.
 func (o *own) copyTo(b *core.Batch) {
-	b.Allowed, b.Degraded, b.Cached = o.Allowed, true, false
+	b.Allowed, b.Degraded = o.Allowed, true
 	for i := range b.Items {
 		b.Items[i].At, b.Items[i].Unknown = o.items[i].At, false
 		copy(b.Items[i].Results, o.items[i].Results)

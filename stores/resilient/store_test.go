@@ -128,6 +128,9 @@ func TestTheQuotasOfARequestAreShared(t *testing.T) {
 			if b.Items[0].Quotas[0] != quota {
 				t.Fatalf("the quota of the batch has become %d", b.Items[0].Quotas[0])
 			}
+			if r := b.Items[0].Results[0]; quota == core.Unlimited && r.Remaining != max(0, int64(25-n)) {
+				t.Fatalf("%d left without a quota after %d hits, want the rest of the share of the limit's", r.Remaining, n)
+			}
 		}
 		if n != want {
 			t.Errorf("a quota of %d: %d allowed, want %d", quota, n, want)
