@@ -69,7 +69,7 @@ func start(ctx context.Context, url string, timeout time.Duration) (*instance, e
 	if err := shared.Ping(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("this example needs Redis: %w", err), client.Close())
 	}
-	// Should Redis go away, each of the two allows half.
+	// Should Redis go away, each of the two allows its share.
 	store, err := resilient.New(shared, resilient.Config{Instances: 2})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())

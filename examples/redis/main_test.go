@@ -37,8 +37,8 @@ func TestWithoutRedisItSaysSo(t *testing.T) {
 	}
 }
 
-// Redis hangs, then dies; an instance then allows its half of
-// the limit, three of five, by itself.
+// Redis hangs, then dies; an instance then allows its share of
+// the limit, two of five, by itself.
 func TestRedisGoesAway(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
@@ -65,7 +65,7 @@ func TestRedisGoesAway(t *testing.T) {
 				}
 				got += status[:4]
 			}
-			if got != "200 200 200 429 429 429 " {
+			if got != "200 200 429 429 429 429 " {
 				t.Errorf("answers: %s", got)
 			}
 		})
