@@ -84,14 +84,13 @@ func (c *placesCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The shared store is first: if it returns an error, the local counters of rules that
+	// have gone must stay.
 	if next.shared, err = c.shared.Reopen(next.sharedRules); err != nil {
 		return nil, err
 	}
-	if next.local, err = c.local.Reopen(next.localRules); err != nil {
-		_, back := c.shared.Reopen(c.sharedRules)
-		return nil, errors.Join(err, back)
-	}
-	return next, nil
+	next.local, err = c.local.Reopen(next.localRules)
+	return next, err
 }
 
 // halves are the two halves of a batch.

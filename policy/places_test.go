@@ -162,13 +162,6 @@ func (s *failing) Do(ctx context.Context, b *core.Batch) error {
 	return s.Counters.Do(ctx, b)
 }
 
-func (s *failing) Reopen(rules []core.StoreRule) (core.Counters, error) {
-	if s.fault != nil {
-		return nil, s.fault
-	}
-	return s.Counters.Reopen(rules)
-}
-
 func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	fault := errors.New("gone")
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))

@@ -88,7 +88,9 @@ type sweepStore struct {
 }
 
 // Guarantees implements [core.Store].
-func (s *sweepStore) Guarantees() core.Guarantees { return core.Guarantees{Ops: core.OpTake | core.OpPeek} }
+func (s *sweepStore) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.OpTake | core.OpPeek}
+}
 
 // Open implements [core.Store].
 func (s *sweepStore) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
