@@ -38,7 +38,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		}
 	}
 	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMonth(1)}}}})
-	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Zone: UTC: windows of the calendar") {
+	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "leave Zone out") {
 		t.Errorf("a month: %v", err)
 	}
 	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {

@@ -18,11 +18,11 @@ type exchange struct {
 	pending  []chunk // not answered yet, in the order of their sequences
 }
 
-// chunk is the differences of a batch, with the entries that they are of.
+// chunk is the differences of a batch, with the ids of the entries that they are of.
 type chunk struct {
 	sequence uint64
 	diffs    []Diff
-	entries  []*entry
+	ids      []uint64
 	tried    bool // it has been pushed before
 }
 
@@ -94,25 +94,24 @@ func (s *Store) collect(end bool) {
 		}
 		room--
 		c := &x.pending[len(x.pending)-1]
-		c.diffs, c.entries = append(c.diffs, e.diff(start)), append(c.entries, e)
-		slot.sent += slot.diff
-		slot.diff = 0
+		c.diffs, c.ids = append(c.diffs, e.diff(start)), append(c.ids, e.id)
+		slot.known, slot.diff = slot.known+slot.diff, 0
 	}
 	for i := range s.table.shards {
 		sh := &s.table.shards[i]
 		sh.mu.Lock()
 		for j := len(sh.marked) - 1; j >= 0; j-- {
-			e := sh.marked[j]
+			e := sh.find(sh.marked[j])
 			if e.rounds--; e.rounds <= 0 {
 				sh.unmark(e)
 			}
-			if now >= e.start+3*e.window {
+			if now >= e.start+3*e.stored.window {
 				continue // means nothing any more
 			}
 			add(e, e.start)
 			// Hits of the window before that others push late still count.
 			if e.previous.diff != 0 || e.stale || now-e.start <= 4*s.config.Interval.Microseconds() {
-				add(e, e.start-e.window)
+				add(e, e.start-e.stored.window)
 			}
 			e.stale = false
 		}
@@ -131,22 +130,31 @@ func (s *Store) pushPending(ctx context.Context) error {
 			c.tried = true
 			return err
 		}
-		for i, e := range c.entries {
+		for i, id := range c.ids {
 			if c.diffs[i].Diff != 0 {
 				s.stats.pushed.Add(1)
 			}
-			sh := s.table.shard(e.id)
-			sh.mu.Lock()
-			if slot := e.at(c.diffs[i].Start.UnixMicro()); slot != nil { // else it means nothing any more
-				if c.tried { // the backend may still be working on the first try
-					totals[i] = max(totals[i], slot.total+slot.sent)
-				}
-				slot.total, slot.sent = totals[i], 0
-			}
-			sh.mu.Unlock()
+			s.answered(id, c.diffs[i].Start.UnixMicro(), totals[i], c.tried)
 		}
 	}
 	return nil
+}
+
+// answered writes a total into its entry, if that still means something.
+func (s *Store) answered(id uint64, start, total int64, tried bool) {
+	sh := s.table.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	e := sh.find(id)
+	if e == nil {
+		return
+	}
+	if slot := e.at(start); slot != nil {
+		if tried { // the total may be one of before the first try
+			total = max(total, slot.known)
+		}
+		slot.known = total
+	}
 }
 
 // pushDiffs pushes differences and returns the totals, within Config.Timeout.
@@ -193,17 +201,10 @@ func (s *Store) Sync(ctx context.Context) error {
 	}
 }
 
-// closeTries is how often Close pushes a batch, and closePause is how long it
-// waits in between: one lost answer must not lose the remaining batches.
-const (
-	closeTries = 3
-	closePause = 50 * time.Millisecond
-)
-
-// Close stops exchanging, pushes the remaining differences until ctx ends, and
-// releases the namespace. The error tells how many hits, of how many counters, could not
-// be pushed; Stats.Lost counts these hits. Operations after Close return
-// core.ErrClosed; closing again does nothing. Close does not close the backend.
+// Close stops exchanging, pushes the remaining differences until ctx ends or three pushes
+// have failed, and releases the namespace. The error tells how many hits could not be
+// pushed; Stats.Lost counts them. Operations after Close return core.ErrClosed;
+// closing again does nothing. Close does not close the backend.
 //
 // Measured on two busy cores, Close pushed 12,500 counters a second to Redis and 6,100 to
 // PostgreSQL.
@@ -217,40 +218,24 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	<-s.exchange.ended
-	err := s.flush(ctx)
-	counters, hits := 0, int64(0)
+	s.collect(true)
+	err := s.pushPending(ctx)
+	for try := 1; err != nil && try < 3; try++ { // one lost answer must not lose the remaining batches
+		select {
+		case <-time.After(50 * time.Millisecond):
+			err = s.pushPending(ctx)
+		case <-ctx.Done():
+		}
+	}
+	lost := int64(0)
 	for _, c := range s.exchange.pending {
 		for _, d := range c.diffs {
-			if d.Diff != 0 {
-				counters++
-			}
-			hits += max(0, d.Diff)
+			lost += max(0, d.Diff)
 		}
 	}
-	s.stats.lost.Add(uint64(hits)) //nolint:gosec // not negative
-	if counters == 0 {
+	if lost == 0 {
 		return nil
 	}
-	return fmt.Errorf("synced: %d hits could not be pushed, of %d counters: %w", hits, counters, err)
-}
-
-// flush pushes all differences that are not 0.
-func (s *Store) flush(ctx context.Context) error {
-	x := &s.exchange
-	s.collect(true)
-	for tries := 1; ; tries++ {
-		before := len(x.pending)
-		err := s.pushPending(ctx)
-		if len(x.pending) < before {
-			tries = 1
-		}
-		if err == nil || tries == closeTries {
-			return err
-		}
-		select {
-		case <-time.After(closePause):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	s.stats.lost.Add(uint64(lost)) //nolint:gosec // not negative
+	return fmt.Errorf("synced: %d hits could not be pushed: %w", lost, err)
 }

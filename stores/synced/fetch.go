@@ -21,8 +21,8 @@ type fetched struct {
 
 // counterID names a counter of the backend.
 type counterID struct {
-	name          string
-	window, start int64
+	stored
+	start int64
 }
 
 // need notes that the counters of windows of this length are to be fetched.
@@ -65,7 +65,7 @@ func (s *Store) fetch(all bool) error {
 			s.report(err)
 			return err
 		}
-		if !f.add(counterID{c.Key, c.Window.Microseconds(), c.Start.UnixMicro()}, c.Count, s.config.MaxKeys) {
+		if !f.add(counterID{stored{c.Key, c.Window.Microseconds()}, c.Start.UnixMicro()}, c.Count, s.config.MaxKeys) {
 			s.config.Log.Warn("more counters are stored than MaxKeys; the rest are known after the first exchange of their keys", "namespace", s.config.Namespace, "MaxKeys", s.config.MaxKeys)
 			break
 		}
@@ -96,12 +96,11 @@ func (f *fetched) tell(e *entry) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, start := range [2]int64{e.start, e.start - e.window} {
-		id := counterID{e.name, e.window, start}
-		if slot := e.at(start); slot.sent == 0 { // else these hits may be in the count already
-			slot.total = max(slot.total, f.counts[id])
-			delete(f.counts, id)
-		}
+	for _, start := range [2]int64{e.start, e.start - e.stored.window} {
+		id := counterID{*e.stored, start}
+		slot := e.at(start)
+		slot.known = max(slot.known, f.counts[id])
+		delete(f.counts, id)
 	}
 	f.size.Store(int64(len(f.counts)))
 }

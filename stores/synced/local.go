@@ -13,7 +13,7 @@ type place struct {
 	limit *limit
 	item  *core.Item
 	index int // among the item's results
-	id    ident
+	id    uint64
 	entry *entry // nil: the key has no counter
 }
 
@@ -23,16 +23,16 @@ func (c *counters) places(places []place, items []core.Item) []place {
 		it := &items[i]
 		limits := c.rules[it.Rule].limits
 		for j := range limits {
-			places = append(places, place{limit: &limits[j], item: it, index: j, id: c.table.ident(limits[j].number, it.Key)})
+			places = append(places, place{limit: &limits[j], item: it, index: j, id: c.table.id(limits[j].number, it.Key)})
 		}
 	}
 	return places
 }
 
 // newEntry returns a counter of the window of now for a place.
-func (c *counters) newEntry(p *place, now int64) *entry {
-	name := c.rules[p.item.Rule].StoredKey(c.limiter, p.item.Key) + p.limit.suffix
-	return &entry{id: p.id, name: name, window: p.limit.windows.Window(), start: p.limit.windows.Start(now)}
+func (c *counters) newEntry(p *place, now int64) entry {
+	key := c.rules[p.item.Rule].StoredKey(c.limiter, p.item.Key) + p.limit.suffix
+	return entry{id: p.id, start: p.limit.windows.Start(now), stored: &stored{key, p.limit.windows.Window()}}
 }
 
 // local does an operation with the counters of this process.
@@ -47,7 +47,7 @@ func (c *counters) local(b *core.Batch) error {
 	if b.Op == core.OpRefund {
 		for i := range places {
 			if s := places[i].refunded(); s != nil {
-				s.giveBack(places[i].item.Cost)
+				s.diff -= min(places[i].item.Cost, s.count())
 			}
 		}
 		return nil
@@ -62,9 +62,11 @@ func (c *counters) local(b *core.Batch) error {
 // hits of other processes matter to their keys. A key that is only read gets a counter if
 // there is room: reading evicts none.
 func (c *counters) lock(places []place, now int64, charge bool) error {
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.id.shard(), b.id.shard()) })
+	if len(places) > 1 {
+		slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.id%shardCount, b.id%shardCount) })
+	}
 	for i := range places {
-		if i == 0 || places[i].id.shard() != places[i-1].id.shard() {
+		if i == 0 || places[i].id%shardCount != places[i-1].id%shardCount {
 			c.table.shard(places[i].id).mu.Lock()
 		}
 	}
@@ -72,18 +74,27 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 		c.unlock(places)
 		return errClosed
 	}
+	for again := true; again; {
+		again = false
+		for i := range places {
+			p := &places[i]
+			s := c.table.shard(p.id)
+			p.entry = s.find(p.id)
+			if p.entry == nil && (charge || s.used < c.table.most) {
+				c.table.insert(s, c.newEntry(p, now), now, places)
+				again = true // others of the shard may have moved
+			}
+		}
+	}
 	for i := range places {
 		p := &places[i]
-		s := c.table.shard(p.id)
-		if p.entry = s.entries[p.id]; p.entry != nil {
-			p.entry.roll(p.limit.windows.Start(now))
-		} else if charge || len(s.entries) < c.table.most {
-			p.entry = c.newEntry(p, now)
-			c.table.insert(s, p.entry, now, places)
-		} else {
+		if p.entry == nil {
 			continue
 		}
-		if c.config.Interval > 0 && s.mark(p.entry) {
+		if now < p.entry.start || now >= p.entry.start+p.limit.windows.Window() {
+			p.entry.roll(p.limit.windows.Start(now))
+		}
+		if c.config.Interval > 0 && c.table.shard(p.id).mark(p.entry) {
 			c.fetched.tell(p.entry)
 		}
 	}
@@ -92,7 +103,7 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 
 func (c *counters) unlock(places []place) {
 	for i := range places {
-		if i == 0 || places[i].id.shard() != places[i-1].id.shard() {
+		if i == 0 || places[i].id%shardCount != places[i-1].id%shardCount {
 			c.table.shard(places[i].id).mu.Unlock()
 		}
 	}
@@ -143,7 +154,6 @@ func (p *place) judge(op core.Op, now int64) bool {
 	now = max(now, start) // a clock may have been set back
 	r := (*meter.Result)(&p.item.Results[p.index])
 	w, cost := &p.limit.windows, p.item.Cost
-	var own meter.Windows
 	if p.item.Quotas != nil {
 		switch quota := p.item.Quotas[p.index]; {
 		case quota == core.Unlimited && op == core.OpPeek:
@@ -151,7 +161,7 @@ func (p *place) judge(op core.Op, now int64) bool {
 		case quota == core.Unlimited:
 			op = core.OpCharge
 		case quota != p.limit.quota:
-			own = w.With(quota)
+			own := w.With(quota)
 			w = &own
 		}
 	}

@@ -71,13 +71,13 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 func (s *Store) read(ctx context.Context, e *entry) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	for _, start := range [2]int64{e.start, e.start - e.window} {
+	for _, start := range [2]int64{e.start, e.start - e.stored.window} {
 		d := e.diff(start)
 		total, err := s.backend.Window(ctx, s.config.Namespace, d.Key, d.Start, d.Window)
 		if err != nil {
 			return fmt.Errorf("synced: %w", err)
 		}
-		e.at(start).total = total
+		e.at(start).known = total
 	}
 	return nil
 }

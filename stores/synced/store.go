@@ -3,7 +3,6 @@ package synced
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -31,6 +30,10 @@ type Store struct {
 	closed atomic.Bool
 	ctx    context.Context // ends when Close is called
 	cancel context.CancelFunc
+
+	made  time.Time
+	epoch atomic.Int64 // of made, by the wall clock when it was last read
+	again atomic.Int64 // when to read it again, in microseconds after made
 
 	mu     sync.Mutex
 	opened map[string]bool             // names of limiters
@@ -70,6 +73,7 @@ func New(backend Backend, c Config) (*Store, error) {
 		backend:  backend,
 		config:   c,
 		node:     rand.Text(),
+		made:     time.Now(),
 		exchange: exchange{asked: make(chan chan error), ended: make(chan struct{})},
 		fetched:  fetched{turn: make(chan struct{}, 1), windows: map[time.Duration]int{}, counts: map[counterID]int64{}},
 		opened:   map[string]bool{},
@@ -81,19 +85,25 @@ func New(backend Backend, c Config) (*Store, error) {
 	for _, w := range c.Windows {
 		s.rates[w], _ = s.open("-increment", []core.StoreRule{{Name: "-", Limits: []core.Limit{{Name: "window", Quota: core.MaxQuota, Window: w, Aligned: true}}}})
 	}
-	_ = s.fetch(false) // it has logged the error
+	_ = s.fetch(false) // has logged the error
 	if c.Interval > 0 {
 		go s.run(mathrand.N(c.Interval))
 	}
 	return s, nil
 }
 
-// now returns the time in microseconds since the Unix epoch.
+// now returns the time in microseconds since the Unix epoch. It reads the wall clock once
+// a second, and in between the monotonic clock, which takes half the time.
 func (s *Store) now() int64 {
 	if s.config.Clock != nil {
 		return s.config.Clock().UnixMicro()
 	}
-	return time.Now().UnixMicro()
+	since := time.Since(s.made).Microseconds()
+	if since >= s.again.Load() {
+		s.epoch.Store(time.Now().UnixMicro() - since)
+		s.again.Store(since + 1e6)
+	}
+	return s.epoch.Load() + since
 }
 
 // Stats are the counts of a Store since it was made.
@@ -134,22 +144,26 @@ func (s *Store) Guarantees() core.Guarantees {
 // Before it returns, Open fetches what other processes have counted, for at most
 // Config.Timeout, so that the first decision knows it.
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.openNew(limiter, rules)
+	if err != nil {
+		return nil, err
+	}
+	_ = s.fetch(false) // has logged the error
+	return c, nil
+}
+
+func (s *Store) openNew(limiter string, rules []core.StoreRule) (*counters, error) {
 	s.mu.Lock()
-	if s.closed.Load() || s.opened[limiter] {
-		defer s.mu.Unlock()
-		if s.closed.Load() {
-			return nil, errClosed
-		}
+	defer s.mu.Unlock()
+	switch {
+	case s.closed.Load():
+		return nil, errClosed
+	case s.opened[limiter]:
 		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
 	}
 	c, err := s.open(limiter, rules)
 	s.opened[limiter] = err == nil
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	_ = s.fetch(false) // it has logged the error
-	return c, nil
+	return c, err
 }
 
 // counters are the Counters of a Store.
@@ -175,14 +189,12 @@ type limit struct {
 // open is called with the store locked.
 func (s *Store) open(limiter string, rules []core.StoreRule) (*counters, error) {
 	c := &counters{Store: s, limiter: limiter}
-	var errs []error
 	for _, r := range rules {
 		next := rule{StoreRule: r}
 		for _, l := range r.Limits {
-			w, err := windowsOf(l)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("rule %q, limit %q: %w (stores/synced counts in windows that begin at multiples of their length everywhere: set Aligned)", r.Name, l.Name, err))
-				continue
+			windows, ok := meter.NewWindows(limits.Of(l))
+			if !ok || l.Zone != nil {
+				return nil, fmt.Errorf("%w: rule %q, limit %q: %v: stores/synced counts in windows that begin at multiples of their length: set Aligned, and leave Zone out", core.ErrConfig, r.Name, l.Name, l)
 			}
 			suffix := ":s"
 			if l.Algorithm == core.FixedWindow {
@@ -193,26 +205,11 @@ func (s *Store) open(limiter string, rules []core.StoreRule) (*counters, error) 
 				s.limits[id] = uint64(len(s.limits) + 1)
 			}
 			s.fetched.need(l.Window)
-			next.limits = append(next.limits, limit{s.limits[id], suffix, w, l.Quota})
+			next.limits = append(next.limits, limit{s.limits[id], suffix, windows, l.Quota})
 		}
 		c.rules = append(c.rules, next)
 	}
-	return c, errors.Join(errs...)
-}
-
-// windowsOf returns the meter that judges the counts of a limit's windows.
-func windowsOf(l core.Limit) (meter.Windows, error) {
-	if err := l.Validate(); err != nil {
-		return meter.Windows{}, err
-	}
-	if l.Zone != nil {
-		return meter.Windows{}, fmt.Errorf("%w: Zone: %v: windows of the calendar cannot be added up: leave Zone out", core.ErrConfig, l.Zone)
-	}
-	w, ok := meter.NewWindows(limits.Of(l))
-	if !ok {
-		return meter.Windows{}, fmt.Errorf("%w: Aligned: false: only aligned windows can be added up, not %v", core.ErrConfig, l)
-	}
-	return w, nil
+	return c, nil
 }
 
 // Reopen implements [core.Counters]. It fetches the counters of windows that are new, as
@@ -224,7 +221,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = c.fetch(false) // it has logged the error
+	_ = c.fetch(false) // has logged the error
 	return next, nil
 }
 

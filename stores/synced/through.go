@@ -11,7 +11,8 @@ import (
 func (c *counters) asked(items []core.Item, now int64) []place {
 	places := c.places(nil, items)
 	for i := range places {
-		places[i].entry = c.newEntry(&places[i], now)
+		e := c.newEntry(&places[i], now)
+		places[i].entry = &e
 	}
 	return places
 }
@@ -24,7 +25,7 @@ func (c *counters) push(ctx context.Context, places []place) error {
 	diffs := make([]Diff, 0, 2*len(places))
 	for i := range places {
 		e := places[i].entry
-		diffs = append(diffs, e.diff(e.start), e.diff(e.start-e.window))
+		diffs = append(diffs, e.diff(e.start), e.diff(e.start-e.stored.window))
 	}
 	// A charge is not lost because the client has hung up.
 	totals, err := c.pushDiffs(context.WithoutCancel(ctx), 0, diffs)
@@ -33,7 +34,7 @@ func (c *counters) push(ctx context.Context, places []place) error {
 	}
 	for i := range places {
 		e := places[i].entry
-		e.current, e.previous = slot{total: totals[2*i]}, slot{total: totals[2*i+1]}
+		e.current, e.previous = slot{known: totals[2*i]}, slot{known: totals[2*i+1]}
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (c *counters) through(ctx context.Context, b *core.Batch) error {
 		return err
 	}
 	for i := range places {
-		places[i].entry.current.total -= added(&places[i])
+		places[i].entry.current.known -= added(&places[i])
 	}
 	b.Allowed = decide(b.Op, places, now)
 	again := false
