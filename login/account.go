@@ -18,8 +18,8 @@ import (
 // characters (Unicode NFKC), in letter case (Unicode's simple case folding,
 // strings.ToUpper and strings.ToLower; a dotless i is an i), or in Unicode white
 // space at the ends. Normalize removes nothing else. It returns text that is not
-// valid UTF-8 unchanged. A guard refuses names with invisible characters before it
-// calls Normalize: see Config.Normalize. It may be called concurrently.
+// valid UTF-8 unchanged. A guard denies requests with invisible characters in a name
+// before it calls Normalize: see Config.Normalize. It may be called concurrently.
 func Normalize(username string) string {
 	folded, err := keyfuncs.FoldCase(strings.ToUpper(norm.NFKC.String(username)))
 	if err != nil {
@@ -40,7 +40,7 @@ func Normalize(username string) string {
 // therefore name all methods of the protected routes, such as GET, and
 // Config.Attempts must allow as many requests. The guard checks a request with
 // another method too if it has the header, but never takes it for a success. A
-// request without the header is refused with 400 if Config.Methods names its method:
+// request without the header is denied with 400 if Config.Methods names its method:
 // answer it with 401 before the guard.
 //
 // If no other source has found the username, only 401 and 407 are failures (see

@@ -33,7 +33,7 @@ type attempt struct {
 	distrust  bool   // the quota of the cookie or of the trusted clients is used up
 	known     bool   // the address has logged in to the account within KnownFor
 	settled   atomic.Bool
-	refusal   *core.Denial // the Verdict.Refuse of OnSuspicion
+	denial    *core.Denial // the Verdict.Refuse of OnSuspicion
 	suspicion Suspicion
 	seen      core.Observation // of the limiter's last decision, if there is an observer
 }
@@ -81,7 +81,7 @@ func (a *attempt) find(r core.Request) error {
 	}
 	if a.guard.config.Field != "" {
 		// If the body cannot be read yet, parsing would cost time for nothing. A remote procedure
-		// call has no body: the reader of the field refuses it, and says what to write instead.
+		// call has no body: the reader of the field returns an error, and says what to write instead.
 		if _, err := r.Body(0); err != nil && r.Value(requestlog.NoBodyKey{}) == nil {
 			return err
 		}

@@ -58,17 +58,17 @@ type Config struct {
 	// Sources are more key functions that find the username, such as
 	// keyfuncs.PostField("email", keyfuncs.Strict()), keyfuncs.PostField("user",
 	// keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")) or BasicUser(). The guard
-	// refuses a request with 400 if two of them, or Field, find different usernames.
+	// denies a request with 400 if two of them, or Field, find different usernames.
 	Sources []core.KeyFunc
 	// AllowUnnamed allows requests without a username: no body, or a form or JSON
 	// object in which Field is missing or empty. They all share the counters of one
-	// account. Without AllowUnnamed the guard refuses them with 400. It always
-	// refuses a body that it cannot read, because the handler might find a name in it.
+	// account. Without AllowUnnamed the guard denies them with 400. It always
+	// denies a request whose body it cannot read: the handler might find a name in it.
 	AllowUnnamed bool
 	// Normalize maps all spellings of a username that the application takes for one
 	// account to one canonical form; nil means [Normalize]. The guard calls it with the
 	// names in requests that keyfuncs.PlainName accepts, and with the usernames that are
-	// passed to its methods, both without white space at the ends. It refuses requests
+	// passed to its methods, both without white space at the ends. It denies requests
 	// with other names with 400. Normalize may be called concurrently.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means
@@ -125,7 +125,7 @@ type Config struct {
 	// rounded up.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
-	// suspicious account that the limits allow. Its Verdict can delay or refuse the
+	// suspicious account that the limits allow. Its Verdict can delay or deny the
 	// attempt. nil: such attempts reach the handler as all others do. It may be called
 	// concurrently.
 	OnSuspicion func(r core.Request, s Suspicion) Verdict
@@ -295,7 +295,7 @@ func (c Config) filled() Config {
 		c.Headers = core.HeadersOff
 	}
 	if c.OnDisallowed == nil {
-		c.OnDisallowed = refuse
+		c.OnDisallowed = deny
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

@@ -31,14 +31,14 @@ func TestDeviceCookies(t *testing.T) {
 	}
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") }) // strangers are refused now
 	n := 500
-	admitted := func(value string) bool {
+	allowed := func(value string) bool {
 		n++
 		r := form(ip(n), "alice")
 		r.header.Add("Cookie", login.DefaultCookieName+"="+value)
 		return s.serve(r, http.StatusOK) == http.StatusOK
 	}
 	good := cookie(s, "alice")
-	if !admitted(good) || !admitted(cookie(s, " ALICE ")) || !admitted(cookie(rotated, "alice")) {
+	if !allowed(good) || !allowed(cookie(s, " ALICE ")) || !allowed(cookie(rotated, "alice")) {
 		t.Error("a good cookie is not believed")
 	}
 	raw, _ := base64.RawURLEncoding.DecodeString(good)
@@ -46,14 +46,14 @@ func TestDeviceCookies(t *testing.T) {
 		"empty": "", "text": "nonsense", "of another account": cookie(s, "bob"), "of another guard": cookie(other, "alice"),
 		"of another secret": cookie(stranger, "alice"), "twice": good + good, "cut": good[:len(good)-1], "padded": good + "=",
 	} {
-		if admitted(value) {
+		if allowed(value) {
 			t.Errorf("a cookie %s is believed", name)
 		}
 	}
 	for i := range raw {
 		forged := append([]byte(nil), raw...)
 		forged[i] ^= 1
-		if admitted(base64.RawURLEncoding.EncodeToString(forged)) {
+		if allowed(base64.RawURLEncoding.EncodeToString(forged)) {
 			t.Errorf("a cookie with byte %d changed is believed", i)
 		}
 	}
@@ -68,16 +68,16 @@ func TestDeviceCookies(t *testing.T) {
 	if got := s.reached.Load() - reached; got != 5 {
 		t.Errorf("%d guesses with one cookie reached the handler, want 5", got)
 	}
-	if !admitted(cookie(s, "alice")) {
+	if !allowed(cookie(s, "alice")) {
 		t.Error("another cookie of the account is not believed any more")
 	}
 	s.clock.Advance(login.DefaultCookieFor - time.Second)
 	many(200, func(i int) int { return s.wrong(ip(1600+i), "alice") })
-	if !admitted(good) {
+	if !allowed(good) {
 		t.Error("not believed a second before it expires")
 	}
 	s.clock.Advance(time.Second)
-	if admitted(good) {
+	if allowed(good) {
 		t.Error("believed after it has expired")
 	}
 	if _, err := newSite(t, login.Config{}).guard.DeviceCookie(context.Background(), "alice"); !errors.Is(err, core.ErrConfig) {

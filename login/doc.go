@@ -90,7 +90,7 @@
 //
 // The calls marked "not" also read the URL's query, and some prefer the query to
 // the body. An attacker could write the victim's name into the query and a new name
-// into the body of each guess. The guard refuses such requests (see below), so that
+// into the body of each guess. The guard denies such requests (see below), so that
 // these calls are safe behind it too. A handler that uses only the calls marked
 // "safe" stays safe if the guard is left out or configured for another field.
 //
@@ -99,9 +99,9 @@
 // binding.ProtoBuf) in Gin. Some texts are valid protobuf messages. c.ShouldBind
 // is safe, because it reads the Content-Type.
 //
-// # Requests that are refused with 400
+// # Requests that are denied with 400
 //
-// The guard refuses a request if a handler could read another username than the
+// The guard denies a request if a handler could read another username than the
 // guard, or if the request has no username. The request does not reach the handler.
 // It is charged to the address. These are all reasons:
 //

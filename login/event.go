@@ -102,7 +102,7 @@ func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
 		return
 	}
 	e := Event{Kind: kind, Account: g.hasher.sum("account", a.account), Address: g.hasher.sum("address", a.address)}
-	if kind == EventRefused && a.refusal == nil {
+	if kind == EventRefused && a.denial == nil {
 		e.Rule, e.RetryAfter = d.Rule(), d.RetryAfter
 	}
 	switch {

@@ -209,10 +209,10 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	}
 	if v.Refuse != nil {
 		g.giveBack(a, *d)
-		a.refusal = v.Refuse
+		a.denial = v.Refuse
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
 		d.RetryAfter = core.Never // no wait makes the guard allow it
-		g.tally.refused.Add(1)
+		g.tally.overruled.Add(1)
 		g.tell(a, EventRefused, *d)
 	}
 }
@@ -224,7 +224,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 func (g *Guard) abandon(a *attempt, d *core.Decision, gone error) {
 	g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
 	d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
-	g.tally.refused.Add(1)
+	g.tally.overruled.Add(1)
 }
 
 // wait waits for d. If the context ends before that, it returns the cause.
@@ -252,8 +252,8 @@ func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.lim
 
 // disallowed returns the Verdict.Refuse of OnSuspicion, or the response of OnDisallowed.
 func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
-	if a, ok := d.Note().(*attempt); ok && a.refusal != nil {
-		return *a.refusal
+	if a, ok := d.Note().(*attempt); ok && a.denial != nil {
+		return *a.denial
 	}
 	return g.config.OnDisallowed(r, d)
 }
@@ -299,9 +299,9 @@ func (g *Guard) remember(a *attempt) error {
 	return g.memory.remember(a.Context(), g.memory.trustOf(a), a.address, a.account)
 }
 
-// refuse is the default OnDisallowed. It returns the standard denial without the names
+// deny is the default OnDisallowed. It returns the standard denial without the names
 // of limits, which strangers need not know.
-func refuse(r core.Request, d core.Decision) core.Denial {
+func deny(r core.Request, d core.Decision) core.Denial {
 	denial := core.DefaultHooks{}.OnDisallowed(r, d)
 	if d.Reason == core.ReasonOverLimit {
 		denial.Body = []byte(`{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`)

@@ -69,7 +69,7 @@ var errPanicked = errors.New("login: a hook panicked")
 // the limiter that has returned.
 func (g *Guard) lost(a *attempt, d *core.Decision) {
 	if d.Allowed {
-		g.tally.refused.Add(1)
+		g.tally.overruled.Add(1)
 		d = &core.Decision{Reason: core.ReasonFailed, Err: errPanicked}
 	}
 	g.observe(a, d)

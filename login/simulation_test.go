@@ -151,7 +151,7 @@ func TestRetryAfterIsExactAndAttemptsDoNotExtendIt(t *testing.T) {
 			part := time.Duration(rapid.Int64Range(0, int64(wait)-1).Draw(r, "part")).Truncate(time.Microsecond)
 			s.clock.Advance(part)
 			if s.wrong("203.0.113.1", "alice") != http.StatusTooManyRequests {
-				r.Fatalf("admitted %v before the end of a wait", wait-part)
+				r.Fatalf("allowed %v before the end of a wait", wait-part)
 			}
 			if left := guard.Check(form("203.0.113.1", "alice")).RetryAfter; left != wait-part {
 				r.Fatalf("%v left of %v after %v", left, wait, part)

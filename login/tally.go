@@ -10,9 +10,9 @@ import (
 // limiter. The limiter decides more than once on some attempts. Its methods may be
 // called concurrently.
 type tally struct {
-	denied   atomic.Uint64 // denials that another decision has replaced
-	degraded atomic.Uint64 // those of them that are degraded
-	refused  atomic.Uint64 // attempts that the limiter allowed and the guard denied
+	denied    atomic.Uint64 // denials that another decision has replaced
+	degraded  atomic.Uint64 // those of them that are degraded
+	overruled atomic.Uint64 // attempts that the limiter allowed and the guard denied
 
 	failed    atomic.Bool   // an attempt has failed
 	succeeded atomic.Uint64 // attempts, before the first that has failed
@@ -40,10 +40,10 @@ func (t *tally) replaced(d core.Decision) {
 // may be called concurrently.
 func (g *Guard) Stats() core.Stats {
 	// The order matters: the limiter has already counted everything that is subtracted.
-	denied, degraded, refused := g.tally.denied.Load(), g.tally.degraded.Load(), g.tally.refused.Load()
+	denied, degraded, overruled := g.tally.denied.Load(), g.tally.degraded.Load(), g.tally.overruled.Load()
 	s := g.limiter.Stats()
-	s.Denied += refused - denied
-	s.Allowed -= refused
+	s.Denied += overruled - denied
+	s.Allowed -= overruled
 	s.Degraded -= degraded
 	return s
 }

@@ -33,17 +33,17 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 	} {
 		redis := redistest.Start(t)
 		file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, meanwhile: closed}\npolicies:\n  - {name: %s, limits: 3/h, match: {paths: [/shared]}}\n  - %s\n", redis.Addr, name, other)
-		admitted := 0
+		allowed := 0
 		for range 3 {
 			s := instance(t, file)
 			for range 3 {
 				if s.send("GET", "/shared").Code == 200 {
-					admitted++
+					allowed++
 				}
 			}
 		}
-		if admitted != 3 {
-			t.Errorf("a policy %s beside %s: three instances admit %d, want 3", name, other, admitted)
+		if allowed != 3 {
+			t.Errorf("a policy %s beside %s: three instances allow %d, want 3", name, other, allowed)
 		}
 	}
 }

@@ -6,7 +6,7 @@
 //
 // A [Set] is a core.Checker: the Middleware of every adapter takes it, and a single
 // one applies the file to a whole application. [Watch] reads the file again when it
-// changes. A file with a mistake is refused, with the place of each mistake, and the
+// changes. A file with a mistake is rejected, with the place of each mistake, and the
 // former file stays in force. If the limits never change without a build, write them
 // in Go: see package core.
 //

@@ -30,7 +30,7 @@ func TestOfSeveralDenialsTheLongestWaitDecides(t *testing.T) {
 		}
 		s := newSite(t, text)
 		if got := fields(s.expect(200, "GET", "/").Header()); got != "hour:0 minute:0 open:8 second:0" {
-			t.Errorf("%v: an admitted request has the fields %s", order, got)
+			t.Errorf("%v: an allowed request has the fields %s", order, got)
 		}
 		w := s.expect(500, "GET", "/")
 		h := w.Header()
@@ -40,12 +40,12 @@ func TestOfSeveralDenialsTheLongestWaitDecides(t *testing.T) {
 		if got := fields(h); got != "hour:0 minute:0 open:8 second:0" {
 			t.Errorf("%v: a denied request has the fields %s", order, got)
 		}
-		s.pass(1e9) // second admits again
+		s.pass(1e9) // second allows again
 		if got := fields(s.expect(500, "GET", "/").Header()); got != "hour:0 minute:0 open:8 second:1" {
 			t.Errorf("%v: a second later it has the fields %s", order, got)
 		}
 		if got := s.used("open", 9); got != 1 {
-			t.Errorf("%v: the policy that admits was charged %d times, want once", order, got)
+			t.Errorf("%v: the policy that allows was charged %d times, want once", order, got)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestReloadingUnderLoad(t *testing.T) {
 	const workers, changes = 8, 200
 	file := func(version int) string {
 		// One of the two refuses everything, in turns: a request that met a half of
-		// each of two versions could be admitted.
+		// each of two versions could be allowed.
 		one, two := "0/s", "1000000000/h"
 		if version%2 == 1 {
 			one, two = two, one
@@ -33,13 +33,13 @@ func TestReloadingUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // nothing depends on it
-	var sent, admitted atomic.Uint64
+	var sent, allowed atomic.Uint64
 	stop := make(chan struct{})
 	var wg, started sync.WaitGroup
 	check := func() {
 		sent.Add(1)
 		if s.Check(&explained{}).Allowed {
-			admitted.Add(1)
+			allowed.Add(1)
 		}
 	}
 	started.Add(workers)
@@ -68,8 +68,8 @@ func TestReloadingUnderLoad(t *testing.T) {
 	if got := s.Limiter().Stats().Denied; got != sent.Load() || got == 0 {
 		t.Errorf("%d requests were counted of %d", got, sent.Load())
 	}
-	if n := admitted.Load(); n > 0 {
-		t.Errorf("%d requests were admitted: they have met halves of two versions", n)
+	if n := allowed.Load(); n > 0 {
+		t.Errorf("%d requests were allowed: they have met halves of two versions", n)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestAWatchedFileInABusyFolder(t *testing.T) {
 		return fmt.Sprintf("policies: [{name: one, limits: %s name=v%d}, {name: two, limits: %s}, {name: all, limits: 1000000000/h, dry-run: true}]", one, version, two)
 	}
 	w := watch(t, filepath.Join(t.TempDir(), "p.yaml"), file(0))
-	var sent, admitted, noises atomic.Int64
+	var sent, allowed, noises atomic.Int64
 	stop, progress, noise := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
 	signal := func(c chan struct{}) {
 		select {
@@ -116,7 +116,7 @@ func TestAWatchedFileInABusyFolder(t *testing.T) {
 				default:
 				}
 				if w.set.Check(&explained{}).Allowed {
-					admitted.Add(1)
+					allowed.Add(1)
 				}
 				if sent.Add(1)%10 == 0 {
 					signal(progress)
@@ -138,8 +138,8 @@ func TestAWatchedFileInABusyFolder(t *testing.T) {
 	if got := w.set.Limiter().Stats().Denied; got != uint64(sent.Load()) || sent.Load() < requests { //nolint:gosec // a count is not negative
 		t.Errorf("%d requests were counted of %d", got, sent.Load())
 	}
-	if admitted.Load() > 0 {
-		t.Errorf("%d of %d requests were admitted: they have met halves of two versions", admitted.Load(), sent.Load())
+	if allowed.Load() > 0 {
+		t.Errorf("%d of %d requests were allowed: they have met halves of two versions", allowed.Load(), sent.Load())
 	}
 	if noises.Load() < changes {
 		t.Errorf("the other file changed only %d times", noises.Load())

@@ -179,7 +179,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	do(t, ctx, chromedp.Focus(`button[aria-label="look at bob"]`), chromedp.KeyEvent("\r"))
 	until(t, ctx, `document.getElementById("card").open && document.querySelectorAll("#card-limits tr").length === 2`)
 	if text := found(t, ctx, chromedp.Text("#card-limits")); !strings.Contains(text, "in ") {
-		t.Errorf("the card does not say when bob is admitted again: %s", text)
+		t.Errorf("the card does not say when bob is allowed again: %s", text)
 	}
 	do(t, ctx, chromedp.Focus("#card-unblock"), chromedp.KeyEvent("\r"))
 	until(t, ctx, `document.getElementById("card-said").textContent === "Unblocked."`)

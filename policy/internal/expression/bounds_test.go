@@ -33,7 +33,7 @@ func hits(t *testing.T, text, target string) (n int64, err error) {
 }
 
 // A cost is a number of hits from 0. One above the largest quota is allowed: no
-// limit admits it. Everything else is a bad request, and no free one.
+// limit allows it. Everything else is a bad request, and no free one.
 func TestHitsOfARequest(t *testing.T) {
 	const most int64 = core.MaxQuota
 	for text, want := range map[string]int64{
