@@ -31,17 +31,3 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
-
-func TestAllocations(t *testing.T) {
-	f := newLink(nil)
-	l := newLimiter(t, newStore(t, f, resilient.Config{}), core.PerHour(core.MaxQuota))
-	for _, err := range []error{nil, errGone} {
-		f.fail(err)
-		for range 10 {
-			_, _ = take(l)
-		}
-		if n := testing.AllocsPerRun(1000, func() { _, _ = take(l) }); n >= 1 {
-			t.Errorf("the store's error %v: %v allocations a decision", err, n)
-		}
-	}
-}

@@ -175,7 +175,7 @@ func (c *counters) allow(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 // counts against the one that the error names, else against all.
 func (c *counters) end(tickets []ticket, o outcome, err error) {
 	named := -1
-	if err != nil && len(tickets) > 1 {
+	if err != nil {
 		var op *net.OpError
 		if errors.As(err, &op) && op.Addr != nil {
 			named = slices.IndexFunc(tickets, func(t ticket) bool { return t.server == op.Addr.String() })

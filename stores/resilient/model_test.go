@@ -170,10 +170,10 @@ func (h *history) adjust(ctx context.Context, i *modelled) string {
 	case less > 0:
 		if done {
 			h.stored.give(key, less)
+			h.byStore.give(key, less)
 		}
 		if answered {
 			i.own.give(key, less)
-			h.byStore.give(key, less)
 		}
 		if (err == nil) != answered {
 			return fmt.Sprintf("a refund: answered %v, %v", answered, err)
