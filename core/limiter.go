@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // Limiter decides on requests, or on keys directly. It is made by [New]. All its methods
@@ -260,7 +262,19 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
 	}
 	c := l.session(s)
-	if err = c.addHits(cost, hits); err == nil && s.leases && !slots {
+	if len(hits) != 1 || !c.takeOne(cost, &hits[0], &d) {
+		err = c.takeAll(ctx, cost, hits, slots, &d)
+	}
+	if s.dryRun && d.Reason == ReasonOverLimit {
+		d.Allowed, d.DryRun = true, true
+	}
+	l.end(ctx, c, &d)
+	return d, err
+}
+
+func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots bool, d *Decision) error {
+	err := c.addHits(cost, hits)
+	if err == nil && c.snap.leases && !slots {
 		err = c.needsAcquire()
 	}
 	if err == nil {
@@ -269,15 +283,35 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 		}
 	}
 	if err != nil {
-		c.fail(ctx, &d, err)
+		c.fail(ctx, d, err)
+		return err
+	}
+	c.decide(ctx, d, hits)
+	return nil
+}
+
+// takeOne does what takeAll does for what most programs ask for, in half of the time: a key
+// that a Memory knows, of a rule with one limit. It returns whether it has decided.
+func (c *session) takeOne(cost int64, hit *Hit, d *Decision) bool {
+	s := c.snap
+	rule := s.find(hit.Rule)
+	if s.memory == nil || rule < 0 || cost <= 0 || hit.Extra != "" || hit.Quotas != nil {
+		return false
+	}
+	var r meter.Result
+	at, done := s.memory.keys.Take(rule, hit.Key, s.memory.m.now(), cost, &r)
+	if !done {
+		return false
+	}
+	d.Allowed, d.Cost, d.over = r.Allowed, cost, !r.Allowed
+	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
+	d.snap, d.rule, d.key, d.raw, d.hits, d.at = s, int32(rule), hit.Key, true, true, at
+	if d.Allowed {
+		c.charged(d)
 	} else {
-		c.decide(ctx, &d, hits)
+		d.Reason = ReasonOverLimit
 	}
-	if s.dryRun && d.Reason == ReasonOverLimit {
-		d.Allowed, d.DryRun = true, true
-	}
-	l.end(ctx, c, &d)
-	return d, err
+	return true
 }
 
 // Allow reports whether one hit is allowed for every counter named, and charges it if it

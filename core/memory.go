@@ -239,6 +239,13 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 }
 
 func take(b *Batch, places []memtable.Place, now int64) {
+	if item := &b.Items[0]; len(places) == 1 && item.Quotas == nil { // most takes
+		r := (*meter.Result)(&item.Results[0])
+		if at, done := places[0].Take(now, item.Cost, b.Op == OpPeek, r); done {
+			item.At, b.Allowed = at, r.Allowed
+			return
+		}
+	}
 	for i := range places {
 		b.Items[i].At = now
 		if !judge(&places[i], &b.Items[i], now) {

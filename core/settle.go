@@ -86,22 +86,25 @@ func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, estimates
 			return sign * (cost - it.cost)
 		}
 	}
-	err := l.change(ctx, d, OpCharge, part(1))
-	if panicked {
+	changed, err := l.change(ctx, d, OpCharge, part(1))
+	if err != nil || panicked {
 		return err
 	}
-	return errors.Join(err, l.change(ctx, d, OpRefund, part(-1)))
+	if _, err = l.change(ctx, d, OpRefund, part(-1)); changed && err != nil {
+		return fmt.Errorf("giving back, after the charge of other keys: %v", err) //nolint:errorlint // not ErrNotCharged: a second call would charge them again
+	}
+	return err
 }
 
-// change does an operation with the items for which cost returns more than 0.
-func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i int, it decided) int64) error {
+// change does an operation with the items for which cost returns more than 0, if there are any.
+func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i int, it decided) int64) (changed bool, err error) {
 	c := l.session(d.snap)
 	defer l.release(c)
 	c.recall(d, cost)
 	if len(c.batch.Items) == 0 {
-		return nil
+		return false, nil
 	}
-	err := c.do(ctx, op)
+	err = c.do(ctx, op)
 	if err != nil {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, op.String(), err)
@@ -109,7 +112,7 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 	if op != OpCharge {
 		l.freed(c.snap, c.batch.Items)
 	}
-	return err
+	return true, err
 }
 
 // Settle implements [Checker]. It gives back the hits of the rules whose Counts returns
@@ -139,13 +142,13 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 	ctx := context.WithoutCancel(r.Context()) // the errors below are logged
 	if clears {
-		_ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
+		_, _ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
 	}
 	if d.ended.Load() { // the handler has given everything back
 		return
 	}
 	if returns {
-		_ = l.change(ctx, &d, OpRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
+		_, _ = l.change(ctx, &d, OpRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
 	}
 	if said := d.rest.said.Load() - 1; said >= 0 && d.ended.CompareAndSwap(false, true) {
 		_ = l.adjust(ctx, &d, said, true, o.Panicked)

@@ -20,6 +20,7 @@ type rule struct {
 // how they are counted. Each shard replaces the layout of a rule by one of a
 // higher version when it next uses it.
 type layout struct {
+	ts        *Tables
 	rule      *rule
 	version   int
 	ids       []meter.Identity
@@ -124,6 +125,7 @@ func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
 		known.version++
 		fullHomes := int(ts.maxKeys / int64(len(ts.shards)) * 1167 / 1000)
 		l := newLayout(known, r.Limits, fullHomes)
+		l.ts = ts
 		l.most = ts.mostKeys(l)
 		b.layouts = append(b.layouts, l)
 	}

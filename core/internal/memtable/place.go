@@ -103,6 +103,49 @@ func (p *Place) Known() bool { return p.slot != nil }
 // Limits returns the number of limits of the rule.
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
+// Take decides on a cost for a key that is in the table, of a rule with one limit of fixed size,
+// and charges it, unless it is denied or this is a peek. It does what Limit, Charge and Report
+// do, in half of their time. done is false if the place is another one.
+func (p *Place) Take(now, cost int64, peek bool, r *meter.Result) (at int64, done bool) {
+	if !p.plain || !p.layout.lone() {
+		return 0, false
+	}
+	return p.table.take(p.at, now, cost, peek, r), true
+}
+
+// Take locates the place of the key that is text and a zero byte, locks it, and does what
+// Place.Take does.
+func (b *Binding) Take(rule int, text string, now, cost int64, r *meter.Result) (at int64, done bool) {
+	l := b.layouts[rule]
+	if !l.lone() {
+		return 0, false
+	}
+	hash := b.ts.hash.text(text)
+	s := &b.ts.shards[hash.place&b.ts.mask]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table(l.rule.id) // nil once the tables are closed
+	if t == nil || t.layout != l {
+		return 0, false
+	}
+	i, found := t.find(hash)
+	if !found {
+		return 0, false
+	}
+	return t.take(i, now, cost, false, r), true
+}
+
+// lone reports whether the rule has one limit, of fixed size, and no key is blocked.
+func (l *layout) lone() bool { return l.fixed && len(l.meters) == 1 && l.ts.blocked.n.Load() == 0 }
+
+func (t *table) take(i int, now, cost int64, peek bool, r *meter.Result) (at int64) {
+	at = t.layout.meters[0].Take(t.slot(i)[slotHeader:], now, cost, peek, r)
+	if r.Remaining == 0 {
+		t.deny(i)
+	}
+	return at
+}
+
 // Charge charges cost to a limit, whether it allows the cost or not, and fills in r. The
 // state has been advanced to now. If the key is not in the table, it is charged to a state that
 // nobody keeps.
