@@ -102,7 +102,7 @@ func (l *Limiter) endLease(ctx context.Context, s *snapshot, r *rest) {
 		c.stripe.failed.Add(1)
 		c.reportStore(ctx, "release", err)
 	}
-	l.freed(s, c.batch.Items)
+	l.lines.freed(s, c.batch.Items)
 	if s.shared && (again || err != nil) {
 		l.keeper.lost(c)
 	}

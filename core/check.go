@@ -13,7 +13,7 @@ import (
 // Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the rules'
 // key functions. If one of them reads the body, the store is asked first, without a
 // charge, whether the keys known so far deny the request. If they do, the body is not
-// read. If not, all of them are called again. In the end, one take charges all counters.
+// read, unless the request may wait. If not, all of them are called again. In the end, one take charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	done := false
@@ -75,12 +75,12 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	a.body = bodyProbe{Request: r, snap: c.snap, rule: aHook}
 	c.gather()
 	if a.waits && a.fault == nil {
-		if len(c.batch.Items) > 0 {
+		if len(c.batch.Items) > 0 && !c.mayWait(false) {
 			if err := c.do(r.Context(), OpPeek); err != nil {
 				c.failed(r, d, err)
 				return
 			}
-			if !c.batch.Allowed && !c.mayWait(r, lines) {
+			if !c.batch.Allowed && !c.mayWait(true) {
 				c.decide(r.Context(), d, nil)
 				return
 			}
@@ -93,15 +93,14 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 		c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
 		return
 	}
-	waited, err := c.takeInTurn(r, lines)
+	t := turn{session: c, lines: lines, ctx: r.Context()}
+	err := t.take()
 	if err != nil {
 		c.failed(r, d, err)
 	} else {
 		c.decide(r.Context(), d, nil)
 	}
-	if waited > 0 {
-		d.more().waited = waited
-	}
+	t.note(d)
 	if c.snap.waits && d.Reason == ReasonOverLimit {
 		d.Err = ended(r.Context())
 	}
@@ -390,16 +389,6 @@ func (s *snapshot) deny(r Request, d *Decision) Denial {
 	}
 	den.matchType()
 	return den
-}
-
-// takeInTurn charges the request, after a wait if it may wait.
-func (c *session) takeInTurn(r Request, lines *lines) (waited time.Duration, err error) {
-	if !c.snap.waits || len(c.batch.Items) == 0 {
-		return 0, c.do(r.Context(), OpTake)
-	}
-	t := turn{session: c, lines: lines, ctx: r.Context()}
-	err = t.take()
-	return t.waited(), err
 }
 
 // ended returns ctx.Err(), or what it is about to be: the timer of a context may be a little

@@ -110,7 +110,10 @@ type Config struct {
 	DryRun bool
 	// MaxWait is how long a request that would be denied may wait for its turn in
 	// Check: 0, or MinWindow to MaxWindow. See [Limiter.Wait] for the order, and
-	// for what is denied at once. A DryRun never makes a request wait. 0: requests do
+	// for what is denied at once. The others wait: some of them until MaxWait is over, to
+	// be denied then. A client that leaves is charged nothing. If a rule without MaxWait
+	// denies the request too, it is denied when it is its turn. A request whose key is
+	// in the body is read before it waits. A DryRun makes no request wait. 0: requests do
 	// not wait, except for rules with a MaxWait of their own. The Shutdown of a server
 	// waits for the requests that wait.
 	MaxWait time.Duration
@@ -123,9 +126,8 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
-	leases     bool          // it has a limit of Leases
-	keyless    *atomic.Int32 // see skipped
-	generation uint64        // of its limits: another one after a Reconfigure that changes them
+	leases  bool          // it has a limit of Leases
+	keyless *atomic.Int32 // see skipped
 }
 
 // compile checks the configuration and reports everything that is wrong.

@@ -287,7 +287,7 @@ func (k *leaseKeeper) releaseAll(ended []endedLease) (again []endedLease) {
 				}
 			}
 			if err == nil {
-				k.limiter.freed(s, b.Items)
+				k.limiter.lines.freed(s, b.Items)
 			}
 		}
 	}

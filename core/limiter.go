@@ -27,7 +27,6 @@ type Limiter struct {
 	lines    lines // they stay when the configuration changes
 
 	reconfigure sync.Mutex // one Reconfigure at a time
-	generations uint64     // of limits; changes under reconfigure
 }
 
 // snapshot is one configuration of a limiter. Nothing of it that decides ever changes: a
@@ -73,7 +72,7 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{store: c.Store}
+	l := &Limiter{store: c.Store, lines: lines{of: map[string]*line{}}}
 	if l.store == nil {
 		l.store = Must(NewMemory(MemoryConfig{}))
 	}
@@ -111,8 +110,8 @@ func Must[T any](v T, err error) T {
 }
 
 // Reconfigure replaces the limiter's rules, limits, hooks, headers, observer and dry run,
-// for all later requests. Requests under way are decided and settled by the configuration
-// with which they began. Counters whose rule name, algorithm, window, precision and
+// for all later requests. Requests under way, also those that wait, are decided and settled by
+// the configuration with which they began. Counters whose rule name, algorithm, window, precision and
 // alignment stay keep their count, whatever their quota becomes. The name and the store
 // cannot change: leave them empty, or as they are. After an error nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
@@ -136,7 +135,6 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if err != nil {
 		return err
 	}
-	l.generate(s, old)
 	l.bind(s, counters)
 	// Last, so that no observer hears of rules that do not come into force.
 	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
@@ -145,18 +143,6 @@ func (l *Limiter) Reconfigure(c Config) error {
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
 	l.current.Store(s)
 	return nil
-}
-
-// generate gives the rules whose limits have changed a generation of their own.
-func (l *Limiter) generate(s, old *snapshot) {
-	l.generations++
-	for i := range s.rules {
-		r := &s.rules[i]
-		r.generation = l.generations
-		if before := old.find(r.Name); before >= 0 && slices.Equal(old.rules[before].Limits, r.Limits) {
-			r.generation = old.rules[before].generation
-		}
-	}
 }
 
 // same returns whether a and b are one store. Non-comparable stores are never equal.
@@ -263,7 +249,7 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 	}
 	c := l.session(s)
 	if len(hits) != 1 || !c.takeOne(cost, &hits[0], &d) {
-		err = c.takeAll(ctx, cost, hits, slots, &d)
+		err = c.takeAll(ctx, cost, hits, slots, nil, &d)
 	}
 	if s.dryRun && d.Reason == ReasonOverLimit {
 		d.Allowed, d.DryRun = true, true
@@ -272,14 +258,21 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 	return d, err
 }
 
-func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots bool, d *Decision) error {
+// takeAll takes, of a Wait in turn t: nil otherwise.
+func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots bool, t *turn, d *Decision) error {
 	err := c.addHits(cost, hits)
 	if err == nil && c.snap.leases && !slots {
 		err = c.needsAcquire()
 	}
 	if err == nil {
-		if err = c.do(ctx, OpTake); err != nil {
-			c.reportStore(ctx, "take", err)
+		what := "take"
+		if t != nil {
+			what, err = "wait", t.take()
+		} else {
+			err = c.do(ctx, OpTake)
+		}
+		if err != nil {
+			c.reportStore(ctx, what, err)
 		}
 	}
 	if err != nil {
@@ -344,7 +337,7 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 		return d, err
 	}
 	if op == OpGrant {
-		l.freed(s, c.batch.Items)
+		l.lines.freed(s, c.batch.Items)
 	}
 	c.cost = cost
 	for i := range c.batch.Items {
@@ -432,7 +425,7 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 	if err := c.addHits(0, hits); err != nil || len(c.batch.Items) == 0 {
 		return err
 	}
-	defer l.freed(s, c.batch.Items)
+	defer l.lines.freed(s, c.batch.Items)
 	c.batch.For = d
 	return s.do(ctx, op, &c.batch)
 }
@@ -441,7 +434,7 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 // that shares the store. What is charged while it runs may be forgotten or not. The error
 // wraps [ErrUnsupported] if the store cannot do it; or it is the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
-	defer l.freedAll()
+	defer l.lines.freedAll()
 	return l.current.Load().do(ctx, OpResetAll, new(Batch))
 }
 

@@ -110,7 +110,7 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 		c.reportStore(ctx, op.String(), err)
 	}
 	if op != OpCharge {
-		l.freed(c.snap, c.batch.Items)
+		l.lines.freed(c.snap, c.batch.Items)
 	}
 	return true, err
 }

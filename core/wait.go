@@ -4,41 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"time"
 )
 
-// Wait charges cost hits to every counter named as [Limiter.Take] does, and waits until
-// it can. It is for workers, and for clients of something that has limits of its own.
-// The decision is Allowed if the error is nil.
+// Wait is [Limiter.Take] for workers: it waits until it can charge the hits, as long as ctx
+// allows. The decision is Allowed if the error is nil.
 //
-// Wait waits as long as ctx allows, and returns at once if that is not long enough. Its error
-// then wraps [ErrWaitTooLong], as it does if cost is more than a limit ever admits. It wraps
-// [ErrLineFull] if too many are waiting, and ctx.Err() if ctx ends
-// meanwhile, or has ended before. Then nothing was charged. Other errors are those of Take.
+// In a process, requests for one key of a rule are allowed first come, first served: those of
+// Wait, and those of Check if a MaxWait is configured. Take, Allow and requests that may not
+// wait stand in no line. The head of the line asks the store at the instant that RetryAfter
+// names, and at once if this limiter gives the key hits back (Adjust, Settle, Grant), or if
+// Reset, ResetAll or Block acts on the key. A request with several keys waits for the key that
+// denies it longest; meanwhile, later requests may be allowed for its other keys.
 //
-// # The order
+// A request that clearly cannot make it is denied at once: RetryAfter is too long, or the hits
+// ahead of it need too many windows. Some others wait until their time is over, and are denied
+// then. The RetryAfter of a denial in line is a lower bound: the store is not asked.
 //
-// In a process, requests for one key of a rule are admitted first come, first served: those
-// of Wait, and those of Check if a MaxWait is configured. Only the first in line asks the
-// store, at the instant that RetryAfter names; if another process has taken the hit, it
-// waits for the next one. It asks at once if this limiter gives the key hits back (Adjust,
-// Settle, Grant), or if Reset, ResetAll or Block acts on the key. Take, Allow, and requests
-// that may not wait stand in no line, and are decided at once. A request with several keys
-// waits in the line of the key that denies it for longest; meanwhile, later ones may be
-// admitted for its other keys. In a line, each is admitted after those that came before it,
-// also if it costs less.
-//
-// Whether a request can be admitted in time is reckoned when it comes. The hits that
-// those before it need are counted in, as if no others came. If these are more
-// than the quota, each further quota is counted with a further window. Reckoning may ask the
-// store, without a charge. If a request is admitted in line and its time ends
-// nevertheless, because others have taken the hits, it is denied then.
-//
-// The time is the process's, whatever the clock of the store is. Reconfigure changes
-// nothing for requests that wait: they are decided by the configuration with which
-// they began. If the limits of a rule have changed, later requests do not stand behind
-// them, but in a line of their own.
+// The error wraps [ErrWaitTooLong] if ctx would end first or the cost is more than a quota, and
+// [ErrLineFull] if too many are waiting. If ctx ends, the request leaves the line, and the
+// error wraps ctx.Err(). In all these cases, nothing is charged. Other errors are those of Take.
 func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
 	if s.dryRun || len(hits) == 0 || cost <= 0 { // never denied
@@ -46,22 +32,8 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	}
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
-	if err = c.addHits(cost, hits); err == nil && s.leases {
-		err = c.needsAcquire()
-	}
-	if err == nil {
-		if err = t.take(); err != nil {
-			c.reportStore(ctx, "wait", err)
-		}
-	}
-	if err != nil {
-		c.fail(ctx, &d, err)
-	} else {
-		c.decide(ctx, &d, hits)
-	}
-	if waited := t.waited(); waited > 0 {
-		d.more().waited = waited
-	}
+	err = c.takeAll(ctx, cost, hits, false, &t, &d)
+	t.note(&d)
 	l.end(ctx, c, &d)
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule(), t.why)
@@ -69,51 +41,30 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	return d, err
 }
 
-// turnedAway reports whether a rule that lets no request wait denies this one. It is asked
-// before the request joins the line of another rule: requests that are denied anyway must not take
-// the room of those that wait.
-func (t *turn) turnedAway() (bool, error) {
-	impatient := func(i int) bool { return t.batch.Items[i].Cost > 0 && !t.patient(i) }
-	for i := range t.batch.Items {
-		if !impatient(i) {
-			continue
+// mayWait returns whether the rules of all items let a request wait in Check. If denied is true,
+// only the rules that deny the request count.
+func (c *session) mayWait(denied bool) bool {
+	for i := range c.batch.Items {
+		it := &c.batch.Items[i]
+		if c.snap.rules[it.Rule].MaxWait == 0 && (!denied || it.denied()) {
+			return false
 		}
-		if err := t.attempt(true); err != nil {
-			return false, err
-		}
-		for j := i; j < len(t.batch.Items); j++ {
-			if it := &t.batch.Items[j]; impatient(j) && !it.Unknown && slices.ContainsFunc(it.Results, func(r Result) bool { return !r.Allowed }) {
-				t.why = ErrWaitTooLong
-				return true, nil
-			}
-		}
-		return false, nil
 	}
-	return false, nil
+	return c.snap.waits
 }
 
-// mayWait reports whether a request that a peek has denied may wait for its turn.
-func (c *session) mayWait(r Request, lines *lines) bool {
-	if !c.snap.waits {
-		return false
+func (it *Item) denied() bool {
+	for j := range it.Results {
+		if !it.Unknown && !it.Results[j].Allowed {
+			return true
+		}
 	}
-	t := turn{session: c, lines: lines, ctx: r.Context()}
-	item, _, hopeless := t.denied()
-	if hopeless || item < 0 {
-		return false
-	}
-	var room [128]byte
-	_, full := lines.earlier(c.lineName(room[:0], item), c.generation(item), 0, c.snap)
-	return !full
+	return false
 }
 
-// turn is the way of one request to its turn: it takes, and while a limit denies it, it
-// waits in the line of that limit's key.
-//
-// A request joins a line without a take if somebody is in it already. The head takes at the
-// instant at which the results of the take before say that the next hit is there; if that is
-// denied all the same, because others have come in between, its results say the next instant.
-// No goroutine waits but the request's own, and none waits with a lock.
+// turn is the way of one request through the lines. If nobody is in the lines of its keys, the
+// request takes. Otherwise, or if it is denied, it waits in a line, and takes as its head. Only
+// the request's own goroutine waits, and it holds no lock.
 type turn struct {
 	*session
 	lines  *lines
@@ -121,249 +72,238 @@ type turn struct {
 	worker bool            // only the context bounds how long it waits
 
 	ticket uint64
-	since  time.Time // when it began to wait; zero: it has not
-	now    time.Time // of the step: what is left of the request's time is the same until the next one
-	me     *waiter   // nil: it is in no line
-	item   int       // in the line of whose key it is
+	since  time.Time // the start of the wait; zero before
 	slept  bool
-	frees  uint64 // lines.frees before it has asked the store last
-	why    error  // why it does not wait any longer
+	me     *waiter // nil: in no line
+	item   int     // the item whose line it is in
+	frees  uint64  // lines.frees before the last take
+	why    error   // why it was denied
 }
 
 const (
-	// leastWait is how long a request waits if the store denies it and names no wait.
+	// leastWait is the wait if the store denies a request and names none.
 	leastWait = time.Millisecond
-	// leasePoll is how often the head of a line asks the store whether another process has
-	// released a lease. Leases of this process call the head: see freed.
+	// leasePoll is how often the head of a line asks whether another process has released a
+	// slot. The slots of this process wake the head: see freed.
 	leasePoll = time.Second
 )
 
 // take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
 // request was denied, and the results say why.
 func (t *turn) take() error {
+	if !t.worker && !t.snap.waits || len(t.batch.Items) == 0 {
+		return t.do(t.ctx, OpTake)
+	}
 	t.ticket = t.lines.tickets.Add(1)
 	defer t.leave()
-	if err := t.ctx.Err(); err != nil && t.worker {
-		t.gone(err)
+	if t.worker && t.ctx.Err() != nil {
+		t.deny(t.ctx.Err(), place{})
 		return nil
 	}
-	at, wait := t.behind(), time.Duration(-1)
-	if at >= 0 {
-		if away, err := t.turnedAway(); away || err != nil {
-			return err
-		}
-	}
 	for {
-		if at >= 0 {
-			if turn, err := t.stand(at, wait); !turn || err != nil {
+		item, wait := t.behind(), time.Duration(0)
+		if item < 0 {
+			if err := t.attempt(); err != nil || t.batch.Allowed {
 				return err
 			}
-			if at, wait = t.behind(), -1; at >= 0 {
-				continue
+		}
+		if t.since.IsZero() {
+			t.since = time.Now()
+		}
+		if item < 0 {
+			if item, wait = t.denied(); item < 0 {
+				t.why = ErrWaitTooLong
+				return nil
 			}
 		}
-		err := t.attempt(false)
-		if t.learn(err); err != nil {
-			return err
-		}
-		if t.batch.Allowed {
-			return nil
-		}
-		var hopeless bool
-		if at, wait, hopeless = t.denied(); hopeless || at < 0 {
-			t.why = ErrWaitTooLong
+		if !t.stand(item, wait) {
 			return nil
 		}
 	}
 }
 
-// waited is how long the request has waited.
-func (t *turn) waited() time.Duration {
-	if !t.slept {
-		return 0
+// note writes into d how long the request has waited.
+func (t *turn) note(d *Decision) {
+	if waited := time.Since(t.since); t.slept && waited > 0 {
+		d.more().waited = waited
 	}
-	return time.Since(t.since)
 }
 
 // attempt asks the store, once.
-func (t *turn) attempt(peek bool) error {
+func (t *turn) attempt() error {
 	for i := range t.batch.Items {
 		t.batch.Items[i].Unknown = false
 	}
-	t.batch.Degraded, t.batch.Cached = false, false
+	t.batch.Allowed, t.batch.Degraded, t.batch.Cached = false, false, false
 	t.frees = t.lines.frees.Load()
-	if peek {
-		return t.do(t.ctx, OpPeek)
-	}
 	return t.do(t.ctx, OpTake)
 }
 
-// patient reports whether the request may wait in the line of an item's key.
+// patient returns whether the request may wait in the line of an item's key.
 func (t *turn) patient(item int) bool {
 	it := &t.batch.Items[item]
 	return it.Cost > 0 && (t.worker || t.snap.rules[it.Rule].MaxWait > 0)
 }
 
-// until is when the request stops waiting in the line of an item's key; zero: never.
-func (t *turn) until(item int) (until time.Time) {
+// left returns how much longer the request may wait in the line of an item's key.
+func (t *turn) left(item int) time.Duration {
+	left := Never - 1
 	if !t.worker {
-		until = t.since.Add(t.snap.rules[t.batch.Items[item].Rule].MaxWait)
+		left = time.Until(t.since.Add(t.snap.rules[t.batch.Items[item].Rule].MaxWait))
 	}
-	if end, ok := t.ctx.Deadline(); ok && (until.IsZero() || end.Before(until)) {
-		until = end
+	if end, ok := t.ctx.Deadline(); ok {
+		left = min(left, time.Until(end))
 	}
-	return until
+	return left
 }
 
-// inTime reports whether the wait ends before the request stops waiting for an item.
-func (t *turn) inTime(item int, wait time.Duration) bool {
-	until := t.until(item)
-	return wait != Never && (until.IsZero() || until.Sub(t.now) >= wait)
+// leases returns whether a limit is one of Leases, which end at any time.
+func (t *turn) leases(it *Item, limit int) bool {
+	return t.snap.leases && t.snap.rules[it.Rule].Limits[limit].Algorithm == Leases
 }
 
-// behind returns an item in whose line somebody has come before the request, -1 if there is
-// none. The line in which the request is the head does not count.
-func (t *turn) behind() int {
-	if t.lines.waiting.Load() == 0 {
-		return -1
+// behind returns an item whose line has an earlier request, -1 if there is none. A request that
+// costs more than a quota is behind nobody: the store denies it at once.
+func (t *turn) behind() (found int) {
+	if found = -1; t.lines.waiting.Load() == 0 {
+		return found
 	}
 	var room [128]byte
 	for i := range t.batch.Items {
-		if !t.patient(i) || t.me != nil && i == t.item {
-			continue
+		it := &t.batch.Items[i]
+		for j := range it.Results {
+			if it.Cost > t.snap.capacity(it, j) {
+				return -1
+			}
 		}
-		if earlier, _ := t.lines.earlier(t.lineName(room[:0], i), t.generation(i), t.ticket, t.snap); earlier {
-			return i
+		if found < 0 && t.patient(i) && (t.me == nil || i != t.item) && t.lines.earlier(t.snap.lineName(room[:0], it), t.ticket) {
+			found = i
 		}
 	}
-	return -1
+	return found
 }
 
-// denied returns the item that the request waits longest for, -1 if none denies it, and how long.
-// hopeless means that waiting does not help, or would take longer than the request may wait.
-func (t *turn) denied() (item int, wait time.Duration, hopeless bool) {
-	t.step()
+// denied returns the item that denies the request longest, and for how long; -1 if waiting does
+// not help, or would take too long.
+func (t *turn) denied() (item int, wait time.Duration) {
 	item = -1
 	for i := range t.batch.Items {
-		if t.batch.Items[i].Unknown {
+		it := &t.batch.Items[i]
+		if !it.denied() {
 			continue
 		}
-		for j := range t.batch.Items[i].Results {
-			r := &t.batch.Items[i].Results[j]
-			if r.Allowed {
-				continue
-			}
-			w := r.RetryAfter
+		left := t.left(i)
+		for j := range it.Results {
+			w := it.Results[j].RetryAfter
 			switch {
-			case w == Never:
-			case t.leases(&t.batch.Items[i], j):
-				w = t.leaseWait(i)
+			case it.Results[j].Allowed:
+				continue
 			case w <= 0:
 				w = leastWait
+			case w != Never && left > 0 && t.leases(it, j):
+				w = min(left, leasePoll) // at the end of its time it asks once more
 			}
-			if !t.patient(i) || !t.inTime(i, w) {
-				return -1, 0, true
+			if !t.patient(i) || w > left {
+				return -1, 0
 			}
 			if w > wait {
 				item, wait = i, w
 			}
 		}
 	}
-	return item, wait, false
+	return item, wait
 }
 
-// step begins a step, which takes no time for those that reckon with times.
-func (t *turn) step() {
-	if t.now = time.Now(); t.since.IsZero() {
-		t.since = t.now
-	}
-}
-
-// stand waits in the line of an item's key until it is the request's turn to take. wait is how
-// long the store has said, negative if it was not asked. If stand returns
-// false, the request is denied.
-func (t *turn) stand(item int, wait time.Duration) (turn bool, err error) {
-	t.step()
+// stand waits in the line of an item's key until the request is the head and should take. wait
+// is how long the store has denied it, 0 if it was not asked. If stand returns false, the request
+// is denied.
+func (t *turn) stand(item int, wait time.Duration) bool {
 	if t.me != nil && t.item != item {
 		t.leave()
 	}
-	if t.me == nil {
+	if t.item = item; t.me == nil {
+		it := &t.batch.Items[item]
 		var room [128]byte
-		me, ahead := t.lines.join(t.lineName(room[:0], item), t.generation(item), t.ticket, t.batch.Items[item].Cost, t.snap)
+		me, at := t.lines.join(t.snap.lineName(room[:0], it), t.ticket, it.Cost, t.snap)
+		if me == nil && wait > 0 {
+			t.why = ErrLineFull // the results are the store's
+			return false
+		}
 		if me == nil {
-			return t.refuse(ErrLineFull, item, ahead)
+			return t.deny(ErrLineFull, at)
 		}
-		t.me, t.item = me, item
-		t.snap.queued(t.ctx, t.batch.Items[item].Rule, 1)
+		t.me = me
+		t.snap.queued(t.ctx, it.Rule, 1)
 		switch {
-		case ahead > 0:
-			wait = -1
-			if ok, err := t.hopes(ahead); !ok || err != nil {
-				return false, err
+		case at.hits > 0: // behind others
+			left := t.left(item)
+			if t.reckon(at) > left {
+				return t.deny(ErrWaitTooLong, at)
 			}
-			if ok, err := t.sleep(-1); !ok || err != nil {
-				return false, err
+			if !t.sleep(left, true) {
+				return false
 			}
-		case wait >= 0:
-			t.learn(nil)
-			if t.frees != t.lines.frees.Load() { // before it could be called
-				wait = 0
+			if wait = time.Until(t.lines.place(me).due); it.Quotas != nil || wait > t.left(item) {
+				wait = 0 // the store decides
 			}
+		case t.frees != t.lines.frees.Load(): // since it has asked, and before it could be woken
+			wait = 0
 		}
 	}
-	if wait < 0 {
-		t.step()
-		if wait = t.opens(); !t.inTime(item, wait) {
-			return t.refuse(ErrWaitTooLong, item, 0)
-		}
+	if wait <= 0 {
+		return true
 	}
-	if wait == 0 {
-		return true, nil
-	}
-	return t.sleep(wait)
+	t.lines.asksAt(t.me, time.Now().Add(wait))
+	return t.sleep(wait, false)
 }
 
-// sleep waits until wait has passed, or the waiter is called. A negative wait is one that only
-// a call ends. It returns false if the request is denied before that.
-func (t *turn) sleep(wait time.Duration) (turn bool, err error) {
+// sleep waits until wait has passed, or the waiter is woken. It returns false if the request is
+// denied: its context has ended, or last is true and wait has passed.
+func (t *turn) sleep(wait time.Duration, last bool) bool {
 	t.slept = true
-	var due <-chan time.Time
-	late := false
-	if until := t.until(t.item); wait < 0 && !until.IsZero() {
-		wait, late = max(time.Until(until), 0), true
-	}
-	if wait >= 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		due = timer.C
-	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
 	case <-t.me.turn:
-		late = false
-	case <-due:
+		last = false
+	case <-timer.C:
 	case <-t.ctx.Done():
 	}
 	if err := t.ctx.Err(); err != nil {
-		t.gone(err)
-		return false, nil
+		return t.deny(err, t.lines.place(t.me))
 	}
-	if late {
-		return t.refuse(ErrWaitTooLong, t.item, t.lines.ahead(t.me))
+	if last {
+		return t.deny(ErrWaitTooLong, t.lines.place(t.me))
 	}
-	return true, nil
+	return true
 }
 
-// gone writes into the results, without asking the store, that the request waits no longer.
-func (t *turn) gone(why error) {
-	t.why = why
-	if errors.Is(why, context.DeadlineExceeded) && t.worker {
+// reckon returns a lower bound on the wait of a request at this place of a line.
+func (t *turn) reckon(at place) (wait time.Duration) {
+	it := &t.batch.Items[t.item]
+	for j := range it.Results {
+		l := t.snap.rules[it.Rule].Limits[j]
+		if it.Quotas != nil {
+			l = l.with(it.Quotas[j])
+		}
+		windows := float64(at.hits) / float64(max(l.Quota, 1))
+		if l.Algorithm != TokenBucket {
+			windows = math.Floor(windows)
+		}
+		if l.Algorithm != Leases {
+			wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
+		}
+	}
+	return max(wait+max(time.Until(at.due), 0), leastWait)
+}
+
+// deny writes into the results, without asking the store, that the request is denied, and returns
+// false.
+func (t *turn) deny(why error, at place) bool {
+	if t.why = why; t.worker && errors.Is(why, context.DeadlineExceeded) {
 		t.why = fmt.Errorf("%w: %w", ErrWaitTooLong, why)
 	}
-	t.step()
-	wait := leastWait
-	if t.me != nil {
-		wait = max(wait, t.opens())
-	}
+	wait := t.reckon(at)
 	for i := range t.batch.Items {
 		t.batch.Items[i].Unknown = i != t.item
 		for j := range t.batch.Items[i].Results {
@@ -371,27 +311,25 @@ func (t *turn) gone(why error) {
 		}
 	}
 	t.batch.Allowed = false
+	return false
 }
 
-// leave leaves the line, if the request is in one.
+// leave leaves the line, if the request is in one. If it has taken the last hit, the next request
+// need not ask before there is another.
 func (t *turn) leave() {
-	if t.me != nil {
-		t.lines.leave(t.me)
-		t.me = nil
-		t.snap.queued(t.ctx, t.batch.Items[t.item].Rule, -1)
-	}
-}
-
-// learn lets the others in the line know the results of a take. After an error, each of them asks
-// at its turn.
-func (t *turn) learn(err error) {
 	if t.me == nil {
 		return
 	}
-	it := &t.batch.Items[t.item]
-	if err != nil || it.Unknown || t.batch.Degraded || it.Quotas != nil {
-		t.lines.learn(t.me.line, nil, t.snap, t.frees)
-	} else {
-		t.lines.learn(t.me.line, it.Results, t.snap, t.frees)
+	var due time.Time
+	if it := &t.batch.Items[t.item]; t.batch.Allowed && it.Quotas == nil && t.snap == t.snap.limiter.current.Load() {
+		for j := range it.Results {
+			r := &it.Results[j]
+			if at := time.Now().Add(r.MoreAfter); r.Remaining == 0 && !t.leases(it, j) && at.After(due) {
+				due = at
+			}
+		}
 	}
+	t.lines.leave(t.me, due, t.frees)
+	t.me = nil
+	t.snap.queued(t.ctx, t.batch.Items[t.item].Rule, -1)
 }

@@ -32,10 +32,7 @@ type waitModel struct {
 	allowed  []event
 	decided  map[int]core.Decision
 	canceled map[int]bool
-
-	generation    []int // of the limits with which a request began
-	quotaNow      int64
-	generationNow int
+	quotaNow int64
 }
 
 func (m *waitModel) now() time.Duration { return time.Since(m.begun) }
@@ -111,17 +108,14 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 			if i := draw.IntN(61); cancels[i] != nil {
 				m.mu.Lock()
 				_, done := m.ended[i]
-				m.canceled[i] = !done
+				m.canceled[i] = m.canceled[i] || !done
 				m.mu.Unlock()
 				cancels[i]()
 			}
 		case 2:
 			if draw.IntN(4) == 0 {
 				config.Rules[0].Limits = []core.Limit{limit}
-				before := m.quotaNow
-				if m.quotaNow = 1 + draw.Int64N(8); m.quotaNow != before {
-					m.generationNow++
-				}
+				m.quotaNow = 1 + draw.Int64N(8)
 				config.Rules[0].Limits[0].Quota = m.quotaNow
 				if err := l.Reconfigure(config); err != nil {
 					t.Fatal(err)
@@ -133,7 +127,6 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 			m.key = append(m.key, keys[draw.IntN(len(keys))])
 			m.cost = append(m.cost, []int64{1, 1, 1, 1, 2, 3, 5}[draw.IntN(7)])
 			m.quota = append(m.quota, m.quotaNow)
-			m.generation = append(m.generation, m.generationNow)
 			ctx, cancel := context.WithCancel(context.WithValue(context.Background(), whoAsks{}, i))
 			cancels[i] = cancel
 			r := &request{ctx: ctx, method: m.key[i], header: map[string][]string{"cost": {fmt.Sprint(m.cost[i])}}}
@@ -173,20 +166,20 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 			t.Fatal(err)
 		}
 	}
-	last, before := map[int]int{}, time.Duration(-1) // last by generation
+	last, before := -1, time.Duration(-1)
 	for _, e := range m.allowed {
 		i := e.request
 		if m.key[i] != key {
 			continue
 		}
-		if late, ok := last[m.generation[i]]; ok && i < late {
-			t.Fatalf("request %d was allowed after request %d, which came later", i, late)
+		if i < last {
+			t.Fatalf("request %d was allowed after request %d, which came later", i, last)
 		}
-		last[m.generation[i]] = i
+		last = i
 		// It could not have been allowed before it came, nor before those in front of it had left.
 		turn := m.came[i]
 		for j := range i {
-			if m.key[j] == key && m.generation[j] == m.generation[i] {
+			if m.key[j] == key {
 				turn = max(turn, m.ended[j].at)
 			}
 		}
@@ -199,7 +192,7 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 		// A token bucket pays its debt off at the quota of the last charge: a charge with another
 		// quota may have made the wait shorter than the request has been told.
 		late := limit.Algorithm == core.TokenBucket && slices.ContainsFunc(m.allowed, func(f event) bool {
-			return m.key[f.request] == key && m.generation[f.request] != m.generation[i] && f.at >= m.came[i] && f.at <= e.at
+			return m.key[f.request] == key && m.quota[f.request] != m.quota[i] && f.at >= m.came[i] && f.at <= e.at
 		})
 		if want := max(turn, before) + d.RetryAfter; e.at != want && !(late && e.at > want) {
 			t.Fatalf("request %d (cost %d) was allowed at %v, its turn was at %v, and the limit allows it at %v", i, m.cost[i], e.at, turn, want)
@@ -221,6 +214,8 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 			t.Fatalf("request %d went away and was charged", i)
 		case !d.Allowed && m.cost[i] > m.quota[i] && waited > 0:
 			t.Fatalf("request %d costs more than the quota, and waited for %v", i, waited)
+		case !d.Allowed && !m.canceled[i] && waited < maxWait && d.RetryAfter <= maxWait-waited:
+			t.Fatalf("request %d was denied after %v, although it may wait for %v and needs %v more", i, waited, maxWait, d.RetryAfter)
 		}
 	}
 	if slices.ContainsFunc(m.allowed, func(e event) bool { return m.canceled[e.request] }) {
