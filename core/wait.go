@@ -225,12 +225,11 @@ func (t *turn) stand(item int, wait time.Duration) bool {
 		it := &t.batch.Items[item]
 		var room [128]byte
 		me, at := t.lines.join(t.snap.lineName(room[:0], it), t.ticket, it.Cost, t.snap)
-		if me == nil && wait > 0 {
-			t.why = ErrLineFull // the results are the store's
-			return false
-		}
 		if me == nil {
-			return t.deny(ErrLineFull, at)
+			if t.why = ErrLineFull; wait == 0 { // otherwise the store's results stay
+				t.deny(ErrLineFull, at)
+			}
+			return false
 		}
 		t.me = me
 		t.snap.queued(t.ctx, it.Rule, 1)

@@ -319,12 +319,18 @@ func TestALineIsBounded(t *testing.T) {
 		if _, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "a"}); !errors.Is(err, core.ErrLineFull) {
 			t.Errorf("a full line: %v", err)
 		}
+		for i, want := range []error{nil, core.ErrLineFull} { // a key without a line: the store is asked
+			d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "c"})
+			if !errors.Is(err, want) || d.RetryAfter.Round(time.Millisecond) != time.Duration(i)*time.Second {
+				t.Errorf("request %d of a third key: %v, retry after %v", i, err, d.RetryAfter)
+			}
+		}
 		if got := l.Stats().Waiting; got != 5 {
 			t.Errorf("%d wait, want 5", got)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s := l.Stats(); s.Waiting != 0 || s.Allowed != 7 || s.Denied != 3 {
+		if s := l.Stats(); s.Waiting != 0 || s.Allowed != 8 || s.Denied != 4 {
 			t.Errorf("%+v", s)
 		}
 	})
