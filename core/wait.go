@@ -94,7 +94,7 @@ func (t *turn) take() error {
 	if !t.worker && !t.snap.waits || len(t.batch.Items) == 0 {
 		return t.do(t.ctx, OpTake)
 	}
-	t.ticket = t.lines.tickets.Add(1)
+	t.ticket, t.batch.Allowed = t.lines.tickets.Add(1), false
 	defer t.leave()
 	if t.worker && t.ctx.Err() != nil {
 		t.deny(t.ctx.Err(), place{})
@@ -134,7 +134,7 @@ func (t *turn) attempt() error {
 	for i := range t.batch.Items {
 		t.batch.Items[i].Unknown = false
 	}
-	t.batch.Allowed, t.batch.Degraded, t.batch.Cached = false, false, false
+	t.batch.Degraded, t.batch.Cached = false, false
 	t.frees = t.lines.frees.Load()
 	return t.do(t.ctx, OpTake)
 }
