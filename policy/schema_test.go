@@ -152,7 +152,7 @@ func TestTheSchemaTakesWhatTheParserTakes(t *testing.T) {
 			_ = set.Close()
 		}
 	})
-	if taken < 5 {
+	if taken < 5 && !testing.Short() {
 		t.Errorf("only %d files were taken: the test sees nothing", taken)
 	}
 }
