@@ -37,7 +37,7 @@ func (s *Store) run(first time.Duration) {
 		case <-timer.C:
 			timer.Reset(s.config.Interval)
 			if s.exchangeAll() == nil {
-				_ = s.fetch(false) // of windows for which it has failed before
+				_ = s.fetch(false) // what could not be asked for before
 			}
 		case done := <-s.exchange.asked:
 			err := s.exchangeAll()
@@ -134,27 +134,18 @@ func (s *Store) pushPending(ctx context.Context) error {
 			if c.diffs[i].Diff != 0 {
 				s.stats.pushed.Add(1)
 			}
-			s.answered(id, c.diffs[i].Start.UnixMicro(), totals[i], c.tried)
+			sh := s.table.shard(id)
+			sh.mu.Lock()
+			if slot := sh.find(id).at(c.diffs[i].Start.UnixMicro()); slot != nil { // else it means nothing any more
+				if c.tried { // the total may be one of before the first try
+					totals[i] = max(totals[i], slot.known)
+				}
+				slot.known = totals[i]
+			}
+			sh.mu.Unlock()
 		}
 	}
 	return nil
-}
-
-// answered writes a total into its entry, if that still means something.
-func (s *Store) answered(id uint64, start, total int64, tried bool) {
-	sh := s.table.shard(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	e := sh.find(id)
-	if e == nil {
-		return
-	}
-	if slot := e.at(start); slot != nil {
-		if tried { // the total may be one of before the first try
-			total = max(total, slot.known)
-		}
-		slot.known = total
-	}
 }
 
 // pushDiffs pushes differences and returns the totals, within Config.Timeout.
