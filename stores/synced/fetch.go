@@ -2,6 +2,7 @@ package synced
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,7 @@ type counterID struct {
 // fetch reads the counters of the namespace that have not been asked for, or all. It takes at
 // most Config.Timeout, and keeps what it has read until then. While the backend does not
 // answer, it asks for nothing.
-func (s *Store) fetch(all bool) error {
+func (s *Store) fetch(ctx context.Context, all bool) error {
 	if s.config.Interval <= 0 || s.closed.Load() || s.failing.Load() {
 		return nil
 	}
@@ -46,14 +47,14 @@ func (s *Store) fetch(all bool) error {
 	if len(windows) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.config.Timeout)
+	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	room := s.config.MaxKeys
-	for c, err := range s.backend.Counters(ctx, s.config.Namespace, windows, time.UnixMicro(now)) {
+	for c, err := range s.backend.Counters(limited, s.config.Namespace, windows, time.UnixMicro(now)) {
 		if err != nil {
 			s.stats.failed.Add(1)
-			s.report(err)
-			return err
+			s.report(ctx, err)
+			return fmt.Errorf("synced: %w", err)
 		}
 		if room--; room < 0 {
 			s.config.Log.Warn("more counters are stored than MaxKeys; the rest are known after the first exchange of their keys", "namespace", s.config.Namespace, "MaxKeys", s.config.MaxKeys)

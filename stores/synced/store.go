@@ -45,13 +45,8 @@ var _ core.Store = (*Store)(nil)
 
 var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 
-// namespaces has the namespaces that the stores of this process use.
-var namespaces sync.Map // of namespace
-
-type namespace struct {
-	backend Backend
-	name    string
-}
+// namespaces has the backends and namespaces that the stores of this process use.
+var namespaces sync.Map
 
 // New returns a store that exchanges with the backend. With a positive Interval
 // it starts a goroutine for that, which Close ends. The error wraps
@@ -65,7 +60,7 @@ func New(backend Backend, c Config) (*Store, error) {
 	}
 	c = c.filled()
 	if backend != nil {
-		if _, taken := namespaces.LoadOrStore(namespace{backend, c.Namespace}, true); taken {
+		if _, taken := namespaces.LoadOrStore([2]any{backend, c.Namespace}, true); taken {
 			return nil, fmt.Errorf("%w: Namespace: %q: is in use already", core.ErrConfig, c.Namespace)
 		}
 	}
@@ -74,7 +69,7 @@ func New(backend Backend, c Config) (*Store, error) {
 		config:   c,
 		node:     rand.Text(),
 		made:     time.Now(),
-		exchange: exchange{asked: make(chan chan error), ended: make(chan struct{})},
+		exchange: exchange{turn: make(chan struct{}, 1)},
 		fetched:  fetched{turn: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
 		numbers:  map[string]uint64{},
 		rates:    map[time.Duration]*counters{},
@@ -196,7 +191,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 		}
 		next.rules = append(next.rules, all)
 	}
-	_ = c.fetch(false) // has logged the error
+	_ = c.fetch(c.ctx, false) // has logged the error
 	return next, nil
 }
 
@@ -208,7 +203,9 @@ func (s *Store) need(limit string, window time.Duration) uint64 {
 	if s.numbers[limit] == 0 {
 		s.numbers[limit] = uint64(len(s.numbers) + 1)
 	}
-	s.fetched.windows[window] = s.fetched.windows[window]
+	if _, known := s.fetched.windows[window]; !known {
+		s.fetched.windows[window] = false
+	}
 	return s.numbers[limit]
 }
 
