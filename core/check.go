@@ -346,14 +346,14 @@ func (p *bodyProbe) logger() *slog.Logger {
 // errPanicked is the error of a decision in the middle of which a hook or key function panicked.
 var errPanicked = errors.New("floodgate: a hook or key function panicked")
 
-// panicked counts a request of which a hook or key function has ended the Check by a panic,
-// and tells the observer of it: of the decision that has been made, as a denial whose hook
-// panics is one, or else of a failure.
+// panicked counts a request whose Check has panicked, and tells the observer. If a decision
+// was made, because OnDisallowed has panicked, it counts that one; otherwise it counts a
+// failure.
 func (l *Limiter) panicked(s *snapshot, r Request, d *Decision) {
 	if d.snap == nil {
 		*d = Decision{Reason: ReasonFailed, Err: errPanicked, snap: s, rule: -1}
 	}
-	d.DryRun = false // it would have been allowed
+	d.DryRun = false // a dry run would have allowed the request; the panic stops it
 	l.counts.stripe().count(d)
 	if s.observer != nil {
 		s.observer.decided(r.Context(), d)
@@ -370,7 +370,7 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 
 // Denial returns the response to a request that a handler denies because of this decision,
 // for instance one of Take: what the limiter's [Hooks.OnDisallowed] returns. The adapters'
-// functions Refuse write it. The decision must deny: of one that allows, such as that of the
+// functions Deny write it. The decision must deny: of one that allows, such as that of the
 // middleware, the response is a 429 without Retry-After.
 func (d Decision) Denial(r Request) Denial {
 	if d.snap == nil {

@@ -58,7 +58,7 @@ type Decision struct {
 	rest  *rest        // nil for the common decision, on one limit
 }
 
-// rest is what few decisions have. The copies of a Decision share it.
+// rest is what a decision on one plain limit does not need. The copies of a Decision share it.
 type rest struct {
 	items    []decided // in the order of the rules; nil: one item with one limit, which the Decision has
 	results  []Result  // of the items' limits; nil if items is
@@ -347,7 +347,7 @@ func (d *Decision) more() *rest {
 	return d.rest
 }
 
-// items returns how many items were decided on, and the i-th of them.
+// items returns the number of items that were decided on.
 func (d *Decision) items() int {
 	switch {
 	case d.rest != nil && d.rest.items != nil:

@@ -45,6 +45,8 @@
 //	                                       one clock   clocks that differ
 //	sliding_window    16 bytes             2 L         3 L
 //	fixed_window      16 bytes             2 L         3 L
+//	  with a Zone     16 bytes             2 L         3 L
+//	  with a Lockout  24 bytes             as WorstCase says
 //	bucketed_window   W/Precision counts   L           2 L
 //	sliding_log       L times              L           2 L
 //	token_bucket      16 bytes             B + L       B + 2 L
@@ -69,10 +71,4 @@
 //
 // A store's error is a decision too: not Allowed, with [ReasonFailed], which
 // answers 503.
-//
-// # Several rates for several callers
-//
-// A rule whose key function returns [SkipRule] does not apply to a request: one
-// rule for each plan, each with a key function that skips the others' users,
-// gives every plan its own limits.
 package core

@@ -51,17 +51,16 @@ var (
 	// ErrNotCharged is wrapped by the error of an operation, see [Counters], if the store
 	// is certain that it has charged nothing and will charge nothing: it was
 	// not sent, or the server has rejected it. After any other error the hits may
-	// have been charged. Package stores/resilient charges the hits of an outage to
-	// the store again only if they cannot be charged twice, so it needs to know.
+	// have been charged. Such an operation may be repeated.
 	ErrNotCharged = errors.New("floodgate: nothing was charged")
 
 	// ErrUnsupported is wrapped by the error of an operation that the store does not have, and
 	// of one that is not for the limits of a rule, such as Take of a rule with a limit of Leases.
 	ErrUnsupported = errors.New("floodgate: not supported")
 
-	// ErrDegraded is wrapped by the error of Block, Reset or ResetAll if the store has done it
-	// without the shared counters: it is in force in this process only. The text of the error says
-	// whether the other processes hear of it later. See Decision.Degraded.
+	// ErrDegraded is wrapped by the error of Block, Grant, Reset or ResetAll if the store has done
+	// it without the shared counters: it is in force in this process only, and until the store
+	// answers again. See Decision.Degraded.
 	ErrDegraded = errors.New("floodgate: done in this process only")
 
 	// ErrClosed is wrapped by the error of a store that has been closed.

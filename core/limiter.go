@@ -232,8 +232,8 @@ type Hit struct {
 // them. A counter named twice is charged once. Without hits, nothing is charged, and the
 // decision is Allowed with ReasonNoRule. A cost of 0 looks without charging, and is
 // always allowed. The error is nil if the
-// store gave an answer, yes or no; it wraps ErrUnknownRule or ErrNegativeCost, or
-// ErrUnsupported if a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
+// store gave an answer, yes or no; it wraps ErrUnknownRule, ErrNegativeCost, ErrConfig if the
+// Quotas of a hit cannot be, or ErrUnsupported if a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
 // store's, and then the decision has ReasonFailed and is not Allowed.
 //
 // The hits stay charged if ctx ends before the store has answered.
@@ -312,7 +312,7 @@ func (c *session) takeOne(cost int64, hit *Hit, d *Decision) bool {
 // Config.Log gets a line with the error. A program that must handle errors calls Take.
 func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	d, err := l.Take(ctx, 1, hits...)
-	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) { // Take logs all others
+	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrConfig) { // Take logs all others
 		l.counts.failures.report(ctx, l.current.Load(), callFailure, "allow", "", err)
 	}
 	return d.Allowed
@@ -442,10 +442,10 @@ func (l *Limiter) ResetAll(ctx context.Context) error {
 type Stats struct {
 	Allowed     uint64 // allowed: within all limits, or no rule applied
 	Denied      uint64 // denied: over a limit
-	DryRun      uint64 // allowed although over a limit: Config.DryRun
+	DryRun      uint64 // allowed only because of Config.DryRun: over a limit, failed, or bad
 	Skipped     uint64 // not limited: Hooks.ShouldLimit
 	BadRequests uint64 // denied: the request was at fault
-	Failed      uint64 // denied because of an error, and refunds, charges and resets that failed
+	Failed      uint64 // denied because of an error (without Config.DryRun), and refunds, charges and resets that failed
 	Canceled    uint64 // denied because the client had gone before the store had answered
 	Degraded    uint64 // of all these, decided without the shared counters
 	Waited      uint64 // of all these, decided after a wait: see Config.MaxWait
@@ -488,7 +488,7 @@ type stripe struct {
 }
 
 func (c *counters) stripe() *stripe {
-	return &c.stripes[int(c.next.Add(1))%len(c.stripes)]
+	return &c.stripes[c.next.Add(1)%uint32(len(c.stripes))]
 }
 
 func (s *stripe) count(d *Decision) {

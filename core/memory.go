@@ -173,18 +173,20 @@ var errMemoryClosed = fmt.Errorf("in-process counters: %w", ErrClosed)
 // Do implements [Counters]. It waits for nothing but other callers.
 func (c *memoryCounters) Do(_ context.Context, b *Batch) error { return c.do(b) }
 
-// do reads the clock before it locks anything, because the clock may be the user's code. So
-// a take may find a state that was charged at a later time; the limits then decide at that
-// time.
+// do reads the clock before it locks anything, because the clock may be the user's code.
+// Another caller may charge the key with a later time first: the limits then decide at that
+// later time.
 func (c *memoryCounters) do(b *Batch) error {
+	b.Allowed = true
 	switch {
 	case b.Op&AllOps == 0:
 		return fmt.Errorf("%v: %w", b.Op, ErrUnsupported)
-	case b.Op == OpResetAll && c.keys.ResetAll() != nil:
-		return errMemoryClosed
-	}
-	b.Allowed = true
-	if len(b.Items) == 0 {
+	case b.Op == OpResetAll:
+		if c.keys.ResetAll() != nil {
+			return errMemoryClosed
+		}
+		return nil
+	case len(b.Items) == 0:
 		return nil
 	}
 	now := c.m.now()
@@ -267,7 +269,8 @@ func take(b *Batch, places []memtable.Place, now int64) {
 	}
 }
 
-// judge returns whether all limits allow the item's cost, and sets Allowed of each result.
+// judge advances the item's states to now, sets its At and each Allowed, and returns whether
+// the cost is allowed and the key is not blocked.
 func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
 	for i := range item.Results {

@@ -36,8 +36,7 @@ func (l *Limiter) session(s *snapshot) *session {
 	return c
 }
 
-// end counts a decision and tells the observer of it, unless nothing was decided for
-// good, and gives the session back.
+// end counts the decision, gives the session back and tells the observer.
 func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 	s := c.snap
 	c.stripe.count(d)
@@ -50,7 +49,7 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.Degraded, c.lease, c.snap = false, 0, nil
+	c.batch.For, c.batch.Degraded, c.batch.Cached, c.lease, c.snap = 0, false, false, 0, nil
 	if a := &c.ask; a.body.Request != nil {
 		*a = asking{rules: a.rules[:0], quotas: a.quotas[:0]}
 	}
@@ -168,6 +167,9 @@ func (c *session) do(ctx context.Context, op Op) error {
 		c.batch.Op, c.batch.Allowed = op, true
 		return nil
 	}
+	if op != OpRefund { // whose input they are
+		c.batch.Degraded, c.batch.Cached = false, false
+	}
 	if op != OpTake || !c.snap.leases {
 		return c.snap.do(ctx, op, &c.batch)
 	}
@@ -179,8 +181,8 @@ func (c *session) do(ctx context.Context, op Op) error {
 	return err
 }
 
-// decide writes into d, which is zero, what the store has answered. hits are those of a
-// Take, nil for a request.
+// decide fills the empty decision d from the store's results. hits are those of a Take, nil
+// for a request.
 func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 	d.snap, d.rule, d.hits, d.Degraded = c.snap, -1, hits != nil, c.batch.Degraded
 	items := c.batch.Items
@@ -352,7 +354,7 @@ func (c *session) keep(key []byte) string {
 	return c.texts.String()[from:]
 }
 
-// fail writes into d that err came in between.
+// fail makes d a decision that has failed because of err, or that was canceled.
 func (c *session) fail(ctx context.Context, d *Decision, err error) {
 	*d = Decision{Reason: ReasonFailed, Cost: c.cost, Err: err, snap: c.snap, rule: -1}
 	if canceled(ctx, err) {

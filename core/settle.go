@@ -42,11 +42,11 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 // that; a cost of 0 gives everything back. A decision that is not of ReasonWithinLimits has
 // charged nothing, and is left alone. cost is 0 or more; a cost above MaxQuota means MaxQuota.
 //
-// A charge is adjusted once: later calls, for any copy of the decision, do nothing. Of a
-// decision of Check, a cost above 0 is that of the rules with a [Rule.Cost]: before Settle,
-// which an adapter calls after the handler, Adjust does what SetCost does; after Settle it
-// charges or gives back at once, unless SetCost was called before. So a stream that outlives
-// its handler calls Adjust. What Settle has decided on other rules stays.
+// A charge is adjusted once: later calls, for any copy of the decision, do nothing. For a
+// decision of Check, a cost above 0 changes only the rules that have a [Rule.Cost]. Before
+// Settle, which an adapter calls after the handler, Adjust only notes the cost, as SetCost
+// does. After Settle, Adjust charges or gives back at once, or does nothing if SetCost was
+// called before. So a stream that outlives its handler calls Adjust.
 //
 // The error wraps ErrNegativeCost, or it is the store's: then the difference may have been
 // charged or given back, unless the error wraps [ErrNotCharged]: then Adjust may be called
@@ -142,6 +142,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 	ctx := context.WithoutCancel(r.Context()) // the errors below are logged
 	if clears {
+		// A reset has no cost: 1 selects the item.
 		_, _ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
 	}
 	if d.ended.Load() { // the handler has given everything back

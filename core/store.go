@@ -38,8 +38,8 @@ type Store interface {
 // Counters are a store's counters for the rules of a limiter. The methods may be called
 // concurrently.
 type Counters interface {
-	// Do does the operation b.Op. It returns within the store's own deadline, and earlier
-	// if ctx ends: what was asked may be done all the same. It charges at most once,
+	// Do does the operation b.Op. It returns when the store's own deadline passes or ctx
+	// ends, whichever is first; the store may still do the operation after that. It charges at most once,
 	// whatever fails. After an error the results mean nothing, and the hits may have been
 	// charged unless the error wraps [ErrNotCharged]. The error wraps [ErrUnsupported] if
 	// the store does not know the operation. A store around another passes on the
@@ -58,7 +58,8 @@ type Op uint16
 
 const (
 	// OpTake decides on all items together and charges them all, or none. It sets
-	// Batch.Allowed, and the results of every item in either case: the states after it.
+	// Batch.Allowed, and the results of every item in either case, but for Item.Unknown: the
+	// states after it.
 	OpTake Op = 1 << iota
 	// OpPeek decides as OpTake does, and charges nothing.
 	OpPeek
@@ -79,8 +80,9 @@ const (
 	// with a Lockout and those of Leases, which it leaves alone. A limit that counts
 	// fewer hits than that counts none after it: no limit ever has more left than its
 	// quota, or its burst. It gives back whole hits: exactly Cost of them, if so many
-	// count. Of the previous window of a SlidingWindow, it takes as many hits as it
-	// takes for their share to fall by the rest. The end of a block does not change.
+	// count. In a SlidingWindow, it gives back hits of the current window first, and then hits
+	// of the previous one until their share has fallen by the rest. The end of a block does
+	// not change.
 	// The results are those of an OpPeek with the cost 0 after it.
 	OpGrant
 	// OpReset forgets all counters of the items' keys. Costs do not matter.
@@ -193,7 +195,8 @@ type Batch struct {
 	For time.Duration
 	// Items are the counters concerned. No two have the same Rule and Key.
 	Items []Item
-	// Allowed is set by the store: every limit of every item allows its cost.
+	// Allowed is set by the store: every limit of every item allows its cost, and no key is
+	// blocked.
 	Allowed bool
 	// Degraded is set by a store that answered without the shared counters: with
 	// its own, or with none. An input of OpRefund.
@@ -227,9 +230,9 @@ type Item struct {
 	// Results has one element for each limit of the rule, in order. The caller
 	// makes it; OpTake fills it. An input of OpRefund.
 	Results []Result
-	// Lease is the lease that an OpTake gets in a limit of [Leases] of the item's rule, with
-	// Cost slots: a number above 0 that no other has. It is 0 if the rule has no such
-	// limit. OpCharge and OpRefund leave leases alone, and OpReset ends all of a key. A store
+	// Lease is the number of the lease that OpTake adds to a limit of [Leases] of the item's
+	// rule: above 0, and chosen by the caller so that no other lease has it. The lease has Cost
+	// slots. It is 0 if the rule has no such limit. OpCharge and OpRefund leave leases alone, and OpReset ends all of a key. A store
 	// that takes the keys of a Batch one by one, and gives back what it has charged
 	// when a later one denies, ends the leases of that OpTake too.
 	Lease uint64

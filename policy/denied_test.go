@@ -9,8 +9,8 @@ import (
 
 // A denied address is denied whatever becomes of the store.
 func TestDenyListsNeedNoStore(t *testing.T) {
-	for _, meanwhile := range []string{"in-process", "open", "closed"} {
-		s := instance(t, "store: {redis: {address: \"127.0.0.1:1\"}, meanwhile: "+meanwhile+"}\npolicies: [{name: p, deny: [203.0.113.0/24], limits: 1000/h}]")
+	for _, onFailure := range []string{"local", "fail-open", "fail-closed"} {
+		s := instance(t, "store: {redis: {address: \"127.0.0.1:1\"}, on-failure: "+onFailure+"}\npolicies: [{name: p, deny: [203.0.113.0/24], limits: 1000/h}]")
 		for range 8 {
 			s.expect(403, "GET", "/", from("203.0.113.7"))
 		}
@@ -32,7 +32,7 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 		"unrelated":   "{name: p, counting: local, match: {paths: [/other]}, limits: 3/h}",
 	} {
 		redis := redistest.Start(t)
-		file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, meanwhile: closed}\npolicies:\n  - {name: %s, limits: 3/h, match: {paths: [/shared]}}\n  - %s\n", redis.Addr, name, other)
+		file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: %s, limits: 3/h, match: {paths: [/shared]}}\n  - %s\n", redis.Addr, name, other)
 		allowed := 0
 		for range 3 {
 			s := instance(t, file)
@@ -51,7 +51,7 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 // A tier may be named so that its rule looks like a list of denied addresses.
 func TestARuleThatLooksLikeADenyList(t *testing.T) {
 	redis := redistest.Start(t)
-	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, meanwhile: closed}\npolicies:\n  - {name: p, rules: [{name: deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}]}\n", redis.Addr)
+	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: p, rules: [{name: deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}]}\n", redis.Addr)
 	codes := ""
 	for range 2 {
 		s := instance(t, file)

@@ -20,7 +20,7 @@
 //	  header: X-Forwarded-For
 //	store:                          # without it, every process counts for itself
 //	  redis: {address: redis:6379, password: {env: REDIS_PASSWORD}}
-//	  meanwhile: in-process         # how to decide while the store does not answer
+//	  on-failure: local             # how to decide while the store does not answer
 //	  remember-denials: true        # false: ask the store about each denied request too
 //	policies:
 //	  - name: by-method

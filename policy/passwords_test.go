@@ -65,7 +65,7 @@ func FuzzPasswordsInAddresses(f *testing.F) {
 		for _, form := range []string{
 			"%", "{redis: %}", "{memcached: %}", "{synced: %}", "{synced: {redis: %}}", "{synced: {postgres: %}}", "{%: 1}", "{redis: {%: 1}}",
 			"{redis: {address: %}}", "{redis: {address: [%, %]}}", "{redis: {address: a:1, db: %}}", "{redis: {address: a:1, timeout: %}}", "{redis: {address: a:1, tls: %}}", "{memcached: {servers: [%]}}",
-			"{synced: {redis: {address: %}}}", "{synced: {postgres: {address: %, user: u, database: d}}}", "{redis: {address: a:1}, meanwhile: %}",
+			"{synced: {redis: {address: %}}}", "{synced: {postgres: {address: %, user: u, database: d}}}", "{redis: {address: a:1}, on-failure: %}",
 		} {
 			text := "store: " + strings.ReplaceAll(form, "%", string(quoted)) + "\npolicies: [{name: a, limits: 1/s aligned}]"
 			if err, shown := shows(t, text); err == nil || shown {

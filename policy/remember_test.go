@@ -38,7 +38,7 @@ func TestRememberDenials(t *testing.T) {
 		} {
 			redis.MustDo("flushall")
 			memcached.MustDo("flush_all")
-			s := instance(t, fmt.Sprintf("store: {%s, meanwhile: closed, remember-denials: %v}%s", store, remember, sharedAndLocal))
+			s := instance(t, fmt.Sprintf("store: {%s, on-failure: fail-closed, remember-denials: %v}%s", store, remember, sharedAndLocal))
 			for range 4 {
 				s.send("GET", "/shared")
 			}

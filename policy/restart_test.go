@@ -13,13 +13,13 @@ func TestChangesThatNeedARestart(t *testing.T) {
 	const before = "name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}}" + rest
 	for text, want := range map[string]string{
 		before: "",
-		"name: other\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}}" + rest:              "f: name: has changed (another name needs a restart: it names the counters)",
-		"name: n\nlocal: {max-keys: 11}\nstore: {redis: {address: 'a:1'}}" + rest:                  "f: local.max-keys: has changed (another number needs a restart)",
-		"name: n\nlocal: {max-keys: 10}" + rest:                                                    "f: store: has changed (another store needs a restart)",
-		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1', timeout: 1s}}" + rest:     "f:3:8: store: has changed (another store needs a restart)",
-		"name: n\nlocal: {max-keys: 10}\nstore: {memcached: {servers: 'a:1'}}" + rest:              "f:3:8: store: has changed (another store needs a restart)",
-		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}, instances: 2}" + rest:    "f:3:8: store: has changed (another store needs a restart)",
-		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}, meanwhile: open}" + rest: "f:3:8: store: has changed (another store needs a restart)",
+		"name: other\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}}" + rest:                    "f: name: has changed (another name needs a restart: it names the counters)",
+		"name: n\nlocal: {max-keys: 11}\nstore: {redis: {address: 'a:1'}}" + rest:                        "f: local.max-keys: has changed (another number needs a restart)",
+		"name: n\nlocal: {max-keys: 10}" + rest:                                                          "f: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1', timeout: 1s}}" + rest:           "f:3:8: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {memcached: {servers: 'a:1'}}" + rest:                    "f:3:8: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}, instances: 2}" + rest:          "f:3:8: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}, on-failure: fail-open}" + rest: "f:3:8: store: has changed (another store needs a restart)",
 		// The same store, with the defaults written out.
 		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: [\"a:1\"], db: 0, timeout: 100ms}, instances: 1, remember-denials: true}" + rest: "",
 	} {

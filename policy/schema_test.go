@@ -105,10 +105,10 @@ var fieldValues = map[string][]any{
 
 var storeValues = []any{
 	map[string]any{"redis": map[string]any{"address": "a:1", "password": map[string]any{"file": "x"}}}, map[string]any{"redis": map[string]any{"address": []any{"a:1", "b:1"}, "cluster": true}},
-	map[string]any{"redis": map[string]any{}}, map[string]any{"memcached": map[string]any{"servers": []any{"a:1"}, "timeout": "50ms"}, "meanwhile": "open", "instances": 4},
+	map[string]any{"redis": map[string]any{}}, map[string]any{"memcached": map[string]any{"servers": []any{"a:1"}, "timeout": "50ms"}, "on-failure": "fail-open", "instances": 4},
 	map[string]any{"memcached": map[string]any{"servers": []any{"a:1"}}, "remember-denials": false}, map[string]any{"memcached": map[string]any{"servers": []any{"a:1"}}, "remember-denials": "no"},
-	map[string]any{"memcached": map[string]any{"servers": []any{}}}, map[string]any{"meanwhile": "open"}, map[string]any{"redis": map[string]any{"address": "a"}}, "redis", nil,
-	map[string]any{"redis": map[string]any{"address": "a:1"}, "memcached": map[string]any{"servers": []any{"a:1"}}}, map[string]any{"redis": map[string]any{"address": "a:1"}, "meanwhile": "shut"},
+	map[string]any{"memcached": map[string]any{"servers": []any{}}}, map[string]any{"on-failure": "fail-open"}, map[string]any{"redis": map[string]any{"address": "a"}}, "redis", nil,
+	map[string]any{"redis": map[string]any{"address": "a:1"}, "memcached": map[string]any{"servers": []any{"a:1"}}}, map[string]any{"redis": map[string]any{"address": "a:1"}, "on-failure": "shut"},
 	map[string]any{"synced": map[string]any{"redis": map[string]any{"address": "a:1"}}, "instances": 3},
 	map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1", "user": "u", "database": "d"}}}, map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1"}}},
 	map[string]any{"synced": map[string]any{"postgres": map[string]any{"address": "a:1", "user": "u", "database": ""}}}, map[string]any{"synced": map[string]any{"interval": "1s"}},
@@ -152,7 +152,7 @@ func TestTheSchemaTakesWhatTheParserTakes(t *testing.T) {
 			_ = set.Close()
 		}
 	})
-	if taken < 5 {
+	if taken < 5 && !testing.Short() {
 		t.Errorf("only %d files were taken: the test sees nothing", taken)
 	}
 }

@@ -66,7 +66,7 @@ func TestPoliciesInRedis(t *testing.T) {
 	}
 	t.Setenv("LIMITS_USER", "limits")
 	for _, form := range []string{"s3cret", "{file: " + password + "}"} {
-		text := "store: {redis: {address: \"" + redis.Addr + "\", user: {env: LIMITS_USER}, password: " + form + ", db: 3, timeout: 2s}, meanwhile: closed}" +
+		text := "store: {redis: {address: \"" + redis.Addr + "\", user: {env: LIMITS_USER}, password: " + form + ", db: 3, timeout: 2s}, on-failure: fail-closed}" +
 			strings.ReplaceAll(sharedAndLocal, "name: shared", "name: shared-"+map[bool]string{true: "a", false: "b"}[form == "s3cret"])
 		if got := twoInstances(t, text, "/shared"); got != 3 {
 			t.Errorf("password %s: shared: %d pass, want 3", form, got)
@@ -75,7 +75,7 @@ func TestPoliciesInRedis(t *testing.T) {
 			t.Errorf("password %s: local: %d pass, want 6", form, got)
 		}
 	}
-	wrong := instance(t, "store: {redis: {address: \""+redis.Addr+"\", user: limits, password: wrong, timeout: 2s}, meanwhile: closed}"+sharedAndLocal)
+	wrong := instance(t, "store: {redis: {address: \""+redis.Addr+"\", user: limits, password: wrong, timeout: 2s}, on-failure: fail-closed}"+sharedAndLocal)
 	wrong.expect(503, "GET", "/shared")
 	wrong.expect(200, "GET", "/local")
 }
@@ -83,14 +83,14 @@ func TestPoliciesInRedis(t *testing.T) {
 func TestPoliciesInARedisCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	addresses := `"` + strings.Join(cluster.Addrs(), `", "`) + `"`
-	if got := twoInstances(t, "store: {redis: {address: ["+addresses+"], cluster: true, timeout: 5s}, meanwhile: closed}"+sharedAndLocal, "/shared"); got != 3 {
+	if got := twoInstances(t, "store: {redis: {address: ["+addresses+"], cluster: true, timeout: 5s}, on-failure: fail-closed}"+sharedAndLocal, "/shared"); got != 3 {
 		t.Errorf("%d pass, want 3", got)
 	}
 }
 
 func TestPoliciesInMemcached(t *testing.T) {
 	server := memcachedtest.Start(t)
-	if got := twoInstances(t, "store: {memcached: {servers: [\""+server.Addr+"\"], timeout: 2s}, meanwhile: closed}"+sharedAndLocal, "/shared"); got != 3 {
+	if got := twoInstances(t, "store: {memcached: {servers: [\""+server.Addr+"\"], timeout: 2s}, on-failure: fail-closed}"+sharedAndLocal, "/shared"); got != 3 {
 		t.Errorf("%d pass, want 3", got)
 	}
 }
@@ -152,10 +152,10 @@ func TestNoMessageHasThePasswordOfPostgreSQL(t *testing.T) {
 }
 
 // What the file says of a store that is not there is what happens.
-func TestMeanwhile(t *testing.T) {
-	for meanwhile, want := range map[string]int{"in-process": 4, "in-process, instances: 2": 2, "open": 10, "closed": 0} {
-		t.Run(meanwhile, func(t *testing.T) {
-			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 50ms}, meanwhile: "+meanwhile+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1))
+func TestOnFailure(t *testing.T) {
+	for onFailure, want := range map[string]int{"local": 4, "local, instances: 2": 2, "fail-open": 10, "fail-closed": 0} {
+		t.Run(onFailure, func(t *testing.T) {
+			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 50ms}, on-failure: "+onFailure+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1))
 			passed, codes := 0, map[int]bool{}
 			for range 10 {
 				code := s.send("GET", "/shared").Code
@@ -166,7 +166,7 @@ func TestMeanwhile(t *testing.T) {
 			if passed != want {
 				t.Errorf("%d pass, want %d (%v)", passed, want, codes)
 			}
-			if meanwhile == "closed" && !codes[503] {
+			if onFailure == "fail-closed" && !codes[503] {
 				t.Errorf("codes %v, want 503", codes)
 			}
 		})
@@ -176,7 +176,7 @@ func TestMeanwhile(t *testing.T) {
 // Two policies in one Redis are decided together there too.
 func TestPoliciesInRedisAreDecidedTogether(t *testing.T) {
 	redis := redistest.Start(t)
-	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 2s}, meanwhile: closed}"+`
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 2s}, on-failure: fail-closed}"+`
 policies:
   - {name: wide, limits: 5/h}
   - {name: narrow, limits: 2/h, key: path}
@@ -196,7 +196,7 @@ policies:
 
 func TestADatabaseOfRedis(t *testing.T) {
 	redis := redistest.Start(t)
-	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", db: 3, timeout: 2s}, meanwhile: closed}"+sharedAndLocal)
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", db: 3, timeout: 2s}, on-failure: fail-closed}"+sharedAndLocal)
 	s.expect(200, "GET", "/shared")
 	if got := redis.MustDo("INFO", "keyspace"); !strings.Contains(got, "db3:keys=1") || strings.Contains(got, "db0") {
 		t.Errorf("keys: %s", got)
@@ -217,7 +217,7 @@ func calls(redis *redistest.Server) map[string]string {
 
 func TestPoliciesInRedisAreOneCommand(t *testing.T) {
 	redis := redistest.Start(t)
-	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 5s}, meanwhile: closed, remember-denials: false}"+`
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 5s}, on-failure: fail-closed, remember-denials: false}"+`
 policies:
   - {name: a, limits: 3000/h}
   - {name: b, limits: 300/h}

@@ -141,7 +141,6 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 		"github.com/redis/go-redis/v9":             "stores/redis stores/synced/redisbackend policy",
 		"github.com/bradfitz/gomemcache":           "stores/memcached policy",
 		"github.com/jackc/pgx/v5":                  "stores/synced/pgbackend policy",
-		"github.com/sony/gobreaker/v2":             "stores/resilient login policy",
 		"golang.org/x/text":                        "login adapters/gin adapters/echo adapters/fiber3 stores/synced/pgbackend policy adapters/grpc",
 		"pgregory.net/rapid":                       "",
 		"go.uber.org/goleak":                       "",

@@ -49,9 +49,9 @@ func want(t *testing.T, got []int, want ...int) {
 	}
 }
 
-// Middleware of a chi router, of a group and of a route.
+// Middleware of a chi router, of a group and of a route: each of them counts.
 func TestChi(t *testing.T) {
-	l := httplimit.Middleware(limiter(t, core.Rule{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(3)}}))
+	l := httplimit.Middleware(limiter(t, core.Rule{Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(9)}}))
 	r := chi.NewRouter()
 	r.Use(middleware.Recoverer, l, middleware.RequestID)
 	r.Group(func(g chi.Router) {

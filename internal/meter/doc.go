@@ -1,18 +1,17 @@
 // Package meter is the arithmetic of the rate limiting algorithms: what a limit
-// admits, what it charges, how long a caller waits. It has no clock, no lock and
-// no I/O. The in-process store, the stores that compare and swap, and synced use
+// allows, what it charges, how long a caller waits. It has no lock and no I/O. The in-process store, the stores that compare and swap, and synced use
 // it; the Redis script stores/redis/script has a twin of each file here.
 //
-// Each algorithm has a file of its own. The functions of an algorithm come in
-// the same order in each file, and in its twin:
+// Each algorithm has a file of its own, with a type that implements arithmetic:
 //
-//	state       its words in memory, and its bytes in a stored value
+//	append      the state's bytes in a stored value; read reads them
 //	advance     bring the state to the time of a decision, and drop what has left the window
-//	used        the hits that count
+//	far, at     whether the state's time is too far ahead, and the time of a decision
+//	allows      whether a cost is allowed
 //	charge      add hits
-//	wait        how long until a cost is admitted
+//	wait        how long until a cost is allowed
 //	outlook     what is left, and for how long
-//	refund      give hits back
+//	refund      give hits back; grant gives back the newest ones
 //	expiry      when the state means the same as none
 //
 // Times are microseconds since the Unix epoch and counts are whole numbers.

@@ -219,18 +219,6 @@ func (*inFlight) refund(*Meter, []uint64, int64, int64, int64, int64) {}
 
 func (*inFlight) grant(*Meter, []uint64, int64, int64) {}
 
-// Rename gives a lease another number, and returns whether it was there.
-func (m *Meter) Rename(w []uint64, lease, number uint64) bool {
-	i := findLease(w, lease)
-	if i >= 0 {
-		leaseAt(w, i)[0] = number
-	}
-	return i >= 0
-}
-
-// HasLeases reports whether the state has a lease.
-func (m *Meter) HasLeases(w []uint64) bool { return leases(w) > 0 }
-
 // lastEnd returns when the last of the leases ends, a time long past if there is none.
 func lastEnd(w []uint64) int64 {
 	end := int64(math.MinInt64 / 2)

@@ -5,17 +5,13 @@ import (
 	"time"
 )
 
-const (
-	// Forever is what Wait returns if no waiting helps.
-	Forever int64 = math.MaxInt64
-	// Never is Forever as a duration.
-	Never time.Duration = math.MaxInt64
-)
+// Forever is what Wait returns if no waiting helps.
+const Forever int64 = math.MaxInt64
 
-// Duration returns a number of microseconds as a duration, Never for Forever.
+// Duration returns a number of microseconds as a duration, the longest for Forever.
 func Duration(n int64) time.Duration {
 	if n == Forever {
-		return Never
+		return math.MaxInt64
 	}
 	return time.Duration(n) * time.Microsecond
 }

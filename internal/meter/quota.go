@@ -49,7 +49,7 @@ func (m *Meter) setQuota(quota int64) {
 	m.narrows()
 }
 
-// narrows computes what of the meter depends on the quota and the capacity.
+// narrows sets narrow and ahead. It is called after each change of the quota.
 func (m *Meter) narrows() {
 	hi, lo := bits.Mul64(uint64(m.window), uint64(max(m.capacity, m.quota)))
 	m.narrow = hi == 0 && lo <= 1<<61

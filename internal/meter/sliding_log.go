@@ -120,7 +120,9 @@ func (*slidingLog) at(_ *Meter, w []uint64, now int64) int64 {
 	return now
 }
 
-func (a *slidingLog) far(m *Meter, w []uint64, now int64) bool { return a.at(m, w, now)-now >= m.window }
+func (a *slidingLog) far(m *Meter, w []uint64, now int64) bool {
+	return a.at(m, w, now)-now >= m.window
+}
 
 func (*slidingLog) allows(m *Meter, w []uint64, _, cost int64) bool { return cost <= m.quota-logLen(w) }
 

@@ -98,7 +98,7 @@ func (*slidingWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, mor
 	c := loadCell(w).turned(m, now)
 	end, used, previous := c.t+m.window-now, int64(c.a), int64(0)
 	if c.b > 0 {
-		// As in usedSliding, e is 0 if the start is ahead of now.
+		// As in used, e is 0 if the start is ahead of now.
 		previous = mulDiv(int64(c.b), min(end, m.window), m.window)
 		used += previous
 	}

@@ -50,9 +50,10 @@ func (a *tokenBucket) advance(m *Meter, w []uint64, now int64) {
 func (*tokenBucket) at(_ *Meter, _ []uint64, now int64) int64 { return now }
 
 // far reports whether the charge that made the debt was a window or more
-// ahead of now: the debt is the most that a charge leaves, which is the burst, or twice
-// the burst if overBurst is set, and what a window pays off, or more. The burst is that of the
-// quota that is stored, or the limit's own if that is larger: the quota may have been raised since.
+// ahead of now: the debt is at least the most that a charge leaves and what a window pays
+// off, (burst + quota) × window, or (2 × burst + quota) × window if overBurst is set. The burst is
+// that of the quota that is stored, or the limit's own if that is larger: the quota may have been
+// raised since.
 //
 // A quota of 0 counts nothing, and forgets nothing.
 func (*tokenBucket) far(m *Meter, w []uint64, now int64) bool {

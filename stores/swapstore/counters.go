@@ -300,6 +300,9 @@ func (c *counters) deny(ctx context.Context, items []item, done int, now int64) 
 // error does not wrap core.ErrNotCharged.
 func (c *counters) undo(ctx context.Context, charged []item, cause error) error {
 	err := c.each(context.WithoutCancel(ctx), core.OpRefund, charged, func(it *item, now int64) (bool, error) {
+		if it.Cost == 0 {
+			return false, nil
+		}
 		known, err := c.refund(it, now)
 		if known && it.leased {
 			it.rule.limits[it.rule.leases].Release(it.states[it.rule.leases], it.Lease)
@@ -353,7 +356,7 @@ func (c *counters) update(ctx context.Context, one []item, change change) error 
 func (it *item) known() bool { return it.loaded.Version != nil && it.is == readable }
 
 func (c *counters) refund(it *item, now int64) (bool, error) {
-	if !it.known() || it.Cost == 0 {
+	if !it.known() {
 		return false, nil
 	}
 	for i := range it.rule.limits {

@@ -34,9 +34,7 @@
 // When a limiter is opened, the store fetches the counters of the namespace, so that
 // the first decision on a key knows what other processes have counted. A key takes part
 // in the three exchanges after each use: a take, a peek or a call of Rate.
-//
-// A process cannot grant hits, block a key or forget all keys: these operations return
-// core.ErrUnsupported.
+// A process cannot grant hits, block a key or forget all keys.
 //
 // # How far a limit can be exceeded
 //
@@ -64,7 +62,6 @@
 //
 // A process that is killed loses the hits that it has not pushed: those of one
 // Interval. Close pushes them. A backend that loses its data loses these counts: the
-// processes count on from the totals that it reports then. If two processes give back the
-// same hits at the same moment, for example if both reset a key, hits that were pushed
-// in between can be given back too.
+// processes count on from the totals that it reports then. If two processes reset a key at
+// the same moment, hits that were pushed in between can be forgotten too.
 package synced

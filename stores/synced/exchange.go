@@ -9,11 +9,9 @@ import (
 // batchSize is the highest number of differences in one batch.
 const batchSize = 1000
 
-// exchange is the goroutine that exchanges, and its state, which only the goroutine
-// touches, and Close after it.
+// exchange is the state of the exchanges, which only the holder of turn touches.
 type exchange struct {
-	asked    chan chan error // by Sync
-	ended    chan struct{}   // closed by the goroutine
+	turn     chan struct{} // Close keeps it
 	sequence uint64
 	pending  []chunk // not answered yet, in the order of their sequences
 }
@@ -23,50 +21,48 @@ type chunk struct {
 	sequence uint64
 	diffs    []Diff
 	ids      []uint64
-	tried    bool // it has been pushed before
 }
 
 // run exchanges every interval. The next exchange is due an interval after the
 // last one began, however long that took, and never before it has ended.
 func (s *Store) run(first time.Duration) {
-	defer close(s.exchange.ended)
 	timer := time.NewTimer(first)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
 			timer.Reset(s.config.Interval)
-			if s.exchangeAll() == nil {
-				_ = s.fetch(false) // of windows for which it has failed before
+			if s.exchangeAll(s.ctx) == nil {
+				_ = s.fetch(s.ctx, false) // what could not be asked for before
 			}
-		case done := <-s.exchange.asked:
-			err := s.exchangeAll()
-			if err == nil {
-				err = s.fetch(true)
-			}
-			done <- err
+			s.fetched.forget(s.now())
 		case <-s.ctx.Done():
 			return
 		}
-		s.fetched.forget(s.now())
 	}
 }
 
 // exchangeAll pushes what an exchange that failed has left, and then what has changed.
 // Each failure leaves the rest for the next exchange.
-func (s *Store) exchangeAll() error {
-	err := s.pushPending(s.ctx)
-	if err == nil {
-		s.collect(false)
-		err = s.pushPending(s.ctx)
+func (s *Store) exchangeAll(ctx context.Context) error {
+	select {
+	case s.exchange.turn <- struct{}{}:
+		defer func() { <-s.exchange.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("synced: %w", ctx.Err())
 	}
-	s.report(err)
+	err := s.pushPending(ctx)
+	if err == nil {
+		s.collect(false) // again, because the answer to a second try may be one of before the first
+		err = s.pushPending(ctx)
+	}
+	s.report(ctx, err)
 	return err
 }
 
 // report logs that the backend has begun to fail, or that it works again, once each.
-func (s *Store) report(err error) {
-	if s.ctx.Err() != nil { // Close has ended what was under way
+func (s *Store) report(ctx context.Context, err error) {
+	if ctx.Err() != nil { // which says nothing about the backend
 		return
 	}
 	switch failed := s.failing.Swap(err != nil); {
@@ -127,34 +123,21 @@ func (s *Store) pushPending(ctx context.Context) error {
 		c := &x.pending[0]
 		totals, err := s.pushDiffs(ctx, c.sequence, c.diffs)
 		if err != nil {
-			c.tried = true
 			return err
 		}
 		for i, id := range c.ids {
 			if c.diffs[i].Diff != 0 {
 				s.stats.pushed.Add(1)
 			}
-			s.answered(id, c.diffs[i].Start.UnixMicro(), totals[i], c.tried)
+			sh := s.table.shard(id)
+			sh.mu.Lock()
+			if slot := sh.find(id).at(c.diffs[i].Start.UnixMicro()); slot != nil { // else it means nothing any more
+				slot.known = totals[i]
+			}
+			sh.mu.Unlock()
 		}
 	}
 	return nil
-}
-
-// answered writes a total into its entry, if that still means something.
-func (s *Store) answered(id uint64, start, total int64, tried bool) {
-	sh := s.table.shard(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	e := sh.find(id)
-	if e == nil {
-		return
-	}
-	if slot := e.at(start); slot != nil {
-		if tried { // the total may be one of before the first try
-			total = max(total, slot.known)
-		}
-		slot.known = total
-	}
 }
 
 // pushDiffs pushes differences and returns the totals, within Config.Timeout.
@@ -174,31 +157,24 @@ func (s *Store) pushDiffs(ctx context.Context, sequence uint64, diffs []Diff) ([
 }
 
 // Sync exchanges now: it pushes what this process has counted, fetches the
-// totals of its keys, and reads all counters of the namespace again. It returns
-// when that is done, or when ctx ends; the exchange then goes on. The error is
+// totals of its keys, and reads all counters of the namespace again. The error is
 // the backend's, or ctx's. With an Interval of 0 or below there is nothing to
 // exchange, and Sync returns nil.
 func (s *Store) Sync(ctx context.Context) error {
+	if s.config.Interval <= 0 && !s.closed.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	err := s.exchangeAll(ctx)
+	if err == nil {
+		err = s.fetch(ctx, true)
+	}
 	if s.closed.Load() {
 		return errClosed
 	}
-	if s.config.Interval <= 0 {
-		return nil
-	}
-	done := make(chan error, 1)
-	select {
-	case s.exchange.asked <- done:
-	case <-s.exchange.ended:
-		return errClosed
-	case <-ctx.Done():
-		return fmt.Errorf("synced: %w", ctx.Err())
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("synced: %w", ctx.Err())
-	}
+	return err
 }
 
 // Close stops exchanging, pushes the remaining differences until ctx ends or three pushes
@@ -213,11 +189,11 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	s.cancel()
-	defer namespaces.Delete(namespace{s.backend, s.config.Namespace})
+	defer namespaces.Delete([2]any{s.backend, s.config.Namespace})
 	if s.config.Interval <= 0 {
 		return nil
 	}
-	<-s.exchange.ended
+	s.exchange.turn <- struct{}{}
 	s.collect(true)
 	err := s.pushPending(ctx)
 	for try := 1; err != nil && try < 3; try++ { // one lost answer must not lose the remaining batches

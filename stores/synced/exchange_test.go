@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
@@ -214,5 +215,72 @@ func TestSlowExchanges(t *testing.T) {
 			t.Errorf("%d exchanges of 350 ms in 7 s", n)
 		}
 		_ = s.Close(context.Background())
+	})
+}
+
+// The hits of a window are pushed until two lengths after its end.
+func TestUntilWhenHitsArePushed(t *testing.T) {
+	for after, want := range map[time.Duration]int64{0: 1, 3*time.Minute - time.Microsecond: 1, 3 * time.Minute: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newShared()
+			clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+			s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet, Clock: clock.Now})
+			take(t, newLimiter(t, s, aligned(10, time.Minute)), "k")
+			clock.Advance(after)
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.total(); got != want {
+				t.Errorf("%v after the window began: the backend has %d hits, want %d", after, got, want)
+			}
+			_ = s.Close(context.Background())
+		})
+	}
+}
+
+// A key that has dropped out of the exchanges takes part with both windows when it is used
+// again.
+func TestAKeyThatIsUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stores, limiters := newNodes(t, newShared(), 2, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		take(t, limiters[1], "k")
+		time.Sleep(50 * time.Second)
+		for range 59 {
+			take(t, limiters[0], "k")
+		}
+		time.Sleep(37 * time.Second)
+		left(t, limiters[1], "k")
+		time.Sleep(3 * time.Second) // half of the next window
+		if got := left(t, limiters[1], "k"); got != 70 {
+			t.Errorf("%d left, want 70: half of the 60 hits count", got)
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+// Hits that are given back long after their window has ended are given back in it.
+func TestARefundInTheNextWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
+		d, err := limiters[0].Take(t.Context(), 40, core.Hit{Rule: "r", Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		take(t, limiters[0], "k")
+		time.Sleep(2 * time.Second)
+		if err := limiters[0].Adjust(t.Context(), d, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if got := b.total(); got != 1 {
+			t.Errorf("the backend has %d hits, want 1", got)
+		}
+		_ = stores[0].Close(context.Background())
 	})
 }

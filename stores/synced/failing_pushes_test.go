@@ -1,9 +1,14 @@
 package synced_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -129,5 +134,133 @@ func TestNoFetchAfterClose(t *testing.T) {
 		if n := begun.Load() - before; n != 0 {
 			t.Errorf("%d fetches begin after Close, want none", n)
 		}
+	})
+}
+
+// logged is a log that several goroutines write.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+// The log says once that the backend fails, and once that it answers again.
+// Meanwhile decisions are degraded.
+func TestTheLogOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const fails, works = "do not answer", "answer again"
+		var log logged
+		b := newShared()
+		b.down = true
+		s := newStore(t, b, synced.Config{Interval: 10 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		l := newLimiter(t, s, aligned(1_000_000, day))
+		step := func(what string, down bool, failures, recoveries int) {
+			t.Helper()
+			b.set(func(*shared) { b.down = down })
+			for range 20 {
+				take(t, l, "ann")
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+			}
+			if f, w := log.count(fails), log.count(works); f != failures || w != recoveries {
+				t.Errorf("%s: logged %d failures and %d recoveries, want %d and %d", what, f, w, failures, recoveries)
+			}
+			for _, key := range []string{"ann", what} {
+				d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: key})
+				if want := failures > recoveries; err != nil || d.Degraded != want {
+					t.Errorf("%s: key %q: degraded %v, want %v; error %v", what, key, d.Degraded, want, err)
+				}
+			}
+		}
+		if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "ann"}); err != nil || !d.Degraded {
+			t.Errorf("after a fetch that has failed: degraded %v, error %v", d.Degraded, err)
+		}
+		step("down from the start", true, 1, 0)
+		step("up", false, 1, 1)
+		step("down", true, 2, 1)
+		step("up again", false, 2, 2)
+		b.set(func(*shared) { b.down = true })
+		before := s.Stats().Failed
+		if err := s.Close(t.Context()); err == nil || s.Stats().Failed != before+3 {
+			t.Errorf("Close: %v, and %d failures, want %d", err, s.Stats().Failed, before+3)
+		}
+	})
+}
+
+// A backend that returns too few totals has failed. The hits are kept.
+func TestABackendThatReturnsTooFewTotals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &edited{newShared(), func(totals []int64) []int64 { return totals[1:] }}
+		for _, interval := range []time.Duration{0, time.Hour} {
+			s := newStore(t, b, synced.Config{Namespace: fmt.Sprint(interval), Interval: interval, Log: quiet})
+			l := newLimiter(t, s, aligned(10, day))
+			_, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
+			if interval > 0 {
+				if err != nil {
+					t.Error(err)
+				}
+				if err = s.Sync(t.Context()); left(t, l, "k") != 9 {
+					t.Errorf("%d left", left(t, l, "k"))
+				}
+			}
+			if err == nil || s.Stats().Failed != 1 {
+				t.Errorf("interval %v: %v, %+v", interval, err, s.Stats())
+			}
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+// edited is a backend whose totals are edited.
+type edited struct {
+	*shared
+	edit func(totals []int64) []int64
+}
+
+func (b *edited) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+	totals, err := b.shared.PushDiffs(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	return b.edit(totals), nil
+}
+
+// A backend may answer the second try while it still works on the first, with the totals
+// of before. The process does not forget its own hits for that.
+func TestAnAnswerOfBeforeTheFirstTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &edited{shared: newShared()}
+		tries := 0
+		b.edit = func(totals []int64) []int64 {
+			if tries++; tries == 2 {
+				clear(totals)
+			}
+			return totals
+		}
+		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
+		l := newLimiter(t, s, aligned(10, day))
+		for range 7 {
+			take(t, l, "k")
+		}
+		tries = 1
+		b.set(func(b *shared) { b.lose = 1 })
+		for range 2 {
+			_ = s.Sync(t.Context())
+			if got := left(t, l, "k"); got != 3 {
+				t.Errorf("after %d tries %d left, want 3", tries, got)
+			}
+		}
+		_ = s.Close(context.Background())
 	})
 }

@@ -3,7 +3,7 @@ package synced_test
 import (
 	"context"
 	"iter"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,45 +12,18 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// fetches notes when counters are fetched, and fails if it is told to.
+// fetches counts how often counters are fetched.
 type fetches struct {
 	*shared
-	mu   sync.Mutex
-	at   []time.Time
-	fail bool
+	n atomic.Int64
 }
 
 func (f *fetches) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
-	return func(yield func(synced.Counter, error) bool) {
-		f.mu.Lock()
-		f.at = append(f.at, time.Now())
-		fail := f.fail
-		f.mu.Unlock()
-		if fail {
-			yield(synced.Counter{}, errDown)
-			return
-		}
-		f.shared.Counters(ctx, namespace, windows, at)(yield)
-	}
+	f.n.Add(1)
+	return f.shared.Counters(ctx, namespace, windows, at)
 }
 
-func (f *fetches) failing(fail bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fail = fail
-}
-
-// seen returns the times of the fetches since the last call.
-func (f *fetches) seen() []time.Time {
-	synctest.Wait()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at := f.at
-	f.at = nil
-	return at
-}
-
-// Without exchanges nothing is fetched: neither when a limiter is bound or
+// Without exchanges nothing is fetched: neither when a limiter is opened or
 // changed, nor by Increment.
 func TestNothingIsFetchedWithoutExchanges(t *testing.T) {
 	for _, interval := range []time.Duration{0, -1} {
@@ -65,7 +38,7 @@ func TestNothingIsFetchedWithoutExchanges(t *testing.T) {
 			if _, err := s.Increment(t.Context(), "k", time.Minute, 1); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(f.seen()); n != 0 {
+			if n := f.n.Load(); n != 0 {
 				t.Errorf("interval %v: %d fetches, want none", interval, n)
 			}
 		})
@@ -95,15 +68,15 @@ func TestNewWindowsOfALimiterAreFetchedAtOnce(t *testing.T) {
 		f := &fetches{shared: newShared()}
 		s := newStore(t, f, synced.Config{Interval: time.Hour, Log: quiet})
 		l := newLimiter(t, s, aligned(10, day))
-		f.seen()
+		f.n.Store(0)
 		for _, row := range []struct {
 			window time.Duration
-			want   int
+			want   int64
 		}{{time.Hour, 1}, {day, 0}, {time.Minute, 1}} {
 			if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(20, row.window)}}}}); err != nil {
 				t.Fatal(err)
 			}
-			if got := len(f.seen()); got != row.want {
+			if got := f.n.Swap(0); got != row.want {
 				t.Errorf("%v: %d fetches, want %d", row.window, got, row.want)
 			}
 		}

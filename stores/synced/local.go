@@ -46,7 +46,7 @@ func (c *counters) local(b *core.Batch) error {
 	defer c.unlock(places)
 	if b.Op == core.OpRefund {
 		for i := range places {
-			if s := places[i].refunded(); s != nil {
+			if s := places[i].entry.at(places[i].charged()); s != nil {
 				s.diff -= min(places[i].item.Cost, s.count())
 			}
 		}
@@ -74,27 +74,22 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 		c.unlock(places)
 		return errClosed
 	}
-	for again := true; again; {
-		again = false
-		for i := range places {
-			p := &places[i]
-			s := c.table.shard(p.id)
-			p.entry = s.find(p.id)
-			if p.entry == nil && (charge || s.used < c.table.most) {
-				c.table.insert(s, c.newEntry(p, now), now, places)
-				again = true // others of the shard may have moved
-			}
-		}
-	}
 	for i := range places {
 		p := &places[i]
-		if p.entry == nil {
+		if s := c.table.shard(p.id); s.find(p.id) == nil && (charge || s.used < c.table.most) {
+			c.table.insert(s, c.newEntry(p, now), now, places)
+		}
+	}
+	for i := range places { // again, because insertions move entries
+		p := &places[i]
+		s := c.table.shard(p.id)
+		if p.entry = s.find(p.id); p.entry == nil {
 			continue
 		}
 		if now < p.entry.start || now >= p.entry.start+p.limit.windows.Window() {
 			p.entry.roll(p.limit.windows.Start(now))
 		}
-		if c.config.Interval > 0 && c.table.shard(p.id).mark(p.entry) {
+		if c.config.Interval > 0 && s.mark(p.entry) {
 			c.fetched.tell(p.entry)
 		}
 	}
@@ -109,14 +104,8 @@ func (c *counters) unlock(places []place) {
 	}
 }
 
-// refunded returns the slot of the window in which the item's hits were charged, nil if
-// that is over.
-func (p *place) refunded() *slot {
-	if p.entry == nil {
-		return nil
-	}
-	return p.entry.at(p.limit.windows.Start(p.item.At))
-}
+// charged returns the beginning of the window in which the item's hits were charged.
+func (p *place) charged() int64 { return p.limit.windows.Start(p.item.At) }
 
 // decide does OpTake, OpPeek or OpCharge, and reports whether it is allowed.
 func decide(op core.Op, places []place, now int64) bool {

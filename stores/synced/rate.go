@@ -34,8 +34,11 @@ func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff
 // rate adds value hits and returns the rate after diff more.
 func (s *Store) rate(ctx context.Context, key string, window time.Duration, value, diff int64) (float64, error) {
 	c := s.rates[window]
-	if c == nil {
+	switch {
+	case c == nil:
 		return 0, fmt.Errorf("%w: window: %v: is not in Config.Windows", core.ErrConfig, window)
+	case s.closed.Load():
+		return 0, errClosed
 	}
 	var err error
 	now, items := s.now(), []core.Item{{Key: []byte(key)}}

@@ -35,23 +35,18 @@ type Store struct {
 	epoch atomic.Int64 // of made, by the wall clock when it was last read
 	again atomic.Int64 // when to read it again, in microseconds after made
 
-	mu     sync.Mutex
-	opened map[string]bool             // names of limiters
-	limits map[string]uint64           // numbers of limits, by what tells their counters apart
-	rates  map[time.Duration]*counters // of Increment and Rate
+	opened  sync.Map // names of limiters
+	mu      sync.Mutex
+	numbers map[string]uint64           // of limits, by what tells their counters apart
+	rates   map[time.Duration]*counters // of Increment and Rate
 }
 
 var _ core.Store = (*Store)(nil)
 
 var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 
-// namespaces has the namespaces that the stores of this process use.
-var namespaces sync.Map // of namespace
-
-type namespace struct {
-	backend Backend
-	name    string
-}
+// namespaces has the backends and namespaces that the stores of this process use.
+var namespaces sync.Map
 
 // New returns a store that exchanges with the backend. With a positive Interval
 // it starts a goroutine for that, which Close ends. The error wraps
@@ -65,7 +60,7 @@ func New(backend Backend, c Config) (*Store, error) {
 	}
 	c = c.filled()
 	if backend != nil {
-		if _, taken := namespaces.LoadOrStore(namespace{backend, c.Namespace}, true); taken {
+		if _, taken := namespaces.LoadOrStore([2]any{backend, c.Namespace}, true); taken {
 			return nil, fmt.Errorf("%w: Namespace: %q: is in use already", core.ErrConfig, c.Namespace)
 		}
 	}
@@ -74,18 +69,17 @@ func New(backend Backend, c Config) (*Store, error) {
 		config:   c,
 		node:     rand.Text(),
 		made:     time.Now(),
-		exchange: exchange{asked: make(chan chan error), ended: make(chan struct{})},
-		fetched:  fetched{turn: make(chan struct{}, 1), windows: map[time.Duration]int{}, counts: map[counterID]int64{}},
-		opened:   map[string]bool{},
-		limits:   map[string]uint64{},
+		exchange: exchange{turn: make(chan struct{}, 1)},
+		fetched:  fetched{turn: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
+		numbers:  map[string]uint64{},
 		rates:    map[time.Duration]*counters{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.table = newTable(c.MaxKeys, &s.stats.lost)
 	for _, w := range c.Windows {
-		s.rates[w], _ = s.open("-increment", []core.StoreRule{{Name: "-", Limits: []core.Limit{{Name: "window", Quota: core.MaxQuota, Window: w, Aligned: true}}}})
+		c, _ := (&counters{Store: s, limiter: "-increment"}).Reopen([]core.StoreRule{{Name: "-", Limits: []core.Limit{{Quota: core.MaxQuota, Window: w, Aligned: true}}}})
+		s.rates[w] = c.(*counters)
 	}
-	_ = s.fetch(false) // has logged the error
 	if c.Interval > 0 {
 		go s.run(mathrand.N(c.Interval))
 	}
@@ -117,7 +111,7 @@ type Stats struct {
 
 // Stats returns the counts since the store was made.
 func (s *Store) Stats() Stats {
-	return Stats{s.table.len(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
+	return Stats{int(s.table.used.Load()), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
 }
 
 // Config returns the configuration that New was given, with the defaults of its fields.
@@ -144,25 +138,13 @@ func (s *Store) Guarantees() core.Guarantees {
 // Before it returns, Open fetches what other processes have counted, for at most
 // Config.Timeout, so that the first decision knows it.
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	c, err := s.openNew(limiter, rules)
-	if err != nil {
-		return nil, err
-	}
-	_ = s.fetch(false) // has logged the error
-	return c, nil
-}
-
-func (s *Store) openNew(limiter string, rules []core.StoreRule) (*counters, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed.Load():
-		return nil, errClosed
-	case s.opened[limiter]:
+	if _, taken := s.opened.LoadOrStore(limiter, true); taken {
 		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
 	}
-	c, err := s.open(limiter, rules)
-	s.opened[limiter] = err == nil
+	c, err := (&counters{Store: s, limiter: limiter}).Reopen(rules)
+	if err != nil {
+		s.opened.Delete(limiter)
+	}
 	return c, err
 }
 
@@ -186,11 +168,15 @@ type limit struct {
 	quota   int64
 }
 
-// open is called with the store locked.
-func (s *Store) open(limiter string, rules []core.StoreRule) (*counters, error) {
-	c := &counters{Store: s, limiter: limiter}
+// Reopen implements [core.Counters]. It fetches the counters of windows that are new, as
+// Open does.
+func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	if c.closed.Load() {
+		return nil, errClosed
+	}
+	next := &counters{Store: c.Store, limiter: c.limiter}
 	for _, r := range rules {
-		next := rule{StoreRule: r}
+		all := rule{StoreRule: r}
 		for _, l := range r.Limits {
 			windows, ok := meter.NewWindows(limits.Of(l))
 			if !ok || l.Zone != nil {
@@ -200,29 +186,27 @@ func (s *Store) open(limiter string, rules []core.StoreRule) (*counters, error) 
 			if l.Algorithm == core.FixedWindow {
 				suffix = ":f"
 			}
-			id := fmt.Sprintf("%s %s %v%s", limiter, r.Name, l.Window, suffix)
-			if s.limits[id] == 0 {
-				s.limits[id] = uint64(len(s.limits) + 1)
-			}
-			s.fetched.need(l.Window)
-			next.limits = append(next.limits, limit{s.limits[id], suffix, windows, l.Quota})
+			id := fmt.Sprintf("%s %s %v%s", c.limiter, r.Name, l.Window, suffix)
+			all.limits = append(all.limits, limit{c.need(id, l.Window), suffix, windows, l.Quota})
 		}
-		c.rules = append(c.rules, next)
+		next.rules = append(next.rules, all)
 	}
-	return c, nil
+	_ = c.fetch(c.ctx, false) // has logged the error
+	return next, nil
 }
 
-// Reopen implements [core.Counters]. It fetches the counters of windows that are new, as
-// Open does.
-func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
-	c.mu.Lock()
-	next, err := c.open(c.limiter, rules)
-	c.mu.Unlock()
-	if err != nil {
-		return nil, err
+// need returns the number of a limit's counters in the table, and has those in the backend
+// fetched, if they have not been.
+func (s *Store) need(limit string, window time.Duration) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.numbers[limit] == 0 {
+		s.numbers[limit] = uint64(len(s.numbers) + 1)
 	}
-	_ = c.fetch(false) // has logged the error
-	return next, nil
+	if _, known := s.fetched.windows[window]; !known {
+		s.fetched.windows[window] = false
+	}
+	return s.numbers[limit]
 }
 
 // Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset

@@ -36,26 +36,26 @@ type stored struct {
 	window int64
 }
 
-// roll brings the entry to the window that begins at start. If a clock was set back by
-// less than a window, the entry stays.
+// roll brings the entry to the window that begins at start, which is another one. If a
+// clock was set back by less than a window, the entry stays.
 func (e *entry) roll(start int64) {
-	switch start - e.start {
-	case 0, -e.stored.window:
+	if start == e.start-e.stored.window {
 		return
-	case e.stored.window:
-		e.previous, e.current = e.current, slot{}
-	default: // what is older than two lengths means nothing any more, nor what is far ahead
-		e.previous, e.current = slot{}, slot{}
 	}
-	e.start = start
+	e.previous = slot{} // what is older than two lengths, or far ahead, means nothing any more
+	if start == e.start+e.stored.window {
+		e.previous = e.current
+	}
+	e.current, e.start = slot{}, start
 }
 
-// at returns the slot of the window that begins at start, nil for others.
+// at returns the slot of the window that begins at start, nil for others, or if e is nil.
 func (e *entry) at(start int64) *slot {
-	switch start {
-	case e.start:
+	switch {
+	case e == nil:
+	case start == e.start:
 		return &e.current
-	case e.start - e.stored.window:
+	case start == e.start-e.stored.window:
 		return &e.previous
 	}
 	return nil
@@ -175,6 +175,7 @@ type table struct {
 	seed   maphash.Seed
 	shards [shardCount]shard
 	most   int // entries of a shard
+	used   atomic.Int64
 	lost   *atomic.Uint64
 }
 
@@ -195,7 +196,7 @@ const look = 16
 // insert adds an entry. It removes an expired one that it comes across and, if the shard is
 // full, evicts another; none of those in use.
 func (t *table) insert(s *shard, e entry, now int64, inUse []place) {
-	least := -1
+	before, least := s.used, -1
 	for range min(look, len(s.entries)) {
 		s.hand = s.next(s.hand)
 		other := &s.entries[s.hand]
@@ -216,6 +217,7 @@ func (t *table) insert(s *shard, e entry, now int64, inUse []place) {
 		s.remove(least)
 	}
 	s.add(e)
+	t.used.Add(int64(s.used - before))
 }
 
 // cheaper reports whether e is evicted rather than other: it has fewer hits that the
@@ -226,14 +228,4 @@ func (e *entry) cheaper(other *entry) bool {
 		return a < b
 	}
 	return e.current.count()+e.previous.count() < other.current.count()+other.previous.count()
-}
-
-func (t *table) len() (n int) {
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		n += s.used
-		s.mu.Unlock()
-	}
-	return n
 }

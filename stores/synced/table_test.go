@@ -48,19 +48,29 @@ func TestEvictionKeepsWhatIsPrecious(t *testing.T) {
 }
 
 // Counters that have expired go when others come: the table does not grow with the keys
-// that were ever used.
+// that were ever used. The others stay, each with its count.
 func TestExpiredCountersGo(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
 	s := newStore(t, nil, synced.Config{Interval: -1, Clock: clock.Now})
-	l := newLimiter(t, s, aligned(10, time.Minute))
-	for round := range 20 {
-		for i := range 5000 {
-			take(t, l, fmt.Sprint(round, " ", i))
+	short := newLimiterNamed(t, s, "short", aligned(10, time.Minute))
+	long := newLimiterNamed(t, s, "long", aligned(100, 360*day))
+	const keys, rounds = 3000, 20
+	for round := range rounds {
+		for i := range keys {
+			take(t, short, fmt.Sprint(round, " ", i))
+			if i%rounds >= round {
+				take(t, long, fmt.Sprint(i))
+			}
 		}
 		clock.Advance(10 * time.Minute)
 	}
-	if st := s.Stats(); st.Keys > 7000 || st.Lost != 0 {
-		t.Errorf("%+v after 20 times 5,000 keys", st)
+	for i := range keys {
+		if got, want := left(t, long, fmt.Sprint(i)), int64(100-1-i%rounds); got != want {
+			t.Fatalf("%d left of key %d, want %d", got, i, want)
+		}
+	}
+	if st := s.Stats(); st.Keys > 2*keys+keys/2 || st.Lost != 0 {
+		t.Errorf("%+v after %d times %d keys, and %d that stay", st, rounds, keys, keys)
 	}
 }
 
@@ -154,5 +164,36 @@ func TestTheClockIsCorrected(t *testing.T) {
 			t.Errorf("%v later: %d left, want %d", row.by, got, row.left)
 		}
 		take(t, l, "k")
+	}
+}
+
+// Increment by 0 and Rate only read: in a full table they evict no counter, and
+// Increment by more does.
+func TestReadingARateEvictsNothing(t *testing.T) {
+	for _, interval := range []time.Duration{time.Hour, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore(t, newShared(), synced.Config{Interval: interval, MaxKeys: 64, Windows: []time.Duration{time.Minute}, Log: quiet})
+			count := func(key string, n int64) {
+				if _, err := s.Increment(t.Context(), key, time.Minute, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 3000 {
+				count(fmt.Sprint("used", i), 1)
+			}
+			before := s.Stats()
+			if before.Keys != 64 || before.Lost != 3000-64 {
+				t.Fatalf("%+v, want a full table", before)
+			}
+			for i := range 1000 {
+				count(fmt.Sprint("read", i), 0)
+				if _, err := s.Rate(t.Context(), fmt.Sprint("read", i), time.Minute, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := s.Stats(); got != before {
+				t.Errorf("interval %v: after reading %+v, before %+v", interval, got, before)
+			}
+		})
 	}
 }

@@ -47,42 +47,33 @@ func (c *counters) through(ctx context.Context, b *core.Batch) error {
 	places := c.asked(b.Items, now)
 	if b.Op == core.OpRefund {
 		for i := range places {
-			if s := places[i].refunded(); s != nil {
+			if s := places[i].entry.at(places[i].charged()); s != nil {
 				s.diff = -places[i].item.Cost
 			}
 		}
 		return c.push(ctx, places)
 	}
-	// What costs more than the whole quota need not be added.
-	add := b.Op == core.OpCharge || b.Op == core.OpTake && decide(core.OpPeek, places, now)
-	added := func(p *place) int64 {
-		if !add {
-			return 0
+	charged := make([]int64, len(places))
+	if b.Op == core.OpCharge || b.Op == core.OpTake && decide(core.OpPeek, places, now) { // else it costs more than a quota
+		for i := range places {
+			charged[i] = min(places[i].item.Cost, core.MaxQuota)
+			places[i].entry.current.diff = charged[i]
 		}
-		return min(p.item.Cost, core.MaxQuota)
-	}
-	for i := range places {
-		places[i].entry.current.diff = added(&places[i])
 	}
 	if err := c.push(ctx, places); err != nil {
 		return err
 	}
 	for i := range places {
-		places[i].entry.current.known -= added(&places[i])
+		places[i].entry.current.known -= charged[i]
 	}
 	b.Allowed = decide(b.Op, places, now)
-	again := false
+	tooMuch := false
 	for i := range places {
-		p := &places[i]
-		s := &p.entry.current
-		back := added(p)
-		if b.Allowed { // a count stops at the highest quota
-			back -= s.diff
-		}
-		s.diff = -back
-		again = again || back > 0
+		s := &places[i].entry.current
+		s.diff -= charged[i] // if it is allowed, what is above the highest quota, which a count stops at
+		tooMuch = tooMuch || s.diff < 0
 	}
-	if !again {
+	if !tooMuch {
 		return nil
 	}
 	return c.push(ctx, places)

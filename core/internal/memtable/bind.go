@@ -31,7 +31,7 @@ type layout struct {
 	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
-	most      int64 // of the rule's keys, so that they take no more than maxBytes; 0: maxKeys
+	most      int64 // the most keys of the rule, so that they fit in maxBytes; 0: maxKeys
 }
 
 // sampledToEvict is how many keys are weighed to evict one, if weighing is
@@ -162,7 +162,7 @@ func (ts *Tables) newID() int {
 	return ts.ids - 1
 }
 
-// retire drops the counters of a rule that the limiter has no more. Old Bounds
+// retire drops the counters of a rule that the limiter has no more. Old Bindings
 // that still use the rule find no key of it.
 func (ts *Tables) retire(name ruleName, rule *rule) {
 	rule.retired.Store(true)

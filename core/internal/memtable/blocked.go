@@ -11,6 +11,7 @@ type blocked struct {
 	n     atomic.Int64
 	mu    sync.Mutex
 	until map[blockedKey]int64
+	next  int64 // when those whose time is over are removed again
 }
 
 type blockedKey struct {
@@ -67,12 +68,28 @@ func (p *Place) BlockedUntil(now int64) int64 {
 	defer b.mu.Unlock()
 	key := blockedKey{p.layout.rule.id, p.hash}
 	until := b.until[key]
-	if until != 0 && until <= now {
+	if until <= now {
+		until = 0
 		delete(b.until, key)
 		b.n.Store(int64(len(b.until)))
-		return 0
 	}
+	b.expire(now)
 	return until
+}
+
+// expire removes the keys whose time is over, so seldom that it takes a hundredth of the time at
+// most.
+func (b *blocked) expire(now int64) {
+	if now < b.next {
+		return
+	}
+	b.next = now + 1_000_000 + 10*int64(len(b.until)) // microseconds
+	for key, until := range b.until {
+		if until <= now {
+			delete(b.until, key)
+		}
+	}
+	b.n.Store(int64(len(b.until)))
 }
 
 // unblock ends the blocks of all keys of a rule.
@@ -88,6 +105,13 @@ func (b *blocked) unblock(rule int) {
 		}
 	}
 	b.n.Store(int64(len(b.until)))
+}
+
+func (b *blocked) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = nil
+	b.n.Store(0)
 }
 
 // ResetAll forgets all keys of the limiter. The error is ErrClosed.

@@ -99,7 +99,7 @@ func (s *shard) sweep(ts *Tables, own *table, now int64) {
 		slot := t.slot(i)
 		if t.expired(slot, now) {
 			t.remove(i)
-			s.cursor = i // the slots behind have moved up
+			s.cursor = i // the slots behind have moved down
 			ts.hold(t.layout.rule, -1)
 			removed++
 			continue

@@ -8,8 +8,7 @@ import "github.com/floodgate-go/floodgate/internal/meter"
 // program that has not ended.
 //
 // When the last lease of a key ends is kept in its slot, beside the reference to
-// the block of the leases, so that a search for a key to evict need not load it. It may be
-// later than that, if that lease has been released and others have not.
+// the block of the leases, so that a search for a key to evict need not load it.
 
 // holding reports whether the key of a slot holds a lease.
 func (t *table) holding(slot []uint64, now int64) bool {

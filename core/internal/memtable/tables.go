@@ -98,6 +98,7 @@ func (ts *Tables) Close() {
 	for i := range ts.shards {
 		ts.shards[i].close(ts)
 	}
+	ts.blocked.close()
 }
 
 func (s *shard) close(ts *Tables) {

@@ -57,9 +57,9 @@ func storeMapping() *mapping[*Store] {
 				about: "Count in each process, and exchange the differences through a server.",
 				value: set(syncedMapping().kind(func(value) *Synced { return &Synced{Interval: defaultInterval} }), func(s **Store) **Synced { return &(*s).Synced }),
 			}, {
-				name: "meanwhile", initial: "in-process", example: "open",
-				about: "How requests are decided while the store does not answer: counted in the process (`in-process`), all allowed (`open`), or all denied (`closed`).",
-				value: set(choice(word[resilient.Mode]{"in-process", resilient.Local}, word[resilient.Mode]{"open", resilient.FailOpen}, word[resilient.Mode]{"closed", resilient.FailClosed}),
+				name: "on-failure", initial: "local", example: "fail-open",
+				about: "How requests are decided while the store does not answer: counted in the process (`local`), all allowed (`fail-open`), or all denied (`fail-closed`).",
+				value: set(choice(word[resilient.Mode]{"local", resilient.Local}, word[resilient.Mode]{"fail-open", resilient.FailOpen}, word[resilient.Mode]{"fail-closed", resilient.FailClosed}),
 					func(s **Store) *resilient.Mode { return &(*s).OnFailure }),
 			}, {
 				name: "instances", initial: "1", example: "4",
@@ -74,11 +74,11 @@ func storeMapping() *mapping[*Store] {
 		rules: first{
 			exactlyOne{fields: []string{"redis", "memcached", "synced"}, severalHint: "a file has one store", missing: "names no store", missingHint: "want redis, memcached or synced"},
 			excludes{
-				field: "meanwhile", values: []string{"open", "closed"}, others: []string{"instances"},
-				problem: func(string) string { return "only meanwhile: in-process divides the limits by it" }, hint: "leave it out",
+				field: "on-failure", values: []string{"fail-open", "fail-closed"}, others: []string{"instances"},
+				problem: func(string) string { return "only on-failure: local divides the limits by it" }, hint: "leave it out",
 			},
 			excludes{
-				field: "synced", others: []string{"meanwhile", "instances", "remember-denials"},
+				field: "synced", others: []string{"on-failure", "instances", "remember-denials"},
 				problem: func(string) string { return "a synced store counts in the process anyway" }, hint: "leave it out",
 			},
 		},

@@ -7,8 +7,8 @@
 // floodgate_nodes, in the first schema of the connection's search_path: schema.sql
 // has the statements. If both exist, the user needs SELECT, INSERT, UPDATE and
 // DELETE on them and nothing more. A batch is one statement, and no statement is
-// prepared: a pooler such as pgbouncer may be in between. The tables show nothing that a client sent. Expired rows are
-// deleted a thousand at a time.
+// prepared: a pooler such as pgbouncer may be in between. The tables show nothing that a
+// client sent. Expired rows are deleted a thousand at a time.
 package pgbackend
 
 import (
@@ -154,19 +154,16 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 		}
 		rows, _ := b.pool.Query(ctx, `SELECT key, size, start, greatest(0, count) FROM floodgate_counters
 			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, unprepared, namespace, sizes, at.UnixMicro())
-		defer rows.Close()
-		for rows.Next() {
-			var c synced.Counter
-			var size, start int64
-			if rows.Scan(&c.Key, &size, &start, &c.Count) != nil {
-				break // Scan closes rows, whose error is below
+		var key string
+		var size, start, count int64
+		enough := errors.New("the caller wants no more")
+		_, err := pgx.ForEachRow(rows, []any{&key, &size, &start, &count}, func() error {
+			if !yield(synced.Counter{Key: key, Window: time.Duration(size) * time.Microsecond, Start: time.UnixMicro(start), Count: count}, nil) {
+				return enough
 			}
-			c.Window, c.Start = time.Duration(size)*time.Microsecond, time.UnixMicro(start)
-			if !yield(c, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil { // the query's error too
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) { // of the query, too
 			yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
 		}
 	}
@@ -177,9 +174,9 @@ func (b *Backend) Window(ctx context.Context, namespace, key string, start time.
 	if err := b.prepare(ctx); err != nil {
 		return 0, err
 	}
-	err = b.pool.QueryRow(ctx, `SELECT greatest(0, count) FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
+	err = b.pool.QueryRow(ctx, `SELECT coalesce(max(greatest(0, count)), 0) FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
 		unprepared, namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err != nil {
 		return 0, fmt.Errorf("postgres: %w", err)
 	}
 	return n, nil

@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,69 +70,65 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 // Counters implements [synced.Backend]. It goes through the names with SCAN,
 // which does not hold up others.
 func (b *Backend) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
-	wanted := map[string]time.Duration{}
-	for _, w := range windows {
-		wanted[strconv.FormatInt(w.Microseconds(), 10)] = w
-	}
 	return func(yield func(synced.Counter, error) bool) {
-		err := b.scan(ctx, prefix(namespace), func(names []string) (counters []synced.Counter, kept []string) {
-			for _, name := range names {
-				if c, ok := parseName(name, wanted); ok && !c.Start.After(at) && at.Sub(c.Start) < 2*c.Window {
-					counters, kept = append(counters, c), append(kept, name)
+		var node redis.Cmdable = b.client
+		var err error
+		if cluster, ok := b.client.(*redis.ClusterClient); ok { // all names of a namespace are on one node
+			node, err = cluster.MasterForKey(ctx, prefix(namespace))
+		}
+		for cursor, more := uint64(0), true; err == nil && more; more = cursor != 0 {
+			var names []string
+			if names, cursor, err = node.Scan(ctx, cursor, prefix(namespace)+"[0-9]*", 1000).Result(); err != nil {
+				break
+			}
+			var counters []synced.Counter
+			if counters, err = read(ctx, node, names, windows, at); err != nil {
+				break
+			}
+			for _, c := range counters {
+				if !yield(c, nil) {
+					return
 				}
 			}
-			return counters, kept
-		}, func(c synced.Counter) bool { return yield(c, nil) })
+		}
 		if err != nil {
 			yield(synced.Counter{}, fmt.Errorf("redis: %w", err))
 		}
 	}
 }
 
-// scan yields the counters, of those whose names begin with prefix, that parse keeps.
-func (b *Backend) scan(ctx context.Context, prefix string, parse func(names []string) ([]synced.Counter, []string), yield func(synced.Counter) bool) error {
-	var node redis.Cmdable = b.client
-	if cluster, ok := b.client.(*redis.ClusterClient); ok { // all names of a namespace are on one node
-		master, err := cluster.MasterForKey(ctx, prefix)
-		if err != nil {
-			return err
-		}
-		node = master
-	}
-	for cursor, more := uint64(0), true; more; more = cursor != 0 {
-		names, next, err := node.Scan(ctx, cursor, prefix+"[0-9]*", 1000).Result()
-		if err != nil {
-			return err
-		}
-		cursor = next
-		counters, kept := parse(names)
-		if len(kept) == 0 {
-			continue
-		}
-		values, err := node.MGet(ctx, kept...).Result()
-		if err != nil {
-			return err
-		}
-		for i, v := range values {
-			text, _ := v.(string)
-			if counters[i].Count, err = strconv.ParseInt(text, 10, 64); err == nil && !yield(counters[i]) {
-				return nil
-			}
+// read reads those of the counters that are of these windows and current at a time, or were
+// the ones before.
+func read(ctx context.Context, node redis.Cmdable, names []string, windows []time.Duration, at time.Time) (counters []synced.Counter, err error) {
+	var kept []string
+	for _, name := range names {
+		c, ok := parseName(name)
+		if age := at.Sub(c.Start); ok && slices.Contains(windows, c.Window) && age >= 0 && age < 2*c.Window {
+			counters, kept = append(counters, c), append(kept, name)
 		}
 	}
-	return nil
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	values, err := node.MGet(ctx, kept...).Result()
+	for i, v := range values {
+		text, _ := v.(string)
+		if n, err := strconv.ParseInt(text, 10, 54); err == nil { // as in push.lua
+			counters[i].Count = n
+		}
+	}
+	return counters, err
 }
 
-// parseName reads the name of a counter in one of the wanted windows.
-func parseName(name string, wanted map[string]time.Duration) (c synced.Counter, ok bool) {
+func parseName(name string) (c synced.Counter, ok bool) {
 	_, rest, _ := strings.Cut(name, "}:")
 	parts := strings.SplitN(rest, ":", 3)
 	if len(parts) != 3 {
 		return c, false
 	}
-	window, ok := wanted[parts[0]]
-	start, err := strconv.ParseInt(parts[1], 10, 64)
-	return synced.Counter{Key: parts[2], Window: window, Start: time.UnixMicro(start)}, ok && err == nil
+	window, err := strconv.ParseInt(parts[0], 10, 64)
+	start, wrong := strconv.ParseInt(parts[1], 10, 64)
+	return synced.Counter{Key: parts[2], Window: time.Duration(window) * time.Microsecond, Start: time.UnixMicro(start)}, err == nil && wrong == nil
 }
 
 // Window implements [synced.Backend].

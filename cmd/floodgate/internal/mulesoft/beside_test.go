@@ -19,7 +19,7 @@ func TestAPolicyThatDoesNotLoadBesideOneThatDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(result.Text)
-	for _, want := range []string{"# NOT TRANSLATED: rate-limit: burst is not known\n", "# NOT TRANSLATED: rate-limit: policies[0].key: ", "  meanwhile: open # blockOnUnknownQuota: false\n", "policies:\n  - name: rate-limit-2\n"} {
+	for _, want := range []string{"# NOT TRANSLATED: rate-limit: burst is not known\n", "# NOT TRANSLATED: rate-limit: policies[0].key: ", "  on-failure: fail-open # blockOnUnknownQuota: false\n", "policies:\n  - name: rate-limit-2\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("writes\n%s\nwant %s", text, want)
 		}

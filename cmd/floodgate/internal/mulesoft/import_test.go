@@ -134,7 +134,7 @@ func TestWhatIsWritten(t *testing.T) {
 		"a shared storage": {
 			"kind: Configuration\nspec: {sharedStorage: {redis: {address: 'redis:6379', username: u, password: hush, DB: 2}}}\n---\nkind: PolicyBinding\nmetadata: {name: per method}\nspec:\n  targetRef: {name: shop}\n  policyRef: {name: rate-limiting-flex}\n" +
 				"  config: {rateLimits: [{maximumRequests: 3, timePeriodInMilliseconds: 6000}, {maximumRequests: 5, timePeriodInMilliseconds: 6000}], blockOnUnknownQuota: true}\n",
-			head + "store:\n  redis:\n    address: 'redis:6379'\n    user: 'u'\n    password: {env: REDIS_PASSWORD} # the password stays out of this file\n    db: 2\n  meanwhile: closed # blockOnUnknownQuota: true\npolicies:\n" +
+			head + "store:\n  redis:\n    address: 'redis:6379'\n    user: 'u'\n    password: {env: REDIS_PASSWORD} # the password stays out of this file\n    db: 2\n  on-failure: fail-closed # blockOnUnknownQuota: true\npolicies:\n" +
 				"  # of the limits 3 and 5 in 6000 ms, only the smaller one matters\n  - name: per-method\n" + limits + "    counting: shared\n",
 			"",
 		},

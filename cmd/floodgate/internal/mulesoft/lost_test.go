@@ -185,7 +185,7 @@ func TestTheSharedStorage(t *testing.T) {
 	}
 	const storage = "spec: {sharedStorage: {redis: {address: 'h:1'}}}\n---\n"
 	for blocks, want := range map[string]string{
-		"": "    address: 'h:1'\npolicies:", "true": "  meanwhile: closed # blockOnUnknownQuota: true\npolicies:", "false": "  meanwhile: open # blockOnUnknownQuota: false\npolicies:", "true false": "    address: 'h:1'\npolicies:",
+		"": "    address: 'h:1'\npolicies:", "true": "  on-failure: fail-closed # blockOnUnknownQuota: true\npolicies:", "false": "  on-failure: fail-open # blockOnUnknownQuota: false\npolicies:", "true false": "    address: 'h:1'\npolicies:",
 	} {
 		file, lost := storage, 0
 		for _, block := range strings.Fields(blocks + " -") {
@@ -199,7 +199,7 @@ func TestTheSharedStorage(t *testing.T) {
 			lost = 1
 		}
 		result, err := mulesoft.Import([]byte(file))
-		if err != nil || !strings.Contains(string(result.Text), want) || len(result.Lost) != lost || lost == 1 && !strings.HasPrefix(result.Lost[0], "blockOnUnknownQuota differs between policies: meanwhile is one for all (write ") {
+		if err != nil || !strings.Contains(string(result.Text), want) || len(result.Lost) != lost || lost == 1 && !strings.HasPrefix(result.Lost[0], "blockOnUnknownQuota differs between policies: on-failure is one for all (write ") {
 			t.Errorf("%q: %v, lost %q\n%s", blocks, err, result.Lost, result.Text)
 		}
 	}

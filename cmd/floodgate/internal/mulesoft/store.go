@@ -32,11 +32,11 @@ func (w *writer) store(redis mapping) string {
 	}
 	switch {
 	case len(w.blocks) == 2:
-		w.lose("", "blockOnUnknownQuota differs between policies: meanwhile is one for all (write meanwhile: closed or meanwhile: open in store)")
+		w.lose("", "blockOnUnknownQuota differs between policies: on-failure is one for all (write on-failure: fail-closed or on-failure: fail-open in store)")
 	case w.blocks[true]:
-		text += "  meanwhile: closed # blockOnUnknownQuota: true\n"
+		text += "  on-failure: fail-closed # blockOnUnknownQuota: true\n"
 	case w.blocks[false]:
-		text += "  meanwhile: open # blockOnUnknownQuota: false\n"
+		text += "  on-failure: fail-open # blockOnUnknownQuota: false\n"
 	}
 	return text
 }
