@@ -8,7 +8,6 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
-	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // The hits of a sliding log take at most the bytes that MemoryConfig.MaxKeys
@@ -20,7 +19,7 @@ func TestTheLogOfAKeyTakesTheDocumentedBytes(t *testing.T) {
 	bound := core.Must(m.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{limit, {Quota: core.MaxQuota, Window: 24 * time.Hour}}}}))
 	take := func(key string, cost int64) {
 		b := core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, 2)}}}
-		if err := storetest.Do(context.Background(), bound, core.OpTake, &b); err != nil || !b.Allowed {
+		if err := do(context.Background(), bound, core.OpTake, &b); err != nil || !b.Allowed {
 			t.Fatal(b, err)
 		}
 	}
@@ -53,7 +52,7 @@ func TestTheLogOfAKeyTakesTheDocumentedBytes(t *testing.T) {
 	now += 2 * time.Minute.Microseconds()
 	for i := range 100 { // the keys stay, for the day's limit; their logs go
 		b := core.Batch{Items: []core.Item{{Key: fmt.Append(nil, "new", i), Cost: 1, Results: make([]core.Result, 2)}}}
-		if err := storetest.Do(context.Background(), bound, core.OpTake, &b); err != nil {
+		if err := do(context.Background(), bound, core.OpTake, &b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +69,7 @@ func TestRulesThatComeAndGoLeaveNothing(t *testing.T) {
 		bound = core.Must(bound.Reopen([]core.StoreRule{{Name: fmt.Sprint("r", i), Limits: []core.Limit{core.PerHour(3)}}, {Name: "stays", Limits: []core.Limit{core.PerHour(3)}}}))
 		for key := range 50 {
 			b := core.Batch{Items: []core.Item{{Rule: key % 2, Key: []byte{byte(i), byte(key)}, Cost: 1, Results: make([]core.Result, 1)}}}
-			if err := storetest.Do(context.Background(), bound, core.OpTake, &b); err != nil {
+			if err := do(context.Background(), bound, core.OpTake, &b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,16 +90,16 @@ func TestAnOldBoundSeesNothingOfOtherRules(t *testing.T) {
 	next := core.Must(old.Reopen(nil))
 	next = core.Must(next.Reopen([]core.StoreRule{{Name: "new", Limits: []core.Limit{{Quota: 5, Window: 24 * time.Hour}, core.PerHour(9)}}}))
 	b := core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 2)}}}
-	if err := storetest.Do(context.Background(), next, core.OpTake, &b); err != nil || !b.Allowed {
+	if err := do(context.Background(), next, core.OpTake, &b); err != nil || !b.Allowed {
 		t.Fatal(b, err)
 	}
 	b = core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}
 	for range 5 {
-		if err := storetest.Do(context.Background(), old, core.OpTake, &b); err != nil || b.Items[0].Results[0].Remaining != 2 {
+		if err := do(context.Background(), old, core.OpTake, &b); err != nil || b.Items[0].Results[0].Remaining != 2 {
 			t.Fatal(b, err)
 		}
 	}
-	if err := storetest.Do(context.Background(), old, core.OpReset, &b); err != nil || m.Len() != 1 {
+	if err := do(context.Background(), old, core.OpReset, &b); err != nil || m.Len() != 1 {
 		t.Fatalf("Len %d, error %v", m.Len(), err)
 	}
 }
@@ -112,12 +111,12 @@ func TestARuleCountsAfterAnOldBoundWasUsed(t *testing.T) {
 	old := core.Must(m.Open("l", []core.StoreRule{{Name: "old", Limits: []core.Limit{core.PerHour(3)}}}))
 	next := core.Must(old.Reopen(nil))
 	b := core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}
-	if err := storetest.Do(t.Context(), old, core.OpTake, &b); err != nil || m.Len() != 0 {
+	if err := do(t.Context(), old, core.OpTake, &b); err != nil || m.Len() != 0 {
 		t.Fatalf("a take of a rule that is gone: %d keys are held, want 0; error %v", m.Len(), err)
 	}
 	next = core.Must(next.Reopen([]core.StoreRule{{Name: "new", Limits: []core.Limit{core.PerHour(3)}}}))
 	for i := range int64(4) {
-		if err := storetest.Do(t.Context(), next, core.OpTake, &b); err != nil || b.Allowed != (i < 3) {
+		if err := do(t.Context(), next, core.OpTake, &b); err != nil || b.Allowed != (i < 3) {
 			t.Errorf("take %d of 3 per hour: allowed %v, error %v", i+1, b.Allowed, err)
 		}
 	}

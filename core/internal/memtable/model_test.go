@@ -9,7 +9,6 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
-	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
@@ -142,7 +141,7 @@ func (s *storeModel) take(limiter, n int, peek bool) {
 	if peek {
 		op = core.OpPeek
 	}
-	if err := storetest.Do(context.Background(), s.bounds[limiter], op, &batch); err != nil {
+	if err := do(context.Background(), s.bounds[limiter], op, &batch); err != nil {
 		s.tb.Fatal(err)
 	}
 	if batch.Allowed != want {
@@ -205,14 +204,14 @@ func (s *storeModel) refund() {
 			s.keys[k].words[limits.Of(l).Identity()] = w
 		}
 	}
-	if err := storetest.Do(context.Background(), s.bounds[take.limiter], core.OpRefund, &take.batch); err != nil {
+	if err := do(context.Background(), s.bounds[take.limiter], core.OpRefund, &take.batch); err != nil {
 		s.tb.Fatal(err)
 	}
 }
 
 func (s *storeModel) reset(limiter, n int) {
 	batch := core.Batch{Items: s.someItems(limiter, n)}
-	if err := storetest.Do(context.Background(), s.bounds[limiter], core.OpReset, &batch); err != nil {
+	if err := do(context.Background(), s.bounds[limiter], core.OpReset, &batch); err != nil {
 		s.tb.Fatal(err)
 	}
 	for i := range batch.Items {
@@ -227,7 +226,7 @@ func (s *storeModel) resetAll(limiter int) {
 			continue
 		}
 		batch := core.Batch{Items: []core.Item{{Rule: i, Key: []byte(k.key)}}}
-		if err := storetest.Do(context.Background(), s.bounds[limiter], core.OpReset, &batch); err != nil {
+		if err := do(context.Background(), s.bounds[limiter], core.OpReset, &batch); err != nil {
 			s.tb.Fatal(err)
 		}
 		delete(s.keys, k)
@@ -273,7 +272,13 @@ func (s *storeModel) rebind(limiter int) {
 
 func (s *storeModel) look(limiter, rule int, key []byte) {
 	item := core.Item{Rule: rule, Key: key, Cost: 1, Results: make([]core.Result, len(s.rules[limiter][rule].Limits))}
-	if err := storetest.Do(context.Background(), s.bounds[limiter], core.OpPeek, &core.Batch{Items: []core.Item{item}}); err != nil {
+	if err := do(context.Background(), s.bounds[limiter], core.OpPeek, &core.Batch{Items: []core.Item{item}}); err != nil {
 		s.tb.Fatal(err)
 	}
+}
+
+// do does an operation of a store's counters with a batch.
+func do(ctx context.Context, c core.Counters, op core.Op, b *core.Batch) error {
+	b.Op = op
+	return c.Do(ctx, b)
 }
