@@ -161,11 +161,17 @@ func TestClientsOfAUnixSocketShareOneQuota(t *testing.T) {
 func TestCanceledHTTP2StreamsCount(t *testing.T) {
 	const streams = 200
 	var reached atomic.Uint64
+	var running sync.WaitGroup
 	l := newLimiter(t, 100, 0)
-	s := httptest.NewUnstartedServer(httplimit.Middleware(l)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	limited := httplimit.Middleware(l)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		reached.Add(1)
 		<-r.Context().Done()
-	})))
+	}))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
+		limited.ServeHTTP(w, r)
+	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
@@ -185,7 +191,8 @@ func TestCanceledHTTP2StreamsCount(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.Close() // waits for the handlers
+	s.Close() // waits for the connection, and not for its handlers
+	running.Wait()
 	if got := l.Stats().Allowed; got == 0 || got > 100 || got != reached.Load() {
 		t.Errorf("%d counted, %d reached the handler", got, reached.Load())
 	}
