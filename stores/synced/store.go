@@ -135,8 +135,8 @@ func (s *Store) Guarantees() core.Guarantees {
 // sliding_window is an error that wraps [core.ErrConfig]: windows that begin
 // when a process first sees a key cannot be added up.
 //
-// Before it returns, Open fetches what other processes have counted, for at most
-// Config.Timeout, so that the first decision knows it.
+// Before it returns, Open fetches what other processes have counted, so that the first
+// decision knows it: as many counters as it gets within Config.Timeout.
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if _, taken := s.opened.LoadOrStore(limiter, true); taken {
 		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)
