@@ -1,10 +1,9 @@
 // Package synced is a store that counts in the process and exchanges counts
 // with the other processes through Redis or PostgreSQL, at an interval.
 //
-// Use it if a decision must not wait for a server, and if a limit may be
-// exceeded a little. Do not use it for a limit that must hold exactly, such as
-// that of a login form: use stores/redis for that. Package login returns an
-// error for a store that is not exact.
+// Use it if a decision must not wait for a server, and if a limit may be exceeded a little. Do
+// not use it for a limit that must hold exactly, such as that of a login form: use stores/redis
+// for that. Package login returns an error for a store that is not exact.
 //
 //	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 //	store, err := synced.New(redisbackend.New(client), synced.Config{Interval: 100 * time.Millisecond})

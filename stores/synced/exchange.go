@@ -115,8 +115,7 @@ func (s *Store) collect(end bool) {
 	}
 }
 
-// pushPending pushes the chunks one after the other, and writes the totals into their
-// entries.
+// pushPending pushes the chunks one after the other, and writes the totals into their entries.
 func (s *Store) pushPending(ctx context.Context) error {
 	x := &s.exchange
 	for ; len(x.pending) > 0; x.pending = x.pending[1:] {

@@ -48,12 +48,11 @@ var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 // namespaces has the backends and namespaces that the stores of this process use.
 var namespaces sync.Map
 
-// New returns a store that exchanges with the backend. With a positive Interval
-// it starts a goroutine for that, which Close ends. The error wraps
-// [core.ErrConfig] and names each field that is wrong. New also returns an
-// error if another store of this process uses the namespace with the same
-// Backend value and has not been closed. It fetches the counters of Config.Windows, as
-// Open does those of a limiter.
+// New returns a store that exchanges with the backend. With a positive Interval it starts a
+// goroutine for that, which Close ends. The error wraps [core.ErrConfig] and names each field
+// that is wrong. New also returns an error if another store of this process uses the namespace
+// with the same Backend value and has not been closed. It fetches the counters of
+// Config.Windows, as Open does those of a limiter.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
