@@ -202,7 +202,7 @@ func (p *Page) forget(r *http.Request, o order) (result, error) {
 		return result{}, refused(http.StatusNotFound, "the page does not manage a login %q", o.Limiter)
 	}
 	ctx := context.WithoutCancel(r.Context())
-	done := "Forgotten. An address that has tried too often is still refused: type the address to let it in."
+	done := "Forgotten. An address that has tried too often is still denied: type the address to let it in."
 	op := func() error { return login.Unblock(ctx, o.Key) }
 	if _, err := netip.ParseAddr(o.Key); err == nil {
 		done = "The address may try again. The failures of a username still count: type the username to forget them."

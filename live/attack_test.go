@@ -14,7 +14,7 @@ import (
 )
 
 // An attack with keys out of two millions: half of the requests follow a Zipf distribution, the others
-// are uniform noise. The page shows the keys that were refused most, and keeps no more memory
+// are uniform noise. The page shows the keys that were denied most, and keeps no more memory
 // in the second half of the attack than in the first.
 func TestAnAttackWithManyKeys(t *testing.T) {
 	seed := rand.Uint64()
@@ -25,7 +25,7 @@ func TestAnAttackWithManyKeys(t *testing.T) {
 		Store: core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 50_000})), // memory of its own that does not grow
 		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(1)}}},
 	})
-	refused := make([]int, 2_000_001)
+	denied := make([]int, 2_000_001)
 	attack := func(requests int) {
 		for i := range requests {
 			k := int(zipf.Uint64()) //nolint:gosec // at most a million
@@ -33,7 +33,7 @@ func TestAnAttackWithManyKeys(t *testing.T) {
 				k = 1_000_000 + r.IntN(1_000_000)
 			}
 			if !s.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: strconv.Itoa(k)}) {
-				refused[k]++
+				denied[k]++
 			}
 		}
 	}
@@ -46,15 +46,15 @@ func TestAnAttackWithManyKeys(t *testing.T) {
 		t.Errorf("the heap has grown by %d bytes in the second half", grown)
 	}
 
-	keys := make([]int, len(refused))
+	keys := make([]int, len(denied))
 	for k := range keys {
 		keys[k] = k
 	}
-	slices.SortFunc(keys, func(a, b int) int { return cmp.Compare(refused[b], refused[a]) })
-	least := refused[keys[19]] // a key that was refused as often as the last of them is right too
-	found, shown := 0, s.watch()().Limiters[0].Refused
+	slices.SortFunc(keys, func(a, b int) int { return cmp.Compare(denied[b], denied[a]) })
+	least := denied[keys[19]] // a key that was denied as often as the last of them is right too
+	found, shown := 0, s.watch()().Limiters[0].Denied
 	for _, k := range shown {
-		if n, err := strconv.Atoi(k.Label); err == nil && refused[n] >= least {
+		if n, err := strconv.Atoi(k.Label); err == nil && denied[n] >= least {
 			found++
 		}
 	}

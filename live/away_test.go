@@ -81,7 +81,7 @@ func TestAnAddressIsLetIn(t *testing.T) {
 	s, g := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{}), &guard{}
 	s.page.ManageLogin("login", g)
 	for key, want := range map[string]struct{ forgot, note string }{
-		"alice":       {"[alice]", "An address that has tried too often is still refused"},
+		"alice":       {"[alice]", "An address that has tried too often is still denied"},
 		"192.0.2.1":   {"[192.0.2.1 address 192.0.2.1]", "The failures of a username still count"},
 		"2001:db8::1": {"[2001:db8::1 address 2001:db8::1]", "The failures of a username still count"},
 	} {

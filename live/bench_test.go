@@ -32,8 +32,8 @@ func BenchmarkDecisions(b *testing.B) {
 	}
 }
 
-// BenchmarkMillionRefusedKeys is the memory of a page while a million keys are refused.
-func BenchmarkMillionRefusedKeys(b *testing.B) {
+// BenchmarkMillionDeniedKeys is the memory of a page while a million keys are denied.
+func BenchmarkMillionDeniedKeys(b *testing.B) {
 	keys := make([]core.Hit, 1_000_000)
 	for i := range keys {
 		keys[i] = core.Hit{Rule: "r", Key: fmt.Sprintf("2001:db8::%x", i)}

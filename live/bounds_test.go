@@ -91,7 +91,7 @@ func TestHowLongAgoAKeyWasDenied(t *testing.T) {
 		allow(l, 4, "alice")
 		time.Sleep(4 * time.Second)
 		for _, s := range v.all()[3:] {
-			if keys := s.Limiters[0].Refused; len(keys) != 1 || keys[0].Ago != s.Second-2 {
+			if keys := s.Limiters[0].Denied; len(keys) != 1 || keys[0].Ago != s.Second-2 {
 				t.Errorf("second %d: %+v", s.Second, keys)
 			}
 		}

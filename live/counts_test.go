@@ -16,17 +16,17 @@ import (
 )
 
 // sum returns what all events that a viewer has got say of a rule.
-func (v *viewer) sum(rule int) (allowed, refused, dryRun int) {
+func (v *viewer) sum(rule int) (allowed, denied, dryRun int) {
 	for i, s := range v.all() {
 		if i > 0 && s.Second != i {
 			panic("a second is missing")
 		}
 		r := s.Limiters[0].Rules[rule]
 		allowed += r.Allowed[len(r.Allowed)-1]
-		refused += r.Refused[len(r.Refused)-1]
+		denied += r.Denied[len(r.Denied)-1]
 		dryRun += r.DryRun[len(r.DryRun)-1]
 	}
-	return allowed, refused, dryRun
+	return allowed, denied, dryRun
 }
 
 // However many goroutines decide at a time, no decision is missing and none is there twice.
@@ -48,12 +48,12 @@ func TestCountsAddUp(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(2 * time.Second)
-		if allowed, refused, dryRun := v.sum(0); allowed != 20_000 || refused != 20_000 || dryRun != 0 {
-			t.Errorf("user: %d allowed, %d refused, %d dry run, want 20000 of each of the first two", allowed, refused, dryRun)
+		if allowed, denied, dryRun := v.sum(0); allowed != 20_000 || denied != 20_000 || dryRun != 0 {
+			t.Errorf("user: %d allowed, %d denied, %d dry run, want 20000 of each of the first two", allowed, denied, dryRun)
 		}
 		last := v.all()[len(v.all())-1].Limiters[0]
-		if len(last.Refused) != 2 || last.Refused[0].Count+last.Refused[1].Count != 20_000 {
-			t.Errorf("refused most: %+v", last.Refused)
+		if len(last.Denied) != 2 || last.Denied[0].Count+last.Denied[1].Count != 20_000 {
+			t.Errorf("denied most: %+v", last.Denied)
 		}
 	})
 }
@@ -77,10 +77,10 @@ func TestMoreDecisionsThanAreNoted(t *testing.T) {
 			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: key, Capacity: 3})
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if _, refused, _ := v.sum(0); refused != 1_000_000 {
-			t.Errorf("%d refused", refused)
+		if _, denied, _ := v.sum(0); denied != 1_000_000 {
+			t.Errorf("%d denied", denied)
 		}
-		keys := v.all()[1].Limiters[0].Refused
+		keys := v.all()[1].Limiters[0].Denied
 		for i, want := range []int{38_000_000 / 64, 13_000_000 / 64} {
 			k := keys[i]
 			t.Logf("%s: %d, and up to %d more", k.Label, k.Count, k.Over)
@@ -99,13 +99,13 @@ func TestMoreDecisionsThanAreNoted(t *testing.T) {
 			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: "a", Capacity: 3})
 		}
 		time.Sleep(time.Second)
-		if now := v.all()[3].Limiters[0].Refused[0].Count; now != keys[0].Count+100_000 {
+		if now := v.all()[3].Limiters[0].Denied[0].Count; now != keys[0].Count+100_000 {
 			t.Errorf("%d are noted of 100000", now-keys[0].Count)
 		}
 	})
 }
 
-// What is allowed only because of DryRun was refused to nobody.
+// What is allowed only because of DryRun was denied to nobody.
 func TestADryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := core.Must(live.New(live.Config{}))
@@ -119,11 +119,11 @@ func TestADryRun(t *testing.T) {
 			l.Check(floodgatetest.NewRequest(http.MethodGet, "/"))
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if allowed, refused, dryRun := v.sum(0); allowed != 3 || refused != 0 || dryRun != 2 {
-			t.Errorf("%d allowed, %d refused, %d dry run", allowed, refused, dryRun)
+		if allowed, denied, dryRun := v.sum(0); allowed != 3 || denied != 0 || dryRun != 2 {
+			t.Errorf("%d allowed, %d denied, %d dry run", allowed, denied, dryRun)
 		}
-		if keys := v.all()[1].Limiters[0].Refused; len(keys) > 0 {
-			t.Errorf("refused most: %+v", keys)
+		if keys := v.all()[1].Limiters[0].Denied; len(keys) > 0 {
+			t.Errorf("denied most: %+v", keys)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestMoreKeysThanAreKept(t *testing.T) {
 			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: "a", Capacity: 3})
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if k := v.all()[1].Limiters[0].Refused[0]; k.Count != 100 || k.Over < 1 {
+		if k := v.all()[1].Limiters[0].Denied[0]; k.Count != 100 || k.Over < 1 {
 			t.Errorf("%+v, want 100 and more that are possible", k)
 		}
 	})
@@ -162,14 +162,14 @@ func TestWhatGetsOld(t *testing.T) {
 		at := func(second int) ([]int, []int) {
 			for _, s := range v.all() {
 				if s.Second == second {
-					var refused, near []int
-					for _, k := range s.Limiters[0].Refused {
-						refused = append(refused, k.Count)
+					var denied, near []int
+					for _, k := range s.Limiters[0].Denied {
+						denied = append(denied, k.Count)
 					}
 					for _, k := range s.Limiters[0].Near {
 						near = append(near, k.Ago)
 					}
-					return refused, near
+					return denied, near
 				}
 			}
 			t.Fatalf("no second %d", second)
@@ -177,8 +177,8 @@ func TestWhatGetsOld(t *testing.T) {
 		}
 		time.Sleep(200 * time.Second)
 		for second, want := range map[int]string{90: "[8] [0]", 119: "[8] [29]", 120: "[4] [30]", 150: "[4] [60]", 151: "[4] []", 180: "[2] []", 240: "[1] []", 285: "[1] []"} {
-			refused, near := at(second)
-			if got := fmt.Sprint(refused, near); got != want {
+			denied, near := at(second)
+			if got := fmt.Sprint(denied, near); got != want {
 				t.Errorf("in second %d: %s, want %s", second, got, want)
 			}
 		}
@@ -206,8 +206,8 @@ func TestWhatNoLimitHasDecided(t *testing.T) {
 		if s := v.all()[1].Limiters[0].Store; s.Errors != 1 || s.Degraded != 2 {
 			t.Errorf("%+v", s)
 		}
-		if allowed, refused, dryRun := v.sum(0); allowed != 1 || refused != 1 || dryRun != 0 {
-			t.Errorf("%d allowed, %d refused, %d dry run", allowed, refused, dryRun)
+		if allowed, denied, dryRun := v.sum(0); allowed != 1 || denied != 1 || dryRun != 0 {
+			t.Errorf("%d allowed, %d denied, %d dry run", allowed, denied, dryRun)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func TestThePageAllocatesNothing(t *testing.T) {
 	for name, o := range map[string]core.Observation{
 		"allowed": {Remaining: 2, Capacity: 3, Allowed: true},
 		"near":    {Remaining: 0, Capacity: 3, Allowed: true, Key: "alice"},
-		"refused": {Reason: core.ReasonOverLimit, Capacity: 3, Key: "alice"},
+		"denied":  {Reason: core.ReasonOverLimit, Capacity: 3, Key: "alice"},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { decided(context.Background(), o) }); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -1,8 +1,8 @@
 // Package live is a page on which an operator sees what the limiters of this process
 // decide, and can let somebody back in.
 //
-// For each limiter and rule the page shows how many requests are allowed and refused
-// each second, which keys are refused most often and which are nearest to their limit,
+// For each limiter and rule the page shows how many requests are allowed and denied
+// each second, which keys are denied most often and which are nearest to their limit,
 // and whether the store answers. An operator can look at one key, unblock it, ban it for
 // a time, and forget the failures of a login.
 //
@@ -24,14 +24,14 @@
 //
 // # Memory
 //
-// The page keeps two minutes of counts for each rule, and at most 2048 refused keys and
+// The page keeps two minutes of counts for each rule, and at most 2048 denied keys and
 // 1024 keys near their limit for each limiter, of 256 bytes each, whatever the traffic is.
 // A limiter is kept as long as the page, and of a rule that Reconfigure removes the name:
 // names should not be made from what changes all the time.
 //
 // # Counts
 //
-// The counts of rules are exact. Those of keys are, too, up to 200,000 refused requests a
-// second in a limiter; of more, a sample is noted. If there are more refused keys than the
+// The counts of rules are exact. Those of keys are, too, up to 200,000 denied requests a
+// second in a limiter; of more, a sample is noted. If there are more denied keys than the
 // page keeps, the count of a key may be too small.
 package live

@@ -121,7 +121,7 @@ func TestEventsAreMadeOnceForAllViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		page, l := newPage(t, live.Config{ShowKey: func(string, string, string) string { asked++; return "a" }})
-		allow(l, 4, "alice") // one row of those refused, and one of those near their limit
+		allow(l, 4, "alice") // one row of those denied, and one of those near their limit
 		var viewers []*viewer
 		for range 5 {
 			viewers = append(viewers, follow(t, page))

@@ -102,7 +102,7 @@ func TestAKeyThatIsNeverAdmittedAgain(t *testing.T) {
 func TestAKeyThatIsTooLongToBeKeptCannotBeChosen(t *testing.T) {
 	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
 	s.take(5, strings.Repeat("a", 257))
-	rows := s.watch()().Limiters[0].Refused
+	rows := s.watch()().Limiters[0].Denied
 	if len(rows) != 1 || rows[0].Count != 2 {
 		t.Fatalf("%+v", rows)
 	}

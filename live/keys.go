@@ -20,7 +20,7 @@ type seenKey struct {
 	Rule  string `json:"rule"`
 	Label string `json:"label"`
 	Cut   bool   `json:"cut,omitempty"` // too long to be kept: no action knows it
-	// Count is how often the key was refused for certain: Over more is possible.
+	// Count is how often the key was denied for certain: Over more is possible.
 	Count uint64  `json:"count"`
 	Over  uint64  `json:"over,omitempty"`
 	Used  float64 `json:"used,omitempty"` // the share of the limit, 0 to 1
@@ -63,9 +63,9 @@ func (p *Page) show(limiter, rule, key string) (text string) {
 	return p.config.ShowKey(limiter, rule, key)
 }
 
-// refusedMost returns the keys that were refused most often of late.
-func (p *Page) refusedMost(l *limiter, second int64) []seenKey {
-	top := l.refused.Top(shownKeys)
+// deniedMost returns the keys that were denied most often of late.
+func (p *Page) deniedMost(l *limiter, second int64) []seenKey {
+	top := l.denied.Top(shownKeys)
 	keys, names := make([]seenKey, 0, shownKeys), l.names()
 	for _, c := range top {
 		keys = append(keys, p.seen(l, names, c, second-int64(c.Note)))
@@ -88,8 +88,8 @@ func (p *Page) nearest(l *limiter, second int64) []seenKey {
 
 // keyOf returns the key that an id stands for, as long as the page keeps it.
 func (p *Page) keyOf(l *limiter, id string) (rule string, k sketch.Key, ok bool) {
-	for _, s := range []*sketch.Sketch{l.refused.Sketch, l.near.Sketch} {
-		top := s.Top(refusedKeys)
+	for _, s := range []*sketch.Sketch{l.denied.Sketch, l.near.Sketch} {
+		top := s.Top(deniedKeys)
 		names := l.names()
 		for _, c := range top {
 			if !c.Cut && hmac.Equal([]byte(p.id(l.name, names[c.Group], c.Key)), []byte(id)) {

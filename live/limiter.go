@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	refusedKeys = 2048
-	nearKeys    = 1024
+	deniedKeys = 2048
+	nearKeys   = 1024
 )
 
 // limiter is what the page knows of a limiter.
 type limiter struct {
 	name    string
 	manages atomic.Pointer[core.Limiter]
-	refused keys
+	denied  keys
 	near    keys
 	second  atomic.Int64 // of the page
 
@@ -47,8 +47,8 @@ type rule struct {
 	group  int
 	limits []string
 
-	counts                   stripes.Numbers // indexed by the constants below
-	allowed, refused, dryRun history
+	counts                  stripes.Numbers // indexed by the constants below
+	allowed, denied, dryRun history
 }
 
 // What is counted for a rule.
@@ -61,8 +61,8 @@ const (
 func newLimiter(name string, second int64) *limiter {
 	l := &limiter{name: name, known: map[string]*rule{}, order: map[string]int{}}
 	l.second.Store(second)
-	l.refused.Sketch, l.near.Sketch = sketch.New(refusedKeys), sketch.New(nearKeys)
-	l.refused.each.Store(noted)
+	l.denied.Sketch, l.near.Sketch = sketch.New(deniedKeys), sketch.New(nearKeys)
+	l.denied.each.Store(noted)
 	l.near.each.Store(noted)
 	return l
 }
@@ -95,8 +95,8 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 			case o.Allowed:
 				r.counts.Add(dryRun)
 			default:
-				if weight := l.refused.weight(r.counts.Add(denied)); weight > 0 {
-					l.refused.Add(r.key(&o), weight, l.now())
+				if weight := l.denied.weight(r.counts.Add(denied)); weight > 0 {
+					l.denied.Add(r.key(&o), weight, l.now())
 				}
 			}
 		},
@@ -157,14 +157,14 @@ func (l *limiter) pass(second int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.second.Store(second)
-	l.refused.pass(second)
+	l.denied.pass(second)
 	l.near.pass(second)
 	l.degraded.pass(second, l.counts.Sum(degraded))
 	l.failed.pass(second, l.counts.Sum(failed))
 	l.store.pass(second)
 	for _, r := range l.rules {
 		r.allowed.pass(second, r.counts.Sum(allowed))
-		r.refused.pass(second, r.counts.Sum(denied))
+		r.denied.pass(second, r.counts.Sum(denied))
 		r.dryRun.pass(second, r.counts.Sum(dryRun))
 	}
 }

@@ -54,8 +54,8 @@ func TestADecisionThatIsNotNotedLeavesNoKey(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond)
 		l := v.all()[1].Limiters[0]
-		if len(l.Near) != 1 || len(l.Refused) != 1 || l.Near[0].Label != "a" || l.Refused[0].Label != "a" {
-			t.Errorf("near: %+v, refused: %+v, want a alone", l.Near, l.Refused)
+		if len(l.Near) != 1 || len(l.Denied) != 1 || l.Near[0].Label != "a" || l.Denied[0].Label != "a" {
+			t.Errorf("near: %+v, denied: %+v, want a alone", l.Near, l.Denied)
 		}
 	})
 }
@@ -68,8 +68,8 @@ func TestAnObservationOfAnUnknownRule(t *testing.T) {
 			decided(context.Background(), core.Observation{Rule: rule, Reason: core.ReasonWithinLimits, Allowed: true, Key: "a", Capacity: 3})
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if allowed, refused, dryRun := v.sum(0); allowed+refused+dryRun != 0 {
-			t.Errorf("%d allowed, %d refused, %d dry run", allowed, refused, dryRun)
+		if allowed, denied, dryRun := v.sum(0); allowed+denied+dryRun != 0 {
+			t.Errorf("%d allowed, %d denied, %d dry run", allowed, denied, dryRun)
 		}
 	})
 }

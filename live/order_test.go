@@ -62,7 +62,7 @@ func TestTheHashOfAKeyOfAnotherRule(t *testing.T) {
 			s.limiter.Allow(t.Context(), core.Hit{Rule: rule, Key: "alice"})
 		}
 	}
-	keys := s.watch()().Limiters[0].Refused
+	keys := s.watch()().Limiters[0].Denied
 	if len(keys) != 2 || keys[0].ID == keys[1].ID || keys[0].Label == keys[1].Label {
 		t.Errorf("%+v", keys)
 	}
@@ -77,7 +77,7 @@ func TestTheHashOfAKeyOfAnotherTenant(t *testing.T) {
 		}
 	}
 	ids := map[string]bool{}
-	for _, k := range s.watch()().Limiters[0].Refused {
+	for _, k := range s.watch()().Limiters[0].Denied {
 		ids[k.ID] = true
 	}
 	if len(ids) != 3 {

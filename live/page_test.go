@@ -24,19 +24,19 @@ func TestThePageShowsWhatIsDecided(t *testing.T) {
 	}
 	s.take(5, "alice")
 	s.take(2, "bob")
-	allowed, refused := 0, 0
+	allowed, denied := 0, 0
 	var last shown
-	for allowed+refused < 7 {
+	for allowed+denied < 7 {
 		last = next()
 		allowed += last.Limiters[0].Rules[0].Allowed[0]
-		refused += last.Limiters[0].Rules[0].Refused[0]
+		denied += last.Limiters[0].Rules[0].Denied[0]
 	}
-	if allowed != 5 || refused != 2 || !last.ReadOnly || last.Instance != "one" {
-		t.Errorf("%d allowed, %d refused: %+v", allowed, refused, last)
+	if allowed != 5 || denied != 2 || !last.ReadOnly || last.Instance != "one" {
+		t.Errorf("%d allowed, %d denied: %+v", allowed, denied, last)
 	}
 	l := last.Limiters[0]
-	if len(l.Refused) != 1 || l.Refused[0].Count != 2 || l.Refused[0].Rule != "user" || strings.Contains(l.Refused[0].Label, "alice") {
-		t.Errorf("refused most: %+v", l.Refused)
+	if len(l.Denied) != 1 || l.Denied[0].Count != 2 || l.Denied[0].Rule != "user" || strings.Contains(l.Denied[0].Label, "alice") {
+		t.Errorf("denied most: %+v", l.Denied)
 	}
 	if len(l.Near) != 2 || l.Near[0].Used != 1 || l.Near[1].Used < 0.66 || l.Near[1].Used > 0.67 {
 		t.Errorf("nearest: %+v", l.Near)
@@ -107,7 +107,7 @@ func TestARowIsUnblockedByItsID(t *testing.T) {
 	for range 5 {
 		s.limiter.Allow(t.Context(), hit)
 	}
-	rows := s.watch()().Limiters[0].Refused
+	rows := s.watch()().Limiters[0].Denied
 	if len(rows) != 1 || rows[0].Count != 2 {
 		t.Fatalf("%+v", rows)
 	}
@@ -210,7 +210,7 @@ func TestTheHashOfAKey(t *testing.T) {
 	label := func(secret string) string {
 		s := newSite(t, live.Config{Secret: []byte(secret)}, core.Config{})
 		s.take(4, "alice")
-		return s.watch()().Limiters[0].Refused[0].Label
+		return s.watch()().Limiters[0].Denied[0].Label
 	}
 	a, b, c := label("0123456789abcdef"), label("0123456789abcdef"), label("0123456789abcdeF")
 	if a != b || a == c || len(a) != 11 {

@@ -21,7 +21,7 @@ func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 	}
 	s.take(2, "alice")
 	l := s.watch()().Limiters[0]
-	if len(l.Rules) != 2 || len(l.Refused) != 1 || l.Refused[0].Count != 3 || l.Refused[0].Rule != "user" {
+	if len(l.Rules) != 2 || len(l.Denied) != 1 || l.Denied[0].Count != 3 || l.Denied[0].Rule != "user" {
 		t.Errorf("%+v", l)
 	}
 }

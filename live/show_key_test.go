@@ -20,9 +20,9 @@ func TestAShowKeyThatPanicsIsLoggedOnce(t *testing.T) {
 	for range 2 {
 		next := s.watch()
 		for range 2 {
-			keys := next().Limiters[0].Refused
+			keys := next().Limiters[0].Denied
 			if len(keys) != 2 || !strings.HasPrefix(keys[0].Label, "#") || !strings.HasPrefix(keys[1].Label, "#") || keys[0].Label == keys[1].Label {
-				t.Errorf("refused most: %+v", keys)
+				t.Errorf("denied most: %+v", keys)
 			}
 		}
 	}

@@ -108,10 +108,10 @@ type shown struct {
 		Managed, Shared bool
 		Store           struct{ Asked, Failed, Degraded, Errors, MeanMS, MostMS float64 }
 		Rules           []struct {
-			Name, Limits             any
-			Allowed, Refused, DryRun []int
+			Name, Limits            any
+			Allowed, Denied, DryRun []int
 		}
-		Refused, Near []struct {
+		Denied, Near []struct {
 			ID, Rule, Label string
 			Count, Over     int
 			Ago             int

@@ -58,7 +58,7 @@ func TestWhoChangesARowIsToldTheKey(t *testing.T) {
 		return "olga", nil
 	}}, core.Config{})
 	s.take(5, "alice")
-	id := s.watch()().Limiters[0].Refused[0].ID
+	id := s.watch()().Limiters[0].Denied[0].ID
 	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + id + `"}`); got.status != http.StatusOK {
 		t.Errorf("%+v", got)
 	}

@@ -19,11 +19,11 @@ type limiterState struct {
 	// Managed reports that the page can look at keys.
 	Managed bool `json:"managed"`
 	// Shared reports that other processes may count in the same counters.
-	Shared  bool        `json:"shared"`
-	Store   storeState  `json:"store"`
-	Rules   []ruleState `json:"rules"`
-	Refused []seenKey   `json:"refused"`
-	Near    []seenKey   `json:"near"`
+	Shared bool        `json:"shared"`
+	Store  storeState  `json:"store"`
+	Rules  []ruleState `json:"rules"`
+	Denied []seenKey   `json:"denied"`
+	Near   []seenKey   `json:"near"`
 }
 
 // storeState is about the second that has passed.
@@ -42,7 +42,7 @@ type ruleState struct {
 	Name    string   `json:"name"`
 	Limits  []string `json:"limits"`
 	Allowed []uint32 `json:"allowed"`
-	Refused []uint32 `json:"refused"`
+	Denied  []uint32 `json:"denied"`
 	DryRun  []uint32 `json:"dryRun"`
 }
 
@@ -61,7 +61,7 @@ func (p *Page) state(second int64, n int) state {
 		if m := l.manages.Load(); m != nil {
 			ls.Managed, ls.Shared = true, m.Guarantees().Shared
 		}
-		ls.Refused, ls.Near = p.refusedMost(l, second), p.nearest(l, second)
+		ls.Denied, ls.Near = p.deniedMost(l, second), p.nearest(l, second)
 		s.Limiters = append(s.Limiters, ls)
 	}
 	return s
@@ -90,7 +90,7 @@ func (l *limiter) state(second int64, n int) limiterState {
 	for _, r := range l.rules {
 		s.Rules = append(s.Rules, ruleState{
 			Name: r.name, Limits: r.limits,
-			Allowed: r.allowed.last(second, n), Refused: r.refused.last(second, n), DryRun: r.dryRun.last(second, n),
+			Allowed: r.allowed.last(second, n), Denied: r.denied.last(second, n), DryRun: r.dryRun.last(second, n),
 		})
 	}
 	return s

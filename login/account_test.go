@@ -115,7 +115,7 @@ func TestNamelessRequestsAreChargedToTheAddress(t *testing.T) {
 
 // A handler that reads the query and the form together would read a username that the
 // guard has not counted.
-func TestTheFieldInTheQueryIsRefused(t *testing.T) {
+func TestTheFieldInTheQueryIsRejected(t *testing.T) {
 	for _, query := range []string{"username=victim", "UserName=victim", "a=b&username[]=victim", "a;username=victim"} {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "QUERY", "POST"} {
 			for _, body := range []string{"", "username=decoy"} {

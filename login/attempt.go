@@ -33,7 +33,7 @@ type attempt struct {
 	distrust  bool   // the quota of the cookie or of the trusted clients is used up
 	known     bool   // the address has logged in to the account within KnownFor
 	settled   atomic.Bool
-	denial    *core.Denial // the Verdict.Refuse of OnSuspicion
+	denial    *core.Denial // the Verdict.Deny of OnSuspicion
 	suspicion Suspicion
 	seen      core.Observation // of the limiter's last decision, if there is an observer
 }

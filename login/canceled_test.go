@@ -32,7 +32,7 @@ func TestACanceledRequestCountsAsAFailure(t *testing.T) {
 		OnEvent: func(e login.Event) { events = append(events, e.Kind) },
 	})
 	s.want(many(7, func(int) int { return s.cancel("203.0.113.1", "alice") }), "map[429:2 499:5]")
-	if len(events) != 7 || events[0] != login.EventCanceled || events[0].String() != "canceled" || events[6] != login.EventRefused {
+	if len(events) != 7 || events[0] != login.EventCanceled || events[0].String() != "canceled" || events[6] != login.EventDenied {
 		t.Errorf("events: %v", events)
 	}
 	st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1")

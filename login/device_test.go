@@ -29,7 +29,7 @@ func TestDeviceCookies(t *testing.T) {
 		}
 		return c.Value
 	}
-	many(200, func(i int) int { return s.wrong(ip(i), "alice") }) // strangers are refused now
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") }) // strangers are denied now
 	n := 500
 	allowed := func(value string) bool {
 		n++

@@ -249,7 +249,7 @@ func TestEventsHaveKeyedHashesOfAccountsAndAddresses(t *testing.T) {
 	if e.last.Account == e.last.Address {
 		t.Errorf("%+v", e.last)
 	}
-	for kind, want := range map[login.EventKind]string{login.EventRefused: "refused", login.EventFailed: "failed", login.EventSucceeded: "succeeded", login.EventSuspected: "suspected", login.EventCanceled: "canceled", 200: "unknown"} {
+	for kind, want := range map[login.EventKind]string{login.EventDenied: "denied", login.EventFailed: "failed", login.EventSucceeded: "succeeded", login.EventSuspected: "suspected", login.EventCanceled: "canceled", 200: "unknown"} {
 		if got := fmt.Sprint(kind); got != want {
 			t.Errorf("%d is %q", kind, got)
 		}

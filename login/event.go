@@ -10,13 +10,13 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// EventKind is the kind of an [Event]: EventRefused, EventFailed, EventSucceeded,
+// EventKind is the kind of an [Event]: EventDenied, EventFailed, EventSucceeded,
 // EventSuspected or EventCanceled.
 type EventKind uint8
 
 const (
-	// EventRefused means that a limit or Config.OnSuspicion has denied the attempt.
-	EventRefused EventKind = iota
+	// EventDenied means that a limit or Config.OnSuspicion has denied the attempt.
+	EventDenied EventKind = iota
 	// EventFailed means that the attempt has failed: the handler rejected the
 	// credentials or panicked.
 	EventFailed
@@ -30,11 +30,11 @@ const (
 	EventCanceled
 )
 
-// String returns "refused", "failed", "succeeded", "suspected" or "canceled".
+// String returns "denied", "failed", "succeeded", "suspected" or "canceled".
 func (k EventKind) String() string {
 	switch k {
-	case EventRefused:
-		return "refused"
+	case EventDenied:
+		return "denied"
 	case EventFailed:
 		return "failed"
 	case EventSucceeded:
@@ -52,11 +52,11 @@ func (k EventKind) String() string {
 type Event struct {
 	// Kind is what happened.
 	Kind EventKind
-	// Rule is the rule whose limit denied the attempt, for EventRefused: "address",
+	// Rule is the rule whose limit denied the attempt, for EventDenied: "address",
 	// "address-account", "account", "device" or "trusted". It is "" if
 	// Config.OnSuspicion denied the attempt.
 	Rule string
-	// RetryAfter is the time until Rule would allow the attempt, for EventRefused.
+	// RetryAfter is the time until Rule would allow the attempt, for EventDenied.
 	// It is 0 if Config.OnSuspicion denied the attempt.
 	RetryAfter time.Duration
 	// Account and Address are keyed hashes of the normalised username and of the
@@ -102,7 +102,7 @@ func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
 		return
 	}
 	e := Event{Kind: kind, Account: g.hasher.sum("account", a.account), Address: g.hasher.sum("address", a.address)}
-	if kind == EventRefused && a.denial == nil {
+	if kind == EventDenied && a.denial == nil {
 		e.Rule, e.RetryAfter = d.Rule(), d.RetryAfter
 	}
 	switch {

@@ -188,7 +188,7 @@ func ExampleVerdict() {
 				return login.Verdict{}
 			}
 			fmt.Println(s.Failures, "of", s.Limit)
-			return login.Verdict{Refuse: ask}
+			return login.Verdict{Deny: ask}
 		},
 	}))
 	defer guard.Close() //nolint:errcheck // never fails without a shared store

@@ -123,7 +123,7 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	switch {
 	case !d.Allowed:
 		if d.Reason == core.ReasonOverLimit {
-			g.tell(a, EventRefused, d)
+			g.tell(a, EventDenied, d)
 		}
 	case d.Reason == core.ReasonWithinLimits:
 		g.suspect(a, &d)
@@ -203,17 +203,17 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	v := g.config.OnSuspicion(a.Request, a.suspicion)
 	gone := wait(a.Context(), v.Delay)
 	returned = true
-	if gone != nil && v.Refuse == nil {
+	if gone != nil && v.Deny == nil {
 		g.abandon(a, d, gone)
 		return
 	}
-	if v.Refuse != nil {
+	if v.Deny != nil {
 		g.giveBack(a, *d)
-		a.denial = v.Refuse
+		a.denial = v.Deny
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
 		d.RetryAfter = core.Never // no wait makes the guard allow it
 		g.tally.overruled.Add(1)
-		g.tell(a, EventRefused, *d)
+		g.tell(a, EventDenied, *d)
 	}
 }
 
@@ -250,7 +250,7 @@ func (g *Guard) giveBack(a *attempt, d core.Decision) {
 // [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
-// disallowed returns the Verdict.Refuse of OnSuspicion, or the response of OnDisallowed.
+// disallowed returns the Verdict.Deny of OnSuspicion, or the response of OnDisallowed.
 func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note().(*attempt); ok && a.denial != nil {
 		return *a.denial

@@ -70,12 +70,12 @@ func TestAForgetWhileTheHandlerRunsEndsTheTrustOfTheAttempt(t *testing.T) {
 // one. An attempt that has ended does not count.
 func TestACookieHasTheGenerationOfTheOldestRunningAttempt(t *testing.T) {
 	var e trusts
-	refuse := false
+	deny := false
 	s := newSite(t, login.Config{
 		Secrets: [][]byte{secret}, OnEvent: e.event, Attempts: core.PerMinute(1000), SuspiciousAfter: 1,
 		OnSuspicion: func(core.Request, login.Suspicion) (v login.Verdict) {
-			if refuse {
-				v.Refuse = &core.Denial{}
+			if deny {
+				v.Deny = &core.Denial{}
 			}
 			return v
 		},
@@ -113,8 +113,8 @@ func TestACookieHasTheGenerationOfTheOldestRunningAttempt(t *testing.T) {
 		t.Error("trusted, and the only attempt that is judged is from before Forget")
 	}
 	after(http.StatusInternalServerError)
-	// An attempt that is refused is not judged.
-	refuse = true
+	// An attempt that is denied is not judged.
+	deny = true
 	s.want(many(1, func(int) int { return s.wrong(ip(4), "alice") }), "map[429:1]")
 	forget()
 	if !trusted("alice") {

@@ -47,7 +47,7 @@ func TestRepeatedDenialsDoNotAskTheStoreEachTime(t *testing.T) {
 	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
 	s.want(many(100, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:100]")
 	if n := store.n.Load(); n != 1 {
-		t.Errorf("the store was asked %d times for 100 refusals, want 1", n)
+		t.Errorf("the store was asked %d times for 100 denials, want 1", n)
 	}
 }
 

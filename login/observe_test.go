@@ -59,12 +59,12 @@ func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
 // The guard's limiter decides up to three times on an attempt. The observer is told of each
 // attempt once: so its counts are those of Stats.
 func TestObserverIsToldOfEachAttemptOnce(t *testing.T) {
-	for _, refuses := range []bool{false, true} {
+	for _, denies := range []bool{false, true} {
 		w, events := &watcher{}, map[string]int{}
-		c := login.Config{Secrets: [][]byte{secret}, Observer: w, Identify: refuses, OnEvent: func(e login.Event) { events[e.Kind.String()]++ }}
-		if refuses {
+		c := login.Config{Secrets: [][]byte{secret}, Observer: w, Identify: denies, OnEvent: func(e login.Event) { events[e.Kind.String()]++ }}
+		if denies {
 			c.OnSuspicion = func(core.Request, login.Suspicion) login.Verdict {
-				return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
+				return login.Verdict{Deny: &core.Denial{Status: http.StatusForbidden}}
 			}
 		}
 		s := newSite(t, c)
@@ -85,8 +85,8 @@ func TestObserverIsToldOfEachAttemptOnce(t *testing.T) {
 		if fmt.Sprint(w.events) != fmt.Sprint(events) || w.events["suspected"] == 0 || w.events["canceled"] != 1 {
 			t.Errorf("reported %v, events %v", w.events, events)
 		}
-		if refuses == (len(w.keys) == 0) {
-			t.Errorf("Identify %v: %d keys", refuses, len(w.keys))
+		if denies == (len(w.keys) == 0) {
+			t.Errorf("Identify %v: %d keys", denies, len(w.keys))
 		}
 		denied := map[string]int{}
 		for _, o := range w.seen {
@@ -96,8 +96,8 @@ func TestObserverIsToldOfEachAttemptOnce(t *testing.T) {
 				denied["suspicion"]++
 			}
 		}
-		if refuses == (denied["suspicion"] == 0) || denied["address-account"] == 0 || refuses == (denied["account"] > 0) {
-			t.Errorf("Refuse %v: denied by %v", refuses, denied)
+		if denies == (denied["suspicion"] == 0) || denied["address-account"] == 0 || denies == (denied["account"] > 0) {
+			t.Errorf("Deny %v: denied by %v", denies, denied)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 		Normalize: func(name string) string { maybe("Normalize"); return name },
 		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
 			maybe("OnSuspicion")
-			return login.Verdict{Refuse: refusal(breaks["Refuse"])}
+			return login.Verdict{Deny: denial(breaks["Deny"])}
 		},
 		OnEvent: func(e login.Event) { maybe(e.Kind.String()) },
 	})
@@ -142,11 +142,11 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 	}
 	recovered("Normalize", func() int { return s.wrong("203.0.113.1", "alice") })
 	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
-	recovered("refused", func() int { return s.wrong("203.0.113.1", "alice") })
+	recovered("denied", func() int { return s.wrong("203.0.113.1", "alice") })
 	recovered("suspected", func() int { return s.wrong("203.0.113.2", "alice") })
 	recovered("OnSuspicion", func() int { return s.wrong("203.0.113.2", "alice") })
-	breaks["Refuse"] = true
-	recovered("refused", func() int { return s.wrong("203.0.113.2", "alice") })
+	breaks["Deny"] = true
+	recovered("denied", func() int { return s.wrong("203.0.113.2", "alice") })
 	want := core.Stats{Allowed: 5, Denied: 2, Failed: 3}
 	if w.stats != want {
 		t.Errorf("observed %+v, want %+v", w.stats, want)
@@ -154,14 +154,14 @@ func TestPanicsOfHooksAreObserved(t *testing.T) {
 	if n := w.seen[len(w.seen)-2]; n.Rule != -1 || n.Err == nil || n.Allowed {
 		t.Errorf("OnSuspicion: %+v", n)
 	}
-	// Stats has no number for what the guard itself refuses but Denied.
+	// Stats has no number for what the guard itself denies but Denied.
 	if got := s.guard.Stats(); got != (core.Stats{Allowed: 5, Denied: 4, Failed: 1}) {
 		t.Errorf("Stats: %+v", got)
 	}
 }
 
-func refusal(refuse bool) *core.Denial {
-	if !refuse {
+func denial(deny bool) *core.Denial {
+	if !deny {
 		return nil
 	}
 	return &core.Denial{Status: http.StatusForbidden}
@@ -211,11 +211,11 @@ func TestObserverIsToldOfTheShorterWait(t *testing.T) {
 	}
 }
 
-// An attempt that OnSuspicion refuses is refused by no rule: the observer gets no key of it.
-func TestObserverOfARefusalByTheApplication(t *testing.T) {
+// An attempt that OnSuspicion denies is denied by no rule: the observer gets no key of it.
+func TestObserverOfADenialByTheApplication(t *testing.T) {
 	w := &watcher{}
 	s := newSite(t, login.Config{Observer: w, Identify: true, SuspiciousAfter: 1, OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-		return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
+		return login.Verdict{Deny: &core.Denial{Status: http.StatusForbidden}}
 	}})
 	s.want(many(2, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:1 403:1]")
 	if o := w.seen[len(w.seen)-1]; o.Allowed || o.Rule != -1 || o.Key != "" || o.Extra != "" {

@@ -26,7 +26,7 @@ func private(t *testing.T) (core.Store, *shared) {
 	return says{store, g}, store
 }
 
-// A store of this process has nothing to fall back on. No limit has refused the attempts, so there is no event.
+// A store of this process has nothing to fall back on. No limit has denied the attempts, so there is no event.
 func TestAPrivateStoreThatFailsDeniesAttempts(t *testing.T) {
 	store, cut := private(t)
 	var events []login.Event
@@ -163,13 +163,13 @@ func TestADeniedAttemptAsksTheStoreNoMoreThanAnAllowedOne(t *testing.T) {
 	}
 }
 
-// The application has refused the attempt, whoever is there to read that.
-func TestARefusalIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
+// The application has denied the attempt, whoever is there to read that.
+func TestADenialIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
 	var events []login.Event
 	s := newSite(t, login.Config{
 		AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { events = append(events, e) },
 		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-			return login.Verdict{Delay: time.Hour, Refuse: &core.Denial{Status: http.StatusForbidden}}
+			return login.Verdict{Delay: time.Hour, Deny: &core.Denial{Status: http.StatusForbidden}}
 		},
 	})
 	s.wrong(ip(1), "alice")
@@ -180,7 +180,7 @@ func TestARefusalIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
 	if got := s.serve(r, http.StatusOK); got != http.StatusForbidden {
 		t.Errorf("status %d", got)
 	}
-	if len(events) != 3 || events[1].Kind != login.EventSuspected || events[2].Kind != login.EventRefused || events[2].Rule != "" || events[2].RetryAfter != 0 {
+	if len(events) != 3 || events[1].Kind != login.EventSuspected || events[2].Kind != login.EventDenied || events[2].Rule != "" || events[2].RetryAfter != 0 {
 		t.Errorf("events %+v", events)
 	}
 	if st, err := s.guard.Status(t.Context(), "alice", ip(2)); err != nil || st.Account.Remaining != 2 || st.AddressAccount.Remaining != 5 {

@@ -158,7 +158,7 @@ func TestRetryAfterIsExactAndAttemptsDoNotExtendIt(t *testing.T) {
 			}
 			s.clock.Advance(wait - part)
 			if s.wrong("203.0.113.1", "alice") != http.StatusUnauthorized {
-				r.Fatal("refused when the wait is over")
+				r.Fatal("denied when the wait is over")
 			}
 		}
 	})

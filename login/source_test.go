@@ -178,16 +178,16 @@ func TestASourceReadsTheContextBehindAMiddlewareThatHasParsedTheForm(t *testing.
 // A key function that fails must not let an attempt through.
 func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
 	fails := keyfuncs.Func(func(core.Request) (string, error) { return "", errGone })
-	refuses := keyfuncs.Func(func(core.Request) (string, error) { return "", fmt.Errorf("%w: no address", core.ErrBadRequest) })
+	rejects := keyfuncs.Func(func(core.Request) (string, error) { return "", fmt.Errorf("%w: no address", core.ErrBadRequest) })
 	for name, row := range map[string]struct {
 		c      login.Config
 		status int
 	}{
 		"ClientIP fails":        {login.Config{ClientIP: fails}, http.StatusServiceUnavailable},
-		"ClientIP refuses":      {login.Config{ClientIP: refuses}, http.StatusBadRequest},
+		"ClientIP rejects":      {login.Config{ClientIP: rejects}, http.StatusBadRequest},
 		"a source fails":        {login.Config{Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
 		"another source fails":  {login.Config{Field: "username", Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
-		"a source refuses":      {login.Config{Sources: []core.KeyFunc{refuses}}, http.StatusBadRequest},
+		"a source rejects":      {login.Config{Sources: []core.KeyFunc{rejects}}, http.StatusBadRequest},
 		"unnamed, and it fails": {login.Config{Sources: []core.KeyFunc{fails}, AllowUnnamed: true}, http.StatusServiceUnavailable},
 	} {
 		s := newSite(t, row.c)

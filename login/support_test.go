@@ -61,7 +61,7 @@ func TestEvents(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}
-		if kinds != "failed failed failed failed failed refused succeeded succeededdevice " || events[5].Rule != "address-account" || events[5].RetryAfter != 30*time.Second {
+		if kinds != "failed failed failed failed failed denied succeeded succeededdevice " || events[5].Rule != "address-account" || events[5].RetryAfter != 30*time.Second {
 			t.Errorf("events: %s, %+v", kinds, events[5])
 		}
 		if events[0].Address == events[6].Address || events[0].Address != events[7].Address {
@@ -112,7 +112,7 @@ func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 		}
 	}
 	if strings.Contains(a, "account") || strings.Contains(a, "Ratelimit") || strings.Contains(a, "trusted") {
-		t.Errorf("a refusal tells: %s", a)
+		t.Errorf("a denial tells: %s", a)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestAnUnblockOfAMonthResetsAnAddressThatTheOneBeforeHasReset(t *testing.T) 
 	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
 }
 
-func TestStatusRefusesATextThatIsNoAddress(t *testing.T) {
+func TestStatusRejectsATextThatIsNoAddress(t *testing.T) {
 	s := newSite(t, login.Config{})
 	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
 		if st, err := s.guard.Status(context.Background(), "alice", address); err == nil {

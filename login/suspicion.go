@@ -29,11 +29,11 @@ type Verdict struct {
 	// less means no wait. If the client goes away during the wait, the attempt does not
 	// reach the handler and counts as a failure.
 	Delay time.Duration
-	// Refuse is a response that the guard sends after the Delay in place of the
+	// Deny is a response that the guard sends after the Delay in place of the
 	// handler's, such as a page with a captcha; nil: the handler runs. A denied attempt
 	// is charged to its address only. A status below 200 or above 599 becomes 429. The
 	// next request has the answer to the captcha: OnSuspicion must check it.
-	Refuse *core.Denial
+	Deny *core.Denial
 }
 
 // SuspicionOf returns the state of the account when the guard allowed the request. If

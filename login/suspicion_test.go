@@ -38,8 +38,8 @@ func TestSuspicion(t *testing.T) {
 	if got := login.SuspicionOf(core.Decision{}); got.Suspicious {
 		t.Error("suspicion of nothing")
 	}
-	// A refusal is the application's, and costs nothing.
-	verdict.Refuse = &core.Denial{Status: 403, Body: []byte("captcha")}
+	// A denial is the application's, and costs nothing.
+	verdict.Deny = &core.Denial{Status: 403, Body: []byte("captcha")}
 	reached := s.reached.Load()
 	for i := range 30 {
 		r := form(ip(60+i), "alice")
@@ -53,9 +53,9 @@ func TestSuspicion(t *testing.T) {
 			}
 		}
 	}
-	verdict.Refuse = nil
+	verdict.Deny = nil
 	if s.wrong(ip(99), "alice") != 401 || s.reached.Load() != reached+1 {
-		t.Error("refused attempts were counted")
+		t.Error("denied attempts were counted")
 	}
 	// Who is known is not suspected.
 	seen = nil
@@ -79,7 +79,7 @@ func TestATrustedClientIsNotSuspected(t *testing.T) {
 		AccountFailures: core.PerHour(10), Secrets: [][]byte{secret}, OnEvent: e.event,
 		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
 			asked++
-			return login.Verdict{Refuse: &core.Denial{Status: http.StatusForbidden}}
+			return login.Verdict{Deny: &core.Denial{Status: http.StatusForbidden}}
 		},
 	})
 	s.right(ip(50), "alice")
@@ -107,8 +107,8 @@ func TestATrustedClientIsNotSuspected(t *testing.T) {
 // The attempts of a client that ignores captchas are charged to its address.
 func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 	for name, hook := range map[string]func() login.Verdict{
-		"a refusal": func() login.Verdict { return login.Verdict{Refuse: &core.Denial{}} }, // no status
-		"a panic":   func() login.Verdict { panic("hook") },
+		"a denial": func() login.Verdict { return login.Verdict{Deny: &core.Denial{}} }, // no status
+		"a panic":  func() login.Verdict { panic("hook") },
 	} {
 		asked := 0
 		s := newSite(t, login.Config{AccountFailures: core.PerHour(10), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
@@ -125,7 +125,7 @@ func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 		if asked != 20 {
 			t.Errorf("%s: the hook was asked %d times by one address, want 20", name, asked)
 		}
-		if name == "a refusal" {
+		if name == "a denial" {
 			s.want(got, "map[429:100]")
 		}
 		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.7"); err != nil || st.AddressAccount.Remaining != 5 || st.Account.Remaining != 5 {

@@ -92,7 +92,7 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 	if err != nil || !st.Trusted.Denied || st.Account.Remaining != 100 || !st.KnownAddress || st.RetryAfter != 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	// Another cookie makes a stranger, and strangers are not refused yet.
+	// Another cookie makes a stranger, and strangers are not denied yet.
 	s.want(many(1, func(int) int { return s.serve(with(cookies[20], ip(60), "alice"), http.StatusUnauthorized) }), "map[401:1]")
 	if e.last.Trust != "" {
 		t.Errorf("%+v", e.last)
@@ -109,7 +109,7 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 		if d.Allowed || got.Status != want.Status || string(got.Body) != string(want.Body) || len(d.AppendHeaders(nil)) != len(s.guard.Check(stranger).AppendHeaders(nil)) {
 			t.Errorf("%s: %+v, a stranger: %+v", name, got, want)
 		}
-		if told.Kind != login.EventRefused || told.Trust != "" {
+		if told.Kind != login.EventDenied || told.Trust != "" {
 			t.Errorf("%s: %+v", name, told)
 		}
 	}
@@ -156,22 +156,22 @@ func TestAKnownAddressWaitsForTheShorterOfTwoWaits(t *testing.T) {
 
 // It does so however often the guard has asked its limiter.
 func TestAnAttemptCountsOnceInStatsAndEvents(t *testing.T) {
-	var refused, others int
-	refuse := false
+	var denied, others int
+	deny := false
 	s := newSite(t, login.Config{
 		Secrets: [][]byte{secret}, Attempts: core.PerMinute(10_000),
 		OnEvent: func(e login.Event) {
 			switch e.Kind {
-			case login.EventRefused:
-				refused++
+			case login.EventDenied:
+				denied++
 			case login.EventSuspected:
 			default:
 				others++
 			}
 		},
 		OnSuspicion: func(core.Request, login.Suspicion) (v login.Verdict) {
-			if refuse {
-				v.Refuse = &core.Denial{Status: http.StatusForbidden}
+			if deny {
+				v.Deny = &core.Denial{Status: http.StatusForbidden}
 			}
 			return v
 		},
@@ -184,9 +184,9 @@ func TestAnAttemptCountsOnceInStatsAndEvents(t *testing.T) {
 	cookie := s.cookieOf("alice")
 	step(1, func(int) int { return s.right("192.0.2.1", "alice") })
 	step(20, func(int) int { return s.serve(with(cookie, "203.0.113.1", "alice"), http.StatusUnauthorized) }) // a used up cookie
-	refuse = true
+	deny = true
 	step(100, func(i int) int { return s.wrong(ip(i), "alice") })
-	refuse = false
+	deny = false
 	step(100, func(i int) int { return s.wrong(ip(200+i), "alice") })
 	step(8, func(int) int { return s.wrong("192.0.2.1", "alice") }) // a known address
 	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
@@ -197,8 +197,8 @@ func TestAnAttemptCountsOnceInStatsAndEvents(t *testing.T) {
 	if st.Allowed != uint64(s.reached.Load()) || st.Denied != uint64(attempts)-st.Allowed || st.Degraded != 0 || st.Failed != 0 {
 		t.Errorf("%d attempts, of which %d reached the handler: %+v", attempts, s.reached.Load(), st)
 	}
-	if uint64(refused) != st.Denied || uint64(others) != st.Allowed {
-		t.Errorf("%d were told as refused, %d as anything else: %+v", refused, others, st)
+	if uint64(denied) != st.Denied || uint64(others) != st.Allowed {
+		t.Errorf("%d were told as denied, %d as anything else: %+v", denied, others, st)
 	}
 }
 

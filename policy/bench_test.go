@@ -58,7 +58,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if !set.Check(r).Allowed {
-					b.Fatal("refused")
+					b.Fatal("denied")
 				}
 			}
 		})
@@ -70,7 +70,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if !l.Check(r).Allowed {
-				b.Fatal("refused")
+				b.Fatal("denied")
 			}
 		}
 	})

@@ -8,11 +8,11 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// refused counts the requests that the limits of a file deny. Package observe counts
+// denials counts the requests that the limits of a file deny. Package observe counts
 // more.
-type refused struct{ n int }
+type denials struct{ n int }
 
-func (r *refused) Observe(string, []core.Rule) core.ObserverFuncs {
+func (r *denials) Observe(string, []core.Rule) core.ObserverFuncs {
 	return core.ObserverFuncs{Decided: func(_ context.Context, o core.Observation) {
 		if o.Reason == core.ReasonOverLimit {
 			r.n++
@@ -21,7 +21,7 @@ func (r *refused) Observe(string, []core.Rule) core.ObserverFuncs {
 }
 
 func ExampleWithObserver() {
-	counted := new(refused)
+	counted := new(denials)
 	set := core.Must(policy.Parse("policies.yaml", []byte(`
 name: site
 policies:

@@ -67,7 +67,7 @@ func (p *enforcedPolicy) verdict(r core.Request) verdict {
 	v := verdictOf(&p.Match, r)
 	if (v == matches || v == preflight) && p.HasLists() {
 		switch p.Lists(p.sources.AddressOf(r)) {
-		case file.Refused:
+		case file.DenyListed:
 			return matches // a preflight is not limited, but it is denied
 		case file.Exempted:
 			if v == matches {
@@ -82,7 +82,7 @@ func (p *enforcedPolicy) verdict(r core.Request) verdict {
 // denies reports whether one of the lists only and deny denies the client's
 // address.
 func (p *enforcedPolicy) denies(r core.Request) bool {
-	return p.Denies() && p.Lists(p.sources.AddressOf(r)) == file.Refused
+	return p.Denies() && p.Lists(p.sources.AddressOf(r)) == file.DenyListed
 }
 
 // costOf returns how many hits a request costs.

@@ -130,7 +130,7 @@ func TestARequestWithoutTheKey(t *testing.T) {
 		s.expect(200, "GET", "/", header("X-Id", "a"))
 		s.expect(429, "GET", "/", header("X-Id", "a"))
 	})
-	t.Run("is refused", func(t *testing.T) {
+	t.Run("is rejected", func(t *testing.T) {
 		s := newSite(t, file(", missing: reject"))
 		s.expect(200, "GET", "/", header("X-Id", "a"))
 		for key, want := range map[string]string{
@@ -210,7 +210,7 @@ func TestSeveralLimitsOfARule(t *testing.T) {
 		s.expect(429, "GET", "/")
 	}
 	s.pass(time.Second)
-	s.expect(200, "GET", "/") // the third of the minute: the refused ones were not counted
+	s.expect(200, "GET", "/") // the third of the minute: the denied ones were not counted
 	s.expect(429, "GET", "/")
 }
 
@@ -237,7 +237,7 @@ func TestHeadersOfEachForm(t *testing.T) {
 }
 
 // Whatever a protocol wants to be told: SOAP clients know 400 and 500.
-func TestTheAnswerToARefusedRequest(t *testing.T) {
+func TestTheAnswerToADeniedRequest(t *testing.T) {
 	s := newSite(t, `
 policies:
   - name: soap

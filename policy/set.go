@@ -37,7 +37,7 @@ type Set struct {
 	folder string // of the files that the file names; "" if it is not known
 
 	change  sync.Mutex // one change at a time
-	tried   []byte     // the file's text that was last tried, in force or refused
+	tried   []byte     // the file's text that was last tried, in force or rejected
 	shared  opened     // the zero value if the file has no store
 	local   *core.Memory
 	places  *places         // over shared and local; nil if there is one store

@@ -16,7 +16,7 @@ import (
 func TestADryRunIsOnlyReported(t *testing.T) {
 	var reports []string
 	report := func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
-		reports = append(reports, d.Rule()+" "+map[bool]string{true: "would refuse", false: "refuses"}[d.DryRun])
+		reports = append(reports, d.Rule()+" "+map[bool]string{true: "would deny", false: "denies"}[d.DryRun])
 		return denial
 	}
 	const file = `
@@ -32,7 +32,7 @@ policies:
 		}
 	}
 	s.expect(429, "GET", "/")
-	if got := strings.Join(reports, ", "); got != "planned would refuse, planned would refuse, real refuses" {
+	if got := strings.Join(reports, ", "); got != "planned would deny, planned would deny, real denies" {
 		t.Errorf("reported: %s", got)
 	}
 	if st := s.set.Limiter().Stats(); st != (core.Stats{Allowed: 3, Denied: 1}) {
@@ -220,6 +220,6 @@ func TestUsers(t *testing.T) {
 }
 
 // cancelled is a request whose client has hung up.
-// spy is a store that tells what it is asked, and may see no refusal coming.
-// Where a refusal is foreseen nothing is charged at any time; where it is not,
+// spy is a store that tells what it is asked, and may see no denial coming.
+// Where a denial is foreseen nothing is charged at any time; where it is not,
 // as another request came in between, what was charged is given back.

@@ -209,7 +209,7 @@ func TestATableThatIsLostAgainIsLoggedAgain(t *testing.T) {
 						time.Sleep(5 * time.Second)
 						synctest.Wait()
 					}
-					if got := strings.Count(log.String(), "table of quotas refused"); got != losses+1 || quotaOf(t, set, "ann") != 5 {
+					if got := strings.Count(log.String(), "table of quotas rejected"); got != losses+1 || quotaOf(t, set, "ann") != 5 {
 						t.Errorf("after %d losses: logged %d times, quota %d\n%s", losses+1, got, quotaOf(t, set, "ann"), &log)
 					}
 				}

@@ -35,9 +35,9 @@ type table struct {
 	stop   context.CancelFunc
 
 	// The lock of the Set is held for these.
-	tried   stamp  // of the file when it was last tried
-	refused bool   // what was tried last
-	failure string // the error that was reported last
+	tried    stamp  // of the file when it was last tried
+	rejected bool   // what was tried last
+	failure  string // the error that was reported last
 }
 
 // stamp tells versions of a file apart.

@@ -79,7 +79,7 @@ func (s *Set) look(ctx context.Context, t *table) {
 	recovered := t.failure != "" && err == nil
 	if err == nil {
 		t.tried, err = v.stamp, s.replaceTable(t, v)
-		t.refused = err != nil
+		t.rejected = err != nil
 	}
 	same := err != nil && err.Error() == t.failure
 	if t.failure = ""; err != nil {
@@ -90,7 +90,7 @@ func (s *Set) look(ctx context.Context, t *table) {
 	case same:
 		return
 	case err != nil:
-		s.options.log.Error("table of quotas refused: the last good one stays in force", "table", t.name, "error", err)
+		s.options.log.Error("table of quotas rejected: the last good one stays in force", "table", t.name, "error", err)
 	case t.path == "" && !recovered: // it is read whether it has changed or not
 		s.options.log.Debug("table of quotas in force", "table", t.name, "keys", v.table.Len())
 		return

@@ -12,7 +12,7 @@ func (s *Set) adopt(c *candidate) {
 		if w.read != nil {
 			w.current.Store(w.read.table)
 			w.tried = w.read.stamp
-		} else if w.refused { // the new policies may have what it was refused for
+		} else if w.rejected { // the new policies may have what it was rejected for
 			w.tried = stamp{}
 		}
 		if w.isFile() {

@@ -38,11 +38,11 @@ func TestPoliciesAreDecidedTogether(t *testing.T) {
 		if got := w.Get("Retry-After"); got != "60" {
 			t.Errorf("%s: Retry-After is %q", order, got)
 		}
-		s.expect(429, "GET", "/a") // both refuse
+		s.expect(429, "GET", "/a") // both deny
 	}
 }
 
-func TestThreePoliciesTheLastOfWhichRefuses(t *testing.T) {
+func TestThreePoliciesTheLastOfWhichDenies(t *testing.T) {
 	s := newSite(t, `
 policies:
   - {name: a, limits: 5/m}

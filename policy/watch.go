@@ -210,7 +210,7 @@ func (w *watcher) take(now *reading) {
 		}
 	}
 	if err != nil {
-		s.options.log.Error("policy file refused: the last good one stays in force", "file", s.path, "error", err)
+		s.options.log.Error("policy file rejected: the last good one stays in force", "file", s.path, "error", err)
 	} else {
 		s.options.log.Info("policy file in force", "file", s.path, "policies", len(s.current.Load().policies))
 	}

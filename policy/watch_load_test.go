@@ -18,7 +18,7 @@ import (
 func TestReloadingUnderLoad(t *testing.T) {
 	const workers, changes = 8, 200
 	file := func(version int) string {
-		// One of the two refuses everything, in turns: a request that met a half of
+		// one of the two denies everything, in turns: a request that met a half of
 		// each of two versions could be allowed.
 		one, two := "0/s", "1000000000/h"
 		if version%2 == 1 {

@@ -77,7 +77,7 @@ func TestTheLogOfALook(t *testing.T) {
 	logged(t, log, "policy file in force")
 	write(t, path, "nonsense: [")
 	twice()
-	logged(t, log, "policy file refused")
+	logged(t, log, "policy file rejected")
 	w.look()
 	logged(t, log)
 	write(t, path, twoAnHour)
@@ -87,7 +87,7 @@ func TestTheLogOfALook(t *testing.T) {
 		t.Fatal(err)
 	}
 	twice()
-	logged(t, log, "policy file refused")
+	logged(t, log, "policy file rejected")
 	w.look()
 	logged(t, log)
 	write(t, path, twoAnHour)
@@ -162,7 +162,7 @@ func TestWatchListensToEvents(t *testing.T) {
 	}
 }
 
-// What Reload has tried, in force or refused, a look does not try again.
+// What Reload has tried, in force or rejected, a look does not try again.
 func TestALookLeavesWhatReloadHasTried(t *testing.T) {
 	w, path, log := looking(t)
 	for _, text := range []string{twoAnHour, "nonsense: ["} {

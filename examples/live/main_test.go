@@ -40,15 +40,15 @@ func TestTheProgram(t *testing.T) {
 		}
 		var s struct {
 			Limiters []struct {
-				Name    string
-				Refused []struct{ ID, Label, Rule string }
+				Name   string
+				Denied []struct{ ID, Label, Rule string }
 			}
 		}
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range s.Limiters {
-			for _, k := range l.Refused {
+			for _, k := range l.Denied {
 				if l.Name == "gateway" && k.Label == "203.0.113.7" && strings.HasPrefix(k.Rule, "search") {
 					id = k.ID
 				}

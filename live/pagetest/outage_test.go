@@ -26,7 +26,7 @@ func serve() {
 	i := newInstance("other", os.Args[2], live.Config{Authorize: anybody})
 	server := &http.Server{Addr: os.Args[1], Handler: i.handler(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.ListenAndServe() }()
-	for i.allows("carol") { // until carol is refused
+	for i.allows("carol") { // until carol is denied
 	}
 	_, _ = fmt.Fprintln(os.Stdout, "ready")
 	<-stopped
@@ -47,7 +47,7 @@ const link = `document.getElementById("link").textContent`
 
 // Two instances share a Redis. The page of the one that dies says that what it shows is
 // old. The page of the other one goes on with its own traffic, says that this is all that
-// it shows, and still unblocks what the dead one has refused.
+// it shows, and still unblocks what the dead one has denied.
 func TestAnInstanceDies(t *testing.T) {
 	server := redistest.Start(t)
 	one := start(t, "one", server.Addr, live.Config{Authorize: anybody})
@@ -76,7 +76,7 @@ func TestAnInstanceDies(t *testing.T) {
 		t.Errorf("the page says of other processes: %q", text)
 	}
 	if found(t, ctx, chromedp.Evaluate[bool](`[...document.querySelectorAll("td.key")].some(e => e.textContent === "carol")`)) {
-		t.Error("the page shows a key that only the dead process has refused")
+		t.Error("the page shows a key that only the dead process has denied")
 	}
 	if one.allows("carol") {
 		t.Fatal("what the dead process has counted is lost")

@@ -169,7 +169,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	for _, text := range []string{markup, reversedShown} {
 		until(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("td.key")].some(e => e.textContent === %q)`, text))
 	}
-	for two.allows("bob") { // until bob is refused
+	for two.allows("bob") { // until bob is denied
 	}
 	for range 50 {
 		_ = one.allows("bob")

@@ -26,7 +26,7 @@ func TestThePageOfTheQueue(t *testing.T) {
 	_, problems := complaints(t, ctx)
 	do(t, ctx, chromedp.Navigate(server.URL+"/"))
 	do(t, ctx, chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r"))
-	until(t, ctx, `document.getElementById("summary").textContent.endsWith("were refused.")`)
+	until(t, ctx, `document.getElementById("summary").textContent.endsWith("were denied.")`)
 	if text := found(t, ctx, chromedp.Evaluate[string](`document.getElementById("summary").textContent`)); !strings.HasPrefix(text, "ann: ") {
 		t.Errorf("the summary: %q", text)
 	}

@@ -7,25 +7,22 @@ import (
 	"time"
 )
 
-// Backend holds the counters that processes share: one for each namespace, key,
-// window length and window start. Packages redisbackend and pgbackend implement
-// it, and package backendtest tests it. Its methods may be called concurrently, and its
-// values must be comparable.
+// Backend holds the counters that processes share: one for each namespace, key, window length
+// and window start. Packages redisbackend and pgbackend implement it, and package backendtest
+// tests it. Its methods may be called concurrently, and its values must be comparable.
 type Backend interface {
-	// PushDiffs adds every difference of the batch to its counter, all of them
-	// or none, and returns the counters' totals after that, in order. A
-	// difference of 0 adds nothing and creates no counter: it asks for the total.
-	// The total of a counter that does not exist is 0. A counter that would fall
-	// below 0 is 0.
+	// PushDiffs adds every difference of the batch to its counter, all of them or none, and
+	// returns the counters' totals after that, in order. A difference of 0 adds nothing and
+	// creates no counter: it asks for the total. The total of a counter that does not exist is
+	// 0. A counter that would fall below 0 is 0.
 	//
 	// A batch whose Sequence is not above that of the last batch applied for its
 	// Namespace and Node adds nothing: it was applied before, and its answer was
 	// lost. Sequence 0 is always applied. A counter lives at least until two
 	// lengths of its window have passed since the window's end.
 	PushDiffs(ctx context.Context, b Batch) (totals []int64, err error)
-	// Counters yields the counters of a namespace in windows of these lengths
-	// that are current at a time, or were the ones before. After an error it
-	// yields nothing more.
+	// Counters yields the counters of a namespace in windows of these lengths that are current
+	// at a time, or were the ones before. After an error it yields nothing more.
 	Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[Counter, error]
 	// Window returns one counter's total, 0 if it does not exist.
 	Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error)

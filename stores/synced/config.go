@@ -25,14 +25,13 @@ const MinInterval = time.Millisecond
 // Config configures [New].
 type Config struct {
 	// Namespace separates the users of one backend: 1 to 64 of the characters
-	// A-Z a-z 0-9 _ . - ; "" means DefaultNamespace. A process can use a
-	// namespace once for each Backend value.
+	// A-Z a-z 0-9 _ . - and "" means DefaultNamespace. A process can use a namespace once for
+	// each Backend value.
 	Namespace string
-	// Interval is how often the process exchanges: MinInterval or more. The
-	// first exchange comes after a random part of it, so that processes that
-	// start together do not exchange together. 0: every decision asks the
-	// backend. Negative: the process never exchanges and counts for itself. All
-	// processes of a namespace should have the same Interval.
+	// Interval is how often the process exchanges: MinInterval or more. The first exchange
+	// comes after a random part of it, so that processes that start together do not exchange
+	// together. 0: every decision asks the backend. Negative: the process never exchanges and
+	// counts for itself. All processes of a namespace should have the same Interval.
 	Interval time.Duration
 	// Windows are the lengths of windows of [Store.Increment] and [Store.Rate]. Limiters
 	// have windows of their own.

@@ -31,15 +31,15 @@ func TestTheBackendIsDown(t *testing.T) {
 		time.Sleep(time.Second)
 		b.set(func(b *shared) { b.down = true })
 		for range 5 {
-			admitted := 0
+			allowed := 0
 			for range 40 {
 				if take(t, l, "k") {
-					admitted++
+					allowed++
 				}
 				time.Sleep(time.Second)
 			}
-			if admitted > 10 || admitted == 0 {
-				t.Errorf("%d admitted in a window", admitted)
+			if allowed > 10 || allowed == 0 {
+				t.Errorf("%d allowed in a window", allowed)
 			}
 			time.Sleep(20 * time.Second)
 		}

@@ -2,6 +2,7 @@ package synced
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -49,18 +50,25 @@ func (s *Store) fetch(ctx context.Context, all bool) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	room := s.config.MaxKeys
-	for c, err := range s.backend.Counters(limited, s.config.Namespace, windows, time.UnixMicro(now)) {
-		if err != nil {
-			s.stats.failed.Add(1)
-			s.report(ctx, err)
-			return fmt.Errorf("synced: %w", err)
+	read := 0
+	var err error
+	for c, failed := range s.backend.Counters(limited, s.config.Namespace, windows, time.UnixMicro(now)) {
+		if err = failed; err == nil && read == s.config.MaxKeys {
+			err = errors.New("more counters are stored than MaxKeys")
 		}
-		if room--; room < 0 {
-			s.config.Log.Warn("more counters are stored than MaxKeys; the rest are known after the first exchange of their keys", "namespace", s.config.Namespace, "MaxKeys", s.config.MaxKeys)
+		if err != nil {
 			break
 		}
 		f.counts.Store(counterID{stored{c.Key, c.Window.Microseconds()}, c.Start.UnixMicro()}, c.Count)
+		read++
+	}
+	if err != nil && read == 0 {
+		s.stats.failed.Add(1)
+		s.report(ctx, err)
+		return fmt.Errorf("synced: %w", err)
+	}
+	if err != nil {
+		s.config.Log.Warn("not all shared counters could be fetched; the rest are known after the first exchange of their keys", "namespace", s.config.Namespace, "fetched", read, "error", err)
 	}
 	s.stats.exchanges.Add(1)
 	return nil

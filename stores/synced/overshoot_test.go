@@ -55,14 +55,14 @@ func TestOvershoot(t *testing.T) {
 				stores, limiters := newNodes(t, b, nodes, synced.Config{Interval: row.interval}, aligned(quota, window))
 				start := time.Now()
 				const windows = 6
-				var admitted [windows]int
+				var allowed [windows]int
 				for tick := 0; time.Since(start) < windows*window; tick++ {
 					if row.loss > 0 && tick%(row.loss*100) == 0 {
 						b.set(func(b *shared) { b.lose = 1 })
 					}
 					for _, l := range limiters {
 						if take(t, l, "k") {
-							admitted[time.Since(start)/window]++
+							allowed[time.Since(start)/window]++
 						}
 					}
 					time.Sleep(every)
@@ -73,18 +73,18 @@ func TestOvershoot(t *testing.T) {
 				}
 				bound := min(nodes*quota, quota+(nodes-1)*int((late+every)/every)+nodes)
 				sum := 0
-				for i, n := range admitted {
+				for i, n := range allowed {
 					if n > bound {
-						t.Errorf("window %d admits %d, the bound is %d", i, n, bound)
+						t.Errorf("window %d allows %d, the bound is %d", i, n, bound)
 					}
 					if i > 0 {
 						sum += n
 					}
 				}
-				if admitted[0] < quota {
-					t.Errorf("the first window admits %d of %d", admitted[0], quota)
+				if allowed[0] < quota {
+					t.Errorf("the first window allows %d of %d", allowed[0], quota)
 				}
-				t.Logf("interval %v: first window %d, later ones %d on average, bound %d", row.interval, admitted[0], sum/(windows-1), bound)
+				t.Logf("interval %v: first window %d, later ones %d on average, bound %d", row.interval, allowed[0], sum/(windows-1), bound)
 				for _, s := range stores {
 					_ = s.Close(context.Background())
 				}

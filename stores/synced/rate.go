@@ -14,9 +14,8 @@ import (
 // 0 or more. window is one of Config.Windows; windows begin at multiples of their
 // length since the Unix epoch. Keys of Increment are separate from those of limiters.
 //
-// The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig]
-// if window is another one, and [core.ErrClosed] after Close. With Interval 0 it
-// can also be the backend's.
+// The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig] if window is
+// another one, and [core.ErrClosed] after Close. With Interval 0 it can also be the backend's.
 func (s *Store) Increment(ctx context.Context, key string, window time.Duration, value int64) (float64, error) {
 	if value < 0 {
 		return 0, fmt.Errorf("synced: value %d: %w", value, core.ErrNegativeCost)

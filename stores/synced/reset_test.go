@@ -11,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// A node that has never used a key resets it: the nodes that count for it admit
+// A node that has never used a key resets it: the nodes that count for it allow
 // it again after their next exchange.
 func TestResetByANodeThatHasNotUsedTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

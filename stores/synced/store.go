@@ -48,12 +48,11 @@ var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 // namespaces has the backends and namespaces that the stores of this process use.
 var namespaces sync.Map
 
-// New returns a store that exchanges with the backend. With a positive Interval
-// it starts a goroutine for that, which Close ends. The error wraps
-// [core.ErrConfig] and names each field that is wrong. New also returns an
-// error if another store of this process uses the namespace with the same
-// Backend value and has not been closed. It fetches the counters of Config.Windows, as
-// Open does those of a limiter.
+// New returns a store that exchanges with the backend. With a positive Interval it starts a
+// goroutine for that, which Close ends. The error wraps [core.ErrConfig] and names each field
+// that is wrong. New also returns an error if another store of this process uses the namespace
+// with the same Backend value and has not been closed. It fetches the counters of
+// Config.Windows, as Open does those of a limiter.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
@@ -135,8 +134,8 @@ func (s *Store) Guarantees() core.Guarantees {
 // sliding_window is an error that wraps [core.ErrConfig]: windows that begin
 // when a process first sees a key cannot be added up.
 //
-// Before it returns, Open fetches what other processes have counted, for at most
-// Config.Timeout, so that the first decision knows it.
+// Before it returns, Open fetches what other processes have counted, so that the first
+// decision knows it: as many counters as it gets within Config.Timeout.
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if _, taken := s.opened.LoadOrStore(limiter, true); taken {
 		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)

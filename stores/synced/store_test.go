@@ -165,7 +165,7 @@ func TestMaxKeys(t *testing.T) {
 	l := newLimiter(t, s, aligned(10, time.Hour))
 	for i := range 10_000 {
 		if !take(t, l, fmt.Sprint(i)) {
-			t.Fatal("refused")
+			t.Fatal("denied")
 		}
 	}
 	if st := s.Stats(); st.Keys > 640 || st.Lost != 10_000-uint64(st.Keys) {
@@ -240,14 +240,14 @@ func TestRefundAndReset(t *testing.T) {
 				if err := l.Adjust(ctx, first, 0); err != nil {
 					t.Fatal(err)
 				}
-				admitted := 0
+				allowed := 0
 				for range 15 {
 					if take(t, l, "k") {
-						admitted++
+						allowed++
 					}
 				}
-				if admitted != 10 {
-					t.Errorf("%d admitted after a refund too many, want 10", admitted)
+				if allowed != 10 {
+					t.Errorf("%d allowed after a refund too many, want 10", allowed)
 				}
 				_ = s.Close(ctx)
 			})

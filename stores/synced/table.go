@@ -220,9 +220,8 @@ func (t *table) insert(s *shard, e entry, now int64, inUse []place) {
 	t.used.Add(int64(s.used - before))
 }
 
-// cheaper reports whether e is evicted rather than other: it has fewer hits that the
-// backend does not know, or as many, and a lower count, so that it is farther from being
-// denied.
+// cheaper reports whether e is evicted rather than other: it has fewer hits that the backend
+// does not know, or as many, and a lower count, so that it is farther from being denied.
 func (e *entry) cheaper(other *entry) bool {
 	if a, b := e.unsent(), other.unsent(); a != b {
 		return a < b

@@ -13,11 +13,11 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// With Interval 0, processes together admit no more than the quota.
+// With Interval 0, processes together allow no more than the quota.
 func TestThrough(t *testing.T) {
 	b := newShared()
 	_, limiters := newNodes(t, b, 4, synced.Config{}, aligned(20, time.Hour))
-	var admitted atomic.Int64
+	var allowed atomic.Int64
 	done := make(chan bool)
 	for _, l := range limiters {
 		for range 40 {
@@ -27,7 +27,7 @@ func TestThrough(t *testing.T) {
 					t.Error(err)
 				}
 				if d.Allowed {
-					admitted.Add(1)
+					allowed.Add(1)
 				}
 				done <- true
 			}()
@@ -36,11 +36,11 @@ func TestThrough(t *testing.T) {
 	for range 160 {
 		<-done
 	}
-	if n := admitted.Load(); n > 20 || n < 10 {
-		t.Errorf("%d of 160 admitted, want at most 20", n)
+	if n := allowed.Load(); n > 20 || n < 10 {
+		t.Errorf("%d of 160 allowed, want at most 20", n)
 	}
-	if got := b.total(); got != admitted.Load() {
-		t.Errorf("the backend has %d hits, %d were admitted", got, admitted.Load())
+	if got := b.total(); got != allowed.Load() {
+		t.Errorf("the backend has %d hits, %d were allowed", got, allowed.Load())
 	}
 	for range 30 {
 		take(t, limiters[0], "k")

@@ -115,7 +115,7 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 // account and the address stand in it as keyed hashes.
 func auditLogin(log *slog.Logger) func(login.Event) {
 	return func(e login.Event) {
-		if e.Kind == login.EventRefused {
+		if e.Kind == login.EventDenied {
 			log.Warn("login denied", "rule", e.Rule, "retry_after", e.RetryAfter, "account", e.Account, "address", e.Address)
 		}
 	}

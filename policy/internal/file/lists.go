@@ -11,9 +11,9 @@ type Listed uint8
 
 // The values of Listed.
 const (
-	Unlisted Listed = iota // the policy applies to its requests
-	Exempted               // the policy does not limit its requests
-	Refused                // its requests are denied
+	Unlisted   Listed = iota // the policy applies to its requests
+	Exempted                 // the policy does not limit its requests
+	DenyListed               // its requests are denied
 )
 
 // HasLists reports whether the policy has one of the lists exempt, only and deny.
@@ -29,7 +29,7 @@ func (p *Policy) Lists(a netip.Addr) Listed {
 	exempt, deny := longest(p.Exempt, a), longest(p.Deny, a)
 	switch {
 	case len(p.Only) > 0 && longest(p.Only, a) < 0, deny > exempt:
-		return Refused
+		return DenyListed
 	case exempt > deny:
 		return Exempted
 	}

@@ -23,27 +23,27 @@ func TestTheLongestPrefixDecides(t *testing.T) {
 	}{
 		{prefixes("10.1.2.0/24", "10.0.0.0/8"), nil, prefixes("10.1.0.0/16"), "10.1.2.3", Exempted},
 		{prefixes("10.0.0.0/8", "10.1.2.0/24"), nil, prefixes("10.1.0.0/16"), "10.1.2.3", Exempted},
-		{prefixes("10.1.0.0/16"), nil, prefixes("10.1.2.0/24", "10.0.0.0/8"), "10.1.2.3", Refused},
-		{prefixes("10.1.0.0/16"), nil, prefixes("10.0.0.0/8", "10.1.2.0/24"), "10.1.2.3", Refused},
+		{prefixes("10.1.0.0/16"), nil, prefixes("10.1.2.0/24", "10.0.0.0/8"), "10.1.2.3", DenyListed},
+		{prefixes("10.1.0.0/16"), nil, prefixes("10.0.0.0/8", "10.1.2.0/24"), "10.1.2.3", DenyListed},
 		{prefixes("10.1.0.0/16"), nil, prefixes("10.0.0.0/8", "10.1.2.0/24"), "10.1.3.3", Exempted},
 		{prefixes("10.1.2.3/32", "10.1.2.0/24"), nil, prefixes("10.1.2.0/31", "10.1.2.2/31"), "10.1.2.3", Exempted},
 		{prefixes("0.0.0.0/0"), nil, nil, "192.0.2.1", Exempted},
-		{nil, nil, prefixes("0.0.0.0/0"), "192.0.2.1", Refused},
-		{prefixes("0.0.0.0/0"), nil, prefixes("192.0.2.0/24"), "192.0.2.1", Refused},
-		{prefixes("::/0"), nil, prefixes("0.0.0.0/0"), "192.0.2.1", Refused},
-		{prefixes("2001:db8::/32"), nil, prefixes("2001:db8:1::/48", "2001::/16"), "2001:db8:1::1", Refused},
+		{nil, nil, prefixes("0.0.0.0/0"), "192.0.2.1", DenyListed},
+		{prefixes("0.0.0.0/0"), nil, prefixes("192.0.2.0/24"), "192.0.2.1", DenyListed},
+		{prefixes("::/0"), nil, prefixes("0.0.0.0/0"), "192.0.2.1", DenyListed},
+		{prefixes("2001:db8::/32"), nil, prefixes("2001:db8:1::/48", "2001::/16"), "2001:db8:1::1", DenyListed},
 		{prefixes("10.0.0.0/8"), nil, prefixes("10.1.0.0/16"), "192.0.2.1", Unlisted},
 		{nil, prefixes("10.0.0.0/8", "192.0.2.0/24"), nil, "192.0.2.1", Unlisted},
-		{nil, prefixes("10.0.0.0/8"), nil, "192.0.2.1", Refused},
+		{nil, prefixes("10.0.0.0/8"), nil, "192.0.2.1", DenyListed},
 		{nil, prefixes("0.0.0.0/0"), nil, "192.0.2.1", Unlisted},
-		{nil, prefixes("10.0.0.0/8"), nil, "2001:db8::1", Refused},
-		{nil, prefixes("10.0.0.0/8"), prefixes("10.1.0.0/16"), "10.1.2.3", Refused},
-		{nil, prefixes("10.1.0.0/16"), prefixes("10.0.0.0/8"), "10.1.2.3", Refused},
-		{prefixes("192.0.2.1/32"), prefixes("10.0.0.0/8"), nil, "192.0.2.1", Refused},
+		{nil, prefixes("10.0.0.0/8"), nil, "2001:db8::1", DenyListed},
+		{nil, prefixes("10.0.0.0/8"), prefixes("10.1.0.0/16"), "10.1.2.3", DenyListed},
+		{nil, prefixes("10.1.0.0/16"), prefixes("10.0.0.0/8"), "10.1.2.3", DenyListed},
+		{prefixes("192.0.2.1/32"), prefixes("10.0.0.0/8"), nil, "192.0.2.1", DenyListed},
 		{prefixes("10.1.2.0/24"), prefixes("10.0.0.0/8"), prefixes("10.1.0.0/16"), "10.1.2.3", Exempted},
 		{prefixes("0.0.0.0/0"), nil, nil, "", Unlisted},
 		{nil, nil, prefixes("0.0.0.0/0"), "", Unlisted},
-		{nil, prefixes("0.0.0.0/0", "::/0"), nil, "", Refused},
+		{nil, prefixes("0.0.0.0/0", "::/0"), nil, "", DenyListed},
 	} {
 		var address netip.Addr // a request may have none that can be read
 		if c.address != "" {
@@ -78,7 +78,7 @@ func TestTheOrderOfAListChangesNothing(t *testing.T) {
 			for _, list := range lists {
 				r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			}
-			want := map[int]Listed{-1: Unlisted, 0: Exempted, 1: Refused}[listName]
+			want := map[int]Listed{-1: Unlisted, 0: Exempted, 1: DenyListed}[listName]
 			if got := (&Policy{Exempt: lists[0], Deny: lists[1]}).Lists(address); got != want {
 				t.Fatal(fmt.Sprint(address, " exempt ", lists[0], " deny ", lists[1], ": ", got, ", want ", want))
 			}

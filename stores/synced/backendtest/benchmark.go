@@ -16,7 +16,7 @@ import (
 // returns an empty backend each time. Run it with -benchtime 1x.
 func Benchmark(b *testing.B, open func(t testing.TB) synced.Backend) {
 	const keys = 1_000_000
-	config := synced.Config{Interval: time.Hour, Timeout: 10 * time.Second, MaxKeys: 2 * keys, Log: slog.New(slog.DiscardHandler)}
+	config := synced.Config{Interval: time.Hour, Timeout: 10 * time.Minute, MaxKeys: 2 * keys, Log: slog.New(slog.DiscardHandler)}
 	for b.Loop() {
 		b.StopTimer()
 		backend := open(b)

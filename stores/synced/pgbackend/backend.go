@@ -3,12 +3,11 @@
 //	backend, err := pgbackend.New(ctx, pool)
 //	store, err := synced.New(backend, synced.Config{Interval: time.Second})
 //
-// It creates two tables if one of them does not exist, floodgate_counters and
-// floodgate_nodes, in the first schema of the connection's search_path: schema.sql
-// has the statements. If both exist, the user needs SELECT, INSERT, UPDATE and
-// DELETE on them and nothing more. A batch is one statement, and no statement is
-// prepared: a pooler such as pgbouncer may be in between. The tables show nothing that a
-// client sent. Expired rows are deleted a thousand at a time.
+// It creates two tables if one of them does not exist, floodgate_counters and floodgate_nodes,
+// in the first schema of the connection's search_path: schema.sql has the statements. If both
+// exist, the user needs SELECT, INSERT, UPDATE and DELETE on them and nothing more. A batch is
+// one statement, and no statement is prepared: a pooler such as pgbouncer may be in between.
+// The tables show nothing that a client sent. Expired rows are deleted a thousand at a time.
 package pgbackend
 
 import (
@@ -47,10 +46,9 @@ type Backend struct {
 
 var _ synced.Backend = (*Backend)(nil)
 
-// New returns a backend on a pool, whose owner closes it. It creates the tables
-// if they do not exist. It returns an error if the server does not answer, if
-// the tables have other columns than it needs, or if the user may not use them.
-// It needs PostgreSQL 10 or later.
+// New returns a backend on a pool, whose owner closes it. It creates the tables if they do not
+// exist. It returns an error if the server does not answer, if the tables have other columns
+// than it needs, or if the user may not use them. It needs PostgreSQL 10 or later.
 func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
 	b, err := NewLazy(pool)
 	if err == nil {

@@ -2,10 +2,9 @@
 //
 //	store, err := synced.New(redisbackend.New(client), synced.Config{Interval: 100 * time.Millisecond})
 //
-// All counters of a namespace have the same hash tag. So a Redis Cluster keeps
-// them in one slot, and a batch is one script call; namespaces spread over the
-// nodes. The names are "fgs1:{namespace}:…" and show nothing that a client sent.
-// Counters expire by themselves.
+// All counters of a namespace have the same hash tag. So a Redis Cluster keeps them in one
+// slot, and a batch is one script call; namespaces spread over the nodes. The names are
+// "fgs1:{namespace}:…" and show nothing that a client sent. Counters expire by themselves.
 package redisbackend
 
 import (

@@ -12,14 +12,14 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// A text in Verdict.Refuse is not sent as a problem document.
+// A text in Verdict.Deny is not sent as a problem document.
 func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
 	guard := core.Must(login.NewGuard(login.Config{
 		Field: "username", SuspiciousAfter: 1,
 		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
-			refusal := core.DefaultHooks{}.OnDisallowed(r, core.Decision{Reason: core.ReasonOverLimit})
-			refusal.Status, refusal.Body = 0, []byte("solve the puzzle")
-			return login.Verdict{Refuse: &refusal}
+			denial := core.DefaultHooks{}.OnDisallowed(r, core.Decision{Reason: core.ReasonOverLimit})
+			denial.Status, denial.Body = 0, []byte("solve the puzzle")
+			return login.Verdict{Deny: &denial}
 		},
 	}))
 	t.Cleanup(func() { _ = guard.Close() })
@@ -37,7 +37,7 @@ func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
 func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 	counters, store := private(t)
 	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.DiscardHandler)})
-	refusal := func(r *request) core.Denial {
+	denial := func(r *request) core.Denial {
 		t.Helper()
 		d := s.guard.Check(r)
 		if d.Allowed {
@@ -46,9 +46,9 @@ func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 		return s.guard.Deny(r, d)
 	}
 	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
-	over, bad := refusal(form("203.0.113.1", "alice")), refusal(form("203.0.113.1", ""))
+	over, bad := denial(form("203.0.113.1", "alice")), denial(form("203.0.113.1", ""))
 	store.gone.Store(true)
-	failed := refusal(form("203.0.113.1", "alice"))
+	failed := denial(form("203.0.113.1", "alice"))
 	for _, row := range []struct {
 		got    core.Denial
 		status int
