@@ -51,7 +51,7 @@ type ObserverFuncs struct {
 	// has waited in all.
 	Queued func(ctx context.Context, rule int, change int64)
 	// Reported is called for events of a [Checker] around the limiter. Those of a login
-	// guard are "refused", "failed", "succeeded", "suspected" and "canceled".
+	// guard are "denied", "failed", "succeeded", "suspected" and "canceled".
 	Reported func(ctx context.Context, event string)
 	// Keys asks for Observation.Key and Extra.
 	Keys bool

@@ -621,9 +621,6 @@ func TestTheShortestOfTheRulesWaitsEndsTheWaiting(t *testing.T) {
 	})
 }
 
-// byMethod is the key of a rule for each method.
-func byMethod(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Method()...), nil }
-
 // The decision on a request whose client has gone says how long it would have waited.
 func TestARequestThatGoesAwayIsToldTheRestOfItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,7 +142,7 @@ func TestWhatIsLogged(t *testing.T) {
 				_, line, _ = strings.Cut(strings.TrimSpace(line), " ") // the time
 				got = append(got, line)
 			}
-			if fmt.Sprint(got) != fmt.Sprint(lines) { //nolint:staticcheck // lists
+			if !slices.Equal(got, lines) {
 				t.Errorf("%s: logged\n%s\nwant\n%s", when, strings.Join(got, "\n"), strings.Join(lines, "\n"))
 			}
 			log.Reset()

@@ -146,7 +146,7 @@ func TestOperations(t *testing.T) {
 						return d.Remaining
 					}
 				}
-				f, l, left := start(1 << 30)
+				_, l, left := start(1 << 30)
 				if err := row.do(t.Context(), l); err != nil {
 					t.Fatal(err)
 				}

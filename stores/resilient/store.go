@@ -264,12 +264,13 @@ const clockSlack = 200 * time.Millisecond
 // of this process have returned for it, as well as is known. A SlidingLog, which
 // has the time of each hit, keeps the hit.
 func (c *counters) translate(o *own) {
-	n := time.Duration(c.config.Instances)
+	n := int64(c.config.Instances)
 	for i := range o.items {
 		it := &o.items[i]
 		it.At = min(c.now(), it.At+c.ahead.Load()+clockSlack.Microseconds())
 		for j := range it.Results { // a share is paid off more slowly
-			it.Results[j].ResetAfter = min(it.Results[j].ResetAfter, math.MaxInt64/n) * n
+			reset := min(int64(it.Results[j].ResetAfter), math.MaxInt64/n)
+			it.Results[j].ResetAfter = time.Duration(reset * n)
 		}
 	}
 }
