@@ -174,8 +174,7 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 			case 1:
 				errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, one("taken", 1, 1))
 			default:
-				own := *refunds
-				errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, &own)
+				errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, refunds)
 			}
 		})
 	}

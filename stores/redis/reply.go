@@ -80,9 +80,6 @@ func (r reply) fill(verb byte, items []namedItem) error {
 		if verb == verbGrant {
 			cost = 0
 		}
-		if blocked < 0 || blocked > maxTime || now > maxTime || now < -maxTime {
-			return damaged(fmt.Errorf("time %d, blocked until %d", now, blocked))
-		}
 		it.At = now
 		for j := range it.Results {
 			m, unlimited := it.rule.meterOf(it.Item, j)
