@@ -4,7 +4,7 @@
 // constant at a time, runs the tests of stores/redis against each break, and
 // reports the breaks that no test notices. make mutants-lua runs it.
 //
-// The test binary is compiled once: FLOODGATE_REDIS_SCRIPT names the folder with the
+// The test binary is compiled once: FLOODGATE_REDIS_SCRIPT names the file with the
 // script that it is to use. Survivors that nothing can observe are listed in
 // survivors.txt, with a reason.
 package main
@@ -89,17 +89,16 @@ func prepare(ctx context.Context, temp string, only *regexp.Regexp) (*runner, []
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("go test -c: %w\n%s", err, text)
 	}
-	paths, err := filepath.Glob(filepath.Join(r.dir, "script", "*.lua")) // in the order of their names
-	if err != nil {
+	var err error
+	if r.names, err = scriptFiles(filepath.Join(r.dir, "script.go")); err != nil {
 		return nil, nil, err
 	}
 	var all []mutant
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	for _, name := range r.names {
+		text, err := os.ReadFile(filepath.Join(r.dir, "script", name))
 		if err != nil {
 			return nil, nil, err
 		}
-		name := filepath.Base(path)
 		r.files[name] = string(text)
 		if !only.MatchString(name) {
 			continue

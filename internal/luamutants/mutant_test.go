@@ -44,9 +44,12 @@ for i = 1, floor(n - 1) do t[i] = i * 2 == true end
 // scriptPaths returns the paths of the script's files.
 func scriptPaths(t *testing.T) (paths []string) {
 	t.Helper()
-	paths, err := filepath.Glob("../../stores/redis/script/*.lua")
-	if err != nil || len(paths) == 0 {
-		t.Fatal(paths, err)
+	names, err := scriptFiles("../../stores/redis/script.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		paths = append(paths, "../../stores/redis/script/"+name)
 	}
 	return paths
 }
@@ -55,13 +58,14 @@ func scriptPaths(t *testing.T) (paths []string) {
 // survivors.txt.
 func TestBreaksOfTheScriptAreApart(t *testing.T) {
 	seen := map[key]string{}
+	frames := map[string]bool{"arguments.lua": true, "machinery_end.lua": true} // which only begin and end a function
 	for _, f := range scriptPaths(t) {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all, err := mutants(filepath.Base(f), string(text))
-		if err != nil || len(all) == 0 {
+		if err != nil || len(all) == 0 && !frames[filepath.Base(f)] {
 			t.Fatalf("%s: %d, %v", f, len(all), err)
 		}
 		for _, m := range all {

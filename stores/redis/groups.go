@@ -152,7 +152,7 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 	allowed := true
 	var first error
 	for i, c := range pending {
-		r, err := c.wait()
+		r, err := c.wait(groups[i])
 		if s.learns(err) {
 			r, err = s.do(op, verbPeek, groups[i])
 		}
@@ -160,9 +160,8 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 			first = cmp.Or(first, err)
 			continue
 		}
-		admits, err := s.results(r, verbPeek, groups[i])
-		first = cmp.Or(first, err)
-		allowed = allowed && admits
+		s.reportReply(r, groups[i])
+		allowed = r.fill(groups[i]) && allowed
 	}
 	return allowed, first
 }
@@ -196,7 +195,7 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 		for _, c := range pending {
 			c.end = s.begin(ctx).end
 			s.start(c)
-			_, _ = c.wait()
+			_, _ = c.wait(nil)
 		}
 	}()
 }

@@ -58,7 +58,7 @@ func (s *Store) leaseGroups(op operation, verb byte, groups [][]namedItem) error
 	}
 	var errs []error
 	for _, c := range pending {
-		_, err := c.wait()
+		_, err := c.wait(nil)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -1,26 +1,27 @@
--- Fixed window. In a window [t, t + window),
+-- Fixed window: the twin of internal/meter/fixed_window.go. In a window
+-- [t, t + window),
 --   allowed ⇔ a + cost ≤ quota
 -- Source: "Fixed window" of
 -- https://limits.readthedocs.io/en/stable/strategies.html
--- State: t the window's start, nil if there is none, a its hits, and b, a 0.
---[none]
-m.t, m.a, m.b = nil, 0, 0
---[load]
-good = after == at + 15
-if good then
-  local t, a, b = unpack('<i7I4I4', v, at)
-  good = a <= MOST and b <= MOST
-  if t - now >= m.window then t, m.ahead = m.aligned and now - now % m.window or now, true end
-  if now < t + m.window then m.t, m.a, m.b = t, a, b else m.t, m.a, m.b = nil, 0, 0 end
+-- State: see cell.lua; b is 0.
+make[FIXED] = function()
+  return {
+    load = function(m, v, at) return load_window(m, v, at, 1) end,
+    dump = dump_window,
+    time = time_of_window,
+    left = function(m) return m.quota - (m.t and m.a or 0) end,
+    charge = function(m, cost)
+      if not m.t then m.t, m.a, m.b = anchor(m), 0, 0 end
+      m.a = add_count(m.a, cost)
+    end,
+    wait = function(m, cost)
+      if not m.t or m.a + cost <= m.quota then return 0 end
+      return m.t + m.window - now
+    end,
+    refund = function(m, cost, at)
+      if m.t and at >= m.t and at < m.t + m.window then m.a = math.max(0, m.a - cost) end
+    end,
+    grant = grant_window,
+    expiry = function(m) return m.t + m.window end,
+  }
 end
---[left]
-left = m.quota - m.a
---[charge]
-m.t = m.t or (m.aligned and now - now % m.window or now)
-m.a = min(m.a + cost, MOST)
---[refund]
-if m.t and at >= m.t and at < m.t + m.window then m.a = max(0, m.a - cost) end
---[grant]
-m.a = max(0, m.a - n)
---[dump]
-if m.t then state, expiry = pack('<i7I4I4', m.t, m.a, m.b), m.t + m.window end

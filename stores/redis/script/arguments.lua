@@ -1,0 +1,59 @@
+-- Makes decisions on hits and counts the hits. Each decision is made in one step,
+-- for all limits of all its keys. The decisions of one call are made in order, and
+-- independently: none fails, or charges anything, because of another one.
+--
+-- KEYS   the names of the states, for each decision one for each of its items: an
+--        item is one key of one rule, with the limits of that rule
+-- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a state is
+--           kept longer than it is needed (4), the number of decisions (4), and
+--           for each decision
+--             its verb (1) and the number of bytes after this head (4)
+--             the number of items (4)
+--             the time in microseconds since the Unix epoch; 0: the server's (8)
+--           and for each of its items
+--             the place of the rule's limits in ARGV (4)
+--             the cost (8); for block: how long it denies the key; for grant: how many hits
+--             if a limit of the rule counts leases, and this is no block: the lease that
+--             the decision gives, gives back, ends or renews; 0 for none (8)
+--             for back and refund: the time of the charge (8), and for each limit
+--             the time until all was free again, as that take returned it (8)
+--           A decision that is not to be made, SKIP, has names, but no items here.
+--        2… the limits of a rule, 21 bytes each: kind (the algorithm's number × 2, + 1
+--           if its windows are aligned to the epoch), window, precision, quota,
+--           capacity (the burst of a token bucket, else the quota); of a lockout the
+--           first wait instead of the precision, and 16 bytes more: factor, longest
+--           wait, decay; of a calendar a hash of the zone instead of the precision, and
+--           19 bytes more: when the first of three windows begins (7), and the length
+--           of each in seconds. If the time is in none of them, the decision fails and
+--           changes nothing, unless it gives back, forgets or blocks. A quota of the
+--           decision's own stands in place of the quota and the capacity; that of a token
+--           bucket, plus 1, in place of the precision. The highest bit of the quota: no
+--           cost is denied, whatever the quota. One byte more at the end: a value that
+--           cannot be read denies its key
+-- Reply  a string: the eight bytes, and for each decision one byte
+--          0  it was made, and all limits admit the cost. For all but refund, reset,
+--             block, release and renew there follow, for each item: the time of the decision (8), and for
+--             each limit: what remains (4), how long until all is free again (7),
+--             and how long until more remains (7; 0 if nothing is missing)
+--          1  the same, and a stored value could not be read
+--          4  as 0, but a limit does not admit the cost. For each limit there also
+--             follows how long until it does (7; 0 now, -1 never)
+--          5  the same, and a stored value could not be read
+--          8 more than one of these: a stored time was a window or more ahead
+--          2  it failed: the length of the error's text (4) and the text
+--          3  it was skipped
+--
+-- The caller's clock may be behind the one that has written a state. A stored
+-- time less than one window ahead is believed: the decision is made at the
+-- stored time, and waits are counted from now. One window ahead or more, only a
+-- step of the clock explains it, and the time is moved back to now.
+--
+-- Times and counts are whole numbers. A number of Lua is exact below 2^53,
+-- which every time and every count is; where a product may be above, muldiv
+-- works in parts. Integers in strings are little-endian.
+
+-- machinery returns the function that makes any decision. Its parts, up to
+-- machinery_end.lua, are made when it is called, which most calls do not need. It
+-- uses no variable from outside: a variable that a function shares with the code
+-- around it costs more time than one of its own.
+local function machinery(input, slack)
