@@ -157,7 +157,7 @@ func TestOperations(t *testing.T) {
 					t.Errorf("%d left here, want %d", left(errGone), row.left)
 				}
 				for _, failures := range []int{1 << 30, 1} {
-					f, l, left = start(failures)
+					f, l, left := start(failures)
 					f.fail(errGone)
 					if failures == 1 {
 						_, _ = l.Take(t.Context(), 1, user("bob"))
