@@ -31,12 +31,12 @@ type Store interface {
 	// field and the value.
 	Open(limiter string, rules []StoreRule) (Counters, error)
 	// Guarantees returns what the store promises. A store around another returns the
-	// other's, with what it changes.
+	// other's, with what it changes: a struct that embeds a Store promises all that it does.
 	Guarantees() Guarantees
 }
 
 // Counters are a store's counters for the rules of a limiter. The methods may be called
-// concurrently.
+// concurrently, each with a Batch of its own.
 type Counters interface {
 	// Do does the operation b.Op. It returns when the store's own deadline passes or ctx
 	// ends, whichever is first; the store may still do the operation after that. It charges at most once,
