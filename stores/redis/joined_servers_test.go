@@ -174,7 +174,8 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 			case 1:
 				errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, one("taken", 1, 1))
 			default:
-				errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, refunds)
+				own := *refunds
+				errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, &own)
 			}
 		})
 	}
