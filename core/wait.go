@@ -124,7 +124,10 @@ func (t *turn) take() error {
 
 // note writes into d how long the request has waited.
 func (t *turn) note(d *Decision) {
-	if waited := time.Since(t.since); t.slept && waited > 0 {
+	if !t.slept {
+		return
+	}
+	if waited := time.Since(t.since); waited > 0 {
 		d.more().waited = waited
 	}
 }
