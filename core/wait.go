@@ -137,7 +137,6 @@ func (t *turn) attempt() error {
 	for i := range t.batch.Items {
 		t.batch.Items[i].Unknown = false
 	}
-	t.batch.Degraded, t.batch.Cached = false, false
 	t.frees = t.lines.frees.Load()
 	return t.do(t.ctx, OpTake)
 }
