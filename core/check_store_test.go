@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -89,5 +90,51 @@ func TestADenialIsOfTheConfigurationThatDenied(t *testing.T) {
 	}
 	if got := l.Deny(&request{}, core.Decision{}).Status; got != 503 {
 		t.Errorf("status %d of a decision that no limiter has made, want 503", got)
+	}
+}
+
+// A peek that was answered without the shared counters says nothing of the take after it.
+func TestATakeIsNotDegradedBecauseOfThePeekBeforeIt(t *testing.T) {
+	store := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		b.Degraded = b.Degraded || b.Op == core.OpPeek
+		return c.Do(ctx, b)
+	}}
+	limits := []core.Limit{core.PerHour(5)}
+	l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{
+		{Name: "method", Key: methodKey("POST"), Limits: limits}, {Name: "body", Key: bodyKey, Limits: []core.Limit{core.PerHour(6)}},
+	}}))
+	if d := l.Check(&request{method: "POST", body: "ann"}); !d.Allowed || d.Degraded {
+		t.Errorf("%v: degraded is %v", d, d.Degraded)
+	}
+}
+
+// If the charge of one key is made and the refund of another is not, a second Adjust does not
+// charge again.
+func TestAdjustDoesNotChargeTwiceIfItsRefundFails(t *testing.T) {
+	charges := 0
+	store := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		switch b.Op {
+		case core.OpCharge:
+			charges++
+		case core.OpRefund:
+			return core.ErrNotCharged
+		}
+		return c.Do(ctx, b)
+	}}
+	costs := func(n int64) func(core.Request) (int64, error) {
+		return func(core.Request) (int64, error) { return n, nil }
+	}
+	l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{
+		{Name: "little", Key: methodKey("POST"), Cost: costs(1), Limits: []core.Limit{core.PerHour(50)}},
+		{Name: "much", Key: methodKey("POST"), Cost: costs(9), Limits: []core.Limit{core.PerHour(60)}},
+	}}))
+	r := &request{method: "POST"}
+	d := l.Check(r)
+	l.Settle(r, d, core.Outcome{Status: 200})
+	for range 2 {
+		_ = l.Adjust(t.Context(), d, 5)
+	}
+	if charges != 1 {
+		t.Errorf("%d charges, want 1", charges)
 	}
 }
