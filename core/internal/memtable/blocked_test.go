@@ -22,6 +22,22 @@ func TestABlockIsOverAtItsEnd(t *testing.T) {
 	}
 }
 
+// The block of a key that nobody asks for again is removed too: while there is one, each take looks
+// for its own.
+func TestABlockThatNobodyAsksForIsRemoved(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, perMinute(5))
+	gone := b.Place(0, []byte("gone\x00"))
+	gone.Block(now0+second, now0)
+	p := b.open()
+	for now := int64(now0); now < now0+minute; now += second {
+		p.BlockedUntil(now)
+	}
+	if n := ts.blocked.n.Load(); n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
 // A table that has as many blocks as keys forgets the ones that are over, or the one that is over
 // first.
 func TestTheBlocksOfATableAreBounded(t *testing.T) {
