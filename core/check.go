@@ -76,12 +76,8 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	c.gather()
 	if a.waits && a.fault == nil {
 		if len(c.batch.Items) > 0 && !c.mayWait(false) {
-			if err := c.do(r.Context(), OpPeek); err != nil {
-				c.failed(r, d, err)
-				return
-			}
-			if !c.batch.Allowed && !c.mayWait(true) {
-				c.decide(r.Context(), d, nil)
+			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && !c.mayWait(true) {
+				c.decided(r, d, err)
 				return
 			}
 		}
@@ -93,24 +89,27 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 		c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
 		return
 	}
-	t := turn{session: c, lines: lines, ctx: r.Context()}
-	err := t.take()
-	if err != nil {
-		c.failed(r, d, err)
+	if c.snap.waits {
+		t := turn{session: c, lines: lines, ctx: r.Context()}
+		c.decided(r, d, t.take())
+		t.note(d)
+		if d.Reason == ReasonOverLimit {
+			d.Err = ended(r.Context())
+		}
 	} else {
-		c.decide(r.Context(), d, nil)
-	}
-	t.note(d)
-	if c.snap.waits && d.Reason == ReasonOverLimit {
-		d.Err = ended(r.Context())
+		c.decided(r, d, c.do(r.Context(), OpTake))
 	}
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad
 	}
 }
 
-// failed writes into d that the store has failed.
-func (c *session) failed(r Request, d *Decision, err error) {
+// decided writes into d what the store has decided, or that it has failed.
+func (c *session) decided(r Request, d *Decision, err error) {
+	if err == nil {
+		c.decide(r.Context(), d, nil)
+		return
+	}
 	c.fail(r.Context(), d, err)
 	c.reportStore(r.Context(), "check", err)
 }
@@ -219,13 +218,8 @@ func (c *session) askRule(r Request, i int) {
 	c.ask.body.rule = i
 	key, err := rule.Key(c.keys[from:from], r)
 	c.ask.body.rule = aHook
-	if errors.Is(err, SkipRule) && !c.ask.body.wanted {
-		if err == SkipRule { //nolint:errorlint // one that wraps it is meant
-			c.skipped(r, rule)
-		}
-		return
-	}
-	if c.note(keyFailure, rule.Name, wrapRule("key", rule, err)) != given {
+	if err != nil || c.ask.body.wanted {
+		c.keyless(r, rule, err)
 		return
 	}
 	if rule.keyless.Load() < keylessRequests {
@@ -250,6 +244,16 @@ func (c *session) askRule(r Request, i int) {
 		return
 	}
 	c.addItem(i, from, cost, quotas)
+}
+
+// keyless notes why a rule has returned no key.
+func (c *session) keyless(r Request, rule *compiledRule, err error) {
+	switch {
+	case c.ask.body.wanted || !errors.Is(err, SkipRule):
+		c.note(keyFailure, rule.Name, wrapRule("key", rule, err))
+	case err == SkipRule: //nolint:errorlint // one that wraps it is meant
+		c.skipped(r, rule)
+	}
 }
 
 // keylessRequests is how many requests in a row, from the first on, a rule must skip before

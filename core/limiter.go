@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 // Limiter decides on requests, or on keys directly. It is made by [New]. All its methods
@@ -248,9 +246,7 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
 	}
 	c := l.session(s)
-	if len(hits) != 1 || !c.takeOne(cost, &hits[0], &d) {
-		err = c.takeAll(ctx, cost, hits, slots, nil, &d)
-	}
+	err = c.takeAll(ctx, cost, hits, slots, nil, &d)
 	if s.dryRun && d.Reason == ReasonOverLimit {
 		d.Allowed, d.DryRun = true, true
 	}
@@ -281,30 +277,6 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots boo
 	}
 	c.decide(ctx, d, hits)
 	return nil
-}
-
-// takeOne does what takeAll does for what most programs ask for, in half of the time: a key
-// that a Memory knows, of a rule with one limit. It returns whether it has decided.
-func (c *session) takeOne(cost int64, hit *Hit, d *Decision) bool {
-	s := c.snap
-	rule := s.find(hit.Rule)
-	if s.memory == nil || rule < 0 || cost <= 0 || hit.Extra != "" || hit.Quotas != nil {
-		return false
-	}
-	var r meter.Result
-	at, done := s.memory.keys.Take(rule, hit.Key, s.memory.m.now(), cost, &r)
-	if !done {
-		return false
-	}
-	d.Allowed, d.Cost, d.over = r.Allowed, cost, !r.Allowed
-	d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter = r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter
-	d.snap, d.rule, d.key, d.raw, d.hits, d.at = s, int32(rule), hit.Key, true, true, at
-	if d.Allowed {
-		c.charged(d)
-	} else {
-		d.Reason = ReasonOverLimit
-	}
-	return true
 }
 
 // Allow reports whether one hit is allowed for every counter named, and charges it if it

@@ -190,6 +190,13 @@ func (c *memoryCounters) do(b *Batch) error {
 		return nil
 	}
 	now := c.m.now()
+	if item := &b.Items[0]; len(b.Items) == 1 && b.Op&(OpTake|OpPeek) != 0 && item.Quotas == nil { // most operations
+		r := (*meter.Result)(&item.Results[0])
+		if at, done := c.keys.Take(item.Rule, item.Key, now, item.Cost, b.Op == OpPeek, r); done {
+			item.At, b.Allowed = at, r.Allowed
+			return nil
+		}
+	}
 	var room [2]memtable.Place
 	places := room[:min(len(b.Items), len(room))]
 	if len(b.Items) > len(room) {
@@ -241,13 +248,6 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 }
 
 func take(b *Batch, places []memtable.Place, now int64) {
-	if item := &b.Items[0]; len(places) == 1 && item.Quotas == nil { // most takes
-		r := (*meter.Result)(&item.Results[0])
-		if at, done := places[0].Take(now, item.Cost, b.Op == OpPeek, r); done {
-			item.At, b.Allowed = at, r.Allowed
-			return
-		}
-	}
 	for i := range places {
 		b.Items[i].At = now
 		if !judge(&places[i], &b.Items[i], now) {

@@ -14,30 +14,18 @@ type keyHash struct{ place, check uint64 }
 
 // hasher makes hashes that cannot be predicted outside the process, so that no
 // choice of keys makes them crowd one place of a table or share a counter.
-//
-// A key that ends in a zero byte is hashed without it, with seeds of its own, so
-// that text hashes the text of such a key where it is.
 type hasher struct {
-	texts, others           maphash.Seed
-	checkTexts, checkOthers uint64
-	factor                  uint64
+	seed          maphash.Seed
+	check, factor uint64
 }
 
 func newHasher() hasher {
-	return hasher{maphash.MakeSeed(), maphash.MakeSeed(), rand.Uint64(), rand.Uint64(), rand.Uint64() | 1}
+	return hasher{maphash.MakeSeed(), rand.Uint64(), rand.Uint64() | 1}
 }
 
 // sum returns the hash of a key. place is not 0, which marks an empty slot.
 func (h *hasher) sum(key []byte) keyHash {
-	if end := len(key) - 1; end >= 0 && key[end] == 0 {
-		return keyHash{max(1, maphash.Bytes(h.texts, key[:end])), check(h.checkTexts, h.factor, key[:end])}
-	}
-	return keyHash{max(1, maphash.Bytes(h.others, key)), check(h.checkOthers, h.factor, key)}
-}
-
-// text returns the hash of a key that is s and a zero byte.
-func (h *hasher) text(s string) keyHash {
-	return keyHash{max(1, maphash.String(h.texts, s)), check(h.checkTexts, h.factor, s)}
+	return keyHash{max(1, maphash.Bytes(h.seed, key)), check(h.check, h.factor, key)}
 }
 
 // check returns a hash of s, eight bytes at a time: each is multiplied by factor,
@@ -45,7 +33,7 @@ func (h *hasher) text(s string) keyHash {
 // (https://github.com/wangyi-fudan/wyhash). It is quicker than a second maphash and
 // need not withstand anybody who knows it: nobody can look for keys of equal check
 // and place without knowing the seeds of both.
-func check[T string | []byte](seed, factor uint64, s T) uint64 {
+func check(seed, factor uint64, s []byte) uint64 {
 	n := len(s)
 	h := fold(seed^uint64(n), factor)
 	if n < 8 {
@@ -67,7 +55,7 @@ func fold(a, b uint64) uint64 {
 }
 
 // word returns the eight bytes from i on.
-func word[T string | []byte](s T, i int) uint64 {
+func word(s []byte, i int) uint64 {
 	s = s[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56

@@ -104,23 +104,14 @@ func (p *Place) Known() bool { return p.slot != nil }
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
 // Take decides on a cost for a key that is in the table, of a rule with one limit of fixed size,
-// and charges it, unless it is denied or this is a peek. It does what Limit, Charge and Report
-// do, in half of their time. done is false if the place is another one.
-func (p *Place) Take(now, cost int64, peek bool, r *meter.Result) (at int64, done bool) {
-	if !p.plain || !p.layout.lone() {
-		return 0, false
-	}
-	return p.table.take(p.at, now, cost, peek, r), true
-}
-
-// Take locates the place of the key that is text and a zero byte, locks it, and does what
-// Place.Take does.
-func (b *Binding) Take(rule int, text string, now, cost int64, r *meter.Result) (at int64, done bool) {
+// and charges it, unless it is denied or this is a peek. It does what Locate, Lock, Limit, Charge
+// and Report do, in half of their time. done is false for any other key.
+func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *meter.Result) (at int64, done bool) {
 	l := b.layouts[rule]
 	if !l.lone() {
 		return 0, false
 	}
-	hash := b.ts.hash.text(text)
+	hash := b.ts.hash.sum(key)
 	s := &b.ts.shards[hash.place&b.ts.mask]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,19 +123,15 @@ func (b *Binding) Take(rule int, text string, now, cost int64, r *meter.Result) 
 	if !found {
 		return 0, false
 	}
-	return t.take(i, now, cost, false, r), true
+	at = l.meters[0].Take(t.slot(i)[slotHeader:], now, cost, peek, r)
+	if r.Remaining == 0 {
+		t.deny(i)
+	}
+	return at, true
 }
 
 // lone reports whether the rule has one limit, of fixed size, and no key is blocked.
 func (l *layout) lone() bool { return l.fixed && len(l.meters) == 1 && l.ts.blocked.n.Load() == 0 }
-
-func (t *table) take(i int, now, cost int64, peek bool, r *meter.Result) (at int64) {
-	at = t.layout.meters[0].Take(t.slot(i)[slotHeader:], now, cost, peek, r)
-	if r.Remaining == 0 {
-		t.deny(i)
-	}
-	return at
-}
 
 // Charge charges cost to a limit, whether it allows the cost or not, and fills in r. The
 // state has been advanced to now. If the key is not in the table, it is charged to a state that
