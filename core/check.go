@@ -16,12 +16,6 @@ import (
 // read, unless the request may wait. If not, all of them are called again. In the end, one take charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
-	done := false
-	defer func() {
-		if !done {
-			l.panicked(s, r, &d)
-		}
-	}()
 	limited := s.hooks.ShouldLimit(r)
 	c := l.session(s)
 	if limited {
@@ -37,7 +31,6 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	} else {
 		d.Allowed, d.Reason, d.snap, d.rule = true, ReasonSkipped, s, -1
 	}
-	done = true
 	l.end(r.Context(), c, &d)
 	if d.Reason == ReasonBadRequest && !d.Allowed && d.NeedsOutcome() {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
@@ -345,23 +338,6 @@ func (p *bodyProbe) logger() *slog.Logger {
 		return p.snap.logger()
 	}
 	return p.snap.namedLog().rules[p.rule]
-}
-
-// errPanicked is the error of a decision in the middle of which a hook or key function panicked.
-var errPanicked = errors.New("floodgate: a hook or key function panicked")
-
-// panicked counts a request whose Check has panicked, and tells the observer. If a decision
-// was made, because OnDisallowed has panicked, it counts that one; otherwise it counts a
-// failure.
-func (l *Limiter) panicked(s *snapshot, r Request, d *Decision) {
-	if d.snap == nil {
-		*d = Decision{Reason: ReasonFailed, Err: errPanicked, snap: s, rule: -1}
-	}
-	d.DryRun = false // a dry run would have allowed the request; the panic stops it
-	l.counts.stripe().count(d)
-	if s.observer != nil {
-		s.observer.decided(r.Context(), d)
-	}
 }
 
 // Deny implements [Checker]: it asks Hooks.OnDisallowed.

@@ -78,7 +78,7 @@ func New(c Config) (*Limiter, error) {
 	l.sessions.New = func() any {
 		return &session{stripe: l.counts.stripe(), failures: &l.counts.failures, keeper: &l.keeper}
 	}
-	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
+	if err := s.observedBy(c.Observer); err != nil {
 		return nil, err
 	}
 	counters, err := l.store.Open(s.name, s.storeRules(l.store))
@@ -135,7 +135,7 @@ func (l *Limiter) Reconfigure(c Config) error {
 	}
 	l.bind(s, counters)
 	// Last, so that no observer hears of rules that do not come into force.
-	if err := s.observedBy(c.Observer, &l.counts.panicked); err != nil {
+	if err := s.observedBy(c.Observer); err != nil {
 		return err
 	}
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
@@ -450,7 +450,6 @@ type counters struct {
 	next    atomic.Uint32
 
 	failures failureLog
-	panicked atomic.Bool // see observing
 }
 
 type stripe struct {

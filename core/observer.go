@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,8 +15,7 @@ type Observer interface {
 	// Observe is called by New and by Reconfigure, before the configuration is in
 	// force, and returns the functions that the limiter calls from then on. limiter is
 	// the limiter's name. rules are its rules, with all names filled in; Observe must
-	// not change them. Observe may be called concurrently, for several limiters. If it
-	// panics, New and Reconfigure return an error. New may return an error of the store
+	// not change them. Observe may be called concurrently, for several limiters. New may return an error of the store
 	// after it has called Observe; Reconfigure calls it only if nothing else is wrong.
 	Observe(limiter string, rules []Rule) ObserverFuncs
 }
@@ -27,8 +25,7 @@ type Observer interface {
 //
 // The limiter calls the functions while a request waits, concurrently, and while it
 // holds no lock. So they must be quick: one that writes to a network hands its work to
-// a goroutine of its own. If a function panics, the decision stands as it is, and the
-// first panic of a limiter is logged to Config.Log.
+// a goroutine of its own. A panic of a function is the request's panic.
 type ObserverFuncs struct {
 	// Decided is called once for each decision of Check, Take, Allow and Acquire. ctx is the
 	// request's context, which may have ended. Peeks are no decisions.
@@ -86,43 +83,27 @@ type Observation struct {
 	Key, Extra string
 }
 
-// observing is what a limiter needs to call the functions of its observer.
+// observing calls the functions of an observer for one configuration.
 type observing struct {
 	ObserverFuncs
 
-	snap     *snapshot
-	panicked *atomic.Bool // of the limiter: a panic has been logged
+	snap *snapshot
 }
 
 // observedBy makes the snapshot call the functions of an observer, which may be nil.
-func (s *snapshot) observedBy(o Observer, panicked *atomic.Bool) (err error) {
+func (s *snapshot) observedBy(o Observer) error {
 	if o == nil {
 		return nil
 	}
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		if isNil(reflect.ValueOf(o)) { // not an error by itself: a nil pointer may have an Observe that needs no value
-			err = fmt.Errorf("%w: Observer: %T: is nil: must be an observer, or leave Observer out", ErrConfig, o)
-			return
-		}
-		err = fmt.Errorf("%w: Observer: %T: Observe panicked: %v", ErrConfig, o, p)
-	}()
+	if isNil(reflect.ValueOf(o)) {
+		return fmt.Errorf("%w: Observer: %T: is nil: must be an observer, or leave Observer out", ErrConfig, o)
+	}
 	rules := make([]Rule, len(s.rules))
 	for i := range s.rules {
 		rules[i] = s.rules[i].Rule
 	}
-	s.observer = &observing{o.Observe(s.name, rules), s, panicked}
+	s.observer = &observing{o.Observe(s.name, rules), s}
 	return nil
-}
-
-// caught ends the panic of an observer's function. It must be deferred itself.
-func (o *observing) caught(ctx context.Context) {
-	if p := recover(); p != nil && o.panicked.CompareAndSwap(false, true) {
-		o.snap.logger().ErrorContext(ctx, "floodgate: the observer panicked; further panics are not logged", "panic", p)
-	}
 }
 
 // decided tells the observer of a decision.
@@ -144,15 +125,12 @@ func (o *observing) decided(ctx context.Context, d *Decision) {
 			seen.Key, seen.Extra = openKey(d.key)
 		}
 	}
-	defer o.caught(ctx)
 	o.Decided(ctx, seen)
 }
 
 // stored tells the observer of an operation of the store that began at start.
 func (o *observing) stored(ctx context.Context, operation string, start time.Time, err error) {
-	took := time.Since(start)
-	defer o.caught(ctx)
-	o.Stored(ctx, operation, took, err)
+	o.Stored(ctx, operation, time.Since(start), err)
 }
 
 // Report tells the limiter's observer of an event of a [Checker] around the limiter:
@@ -160,7 +138,6 @@ func (o *observing) stored(ctx context.Context, operation string, start time.Tim
 // an observer may keep a number for each.
 func (l *Limiter) Report(ctx context.Context, event string) {
 	if o := l.current.Load().observer; o != nil && o.Reported != nil {
-		defer o.caught(ctx)
 		o.Reported(ctx, event)
 	}
 }
@@ -202,14 +179,12 @@ func (o *observing) holds(ctx context.Context, r *rest, sign int64, took time.Du
 }
 
 func (o *observing) held(ctx context.Context, rule int, slots int64, took time.Duration) {
-	defer o.caught(ctx)
 	o.Held(ctx, rule, slots, took)
 }
 
 // queued tells the observer that a request has joined the line of a key of a rule, or left it.
 func (s *snapshot) queued(ctx context.Context, rule int, change int64) {
 	if o := s.observer; o != nil && o.Queued != nil {
-		defer o.caught(ctx)
 		o.Queued(ctx, rule, change)
 	}
 }

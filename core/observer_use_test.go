@@ -5,63 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
-
-// An observer that panics changes no decision. The log has one line, whatever panics how often.
-func TestObserverPanics(t *testing.T) {
-	panics := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-		return core.ObserverFuncs{
-			Decided:  func(context.Context, core.Observation) { panic("decided") },
-			Stored:   func(context.Context, string, time.Duration, error) { panic(errors.New("stored")) },
-			Reported: func(context.Context, string) { panic("reported") },
-		}
-	})
-	for _, store := range []core.Store{core.Must(core.NewMemory(core.MemoryConfig{})), covered()} {
-		log := new(lines)
-		config := core.Config{Name: "l", Store: store, Log: log.logger(), Observer: panics, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}}}
-		l := newLimiter(t, config, nil)
-		hit := core.Hit{Rule: "r", Key: "k"}
-		first := l.Check(&request{})
-		d, err := l.Take(t.Context(), 1, hit)
-		if !first.Allowed || !d.Allowed || err != nil || !l.Allow(t.Context(), hit) || l.Allow(t.Context(), hit) || l.Check(&request{}).Allowed {
-			t.Error("the decisions are others with an observer that panics")
-		}
-		if err := l.Reconfigure(config); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Adjust(t.Context(), d, 0); err != nil || !l.Allow(t.Context(), hit) {
-			t.Errorf("a refund: %v", err)
-		}
-		l.Report(t.Context(), "event")
-		got := log.take()
-		if len(got) != 1 || !strings.Contains(got[0], "observer panicked") || !strings.Contains(got[0], "limiter=l") {
-			t.Errorf("the log: %q", got)
-		}
-		if s := l.Stats(); s.Allowed != 4 || s.Denied != 2 {
-			t.Errorf("%+v", s)
-		}
-	}
-}
-
-// If Observe panics, there is no limiter, and Reconfigure changes nothing.
-func TestObservePanics(t *testing.T) {
-	panics := observeFunc(func(string, []core.Rule) core.ObserverFuncs { panic("no") })
-	config := core.Config{Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}
-	l := newLimiter(t, config, nil)
-	config.Observer, config.Rules = panics, []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(2)}}}
-	if _, err := core.New(config); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Observer: core_test.observeFunc") {
-		t.Errorf("New: %v", err)
-	}
-	if err := l.Reconfigure(config); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("Reconfigure: %v", err)
-	}
-	if !l.Check(&request{}).Allowed || l.Check(&request{}).Allowed {
-		t.Error("the limit has changed")
-	}
-}
 
 // fixed is a store that cannot count other rules than those it has.
 type fixed struct {
