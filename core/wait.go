@@ -1,10 +1,13 @@
 package core
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,10 +16,10 @@ import (
 //
 // In a process, requests for one key of a rule are allowed first come, first served: those of
 // Wait, and those of Check if a MaxWait is configured. Take, Allow and requests that may not
-// wait stand in no line. The head of the line asks the store at the instant that RetryAfter
-// names, and at once if this limiter gives the key hits back (Adjust, Settle, Grant), or if
-// Reset, ResetAll or Block acts on the key. A request with several keys waits for the key that
-// denies it longest; meanwhile, later requests may be allowed for its other keys.
+// wait stand in no line. The first in line asks the store, then again after RetryAfter, and at
+// once if this limiter gives the key hits back (Adjust, Settle, Grant), or if Reset, ResetAll or
+// Block acts on the key. A request with several keys stands in one line at a time: that of the
+// key that denies it longest, behind the requests that wait there already.
 //
 // A request that clearly cannot make it is denied at once: RetryAfter is too long, or the hits
 // ahead of it need too many windows. Some others wait until their time is over, and are denied
@@ -62,61 +65,53 @@ func (it *Item) denied() bool {
 	return false
 }
 
-// turn is the way of one request through the lines. If nobody is in the lines of its keys, the
-// request takes. Otherwise, or if it is denied, it waits in a line, and takes as its head. Only
-// the request's own goroutine waits, and it holds no lock.
+// turn is the way of one request through the lines. It takes if nobody is in the lines of its
+// keys. Otherwise, or if it is denied, it waits in a line, and takes as its head. Only the
+// request's own goroutine waits, and it holds no lock.
 type turn struct {
 	*session
 	lines  *lines
 	ctx    context.Context //nolint:containedctx // a turn lives as long as the call that it was made for
 	worker bool            // only the context bounds how long it waits
 
-	ticket uint64
-	since  time.Time // the start of the wait; zero before
-	slept  bool
-	me     *waiter // nil: in no line
-	item   int     // the item whose line it is in
-	frees  uint64  // lines.frees before the last take
-	why    error   // why it was denied
+	since time.Time // the start
+	slept bool      // it has waited
+	me    *waiter   // nil: in no line
+	item  int       // the item whose line it is in
+	why   error     // why it was denied
 }
 
-const (
-	// leastWait is the wait if the store denies a request and names none.
-	leastWait = time.Millisecond
-	// leasePoll is how often the head of a line asks whether another process has released a
-	// slot. The slots of this process wake the head: see freed.
-	leasePoll = time.Second
-)
+// leastWait is the wait if the store denies a request and names none.
+const leastWait = time.Millisecond
 
 // take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
 // request was denied, and the results say why.
 func (t *turn) take() error {
-	if !t.worker && !t.snap.waits || len(t.batch.Items) == 0 {
+	if len(t.batch.Items) == 0 {
 		return t.do(t.ctx, OpTake)
 	}
-	t.ticket, t.batch.Allowed = t.lines.tickets.Add(1), false
+	t.batch.Allowed, t.since = false, time.Now()
 	defer t.leave()
-	if t.worker && t.ctx.Err() != nil {
-		t.deny(t.ctx.Err(), place{})
+	if err := t.ctx.Err(); t.worker && err != nil {
+		t.deny(err, place{})
 		return nil
 	}
 	for {
+		frees := t.lines.frees.Load()
 		item, wait := t.behind(), time.Duration(0)
 		if item < 0 {
-			if err := t.attempt(); err != nil || t.batch.Allowed {
+			for i := range t.batch.Items {
+				t.batch.Items[i].Unknown = false
+			}
+			if err := t.do(t.ctx, OpTake); err != nil || t.batch.Allowed {
 				return err
 			}
-		}
-		if t.since.IsZero() {
-			t.since = time.Now()
-		}
-		if item < 0 {
 			if item, wait = t.denied(); item < 0 {
 				t.why = ErrWaitTooLong
 				return nil
 			}
 		}
-		if !t.stand(item, wait) {
+		if !t.stand(item, wait, frees) {
 			return nil
 		}
 	}
@@ -130,15 +125,6 @@ func (t *turn) note(d *Decision) {
 	if waited := time.Since(t.since); waited > 0 {
 		d.more().waited = waited
 	}
-}
-
-// attempt asks the store, once.
-func (t *turn) attempt() error {
-	for i := range t.batch.Items {
-		t.batch.Items[i].Unknown = false
-	}
-	t.frees = t.lines.frees.Load()
-	return t.do(t.ctx, OpTake)
 }
 
 // patient returns whether the request may wait in the line of an item's key.
@@ -159,13 +145,8 @@ func (t *turn) left(item int) time.Duration {
 	return left
 }
 
-// leases returns whether a limit is one of Leases, which end at any time.
-func (t *turn) leases(it *Item, limit int) bool {
-	return t.snap.leases && t.snap.rules[it.Rule].Limits[limit].Algorithm == Leases
-}
-
-// behind returns an item whose line has an earlier request, -1 if there is none. A request that
-// costs more than a quota is behind nobody: the store denies it at once.
+// behind returns an item in whose line others wait, -1 if there is none. A request that costs
+// more than a quota is behind nobody: the store denies it at once.
 func (t *turn) behind() (found int) {
 	if found = -1; t.lines.waiting.Load() == 0 {
 		return found
@@ -178,7 +159,7 @@ func (t *turn) behind() (found int) {
 				return -1
 			}
 		}
-		if found < 0 && t.patient(i) && (t.me == nil || i != t.item) && t.lines.earlier(t.snap.lineName(room[:0], it), t.ticket) {
+		if found < 0 && t.patient(i) && (t.me == nil || i != t.item) && t.lines.has(t.snap.lineName(room[:0], it)) {
 			found = i
 		}
 	}
@@ -196,14 +177,12 @@ func (t *turn) denied() (item int, wait time.Duration) {
 		}
 		left := t.left(i)
 		for j := range it.Results {
-			w := it.Results[j].RetryAfter
-			switch {
-			case it.Results[j].Allowed:
+			if it.Results[j].Allowed {
 				continue
-			case w <= 0:
+			}
+			w := it.Results[j].RetryAfter
+			if w <= 0 {
 				w = leastWait
-			case w != Never && left > 0 && t.leases(it, j):
-				w = min(left, leasePoll) // at the end of its time it asks once more
 			}
 			if !t.patient(i) || w > left {
 				return -1, 0
@@ -216,43 +195,33 @@ func (t *turn) denied() (item int, wait time.Duration) {
 	return item, wait
 }
 
-// stand waits in the line of an item's key until the request is the head and should take. wait
-// is how long the store has denied it, 0 if it was not asked. If stand returns false, the request
-// is denied.
-func (t *turn) stand(item int, wait time.Duration) bool {
+// stand waits in the line of an item's key until the request is its head and should take. wait
+// is how long the store has denied it, 0 if it was not asked. frees is lines.frees before that.
+// If stand returns false, the request is denied.
+func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 	if t.me != nil && t.item != item {
 		t.leave()
 	}
-	if t.item = item; t.me == nil {
+	if t.me == nil {
 		it := &t.batch.Items[item]
 		var room [128]byte
-		me, at := t.lines.join(t.snap.lineName(room[:0], it), t.ticket, it.Cost, t.snap)
+		me, at := t.lines.join(t.snap.lineName(room[:0], it), it.Cost, t.snap)
+		t.item, t.me = item, me
 		if me == nil {
 			if t.why = ErrLineFull; wait == 0 { // otherwise the store's results stay
 				t.deny(ErrLineFull, at)
 			}
 			return false
 		}
-		t.me = me
 		t.snap.queued(t.ctx, it.Rule, 1)
-		switch {
-		case at.hits > 0: // behind others
-			left := t.left(item)
-			if t.reckon(at) > left {
-				return t.deny(ErrWaitTooLong, at)
-			}
-			if !t.sleep(left, true) {
-				return false
-			}
-			if wait = time.Until(t.lines.place(me).due); it.Quotas != nil || wait > t.left(item) {
-				wait = 0 // the store decides
-			}
-		case t.frees != t.lines.frees.Load(): // since it has asked, and before it could be woken
-			wait = 0
+		switch left := t.left(item); {
+		case at.hits > 0 && t.reckon(at) > left:
+			return t.deny(ErrWaitTooLong, at)
+		case at.hits > 0:
+			return t.sleep(left, true)
+		case wait == 0 || frees != t.lines.frees.Load(): // hits came back before the request could be woken
+			return true
 		}
-	}
-	if wait <= 0 {
-		return true
 	}
 	t.lines.asksAt(t.me, time.Now().Add(wait))
 	return t.sleep(wait, false)
@@ -291,9 +260,7 @@ func (t *turn) reckon(at place) (wait time.Duration) {
 		if l.Algorithm != TokenBucket {
 			windows = math.Floor(windows)
 		}
-		if l.Algorithm != Leases {
-			wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
-		}
+		wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
 	}
 	return max(wait+max(time.Until(at.due), 0), leastWait)
 }
@@ -315,22 +282,149 @@ func (t *turn) deny(why error, at place) bool {
 	return false
 }
 
-// leave leaves the line, if the request is in one. If it has taken the last hit, the next request
-// need not ask before there is another.
+// leave leaves the line, if the request is in one.
 func (t *turn) leave() {
 	if t.me == nil {
 		return
 	}
-	var due time.Time
-	if it := &t.batch.Items[t.item]; t.batch.Allowed && it.Quotas == nil && t.snap == t.snap.limiter.current.Load() {
-		for j := range it.Results {
-			r := &it.Results[j]
-			if at := time.Now().Add(r.MoreAfter); r.Remaining == 0 && !t.leases(it, j) && at.After(due) {
-				due = at
-			}
-		}
-	}
-	t.lines.leave(t.me, due, t.frees)
+	t.lines.leave(t.me)
 	t.me = nil
 	t.snap.queued(t.ctx, t.batch.Items[t.item].Rule, -1)
+}
+
+// lines are the requests of a limiter that wait, in one line for each key of a rule. Only the
+// head of a line takes.
+type lines struct {
+	waiting atomic.Int64  // requests in all lines; changes under mu
+	frees   atomic.Uint64 // grows when hits come back: the result of an earlier take may be out of date
+
+	mu sync.Mutex       // held for a few assignments: never while a store, a context or a hook is called
+	of map[string]*line // by name: see lineName; New makes it
+}
+
+// line is the line of one key. It is never empty.
+type line struct {
+	name    string
+	waiters list.List // of *waiter
+	hits    int64     // what all of them cost
+	due     time.Time // when the head asks the store again; zero: soon
+}
+
+// waiter is a request in a line.
+type waiter struct {
+	line *line
+	at   *list.Element
+	cost int64
+	turn chan struct{} // has a value if the waiter has become the head, or should take sooner
+}
+
+// place is the place of a request in a line.
+type place struct {
+	hits int64     // what the requests behind the head cost, up to this one; 0: it is the head
+	due  time.Time // of the line
+}
+
+func (l *line) head() *waiter { return l.waiters.Front().Value.(*waiter) }
+
+// lineName appends the name of the line of an item's key to dst. Names of rules contain no
+// slash, so that no two keys have the same name.
+func (s *snapshot) lineName(dst []byte, it *Item) []byte {
+	return append(append(append(dst, s.rules[it.Rule].Name...), '/'), it.Key...)
+}
+
+// has returns whether requests wait in the line of this name.
+func (q *lines) has(name []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.of[string(name)] != nil
+}
+
+// join adds a request to the end of the line of this name. w is nil if the line, or all lines
+// together, are full.
+func (q *lines) join(name []byte, cost int64, s *snapshot) (w *waiter, at place) {
+	cost = min(cost, MaxQuota)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.of[string(name)]
+	if l != nil {
+		at = place{l.hits - l.head().cost + cost, l.due}
+	}
+	if q.waiting.Load() >= int64(s.maxWaitersTotal) || l != nil && l.waiters.Len() >= s.maxWaiters {
+		return nil, at
+	}
+	if l == nil {
+		l = &line{name: string(name)}
+		q.of[l.name] = l
+	}
+	w = &waiter{line: l, cost: cost, turn: make(chan struct{}, 1)}
+	w.at = l.waiters.PushBack(w)
+	l.hits += cost
+	q.waiting.Add(1)
+	return w, at
+}
+
+// place returns the last place in the line of w: where w is if it comes back.
+func (q *lines) place(w *waiter) place {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return place{w.line.hits - w.line.head().cost, w.line.due}
+}
+
+// asksAt notes when w, the head of its line, asks the store again.
+func (q *lines) asksAt(w *waiter, due time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w.line.due = due
+}
+
+// leave removes w from its line. If w was the head, the next one takes.
+func (q *lines) leave(w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := w.line
+	wasHead := l.head() == w
+	l.waiters.Remove(w.at)
+	l.hits -= w.cost
+	q.waiting.Add(-1)
+	switch {
+	case l.waiters.Len() == 0:
+		delete(q.of, l.name)
+	case wasHead:
+		l.wake()
+	}
+}
+
+// wake makes the head ask the store at once.
+func (l *line) wake() {
+	l.due = time.Time{}
+	select {
+	case l.head().turn <- struct{}{}:
+	default: // it has been woken, and has not looked yet
+	}
+}
+
+// freed is called after the keys of these items have got hits back. The items have Rule and
+// Key, and are the caller's. The head of each key's line asks the store at once.
+func (q *lines) freed(s *snapshot, items []Item) {
+	if q.frees.Add(1); q.waiting.Load() == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var room [128]byte
+	for i := range items {
+		if l := q.of[string(s.lineName(room[:0], &items[i]))]; l != nil {
+			l.wake()
+		}
+	}
+}
+
+// freedAll is freed for all keys.
+func (q *lines) freedAll() {
+	q.frees.Add(1)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.of {
+		l.wake()
+	}
 }

@@ -194,7 +194,7 @@ func TestRequestsWaitForEachAlgorithm(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				c.inOrder(t, requests)
-				if takes := s.takes.Load(); takes > requests+1 {
+				if takes := s.takes.Load(); takes > 2*requests {
 					t.Errorf("%d takes for %d requests", takes, requests)
 				}
 				for i := range requests {
@@ -227,8 +227,8 @@ func earliest(t *testing.T, limit core.Limit, c *crowd, i int) time.Duration {
 	return now + d.RetryAfter
 }
 
-// Workers that come again as soon as they are allowed ask the store about as often as they
-// are allowed.
+// Workers that come again as soon as they are allowed ask the store at most about twice as often
+// as they are allowed.
 func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAsked()
@@ -255,7 +255,7 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 		}
 		// When the first quota has run out, all workers may be denied before one of them stands
 		// in line. In the last second a wait may be too long, and the store is asked for it.
-		if takes, peeks := s.takes.Load(), s.peeks.Load(); total < 190 || float64(takes) > 1.1*float64(total) || peeks > 16 {
+		if takes, peeks := s.takes.Load(), s.peeks.Load(); total < 190 || float64(takes) > 2.1*float64(total) || peeks > 16 {
 			t.Errorf("%d allowed, %d takes, %d peeks", total, takes, peeks)
 		}
 	})
