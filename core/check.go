@@ -65,7 +65,7 @@ type asking struct {
 // check decides on a request and writes the decision into d.
 func (c *session) check(r Request, d *Decision, lines *lines) {
 	a := &c.ask
-	a.body = bodyProbe{Request: r, snap: c.snap, rule: aHook}
+	a.body, a.fault = bodyProbe{Request: r, snap: c.snap, rule: aHook}, nil
 	c.gather()
 	if a.waits && a.fault == nil {
 		if len(c.batch.Items) > 0 && !c.mayWait(false) {
@@ -75,6 +75,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 			}
 		}
 		a.body.open = true
+		c.empty()
 		c.gather()
 	}
 	if a.fault != nil {
@@ -110,7 +111,6 @@ func (c *session) decided(r Request, d *Decision, err error) {
 // gather asks the hooks and rules for all that they say of the request. As long as the body
 // cannot be read, what wants to read it is left out.
 func (c *session) gather() {
-	c.empty()
 	s, a := c.snap, &c.ask
 	r := Request(&a.body)
 	a.waits, a.bad, a.extra, c.cost = false, nil, "", 1 // a fault stays: there is no second call then

@@ -49,10 +49,7 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.For, c.batch.Degraded, c.batch.Cached, c.lease, c.snap = 0, false, false, 0, nil
-	if a := &c.ask; a.body.Request != nil {
-		*a = asking{rules: a.rules[:0], quotas: a.quotas[:0]}
-	}
+	c.batch.For, c.batch.Degraded, c.batch.Cached, c.lease, c.snap, c.ask.body.Request = 0, false, false, 0, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
