@@ -81,8 +81,13 @@ type turn struct {
 	why   error     // why it was denied
 }
 
-// leastWait is the wait if the store denies a request and names none.
-const leastWait = time.Millisecond
+const (
+	// leastWait is the wait if the store denies a request and names none.
+	leastWait = time.Millisecond
+	// leasePoll is how often the head of a line asks whether another process has released a
+	// slot. The slots of this process wake the head: see freed.
+	leasePoll = time.Second
+)
 
 // take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
 // request was denied, and the results say why.
@@ -145,6 +150,11 @@ func (t *turn) left(item int) time.Duration {
 	return left
 }
 
+// leases returns whether a limit is one of Leases, which end at any time.
+func (t *turn) leases(it *Item, limit int) bool {
+	return t.snap.leases && t.snap.rules[it.Rule].Limits[limit].Algorithm == Leases
+}
+
 // behind returns an item in whose line others wait, -1 if there is none. A request that costs
 // more than a quota is behind nobody: the store denies it at once.
 func (t *turn) behind() (found int) {
@@ -181,8 +191,11 @@ func (t *turn) denied() (item int, wait time.Duration) {
 				continue
 			}
 			w := it.Results[j].RetryAfter
-			if w <= 0 {
+			switch {
+			case w <= 0:
 				w = leastWait
+			case w != Never && left > 0 && t.leases(it, j):
+				w = min(left, leasePoll) // at the end of its time it asks once more
 			}
 			if !t.patient(i) || w > left {
 				return -1, 0
@@ -260,7 +273,9 @@ func (t *turn) reckon(at place) (wait time.Duration) {
 		if l.Algorithm != TokenBucket {
 			windows = math.Floor(windows)
 		}
-		wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
+		if l.Algorithm != Leases {
+			wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
+		}
 	}
 	return max(wait+max(time.Until(at.due), 0), leastWait)
 }
