@@ -125,9 +125,8 @@ vuln: ## govulncheck in each module: known vulnerabilities that the code can rea
 	  elif [ $$status -ne 0 ]; then echo "left out: govulncheck in $$m"; fi; done
 
 .PHONY: mutants
-mutants: $(GREMLINS) ## break the code, see which breaks no test notices: PKG=./keyfuncs for one directory, FILES=regexp for some of its files, AGAIN=1 for the last run's survivors
-	$(GO) build -o $(TOOLS)/mutants-run ./internal/mutants
-	$(TOOLS)/mutants-run -gremlins $(GREMLINS) -results $(TOOLS)/mutants $(if $(AGAIN),-again) $(if $(FILES),-files '$(FILES)') $(PKG)
+mutants: $(GREMLINS) ## change the code of one package, and list the changes that no test notices: PKG=./keyfuncs
+	$(GREMLINS) unleash $(or $(PKG),$(error name a package: make mutants PKG=./keyfuncs))
 
 .PHONY: mutants-lua
 mutants-lua: ## break the script of stores/redis, see which breaks no test notices: FILES=regexp for some of its files
