@@ -46,12 +46,11 @@ type Decision struct {
 	// hook. It is for logs and never sent to the client.
 	Err error
 
-	snap  *snapshot // the configuration that has decided; nil: the zero Decision
-	key   string    // of the deciding limit: that of a Hit if raw is set, else what the store gets
-	at    int64     // the time of the decision on the deciding limit's key
-	rule  int32     // index of the deciding limit's rule, -1 for none
-	limit uint8     // index of the deciding limit in its rule
-	raw   bool
+	snap  *snapshot    // the configuration that has decided; nil: the zero Decision
+	key   string       // of the deciding limit, as the store gets it: see closeKey
+	at    int64        // the time of the decision on the deciding limit's key
+	rule  int32        // index of the deciding limit's rule, -1 for none
+	limit uint8        // index of the deciding limit in its rule
 	over  bool         // the deciding limit denies the request
 	hits  bool         // it is a decision of Take or Wait, not of Check
 	ended *atomic.Bool // the charge has been adjusted or given back; nil: there is none
@@ -84,7 +83,6 @@ type decided struct {
 	cost int64
 	at   int64
 	rule int32
-	raw  bool
 }
 
 // LimitStatus is the state of one limit for one key. Its fields mean what those of
@@ -173,10 +171,8 @@ func (d Decision) Hit() Hit {
 	if !d.applied() {
 		return Hit{}
 	}
-	h := Hit{Rule: d.Rule(), Key: d.key}
-	if !d.raw {
-		h.Key, h.Extra = openKey(d.key)
-	}
+	h := Hit{Rule: d.Rule()}
+	h.Key, h.Extra = openKey(d.key)
 	if d.rest != nil && d.rest.quotas != nil {
 		from := d.rest.deciding - int(d.limit)
 		h.Quotas = slices.Clone(d.rest.quotas[from : from+len(d.snap.rules[d.rule].Limits)])
@@ -190,11 +186,7 @@ func (d Decision) StoredKey() string {
 	if !d.applied() {
 		return ""
 	}
-	key := []byte(d.key)
-	if d.raw {
-		key = closeKey(key, 0, "")
-	}
-	return StoreRule{Name: d.Rule()}.StoredKey(d.snap.name, key)
+	return StoreRule{Name: d.Rule()}.StoredKey(d.snap.name, []byte(d.key))
 }
 
 // StoredKey returns the name under which a store outside the process keeps the
@@ -363,7 +355,7 @@ func (d *Decision) item(i int) decided {
 	if d.rest != nil && d.rest.items != nil {
 		return d.rest.items[i]
 	}
-	return decided{key: d.key, cost: d.Cost, at: d.at, rule: d.rule, raw: d.raw}
+	return decided{key: d.key, cost: d.Cost, at: d.at, rule: d.rule}
 }
 
 // limits returns how many limits applied.

@@ -275,7 +275,8 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots boo
 		c.fail(ctx, d, err)
 		return err
 	}
-	c.decide(ctx, d, hits)
+	d.hits = true
+	c.decide(ctx, d)
 	return nil
 }
 
@@ -315,7 +316,8 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 	for i := range c.batch.Items {
 		c.batch.Items[i].Cost = cost
 	}
-	c.decide(ctx, &d, hits)
+	d.hits = true
+	c.decide(ctx, &d)
 	if s.dryRun && d.Reason == ReasonOverLimit {
 		d.Allowed, d.DryRun = true, true
 	}

@@ -117,11 +117,7 @@ func (o *observing) decided(ctx context.Context, d *Decision) {
 	}
 	if d.applied() {
 		seen.Rule, seen.Limit, seen.Capacity = int(d.rule), int(d.limit), d.deciding().Capacity()
-		switch {
-		case !o.Keys:
-		case d.raw:
-			seen.Key = d.key
-		default:
+		if o.Keys {
 			seen.Key, seen.Extra = openKey(d.key)
 		}
 	}

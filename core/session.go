@@ -15,7 +15,6 @@ import (
 type session struct {
 	snap    *snapshot
 	batch   Batch
-	hits    []int    // which Hit has brought each item of a Take
 	keys    []byte   // of the items, one behind the other
 	results []Result // room for those of the items
 	quotas  []int64  // room for those of the items
@@ -57,7 +56,7 @@ func (l *Limiter) release(c *session) {
 
 // empty removes all items.
 func (c *session) empty() {
-	c.batch.Items, c.hits, c.keys, c.results, c.quotas = c.batch.Items[:0], c.hits[:0], c.keys[:0], c.results[:0], c.quotas[:0]
+	c.batch.Items, c.keys, c.results, c.quotas = c.batch.Items[:0], c.keys[:0], c.results[:0], c.quotas[:0]
 }
 
 // addItem adds an item whose key has been appended to keys, with the quotas of the
@@ -135,7 +134,6 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 			}
 		}
 		c.addKey(rule, h.Key, h.Extra, cost, h.Quotas)
-		c.hits = append(c.hits, i)
 	}
 	return nil
 }
@@ -178,10 +176,9 @@ func (c *session) do(ctx context.Context, op Op) error {
 	return err
 }
 
-// decide fills the empty decision d from the store's results. hits are those of a Take, nil
-// for a request.
-func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
-	d.snap, d.rule, d.hits, d.Degraded = c.snap, -1, hits != nil, c.batch.Degraded
+// decide fills d from the store's results. Of d, only hits may be set.
+func (c *session) decide(ctx context.Context, d *Decision) {
+	d.snap, d.rule, d.Degraded = c.snap, -1, c.batch.Degraded
 	items := c.batch.Items
 	if len(items) == 0 {
 		d.Allowed, d.Reason, d.Cost = true, ReasonNoRule, c.cost
@@ -203,12 +200,8 @@ func (c *session) decide(ctx context.Context, d *Decision, hits []Hit) {
 		c.charged(d)
 	}
 	if several {
-		c.remember(d, i, hits)
+		c.remember(d, i)
 		c.keepLease(ctx, d)
-		return
-	}
-	if d.raw = hits != nil && hits[0].Extra == ""; d.raw {
-		d.key = hits[0].Key
 	} else {
 		d.key = c.keep(item.Key)
 	}
@@ -293,28 +286,16 @@ func newRest() *rest {
 }
 
 // remember notes all items and results in d. decides is the index of the deciding item.
-func (c *session) remember(d *Decision, decides int, hits []Hit) {
+func (c *session) remember(d *Decision, decides int) {
 	m, from := d.rest, 0
-	var keys string
-	switch {
-	case hits != nil && !slices.ContainsFunc(hits, func(h Hit) bool { return h.Extra != "" }):
-	case len(c.batch.Items) == 1:
-		keys = c.keep(c.batch.Items[0].Key)
-	default:
-		keys = string(c.keys)
-	}
+	keys := c.keep(c.keys)
 	for i := range c.batch.Items {
 		item := &c.batch.Items[i]
-		it := decided{cost: item.Cost, at: item.At, rule: int32(item.Rule)}
-		if hits != nil && hits[c.hits[i]].Extra == "" {
-			it.key, it.raw = hits[c.hits[i]].Key, true
-		} else {
-			it.key = keys[from : from+len(item.Key)]
-		}
+		it := decided{key: keys[from : from+len(item.Key)], cost: item.Cost, at: item.At, rule: int32(item.Rule)}
 		from += len(item.Key)
 		if i == decides {
 			m.deciding = len(m.results) + int(d.limit)
-			d.key, d.raw = it.key, it.raw
+			d.key = it.key
 		}
 		if item.Unknown { // nothing was charged either
 			continue
@@ -360,13 +341,10 @@ func (c *session) fail(ctx context.Context, d *Decision, err error) {
 }
 
 // addDecided adds an item of a decision again.
-func (c *session) addDecided(it decided, cost int64, quotas []int64) (item *Item) {
-	if it.raw {
-		item = c.addKey(int(it.rule), it.key, "", cost, quotas)
-	} else {
-		c.keys = append(c.keys, it.key...)
-		item = c.addItem(int(it.rule), len(c.keys)-len(it.key), cost, quotas)
-	}
+func (c *session) addDecided(it decided, cost int64, quotas []int64) *Item {
+	from := len(c.keys)
+	c.keys = append(c.keys, it.key...)
+	item := c.addItem(int(it.rule), from, cost, quotas)
 	item.At = it.at
 	return item
 }

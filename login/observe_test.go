@@ -3,7 +3,6 @@ package login_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ type watcher struct {
 	keys   []string
 	seen   []core.Observation
 	events map[string]int
-	panics bool
 }
 
 func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
@@ -48,9 +46,6 @@ func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
 				w.keys = append(w.keys, o.Key)
 			}
 			w.seen = append(w.seen, o)
-			if w.panics {
-				panic("no")
-			}
 		},
 		Reported: func(_ context.Context, event string) { w.events[event]++ },
 	}
@@ -100,71 +95,6 @@ func TestObserverIsToldOfEachAttemptOnce(t *testing.T) {
 			t.Errorf("Deny %v: denied by %v", denies, denied)
 		}
 	}
-}
-
-func TestObserverOfAGuardPanics(t *testing.T) {
-	var log strings.Builder
-	s := newSite(t, login.Config{Observer: &watcher{panics: true}, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	s.want(many(8, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:3]")
-	if n := strings.Count(log.String(), "observer panicked"); n != 1 {
-		t.Errorf("%d lines:\n%s", n, log.String())
-	}
-}
-
-// An attempt of which a hook or key function panics is counted once: as a denial if the guard has
-// denied it, or else as a failure. It does not reach the handler, and the panic goes on.
-func TestPanicsOfHooksAreObserved(t *testing.T) {
-	breaks := map[string]bool{}
-	maybe := func(what string) {
-		if breaks[what] {
-			panic("boom")
-		}
-	}
-	w := &watcher{}
-	s := newSite(t, login.Config{
-		Observer: w, SuspiciousAfter: 3,
-		Normalize: func(name string) string { maybe("Normalize"); return name },
-		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-			maybe("OnSuspicion")
-			return login.Verdict{Deny: denial(breaks["Deny"])}
-		},
-		OnEvent: func(e login.Event) { maybe(e.Kind.String()) },
-	})
-	recovered := func(what string, attempt func() int) {
-		t.Helper()
-		breaks[what] = true
-		defer func() {
-			if delete(breaks, what); recover() != "boom" {
-				t.Errorf("%s: the panic is lost", what)
-			}
-		}()
-		attempt()
-	}
-	recovered("Normalize", func() int { return s.wrong("203.0.113.1", "alice") })
-	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
-	recovered("denied", func() int { return s.wrong("203.0.113.1", "alice") })
-	recovered("suspected", func() int { return s.wrong("203.0.113.2", "alice") })
-	recovered("OnSuspicion", func() int { return s.wrong("203.0.113.2", "alice") })
-	breaks["Deny"] = true
-	recovered("denied", func() int { return s.wrong("203.0.113.2", "alice") })
-	want := core.Stats{Allowed: 5, Denied: 2, Failed: 3}
-	if w.stats != want {
-		t.Errorf("observed %+v, want %+v", w.stats, want)
-	}
-	if n := w.seen[len(w.seen)-2]; n.Rule != -1 || n.Err == nil || n.Allowed {
-		t.Errorf("OnSuspicion: %+v", n)
-	}
-	// Stats has no number for what the guard itself denies but Denied.
-	if got := s.guard.Stats(); got != (core.Stats{Allowed: 5, Denied: 4, Failed: 1}) {
-		t.Errorf("Stats: %+v", got)
-	}
-}
-
-func denial(deny bool) *core.Denial {
-	if !deny {
-		return nil
-	}
-	return &core.Denial{Status: http.StatusForbidden}
 }
 
 // Keys that the guard joins are taken apart by keyfuncs.SplitKeys.
