@@ -12,114 +12,93 @@ import (
 
 // Rule is a key function and the limits that apply to each of its keys.
 type Rule struct {
-	// Name names the rule's counters in the store, and the rule in decisions: 1 to
-	// 64 of the characters A-Z a-z 0-9 _ . -, unique in the limiter. If the
-	// limiter has only one rule, it may be empty, which means "default".
+	// Name names the rule in decisions, and its counters in the store: 1 to 64 of the
+	// characters A-Z a-z 0-9 _ . -, unique in the limiter. The only rule of a limiter may leave
+	// it empty, which means "default".
 	Name string
-	// Key returns the key of the counter that a request belongs to: see package
-	// keyfuncs. nil: the rule applies to no request; only Take and the other
-	// methods of a Limiter that name counters use it.
+	// Key returns the key of a request: see package keyfuncs. nil: the rule is only for Take
+	// and other methods that name a [Hit].
 	Key KeyFunc
-	// Limits apply to each key, all of them: 1 to MaxLimits, no two with the
-	// same algorithm, window, precision and alignment.
+	// Limits all apply to each key: 1 to MaxLimits. No two may have the same algorithm, window,
+	// precision, alignment and time zone.
 	Limits []Limit
-	// Cost returns how many hits a request is worth to the rule, 0 or more. It
-	// is asked for requests to which the rule applies, twice if it reads the
-	// body. Its errors mean what those of Hooks.Cost mean. The handler may say later what
-	// the request has really cost: see [Decision.SetCost]. nil: Hooks.Cost, which SetCost does
-	// not settle.
+	// Cost returns the hits that a request costs in this rule, in place of [Hooks].Cost, with
+	// the same errors. It is called twice if it reads the body. The handler can settle the real
+	// cost later: see [Decision.SetCost]. nil: Hooks.Cost, which SetCost does not settle.
 	Cost func(Request) (int64, error)
-	// Quota returns the quota of a request for one of the rule's limits, in place of
-	// Limit.Quota: the plan of a customer, for instance. It returns 0 (none) to
-	// MaxQuota, of a SlidingLog to MaxLogQuota, or [Unlimited]: then the limit counts
-	// the request and never denies it. The burst of a TokenBucket changes in
-	// proportion. Counts stay, so that a new plan acts on the next request.
+	// Quota returns the quota of a request for one limit, in place of Limit.Quota: 0 to
+	// MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited]. It gives each customer the
+	// quota of its plan. The burst of a TokenBucket changes in proportion. Counts stay when the
+	// quota changes.
 	//
-	// If the rule applies to a request, Quota is called for each limit, whose Name is
-	// filled in; twice if it reads the body. It may be called concurrently. An error
-	// that wraps ErrBadRequest means what it means for a KeyFunc. After any other
-	// error, or a number that is out of range, the answer is 503, nothing is charged,
-	// and Config.Log gets a line. nil: the limit's Quota.
+	// Quota is called for each limit of the rule, with the Name filled in, and twice if it
+	// reads the body. It may be called concurrently. An error that wraps ErrBadRequest means
+	// what it means for a [KeyFunc]. Any other error or an invalid quota makes the answer 503.
+	// nil: Limit.Quota.
 	Quota func(Request, Limit) (int64, error)
-	// MaxWait is how long a request may wait for its turn if the rule would deny it:
-	// see Config.MaxWait. 0: Config.MaxWait.
+	// MaxWait replaces Config.MaxWait for this rule. 0: Config.MaxWait.
 	MaxWait time.Duration
-	// Headers chooses the rate limit headers of the rule's limits. 0:
-	// Config.Headers.
+	// Headers replaces Config.Headers for this rule. 0: Config.Headers.
 	Headers Headers
-	// Counts reports, after the handler, whether the hits of a request stay
-	// charged; false gives them back. It gets the request that was decided on,
-	// and what became of it. nil: all requests count.
+	// Counts reports, after the handler, whether the hits of a charged request stay charged. If
+	// false, they are refunded. nil: they stay.
 	Counts func(Request, Outcome) bool
-	// Clears reports, after the handler, whether the key is forgotten: a login
-	// that succeeded ends a row of failures. It is asked about requests that were
-	// charged. nil: no request clears the key.
+	// Clears reports, after the handler, whether to reset the key of a charged request: a
+	// successful login ends a row of failures. nil: never.
 	Clears func(Request, Outcome) bool
 }
 
-// MaxLimits is the most limits that a rule can have, and MaxRules the most
-// rules of a limiter.
+// MaxLimits is the most limits of a rule, and MaxRules the most rules of a limiter.
 const (
 	MaxLimits = 16
 	MaxRules  = 10_000
 )
 
-// Config is what a Limiter is made of.
+// Config configures a [Limiter].
 type Config struct {
-	// Name names the limiter's counters in the store, and the limiter in decisions:
-	// 1 to 64 of the characters A-Z a-z 0-9 _ . -. Limiters that share a store
-	// need different names. Required if the Store is shared with other
-	// processes; otherwise empty means "default".
+	// Name names the limiter in decisions, and its counters in the store: 1 to 64 of the
+	// characters A-Z a-z 0-9 _ . -. Limiters that share a store need different names. Empty
+	// means "default", and is an error with a shared store.
 	Name string
-	// Rules are decided on together: a request is charged to all of them, or to
-	// none if one of them denies it. 1 to MaxRules.
+	// Rules are decided on together: a request is charged to all that apply, or to none. 1 to
+	// MaxRules.
 	Rules []Rule
-	// RulesFor appends to dst the indexes of the rules that apply to a request, in
-	// ascending order, and returns the longer slice. The key functions of the
-	// other rules are not called, so that many rules cost a request nothing. Its
-	// errors mean what a KeyFunc's errors mean. It may be called twice for a
-	// request, and concurrently. nil: all rules, of which some may return
-	// SkipRule.
+	// RulesFor appends the indexes of the rules that apply to a request to dst, in ascending
+	// order, and returns the longer slice. The other rules cost the request nothing. It may be
+	// called twice for a request, and concurrently. Its errors mean what those of a [KeyFunc]
+	// mean. nil: all rules; their key functions may return [SkipRule].
 	RulesFor func(dst []int, r Request) ([]int, error)
-	// Store holds the counters. nil: a Memory of the limiter's own, with the
-	// default MemoryConfig.
+	// Store holds the counters. nil: a new [Memory].
 	Store Store
-	// DenyUnreadable makes the Store deny a key whose stored value it cannot read:
-	// see [StoreRule]. Set it if the limiter guards secrets.
+	// DenyUnreadable denies keys whose stored value the Store cannot read: see [StoreRule]. Set
+	// it if the limiter guards secrets.
 	DenyUnreadable bool
-	// Hooks change what the limiter does. nil: DefaultHooks.
+	// Hooks change what the limiter does. nil: [DefaultHooks].
 	Hooks Hooks
-	// Headers chooses the rate limit headers of responses.
+	// Headers chooses the rate limit headers of responses. 0: HeadersDraft10.
 	Headers Headers
-	// Log gets one line, and no second one, if the first hundred requests of a rule have
-	// had no key, if a request costs more than a quota, or if Take gets no hits.
-	// It gets a line each time that a store, a key function, a quota function or a hook
-	// fails, or that Allow names an unknown rule. Such a line has the names of the limiter
-	// and the rules, and the error. There is at most one a second for each of the five
-	// kinds, and it has the number of failures that were left out since the line before.
-	// Keys are not logged. The texts of errors are. nil: slog.Default().
+	// Log gets a line if a store, key function, quota function or hook fails, or Allow names an
+	// unknown rule: for each of these at most one line a second, with the number of failures
+	// left out. It gets a line once if the first hundred requests of a rule have no key, if a
+	// request costs more than a quota, or if Take gets no hits. Lines have texts of errors, but
+	// no keys. nil: slog.Default().
 	Log *slog.Logger
-	// Observer is told of every decision: see [ObserverFuncs]. nil: nobody is, and it
-	// costs nothing.
+	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
-	// DryRun makes the limiter decide, count and report as always, and allow
-	// every request. The decision on a request that would have been denied has
-	// DryRun set, and is given to Hooks.OnDisallowed, whose result is not used.
-	// Responses have the limiter's headers: set HeadersOff if clients should not
-	// see them.
+	// DryRun makes the limiter decide, charge and report as always, and allow every request. If
+	// it would have denied a request, Decision.DryRun is set, and OnDisallowed is called
+	// without using its result. Responses have the limiter's headers: set HeadersOff to hide
+	// them.
 	DryRun bool
-	// MaxWait is how long a request that would be denied may wait for its turn in
-	// Check: 0, or MinWindow to MaxWindow. See [Limiter.Wait] for the order, and
-	// for what is denied at once. The others wait: some of them until MaxWait is over, to
-	// be denied then. A client that leaves is charged nothing. If a rule without MaxWait
-	// denies the request too, it is denied when it is its turn. A request whose key is
-	// in the body is read before it waits. A DryRun makes no request wait. 0: requests do
-	// not wait, except for rules with a MaxWait of their own. The Shutdown of a server
-	// waits for the requests that wait.
+	// MaxWait is how long Check lets a denied request wait for its turn: 0 (no wait), or
+	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A request that clearly cannot
+	// make it is denied at once. Some others wait until MaxWait and are denied then. So is a
+	// request that a rule without MaxWait denies at its turn. A client that leaves is charged
+	// nothing. A DryRun never waits. The Shutdown of a server waits for waiting requests.
 	MaxWait time.Duration
-	// MaxWaiters is the most requests that wait for one key of a rule, and
-	// MaxWaitersTotal the most that wait for all keys of the limiter, in this process:
-	// 1 to 1,000,000. One more is denied at once. 0 means 100 and 10,000.
+	// MaxWaiters is the most requests in this process that wait for one key of a rule, and
+	// MaxWaitersTotal for all keys of the limiter: 1 to 1,000,000. One more is denied at once.
+	// 0 means 100 and 10,000.
 	MaxWaiters, MaxWaitersTotal int
 }
 
@@ -219,8 +198,7 @@ func (c Config) compile() (*snapshot, error) {
 	return s, nil
 }
 
-// indexedRules is the number of rules above which a map finds one sooner by its
-// name than a loop.
+// indexedRules is the number of rules above which a map finds a rule faster than a loop.
 const indexedRules = 8
 
 // add adds a rule that has been checked.
@@ -267,7 +245,7 @@ func (r Rule) check() error {
 	return errors.Join(errs...)
 }
 
-// fieldError is one thing that is wrong with a configuration.
+// fieldError is one error of a configuration.
 type fieldError struct {
 	field   string // its path, such as Rules[0].Name
 	problem string // the value, and what is wrong with it
@@ -279,8 +257,7 @@ func (e *fieldError) Error() string { return ErrConfig.Error() + ": " + e.field 
 // Unwrap makes the error an [ErrConfig].
 func (e *fieldError) Unwrap() error { return ErrConfig }
 
-// within puts the path of a part of a configuration before the fields that err,
-// of that part, names.
+// within adds the path of a part of a configuration to the fields that err names.
 func within(path string, err error) error {
 	return eachError(err, func(one error) error {
 		if e, ok := one.(*fieldError); ok { //nolint:errorlint // an error that wraps one has the path already
@@ -290,8 +267,8 @@ func within(path string, err error) error {
 	})
 }
 
-// eachError returns f of err, or, if err joins several errors, f of each of
-// them: what f adds is then on every line of the text.
+// eachError returns f of err or, if err joins several errors, f of each of them, so that every
+// line of the text has what f adds.
 func eachError(err error, f func(error) error) error {
 	if err == nil {
 		return nil
@@ -307,8 +284,7 @@ func eachError(err error, f func(error) error) error {
 	return errors.Join(errs...)
 }
 
-// nameLimits returns the rule's limits with their names and the defaults of their
-// lockouts filled in.
+// nameLimits returns the rule's limits with their names and the defaults of their lockouts.
 func nameLimits(r Rule) []Limit {
 	limits := slices.Clone(r.Limits)
 	for i := range limits {
@@ -334,15 +310,13 @@ func nameLimits(r Rule) []Limit {
 	return limits
 }
 
-// The defaults of Config.MaxWaiters and MaxWaitersTotal, and the most that they can be.
 const (
 	defaultMaxWaiters      = 100
 	defaultMaxWaitersTotal = 10_000
 	mostWaiters            = 1_000_000
 )
 
-// checkWaits reports what is wrong with the waits of a limiter, and notes in s how many
-// requests may wait.
+// checkWaits reports what is wrong with the waits, and sets the bounds in s.
 func (c *Config) checkWaits(s *snapshot) error {
 	errs := []error{checkMaxWait(c.MaxWait)}
 	for _, n := range []struct {

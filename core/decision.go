@@ -10,40 +10,34 @@ import (
 	"time"
 )
 
-// Decision is a limiter's decision on a request, with all that a response header
-// or an audit log needs. It is a value; its copies are the same decision.
+// Decision is a limiter's decision on a request. Copies are the same decision.
 //
-// The methods Rule, Limit and Key are about the deciding limit: of the limits that
-// deny the request, the one with the longest wait; if none denies it, the one with
-// the smallest share of its quota remaining. Remaining, ResetAfter, MoreAfter and
-// RetryAfter are its state. All of them are zero if no limit applied: the Reason is
-// ReasonSkipped or ReasonNoRule, or an error came first.
+// Rule, Limit, Key, Remaining and the durations describe the deciding limit. If limits deny the
+// request, it is the one with the longest wait. Otherwise it is the one with the smallest share
+// of its quota left. All of them are zero if no limit applied: after [ReasonSkipped],
+// [ReasonNoRule], or an error.
 type Decision struct {
 	// Allowed reports whether the request may go on.
 	Allowed bool
-	// Degraded reports that the store answered without the shared counters.
+	// Degraded reports that the store decided without the shared counters.
 	Degraded bool
-	// DryRun reports that the request is allowed and would have been denied, but for
-	// Config.DryRun.
+	// DryRun reports that only Config.DryRun kept the request from being denied.
 	DryRun bool
 	// Reason is why the request is allowed or denied.
 	Reason Reason
 	// Remaining is the number of hits left now, 0 or more.
 	Remaining int64
-	// Cost is the number of hits that were asked for: those of the deciding limit's
-	// rule, if rules have their own Cost.
+	// Cost is the number of hits requested: in the deciding rule, if rules have their own Cost.
 	Cost int64
-	// ResetAfter is how long it takes, without further hits, until the whole quota is
-	// available at once.
+	// ResetAfter is the time until the whole quota is left, without further hits.
 	ResetAfter time.Duration
-	// MoreAfter is how long it takes, without further hits, until Remaining grows. 0 if
-	// the whole quota is available, or the quota is 0.
+	// MoreAfter is the time until Remaining grows, without further hits. 0 if the whole quota
+	// is left or the quota is 0.
 	MoreAfter time.Duration
-	// RetryAfter is how long to wait until the deciding limit allows the same request:
-	// 0 if it does not deny the request, Never if it never will allow it.
+	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
+	// deny it, [Never] if it never will.
 	RetryAfter time.Duration
-	// Err is what went wrong, nil if nothing did: the error of a store, key function or
-	// hook. It is for logs and never sent to the client.
+	// Err is the error of a store, key function or hook. It is never sent to the client.
 	Err error
 
 	snap  *snapshot    // the configuration that has decided; nil: the zero Decision
@@ -57,7 +51,8 @@ type Decision struct {
 	rest  *rest        // nil for the common decision, on one limit
 }
 
-// rest is what a decision on one plain limit does not need. The copies of a Decision share it.
+// rest holds what a decision on one plain limit does not need. The copies of a Decision share
+// it.
 type rest struct {
 	items    []decided // in the order of the rules; nil: one item with one limit, which the Decision has
 	results  []Result  // of the items' limits; nil if items is
@@ -85,12 +80,12 @@ type decided struct {
 	rule int32
 }
 
-// LimitStatus is the state of one limit for one key. Its fields mean what those of
-// [Decision] mean.
+// LimitStatus is the state of one limit for one key. The fields mean the same as those of
+// [Decision].
 type LimitStatus struct {
-	// Rule is the name of the rule that the limit belongs to.
+	// Rule is the name of the limit's rule.
 	Rule string
-	// Limit is the limit, its Name filled in, with the quota of the request.
+	// Limit is the limit with its Name and the quota of the request.
 	Limit      Limit
 	Remaining  int64
 	ResetAfter time.Duration
@@ -104,27 +99,26 @@ type LimitStatus struct {
 type Reason uint8
 
 const (
-	// ReasonWithinLimits means that every limit allows the request; it has been charged.
+	// ReasonWithinLimits: every limit allows the request. It was charged.
 	ReasonWithinLimits Reason = iota
-	// ReasonOverLimit means that at least one limit denies the request; nothing was charged.
+	// ReasonOverLimit: a limit denies the request. Nothing was charged.
 	ReasonOverLimit
-	// ReasonSkipped means that Hooks.ShouldLimit returned false.
+	// ReasonSkipped: Hooks.ShouldLimit returned false.
 	ReasonSkipped
-	// ReasonNoRule means that no rule applies to the request.
+	// ReasonNoRule: no rule applies to the request.
 	ReasonNoRule
-	// ReasonBadRequest means that a key function or hook found the request at fault.
+	// ReasonBadRequest: an error of a key function or hook wraps [ErrBadRequest].
 	ReasonBadRequest
-	// ReasonFailed means that the store, a key function or a hook failed: see Err.
+	// ReasonFailed: the store, a key function or a hook failed. See Err.
 	ReasonFailed
-	// ReasonCanceled means that the request's context was canceled before the store, a key
-	// function or a hook had answered: the client has gone. The request is denied. What the
-	// store was asked to charge may be charged.
+	// ReasonCanceled: the client left before the decision: the request's context was canceled.
+	// The request is denied, and may have been charged.
 	ReasonCanceled
 )
 
 var reasons = [...]string{"within limits", "over limit", "skipped", "no rule", "bad request", "failed", "canceled"}
 
-// String returns the reason as a word or two.
+// String returns the reason, such as "over limit".
 func (r Reason) String() string {
 	if int(r) < len(reasons) {
 		return reasons[r]
@@ -140,7 +134,7 @@ func (d Decision) Limiter() string {
 	return d.snap.name
 }
 
-// Rule returns the name of the deciding limit's rule, "" if no limit applied.
+// Rule returns the name of the deciding rule, "" if no limit applied.
 func (d Decision) Rule() string {
 	if !d.applied() {
 		return ""
@@ -156,17 +150,13 @@ func (d Decision) Limit() Limit {
 	return *d.deciding()
 }
 
-// Key returns the key of the deciding limit, as the rule's key function made it or a
-// [Hit] brought it, without what Hooks.KeyExtra added. It is "" if no rule applied.
-// It may hold what a client sent, such as a username: String, StoredKey and the logs
-// of this package never show it.
+// Key returns the key of the deciding limit, without the text of Hooks.KeyExtra; "" if no limit
+// applied. It may contain text of the client, such as a username. String, StoredKey and the
+// logs of this package never do.
 func (d Decision) Key() string { return d.Hit().Key }
 
-// Hit returns the counter that the decision names: the deciding limit's rule, its
-// key, what Hooks.KeyExtra added, and the quotas of the decision, if they are not the
-// limits' own. With it an operator can look at that counter or forget it, by
-// [Limiter.Peek], [Limiter.Reset] or [Limiter.Block]. It is the zero value if no rule
-// applied. As Key, it may hold what a client sent.
+// Hit names the deciding counter, for [Limiter.Peek], [Limiter.Reset] or [Limiter.Block]. It is
+// the zero value if no limit applied. Like Key, it may contain text of the client.
 func (d Decision) Hit() Hit {
 	if !d.applied() {
 		return Hit{}
@@ -180,8 +170,8 @@ func (d Decision) Hit() Hit {
 	return h
 }
 
-// StoredKey returns the name under which a shared store keeps the counters of the
-// deciding rule for this key: see [StoreRule.StoredKey]. It is "" if no rule applied.
+// StoredKey returns the name of the deciding counters in a shared store: see
+// [StoreRule.StoredKey]. It is "" if no limit applied.
 func (d Decision) StoredKey() string {
 	if !d.applied() {
 		return ""
@@ -189,15 +179,13 @@ func (d Decision) StoredKey() string {
 	return StoreRule{Name: d.Rule()}.StoredKey(d.snap.name, []byte(d.key))
 }
 
-// StoredKey returns the name under which a store outside the process keeps the
-// counters of a key of the rule, for a limiter of this name. Of the rule, only its
-// Name counts. The name is "fg1", the names of the limiter and the rule, and 128 bits
-// of the key's SHA-256 as base64url (RFC 4648, section 5), with ":" between them. Two
-// keys, rules or limiters have the same name only if the hashes collide. A name does
-// not show what a client sent. It has at most 156 of the characters 0-9 A-Z a-z : _ . -
-// Names change only with a major version.
+// StoredKey returns the name of a key's counters in a store outside the process:
 //
-// key is as in [Item]: the Key of a [Hit] followed by a zero byte.
+//	fg1:limiter:rule:hash
+//
+// The hash is 128 bits of the key's SHA-256 in base64url. The key is Item.Key: the Key of a
+// [Hit] and a zero byte. A name has at most 156 characters, 0-9 A-Z a-z : _ . -, and reveals no
+// text of a client. Names change only with a major version.
 func (r StoreRule) StoredKey(limiter string, key []byte) string {
 	sum := sha256.Sum256(key)
 	buf := make([]byte, 0, 160)
@@ -209,8 +197,7 @@ func (r StoreRule) StoredKey(limiter string, key []byte) string {
 	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
 }
 
-// Limits yields the state of every limit that applied, in the order of the rules and
-// their limits.
+// Limits yields the state of every limit that applied, in the order of the rules.
 func (d Decision) Limits() iter.Seq[LimitStatus] {
 	return func(yield func(LimitStatus) bool) {
 		for i := range d.limits() {
@@ -224,8 +211,8 @@ func (d Decision) Limits() iter.Seq[LimitStatus] {
 	}
 }
 
-// Waited returns how long the request has waited for its turn: see Config.MaxWait and
-// [Limiter.Wait]. 0 if it was allowed or denied at once.
+// Waited returns how long the request waited for its turn, 0 if not at all: see Config.MaxWait
+// and [Limiter.Wait].
 func (d Decision) Waited() time.Duration {
 	if d.rest == nil {
 		return 0
@@ -233,7 +220,7 @@ func (d Decision) Waited() time.Duration {
 	return d.rest.waited
 }
 
-// Note returns what a [Checker] around a limiter has left with SetNote, nil if nothing.
+// Note returns the value of SetNote, or nil.
 func (d Decision) Note() any {
 	if d.rest == nil {
 		return nil
@@ -241,19 +228,18 @@ func (d Decision) Note() any {
 	return d.rest.note
 }
 
-// SetNote leaves a value for a [Checker] around a limiter, such as a login guard, which
-// finds it again in Deny, in Settle and in the handler. A limiter leaves none. SetNote must
-// be called before the decision is copied.
+// SetNote attaches a value to the decision. A [Checker] that wraps a limiter, such as a login
+// guard, reads it in Deny, Settle and the handler. Call SetNote before the decision is copied.
 func (d *Decision) SetNote(note any) { d.more().note = note }
 
-// NeedsOutcome reports whether a rule depends on the outcome of the request, or the request
-// has leases. If so, an adapter calls Settle once the handler has returned.
+// NeedsOutcome reports whether an adapter must call Settle after the handler: a rule depends on
+// the outcome, or the request has leases.
 func (d Decision) NeedsOutcome() bool {
 	return d.rest != nil && (d.rest.outcome || d.rest.lease != 0)
 }
 
-// Status returns the status of the standard response to the decision: 200 if it is
-// allowed, 429 over a limit, 400 for a bad request, 503 if the limiter could not decide.
+// Status returns the status of the standard response: 200 if the request is allowed, 429 over a
+// limit, 400 for a bad request, 503 if the limiter could not decide.
 func (d Decision) Status() int {
 	switch {
 	case d.Allowed:
@@ -267,8 +253,7 @@ func (d Decision) Status() int {
 	}
 }
 
-// String explains the decision in one sentence, without any text that came from the
-// client.
+// String explains the decision in a sentence, without any text of the client.
 func (d Decision) String() string {
 	if d.snap == nil {
 		return "no decision"
@@ -331,7 +316,7 @@ func hits(n int64) string {
 // applied reports whether a limit applied.
 func (d *Decision) applied() bool { return d.snap != nil && d.rule >= 0 }
 
-// more returns the rest of the decision, which it makes if there is none yet.
+// more returns the rest of the decision, creating it if necessary.
 func (d *Decision) more() *rest {
 	if d.rest == nil {
 		d.rest = new(rest)

@@ -14,23 +14,17 @@ import (
 type Algorithm uint8
 
 const (
-	// SlidingWindow weighs the previous window's count by the part of it that
-	// a window ending now still covers, and adds the current one's. Two
-	// numbers a key. The default.
+	// SlidingWindow adds the current window's count to the previous window's, weighted by the
+	// part of it that a window ending now still covers. The default.
 	SlidingWindow Algorithm = iota
-	// FixedWindow counts from the first hit until the window ends, then starts
-	// again. One number a key; a burst on both sides of the end passes 2 ×
-	// Quota.
+	// FixedWindow counts from the first hit to the end of the window, then starts again. Bursts
+	// before and after the end can add up to 2 × Quota.
 	FixedWindow
-	// BucketedWindow keeps one count for each Precision. No window ever holds
-	// more than Quota; Window/Precision + 1 numbers a key.
+	// BucketedWindow keeps a count for each Precision. No window holds more than Quota.
 	BucketedWindow
-	// SlidingLog keeps the time of every hit. Exact; up to Quota numbers of 8
-	// bytes a key, all of them after one hit that costs the whole Quota. See
-	// MemoryConfig.MaxKeys for what that takes in this process.
+	// SlidingLog keeps the time of every hit. Exact, at 8 bytes a hit: see [MemoryConfig].
 	SlidingLog
-	// TokenBucket allows hits at an even rate, after a burst (GCRA). One
-	// number a key.
+	// TokenBucket allows a burst, then hits at an even rate (GCRA).
 	TokenBucket
 	// Leases counts what is under way rather than hits: Quota is the most requests
 	// that may run at a time, and a request gives its place back when it is done.
@@ -53,57 +47,45 @@ const (
 	MaxQuota    = 1<<31 - 1            // largest Quota and Burst
 	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit, and of Leases
 	MaxBuckets  = 4096                 // most buckets (Window/Precision) of a BucketedWindow
-	// MaxRefill is the longest time that an empty token bucket may take to
-	// fill: Window × Burst / Quota.
+	// MaxRefill is the longest time for an empty token bucket to fill: Window × Burst / Quota.
 	MaxRefill = 36_500 * 24 * time.Hour
 )
 
-// Month is the Window of a limit whose windows are the months of a Zone. Without
-// a Zone it is 31 days.
+// Month is the Window of limits for calendar months: see [Limit.Zone]. Without a Zone it is 31
+// days.
 const Month = 31 * 24 * time.Hour
 
-// Limit is a quota of hits for a window. The zero Algorithm is SlidingWindow.
-// A Limit is a plain value; New checks it. Limits can be compared with ==; those
-// that differ in the pointer Zone only mean the same if the zones' names are equal.
+// Limit is a quota of hits for a window. New checks it.
 type Limit struct {
-	// Name names the limit in response headers and audit logs, and must be unique
-	// among the limits of a Limiter: 1 to 64 of the characters A-Z a-z 0-9 _ . -
-	// Empty means the rule's name, followed by "-" and the window if the rule has
-	// several limits.
+	// Name names the limit in response headers and audit logs: 1 to 64 of the characters A-Z
+	// a-z 0-9 _ . -, unique in the Limiter. Empty means the rule's name, followed by "-" and
+	// the window if the rule has several limits.
 	Name string
 	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
 	// for SlidingLog and Leases to MaxLogQuota. Of Leases, the most at a time.
 	Quota int64
-	// Window is the length of time for which Quota is allowed: MinWindow to MaxWindow, in
-	// whole microseconds. Of Leases, how long a lease lasts if nobody renews it: a
-	// second or more.
-	Window time.Duration
-	// Algorithm is how hits are counted.
+	// Window is the time for which Quota is allowed: MinWindow to MaxWindow, in whole
+	// microseconds. Of Leases, how long a lease lasts if nobody renews it: a second or more.
+	Window    time.Duration
 	Algorithm Algorithm
-	// Aligned makes the windows of FixedWindow and SlidingWindow begin at
-	// multiples of Window since the Unix epoch (UTC) for all keys, rather than
-	// at each key's first hit. Other algorithms: must be false.
+	// Aligned begins windows at multiples of Window since the Unix epoch (UTC), rather than at
+	// each key's first hit. Only for FixedWindow and SlidingWindow.
 	Aligned bool
-	// Burst is the most hits that a TokenBucket allows at once, up to
-	// MaxQuota. 0 means Quota. Other algorithms have none: must be 0.
+	// Burst is the most hits that a TokenBucket allows at once, up to MaxQuota. 0 means Quota.
+	// Only for TokenBucket.
 	Burst int64
-	// Precision is the length of a bucket of a BucketedWindow: MinWindow or
-	// more, in whole microseconds, a divisor of Window; there are at most
-	// MaxBuckets. Other algorithms have none: must be 0.
+	// Precision is the length of a bucket of a BucketedWindow: MinWindow or more, in whole
+	// microseconds. It must divide Window into at most MaxBuckets. Only for BucketedWindow.
 	Precision time.Duration
-	// Zone makes the windows of a FixedWindow those of the calendar in a time zone:
-	// its days if Window is 24 hours, its weeks from Monday if it is 7 days, its
-	// months if it is Month. Each begins at its first instant and ends at the first
-	// instant of the next one, whatever the zone's clock does between: a day may
-	// have 23 hours, or not begin at midnight. See [Limit.In]. nil: windows have the
-	// length of Window.
+	// Zone makes the windows calendar days, weeks (from Monday) or months of a time zone, for a
+	// Window of 24 hours, 7 days or [Month]. They follow the zone's clock: a day may have 23
+	// hours. nil: windows have the length of Window. Only for FixedWindow without Aligned and
+	// Lockout. [Limit.In] sets it.
 	//
-	// Counters are named by the zone's name. It must be the same in every process
-	// that shares the counters, so [time.Local] is an error. Other algorithms, and
-	// limits with Aligned or a Lockout: must be nil.
+	// The name of the zone is part of a counter's name, so processes that share counters must
+	// agree on it. [time.Local] is an error.
 	Zone *time.Location
-	// Lockout adds escalating waits to a FixedWindow limit: see [Lockout]. Other
-	// algorithms: must be the zero value.
+	// Lockout adds escalating waits to a FixedWindow limit. Only for FixedWindow.
 	Lockout Lockout
 }
 
@@ -116,23 +98,21 @@ func PerMinute(quota int64) Limit { return Limit{Quota: quota, Window: time.Minu
 // PerHour returns a SlidingWindow limit of quota hits per hour.
 func PerHour(quota int64) Limit { return Limit{Quota: quota, Window: time.Hour} }
 
-// PerDay returns a SlidingWindow limit of quota hits per 24 hours. With
-// [Limit.In] it is per day of the calendar.
+// PerDay returns a SlidingWindow limit of quota hits per 24 hours. [Limit.In] makes it a
+// calendar day.
 func PerDay(quota int64) Limit { return Limit{Quota: quota, Window: 24 * time.Hour} }
 
-// PerWeek returns a SlidingWindow limit of quota hits per 7 days. With
-// [Limit.In] it is per week of the calendar, which begins on Monday.
+// PerWeek returns a SlidingWindow limit of quota hits per 7 days. [Limit.In] makes it a
+// calendar week, which begins on Monday.
 func PerWeek(quota int64) Limit { return Limit{Quota: quota, Window: 7 * 24 * time.Hour} }
 
-// PerMonth returns a FixedWindow limit of quota hits per month of the calendar:
-// from the first at midnight, in UTC. [Limit.In] changes the time zone.
+// PerMonth returns a FixedWindow limit of quota hits per calendar month in UTC. [Limit.In]
+// changes the time zone.
 func PerMonth(quota int64) Limit {
 	return Limit{Quota: quota, Window: Month, Algorithm: FixedWindow, Zone: time.UTC}
 }
 
-// String returns the algorithm's name as it is written in limits text:
-// sliding_window, fixed_window, bucketed_window, sliding_log, token_bucket or
-// in_flight.
+// String returns the name of the algorithm in limits text, such as sliding_window.
 func (a Algorithm) String() string {
 	if !a.known() {
 		return "unknown_algorithm"
@@ -140,29 +120,27 @@ func (a Algorithm) String() string {
 	return meterAlgorithms[a].String()
 }
 
-// WorstCase returns the most hits that some window of the limit's length, or
-// two windows of its Zone, can hold, with quota L and burst B: L for BucketedWindow and SlidingLog, 2 × L for
-// SlidingWindow and FixedWindow, B + L for TokenBucket; with a Lockout, L for
-// each time that the shortest waits let the quota be used up, and once more; and
-// MaxQuota for Leases, because a request that ends makes room for another one. It
-// holds for one clock: if the clocks of processes that share a store differ by
-// d, less than the window, it holds for windows that are d shorter. The limit
-// must be valid.
+// WorstCase returns the most hits that any window of the limit's length can hold, even across
+// the boundary of two windows of its Zone. With quota L and burst B: L for BucketedWindow and
+// SlidingLog, 2 × L for SlidingWindow and FixedWindow, B + L for TokenBucket. A Lockout allows
+// L for each of its shortest waits that fits in the window, and once more. MaxQuota for Leases,
+// because a request that ends makes room for another one. If clocks of processes that share a
+// store differ by d, less than the window, it holds for windows shorter by d. The limit must be
+// valid.
 func (l Limit) WorstCase() int64 {
 	m := newMeter(l)
 	return m.WorstCase()
 }
 
-// Lifetime returns the longest time after a hit in which the hit can still mean
-// anything. A shared store keeps a counter for so long. The limit must be valid.
+// Lifetime returns the longest time for which a hit matters: how long a shared store keeps a
+// counter after its last hit. The limit must be valid.
 func (l Limit) Lifetime() time.Duration {
 	m := newMeter(l)
 	return meter.Duration(m.Lifetime())
 }
 
-// Capacity returns the most hits that can be taken at once: the Burst of a
-// TokenBucket that has one, else the Quota. Decision.Remaining of a key that has
-// not been used is the Capacity.
+// Capacity returns the most hits that can be taken at once: the Burst of a TokenBucket that has
+// one, otherwise the Quota.
 func (l Limit) Capacity() int64 { return l.capacity() }
 
 // capacity is Capacity without a copy of the limit.
@@ -173,8 +151,8 @@ func (l *Limit) capacity() int64 {
 	return l.Quota
 }
 
-// Validate reports everything that is wrong with the limit, or nil. The error
-// wraps [ErrConfig] and names each field and its value. New calls it.
+// Validate returns an error for everything that is wrong with the limit. It wraps [ErrConfig]
+// and names each field and its value. New calls Validate.
 func (l Limit) Validate() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
@@ -253,8 +231,8 @@ const (
 	nameRule = "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -"
 )
 
-// validName returns whether a name needs no escaping in a structured field
-// (RFC 9651, section 3.3.3), in a log and in the key of any store.
+// validName reports whether a name needs no escaping in a structured field (RFC 9651, section
+// 3.3.3), in a log and in the key of any store.
 func validName(s string) bool {
 	if s == "" || len(s) > maxName {
 		return false
@@ -300,9 +278,8 @@ func (l Limit) String() string {
 	return b.String()
 }
 
-// shortDuration writes whole days, hours, minutes, seconds and milliseconds with one
-// unit, as ParseLimits reads them, and anything else as time.Duration does: 1d, 90m,
-// 1500ms, 1.5ms.
+// shortDuration writes a duration as ParseLimits reads it: 1d, 90m, 1500ms. If no unit fits, it
+// writes it as time.Duration does.
 func shortDuration(d time.Duration) string {
 	for _, u := range []struct {
 		length time.Duration
@@ -315,15 +292,12 @@ func shortDuration(d time.Duration) string {
 	return d.String()
 }
 
-// In returns the limit with the days, the weeks from Monday or the months of a
-// time zone as its windows, for a limit that [PerDay], [PerWeek] or [PerMonth]
-// returns. The default algorithm becomes FixedWindow, the only one that has such
-// windows: see [Limit.Zone]. New returns an error for any other limit, and for a
-// zone that is nil or has no name.
+// In returns the limit with calendar windows in a time zone: see [Limit.Zone]. The limit must
+// be one that [PerDay], [PerWeek] or [PerMonth] returns, whose algorithm becomes FixedWindow.
+// New rejects other limits, and a nil zone.
 //
-// Names of zones are those of the IANA time zone database. [time.LoadLocation]
-// finds them on most systems. A program that also runs on systems without them,
-// such as a container made from scratch, imports time/tzdata.
+// [time.LoadLocation] finds a zone by its IANA name. On a system without zone files, such as a
+// container made from scratch, it needs an import of time/tzdata.
 func (l Limit) In(zone *time.Location) Limit {
 	if zone == nil {
 		zone = noZone
@@ -335,8 +309,8 @@ func (l Limit) In(zone *time.Location) Limit {
 	return l
 }
 
-// noZone is the Zone of a limit whose zone is missing. Validate returns an error
-// for it, because it has no name.
+// noZone is the Zone of a limit whose zone is missing. Validate rejects it, because it has no
+// name.
 var noZone = time.FixedZone("", 0)
 
 // calendarUnits are the windows of the calendar, by their nominal lengths.
@@ -376,8 +350,7 @@ func (l Limit) checkZone(bad func(field string, value any, why string)) {
 	}
 }
 
-// validZone reports whether a name has the form of those of the IANA time zone
-// database.
+// validZone reports whether a name looks like one of the IANA time zone database.
 func validZone(s string) bool {
 	if s == "" || len(s) > maxZone || s[0] < 'A' || s[0] > 'Z' {
 		return false
@@ -410,8 +383,7 @@ func (l Limit) per() string {
 	return shortDuration(l.Window)
 }
 
-// windowName returns the part of a limit's name that tells it from the others of
-// its rule: 1h or month.
+// windowName returns the part of a limit's name that differs in a rule: 1h or month.
 func (l Limit) windowName() string {
 	if l.Algorithm == Leases {
 		return "in-flight"
@@ -422,28 +394,23 @@ func (l Limit) windowName() string {
 	return calendarUnits[l.Window]
 }
 
-// Lockout adds escalating waits to a FixedWindow limit. Each time the whole Quota
-// has been used, a wait begins: First, then First × Factor, First × Factor², up to
-// Max. It is made for the failures of a login form.
+// Lockout adds escalating waits to a FixedWindow limit, such as one of failed logins. The hit
+// that uses up the Quota is allowed and begins a wait: First, next time First × Factor, then
+// First × Factor², up to Max. During the wait all hits are denied, without making it longer.
+// After it the count starts at 0.
 //
-// The hit that uses the Quota up is allowed and begins the wait. During the wait
-// all hits are denied, and denied hits do not make it longer. After the wait the
-// count starts anew. If a refund lowers the count during the wait (the login
-// succeeded), the wait ends, and counts as never begun.
-//
-// The zero value is no lockout.
+// A refund during the wait ends it, as if it had never begun: the login succeeded. The zero
+// value is no lockout.
 type Lockout struct {
 	// First is the first wait: MinWindow to MaxWindow, in whole microseconds.
 	First time.Duration
-	// Factor is how many times as long the next wait is: 1 (all are as long as
-	// the first) to MaxLockoutFactor. 0 means 2.
+	// Factor multiplies each next wait: 1 to MaxLockoutFactor. 0 means 2.
 	Factor int64
 	// Max is the longest wait, from First to MaxWindow, in whole microseconds.
 	// 0 means an hour, or First if that is longer.
 	Max time.Duration
-	// Decay is the time after the end of a wait in which one wait is forgotten, so
-	// that the next wait is shorter: MinWindow to MaxWindow, in
-	// whole microseconds. 0 means Max.
+	// Decay is the time after a wait in which one wait is forgotten, so that the next one is
+	// shorter: MinWindow to MaxWindow, in whole microseconds. 0 means Max.
 	Decay time.Duration
 }
 
@@ -452,7 +419,7 @@ const MaxLockoutFactor = 1000
 
 func (l Lockout) none() bool { return l == Lockout{} }
 
-// filled returns the lockout with the defaults for its zero values.
+// filled returns the lockout with its defaults.
 func (l Lockout) filled() Lockout {
 	if l.Factor == 0 {
 		l.Factor = 2
