@@ -10,60 +10,51 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// Headers chooses the rate limit headers of responses, allowed and denied: the
-// zero value, one of the others, or several joined with |. HeadersDraft07 and
-// HeadersDraft10 write the same two headers, so that they cannot be joined, and
-// two rules of one limiter cannot have one each. Of the three HeadersX forms, one
-// can be chosen.
+// Headers chooses the rate limit headers of allowed and denied responses. Several are joined
+// with |. HeadersDraft07 and HeadersDraft10 write the same headers: a limiter can have only one
+// of them. Only one of the X forms can be joined.
 type Headers uint8
 
 const (
-	// HeadersDraft10 are RateLimit-Policy and RateLimit, structured fields as
-	// in draft-ietf-httpapi-ratelimit-headers-10, with one item for each limit.
-	// The zero value means the same.
+	// HeadersDraft10 writes RateLimit-Policy and RateLimit as in
+	// draft-ietf-httpapi-ratelimit-headers-10, with an item for each limit. The zero value
+	// means the same.
 	//
 	//	RateLimit-Policy: "api";q=5;w=60
 	//	RateLimit: "api";r=4;t=60
 	//
-	// q is the limit's Quota and w its Window in seconds. Of a TokenBucket, q
-	// is the Burst and w the time in which an empty bucket fills, so that q for
-	// each w is the rate that the limit sustains. w is left out if it is no
-	// whole number of seconds. r is the number of hits that remain, and t the
-	// number of seconds, rounded up from whole milliseconds, until there are more: of a limit that
-	// denies the request, until the limit would allow it, as in Retry-After;
-	// 0 if no quota is missing.
+	// q is the Quota, and w the Window in seconds, left out if it is not whole. For a
+	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the number of
+	// hits left, and t the seconds until there are more. If the limit denies the request, t is
+	// as in Retry-After. t is 0 if the whole quota is left.
 	//
-	// Of [Leases], q is the Quota and r the number of requests that could begin now.
-	// There is no w, and no t unless the limit denies the request: t is then 1.
+	// Of [Leases], q is the Quota and r the number of requests that could begin now. There is
+	// no w, and no t unless the limit denies the request: t is then 1.
 	HeadersDraft10 Headers = 1 << iota
-	// HeadersDraft07 are RateLimit-Policy and RateLimit as in
+	// HeadersDraft07 writes RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
 	//
 	//	RateLimit-Policy: 5;w=60
 	//	RateLimit: limit=5, remaining=4, reset=60
 	//
-	// RateLimit describes the deciding limit: limit and remaining are numbers of
-	// hits. reset is the number of seconds, rounded up, until the whole quota is
-	// available; of a limit that denies the request, until the limit would allow
-	// it, as in Retry-After. RateLimit-Policy has an item for each limit, which is
-	// q and w of HeadersDraft10. The draft allows neither an item without w nor two
-	// items with one number: the deciding limit has its item before others of the
-	// same number, and other limits go without. Of [Leases], there is no item, and reset
-	// is 0, or 1 if the limit denies the request.
+	// RateLimit describes the deciding limit. reset is the seconds until the whole quota is
+	// left or, if the limit denies the request, as in Retry-After. RateLimit-Policy has an item
+	// for each limit, with the q and w of HeadersDraft10. A limit without a w has none. Of
+	// limits with the same q one has an item, the deciding limit first. Of [Leases], there is
+	// no item, and reset is 0, or 1 if the limit denies the request.
 	HeadersDraft07
-	// HeadersDraft03 are RateLimit-Limit, RateLimit-Remaining and
-	// RateLimit-Reset of the deciding limit, as in the older drafts up to -06.
-	// The reset is the number of seconds until the whole quota is available.
+	// HeadersDraft03 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the
+	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is
+	// left.
 	HeadersDraft03
-	// HeadersXSeconds are X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset of the deciding limit. The reset is the number of
-	// seconds until the whole quota is available.
+	// HeadersXSeconds writes the same as X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset.
 	HeadersXSeconds
-	// HeadersXMillis are the same with the reset in milliseconds from now.
+	// HeadersXMillis is HeadersXSeconds with the reset in milliseconds.
 	HeadersXMillis
-	// HeadersXEpoch are the same with the reset as Unix time in seconds.
+	// HeadersXEpoch is HeadersXSeconds with the reset as Unix time in seconds.
 	HeadersXEpoch
-	// HeadersOff means none; it cannot be joined with others.
+	// HeadersOff writes none. It cannot be joined with others.
 	HeadersOff
 )
 
@@ -72,8 +63,7 @@ const (
 	headersTwins = HeadersDraft07 | HeadersDraft10 // forms of the same two headers
 )
 
-// twin returns which of headersTwins h has, 0 if none. The zero value of a
-// Headers is HeadersDraft10.
+// twin returns which of headersTwins h has, 0 if none.
 func (h Headers) twin() Headers {
 	if h == 0 {
 		return HeadersDraft10
@@ -95,20 +85,21 @@ func (h Headers) check() error {
 	return nil
 }
 
-// Header is one line of a response's header. The names that this package makes
-// are in the canonical form of textproto.CanonicalMIMEHeaderKey.
+// Header is one line of a response's header. Names made by this package are canonical.
 type Header struct{ Name, Value string }
 
 // maxField is the largest integer that a structured field can hold (RFC 9651,
 // section 3.3.1).
 const maxField = 999_999_999_999_999
 
-// AppendHeaders appends the decision's response header lines to dst and returns the longer
-// slice: what the limiter's Config.Headers choose, if a limit applied; and for a denied
-// request Cache-Control: no-store, and Retry-After in whole seconds, rounded up from whole milliseconds, at least 1,
-// unless no waiting will help. Limits whose quota is Unlimited for the request are left out.
-// A response may have several lines of the rate limit headers, one from each limiter;
-// Cache-Control and Retry-After replace what is there.
+// AppendHeaders appends the header lines of the response to dst and returns the longer slice:
+// those that Config.Headers chooses, if a limit applied, except of limits that are [Unlimited].
+// A denied request also gets Cache-Control: no-store and, unless no wait helps, Retry-After in
+// whole seconds, rounded up, at least 1.
+//
+// A response may pass several limiters: rate limit lines are added to those that are there, and
+// Cache-Control and Retry-After replace them. Durations are cut to milliseconds before
+// rounding.
 func (d Decision) AppendHeaders(dst []Header) []Header {
 	var wait string
 	if d.applied() {
@@ -133,8 +124,7 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	return dst
 }
 
-// appendOthers appends the lines about the deciding limit that its rule's Headers choose
-// beside those of HeadersDraft10.
+// appendOthers appends the lines about the deciding limit, other than those of HeadersDraft10.
 func (d *Decision) appendOthers(dst []Header, l *Limit) []Header {
 	h := d.snap.rules[d.rule].Headers
 	if h&HeadersDraft07 != 0 {
@@ -149,8 +139,7 @@ func (d *Decision) appendOthers(dst []Header, l *Limit) []Header {
 	return dst
 }
 
-// waits returns whether the response to the request has a Retry-After for the wait of
-// a limit.
+// waits reports whether the response has a Retry-After for the wait of a limit.
 func (d *Decision) waits() bool {
 	return !d.Allowed && d.Reason == ReasonOverLimit && d.RetryAfter != Never
 }
@@ -173,14 +162,14 @@ func (d *Decision) xReset(h Headers) int64 {
 	}
 }
 
-// retrySeconds returns a RetryAfter as in the header of that name.
+// retrySeconds returns the value of Retry-After.
 func retrySeconds(d time.Duration) int64 { return max(1, seconds(d)) }
 
 // seconds rounds up to whole seconds, after wholeMillis.
 func seconds(d time.Duration) int64 { return ceilDiv(wholeMillis(d), time.Second) }
 
-// wholeMillis drops what is below a millisecond, so that the microsecond after the end of
-// a minute does not make it 61 seconds. A wait below a millisecond stays: it is not 0.
+// wholeMillis drops microseconds, so that a window that ends a microsecond after a minute is 60
+// seconds and not 61. A wait below a millisecond stays, because it is not 0.
 func wholeMillis(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d
@@ -196,9 +185,8 @@ func ceilDiv(d, unit time.Duration) int64 {
 	return n
 }
 
-// appendDraft10 appends the two lines of HeadersDraft10, if the limits have them. wait is
-// the value of Retry-After in the same memory, "" if there is none or the lines are not
-// appended.
+// appendDraft10 appends the two lines of HeadersDraft10, if the limits have them. wait is the
+// value of Retry-After in the same memory, or "".
 func (d *Decision) appendDraft10(dst []Header) (lines []Header, wait string) {
 	if !d.snap.mixed && !d.snap.rules[0].draft10() {
 		return dst, ""
@@ -210,7 +198,7 @@ func (d *Decision) appendDraft10(dst []Header) (lines []Header, wait string) {
 	return append(dst, Header{"Ratelimit-Policy", d.policyField()}, Header{"Ratelimit", rate}), wait
 }
 
-// draft10 returns whether the rule's limits are in the fields of HeadersDraft10.
+// draft10 reports whether the rule's limits are in the fields of HeadersDraft10.
 func (r *compiledRule) draft10() bool { return r.Headers.twin() == HeadersDraft10 }
 
 // policyField returns the RateLimit-Policy field of all limits.
@@ -241,8 +229,8 @@ func (d *Decision) policyField() string {
 	return string(b)
 }
 
-// eachRuleOnce returns whether every rule applied with one key, and all of them have the
-// same headers and their own quotas.
+// eachRuleOnce reports whether every rule applied with one key, and all have the same headers
+// and their own quotas: the field that is made once for all then fits.
 func (d *Decision) eachRuleOnce() bool {
 	rules := len(d.snap.rules)
 	switch {
@@ -279,9 +267,8 @@ func (l *Limit) policyQuota() int64 {
 	return l.Capacity()
 }
 
-// policyWindow returns the number of seconds in which the limit's capacity comes
-// back, 0 if it is no whole number: the window, or Window × Burst / Quota of a
-// token bucket.
+// policyWindow returns the seconds in which the limit's capacity comes back, 0 if they are not
+// whole: the window, or Window × Burst / Quota of a token bucket.
 func (l *Limit) policyWindow() int64 {
 	if l.Algorithm == Leases { // a slot comes back when a request ends
 		return 0
@@ -309,8 +296,8 @@ func appendItem(b []byte, name string) []byte {
 	return append(b, '"')
 }
 
-// rateField returns the RateLimit field, and the value of Retry-After if the response has
-// one: both in one allocation.
+// rateField returns the RateLimit field and the value of Retry-After, if any, in one
+// allocation.
 func (d *Decision) rateField() (rate, wait string) {
 	var buf [128]byte
 	b := buf[:0]
@@ -363,9 +350,8 @@ func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
 	return append(dst, Header{"Ratelimit", string(b)})
 }
 
-// policy07 returns the RateLimit-Policy field, "" if it has no item. A reader
-// finds the deciding limit's window by the number of its hits, so that no other
-// limit may take the item of that number.
+// policy07 returns the RateLimit-Policy field, "" if it has no item. A reader finds the
+// deciding limit's window by its q, so no other limit may take the item with that q.
 func (d *Decision) policy07(l *Limit) string {
 	type item struct{ quota, window int64 }
 	deciding := item{l.policyQuota(), l.policyWindow()}

@@ -11,81 +11,63 @@ import (
 	"github.com/floodgate-go/floodgate/internal/names"
 )
 
-// DefaultMaxKeys is the number of keys that a Memory holds at most if
-// MemoryConfig.MaxKeys is 0.
+// DefaultMaxKeys is the MaxKeys of a Memory with MemoryConfig.MaxKeys 0.
 const DefaultMaxKeys = 1_000_000
 
-// defaultMaxBytes is how much the keys of a rule take at most in a Memory without a MaxKeys.
+// defaultMaxBytes bounds the keys of a rule in a Memory without a MaxKeys.
 const defaultMaxBytes = 256 << 20
 
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
-	// MaxKeys is the most keys that are held at a time, over all limiters and
-	// rules: from 1 to 2^31-1. 0 means DefaultMaxKeys, of which a rule has fewer if their
-	// states can become large: as many as fit into 256 MB with the limits' own quotas, but
-	// about 8,000 in any case. A key is one key of one
-	// rule, whatever the number of its limits. It must be at least the number
-	// of keys of one request: keys of a request beyond it are not counted.
+	// MaxKeys is the most keys held at a time, over all limiters and rules: 1 to 2^31-1. A key
+	// of one rule counts once, however many limits the rule has. 0 means DefaultMaxKeys. Rules
+	// whose states can become large then hold fewer keys: as many as fit into 256 MB, but about
+	// 8,000 at least. MaxKeys must be at least the number of keys of one request: the rest is
+	// not counted.
 	//
-	// It bounds memory. With the default algorithm a key takes about
-	// 23 + 18 × limits bytes. A key takes more for each of these limits: with
-	// SlidingLog 8 bytes for each hit that the log has held at a time and 8
-	// more, rounded up to a power of two, from 64 bytes to 128 KiB (at a Quota
-	// of MaxLogQuota), until the log has expired and an insertion examines it;
-	// with BucketedWindow 4 bytes for each bucket and 24 more, rounded up to a
-	// power of two, at most 32 KiB. One take may charge the whole Quota, so
-	// one request of a new key may take all of that.
+	// It bounds memory. A key takes about 23 + 18 × limits bytes with the default algorithm. A
+	// SlidingLog adds 8 bytes for each hit in it and 8 more, rounded up to a power of two, at
+	// least 64 bytes and at most 128 KiB (a Quota of MaxLogQuota). A BucketedWindow adds 4
+	// bytes for each bucket and 24 more, rounded up to a power of two, at most 32 KiB. One
+	// request of a new key may take all of that.
 	MaxKeys int
-	// Clock returns the time. nil: the process's monotonic clock, which does
-	// not follow changes of the wall clock. It is called before anything is
-	// locked, and concurrently. If it panics, nothing has been charged.
+	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
+	// clock, which ignores changes of the wall clock. If it panics, nothing has been charged.
 	Clock func() time.Time
 }
 
-// Memory is the store that counts in this process. Its methods, and those of
-// what Open returns, may be called concurrently.
+// Memory is the store that counts in this process. Its methods, and those of the Counters that
+// Open returns, may be called concurrently. Counters are lost when the process ends.
 //
-// It has no goroutine. Each insertion of a key examines some slots of one shard
-// and removes the keys that have expired. The text of a key is not kept, but
-// 128 bits of a hash of it, with random seeds of each Memory's own.
+// Memory starts no goroutine: each insertion removes expired keys from a part of its shard. It
+// does not keep the text of keys, but a 128-bit hash with random seeds.
 //
 // # When it is full
 //
-// A Memory never holds more than MaxKeys keys. At MaxKeys, a new key evicts
-// another one of its shard, after the same bounded work whatever the states
-// are:
+// At MaxKeys, a new key evicts another one of its shard, with bounded work:
 //
-//   - A rule's share is MaxKeys divided by the number of rules that hold keys. A
-//     rule may hold more than its share while others need less. A new key of a
-//     rule that holds its share or more evicts a key of the same rule. Otherwise
-//     it evicts a key of the largest rule above its share. So a flood of keys on
-//     one rule evicts no key of a rule below its share. The exception: a shard,
-//     which holds 1,024 keys or more on average, has no key of the rule that
-//     should give one up. That is improbable with fewer than 50 rules.
-//   - Within the rule, up to eight keys are examined. An expired key is evicted
-//     first, then the key that has used the smallest share of its limits.
-//   - A denied key, one of whose limits has no hit left, is evicted only if all
-//     keys of its rule in the shard are denied: of those examined, the one that
-//     recovers soonest. A key counts as denied from the hit that uses its limit
-//     up. That it has recovered is noticed little by little, as insertions
-//     examine slots.
-//   - A take does not evict a key that it decides on.
+//   - A rule's share is MaxKeys divided by the number of rules that hold keys. A new key of a
+//     rule at its share or above evicts a key of that rule. Otherwise it evicts a key of the
+//     largest rule above its share. So a flood of keys on one rule evicts no key of a rule below
+//     its share. The exception is a shard without a key of that rule, which is improbable with
+//     fewer than 50 rules.
+//   - Of up to eight keys examined, an expired key goes first, then the key that has used the
+//     smallest share of its limits.
+//   - A denied key, one of whose limits is used up, is evicted only if every key of its rule in
+//     the shard is denied. The key that recovers soonest goes first.
+//   - A take evicts no key that it decides on.
 //
-// So a client cannot end the denial of its own key with made-up keys unless it
-// uses up the limits of about as many keys as the rule's share: with the
-// default MaxKeys, three rules and a quota of 5, more than 1.6 million hits
-// before the denial ends by itself. With a quota of 1, each made-up key takes
-// one hit. Keys with a smaller count never end it, however many they are.
-//
-// Counters are lost when the process ends.
+// So a client cannot end its own denial with made-up keys, unless it uses up the limits of
+// about as many keys as the rule's share. With the default MaxKeys, three rules and a quota of
+// 5, that takes more than 1.6 million hits before the denial ends by itself.
 type Memory struct {
 	now    func() int64
 	tables *memtable.Tables
 	names  *names.Owner
 }
 
-// NewMemory returns an empty store. The error wraps [ErrConfig] and names the
-// field and its value.
+// NewMemory returns an empty store. Its error wraps [ErrConfig] and names the field and the
+// value.
 func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.MaxKeys < 0 || c.MaxKeys > 1<<31-1 {
 		return nil, fmt.Errorf("%w: MaxKeys: %d: must be from 1 to 2^31-1, or 0 for %d", ErrConfig, c.MaxKeys, DefaultMaxKeys)
@@ -97,19 +79,17 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys, maxBytes), names: names.New("", true)}, nil
 }
 
-// Len returns how many keys are held now, including expired keys that have not
-// been removed yet.
+// Len returns the number of keys held now, including expired keys that have not been removed
+// yet.
 func (m *Memory) Len() int { return m.tables.Len() }
 
-// Evicted returns how many keys that had not expired have made room for others.
-// If it grows, MaxKeys is too small for the keys in use, or a client makes keys
-// up.
+// Evicted returns the number of keys that were evicted before they expired. If it grows,
+// MaxKeys is too small for the keys in use, or a client makes keys up.
 func (m *Memory) Evicted() uint64 { return m.tables.Evicted() }
 
-// Close forgets all counters and frees their memory. It may be called while the
-// store is in use: it waits for operations under way, and every operation after
-// it fails with an error that wraps [ErrClosed]. Closing again does nothing.
-// Close always returns nil.
+// Close removes all counters and frees their memory. It waits for running operations. Later
+// operations fail with an error that wraps [ErrClosed]. Close always returns nil, and may be
+// called again.
 func (m *Memory) Close() error {
 	m.tables.Close()
 	m.names.Release()
@@ -153,7 +133,7 @@ func (c *memoryCounters) Reopen(rules []StoreRule) (Counters, error) {
 	return &memoryCounters{c.m, c.limiter, keys}, nil
 }
 
-// tableRules returns the rules as package memtable holds their keys.
+// tableRules converts rules for package memtable.
 func tableRules(rules []StoreRule) ([]memtable.Rule, error) {
 	all := make([]memtable.Rule, len(rules))
 	for i, r := range rules {
@@ -170,12 +150,11 @@ func tableRules(rules []StoreRule) ([]memtable.Rule, error) {
 
 var errMemoryClosed = fmt.Errorf("in-process counters: %w", ErrClosed)
 
-// Do implements [Counters]. It waits for nothing but other callers.
+// Do implements [Counters]. It waits only for other callers.
 func (c *memoryCounters) Do(_ context.Context, b *Batch) error { return c.do(b) }
 
-// do reads the clock before it locks anything, because the clock may be the user's code.
-// Another caller may charge the key with a later time first: the limits then decide at that
-// later time.
+// do reads the clock before it locks, because the clock may be the user's code. Another caller
+// may charge the key at a later time first: the limits then decide at that later time.
 func (c *memoryCounters) do(b *Batch) error {
 	b.Allowed = true
 	switch {
@@ -220,7 +199,7 @@ func (c *memoryCounters) do(b *Batch) error {
 	return nil
 }
 
-// change does an operation other than a take with one item.
+// change runs an operation other than a take on one item.
 func change(b *Batch, i int, places []memtable.Place, now int64) {
 	p, item := &places[i], &b.Items[i]
 	switch b.Op {
@@ -269,8 +248,8 @@ func take(b *Batch, places []memtable.Place, now int64) {
 	}
 }
 
-// judge advances the item's states to now, sets its At and each Allowed, and returns whether
-// the cost is allowed and the key is not blocked.
+// judge advances the item's states to now, sets its At and the Allowed of each result, and
+// reports whether the cost is allowed and the key is not blocked.
 func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
 	for i := range item.Results {
@@ -296,7 +275,7 @@ func charge(p *memtable.Place, item *Item, now int64, lease bool) {
 	}
 }
 
-// report fills in the results of an item that has been judged and not charged.
+// report fills in the results of an item that was judged and not charged.
 func report(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
 		p.Report(i, item.quota(i), now, item.Cost, (*meter.Result)(&item.Results[i]))
@@ -339,8 +318,7 @@ func grant(p *memtable.Place, item *Item, now int64) {
 	item.At = look.At
 }
 
-// Guarantees implements [Store]. A Memory depends on nothing that could be
-// gone: once it is closed, every operation returns [ErrClosed].
+// Guarantees implements [Store].
 func (m *Memory) Guarantees() Guarantees {
 	return Guarantees{Ops: AllOps, Exact: true, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: FailClosed}
 }
