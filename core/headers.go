@@ -101,11 +101,12 @@ const maxField = 999_999_999_999_999
 // Cache-Control and Retry-After replace them. Durations are cut to milliseconds before
 // rounding.
 func (d Decision) AppendHeaders(dst []Header) []Header {
-	var wait string
 	if d.applied() {
-		dst, wait = d.appendDraft10(dst)
-		if l := d.deciding(); l.Quota != Unlimited {
-			dst = d.appendOthers(dst, l)
+		if rate := d.rateField(); rate != "" {
+			dst = append(dst, Header{"Ratelimit-Policy", d.policyField()}, Header{"Ratelimit", rate})
+		}
+		if h := d.snap.rules[d.rule].Headers; h&^(HeadersDraft10|HeadersOff) != 0 {
+			dst = d.appendOthers(dst, h)
 		}
 	}
 	if d.Allowed {
@@ -115,18 +116,19 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	switch {
 	case d.Reason == ReasonFailed || d.Reason == ReasonCanceled:
 		dst = append(dst, Header{"Retry-After", "1"})
-	case d.waits():
-		if wait == "" {
-			wait = strconv.FormatInt(retrySeconds(d.RetryAfter), 10)
-		}
-		dst = append(dst, Header{"Retry-After", wait})
+	case d.Reason == ReasonOverLimit && d.RetryAfter != Never:
+		dst = append(dst, Header{"Retry-After", strconv.FormatInt(retrySeconds(d.RetryAfter), 10)})
 	}
 	return dst
 }
 
-// appendOthers appends the lines about the deciding limit, other than those of HeadersDraft10.
-func (d *Decision) appendOthers(dst []Header, l *Limit) []Header {
-	h := d.snap.rules[d.rule].Headers
+// appendOthers appends the lines about the deciding limit that h chooses beside those of
+// HeadersDraft10.
+func (d *Decision) appendOthers(dst []Header, h Headers) []Header {
+	l := d.deciding()
+	if l.Quota == Unlimited {
+		return dst
+	}
 	if h&HeadersDraft07 != 0 {
 		dst = d.appendDraft07(dst, l)
 	}
@@ -139,11 +141,6 @@ func (d *Decision) appendOthers(dst []Header, l *Limit) []Header {
 	return dst
 }
 
-// waits reports whether the response has a Retry-After for the wait of a limit.
-func (d *Decision) waits() bool {
-	return !d.Allowed && d.Reason == ReasonOverLimit && d.RetryAfter != Never
-}
-
 func (d *Decision) appendThree(dst []Header, l *Limit, limit, remaining, reset string, resetValue int64) []Header {
 	return append(dst,
 		Header{limit, strconv.FormatInt(l.Capacity(), 10)},
@@ -154,9 +151,11 @@ func (d *Decision) appendThree(dst []Header, l *Limit, limit, remaining, reset s
 func (d *Decision) xReset(h Headers) int64 {
 	switch {
 	case h&HeadersXMillis != 0:
-		return ceilDiv(wholeMillis(d.ResetAfter), time.Millisecond)
+		return millis(d.ResetAfter)
 	case h&HeadersXEpoch != 0:
-		return ceilDiv(time.Duration(d.at)*time.Microsecond+wholeMillis(d.ResetAfter), time.Second)
+		const second = 1_000_000 // microseconds
+		reset := d.at + min(1000*millis(d.ResetAfter), d.ResetAfter.Microseconds())
+		return (reset + second - 1) / second
 	default:
 		return seconds(d.ResetAfter)
 	}
@@ -165,37 +164,16 @@ func (d *Decision) xReset(h Headers) int64 {
 // retrySeconds returns the value of Retry-After.
 func retrySeconds(d time.Duration) int64 { return max(1, seconds(d)) }
 
-// seconds rounds up to whole seconds, after wholeMillis.
-func seconds(d time.Duration) int64 { return ceilDiv(wholeMillis(d), time.Second) }
+// seconds returns millis in whole seconds, rounded up.
+func seconds(d time.Duration) int64 { return (millis(d) + 999) / 1000 }
 
-// wholeMillis drops microseconds, so that a window that ends a microsecond after a minute is 60
-// seconds and not 61. A wait below a millisecond stays, because it is not 0.
-func wholeMillis(d time.Duration) time.Duration {
-	if d < time.Millisecond {
-		return d
+// millis drops microseconds, so that a window that ends a microsecond after a minute is 60
+// seconds and not 61. A wait below a millisecond counts as one, because it is not 0.
+func millis(d time.Duration) int64 {
+	if 0 < d && d < time.Millisecond {
+		return 1
 	}
-	return d.Truncate(time.Millisecond)
-}
-
-func ceilDiv(d, unit time.Duration) int64 {
-	n := int64(d / unit)
-	if d%unit > 0 {
-		n++
-	}
-	return n
-}
-
-// appendDraft10 appends the two lines of HeadersDraft10, if the limits have them. wait is the
-// value of Retry-After in the same memory, or "".
-func (d *Decision) appendDraft10(dst []Header) (lines []Header, wait string) {
-	if !d.snap.mixed && !d.snap.rules[0].draft10() {
-		return dst, ""
-	}
-	rate, wait := d.rateField()
-	if rate == "" {
-		return dst, ""
-	}
-	return append(dst, Header{"Ratelimit-Policy", d.policyField()}, Header{"Ratelimit", rate}), wait
+	return d.Milliseconds()
 }
 
 // draft10 reports whether the rule's limits are in the fields of HeadersDraft10.
@@ -234,11 +212,9 @@ func (d *Decision) policyField() string {
 func (d *Decision) eachRuleOnce() bool {
 	rules := len(d.snap.rules)
 	switch {
-	case d.snap.mixed || d.items() != rules:
-		return false
-	case rules == 1:
-		return d.rest == nil || d.rest.quotas == nil
-	case d.rest.quotas != nil || rules > 64:
+	case d.rest == nil:
+		return rules == 1
+	case d.snap.mixed || d.rest.quotas != nil || d.items() != rules || rules > 64:
 		return false
 	}
 	seen := uint64(0)
@@ -296,9 +272,8 @@ func appendItem(b []byte, name string) []byte {
 	return append(b, '"')
 }
 
-// rateField returns the RateLimit field and the value of Retry-After, if any, in one
-// allocation.
-func (d *Decision) rateField() (rate, wait string) {
+// rateField returns the RateLimit field, "" if no limit is in it.
+func (d *Decision) rateField() string {
 	var buf [128]byte
 	b := buf[:0]
 	for i := range d.limits() {
@@ -307,13 +282,7 @@ func (d *Decision) rateField() (rate, wait string) {
 			b = appendRate(b, l, &r)
 		}
 	}
-	end := len(b)
-	if end == 0 || !d.waits() {
-		return string(b), ""
-	}
-	b = strconv.AppendInt(b, retrySeconds(d.RetryAfter), 10)
-	text := string(b)
-	return text[:end], text[end:]
+	return string(b)
 }
 
 func appendRate(b []byte, l *Limit, r *Result) []byte {

@@ -47,10 +47,6 @@ func (c *clientIP) ignore(r core.Request) {
 	if !c.unlisted.due() {
 		return
 	}
-	log := requestlog.Of(r)
-	if !log.Enabled(r.Context(), slog.LevelWarn) {
-		return
-	}
 	names := forwardedHeaders
 	if c.header != "" {
 		names = []string{c.header}
@@ -59,7 +55,7 @@ func (c *clientIP) ignore(r core.Request) {
 		if len(r.HeaderValues(name)) == 0 || !c.unlisted.said.CompareAndSwap(false, true) {
 			continue
 		}
-		log.Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
+		requestlog.Of(r).Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
 			"If the peer is a proxy of yours, every client behind the proxy shares one limit: write keyfuncs.Behind with the header and the proxy's address. "+
 			"If the peer is not a proxy, a client has made the header up", slog.String("header", name))
 		return
