@@ -12,18 +12,15 @@ import (
 
 // Denial is the response to a denied request.
 type Denial struct {
-	// Status is the HTTP status code, 200 to 599. Any other, such as 0, means that
-	// of the standard denial.
+	// Status is the HTTP status code, 200 to 599. Any other means that of the standard denial.
 	Status int
-	// Header has header lines to set beside those of Decision.AppendHeaders. A line
-	// replaces the lines of the same name that the response already has.
+	// Header has lines that are set beside those of Decision.AppendHeaders. A line replaces the
+	// response's lines of the same name.
 	Header []Header
-	// Body is the response's body. A response to HEAD is sent without it. If a hook
-	// replaces the body and leaves the Content-Type of the standard denial, the body
-	// decides: a JSON object whose member type is a URI stays application/problem+json;
-	// any other JSON object or array is application/json; any other text is text/plain
-	// in UTF-8; an empty body has no Content-Type. A Content-Type that the hook sets is
-	// sent as it is, unless it is application/problem+json.
+	// Body is the body, which a response to HEAD leaves out. If a hook replaces the body and
+	// keeps the Content-Type of the standard denial, the Content-Type follows the body:
+	// application/problem+json for a JSON object whose member type is a URI, application/json
+	// for other JSON objects and arrays, text/plain for other text, none for an empty body.
 	Body []byte
 }
 
@@ -32,8 +29,8 @@ const (
 	problemHead = `{"type":"` // how every standard body begins
 )
 
-// matchType corrects the Content-Type of a denial whose body a hook has
-// replaced, and whose Content-Type it has left as the standard denial has set it.
+// matchType corrects the Content-Type of a denial if a hook has replaced the body and kept the
+// standard Content-Type.
 func (d *Denial) matchType() {
 	stale := func(h Header) bool { return h.Value == problemType && strings.EqualFold(h.Name, "Content-Type") }
 	if !slices.ContainsFunc(d.Header, stale) {
@@ -55,7 +52,7 @@ func (d *Denial) matchType() {
 	}
 }
 
-// typeOf returns the Content-Type of a body that is a standard one or a hook's.
+// typeOf returns the Content-Type of a body.
 func typeOf(body []byte) string {
 	for _, head := range [...]string{overLimitHead, badRequestHead, failedHead} {
 		if len(body) > len(head) && string(body[:len(head)]) == head {
@@ -88,7 +85,7 @@ const (
 	statusServiceUnavailable = 503
 )
 
-// denialStatus is that of the standard denial.
+// denialStatus returns the status of the standard denial.
 func (d *Decision) denialStatus() int {
 	if d.Allowed {
 		return statusTooManyRequests
@@ -96,12 +93,11 @@ func (d *Decision) denialStatus() int {
 	return d.Status()
 }
 
-// OnDisallowed returns the standard denial: problem details (RFC 9457) with
-// status 429 and the names of the limits that deny (the problem type
-// quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10), 400 for a bad
-// request, or 503 if the limiter could not decide. The detail of a bad request
-// is that of its [BadRequestError], if the decision's error has one. Nothing
-// else comes from an error, and nothing from the client.
+// OnDisallowed returns the standard denial: problem details (RFC 9457). Over a limit it has
+// status 429, the problem type quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10 and
+// the names of the limits that deny. A bad request has 400 and the Detail of its
+// [BadRequestError], if any. If the limiter could not decide, it has 503. Nothing else comes
+// from an error or the client.
 func (DefaultHooks) OnDisallowed(_ Request, d Decision) Denial { return d.denial() }
 
 func (d *Decision) denial() Denial {
@@ -121,8 +117,8 @@ const (
 		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"`
 )
 
-// appendProblem appends the standard body of a denial. The names of limits need no
-// escaping, because New checks them.
+// appendProblem appends the standard body. Names of limits need no escaping, because New checks
+// them.
 func (d *Decision) appendProblem(b []byte) []byte {
 	switch d.Reason {
 	case ReasonBadRequest:
@@ -165,8 +161,7 @@ func (d *Decision) appendProblem(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendJSONText appends s as the inside of a JSON string (RFC 8259, section 7).
-// Bytes that are not valid UTF-8 become U+FFFD.
+// appendJSONText appends s as the inside of a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendJSONText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	for _, r := range s {

@@ -2,39 +2,33 @@ package core
 
 import "reflect"
 
-// Hooks are the points at which an application changes what the limiter does.
-// Embed [DefaultHooks], or another Hooks to wrap it, and replace what differs.
+// Hooks change what the limiter does. Embed [DefaultHooks], or another Hooks to wrap it, and
+// replace what differs.
 //
-// Hooks run outside all locks and may be called concurrently. A panic in a
-// hook is the request's panic: the limiter does not recover it, holds nothing
-// while it passes, and has charged nothing twice. KeyExtra and Cost are called
-// twice for a request if one of them, or a key function, reads its body.
+// Hooks may be called concurrently. The limiter holds no lock while a hook runs. It does not
+// recover a hook's panic, and charges nothing twice because of it. KeyExtra and Cost are called
+// twice for a request if one of them or a key function reads its body. Their errors mean what
+// those of a [KeyFunc] mean.
 type Hooks interface {
-	// ShouldLimit runs before anything else. A request for which it returns
-	// false is neither limited nor counted.
+	// ShouldLimit runs first. If it returns false, the request is neither limited nor counted.
 	ShouldLimit(r Request) bool
-	// KeyExtra returns text that is joined to every key of the request, so
-	// that requests with different extras have separate counters; "" adds
-	// nothing. Its errors mean what a KeyFunc's errors mean.
+	// KeyExtra returns text that is added to every key of the request: requests with different
+	// texts have separate counters. "" adds nothing.
 	KeyExtra(r Request) (string, error)
-	// Cost returns how many hits the request is worth, 0 or more. A request of
-	// cost 0 is allowed and counts nothing. Its errors mean what a
-	// KeyFunc's errors mean; a negative cost is such an error.
+	// Cost returns the number of hits that the request costs. 0 is allowed and counts nothing.
+	// A negative cost is an error.
 	Cost(r Request) (int64, error)
-	// OnDisallowed returns the response to a denied request. It runs once for each
-	// denied request, and in a dry run once for each request that would have been
-	// denied, when its result is not used.
+	// OnDisallowed returns the response to a denied request. It runs once for each. In a dry
+	// run, its result is not used.
 	OnDisallowed(r Request, d Decision) Denial
 }
 
-// DefaultHooks limits every request except CORS preflights, adds nothing to
-// keys, counts one hit, and denies with the standard denial: see
-// [DefaultHooks.OnDisallowed].
+// DefaultHooks limits every request except CORS preflights, adds nothing to keys, counts one
+// hit, and denies with [DefaultHooks.OnDisallowed].
 type DefaultHooks struct{}
 
-// ShouldLimit returns false for a CORS preflight (OPTIONS with a header
-// Access-Control-Request-Method, Fetch standard section 4.8), which browsers
-// send on their own, and true for all others.
+// ShouldLimit returns false for a CORS preflight, which browsers send on their own: OPTIONS
+// with a header Access-Control-Request-Method.
 func (DefaultHooks) ShouldLimit(r Request) bool {
 	return r.Method() != "OPTIONS" || len(r.HeaderValues("Access-Control-Request-Method")) == 0
 }
@@ -45,8 +39,7 @@ func (DefaultHooks) KeyExtra(Request) (string, error) { return "", nil }
 // Cost returns 1.
 func (DefaultHooks) Cost(Request) (int64, error) { return 1, nil }
 
-// HookFuncs makes [Hooks] of functions. A nil function does what [DefaultHooks]
-// does.
+// HookFuncs makes [Hooks] of functions. nil means the method of [DefaultHooks].
 type HookFuncs struct {
 	ShouldLimitFunc  func(r Request) bool
 	KeyExtraFunc     func(r Request) (string, error)
@@ -86,8 +79,8 @@ func (f HookFuncs) OnDisallowed(r Request, d Decision) Denial {
 	return f.OnDisallowedFunc(r, d)
 }
 
-// nilHooks returns the name of the part of hooks that is nil, "" if there is none: calling
-// what it promotes would panic on the first request.
+// nilHooks returns the name of an embedded Hooks that is nil, or "": its methods would panic on
+// the first request.
 func nilHooks(hooks Hooks) string {
 	v := reflect.ValueOf(hooks)
 	if v.Kind() == reflect.Pointer {

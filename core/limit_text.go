@@ -19,52 +19,38 @@ var units = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
 }
 
-// isMonth reports whether the window of limits text is a month, which has no
-// fixed length.
+// isMonth reports whether the window of limits text is a month, which has no fixed length.
 func isMonth(window string) bool {
 	unit := strings.TrimPrefix(smallLetters(window), "1")
 	return unit == "month" || unit == "months"
 }
 
-// ParseLimits reads limits from text: a list with commas between, each a quota, a
-// slash and a window, as in
+// ParseLimits reads limits from text. Each is a quota, a slash or "per", and a window. Commas
+// separate limits.
 //
 //	10/s, 120/m, 240/h
-//	100/2h
-//	5/week
-//
-// The word "per" may stand in place of the slash, and spaces around the slash:
-//
-//	100 per minute
-//	5 per 15 minutes
-//	1 / second
-//
-// A window is a unit, or a whole number and a unit: ms, s (sec, second), m
-// (min, minute), h (hour), d (day, 24 hours), w (week), in the plural as well,
-// in small letters or capitals. M is an error, because it may mean a month. Only
-// after "per" may a space separate the number from the unit: 5/10 s could be
-// read as half a hit. It may be followed, with spaces between, by the name of an algorithm
-// ([Algorithm.String]; sliding_window if there is none), "aligned",
-// "burst=50", "precision=1s" and "name=api":
-//
+//	100 per minute, 5 per 15 minutes
 //	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
-//
-// A day or a week followed by the name of a time zone is that of the calendar, as
-// is a month, in UTC if no zone follows: see [Limit.In]. The algorithm is
-// fixed_window. The zone must be one that [time.LoadLocation] finds.
-//
 //	1000/day Europe/Berlin, 5000 per week America/New_York, 10000/month
 //
-// What is in flight at a time has a quota alone, and perhaps a lease and a name: see
-// [Leases].
+// A window is a unit, or a whole number and a unit: ms, s (sec, second), m (min, minute), h
+// (hour), d (day, 24 hours), w (week) or month, also in the plural and in capitals. M alone is
+// an error, because it may mean a month. A space between number and unit needs "per": 5/10 s
+// could be read as half a hit.
+//
+// Options may follow the window: the name of an algorithm ([Algorithm.String]), aligned,
+// burst=50, precision=1s, name=api. A time zone after a day or week makes calendar windows: see
+// [Limit.In]. A month is a calendar month, in UTC without a zone.
+//
+// What is in flight at a time has a quota alone, and perhaps a lease and a name: see [Leases].
 //
 //	10 in flight
 //	100/m, 3 in flight lease=10s name=reports
 //
 // Two of them are an error: a rule has one such limit.
 //
-// Text of any other form is an error that wraps [ErrConfig] and names the place
-// in the text. Every limit is checked by [Limit.Validate].
+// An error wraps [ErrConfig] and names the place in the text. [Limit.Validate] checks every
+// limit.
 func ParseLimits(text string) ([]Limit, error) {
 	var limits []Limit
 	var errs []error
@@ -153,7 +139,7 @@ func cutWindow(words []string) (quota, window string, rest []string, found bool)
 	return quota, window, rest, found
 }
 
-// parseOption reads one word behind the window and returns what it sets.
+// parseOption reads one word after the window and returns what it sets.
 func (l *Limit) parseOption(word string) (kind string, err error) {
 	if word == "aligned" {
 		l.Aligned = true
@@ -226,8 +212,7 @@ func parseWindow(field, s string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// smallLetters returns s with the letters A to Z in lower case. No other letter
-// changes: U+212A, the Kelvin sign, is not a k.
+// smallLetters lowers A to Z only: the Kelvin sign is not a k.
 func smallLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
