@@ -13,12 +13,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/httpclient"
 )
 
 // The test is here because goleak would be a requirement of every program that imports
-// httplimit if a test of that package used it.
+// httpclient if a test of that package used it.
 func TestATransportLeavesNoGoroutine(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,11 +30,11 @@ func TestATransportLeavesNoGoroutine(t *testing.T) {
 	}))
 	defer server.Close()
 	limiter := core.Must(core.New(core.Config{MaxWait: time.Minute, Rules: []core.Rule{{
-		Name: "host", Key: httplimit.TargetHost, Limits: []core.Limit{core.PerHour(1000), core.InFlight(2)},
+		Name: "host", Key: httpclient.Host, Limits: []core.Limit{core.PerHour(1000), core.InFlight(2)},
 	}}}))
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	rt := httplimit.Transport(limiter, base, httplimit.ObeyRetryAfter(time.Hour), httplimit.MaxHold(time.Hour))
+	rt := core.Must(httpclient.New(httpclient.Config{Limiter: limiter, Base: base, MaxPause: time.Hour, MaxHold: time.Hour}))
 	send := func(ctx context.Context, path string) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader("hello"))
 		if err != nil {
@@ -48,7 +48,7 @@ func TestATransportLeavesNoGoroutine(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				resp, err := send(ctx, path)
-				var denied *httplimit.DeniedError
+				var denied *httpclient.DeniedError
 				if err == nil {
 					_ = resp.Body.Close()
 				} else if !errors.As(err, &denied) || !errors.Is(err, context.Canceled) {

@@ -26,7 +26,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -100,7 +100,7 @@ func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
 	if !d.Allowed {
 		return m.deny(r, &d)
 	}
-	httprequest.SetHeaders(e.Response().Header(), &d)
+	httpresponse.SetHeaders(e.Response().Header(), &d)
 	if m.expose || d.Estimated() {
 		e.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(e)})
 	}
@@ -114,12 +114,12 @@ func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
 func (m *middleware) deny(r *request, d *core.Decision) error {
 	e, denial := r.c, m.checker.Deny(r, *d)
 	if m.onDenied == nil {
-		httprequest.Deny(e.Response(), e.Request(), d, denial, nil)
+		httpresponse.Deny(e.Response(), e.Request(), d, denial, nil)
 		return nil
 	}
 	var err error
 	denied := *d
-	httprequest.Deny(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
+	httpresponse.Deny(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
 	return err
 }
 
@@ -150,7 +150,7 @@ func SetCost(e echo.Context, cost int64) bool { return exposed(e).SetCost(cost) 
 // limiter make, with the headers that the middleware would set. The handler returns its
 // result, which is nil.
 func Deny(e echo.Context, d core.Decision) error {
-	httprequest.Deny(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
+	httpresponse.Deny(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func Deny(e echo.Context, d core.Decision) error {
 // error, for the middlewares before the limiter. It does not recover a panic, so that the
 // panic keeps its stack.
 func nextAndSettle(r *request, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
-	watcher, response := httprequest.NewWatcher(r.Context(), &d), r.c.Response()
+	watcher, response := httpresponse.NewWatcher(r.Context(), &d), r.c.Response()
 	writer := response.Writer
 	response.Writer = watcher.Wrap(writer)
 	panicked := true

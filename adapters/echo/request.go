@@ -6,8 +6,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // request is the core.Request of an Echo context. An echo.Context is an interface, not one

@@ -31,7 +31,7 @@ import (
 	"github.com/labstack/echo/v5"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -103,7 +103,7 @@ func (m *middleware) serve(e *echo.Context, next echo.HandlerFunc) error {
 	if !d.Allowed {
 		return m.deny(e, &d)
 	}
-	httprequest.SetHeaders(e.Response().Header(), &d)
+	httpresponse.SetHeaders(e.Response().Header(), &d)
 	if m.expose || d.Estimated() {
 		e.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(e)})
 	}
@@ -116,12 +116,12 @@ func (m *middleware) serve(e *echo.Context, next echo.HandlerFunc) error {
 func (m *middleware) deny(e *echo.Context, d *core.Decision) error {
 	denial := m.checker.Deny(request{e}, *d)
 	if m.onDenied == nil {
-		httprequest.Deny(e.Response(), e.Request(), d, denial, nil)
+		httpresponse.Deny(e.Response(), e.Request(), d, denial, nil)
 		return nil
 	}
 	var err error
 	denied := *d
-	httprequest.Deny(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
+	httpresponse.Deny(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
 	return err
 }
 
@@ -152,7 +152,7 @@ func SetCost(e *echo.Context, cost int64) bool { return exposed(e).SetCost(cost)
 // limiter make, with the headers that the middleware would set. The handler returns its
 // result, which is nil.
 func Deny(e *echo.Context, d core.Decision) error {
-	httprequest.Deny(e.Response(), e.Request(), &d, d.Denial(request{e}), nil)
+	httpresponse.Deny(e.Response(), e.Request(), &d, d.Denial(request{e}), nil)
 	return nil
 }
 
@@ -163,7 +163,7 @@ func Deny(e *echo.Context, d core.Decision) error {
 // panic keeps its stack.
 func nextAndSettle(e *echo.Context, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
 	r := request{e}
-	watcher, response := httprequest.NewWatcher(r.Context(), &d), e.Response()
+	watcher, response := httpresponse.NewWatcher(r.Context(), &d), e.Response()
 	e.SetResponse(watcher.Wrap(response))
 	panicked := true
 	defer func() {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/labstack/echo/v5"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // request is the core.Request of an Echo context. It is one pointer, so that its

@@ -23,7 +23,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -96,7 +96,7 @@ func (m *middleware) serve(g *gin.Context) {
 		m.deny(g, &d)
 		return
 	}
-	httprequest.SetHeaders(g.Writer.Header(), &d)
+	httpresponse.SetHeaders(g.Writer.Header(), &d)
 	if m.expose || d.Estimated() {
 		g.Set(adapter.Key, &adapter.Exposed{Decision: d, Outer: exposed(g)})
 	}
@@ -113,7 +113,7 @@ func (m *middleware) deny(g *gin.Context, d *core.Decision) {
 		denied := *d
 		handler = func() { m.onDenied(g, denied) }
 	}
-	httprequest.Deny(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
+	httpresponse.Deny(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
 }
 
 // exposed returns the innermost decision that is stored in the context.
@@ -143,7 +143,7 @@ func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) 
 // handlers. The handler writes nothing after it.
 func Deny(g *gin.Context, d core.Decision) {
 	g.Abort()
-	httprequest.Deny(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
+	httpresponse.Deny(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
 }
 
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the

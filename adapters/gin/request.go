@@ -5,8 +5,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // request is the core.Request of a Gin context. It is one pointer, so that its

@@ -25,8 +25,9 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -105,7 +106,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.deny(w, r, &d)
 		return
 	}
-	httprequest.SetHeaders(w.Header(), &d)
+	httpresponse.SetHeaders(w.Header(), &d)
 	if h.expose || d.Estimated() {
 		r = withDecision(r, d)
 	}
@@ -123,7 +124,7 @@ func (h *handler) deny(w http.ResponseWriter, r *http.Request, d *core.Decision)
 		denied := *d
 		handler = func() { h.onDenied(w, r, denied) }
 	}
-	httprequest.Deny(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
+	httpresponse.Deny(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
 }
 
 // exposedKey is the key of the innermost decision in a request's context.
@@ -160,13 +161,13 @@ func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost
 // limiter make, with the headers that the middleware would set. The handler writes nothing after
 // it.
 func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	httprequest.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
+	httpresponse.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
 }
 
 // serveAndSettle runs the handler and passes the outcome of the request to the checker.
 // It does not recover a panic of the handler, so that the panic keeps its stack.
 func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core.Decision) {
-	watcher := httprequest.NewWatcher(r.Context(), d)
+	watcher := httpresponse.NewWatcher(r.Context(), d)
 	panicked := true
 	defer func() {
 		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)

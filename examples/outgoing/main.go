@@ -11,8 +11,8 @@ import (
 	"net/http/httptest"
 	"time"
 
-	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/httpclient"
 )
 
 func main() {
@@ -22,13 +22,15 @@ func main() {
 	limiter := core.Must(core.New(core.Config{
 		MaxWait: 500 * time.Millisecond,
 		Rules: []core.Rule{{
-			Name: "host", Key: httplimit.TargetHost,
+			Name: "host", Key: httpclient.Host,
 			Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.FixedWindow}, core.InFlight(4)},
 		}},
 	}))
-	client := &http.Client{Transport: httplimit.Transport(limiter, nil,
-		httplimit.ObeyRetryAfter(10*time.Minute), // a longer Retry-After counts as ten minutes
-		httplimit.MaxHold(2*time.Second))}
+	client := &http.Client{Transport: core.Must(httpclient.New(httpclient.Config{
+		Limiter:  limiter,
+		MaxPause: 10 * time.Minute, // a longer Retry-After counts as ten minutes
+		MaxHold:  2 * time.Second,
+	}))}
 	for range 3 {
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, api.URL, http.NoBody)
 		if err != nil {
@@ -36,7 +38,7 @@ func main() {
 			return
 		}
 		resp, err := client.Do(r)
-		var denied *httplimit.DeniedError
+		var denied *httpclient.DeniedError
 		if errors.As(err, &denied) {
 			fmt.Println("not sent:", denied.Decision.Reason)
 			continue

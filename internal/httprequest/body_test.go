@@ -1,17 +1,85 @@
 package httprequest_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
+
+// A middleware has read such a body. A body that a middleware has decompressed may be shorter.
+func TestABodyThatIsShorterThanItsContentLengthWasRead(t *testing.T) {
+	const whole = "username=alice"
+	for _, row := range []struct {
+		name     string
+		length   int64  // in the header; -1: chunked
+		encoding string // in the header
+		body     string // what is left
+		missing  bool
+	}{
+		{"all of it", int64(len(whole)), "", whole, false},
+		{"the first byte", int64(len(whole)), "", whole[1:], true},
+		{"all but a byte", int64(len(whole)), "", whole[len(whole)-1:], true},
+		{"nothing is left", int64(len(whole)), "", "", true},
+		{"nothing is left of chunks", -1, "", "", true},
+		{"chunks", -1, "", whole, false},
+		{"there was nothing", 0, "", "", false},
+		{"decompressed by a middleware", int64(len(whole)) + 30, "gzip", whole, false},
+		{"nothing is left of a compressed body", int64(len(whole)) + 30, "gzip", "", true},
+	} {
+		for _, n := range []int{1 << 10, len(whole) + 1, len(whole), 1} {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(row.body))
+			r.ContentLength = row.length
+			if row.encoding != "" {
+				r.Header.Set("Content-Encoding", row.encoding)
+			}
+			req := httprequest.Request{HTTP: r}
+			head, err := req.Body(n)
+			// What is not asked for may be there still.
+			want := row.missing && n > len(row.body)
+			if errors.Is(err, core.ErrBodyRead) != want || err == nil && string(head) != row.body[:min(n, len(row.body))] {
+				t.Errorf("%s, %d bytes: %q, %v, want that it is missing: %v", row.name, n, head, err, want)
+			}
+			if left, err := io.ReadAll(r.Body); err != nil || string(left) != row.body {
+				t.Errorf("%s, %d bytes: the handler gets %q, %v", row.name, n, left, err)
+			}
+			if !want && n < len(row.body) {
+				if _, err := req.Body(n + 1); !errors.Is(err, core.ErrBodyRead) {
+					t.Errorf("%s, %d bytes: after the handler has read on: %v", row.name, n, err)
+				}
+			}
+		}
+	}
+}
+
+// If a middleware has parsed the form, handlers do not read the rest of the body.
+func TestABodyOfAParsedFormIsAnError(t *testing.T) {
+	const multipart = "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nalice\r\n--XX--\r\n"
+	for body, kind := range map[string]string{
+		"username=alice": "application/x-www-form-urlencoded", multipart: "multipart/form-data; boundary=XX",
+		strings.Replace(multipart, `name="username"`, `name="username"; filename="f"`, 1): "multipart/form-data; boundary=XX", // a file alone
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		_ = r.FormValue("x")
+		r.Body = io.NopCloser(bytes.NewReader([]byte("username=decoy"))) // a middleware puts something back
+		r.ContentLength = int64(len("username=decoy"))
+		if head, err := (httprequest.Request{HTTP: r}).Body(100); !errors.Is(err, core.ErrBodyRead) {
+			t.Errorf("%s: %q, %v", kind, head, err)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "/?username=alice", http.NoBody)
+	_ = r.FormValue("x") // no form was in the body
+	if head, err := (httprequest.Request{HTTP: r}).Body(100); err != nil || len(head) != 0 {
+		t.Errorf("a request without a body: %q, %v", head, err)
+	}
+}
 
 // What was read ahead can be read again, also after the handler has read on. What the
 // handler has read after it cannot.
@@ -96,45 +164,6 @@ func TestNothingIsReadOfAParsedForm(t *testing.T) {
 	for n, want := range map[int]error{-1: nil, 0: nil, 1: core.ErrBodyRead} {
 		if head, err := (httprequest.Request{HTTP: r}).Body(n); len(head) != 0 || !errors.Is(err, want) {
 			t.Errorf("%d bytes: %q, %v, want %v", n, head, err, want)
-		}
-	}
-}
-
-// A client's request may have no method and no URL.
-func TestARequestWithoutAnything(t *testing.T) {
-	r := httprequest.Request{HTTP: &http.Request{}}
-	_, cookie := r.Cookie("a")
-	_, query := r.Query("a")
-	if r.Method() != "GET" || r.Path()+r.EscapedPath()+r.RawQuery() != "" || cookie || query {
-		t.Errorf("%q %q %q, a cookie: %v, a parameter: %v", r.Method(), r.EscapedPath(), r.RawQuery(), cookie, query)
-	}
-	other := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/p", RawQuery: "a=1&a=2&b"}, Header: http.Header{"Cookie": {"a=c"}}}
-	r = httprequest.Request{HTTP: other}
-	value, cookie := r.Cookie("a")
-	first, query := r.Query("a")
-	empty, has := r.Query("b")
-	_, none := r.Query("c")
-	if r.Method() != "POST" || r.Path() != "/p" || r.RawQuery() != "a=1&a=2&b" || value != "c" || !cookie || first != "1" || !query || empty != "" || !has || none {
-		t.Errorf("%q %q %q, cookie %q, parameters %q and %q", r.Method(), r.Path(), r.RawQuery(), value, first, empty)
-	}
-}
-
-// Deny removes what describes the body of another response, and sends no body with HEAD.
-func TestWhatADenialSends(t *testing.T) {
-	for method, want := range map[string]string{"GET": "no", "HEAD": ""} {
-		w := httptest.NewRecorder()
-		for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "X-Other"} {
-			w.Header().Set(name, "1")
-		}
-		denial := core.Denial{Status: 429, Header: []core.Header{{Name: "content-type", Value: "text/plain"}, {Name: "X-Mine", Value: "2"}}, Body: []byte("no")}
-		httprequest.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, nil)
-		if h := w.Header(); w.Code != 429 || w.Body.String() != want || h.Get("Content-Type") != "text/plain" || h.Get("X-Mine") != "2" || h.Get("X-Other") != "1" || h.Get("Content-Length")+h.Get("Etag")+h.Get("Last-Modified") != "" {
-			t.Errorf("%s: %d, %q, %v", method, w.Code, w.Body, h)
-		}
-		w = httptest.NewRecorder()
-		httprequest.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, func() { w.WriteHeader(http.StatusTeapot) })
-		if h := w.Header(); w.Code != http.StatusTeapot || w.Body.Len() != 0 || h.Get("Content-Type") != "" || h.Get("X-Mine") != "2" {
-			t.Errorf("%s, the handler's: %d, %q, %v", method, w.Code, w.Body, h)
 		}
 	}
 }

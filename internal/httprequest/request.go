@@ -1,6 +1,5 @@
-// Package httprequest has the code that the adapters for net/http, Gin and Echo share: a
-// core.Request around an http.Request, the response to a denied request, and a response
-// writer that records the status.
+// Package httprequest makes a core.Request of an *http.Request, for the adapters of net/http,
+// Gin and Echo and for httpclient.
 package httprequest
 
 import (

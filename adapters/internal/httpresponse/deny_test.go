@@ -1,4 +1,4 @@
-package httprequest_test
+package httpresponse_test
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/httprequest"
+	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -18,7 +18,7 @@ func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
 		r.ProtoMajor = major
 		w := httptest.NewRecorder()
-		httprequest.Deny(w, r, &core.Decision{}, core.Denial{Status: 429}, nil)
+		httpresponse.Deny(w, r, &core.Decision{}, core.Denial{Status: 429}, nil)
 		if got := w.Header().Get("Connection"); got != want {
 			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
 		}
@@ -45,8 +45,8 @@ func TestTheHeadersOfTwoLimiters(t *testing.T) {
 					set[line.Name], denied.Header()[line.Name] = []string{before}, []string{before}
 				}
 			}
-			httprequest.SetHeaders(set, &d)
-			httprequest.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429}, nil)
+			httpresponse.SetHeaders(set, &d)
+			httpresponse.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429}, nil)
 			for _, line := range lines {
 				want := []string{line.Value}
 				if before != "" && line.Name != "Cache-Control" && line.Name != "Retry-After" {
@@ -56,6 +56,26 @@ func TestTheHeadersOfTwoLimiters(t *testing.T) {
 					t.Errorf("%s beside %q: %q and %q, want %q", line.Name, before, set[line.Name], denied.Header()[line.Name], want)
 				}
 			}
+		}
+	}
+}
+
+// Deny removes what describes the body of another response, and sends no body with HEAD.
+func TestWhatADenialSends(t *testing.T) {
+	for method, want := range map[string]string{"GET": "no", "HEAD": ""} {
+		w := httptest.NewRecorder()
+		for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "X-Other"} {
+			w.Header().Set(name, "1")
+		}
+		denial := core.Denial{Status: 429, Header: []core.Header{{Name: "content-type", Value: "text/plain"}, {Name: "X-Mine", Value: "2"}}, Body: []byte("no")}
+		httpresponse.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, nil)
+		if h := w.Header(); w.Code != 429 || w.Body.String() != want || h.Get("Content-Type") != "text/plain" || h.Get("X-Mine") != "2" || h.Get("X-Other") != "1" || h.Get("Content-Length")+h.Get("Etag")+h.Get("Last-Modified") != "" {
+			t.Errorf("%s: %d, %q, %v", method, w.Code, w.Body, h)
+		}
+		w = httptest.NewRecorder()
+		httpresponse.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, func() { w.WriteHeader(http.StatusTeapot) })
+		if h := w.Header(); w.Code != http.StatusTeapot || w.Body.Len() != 0 || h.Get("Content-Type") != "" || h.Get("X-Mine") != "2" {
+			t.Errorf("%s, the handler's: %d, %q, %v", method, w.Code, w.Body, h)
 		}
 	}
 }

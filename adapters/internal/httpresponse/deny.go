@@ -1,9 +1,13 @@
-package httprequest
+// Package httpresponse has the responses of the adapters for net/http, Gin and Echo: the
+// headers of a decision, the response to a denied request, and a response writer that
+// records the status.
+package httpresponse
 
 import (
 	"net/http"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // SetHeaders sets the header lines of the decision on an allowed request.
@@ -52,7 +56,7 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.
 	var buf [8]core.Header
 	lines := d.AppendHeaders(buf[:0])
 	values := setLines(header, lines, make([]string, 0, len(lines)+len(denial.Header)))
-	if r.ProtoMajor == 1 && Unread(r) {
+	if r.ProtoMajor == 1 && httprequest.Unread(r) {
 		// Without this, net/http would read the body before it sends the response,
 		// to reuse the connection.
 		header.Set("Connection", "close")

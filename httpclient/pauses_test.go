@@ -1,17 +1,22 @@
-package httplimit_test
+package httpclient_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/httpclient"
 )
+
+func pausing(c core.Checker, b base, longest, hold time.Duration) *httpclient.Transport {
+	return core.Must(httpclient.New(httpclient.Config{Limiter: c, Base: b, MaxPause: longest, MaxHold: hold}))
+}
 
 func TestAPauseThatAHostAsksForIsObeyed(t *testing.T) {
 	date := func(after time.Duration) string { return time.Now().Add(after).UTC().Format(http.TimeFormat) }
@@ -39,12 +44,12 @@ func TestAPauseThatAHostAsksForIsObeyed(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			asks := true
-			rt := httplimit.Transport(perTarget(0, core.PerHour(1000)), trips(func(r *http.Request) (*http.Response, error) {
+			rt := pausing(perHost(0, core.PerHour(1000)), func(r *http.Request) (*http.Response, error) {
 				if asks && r.URL.Host == "a" {
 					return answer(row.status, row.header()...), nil
 				}
 				return answer(200), nil
-			}), httplimit.ObeyRetryAfter(time.Minute))
+			}, time.Minute, 0)
 			if status, _ := send(t.Context(), t, rt, "http://a/"); status != row.status {
 				t.Fatalf("%s: %d", row.name, status)
 			}
@@ -70,13 +75,13 @@ func TestAPauseThatAHostAsksForIsObeyed(t *testing.T) {
 func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pause := 4
-		limiter := perTarget(0, core.PerHour(1000))
-		rt := httplimit.Transport(limiter, trips(func(*http.Request) (*http.Response, error) {
+		limiter := perHost(0, core.PerHour(1000))
+		rt := pausing(limiter, func(*http.Request) (*http.Response, error) {
 			if pause == 0 {
 				return answer(200), nil
 			}
 			return answer(429, "Retry-After", strconv.Itoa(pause)), nil
-		}), httplimit.ObeyRetryAfter(time.Minute), httplimit.MaxHold(5*time.Second))
+		}, time.Minute, 4*time.Second)
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		pause = 0
 		start := time.Now()
@@ -96,11 +101,11 @@ func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		status, denied = send(ctx, t, rt, "http://a/")
 		if status != 0 || !denied.Held || !errors.Is(denied, context.Canceled) || time.Since(start) != time.Second ||
-			denied.Waited != time.Second || denied.Decision.RetryAfter != 3*time.Second {
+			denied.Decision.RetryAfter != 3*time.Second {
 			t.Errorf("canceled: %d, %v after %v", status, denied, time.Since(start))
 		}
 		time.Sleep(3 * time.Second)
-		pause = 6
+		pause = 5
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		start = time.Now()
 		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 0 || !denied.Held || time.Since(start) != 0 {
@@ -112,66 +117,45 @@ func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 	})
 }
 
-// A host asks for a pause while a request stands in the limiter's line.
-func TestARequestInLineIsGivenBackIfItsHostAsksForAPause(t *testing.T) {
+// A host asks for a pause while a request waits for its turn. The request ends once, and stays
+// charged.
+func TestARequestInLineIsNotSentInAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := perTarget(10*time.Second, core.Limit{Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}, core.InFlight(2))
-		sent := 0
-		rt := httplimit.Transport(limiter, trips(func(*http.Request) (*http.Response, error) {
-			sent++
+		var outcomes []core.Outcome
+		limiter := core.Must(core.New(core.Config{MaxWait: 10 * time.Second, Rules: []core.Rule{{
+			Name: "host", Key: httpclient.Host, Limits: []core.Limit{{Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}},
+			Counts: func(_ core.Request, o core.Outcome) bool { outcomes = append(outcomes, o); return true },
+		}}}))
+		rt := pausing(limiter, func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return answer(429, "Retry-After", "60"), nil
-		}), httplimit.ObeyRetryAfter(time.Hour))
-		done := make(chan *httplimit.DeniedError)
-		go func() { _, _ = send(t.Context(), t, rt, "http://a/"); done <- nil }()
+		}, time.Hour, 0)
+		go func() { _, _ = send(t.Context(), t, rt, "http://a/") }()
 		synctest.Wait()
-		go func() { _, denied := send(t.Context(), t, rt, "http://a/"); done <- denied }()
-		<-done
-		denied := <-done
-		if denied == nil || !denied.Held || sent != 1 {
-			t.Fatalf("%v, %d sent", denied, sent)
+		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 0 || !denied.Held {
+			t.Errorf("%d, %v", status, denied)
 		}
-		d, err := limiter.Peek(t.Context(), 1, core.Hit{Rule: "host", Key: "a"})
-		if err != nil || !d.Allowed {
-			t.Errorf("the request that was not sent is charged: %v, %v", d, err)
+		if len(outcomes) != 2 || outcomes[0].Status != 429 || outcomes[1].Status != http.StatusBadGateway {
+			t.Errorf("the requests have ended with %+v", outcomes)
+		}
+		if d, err := limiter.Peek(t.Context(), 1, core.Hit{Rule: "host", Key: "a"}); err != nil || d.Allowed {
+			t.Errorf("%v, %v", d, err)
 		}
 	})
-}
-
-func TestWhatATransportCannotBeMadeOf(t *testing.T) {
-	limiter := perTarget(0, core.PerHour(1))
-	for name, f := range map[string]func(){
-		"nil checker":              func() { httplimit.Transport(nil, nil) },
-		"nil option":               func() { httplimit.Transport(limiter, nil, nil) },
-		"MaxHold alone":            func() { httplimit.Transport(limiter, nil, httplimit.MaxHold(time.Second)) },
-		"no longest":               func() { httplimit.ObeyRetryAfter(0) },
-		"a longest that is longer": func() { httplimit.ObeyRetryAfter(core.MaxWindow + 1) },
-		"no wait":                  func() { httplimit.MaxHold(0) },
-		"a wait that is longer":    func() { httplimit.MaxHold(core.MaxWindow + 1) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			f()
-		}()
-	}
 }
 
 // Answers to requests that were under way at the same time come in any order.
 func TestTheLatestPauseOfAHostCounts(t *testing.T) {
 	for _, pauses := range [][2]string{{"8", "3"}, {"3", "8"}} {
 		synctest.Test(t, func(t *testing.T) {
-			rt := httplimit.Transport(perTarget(0, core.PerHour(1000)), trips(func(r *http.Request) (*http.Response, error) {
+			rt := pausing(perHost(0, core.PerHour(1000)), func(r *http.Request) (*http.Response, error) {
 				if r.URL.Path == "/second" {
 					time.Sleep(2 * time.Second)
 					return answer(429, "Retry-After", pauses[1]), nil
 				}
 				time.Sleep(time.Second)
 				return answer(429, "Retry-After", pauses[0]), nil
-			}), httplimit.ObeyRetryAfter(time.Minute))
+			}, time.Minute, 0)
 			done := make(chan bool)
 			for _, path := range []string{"/first", "/second"} {
 				go func() { _, _ = send(t.Context(), t, rt, "http://a"+path); done <- true }()
@@ -187,4 +171,57 @@ func TestTheLatestPauseOfAHostCounts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pause gets longer while a request is held back: MaxHold is for all of its wait.
+func TestAPauseThatGetsTooLongEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := pausing(perHost(0, core.PerHour(1000)), func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/slow" {
+				time.Sleep(3 * time.Second)
+			}
+			return answer(429, "Retry-After", "4"), nil
+		}, time.Minute, 5*time.Second)
+		slow := make(chan bool)
+		go func() { defer close(slow); _, _ = send(t.Context(), t, rt, "http://a/slow") }()
+		synctest.Wait()
+		_, _ = send(t.Context(), t, rt, "http://a/")
+		start := time.Now()
+		status, denied := send(t.Context(), t, rt, "http://a/")
+		if denied == nil {
+			t.Fatalf("status %d", status)
+		}
+		if status != 0 || !denied.Held || time.Since(start) != 4*time.Second || denied.Decision.RetryAfter != 3*time.Second {
+			t.Errorf("%d, %v after %v", status, denied, time.Since(start))
+		}
+		<-slow
+	})
+}
+
+// While the pauses of 10,000 hosts last, those of further hosts are ignored.
+func TestThePausesOfManyHostsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := pausing(perHost(0, core.PerHour(1<<30)), func(r *http.Request) (*http.Response, error) {
+			return answer(429, "Retry-After", r.URL.Query().Get("for")), nil
+		}, time.Hour, 0)
+		held := func(url string) bool {
+			_, denied := send(t.Context(), t, rt, url)
+			return denied != nil
+		}
+		held("http://first/?for=10")
+		for i := range 9_999 {
+			held(fmt.Sprintf("http://host%d/?for=20", i))
+		}
+		if held("http://more/?for=20"); held("http://more/?for=20") || !held("http://first/") || !held("http://host0/") {
+			t.Error("the pause of one host too many is remembered")
+		}
+		time.Sleep(10 * time.Second)
+		if held("http://more/?for=20"); !held("http://more/?for=20") || held("http://first/?for=20") || !held("http://host0/") {
+			t.Error("a pause that has ended is remembered")
+		}
+		time.Sleep(20 * time.Second)
+		if held("http://first/?for=20"); !held("http://first/") || held("http://host0/") || held("http://more/") {
+			t.Error("all pauses have ended")
+		}
+	})
 }

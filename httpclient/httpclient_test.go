@@ -1,0 +1,465 @@
+package httpclient_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
+	"github.com/floodgate-go/floodgate/httpclient"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+// base is a RoundTripper.
+type base func(*http.Request) (*http.Response, error)
+
+func (f base) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// ok is a base that answers every request.
+func ok(*http.Request) (*http.Response, error) { return answer(200), nil }
+
+func answer(status int, header ...string) *http.Response {
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("hello"))}
+	for i := 0; i+1 < len(header); i += 2 {
+		resp.Header.Set(header[i], header[i+1])
+	}
+	return resp
+}
+
+// closing is a body that counts how often it is closed.
+type closing struct {
+	io.Reader
+	closed atomic.Int32
+}
+
+func (c *closing) Close() error { c.closed.Add(1); return nil }
+
+func perHost(maxWait time.Duration, limits ...core.Limit) *core.Limiter {
+	return core.Must(core.New(core.Config{
+		Name: "out", MaxWait: maxWait,
+		Rules: []core.Rule{{Name: "host", Key: httpclient.Host, Limits: limits}},
+	}))
+}
+
+// recording returns a limiter that records the outcomes of its requests.
+func recording() (*core.Limiter, func() []core.Outcome) {
+	outcomes := make(chan core.Outcome, 100)
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "host", Key: httpclient.Host, Limits: []core.Limit{core.PerHour(100)},
+		Counts: func(_ core.Request, o core.Outcome) bool { outcomes <- o; return true },
+	}}}))
+	return l, func() (got []core.Outcome) {
+		for len(outcomes) > 0 {
+			got = append(got, <-outcomes)
+		}
+		return got
+	}
+}
+
+func transport(c core.Checker, b base) *httpclient.Transport {
+	return core.Must(httpclient.New(httpclient.Config{Limiter: c, Base: b}))
+}
+
+func request(ctx context.Context, t *testing.T, url string, body io.Reader) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// send returns the status of a request, or 0 and its denial. Any other error fails.
+func send(ctx context.Context, t *testing.T, rt http.RoundTripper, url string) (int, *httpclient.DeniedError) {
+	t.Helper()
+	body := &closing{Reader: strings.NewReader("x")}
+	resp, err := rt.RoundTrip(request(ctx, t, url, body))
+	if err == nil {
+		_ = resp.Body.Close()
+		return resp.StatusCode, nil
+	}
+	var denied *httpclient.DeniedError
+	if !errors.As(err, &denied) {
+		t.Fatal(err)
+	}
+	if body.closed.Load() == 0 {
+		t.Error("the body of a denied request is not closed")
+	}
+	return 0, denied
+}
+
+func TestConfigsThatAreInvalid(t *testing.T) {
+	limiter := perHost(0, core.PerHour(1))
+	for want, c := range map[string]httpclient.Config{
+		"Limiter is nil":          {},
+		"Limiter is nil: pass":    {Limiter: (*core.Limiter)(nil)},
+		"MaxHold needs MaxPause":  {Limiter: limiter, MaxHold: time.Second},
+		"MaxPause is -1ns":        {Limiter: limiter, MaxPause: -1},
+		"MaxPause is 8784h0m0.00": {Limiter: limiter, MaxPause: core.MaxWindow + 1},
+		"MaxHold is -1ns":         {Limiter: limiter, MaxPause: 1, MaxHold: -1},
+		"MaxHold is 8784h0m0.00":  {Limiter: limiter, MaxPause: 1, MaxHold: core.MaxWindow + 1},
+	} {
+		if _, err := httpclient.New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, d := range []time.Duration{0, 1, core.MaxWindow} {
+		if _, err := httpclient.New(httpclient.Config{Limiter: limiter, MaxPause: d, MaxHold: d}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRequestsOverTheLimitOfAHost(t *testing.T) {
+	var met atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		met.Add(1)
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer server.Close()
+	other := httptest.NewServer(server.Config.Handler)
+	defer other.Close()
+	rt := core.Must(httpclient.New(httpclient.Config{Limiter: perHost(0, core.PerHour(2)), Base: server.Client().Transport}))
+	client := &http.Client{Transport: rt}
+	defer client.CloseIdleConnections()
+	for i, url := range []string{server.URL, server.URL, server.URL, other.URL} {
+		body := &closing{Reader: strings.NewReader("hello")}
+		resp, err := client.Do(request(t.Context(), t, url, body))
+		if i == 2 {
+			var denied *httpclient.DeniedError
+			if !errors.As(err, &denied) || denied.Held || denied.Decision.Rule() != "host" || denied.Decision.RetryAfter <= 0 {
+				t.Fatalf("the third request: %v", err)
+			}
+			if body.closed.Load() == 0 {
+				t.Error("the body of the denied request is not closed")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != "hello" {
+			t.Errorf("request %d: %q, %v", i, got, err)
+		}
+		_ = resp.Body.Close()
+	}
+	if met.Load() != 3 {
+		t.Errorf("%d requests were sent, want 3", met.Load())
+	}
+}
+
+func TestARequestWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		rt := transport(perHost(time.Second, core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}),
+			func(*http.Request) (*http.Response, error) { sent++; return answer(200), nil })
+		start := time.Now()
+		_, _ = send(t.Context(), t, rt, "http://a/")
+		if status, _ := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != time.Second {
+			t.Errorf("the second: %d after %v", status, time.Since(start))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(300*time.Millisecond, cancel)
+		status, denied := send(ctx, t, rt, "http://a/")
+		if status != 0 || !errors.Is(denied, context.Canceled) || time.Since(start) != 1300*time.Millisecond {
+			t.Errorf("the canceled: %d, %v after %v", status, denied, time.Since(start))
+		}
+		time.Sleep(700 * time.Millisecond)
+		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != 2*time.Second || sent != 3 {
+			t.Errorf("after the canceled: %d, %v after %v, %d sent", status, denied, time.Since(start), sent)
+		}
+	})
+}
+
+// A request ends once, with its response.
+func TestTheEndOfARequest(t *testing.T) {
+	broken := errors.New("broken")
+	for name, row := range map[string]struct {
+		body io.Reader
+		end  func(cancel func(), body io.ReadCloser)
+	}{
+		"closed":       {strings.NewReader("hello"), func(_ func(), b io.ReadCloser) { _ = b.Close() }},
+		"closed twice": {strings.NewReader("hello"), func(_ func(), b io.ReadCloser) { _ = b.Close(); _ = b.Close() }},
+		"read":         {strings.NewReader("hello"), func(_ func(), b io.ReadCloser) { _, _ = io.ReadAll(b) }},
+		"failed":       {io.MultiReader(strings.NewReader("hello"), failing{broken}), func(_ func(), b io.ReadCloser) { _, _ = io.ReadAll(b) }},
+		"canceled":     {strings.NewReader("hello"), func(cancel func(), _ io.ReadCloser) { cancel() }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, outcomes := recording()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			resp, err := transport(limiter, func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Body: io.NopCloser(row.body)}, nil
+			}).RoundTrip(request(ctx, t, "http://a/", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := resp.Body.Read(make([]byte, 2)); n != 2 || err != nil {
+				t.Errorf("%s: %d bytes, %v", name, n, err)
+			}
+			if got := outcomes(); len(got) != 0 {
+				t.Errorf("%s: the request has ended before: %v", name, got)
+			}
+			row.end(cancel, resp.Body)
+			synctest.Wait()
+			_ = resp.Body.Close()
+			if got := outcomes(); len(got) != 1 || got[0].Status != 200 {
+				t.Errorf("%s: the request has ended with %+v", name, got)
+			}
+		})
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// If there is no body, a request ends before RoundTrip returns.
+func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, row := range []struct {
+		name string
+		base base
+		want core.Outcome
+	}{
+		{"no body", func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }, core.Outcome{Status: 204}},
+		{"empty", func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
+		}, core.Outcome{Status: 204}},
+		{"no response", func(*http.Request) (*http.Response, error) { return nil, nil }, core.Outcome{Status: 502}}, //nolint:nilnil // a bad base
+		{"failed", func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, core.Outcome{Status: 502}},
+		{"panicked", func(*http.Request) (*http.Response, error) { panic("base") }, core.Outcome{Status: 500, Panicked: true}},
+		{"canceled", func(*http.Request) (*http.Response, error) { cancel(); return nil, io.ErrUnexpectedEOF }, core.Outcome{Status: core.StatusCanceled, Canceled: true}},
+	} {
+		limiter, outcomes := recording()
+		body := &closing{Reader: strings.NewReader("x")}
+		func() {
+			defer func() {
+				if got := recover(); (got == "base") != row.want.Panicked || got != nil && body.closed.Load() == 0 {
+					t.Errorf("%s: recovered %v, the body is closed %d times", row.name, got, body.closed.Load())
+				}
+			}()
+			resp, _ := transport(limiter, row.base).RoundTrip(request(ctx, t, "http://a/", body))
+			if resp != nil && resp.Body != nil {
+				_ = resp.Body.Close()
+			}
+		}()
+		got := outcomes()
+		if len(got) == 1 {
+			got[0].Header = nil
+		}
+		if len(got) != 1 || got[0].Status != row.want.Status || got[0].Canceled != row.want.Canceled || got[0].Panicked != row.want.Panicked {
+			t.Errorf("%s: the request has ended with %+v, want %+v", row.name, got, row.want)
+		}
+	}
+}
+
+// A rule gets the header of the response as it came, whatever the caller does to it.
+func TestTheHeaderOfAnOutcome(t *testing.T) {
+	limiter, outcomes := recording()
+	resp, err := transport(limiter, func(*http.Request) (*http.Response, error) { return answer(200, "X-Cost", "1"), nil }).
+		RoundTrip(request(t.Context(), t, "http://a.example/", http.NoBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Header.Set("X-Cost", "2")
+	_ = resp.Body.Close()
+	if got := outcomes(); len(got) != 1 || got[0].Header("X-Cost") != "1" {
+		t.Error(got)
+	}
+}
+
+// followed is a context that counts who wants to know when it ends.
+type followed struct {
+	context.Context
+	by atomic.Int64
+}
+
+// Value hides the context behind, which would be followed directly.
+func (*followed) Value(any) any { return nil }
+
+func (f *followed) AfterFunc(do func()) func() bool {
+	f.by.Add(1)
+	stop := context.AfterFunc(f.Context, do)
+	return func() bool {
+		f.by.Add(-1)
+		return stop()
+	}
+}
+
+// A worker sends many requests with one context, which keeps nothing of those that are done.
+func TestAClosedResponseNoLongerFollowsTheContext(t *testing.T) {
+	limiter, _ := recording()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	f := &followed{Context: ctx}
+	resp, err := transport(limiter, ok).RoundTrip(request(f, t, "http://a.example/", http.NoBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.by.Load() != 1 {
+		t.Errorf("%d follow the context of a request that has not ended", f.by.Load())
+	}
+	_ = resp.Body.Close()
+	if f.by.Load() != 0 {
+		t.Errorf("%d follow the context of a request that has ended", f.by.Load())
+	}
+}
+
+// A body that a key function reads is sent whole, and the request stays as it is.
+func TestARequestIsNotChanged(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	defer server.Close()
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(1)},
+	}}}))
+	rt := core.Must(httpclient.New(httpclient.Config{Limiter: limiter, Base: server.Client().Transport}))
+	defer rt.CloseIdleConnections()
+	for i, text := range []string{"username=alice", "username=alice", "username=bob"} {
+		r := request(t.Context(), t, server.URL, strings.NewReader(text))
+		body := r.Body
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		resp, err := rt.RoundTrip(r)
+		if r.Body != body || len(r.Header) != 1 || r.Host != strings.TrimPrefix(server.URL, "http://") {
+			t.Error("the request was changed")
+		}
+		if (i == 1) != (err != nil) {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != text || resp.Request != r {
+			t.Errorf("the server got %q, %v", got, err)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// Key functions read a copy of the body.
+func TestTheBodiesThatAKeyFunctionCanRead(t *testing.T) {
+	broken := errors.New("broken")
+	for name, row := range map[string]struct {
+		body    io.Reader
+		getBody func() (io.ReadCloser, error)
+		want    string
+		err     error
+	}{
+		"a string":   {body: strings.NewReader("hello"), want: "hel"},
+		"none":       {},
+		"no body":    {body: http.NoBody},
+		"a stream":   {body: io.MultiReader(), err: core.ErrBodyRead},
+		"not copied": {body: io.MultiReader(), getBody: func() (io.ReadCloser, error) { return nil, broken }, err: broken},
+	} {
+		var head []byte
+		var read error
+		limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "body", Limits: []core.Limit{core.PerHour(1)}, Key: func(dst []byte, r core.Request) ([]byte, error) {
+			head, read = r.Body(3)
+			return dst, nil
+		}}}}))
+		r := request(t.Context(), t, "http://a/", row.body)
+		if row.getBody != nil {
+			r.GetBody = row.getBody
+		}
+		resp, err := transport(limiter, ok).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if string(head) != row.want || !errors.Is(read, row.err) || (read == nil) != (row.err == nil) {
+			t.Errorf("%s: %q, %v, want %q, %v", name, head, read, row.want, row.err)
+		}
+	}
+}
+
+// pipe is the body of a response with the status 101.
+type pipe struct{ strings.Builder }
+
+func (*pipe) Read([]byte) (int, error) { return 0, io.EOF }
+func (*pipe) Close() error             { return nil }
+
+func TestAConnectionThatSwitchesProtocolsCanBeWrittenTo(t *testing.T) {
+	under := &pipe{}
+	limiter, _ := recording()
+	resp, err := transport(limiter, func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: under}, nil
+	}).RoundTrip(request(t.Context(), t, "http://a/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if w, ok := resp.Body.(io.Writer); !ok {
+		t.Error("the body cannot be written to")
+	} else if _, err := io.WriteString(w, "ping"); err != nil || under.String() != "ping" {
+		t.Errorf("%q, %v", under, err)
+	}
+}
+
+func TestHost(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://API.example/a":     "api.example",
+		"https://api.example:443/a": "api.example",
+		"http://api.example:443/":   "api.example:443",
+		"http://[::1]:80/":          "[::1]",
+		"http://api.example:/":      "api.example",
+		"http://api.example.:80/":   "api.example",
+		"http://api.example.:81/":   "api.example:81",
+		"http://api.example:081/":   "api.example:81",
+		"http://API.example:0080/":  "api.example",
+		"http://[0:0::1]:80/":       "[::1]",
+		"http://[::FFFF:7f00:1]/":   "127.0.0.1",
+		"http://[fe80::1%25Eth0]/":  "[fe80::1%Eth0]",
+		"http://[::1]:81/":          "[::1]:81",
+		"http://127.0.0.1.:81/":     "127.0.0.1:81",
+	} {
+		var key string
+		limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
+			Name: "host", Limits: []core.Limit{core.PerHour(1)},
+			Key: func(dst []byte, r core.Request) ([]byte, error) {
+				dst, err := httpclient.Host(dst, r)
+				key = string(dst)
+				if r.RemoteAddr() != key || len(r.HeaderValues("host")) != 1 {
+					t.Errorf("RemoteAddr %q, Host %q", r.RemoteAddr(), r.HeaderValues("host"))
+				}
+				return dst, err
+			},
+		}}}))
+		if _, _ = send(t.Context(), t, transport(limiter, ok), url); key != want {
+			t.Errorf("%s: %q, want %q", url, key, want)
+		}
+	}
+	if key, err := httpclient.Host(nil, floodgatetest.NewRequest("GET", "/")); err == nil {
+		t.Errorf("a request that no Transport sends: %q", key)
+	}
+}
+
+func TestTheTextOfADenial(t *testing.T) {
+	for _, row := range []struct {
+		want   string
+		held   bool
+		reason core.Reason
+		retry  time.Duration
+		err    error
+	}{
+		{`limiter "out", rule "host": over limit, retry after 3s`, false, core.ReasonOverLimit, 3 * time.Second, nil},
+		{`limiter "out", rule "host": over limit`, false, core.ReasonOverLimit, core.Never, nil},
+		{`limiter "out", rule "host": failed: broken`, false, core.ReasonFailed, 0, errors.New("broken")},
+		{`the host has asked for a pause, retry after 1ns`, true, core.ReasonOverLimit, 1, nil},
+	} {
+		e := httpclient.DeniedError{Host: "a.example", Held: row.held}
+		e.Decision, _ = perHost(0, core.PerHour(0)).Take(t.Context(), 1, core.Hit{Rule: "host"})
+		e.Decision.Reason, e.Decision.RetryAfter, e.Decision.Err = row.reason, row.retry, row.err
+		if got := e.Error(); got != `httpclient: the request to "a.example" was not sent: `+row.want {
+			t.Errorf("%s, want %s", got, row.want)
+		}
+	}
+}
