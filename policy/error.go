@@ -15,17 +15,15 @@ import (
 // first 100, one more Error reports the number of the others. errors.As returns
 // one of them, and [Errors] returns all.
 type Error struct {
-	// File is the file's name, as it was given; of a mistake in a table of quotas, the
-	// table's path, or "source" and its name.
+	// File is the file's name, as it was given.
 	File string
 	// Line and Column are the place, from 1. Both are 0 if the Error is about the
-	// whole file. Of a [QuotaSource], Line is the number of the row and Column is 0.
+	// whole file.
 	Line, Column int
 	// Field is the path of the field, such as policies[0].rules[1].limits. It is
 	// "" if the Error is about no field.
 	Field string
-	// Problem describes the mistake and quotes the value. It never has a key of a table of
-	// quotas, which may be a secret.
+	// Problem describes the mistake and quotes the value.
 	Problem string
 	// Hint is what to write instead; it may be "".
 	Hint string
@@ -71,21 +69,6 @@ func Errors(err error) []*Error {
 // maxErrors is the number of errors that are reported for a file.
 const maxErrors = 100
 
-// join sorts errors by their places and joins the first ones.
-func join(errs []*Error) error {
-	slices.SortStableFunc(errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	if more := len(errs) - maxErrors; more > 0 {
-		errs = append(errs[:maxErrors:maxErrors], &Error{File: errs[0].File, Problem: fmt.Sprintf("and %d more errors", more)})
-	}
-	all := make([]error, len(errs))
-	for i, e := range errs {
-		all[i] = e
-	}
-	return errors.Join(all...)
-}
-
 // mistakes collects the errors of a file.
 type mistakes struct {
 	file string
@@ -100,6 +83,22 @@ func (m *mistakes) add(at file.Place, problem, hint string) {
 // field adds a mistake that is known by its field alone.
 func (m *mistakes) field(path, problem, hint string) {
 	m.add(file.Place{Field: path}, problem, hint)
+}
+
+// join sorts the errors by their places and joins the first ones.
+func (m *mistakes) join() error {
+	slices.SortStableFunc(m.errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	var all []error
+	for i, e := range m.errs {
+		if i == maxErrors {
+			all = append(all, &Error{File: m.file, Problem: fmt.Sprintf("and %d more errors", len(m.errs)-maxErrors)})
+			break
+		}
+		all = append(all, e)
+	}
+	return errors.Join(all...)
 }
 
 func (m *mistakes) found() bool { return len(m.errs) > 0 }

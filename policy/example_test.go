@@ -287,19 +287,34 @@ func ExampleReference() {
 	// | `dry-run` | `true` or `false` | `false` | `true` | If true, the policy decides, counts and reports each request that the other policies allow, but denies nothing. |
 }
 
-// A test acts as two instances of a service at once.
-func ExampleAnotherInstance() {
-	file := []byte("store: {memcached: {servers: [\"127.0.0.1:11211\"]}}\npolicies: [{name: api, limits: 3/h}]\n")
-	for range 2 {
-		set, err := policy.Parse("limits.yaml", file, policy.AnotherInstance())
-		if err != nil {
-			fmt.Println(err)
-			return
+
+// The quotas of customers are in a table of the program.
+func ExampleWithQuota() {
+	plans := map[string]int64{"ann-key": 3, "bob-key": core.Unlimited}
+	set, err := policy.Parse("limits.yaml", []byte(`policies: [{name: api, key: 'header["x-api-key"]', fallback: ip, limits: 1/m}]`),
+		policy.Log(slog.New(slog.DiscardHandler)), policy.WithQuota(func(r core.Request, _ string, _ core.Limit) (int64, bool, error) {
+			quota, found := plans[strings.Join(r.HeaderValues("X-Api-Key"), "")]
+			return quota, found, nil
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close() //nolint:errcheck // the program ends
+	app := httplimit.Middleware(set)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, key := range []string{"ann-key", "bob-key", "a guess"} {
+		allowed := 0
+		for range 5 {
+			r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+			r.Header.Set("X-Api-Key", key)
+			if app.ServeHTTP(w, r); w.Code == http.StatusOK {
+				allowed++
+			}
 		}
-		defer set.Close() //nolint:errcheck // the program ends
-		fmt.Println(len(set.Policies()))
+		fmt.Printf("%s: %d of 5\n", key, allowed)
 	}
 	// Output:
-	// 1
-	// 1
+	// ann-key: 3 of 5
+	// bob-key: 5 of 5
+	// a guess: 1 of 5
 }

@@ -2,9 +2,11 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/file"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
@@ -46,21 +48,12 @@ type RuleExplanation struct {
 	Why     string
 	// Key is the key of the counter; all requests without a key share the key "".
 	Key string
-	// Limits are the limits that apply to the key. There are none if the tier is
-	// unlimited. Their quotas are the limits' own.
+	// Limits are the limits that apply to the key, with the quotas of the request. There
+	// are none if the tier is unlimited.
 	Limits []core.Limit
-	// Quotas are the quotas of the request, one for each of Limits.
-	Quotas []QuotaExplanation
-}
-
-// QuotaExplanation describes the quota of a request for one limit.
-type QuotaExplanation struct {
-	// Quota is the number of hits that are allowed in the limit's window, or
-	// core.Unlimited.
-	Quota int64
-	// From says where the quota comes from if it is not the limit's own: a table and, of a
-	// file, the line of the key, such as customers.quotas:3, or the field quota.
-	From string
+	// QuotasFrom says what has set the quotas if they are not those in limits: the field
+	// quotas or the program.
+	QuotasFrom string
 }
 
 // Explain returns what the policies do with a request. It asks no store and charges
@@ -88,8 +81,8 @@ func (s *Set) Explain(r core.Request) Explanation {
 	return all
 }
 
-func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanation {
-	e := RuleExplanation{Rule: rule.Name, Limits: rule.Limits}
+func (rule *enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanation {
+	e, counters := RuleExplanation{Rule: rule.Name, Limits: rule.Limits}, rule.Counters
 	fail := func(err error) RuleExplanation {
 		e.Why = err.Error()
 		if of.Err == nil {
@@ -102,7 +95,7 @@ func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanat
 		if err != nil {
 			return fail(err)
 		}
-		e.Tier = name
+		e.Tier, counters = name, rule.TierRule(name)
 		for _, t := range rule.Tiers {
 			if t.Name == name {
 				e.Limits = t.Limits
@@ -113,7 +106,7 @@ func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanat
 			return e
 		}
 	}
-	key, err := rule.identify(nil, q)
+	key, err := rule.key(nil, q)
 	switch {
 	case err == core.SkipRule: //nolint:errorlint // identify returns it as it is
 		e.Why = "the request has no " + words.Shorten(rule.Key.String())
@@ -121,42 +114,24 @@ func (rule enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanat
 		return fail(err)
 	default:
 		e.Applies, e.Key = true, string(key)
-		own := ownQuotas{rule: rule.Rule, row: rule.table.find(key)}
+		e.Limits = slices.Clone(e.Limits)
 		for i := range e.Limits {
-			q, from, err := rule.quotaOf(&own, q, &e.Limits[i])
+			l := &e.Limits[i]
+			quota, from, err := rule.quotaOf(q, counters, l)
 			if err != nil {
-				e.Applies, e.Quotas = false, nil
+				e.Applies, e.Limits = false, nil
 				return fail(err)
 			}
-			e.Quotas = append(e.Quotas, QuotaExplanation{q, rule.describe(from, e.Key)})
+			if from == "" {
+				continue
+			}
+			if l.Burst > 0 && l.Quota > 0 && quota != core.Unlimited {
+				l.Burst = max(1, l.Burst*quota/l.Quota) // below 2^62
+			}
+			l.Quota, e.QuotasFrom = quota, from
 		}
 	}
 	return e
-}
-
-// describe says where a quota comes from.
-func (rule enforcedRule) describe(from origin, key string) string {
-	switch from {
-	case fromTable:
-		if line := rule.table.current.Load().Line(key); line > 0 && rule.table.path != "" {
-			return fmt.Sprintf("%s:%d", rule.table.name, line)
-		}
-		return rule.table.name
-	case fromExpression:
-		return "the field quota"
-	default:
-		return ""
-	}
-}
-
-// With returns the limit as it is for a request with this quota: its burst is in
-// proportion.
-func (e QuotaExplanation) With(l core.Limit) core.Limit {
-	if l.Burst > 0 && l.Quota > 0 && e.Quota != core.Unlimited {
-		l.Burst = max(1, l.Burst*e.Quota/l.Quota) // below 2^62
-	}
-	l.Quota = e.Quota
-	return l
 }
 
 // Words describes a limit in words, also one whose quota is core.Unlimited: "at most 3 in 6s; a window begins with the
@@ -201,3 +176,12 @@ func calendar(l core.Limit) string {
 	unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
 	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
 }
+
+// Schema returns the JSON Schema (2020-12) of policy files, for editors that
+// complete and check them. It knows what a file looks like; [Parse] checks what is
+// in its expressions, limits and addresses, too.
+func Schema() []byte { return slices.Clone(file.Schema()) }
+
+// Reference returns a description of all fields of policy files in Markdown: the
+// type of each, its default, an example and what it means.
+func Reference() string { return file.Reference() }

@@ -19,10 +19,9 @@ type options struct {
 	reloaded  func(error)
 	log       *slog.Logger
 	observer  core.Observer
-	apart     bool
+	quota     func(r core.Request, rule string, l core.Limit) (int64, bool, error)
 	impatient bool
-	folder    string
-	sources   map[string]QuotaSource
+	apart     bool // tests: several Sets of this process count for the same policies
 }
 
 func newOptions(opts []Option) (*options, error) {
@@ -32,11 +31,6 @@ func newOptions(opts []Option) (*options, error) {
 			return nil, fmt.Errorf("%w: policy: an option is nil: write one such as policy.Log(log), or none", core.ErrConfig)
 		}
 		option(o)
-	}
-	for name, source := range o.sources {
-		if source == nil {
-			return nil, fmt.Errorf("%w: policy: WithQuotas: the source %q is nil", core.ErrConfig, name)
-		}
 	}
 	if v := reflect.ValueOf(o.store); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: policy: WithStore: the %T is nil", core.ErrConfig, o.store)
@@ -49,23 +43,15 @@ func newOptions(opts []Option) (*options, error) {
 // checked but not opened, and its passwords are not read.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }
 
-// WithQuotas gives the source that policies name in quotas: {source: name}. It is read
-// at the start, and again at the interval that the policy file says. After an error the former table
-// stays in force; at the start, the error is that of [Load], [Parse] or [Watch]. The source with the name ""
-// is the one of all names that have no source of their own.
-func WithQuotas(name string, source QuotaSource) Option {
-	return func(o *options) {
-		if o.sources == nil {
-			o.sources = map[string]QuotaSource{}
-		}
-		o.sources[name] = source
-	}
+// WithQuota makes f return the quota of a request for a limit of a rule, in place of the
+// limit's own: core.Unlimited counts and never denies. rule is a name as in
+// [Set.Policies]. If found is false, the limit's own quota holds. A key that the file
+// has quotas for keeps those. Errors of f mean the same as those of core.Rule.Quota. f
+// is called for each limit of each request, and may be called concurrently: keep the
+// table of customers in memory.
+func WithQuota(f func(r core.Request, rule string, l core.Limit) (quota int64, found bool, err error)) Option {
+	return func(o *options) { o.quota = f }
 }
-
-// Folder says which folder has the files that the policy file names in quotas. Without it,
-// they are in the folder of the policy file, if it is read with [Load] or [Watch];
-// [Parse] needs it.
-func Folder(path string) Option { return func(o *options) { o.folder = path } }
 
 // WithUser makes f return the user of a request, "" if there is none: the value of
 // user in expressions. Without this option, a file that uses it has an error. f may
@@ -99,11 +85,6 @@ func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded =
 // It is told of the rules anew whenever a changed file is put in force. If the option is
 // given twice, the last one counts: package observe joins observers.
 func WithObserver(o core.Observer) Option { return func(opts *options) { opts.observer = o } }
-
-// AnotherInstance lets several Sets of this process count for policies of the same
-// names in the store that their files describe. Without it, that is an error. It is
-// for programs that act as several instances, such as tests.
-func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
 // WithoutWaiting makes no request wait, whatever the file says in the field wait: one that would wait
 // is denied. It is for programs that decide on requests of the past, and for tests of

@@ -2,9 +2,9 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,26 +14,7 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// folderWith returns a folder with files.
-func folderWith(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// withTable returns a site under a policy file and a table customers of quotas.
-func withTable(t *testing.T, text, table string, opts ...policy.Option) *site {
-	t.Helper()
-	dir := folderWith(t, map[string]string{"customers": table})
-	return newSite(t, text, append(opts, policy.Folder(dir))...)
-}
-
-// passes counts the requests of a key that are let through, of so many.
+// passes counts the requests of a key that are allowed, of so many.
 func (s *site) passes(of int, key string, opts ...option) (n int) {
 	for range of {
 		if s.send("GET", "/", append(opts, header("X-Key", key))...).Code == http.StatusOK {
@@ -43,10 +24,9 @@ func (s *site) passes(of int, key string, opts ...option) (n int) {
 	return n
 }
 
-func TestATableHasTheQuotasOfSingleKeys(t *testing.T) {
-	s := withTable(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {file: customers}}]`,
-		"ann: 5\nbob: unlimited\nkim: 3/m\nout: 0\n\"\": 1\n")
-	for key, want := range map[string]int{"ann": 5, "bob": 9, "kim": 3, "out": 0, "": 1, "eve": 2, "ANN": 2, "unlimited": 2, "*": 2} {
+func TestQuotasOfSingleKeys(t *testing.T) {
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 5, bob: unlimited, kim: 3/m, out: 0}}]`)
+	for key, want := range map[string]int{"ann": 5, "bob": 9, "kim": 3, "out": 0, "": 2, "eve": 2, "ANN": 2, "unlimited": 2, "*": 2} {
 		if got := s.passes(9, key); got != want {
 			t.Errorf("%q: %d pass, want %d", key, got, want)
 		}
@@ -57,16 +37,15 @@ func TestATableHasTheQuotasOfSingleKeys(t *testing.T) {
 	}
 }
 
-func TestATableNamesLimitsByTheirWindows(t *testing.T) {
-	s := withTable(t, `policies: [{name: a, key: 'header["x-key"]', limits: [2/m fixed_window, 4/h fixed_window], quotas: {file: customers}}]`,
-		"minute: 3/m\nhour: 1/h\nboth: 4/m, 5/60m\nfree: unlimited\nfreeHour: unlimited/h\n")
-	for key, want := range map[string][2]int{"minute": {3, 1}, "hour": {1, 0}, "both": {4, 1}, "free": {9, 9}, "freeHour": {2, 2}, "other": {2, 2}} {
-		if got := [2]int{s.passes(9, key), 0}; got[0] != want[0] {
-			t.Errorf("%s: %d pass, want %d", key, got[0], want[0])
+func TestQuotasNameLimitsByTheirWindows(t *testing.T) {
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: [2/m fixed_window, 4/h fixed_window], quotas: {minute: 3/m, hour: 1/h, both: '4/m, 5/60m', free: unlimited}}]`)
+	for key, want := range map[string]int{"minute": 3, "hour": 1, "both": 4, "free": 9, "other": 2} {
+		if got := s.passes(9, key); got != want {
+			t.Errorf("%s: %d pass, want %d", key, got, want)
 		}
 	}
 	s.pass(time.Minute)
-	for key, want := range map[string]int{"minute": 1, "hour": 0, "both": 1, "free": 9, "freeHour": 2, "other": 2} {
+	for key, want := range map[string]int{"minute": 1, "hour": 0, "both": 1, "free": 9, "other": 2} {
 		if got := s.passes(9, key); got != want {
 			t.Errorf("%s: %d pass in the second minute, want %d", key, got, want)
 		}
@@ -75,9 +54,8 @@ func TestATableNamesLimitsByTheirWindows(t *testing.T) {
 
 // Keys of the fallback are others than those of the key: a client cannot take
 // the quota of an address by its name.
-func TestATableOfKeysWithAFallback(t *testing.T) {
-	s := withTable(t, `policies: [{name: a, key: 'header["x-key"]', fallback: ip, limits: 1/m, quotas: {file: customers}}]`,
-		"10.0.0.1: 2\n\"?:10.0.0.2\": 3\n\"??:10.0.0.3\": 4\n")
+func TestQuotasOfKeysWithAFallback(t *testing.T) {
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', fallback: ip, limits: 1/m, quotas: {10.0.0.1: 2, "?:10.0.0.2": 3, "??:10.0.0.3": 4}}]`)
 	for _, c := range []struct {
 		address, key string
 		want         int
@@ -88,8 +66,8 @@ func TestATableOfKeysWithAFallback(t *testing.T) {
 	}
 }
 
-func TestATableForTiers(t *testing.T) {
-	s := withTable(t, `
+func TestQuotasForTiers(t *testing.T) {
+	s := newSite(t, `
 trusted-headers: [X-Plan]
 policies:
   - name: a
@@ -97,8 +75,8 @@ policies:
     missing: own-bucket
     tier: header["x-plan"]
     tiers: {default: 1/m, paid: [3/m fixed_window, 4/h fixed_window], staff: unlimited}
-    quotas: {file: customers}
-`, "ann: 2/m\nbob: 5/m, 6/h\nkim: 7/h\n")
+    quotas: {ann: 2/m, bob: '5/m, 6/h', kim: 7/h}
+`)
 	for _, c := range []struct {
 		plan, key string
 		want      int
@@ -109,66 +87,53 @@ policies:
 	}
 }
 
-func TestAQuotaByAnExpression(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quota: 'header["x-key"] == "ann" ? 5 : header["x-key"] == "kim" ? 2.9 : header["x-quota"]'}]`)
+// The program gives quotas to requests; a key that the file has a quota for keeps it.
+func TestQuotasOfTheProgram(t *testing.T) {
+	var rules []string
+	quota := func(r core.Request, rule string, l core.Limit) (int64, bool, error) {
+		if !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+		switch plan := strings.Join(r.HeaderValues("X-Plan"), ""); {
+		case plan == "paid" && l.Window == time.Minute:
+			return 4, true, nil
+		case plan == "bad":
+			return 0, false, fmt.Errorf("%w: no such plan", core.ErrBadRequest)
+		case plan == "free":
+			return core.Unlimited, true, nil
+		}
+		return -1, false, nil
+	}
+	s := newSite(t, `policies: [{name: a, rules: [{name: b, key: 'header["x-key"]', limits: [1/m fixed_window, 8/h fixed_window], quotas: {bob: 2/m}}]}]`, policy.WithQuota(quota))
 	for _, c := range []struct {
-		key, quota string
-		want       int
-	}{{"ann", "", 5}, {"kim", "", 2}, {"bob", "", 2}, {"carl", "3/m", 3}, {"dora", "unlimited", 9}, {"emil", "4", 4}, {"finn", "0", 0}} {
-		if got := s.passes(9, c.key, header("X-Quota", c.quota)); got != c.want {
-			t.Errorf("%s with %q: %d pass, want %d", c.key, c.quota, got, c.want)
+		key, plan string
+		want      int
+	}{{"ann", "", 1}, {"kim", "paid", 4}, {"bob", "paid", 2}, {"eve", "free", 9}, {"bob", "free", 0}} {
+		if got := s.passes(9, c.key, header("X-Plan", c.plan)); got != c.want {
+			t.Errorf("%s with the plan %q: %d pass, want %d", c.key, c.plan, got, c.want)
 		}
 	}
-	for _, bad := range []string{"many", "5/h", "5/m, 6/h", "-1", "9999999999", strings.Repeat("1", 2000), "1e3", "3/m token_bucket"} {
-		s.expect(400, "GET", "/", header("X-Key", bad[:1]+" "+bad[max(0, len(bad)-8):]), header("X-Quota", bad))
-	}
-	for _, bad := range []string{"0/0", "-1", "2147483648", "1e300", "false"} {
-		s = newSite(t, `policies: [{name: a, limits: 2/m, quota: 'method == "GET" ? `+bad+` : 2'}]`)
-		s.expect(400, "GET", "/")
-		s.expect(200, "POST", "/")
-	}
-	s = newSite(t, `policies: [{name: a, limits: 2/m, quota: 'int(query["n"])'}]`)
-	s.expect(400, "GET", "/")
-	s.expect(400, "GET", "/?n=x")
-	s.expect(200, "GET", "/?n=4")
-	s.expect(429, "GET", "/?n=1")
-	s = newSite(t, `policies: [{name: a, limits: 2/m, quota: 'method == "GET" ? 1 : nil'}]`)
-	s.expect(200, "GET", "/")
-	s.expect(429, "GET", "/")
-	s.expect(200, "POST", "/")
-}
-
-func TestATableGoesBeforeTheExpression(t *testing.T) {
-	s := withTable(t, `policies: [{name: a, key: 'header["x-key"]', limits: [1/m fixed_window, 8/h fixed_window], quota: 'header["x-quota"]', quotas: {file: customers}}]`, "ann: 3/m\nbob: 5/h\n")
-	for _, c := range []struct {
-		key, quota string
-		want       int
-	}{{"ann", "4/m, 2/h", 2}, {"bob", "4/m", 4}, {"kim", "2/m", 2}, {"eve", "", 1}} {
-		if got := s.passes(9, c.key, header("X-Quota", c.quota)); got != c.want {
-			t.Errorf("%s with %q: %d pass, want %d", c.key, c.quota, got, c.want)
-		}
+	s.expect(400, "GET", "/", header("X-Key", "x"), header("X-Plan", "bad"))
+	if len(rules) != 1 || rules[0] != "a.b" {
+		t.Errorf("asks for the rules %q", rules)
 	}
 }
 
-// A quota may depend on the body, which is read in a second pass.
-func TestAQuotaOfTheBody(t *testing.T) {
-	s := withTable(t, `policies: [{name: a, key: 'form["user"]', missing: skip, limits: 1/m, quota: 'form["plan"] == "paid" ? 3 : ""', quotas: {file: customers}}]`, "ann: 2\n")
-	for user, want := range map[string]int{"user=ann&plan=paid": 2, "user=bob&plan=paid": 3, "user=kim&plan=none": 1} {
-		n := 0
-		for range 5 {
-			if s.send("POST", "/", body("application/x-www-form-urlencoded", user)).Code == 200 {
-				n++
-			}
-		}
-		if n != want {
-			t.Errorf("%s: %d pass, want %d", user, n, want)
-		}
+func TestTheQuotaOfAKeyChanges(t *testing.T) {
+	const text = `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 4}}]`
+	s := newSite(t, text)
+	if got := s.passes(9, "ann"); got != 4 {
+		t.Errorf("%d pass, want 4", got)
+	}
+	s.replace(strings.Replace(text, "ann: 4", "ann: 6", 1)) // what has been counted stays
+	if got := s.passes(9, "ann"); got != 2 {
+		t.Errorf("%d pass, want 2 more", got)
 	}
 }
 
 // Somebody may ask the limiter, and not the Set.
-func TestTheLimiterKnowsTheQuotasOfATable(t *testing.T) {
-	s := withTable(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {file: customers}}]`, "ann: 4\nbob: unlimited\n")
+func TestTheLimiterKnowsTheQuotasOfKeys(t *testing.T) {
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 4, bob: unlimited}}]`)
 	s.mount(limiterOnly{s.set.Limiter()})
 	for key, want := range map[string]int{"ann": 4, "bob": 9, "eve": 2} {
 		if got := s.passes(9, key); got != want {
@@ -180,13 +145,12 @@ func TestTheLimiterKnowsTheQuotasOfATable(t *testing.T) {
 type limiterOnly struct{ core.Checker }
 
 func TestQuotasOfAKey(t *testing.T) {
-	dir := folderWith(t, map[string]string{"customers": "ann: 5/m\nbob: unlimited\n"})
 	s := newSite(t, `
 policies:
-  - {name: a, key: ip, limits: [2/m, 9/h], quotas: {file: customers}, deny: [10.0.0.1]}
+  - {name: a, key: ip, limits: [2/m, 9/h], quotas: {ann: 5/m, bob: unlimited}, deny: [10.0.0.1]}
   - {name: b, key: ip, limits: 2/m}
-  - {name: c, key: ip, tier: user, tiers: {default: 1/m, paid: [1/s, 3/m]}, quotas: {file: customers}}
-`, policy.Folder(dir), policy.WithUser(func(core.Request) string { return "" }))
+  - {name: c, key: ip, tier: user, tiers: {default: 1/m, paid: [1/s, 3/m]}, quotas: {ann: 5/m}}
+`, policy.WithUser(func(core.Request) string { return "" }))
 	for _, c := range []struct {
 		rule, key string
 		want      []int64
@@ -195,7 +159,7 @@ policies:
 		{"c-default", "ann", []int64{5}}, {"c-paid", "ann", []int64{1, 5}},
 	} {
 		got, err := s.set.QuotasOf(c.rule, c.key)
-		if err != nil || len(got) != len(c.want) || len(got) > 0 && (got[0] != c.want[0] || got[len(got)-1] != c.want[len(got)-1]) {
+		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s, %s: %v, %v, want %v", c.rule, c.key, got, err, c.want)
 		}
 		if _, err := s.set.Limiter().Take(t.Context(), 1, core.Hit{Rule: c.rule, Key: c.key, Quotas: got}); err != nil {
@@ -208,37 +172,30 @@ policies:
 }
 
 func TestExplanationsOfQuotas(t *testing.T) {
-	dir := folderWith(t, map[string]string{"customers": "# customers\nann: 50/m\nbob: unlimited\n"})
-	s := newSite(t, `
-policies:
-  - {name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quota: 'query["q"]', quotas: {file: customers}}
-`, policy.Folder(dir))
-	for query, want := range map[string]string{
-		"k=ann":             "100 at once, and one more every 1.2s <" + filepath.Join(dir, "customers") + ":2>|at most 9 in 1h; the window before counts in part <>",
-		"k=bob":             "without a limit, counted in 1m <" + filepath.Join(dir, "customers") + ":3>|without a limit, counted in 1h <" + filepath.Join(dir, "customers") + ":3>",
-		"k=eve&q=unlimited": "without a limit, counted in 1m <the field quota>|without a limit, counted in 1h <the field quota>",
-		"k=eve&q=7/h":       "4 at once, and one more every 30s <>|at most 7 in 1h; the window before counts in part <the field quota>",
-		"k=eve&q=1/m":       "2 at once, and one more every 1m <the field quota>|at most 9 in 1h; the window before counts in part <>",
-		"k=eve&q=0/m":       "none at all <the field quota>|at most 9 in 1h; the window before counts in part <>",
-		"k=eve":             "4 at once, and one more every 30s <>|at most 9 in 1h; the window before counts in part <>",
-		"k=eve&q=a+lot":     `rule a: floodgate: bad request: the quota of the expression "query[\"q\"]": "a lot": `,
-		"k=eve&q=1/m,5s":    `rule a: floodgate: bad request: the quota of the expression "query[\"q\"]": "5s": is no quota`,
+	s := newSite(t, `policies: [{name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quotas: {ann: 50/m, bob: unlimited}}]`,
+		policy.WithQuota(func(r core.Request, _ string, l core.Limit) (int64, bool, error) {
+			return 7, r.Method() == "PUT" && l.Window == time.Hour, nil
+		}))
+	for request, want := range map[string]string{
+		"GET /?k=ann": "[50 per 1m (token_bucket, burst 100) 9 per 1h] the field quotas",
+		"GET /?k=bob": "[unlimited] the field quotas",
+		"PUT /?k=eve": "[2 per 1m (token_bucket, burst 4) 7 per 1h] the program",
+		"GET /?k=eve": "[2 per 1m (token_bucket, burst 4) 9 per 1h] ",
 	} {
-		var all []string
+		method, target, _ := strings.Cut(request, " ")
+		got := ""
 		explain := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool {
 			e := s.set.Explain(r)[0]
-			if e.Err != nil {
-				all = append(all, e.Err.Error())
-			}
-			for i, q := range e.Rules[0].Quotas {
-				all = append(all, policy.Words(q.With(e.Rules[0].Limits[i]))+" <"+q.From+">")
+			got = fmt.Sprint(e.Rules[0].Limits, " ", e.Rules[0].QuotasFrom)
+			if q := e.Rules[0].Limits; q[0].Quota == core.Unlimited && q[1].Quota == core.Unlimited {
+				got = "[unlimited] " + e.Rules[0].QuotasFrom
 			}
 			return false
 		}}
 		s.handler = httplimit.Middleware(core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain})))(http.NotFoundHandler())
-		s.send("GET", "/?"+query)
-		if got := strings.Join(all, "|"); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s\nwant %s", query, got, want)
+		s.send(method, target)
+		if got != want {
+			t.Errorf("%s: %s\nwant %s", request, got, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func RedisOf(name string, text []byte) (client redis.UniversalClient, server str
 		m.add(p.Place, p.Text, p.Hint)
 	}
 	if m.found() {
-		return nil, "", join(m.errs)
+		return nil, "", m.join()
 	}
 	switch s := spec.Store; {
 	case s == nil:
@@ -41,7 +41,7 @@ func RedisOf(name string, text []byte) (client redis.UniversalClient, server str
 	s := spec.Store.Redis
 	client, ok := openRedis(m, s)
 	if !ok {
-		return nil, "", join(m.errs)
+		return nil, "", m.join()
 	}
 	server = fmt.Sprintf("Redis %s, database %d", strings.Join(s.Addresses, ", "), s.DB)
 	if s.Cluster {

@@ -1,11 +1,10 @@
 package policy
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/regularfile"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
 // Set is the policies of a file in force. [Load], [Parse] and [Watch] return one. It
@@ -34,8 +34,6 @@ type Set struct {
 	limiter *core.Limiter                // of the policies that can deny; never replaced
 	dry     *core.Limiter                // of the dry run; nil until a file has one
 
-	folder string // of the files that the file names; "" if it is not known
-
 	change  sync.Mutex // one change at a time
 	tried   []byte     // the file's text that was last tried, in force or rejected
 	shared  opened     // the zero value if the file has no store
@@ -45,13 +43,12 @@ type Set struct {
 	warned  map[string]bool // warnings that have been logged
 	closed  bool
 	watcher *watcher // nil: none
-
-	tables    map[tableID]*table // of the file in force
-	life      context.Context    //nolint:containedctx // ends when the Set is closed
-	die       context.CancelFunc // ends it
-	watching  context.Context    //nolint:containedctx // of Watch; nil: none
-	following sync.WaitGroup     // for the goroutines that read tables again
 }
+
+var (
+	_ core.Checker = (*Set)(nil)
+	_ core.Checker = (*only)(nil)
+)
 
 // Load reads the policies of a file. The error is the operating system's, or has all
 // mistakes of the file: see [Errors]. It wraps [core.ErrConfig] if an option is nil or
@@ -74,17 +71,8 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{file: file, path: path, options: o, wanted: map[string]bool{}, warned: map[string]bool{}}
-	s.life, s.die = context.WithCancel(context.Background())
-	if s.folder = o.folder; s.folder == "" && path != "" {
-		s.folder = filepath.Dir(path)
-	}
-	s.tried = text
-	next := s.prepare(text, true)
-	s.change.Lock()
-	err = s.replace(next)
-	s.change.Unlock()
-	if err != nil {
+	s := &Set{file: file, path: path, options: o, tried: text, wanted: map[string]bool{}, warned: map[string]bool{}}
+	if err := s.Replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -94,7 +82,7 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 const MaxBytes = file.MaxBytes
 
 // readFile reads at most one byte more than a file may have.
-func readFile(path string) ([]byte, error) { return regularfile.Read(path, MaxBytes) }
+func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.MaxBytes) }
 
 // Reload reads the file again and puts it in force, at one moment for all later
 // requests. A counter keeps its count if its policy keeps its name and counting, and
@@ -109,54 +97,187 @@ func (s *Set) Reload() error {
 	if err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
-	next := s.prepare(text, true)
 	s.change.Lock()
 	defer s.change.Unlock()
 	s.tried = text
-	return s.replace(next)
+	return s.replace(text)
 }
 
 // Replace is Reload with text in place of the file. The text is in force until the
 // file changes.
 func (s *Set) Replace(text []byte) error {
-	next := s.prepare(text, false)
 	s.change.Lock()
 	defer s.change.Unlock()
-	return s.replace(next)
+	return s.replace(text)
 }
 
 // replace puts a file in force. The caller holds the lock.
-func (s *Set) replace(next *candidate) error {
+func (s *Set) replace(text []byte) error {
 	if s.closed {
 		return fmt.Errorf("policy: %s: %w", s.file, core.ErrClosed)
 	}
-	m := next.mistakes
-	if !m.found() {
-		next.checkTables()
+	m := &mistakes{file: s.file}
+	spec, problems := file.Read(text, file.Options{User: s.options.user, Tier: s.options.tier != nil})
+	for _, p := range problems {
+		m.add(p.Place, p.Text, p.Hint)
 	}
 	if !m.found() {
-		f := enforce(next.spec, s.options, next.tables)
+		f := enforce(spec, s.options)
 		if s.build(m, f); !m.found() {
 			s.current.Store(f)
-			s.adopt(next)
-			s.warn(f.warnings(s.file))
+			s.warn()
 			return nil
 		}
 	}
-	return join(m.errs)
+	return m.join()
 }
 
-// Close stops watching the file, ends the reading of sources, and closes the stores that the Set has opened.
+// build puts a file in force, or adds to m what is wrong with it. All mistakes that
+// can be found without the store are found first: a store forgets the counters of
+// rules that a limiter no longer has.
+func (s *Set) build(m *mistakes, f *enforcedFile) {
+	s.try(m, f)
+	if m.found() || !s.open(m, f) {
+		return
+	}
+	enforced, dry := f.configs(s.store())
+	if len(enforced.Rules) == 0 { // a limiter has a rule, and no request has this one
+		enforced.Rules = []core.Rule{{Name: "none", Limits: []core.Limit{core.PerSecond(1)}}}
+	}
+	if s.places != nil {
+		s.places.isLocal = f.isLocal
+	}
+	var err error
+	if len(dry.Rules) > 0 {
+		err = applied(&s.dry, dry)
+		f.dry = s.dry
+	}
+	if err == nil {
+		err = applied(&s.limiter, enforced)
+	}
+	if err != nil {
+		field, hint := "policies", ""
+		if strings.Contains(words.Reason(err), "Name: ") {
+			field, hint = "name", "two files that count in one store need different names: write the field name in one of them"
+		}
+		m.field(field, words.Reason(err), hint)
+	}
+}
+
+// applied puts a configuration in force: in a new limiter, or in the one that there is.
+func applied(l **core.Limiter, c core.Config) (err error) {
+	if *l != nil {
+		return (*l).Reconfigure(c)
+	}
+	*l, err = core.New(c)
+	return err
+}
+
+// try finds what is wrong with the policies without asking a store.
+func (s *Set) try(m *mistakes, f *enforcedFile) {
+	memory, err := core.NewMemory(core.MemoryConfig{})
+	if err != nil {
+		m.field("", words.Reason(err), "")
+		return
+	}
+	defer memory.Close() //nolint:errcheck // never fails
+	for i, p := range f.policies {
+		c := core.Config{Name: fmt.Sprint("policy-", i), Store: memory, Rules: p.coreRules()}
+		if _, err := core.New(c); err != nil {
+			m.add(p.At(), words.Reason(err), "")
+		}
+	}
+	for name := range s.wanted {
+		if f.policy(name) == nil {
+			m.field("policies", "the policy "+name+" is missing", "the program has mounted it by name")
+		}
+	}
+	if m.found() {
+		return
+	}
+	whole, dry := f.configs(memory)
+	if len(dry.Rules) > 0 && len(f.Name) > maxDryName {
+		m.field("name", fmt.Sprintf("%q: has %d characters, and a file with dry-run: true at most %d", f.Name, len(f.Name), maxDryName), "the dry run counts under this name and "+dryRunSuffix)
+		return
+	}
+	whole.Rules = append(whole.Rules, dry.Rules...) // in one limiter, as names are unique in the file
+	whole.RulesFor, whole.Observer = nil, nil       // the file is not in force yet
+	if _, err := core.New(whole); err != nil {      // such as names that two policies have
+		m.field("policies", words.Reason(err), "")
+	}
+}
+
+// store returns the store in which the limiter counts.
+func (s *Set) store() core.Store {
+	shared := s.shared.store
+	if s.options.store != nil {
+		shared = s.options.store
+	}
+	if shared == nil {
+		return s.local
+	}
+	if s.places == nil {
+		s.places = &places{local: s.local, shared: shared}
+	}
+	return s.places
+}
+
+// isLocal reports whether a rule of the limiter counts in this process. Rules of
+// local policies do, unless the program has given a store for all policies. The
+// lists only and deny always do: they need no counter, and must deny while a store is
+// gone.
+func (f *enforcedFile) isLocal(rule string) bool {
+	p := f.byRule[rule]
+	return p != nil && (p.isDenyRule(rule) || !p.Shared && f.options.store == nil)
+}
+
+// open opens the stores. If they are open, it checks that a changed file does not
+// change them.
+func (s *Set) open(m *mistakes, f *enforcedFile) bool {
+	if former := s.current.Load(); former != nil {
+		if former.Name != f.Name {
+			m.field("name", "has changed", "another name needs a restart: it names the counters")
+		}
+		if former.Store.Identity() != f.Store.Identity() {
+			at := file.Place{}
+			if f.Store != nil {
+				at = f.Store.At()
+			}
+			at.Field = "store"
+			m.add(at, "has changed", "another store needs a restart")
+		}
+		if former.Local.MaxKeys != f.Local.MaxKeys {
+			m.field("local.max-keys", "has changed", "another number needs a restart")
+		}
+		return !m.found()
+	}
+	most := f.Local.MaxKeys
+	if most == core.DefaultMaxKeys {
+		most = 0 // or as many as fit into 256 MB
+	}
+	memory, err := core.NewMemory(core.MemoryConfig{MaxKeys: most})
+	if err != nil {
+		m.field("local.max-keys", words.Reason(err), "")
+		return false
+	}
+	s.local = memory
+	if f.Store != nil && s.options.store == nil {
+		s.shared, _ = openStore(m, f.Store, s.options)
+	}
+	return !m.found()
+}
+
+// Close stops watching the file and closes the stores that the Set has opened.
 // Decisions after that fail.
 func (s *Set) Close() error {
 	s.change.Lock()
-	w, closed, tables := s.watcher, s.closed, s.tables
+	w, closed := s.watcher, s.closed
 	s.closed = true
 	s.change.Unlock()
 	if closed {
 		return nil
 	}
-	errs := []error{s.endTables(tables)}
+	var errs []error
 	if w != nil {
 		errs = append(errs, w.end())
 	}
@@ -167,6 +288,68 @@ func (s *Set) Close() error {
 		errs = append(errs, s.local.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Check implements [core.Checker].
+func (s *Set) Check(r core.Request) core.Decision {
+	return s.check(r, nil)
+}
+
+func (s *Set) check(r core.Request, only []string) core.Decision {
+	q := &request{Request: r, memo: memo{only: only}}
+	d := s.limiter.Check(q)
+	if dry := s.current.Load().dry; dry != nil && d.Allowed {
+		s.tryDry(dry, q, d)
+	}
+	return d
+}
+
+// tryDry lets the policies of the dry run decide on a request that the others allow. d is
+// the decision of the others.
+func (s *Set) tryDry(dry *core.Limiter, q *request, d core.Decision) {
+	done := false
+	defer func() {
+		if !done && d.NeedsOutcome() { // a hook has panicked: nobody else will settle the decision
+			s.Settle(q, d, core.Outcome{Panicked: true})
+		}
+	}()
+	dry.Check(q)
+	done = true
+}
+
+// Deny implements [core.Checker].
+func (s *Set) Deny(r core.Request, d core.Decision) core.Denial { return s.limiter.Deny(r, d) }
+
+// Settle implements [core.Checker].
+func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) { s.limiter.Settle(r, d, o) }
+
+// Only returns a checker that applies only the named policies, for a program
+// that mounts policies on some of its routes. It follows changes of the file.
+// From then on, a changed file that lacks one of these policies is rejected.
+func (s *Set) Only(names ...string) (core.Checker, error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: policy: Only: no names", core.ErrConfig)
+	}
+	for _, name := range names {
+		if s.current.Load().policy(name) == nil {
+			return nil, fmt.Errorf("%w: policy: Only: %q: %s has no such policy", core.ErrConfig, name, s.file)
+		}
+	}
+	for _, name := range names {
+		s.wanted[name] = true
+	}
+	return &only{Set: s, names: slices.Clone(names)}, nil
+}
+
+type only struct {
+	*Set
+	names []string
+}
+
+func (o *only) Check(r core.Request) core.Decision {
+	return o.check(r, o.names)
 }
 
 // Limiter returns the limiter of the policies that can deny; it stays the same
@@ -214,8 +397,8 @@ func (s *Set) Policies() []Policy {
 	all := make([]Policy, len(spec.policies))
 	for i, p := range spec.policies {
 		all[i] = Policy{Name: p.Name, DryRun: p.DryRun, Shared: p.Shared, Wait: p.Wait}
-		for j := range p.rules {
-			for _, r := range p.rules[j].coreRules() {
+		for _, rule := range p.rules {
+			for _, r := range rule.coreRules(0) {
 				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})
 			}
 		}
@@ -232,39 +415,54 @@ func (s *Set) PolicyOf(rule string) string {
 	return ""
 }
 
-func (f *enforcedFile) policy(name string) *enforcedPolicy {
-	for _, p := range f.policies {
-		if p.Name == name {
-			return p
+// QuotasOf returns the core.Hit.Quotas of a key, for a Take without a request: the
+// quotas that the file has for the key. It is nil if the file has none, and the
+// limits' own quotas hold. rule is the name of a rule as in [Set.Policies]; the error
+// wraps core.ErrUnknownRule if there is none.
+func (s *Set) QuotasOf(rule, key string) ([]int64, error) {
+	p := s.current.Load().byRule[rule]
+	if p == nil {
+		return nil, fmt.Errorf("policy: %s: %q: %w", s.file, rule, core.ErrUnknownRule)
+	}
+	for _, of := range p.rules {
+		for _, r := range of.coreRules(0) {
+			own := of.Quotas[key]
+			if r.Name != rule || own == nil {
+				continue
+			}
+			all := make([]int64, len(r.Limits))
+			for i, l := range r.Limits {
+				q, found := own.Of(&l)
+				if all[i] = q; !found {
+					all[i] = l.Quota
+				}
+			}
+			return all, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Warnings returns parts of the file in force that are legal and probably
 // mistakes: tiers, costs and keys that a client can choose, keys that a request
 // may lack if the file does not set the field missing, keys by a route that may
-// be unknown, quotas of 0, in a table too, and lists of addresses that contradict each other. Each
+// be unknown, quotas of 0, and lists of addresses that contradict each other. Each
 // warning is also logged once.
-func (s *Set) Warnings() []*Error { return s.current.Load().warnings(s.file) }
+func (s *Set) Warnings() []*Error {
+	m := &mistakes{file: s.file}
+	for _, d := range s.current.Load().Doubts {
+		m.add(d.Place, d.Text, d.Hint)
+	}
+	return m.errs
+}
 
-// warn logs the warnings of a file that have not been logged before.
-func (s *Set) warn(doubts []*Error) {
-	for _, e := range doubts {
+// warn logs the warnings that have not been logged before.
+func (s *Set) warn() {
+	for _, e := range s.Warnings() {
 		text := e.Error()
 		if !s.warned[text] {
 			s.warned[text] = true
 			s.options.log.Warn("policy file: probably a mistake", "file", e.File, "line", e.Line, "field", e.Field, "problem", e.Problem, "hint", e.Hint)
 		}
 	}
-}
-
-// warnings returns the warnings of a file with this name.
-func (f *enforcedFile) warnings(name string) []*Error {
-	m := &mistakes{file: name}
-	for _, d := range f.Doubts {
-		m.add(d.Place, d.Text, d.Hint)
-	}
-	f.tableDoubts(m)
-	return m.errs
 }

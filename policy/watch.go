@@ -77,14 +77,6 @@ func Watch(ctx context.Context, path string, opts ...Option) (*Set, error) {
 
 func (w *watcher) start(ctx context.Context) {
 	ctx, w.stop = context.WithCancel(ctx)
-	w.set.change.Lock()
-	w.set.watching = ctx
-	for _, t := range w.set.tables {
-		if t.isFile() {
-			w.set.start(t)
-		}
-	}
-	w.set.change.Unlock()
 	w.done.Go(func() { w.run(ctx) })
 }
 
@@ -197,12 +189,11 @@ func (w *watcher) take(now *reading) {
 	if err != nil {
 		w.failed = err.Error()
 	} else {
-		next := s.prepare(now.text, false)
 		s.change.Lock()
 		closed := s.closed
 		if !closed {
 			s.tried = now.text
-			err = s.replace(next)
+			err = s.replace(now.text)
 		}
 		s.change.Unlock()
 		if closed {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// load reads a policy file without opening its store. It takes users, tiers and
-// sources of quotas, which only the program knows, to be available.
+// load reads a policy file without opening its store. It takes users and tiers, which
+// only the program knows, to be available.
 func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
 	text, err := readPolicy(path)
 	if err != nil {
@@ -23,8 +22,6 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	}
 	return policy.Parse(path, text, append([]policy.Option{
 		policy.WithStore(store),
-		policy.Folder(filepath.Dir(path)),
-		policy.WithQuotas("", noQuotas{}),
 		policy.Log(slog.New(slog.DiscardHandler)), // check prints the warnings
 		policy.WithUser(func(core.Request) string { return "" }),
 		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
@@ -50,7 +47,7 @@ func checkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Report all mistakes in policy files",
-		Long: "check reads policy files, and the tables of quotas that they name, and reports all mistakes, one on each line: file:line:column: field: problem (what to write instead).\n" +
+		Long: "check reads policy files and reports all mistakes, one on each line: file:line:column: field: problem (what to write instead).\n" +
 			"It opens no store and needs no password. A warning is about a setting that is legal and probably a mistake.\n" +
 			"The exit status is 1 if a file has a mistake. With --strict, it is also 1 if a file has warnings.",
 		Args: cobra.MinimumNArgs(1),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,20 +25,19 @@ type asked struct {
 
 func explainCommand() *cobra.Command {
 	var q asked
-	var sources sourceFiles
 	c := &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Show which policies apply to a request, with keys and limits",
-		Long:  "explain shows for each policy of a file whether it applies to a request, and why. If it applies, explain shows the key and the limits of each rule, and where a quota comes from that is not the limit's own.",
+		Long:  "explain shows for each policy of a file whether it applies to a request, and why. If it applies, explain shows the key and the limits of each rule, with the quotas of the key.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := q.request()
-			if err = errors.Join(err, sources.check()); err != nil {
+			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			return withMemory(args[0], func(set *policy.Set) error {
 				return ask(r, func(r core.Request) error { return writeExplanation(c.OutOrStdout(), set.Explain(r)) })
-			}, append(sources.options(), policy.WithUser(func(core.Request) string { return q.user }), policy.WithTier(func(core.Request) (string, error) { return q.tier, nil }))...)
+			}, policy.WithUser(func(core.Request) string { return q.user }), policy.WithTier(func(core.Request) (string, error) { return q.tier, nil }))
 		},
 	}
 	f := c.Flags()
@@ -50,7 +48,6 @@ func explainCommand() *cobra.Command {
 	f.StringVar(&q.data, "data", "", "the body of the request; @FILE reads it from a file")
 	f.StringVar(&q.from, "from", "192.0.2.1", "the address of the connection's peer, with or without a port")
 	f.StringVar(&q.user, "user", "", "the user that the program would return, for files that use user")
-	sources.flag(c)
 	f.StringVar(&q.tier, "tier", "", "the tier that the program would return, for rules with tiers and no tier expression")
 	return c
 }
@@ -169,13 +166,11 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 				key = "one counter for all requests without a key"
 			}
 			fmt.Fprintf(&b, ": %s\n", key)
-			for i, l := range rule.Limits {
-				own := ""
-				if q := rule.Quotas[i]; q.From != "" {
-					own = fmt.Sprintf(" (%s; the limit's own quota is %d)", report.Plain(q.From), l.Quota)
-					l = q.With(l)
-				}
-				fmt.Fprintf(&b, "    %s%s\n", policy.Words(l), own)
+			if rule.QuotasFrom != "" {
+				fmt.Fprintf(&b, "    quotas of this key, from %s:\n", rule.QuotasFrom)
+			}
+			for _, l := range rule.Limits {
+				fmt.Fprintf(&b, "    %s\n", policy.Words(l))
 			}
 		}
 	}

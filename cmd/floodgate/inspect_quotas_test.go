@@ -7,16 +7,15 @@ import (
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
-// inspect says what a key has used of the quota that a table has for it, of one that is
+// inspect says what a key has used of the quota that the file has for it, of one that is
 // unlimited, too.
 func TestInspectKnowsTheQuotasOfKeys(t *testing.T) {
 	server := redistest.Start(t)
-	path := quotaFiles(t, "policies: [{name: api, key: ip, limits: [10/h, 20/d], quotas: {file: customers}}]", "ann: 5/h\nbob: unlimited/h\nkim: unlimited/d\n")
+	path := file(t, "p.yaml", "policies: [{name: api, key: ip, limits: [10/h, 20/d], quotas: {ann: 5/h, bob: unlimited}}]")
 	api := service(t, server, path)
 	for key, want := range map[string]string{
 		"ann": "api 5 per 1h 3 2 ",
 		"bob": "api unlimited per 1h 3 unlimited ",
-		"kim": "api unlimited per 1d 3 unlimited ",
 		"eve": "api 10 per 1h 3 7 ",
 	} {
 		take(t, api, 3, key)

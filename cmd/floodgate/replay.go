@@ -21,7 +21,6 @@ import (
 // replaying has the values of replay's flags.
 type replaying struct {
 	against          []string
-	sources          sourceFiles
 	format, output   string
 	fieldFlags       []string
 	fields           accesslog.Fields
@@ -64,7 +63,6 @@ func replayCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringArrayVar(&o.against, "against", nil, "another policy file to run side by side; may be repeated")
-	o.sources.flag(c)
 	f.StringVar(&o.format, "format", "text", "text, csv, json or html")
 	f.StringVarP(&o.output, "output", "o", "", "the file to write the report to (default: the standard output)")
 	f.StringArrayVar(&o.fieldFlags, "fields", nil, "the names of fields in JSON lines, such as time=when,addr=client.ip; known fields: "+strings.Join(accesslog.FieldNames, ", "))
@@ -90,10 +88,7 @@ func (o *replaying) check() error {
 	if o.tolerance <= 0 {
 		return fmt.Errorf("--tolerance: %v: want a duration such as 5m", o.tolerance)
 	}
-	err := o.sources.check()
-	if err != nil {
-		return err
-	}
+	var err error
 	if o.fields, err = parseFields(o.fieldFlags); err != nil {
 		return err
 	}
@@ -109,7 +104,7 @@ func (o *replaying) check() error {
 }
 
 func (o *replaying) replay(ctx context.Context, files, logs []string) (err error) {
-	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop", Options: o.sources.options()}
+	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, MaxKeys: o.maxKeys, Sweep: o.sweep, Tolerance: o.tolerance, StopAtOutlier: o.outliers == "stop"}
 	if o.output != "" {
 		if err := checkOutput(o.output); err != nil {
 			return err

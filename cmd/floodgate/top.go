@@ -41,7 +41,7 @@ func topCommand() *cobra.Command {
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
 			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
-			"The quotas that a table of the file has for a key are known for the keys that --key gives; the others are listed with their limits' own quotas.\n\n" +
+			"The quotas that the file has for a key are known for the keys that --key gives; the others are listed with their limits' own quotas.\n\n" +
 			"With --interval 2s, top lists them every two seconds until it is interrupted. On a terminal, each list replaces the one before.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -167,8 +167,8 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 	return b.String(), err
 }
 
-// ownQuotas returns the limits and results of a key with the quotas that the tables of the
-// file have for it, if they have some.
+// ownQuotas returns the limits and results of a key with the quotas that the
+// file has for it, if it has some.
 func ownQuotas(ctx context.Context, set *policy.Set, hit core.Hit, limits []core.Limit, results []core.Result) ([]core.Limit, []core.Result, error) {
 	quotas, err := set.QuotasOf(hit.Rule, hit.Key)
 	if err != nil || quotas == nil {

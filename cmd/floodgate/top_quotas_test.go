@@ -7,11 +7,11 @@ import (
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
-// top lists a key that --key gives with the quota that a table has for it, and leaves out a
+// top lists a key that --key gives with the quota that the file has for it, and leaves out a
 // key whose quota is unlimited.
 func TestTopKnowsTheQuotasOfKeys(t *testing.T) {
 	server := redistest.Start(t)
-	path := quotaFiles(t, "policies: [{name: api, key: ip, limits: 10/h, quotas: {file: customers}}]", "ann: 5\nbob: unlimited\n")
+	path := file(t, "p.yaml", "policies: [{name: api, key: ip, limits: 10/h, quotas: {ann: 5, bob: unlimited}}]")
 	api := service(t, server, path)
 	for _, key := range []string{"ann", "bob", "eve"} {
 		take(t, api, 3, key)

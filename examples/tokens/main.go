@@ -4,7 +4,7 @@
 //	go run ./examples/tokens
 //	curl -N -H 'X-Api-Key: trial-11c2' 'http://127.0.0.1:8080/answer?words=20'
 //
-// The quotas of keys are in examples/tokens/keys.quotas. Change the file while the program
+// The quotas of keys are in examples/tokens/limits.yaml. Change the file while the program
 // runs.
 package main
 

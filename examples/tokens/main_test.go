@@ -39,18 +39,16 @@ func (l lines) wait(t *testing.T, text string) {
 	}
 }
 
-// serve runs the program with a copy of its files, which the test may change.
+// serve runs the program with a copy of its file, which the test may change.
 func serve(t *testing.T) (base, folder string, log lines) {
 	t.Helper()
 	folder = t.TempDir()
-	for _, name := range []string{"limits.yaml", "keys.quotas"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	text, err := os.ReadFile("limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "limits.yaml"), text, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
@@ -120,10 +118,16 @@ func TestWordsAreCharged(t *testing.T) {
 	for range 3 {
 		want("staff-0001", "5000", http.StatusOK)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "keys.quotas"), []byte("trial-11c2: 400\n"), 0o600); err != nil {
+	path := filepath.Join(folder, "limits.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	log.wait(t, "keys.quotas")
+	changed := strings.NewReplacer("trial-11c2: 300", "trial-11c2: 400", "      staff-0001: unlimited\n", "").Replace(string(text))
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log.wait(t, "policy file in force")
 	want("trial-11c2", "1", http.StatusOK)
 	want("staff-0001", "1", http.StatusTooManyRequests) // 15000 words are counted, and its plan is gone
 }

@@ -49,7 +49,6 @@ func checkPolicy(b *Block) (problems []Problem) {
 		return []Problem{b.problem("%v", err)}
 	}
 	set, err := policy.Parse(b.Page.File, []byte(b.Text),
-		policy.Folder(folder),
 		policy.Log(slog.New(slog.DiscardHandler)),
 		policy.WithStore(memory),
 		policy.WithUser(func(core.Request) string { return "" }),

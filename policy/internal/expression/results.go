@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/policy/internal/quotas"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
@@ -27,11 +26,6 @@ func (e *Expression) MayBeBool() bool {
 // MayBeNumber reports whether the values may be numbers.
 func (e *Expression) MayBeNumber() bool {
 	return slices.Contains([]reflect.Kind{reflect.Int, reflect.Int64, reflect.Float64, reflect.Interface}, e.result.Kind())
-}
-
-// MayBeText reports whether the values may be text.
-func (e *Expression) MayBeText() bool {
-	return e.result.Kind() == reflect.String || e.result.Kind() == reflect.Interface
 }
 
 // Constant reports whether the value is the same for all requests.
@@ -157,15 +151,6 @@ func (e *Expression) Hits(r core.Request) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, ok := number(v, math.Ceil)
-	if !ok {
-		return 0, fmt.Errorf("%w: the cost is no number of hits", core.ErrBadRequest)
-	}
-	return n, nil
-}
-
-// number returns a value that is a number from 0 to one more than the largest quota.
-func number(v any, whole func(float64) float64) (int64, bool) {
 	f := -1.0
 	switch v := v.(type) {
 	case int:
@@ -173,39 +158,10 @@ func number(v any, whole func(float64) float64) (int64, bool) {
 	case int64:
 		f = float64(v)
 	case float64:
-		f = whole(v)
+		f = math.Ceil(v)
 	}
 	if f < 0 || f > core.MaxQuota+1 || math.IsNaN(f) {
-		return 0, false
+		return 0, fmt.Errorf("%w: the cost is no number of hits", core.ErrBadRequest)
 	}
-	return int64(f), true
-}
-
-// Quota returns the value of an expression that is a quota: quotas.Number of a number, of
-// which fractions are cut off, or what quotas.ParseRow reads of a text. given is
-// false if the value is nil or empty text: the limits' own quotas hold.
-func (e *Expression) Quota(r core.Request) (row quotas.Row, given bool, err error) {
-	v, err := e.value(r)
-	if err != nil {
-		return quotas.Row{}, false, err
-	}
-	switch v := v.(type) {
-	case nil:
-		return quotas.Row{}, false, nil
-	case string:
-		if v == "" {
-			return quotas.Row{}, false, nil
-		}
-		row, problem, _ := quotas.ParseRow(v)
-		if problem != "" {
-			return quotas.Row{}, false, fmt.Errorf("%w: the quota of the expression %q: %s", core.ErrBadRequest, words.Shorten(e.text), problem)
-		}
-		return row, true, nil
-	default:
-		n, ok := number(v, math.Floor)
-		if !ok || n > core.MaxQuota {
-			return quotas.Row{}, false, fmt.Errorf("%w: the value of the expression %q is no quota: want a number from 0 to %d, or text such as 1000/m", core.ErrBadRequest, words.Shorten(e.text), core.MaxQuota)
-		}
-		return quotas.Number(n), true, nil
-	}
+	return int64(f), nil
 }

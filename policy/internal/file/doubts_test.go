@@ -49,15 +49,10 @@ func TestWhatIsLegalAndProbablyAMistake(t *testing.T) {
 		{"{local: {max-waiting: 10, max-waiting-of-key: 11}, policies: [{name: a, limits: 1/s}]}", []string{
 			"1:47: 11: no more than max-waiting (10) wait at a time, for all keys together", "write a smaller number, or a larger",
 		}},
-		{"policies: [{name: a, key: ip, quotas: {source: s}, tier: user, tiers: {default: unlimited, t: 1/s}}]", []string{
-			"1:39: the tier default is unlimited: so is a key that is not known, and quotas do not", "write limits for the tier default",
+		{"policies: [{name: a, key: ip, quotas: {s: 0}, limits: 1/s}]", []string{
+			"1:43: 0: denies all requests of the key", "write 1 or more; leave the key out for the limit's own quota",
 		}},
-		{"policies: [{name: a, key: ip, quotas: {source: s}, tier: user, tiers: {default: 1/s, t: unlimited}}]", nil},
-		{"policies: [{name: a, key: ip, quota: 'len(path)', limits: 1/s}]", nil},
-		{`policies: [{name: a, key: ip, quota: 'header["x"]', limits: 1/s}]`, []string{
-			`1:38: "header[\"x\"]": a client writes the header itself, and so chooses its quota`, "read a header that your proxy sets for every",
-		}},
-		{"policies: [{name: a, key: ip, quotas: {source: s, every: 1s}, limits: 1/s}]", nil},
+		{"policies: [{name: a, key: ip, quotas: {s: 5/s, t: unlimited}, limits: 1/s}]", nil},
 		{"policies: [{name: a, only: [10.1.0.0/16], deny: [10.0.0.0/8], limits: 1/s}]", []string{
 			"1:28: 10.1.0.0/16: all of it is denied, because deny has 10.0.0.0/8", "leave one of the two out",
 		}},

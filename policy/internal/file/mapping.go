@@ -213,7 +213,11 @@ func (r *reader) pairs(v value, want string) ([]pair, bool) {
 		name := kindText(n.Key)
 		at := value{n.Key, v.path}
 		if name == "" {
-			r.bad(at, words.Shown(n.Key.String())+": is not the name of a field", "")
+			hint := ""
+			if isInteger(at) {
+				hint = "put a key that is a number in quotes"
+			}
+			r.bad(at, words.Shown(n.Key.String())+": is not the name of a field", hint)
 			continue
 		}
 		p := pair{name, n.Key, value{n.Value, words.Shown(name)}}

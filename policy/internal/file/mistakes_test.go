@@ -52,16 +52,6 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		{"policies: [{name: a, wait: soon, limits: 1/s}]", []string{
 			`1:28: "soon": want a length of time such as 500ms or 6s`, "units are ms, s, m, h, d and w; 366 days at",
 		}},
-		{"policies: [{name: a, key: ip, quota: 'len(path)', limits: '1/s, 2/m'}]", []string{
-			`1:38: "len(path)": is a number, and the rule has 2 limits`, "write text that says the windows too, as in",
-		}},
-		{`policies: [{name: a, key: ip, quota: 'method == "GET" ? "1/s" : ""', limits: '1/s, 2/m'}]`, nil},
-		{"policies: [{name: a, key: ip, quota: 'len(path)', tier: user, tiers: {default: '1/s, 2/m', t: 1/s}}]", []string{
-			`1:38: "len(path)": is a number, and the rule has 2 limits`, "write text that says the windows too, as in",
-		}},
-		{"policies: [{name: a, key: ip, quotas: {source: s, every: 999ms}, limits: 1/s}]", []string{
-			"1:58: 999ms: want at least 1s", "",
-		}},
 		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 5 in flight}]}", []string{
 			"1:57: 5 in flight: a synced store does not count what is in flight", "count in Redis, or write counting: local",
 		}},

@@ -2,7 +2,6 @@ package file
 
 import (
 	"fmt"
-	"iter"
 	"net/netip"
 	"strings"
 	"time"
@@ -132,19 +131,6 @@ func (r *reader) endPolicy(m filled, p *Policy) {
 		p.Rules = []Rule{p.rule}
 	}
 	r.served(p)
-}
-
-// Quotas returns where the file's rules have quotas of single keys.
-func (f *Spec) Quotas() iter.Seq[*Quotas] {
-	return func(yield func(*Quotas) bool) {
-		for _, p := range f.Policies {
-			for i := range p.Rules {
-				if q := p.Rules[i].Quotas; q != nil && !yield(q) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // served notes limits that the policy's store cannot count, and those that have no dry run.

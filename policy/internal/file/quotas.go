@@ -1,91 +1,103 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
-	"path/filepath"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// Quotas says where the quotas of single keys are: in a file or in a source that the
-// program gives.
+// Quotas are the quotas of one key, in place of those of the limits.
 type Quotas struct {
-	at     value
-	File   string // in the folder of the policy file or below it; "" if there is a source
-	Source string
-	Every  time.Duration // between two readings of a source
+	at      value
+	all     int64                   // for every limit, if windows is nil
+	windows map[time.Duration]int64 // for the limits with these windows
 }
 
-// defaultEvery is the time between two readings of a source, if the file does not say
-// it, and leastEvery the shortest that it can say.
+// Of returns the quota for a limit; false if it keeps its own.
+func (q *Quotas) Of(l *core.Limit) (quota int64, found bool) {
+	if q.windows == nil {
+		return q.all, true
+	}
+	quota, found = q.windows[l.Window]
+	return quota, found
+}
+
 const (
-	defaultEvery = time.Minute
-	leastEvery   = time.Second
+	quotaWant = "want quotas with the windows of the rule's limits such as 1000/m, 20000/d, a number if the rule has one limit, or " + unlimited
+	maxOwn    = 10_000 // keys of a rule
 )
 
-// At returns the place of the field quotas.
-func (q *Quotas) At() Place { return q.at.place() }
-
-// quotasMapping returns the table of quotas.
-func quotasMapping() *mapping[*Quotas] {
-	path := checked("the path of a file", func(s string) (problem, hint string) {
-		if !filepath.IsLocal(s) {
-			return "is not below the folder of the policy file", "write a path such as customers.quotas, from that folder; the program can give a file elsewhere, with policy.WithQuotas and policy.QuotaFile"
-		}
-		return "", ""
-	})
-	every := duration("a time such as 30s or 5m")
-	return &mapping[*Quotas]{
-		name: "quotas", want: "a mapping such as {file: customers.quotas} or {source: customers}", about: "Where the quotas of single keys are, which take the place of those in `limits`.",
-		fields: []field[*Quotas]{
-			{
-				name: "file", example: "customers.quotas",
-				about: "The file, in the folder of the policy file or below it, that has a key, a colon and quotas on each line.",
-				value: set(path, func(q **Quotas) *string { return &(*q).File }),
-			}, {
-				name: "source", example: "customers",
-				about: "The name of the source that the program gives with `policy.WithQuotas`.",
-				value: set(name(), func(q **Quotas) *string { return &(*q).Source }),
-			}, {
-				name: "every", initial: words.Duration(defaultEvery), example: "30s",
-				about: "The time between two readings of a source, at least 1s.",
-				value: then(every, func(r *reader, v value, q **Quotas, d time.Duration) {
-					if (*q).Every = d; d < leastEvery {
-						r.bad(v, fmt.Sprintf("%s: want at least %s", words.Duration(d), words.Duration(leastEvery)), "")
-					}
-				}),
-			},
-		},
-		rules: all{
-			exactlyOne{fields: []string{"file", "source"}, several: "want either file or source"},
-			needs{"every", "source", "is for a source", "a file is read again when it changes"},
-		},
-	}
-}
-
-func newQuotas(v value) *Quotas { return &Quotas{at: v, Every: defaultEvery} }
-
-// quota is an expression that is a number or text such as a table of quotas has.
-func quota() kind[*expression.Expression] {
-	e := compiled("an expression that is a number or text such as 1000/m", func(e *expression.Expression) bool { return e.MayBeNumber() || e.MayBeText() })
-	return kind[*expression.Expression]{e.shape, func(r *reader, v value) (*expression.Expression, bool) {
-		opened, ok := r.open(v)
+// quotas is a mapping of keys and their quotas.
+func quotas() kind[map[string]*Quotas] {
+	look := shape{"a mapping of keys to text such as `1000/m, 20000/d`, a number or `unlimited`", func(*definitions) object {
+		one := []object{{{"type", "string"}, {"minLength", 1}}, {{"type", "integer"}, {"minimum", 0}, {"maximum", core.MaxQuota}}}
+		return object{{"type", "object"}, {"minProperties", 1}, {"maxProperties", maxOwn}, {"additionalProperties", object{{"oneOf", one}}}}
+	}, nil}
+	return kind[map[string]*Quotas]{look, func(r *reader, v value) (map[string]*Quotas, bool) {
+		pairs, ok := r.pairs(v, "a mapping such as {ann: 1000/m}")
 		if !ok {
 			return nil, false
 		}
-		if isInteger(opened) || isMapping(opened) {
-			r.bad(v, describe(opened.node)+": want an expression", foreignFields["quota"])
-			return nil, false
+		before, all := len(r.errs), map[string]*Quotas{}
+		if len(pairs) == 0 || len(pairs) > maxOwn {
+			r.bad(v, fmt.Sprintf("%d keys: want 1 to %d", len(pairs), maxOwn), "for more, the program can give policy.WithQuota")
 		}
-		return e.read(r, v)
+		for _, p := range pairs {
+			p.value.path = v.path // a key may be a secret, and stands in no message
+			if q := r.quotasOf(p.value); q != nil {
+				all[p.name] = q
+			}
+		}
+		return all, len(r.errs) == before
 	}}
 }
 
-// Sets returns the rule's limits, or those of each tier that has some.
-func (rule *Rule) Sets() [][]core.Limit {
+// quotasOf reads the quotas of one key.
+func (r *reader) quotasOf(v value) *Quotas {
+	opened, ok := r.open(v)
+	if !ok {
+		return nil
+	}
+	if isInteger(opened) {
+		n, _ := r.integer(opened, 0, core.MaxQuota)
+		return &Quotas{at: v, all: n}
+	}
+	text, ok := r.text(opened, "quotas such as 1000/m, 20000/d")
+	if !ok {
+		return nil
+	}
+	if text == unlimited {
+		return &Quotas{at: v, all: core.Unlimited}
+	}
+	q := &Quotas{at: v, windows: map[time.Duration]int64{}}
+	for item := range strings.SplitSeq(text, ",") {
+		limits, err := core.ParseLimits(item)
+		if err != nil {
+			r.bad(v, fmt.Sprintf("%q: %s", words.Shorten(item), words.Reason(err)), quotaWant)
+			return q
+		}
+		l := limits[0]
+		if month := core.PerMonth(l.Quota); l != (core.Limit{Quota: l.Quota, Window: l.Window}) && l != month {
+			r.bad(v, fmt.Sprintf("%q: says more than a quota and a window", words.Shorten(item)), "the algorithm, the burst, the zone and the name stand in limits")
+			return q
+		}
+		if _, twice := q.windows[l.Window]; twice {
+			r.bad(v, "the window "+words.Duration(l.Window)+" stands twice", "leave one out")
+		}
+		q.windows[l.Window] = l.Quota
+	}
+	return q
+}
+
+// sets returns the rule's limits, or those of each tier that has some.
+func (rule *Rule) sets() [][]core.Limit {
 	if len(rule.Tiers) == 0 {
 		return [][]core.Limit{rule.Limits}
 	}
@@ -98,53 +110,44 @@ func (rule *Rule) Sets() [][]core.Limit {
 	return sets
 }
 
-// endQuotas checks the fields quota and quotas of a rule.
-func (r *reader) endQuotas(rule *Rule, given map[string]value) {
-	for _, name := range []string{"quota", "quotas"} {
-		if has(given, name) {
-			r.apart(given[name], rule)
-			r.openDefault(given[name], rule)
-		}
-	}
-	if rule.Quota == nil {
+// endQuotas checks the quotas of single keys against the rule's limits: the window
+// says which limit a quota is for.
+func (r *reader) endQuotas(rule *Rule, at value) {
+	if rule.Quotas == nil {
 		return
 	}
-	if !rule.Quota.MayBeText() {
-		for _, limits := range rule.Sets() {
-			if len(limits) > 1 {
-				r.bad(given["quota"], fmt.Sprintf("%q: is a number, and the rule has %d limits", words.Shorten(rule.Quota.String()), len(limits)), `write text that says the windows too, as in user == "ann" ? "1000/m, 20000/d" : ""`)
-				break
-			}
-		}
-	}
-	if name := rule.Quota.Written(); name != "" {
-		r.doubt(given["quota"], fmt.Sprintf("%q: a client writes the %s itself, and so chooses its quota", words.Shorten(rule.Quota.String()), name),
-			"read a header that your proxy sets for every request, and name the header in trusted-headers; or write a table of quotas")
-	}
-	if rule.Quota.Constant() {
-		r.doubt(given["quota"], fmt.Sprintf("%q: is the same for all requests", words.Shorten(rule.Quota.String())), "write the quota in limits")
-	}
-}
-
-// apart notes limits of one set that quotas cannot tell apart.
-func (r *reader) apart(v value, rule *Rule) {
-	for _, limits := range rule.Sets() {
+	windows, several := []time.Duration{}, false
+	for _, limits := range rule.sets() {
 		seen := map[time.Duration]bool{}
 		for _, l := range limits {
 			if seen[l.Window] {
-				r.bad(v, "two limits have a window of "+words.Duration(l.Window), "the window says which limit a quota is for: write the two limits as two rules")
+				r.bad(at, "two limits have a window of "+words.Duration(l.Window), "the window says which limit a quota is for: write the two limits as two rules")
 				return
 			}
 			seen[l.Window] = true
+			windows = append(windows, l.Window)
 		}
+		several = several || len(limits) > 1
 	}
-}
-
-// openDefault notes that requests of no tier have no limit.
-func (r *reader) openDefault(v value, rule *Rule) {
-	for _, t := range rule.Tiers {
-		if t.Name == DefaultTier && t.Unlimited {
-			r.doubt(v, "the tier default is unlimited: so is a key that is not known, and quotas do not change that", "write limits for the tier default")
+	byPlace := func(a, b *Quotas) int {
+		return cmp.Or(cmp.Compare(a.at.place().Line, b.at.place().Line), cmp.Compare(a.at.place().Column, b.at.place().Column))
+	}
+	for _, q := range slices.SortedFunc(maps.Values(rule.Quotas), byPlace) {
+		if q.windows == nil && q.all != core.Unlimited && several {
+			r.bad(q.at, strconv.FormatInt(q.all, 10)+": the rule has several limits", quotaWant)
+		}
+		if q.all == 0 && q.windows == nil || slices.Contains(slices.Collect(maps.Values(q.windows)), 0) {
+			r.doubt(q.at, "0: denies all requests of the key", "write 1 or more; leave the key out for the limit's own quota")
+		}
+		for window := range q.windows {
+			if !slices.Contains(windows, window) {
+				r.bad(q.at, "the rule has no limit with a window of "+words.Duration(window), quotaWant)
+			}
+		}
+		for _, l := range slices.Concat(rule.sets()...) {
+			if own, _ := q.Of(&l); l.Algorithm == core.SlidingLog && own > core.MaxLogQuota && own != core.Unlimited {
+				r.bad(q.at, fmt.Sprintf("%d: is more than %d, the largest quota of a %s", own, core.MaxLogQuota, core.SlidingLog), "write a smaller quota, or choose another algorithm")
+			}
 		}
 	}
 }

@@ -16,8 +16,7 @@ type Rule struct {
 	Limits   []core.Limit           // without tiers
 	Tier     *expression.Expression // nil: policy.WithTier says it
 	Tiers    []Tier
-	Quota    *expression.Expression // nil: none
-	Quotas   *Quotas                // nil: none
+	Quotas   map[string]*Quotas // of single keys
 	keyAt    value
 	nameAt   value
 }
@@ -80,13 +79,9 @@ func ruleFields() []field[Rule] {
 			about: "The limits of each tier; requests of any other tier belong to the tier `default`.",
 			value: set(tiers(), func(rule *Rule) *[]Tier { return &rule.Tiers }),
 		}, {
-			name: "quota", without: "the quotas in `limits`", example: "header[\"x-limits\"]",
-			about: "The quota of a request in place of the one in `limits`: a number if the rule has one limit, or text such as `1000/m, 20000/d` or `unlimited`; empty text means the quotas in `limits`.",
-			value: set(quota(), func(rule *Rule) **expression.Expression { return &rule.Quota }),
-		}, {
-			name: "quotas", without: "all keys have the quotas in `limits`", example: "{file: customers.quotas}",
-			about: "The quotas of single keys, in place of those in `limits` and of `quota`.",
-			value: then(quotasMapping().kind(newQuotas), func(_ *reader, _ value, rule *Rule, got *Quotas) { rule.Quotas = got }),
+			name: "quotas", without: "all keys have the quotas in `limits`", example: "{ann: 500, bob: unlimited}",
+			about: "The quotas of single keys, in place of those in `limits`.",
+			value: then(quotas(), func(_ *reader, _ value, rule *Rule, got map[string]*Quotas) { rule.Quotas = got }),
 		},
 	}
 }
@@ -105,7 +100,7 @@ func ruleConstraint(others ...string) constraint {
 	return all{
 		needs{"fallback", "key", noKey, noKeyHint},
 		needs{"missing", "key", noKey, noKeyHint},
-		needs{"quotas", "key", "there is no key whose quotas a table could have", noKeyHint},
+		needs{"quotas", "key", "there is no key that could have quotas", noKeyHint},
 		first{
 			exactlyOne{fields: []string{"limits", "tiers"}, others: others, missing: "the field limits is missing", missingHint: "want " + limitsWant},
 			needs{"tier", "tiers", "there are no tiers to choose from", ""},
@@ -117,7 +112,7 @@ func ruleConstraint(others ...string) constraint {
 func (r *reader) endRule(rule *Rule, given map[string]value) {
 	rule.keyAt = given["key"]
 	r.doubtRule(rule, given)
-	r.endQuotas(rule, given)
+	r.endQuotas(rule, given["quotas"])
 	if rule.Name == denyRule {
 		r.bad(rule.at, "nothing can be called "+denyRule, "it is the name of the rule that denies the addresses of only and deny")
 	}

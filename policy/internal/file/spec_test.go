@@ -22,21 +22,6 @@ func TestTheListsThatAPolicyHas(t *testing.T) {
 	}
 }
 
-func TestTheQuotasOfAFile(t *testing.T) {
-	spec := readFine(t, "policies: [{name: a, limits: 1/s}, {name: b, key: ip, quotas: {source: x}, limits: 1/s}, "+
-		"{name: c, rules: [{name: d, key: ip, limits: 1/s, quotas: {file: y}}, {name: e, limits: 1/m}, {name: f, key: ip, limits: 1/h, quotas: {source: z}}]}]")
-	var all []string
-	for q := range spec.Quotas() {
-		all = append(all, q.Source+q.File)
-	}
-	if got := strings.Join(all, " "); got != "x y z" {
-		t.Errorf("the quotas are %q", got)
-	}
-	for range spec.Quotas() {
-		break // ends the loop
-	}
-}
-
 func TestTheLargestFile(t *testing.T) {
 	text := "policies: [{name: a, limits: 1/s}] #"
 	text += strings.Repeat("x", MaxBytes-len(text))

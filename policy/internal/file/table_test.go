@@ -147,7 +147,6 @@ var where = map[string]struct {
 	"policy":    {"{store: {redis: {address: 'a:1'}}, policies: [%s]}", map[string]string{"name": "a", "limits": "1/s"}},
 	"match":     {"{policies: [{name: a, limits: 1/s, match: %s}]}", nil},
 	"rule":      {"{policies: [{name: a, rules: [%s]}]}", map[string]string{"name": "r", "limits": "1/s"}},
-	"quotas":    {"{policies: [{name: a, key: path, limits: 1/s, quotas: %s}]}", map[string]string{"file": "a"}},
 	"limit":     {"{policies: [{name: a, limits: %s}]}", map[string]string{"quota": "10", "window": "1m"}},
 	"on-denied": {"{policies: [{name: a, limits: 1/s, on-denied: %s}]}", map[string]string{"status": "500", "body": "no"}},
 }
@@ -158,7 +157,7 @@ var fieldNeeds = map[string]map[string]string{
 	"policy.rules": {"limits": ""}, "policy.tiers": {"limits": ""}, "rule.tiers": {"limits": ""},
 	"policy.tier": {"limits": "", "tiers": "{default: 1/s}"}, "rule.tier": {"limits": "", "tiers": "{default: 1/s}"},
 	"policy.fallback": {"key": "path"}, "policy.missing": {"key": "path"}, "rule.fallback": {"key": "path"}, "rule.missing": {"key": "path"},
-	"policy.quotas": {"key": "path"}, "rule.quotas": {"key": "path"}, "quotas.source": {"file": ""}, "quotas.every": {"file": "", "source": "s"},
+	"policy.quotas": {"key": "path"}, "rule.quotas": {"key": "path"},
 	"limit.maximumRequests": {"quota": "", "window": "", "timePeriodInMilliseconds": "5"}, "limit.timePeriodInMilliseconds": {"quota": "", "window": "", "maximumRequests": "5"},
 	"limit.burst": {"algorithm": "token_bucket"}, "limit.precision": {"algorithm": "bucketed_window"}, "limit.zone": {"window": "day"},
 	"limit.in-flight": {"quota": "", "window": ""}, "limit.lease": {"quota": "", "window": "", "in-flight": "5"},

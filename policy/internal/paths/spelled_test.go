@@ -3,7 +3,7 @@ package paths
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -62,44 +62,60 @@ func TestAPatternMatchesEitherSpelling(t *testing.T) {
 	}
 }
 
-// The index finds the sets for both spellings, and every set if one of them has
-// several readings.
-func TestTheIndexLooksAtBothSpellings(t *testing.T) {
-	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
-	var sets [][]Pattern
-	for _, name := range names {
-		p, _, _ := Parse("/" + name)
-		sets = append(sets, []Pattern{p})
-	}
-	sets = append(sets, nil) // for all paths
-	all := len(names)
-	x := NewIndex(sets)
-	for _, c := range []struct {
-		escaped, decoded, route string
-		want                    []int
-		every                   bool
+// readAll returns the readings of an escaped path.
+func readAll(path string) *readings {
+	r := new(readings)
+	r.forms[0] = r.read(path, nil)
+	return r
+}
+
+// A path beyond the bounds of the comparison matches every pattern, and one that
+// just keeps to them does not.
+func TestTheBoundsOfAPath(t *testing.T) {
+	for name, c := range map[string]struct {
+		path  string
+		every bool
 	}{
-		{"/a", "/a", "", []int{0, all}, false},
-		{"/a", "/c", "", []int{0, 2, all}, false},
-		{"/x", "/c", "", []int{2, all}, false},
-		{"", "/c", "", []int{2, all}, false},
-		{"/", "/", "", []int{all}, false},
-		{"/a", "/c//d", "", nil, true},
-		{"/a//d", "/c", "", nil, true},
-		{"/a", "/c/..", "", nil, true},
-		{"/..", "/..", "", nil, true},
-		{"/bx", "/bx", "/b*", []int{1, all}, false},
-		{"/b..", "/b..", "/b*", nil, true},
-		{"/bx", "/c", "/b*", []int{1, 2, all}, false},
-		{"/x", "/x", "GET /D/{y}", []int{3, all}, false},
+		"encoded eight times":         {"/%" + strings.Repeat("25", maxDecodings-2) + "41", false},
+		"encoded nine times":          {"/%" + strings.Repeat("25", maxDecodings-1) + "41", true},
+		"slashes in a segment":        {"/" + strings.Repeat("a%2f", maxInner-1), false},
+		"too many slashes":            {"/" + strings.Repeat("a%2f", maxInner), true},
+		"slashes of both kinds":       {"/" + strings.Repeat("a%2f", maxInner/2) + strings.Repeat("a%5c", maxInner/2), true},
+		"fewer slashes of both kinds": {"/" + strings.Repeat("a%2f", maxInner/2) + strings.Repeat("a%5c", maxInner/2-1), false},
+		"odd segments":                {strings.Repeat("/.", maxOddSegments), false},
+		"too many odd segments":       {strings.Repeat("/.", maxOddSegments+1), true},
+		"many segments":               {strings.Repeat("/a", maxOddSegments+1), false},
+		"dots":                        {"/a/..", true},
+		"dots in a segment":           {"/a%2f..%2fb", true},
 	} {
-		seeSpelled(t, c.escaped, c.decoded, c.route, func(path *Path) {
-			if got, every := x.Candidates(nil, path); every != c.every || !every && !slices.Equal(got, c.want) {
-				t.Errorf("%q, decoded %q, by the route %q: the sets %v, every set: %t, want %v, %t", c.escaped, c.decoded, c.route, got, every, c.want, c.every)
-			}
-		})
+		if got := readAll(c.path).every; got != c.every {
+			t.Errorf("%s: matches every pattern: %v", name, got)
+		}
 	}
-	if NewIndex(sets[:indexed]) != nil || NewIndex(sets[:indexed+1]) == nil {
-		t.Errorf("want an index of more than %d sets", indexed)
+}
+
+// decode undoes one round of what url.PathEscape does, and keeps what is no escape.
+func TestDecode(t *testing.T) {
+	const digits, capitals = "0123456789abcdef", "0123456789ABCDEF"
+	for c := range 256 {
+		for _, set := range []string{digits, capitals} {
+			for _, text := range []string{"%s", "x%s", "%sx"} {
+				escaped := strings.Replace(text, "%s", "%"+string(set[c>>4])+string(set[c&15]), 1)
+				if got, want := decode(escaped), strings.Replace(text, "%s", string([]byte{byte(c)}), 1); got != want {
+					t.Errorf("%s becomes %q, want %q", escaped, got, want)
+				}
+			}
+		}
+		if escape := "%" + string([]byte{byte(c), '0'}); !strings.ContainsRune("0123456789abcdefABCDEF", rune(c)) && c != '%' && c != '+' && decode(escape) != escape {
+			t.Errorf("%q becomes %q", escape, decode(escape))
+		}
+	}
+	for _, text := range []string{"%", "%4", "x%", "x%4", "%g0", "%0g", "%%"} {
+		if got := decode(text); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	if got := decode("a+b%2B"); got != "a b+" {
+		t.Errorf("%q", got)
 	}
 }

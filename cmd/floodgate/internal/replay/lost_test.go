@@ -1,10 +1,6 @@
 package replay_test
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,36 +10,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
-	"github.com/floodgate-go/floodgate/policy"
 )
 
 // A limit of what is in flight is left out also for a key that has quotas of its own.
 func TestASlotIsLeftOutForAKeyWithQuotas(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "customers"), []byte("ann: 8/m\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := config("policies: [{name: a, key: user, missing: skip, limits: [{in-flight: 1, name: slots}, 5/m], quotas: {file: customers}}]")
-	c.Files[0].Name = filepath.Join(dir, "limits.yaml")
+	c := config("policies: [{name: a, key: user, missing: skip, limits: [{in-flight: 1, name: slots}, 5/m], quotas: {ann: 8/m}}]")
 	f := run(t, c, strings.Repeat(strings.ReplaceAll(line(0, "192.0.2.1", "GET /"), "- - [", "- ann ["), 20)).Files[0]
 	if f.Allowed != 8 || !slices.Equal(f.LeftOut, []string{"slots"}) {
 		t.Errorf("%d allowed, want 8; left out: %q, want slots", f.Allowed, f.LeftOut)
-	}
-}
-
-// A file names its tables relative to its own folder.
-func TestEachFileHasTheTablesOfItsFolder(t *testing.T) {
-	c := config()
-	for _, quota := range []int{3, 7} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "customers"), fmt.Appendf(nil, "ann: %d/m\n", quota), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c.Files = append(c.Files, replay.File{Name: filepath.Join(dir, "limits.yaml"), Text: []byte("policies: [{name: a, key: user, missing: skip, limits: 1/m, quotas: {file: customers}}]")})
-	}
-	r := run(t, c, strings.Repeat(strings.ReplaceAll(line(0, "192.0.2.1", "GET /"), "- - [", "- ann ["), 20))
-	if r.Files[0].Allowed != 3 || r.Files[1].Allowed != 7 {
-		t.Errorf("%d and %d allowed, want 3 and 7", r.Files[0].Allowed, r.Files[1].Allowed)
 	}
 }
 
@@ -118,19 +92,11 @@ func TestNobodyReadsALogAfterTheReplay(t *testing.T) {
 	})
 }
 
-// sourced is a file with a source of quotas, which is read again and again until the file is
-// closed.
-const sourced = "policies: [{name: a, key: user, missing: skip, limits: 5/m, quotas: {source: customers, every: 1h}}]"
-
-// noRows is an empty source of quotas.
-type noRows struct{}
-
-func (noRows) Quotas(context.Context, func(key, quotas string) error) error { return nil }
-
 // Close ends what New has begun, for all files and their sweeps, and so does New if it fails.
 func TestNothingGoesOnAfterAReplay(t *testing.T) {
-	c := config(sourced, sourced)
-	c.Sweep, c.Options = true, []policy.Option{policy.WithQuotas("customers", noRows{})}
+	const file = "policies: [{name: a, key: user, missing: skip, limits: 5/m}]"
+	c := config(file, file)
+	c.Sweep = true
 	run(t, c, line(0, "a", "GET /"))
 	goleak.VerifyNone(t)
 	c.Files = append(c.Files, replay.File{Name: "broken", Text: []byte("policies: []")})

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
-	"github.com/floodgate-go/floodgate/policy"
 )
 
 // File is a policy file.
@@ -49,8 +48,6 @@ type Config struct {
 	Tolerance time.Duration
 	// StopAtOutlier makes an outlier an error.
 	StopAtOutlier bool
-	// Options are given to package policy in addition, such as sources of quotas.
-	Options []policy.Option
 	// Progress is called now and then with the number of lines read; may be nil.
 	Progress func(lines int64)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/bits"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -49,14 +48,14 @@ func newRun(f File, r *Replay) (*run, error) {
 	one.keys = newTally(r.config.MaxKeys, func(c *keyCount) int64 { return c.requests })
 	one.routes = newTally(min(maxRoutes, r.config.MaxKeys), func(c *keyCount) int64 { return c.requests })
 	one.clients = newTally(r.config.MaxKeys, func(c *clientCount) int64 { return c.requests })
-	opts := r.options(f.Name, func(d core.Decision) {
+	opts := r.options(func(d core.Decision) {
 		if d.DryRun {
 			one.dry = append(one.dry, one.exceeded(d)...)
 		}
 	})
 	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithoutWaiting(), policy.WithStore(withoutLeases{&countingStore{memory, one.keys}, &one.result.LeftOut}))...)
 	if err == nil && r.config.Sweep {
-		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(f.Name, func(core.Decision) {}))
+		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(func(core.Decision) {}))
 	}
 	if err != nil {
 		return nil, errors.Join(err, one.close())
@@ -205,9 +204,8 @@ func (r *run) histogram() []Bar {
 
 // options are those of every Set: what the program would say of users comes from
 // the log, and of tiers nothing is known.
-func (r *Replay) options(file string, dryRunDenied func(core.Decision)) []policy.Option {
-	return append(slices.Clone(r.config.Options),
-		policy.Folder(filepath.Dir(file)),
+func (r *Replay) options(dryRunDenied func(core.Decision)) []policy.Option {
+	return []policy.Option{
 		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
 		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
 		policy.WithTier(func(core.Request) (string, error) {
@@ -218,5 +216,5 @@ func (r *Replay) options(file string, dryRunDenied func(core.Decision)) []policy
 			dryRunDenied(d)
 			return denial
 		}),
-	)
+	}
 }

@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -68,15 +66,11 @@ func TestASweepOfABrokenFile(t *testing.T) {
 }
 
 // The quotas that requests have of their own are multiplied as those of limits are.
-func TestASweepOfATableOfQuotas(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "customers"), []byte("ann: 8/m, 20/h\nbob: unlimited\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+func TestASweepOfQuotasOfKeys(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var user string
-	s, err := newSweep("f", []byte("policies: [{name: a, key: user, missing: reject, limits: [10/h token_bucket burst=5, 4/m], quotas: {file: customers}}]"), func() time.Time { return now },
-		[]policy.Option{policy.Folder(dir), policy.WithUser(func(core.Request) string { return user })})
+	s, err := newSweep("f", []byte("policies: [{name: a, key: user, missing: reject, limits: [10/h token_bucket burst=5, 4/m], quotas: {ann: '8/m, 20/h', bob: unlimited}}]"), func() time.Time { return now },
+		[]policy.Option{policy.WithUser(func(core.Request) string { return user })})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,466 @@
+package policy
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/expression"
+	"github.com/floodgate-go/floodgate/policy/internal/file"
+	"github.com/floodgate-go/floodgate/policy/internal/paths"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
+)
+
+// enforcedFile is a file whose policies are rules of a limiter. Those with dry-run are
+// rules of a second one.
+type enforcedFile struct {
+	*file.Spec
+	policies []*enforcedPolicy
+	byRule   map[string]*enforcedPolicy // by the names of the limiters' rules
+	dry      *core.Limiter              // of the dry run; nil: no policy has one
+	options  *options
+}
+
+// enforcedPolicy is one policy of a file.
+type enforcedPolicy struct {
+	*file.Policy
+	rules   []*enforcedRule
+	sources *expression.Sources
+	wait    time.Duration // how long a request may wait for its turn; 0: none waits
+
+	first, end int // the policy's part of the limiter's rules
+}
+
+// enforcedRule is one rule of a policy.
+type enforcedRule struct {
+	*file.Rule
+	options *options
+}
+
+func enforce(spec *file.Spec, o *options) *enforcedFile {
+	f := &enforcedFile{Spec: spec, options: o, byRule: map[string]*enforcedPolicy{}}
+	for _, said := range spec.Policies {
+		p := &enforcedPolicy{Policy: said, sources: spec.Sources}
+		if !o.impatient && !said.DryRun {
+			p.wait = said.Wait
+		}
+		for i := range said.Rules {
+			p.rules = append(p.rules, &enforcedRule{&said.Rules[i], o})
+		}
+		f.policies = append(f.policies, p)
+	}
+	return f
+}
+
+func (f *enforcedFile) policy(name string) *enforcedPolicy {
+	for _, p := range f.policies {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// dryRunSuffix ends the name of the limiter of the dry run, and maxDryName is the
+// longest name of a file that has one.
+const (
+	dryRunSuffix = "-dry-run"
+	maxDryName   = 64 - len(dryRunSuffix)
+)
+
+// configs returns the configurations of the two limiters: that of the policies that
+// can deny, and that of the dry run. Each policy is one rule of its limiter or several.
+func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
+	enforced = core.Config{
+		Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
+		MaxWaiters: f.Local.MaxWaitingOfKey, MaxWaitersTotal: f.Local.MaxWaiting,
+	}
+	dry = enforced
+	dry.Name, dry.DryRun = f.Name+dryRunSuffix, true
+	enforced.RulesFor = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, false), nil }
+	dry.RulesFor = func(dst []int, r core.Request) ([]int, error) { return f.choose(dst, r, true), nil }
+	for _, p := range f.policies {
+		c := &enforced
+		if p.DryRun {
+			c = &dry
+		}
+		p.first = len(c.Rules)
+		c.Rules = append(c.Rules, p.coreRules()...)
+		p.end = len(c.Rules)
+		for _, r := range c.Rules[p.first:] {
+			f.byRule[r.Name] = p
+		}
+	}
+	return enforced, dry
+}
+
+// choose is the RulesFor of a limiter: it appends the rules of its policies that apply
+// to the request.
+func (f *enforcedFile) choose(dst []int, r core.Request, dryRun bool) []int {
+	m := remembered(r)
+	for _, p := range f.policies {
+		if p.DryRun == dryRun && m.asks(p.Name) && p.verdict(r) == matches {
+			for i := p.first; i < p.end; i++ {
+				dst = append(dst, i)
+			}
+		}
+	}
+	return dst
+}
+
+// request is a request that the policies of a file decide on. It remembers what
+// several policies need. It remembers nothing of the body: see core.Hooks, which
+// says when a limiter reads a body twice.
+type request struct {
+	core.Request
+	memo memo
+}
+
+type memo struct {
+	only   []string    // the policies that decide; nil: all
+	path   *paths.Path // nil: not known yet
+	client expression.AddressMemo
+	rule   *file.Rule   // whose key was read last
+	quotas *file.Quotas // of that key; nil: those of limits
+}
+
+// asks reports whether a policy decides on the request.
+func (m *memo) asks(policy string) bool {
+	return m == nil || m.only == nil || slices.Contains(m.only, policy)
+}
+
+type memoKey struct{}
+
+// Value implements [core.Request]. The limiter gives hooks and key functions a
+// request that wraps this one and asks it for values.
+func (r *request) Value(key any) any {
+	switch key.(type) {
+	case memoKey:
+		return &r.memo
+	case expression.AddressMemoKey:
+		return &r.memo.client
+	}
+	return r.Request.Value(key)
+}
+
+// remembered returns the memory of a request that a Set decides on, nil for any
+// other.
+func remembered(r core.Request) *memo {
+	m, _ := r.Value(memoKey{}).(*memo)
+	return m
+}
+
+func pathOf(r core.Request) *paths.Path {
+	m := remembered(r)
+	if m == nil {
+		return paths.Of(r)
+	}
+	if m.path == nil {
+		m.path = paths.Of(r)
+	}
+	return m.path
+}
+
+// verdict is the answer to whether a policy applies to a request, or why not.
+type verdict uint8
+
+const (
+	matches verdict = iota
+	otherMethod
+	preflight
+	otherPath
+	notWhen
+	exempted
+)
+
+// verdict reports whether the policy applies to a request.
+func (p *enforcedPolicy) verdict(r core.Request) verdict {
+	v := verdictOf(&p.Match, r)
+	if (v == matches || v == preflight) && p.HasLists() {
+		switch p.Lists(p.sources.AddressOf(r)) {
+		case file.DenyListed:
+			return matches // a preflight is not limited, but it is denied
+		case file.Exempted:
+			if v == matches {
+				return exempted
+			}
+		case file.Unlisted:
+		}
+	}
+	return v
+}
+
+// verdictOf reports whether a match covers a request. If its expression cannot
+// be evaluated, the match covers the request: a client must not escape a limit
+// that way.
+func verdictOf(m *file.Match, r core.Request) verdict {
+	method := r.Method()
+	if len(m.Methods) > 0 && !slices.Contains(m.Methods, method) && (method != "HEAD" || !slices.Contains(m.Methods, "GET")) {
+		return otherMethod
+	}
+	if len(m.Paths) > 0 && !pathOf(r).Matches(m.Paths) {
+		return otherPath
+	}
+	if m.When != nil {
+		if holds, err := m.When.Holds(r); err == nil && !holds {
+			return notWhen
+		}
+	}
+	if len(m.Methods) == 0 && !(core.DefaultHooks{}).ShouldLimit(r) {
+		return preflight
+	}
+	return matches
+}
+
+// why describes a verdict.
+func (v verdict) why(m *file.Match) string {
+	switch v {
+	case otherMethod:
+		return "the method is none of " + strings.Join(m.Methods, ", ")
+	case preflight:
+		return "a CORS preflight is not limited"
+	case otherPath:
+		return "the path is none of " + m.Patterns()
+	case notWhen:
+		return "its condition when is false: " + m.When.String()
+	case exempted:
+		return "the address is in the list exempt"
+	}
+	if m.When == nil && len(m.Methods) == 0 && len(m.Paths) == 0 {
+		return "the policy has no match conditions"
+	}
+	return "the request meets all conditions of match"
+}
+
+// denies reports whether one of the lists only and deny denies the client's
+// address.
+func (p *enforcedPolicy) denies(r core.Request) bool {
+	return p.Denies() && p.Lists(p.sources.AddressOf(r)) == file.DenyListed
+}
+
+// isDenyRule reports whether a rule of the policy implements its lists only and deny. The
+// name alone does not tell: the tier list of a rule deny has the same name.
+func (p *enforcedPolicy) isDenyRule(name string) bool { return p.Denies() && name == p.DenyRule() }
+
+// costOf returns how many hits a request costs.
+func (p *enforcedPolicy) costOf(r core.Request) (int64, error) {
+	if p.Cost == nil || p.denies(r) { // a request that costs nothing would be allowed
+		return 1, nil
+	}
+	return p.Cost.Hits(r)
+}
+
+// errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
+var errOthers = fmt.Errorf("the rule is for other requests: %w", core.SkipRule)
+
+// coreRules returns the policy's rules for the limiter.
+func (p *enforcedPolicy) coreRules() []core.Rule {
+	var rules []core.Rule
+	if p.Denies() {
+		rules = append(rules, core.Rule{
+			Name: p.DenyRule(), Limits: []core.Limit{{Window: time.Second, Algorithm: core.FixedWindow, Aligned: true}},
+			Key: func(dst []byte, r core.Request) ([]byte, error) {
+				if !p.denies(r) {
+					return dst, errOthers
+				}
+				return dst, nil
+			},
+		})
+	}
+	for _, rule := range p.rules {
+		rules = append(rules, rule.coreRules(p.wait)...)
+	}
+	for i := range rules {
+		if rules[i].Headers = p.Headers; p.DryRun {
+			rules[i].Headers = core.HeadersOff // clients see nothing of a dry run
+		}
+		if p.Cost != nil {
+			rules[i].Cost = func(r core.Request) (int64, error) { return p.costOf(r) }
+		}
+	}
+	return rules
+}
+
+// coreRules returns the rule for the limiter, or a rule for each of its tiers.
+func (rule *enforcedRule) coreRules(wait time.Duration) []core.Rule {
+	one := func(name string, limits []core.Limit, key core.KeyFunc) core.Rule {
+		r := core.Rule{Name: name, Limits: limits, Key: key, MaxWait: wait}
+		if rule.Quotas != nil || rule.options.quota != nil {
+			r.Quota = func(r core.Request, l core.Limit) (int64, error) {
+				q, _, err := rule.quotaOf(r, name, &l)
+				return q, err
+			}
+		}
+		return r
+	}
+	if len(rule.Tiers) == 0 {
+		return []core.Rule{one(rule.Counters, rule.Limits, rule.key)}
+	}
+	var rules []core.Rule
+	for _, t := range rule.Tiers {
+		if t.Unlimited {
+			continue
+		}
+		rules = append(rules, one(rule.TierRule(t.Name), t.Limits, func(dst []byte, r core.Request) ([]byte, error) {
+			name, err := rule.tierOf(r)
+			if err == nil && name != t.Name {
+				err = errOthers
+			}
+			if err != nil {
+				return dst, err
+			}
+			return rule.key(dst, r)
+		}))
+	}
+	return rules
+}
+
+// tierOf returns the tier of a request: one of the tiers that the rule names.
+func (rule *enforcedRule) tierOf(r core.Request) (name string, err error) {
+	if rule.Tier != nil {
+		var buf [64]byte
+		text, failed := rule.Tier.Key(buf[:0], r)
+		name, err = string(text), failed
+	} else {
+		name, err = rule.options.tier(r)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, t := range rule.Tiers {
+		if t.Name == name {
+			return t.Name, nil
+		}
+	}
+	return file.DefaultTier, nil
+}
+
+// Keys of a fallback begin with fallbackMark, and no other key does, so that a
+// client cannot choose a key that is the fallback of another client.
+const (
+	mark         = '?'
+	fallbackMark = "?:"
+)
+
+// key is the rule's [core.KeyFunc]. It remembers the quotas of the key: the limiter
+// asks for them right after it.
+func (rule *enforcedRule) key(dst []byte, r core.Request) ([]byte, error) {
+	from := len(dst)
+	dst, err := rule.identify(dst, r)
+	if m := remembered(r); m != nil && err == nil && rule.Quotas != nil {
+		m.rule, m.quotas = rule.Rule, rule.Quotas[string(dst[from:])]
+	}
+	return dst, err
+}
+
+// identify appends the key of a request.
+func (rule *enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
+	if rule.Key == nil {
+		return dst, nil
+	}
+	from := len(dst)
+	dst, err := rule.Key.Key(dst, r)
+	if err != nil {
+		return dst, err
+	}
+	if len(dst) > from {
+		if rule.Fallback != nil && dst[from] == mark {
+			dst = slices.Insert(dst, from, mark)
+		}
+		return dst, nil
+	}
+	if rule.Fallback != nil {
+		begin := len(dst) + len(fallbackMark)
+		if dst, err = rule.Fallback.Key(append(dst, fallbackMark...), r); err != nil || len(dst) > begin {
+			return dst, err
+		}
+		dst = dst[:from]
+	}
+	switch rule.Missing {
+	case file.Skip:
+		return dst, core.SkipRule
+	case file.Reject:
+		if lacks := rule.Key.Lacks(); lacks != "" {
+			return dst, &core.BadRequestError{Detail: lacks}
+		}
+		return dst, fmt.Errorf("%w: there is no %s", core.ErrBadRequest, words.Shorten(rule.Key.String()))
+	default:
+		return dst, nil
+	}
+}
+
+// quotaOf returns the quota of a request for a limit of a rule of the limiter: that of
+// the key in the file, else that of the program, else the limit's own. from says
+// which; it is "" for the limit's own.
+func (rule *enforcedRule) quotaOf(r core.Request, name string, l *core.Limit) (q int64, from string, err error) {
+	if rule.Quotas != nil {
+		m := remembered(r)
+		if m == nil || m.rule != rule.Rule { // somebody asks the limiter, not the Set
+			var room [64]byte
+			key, err := rule.identify(room[:0], r)
+			if err != nil {
+				return 0, "", err
+			}
+			m = &memo{quotas: rule.Quotas[string(key)]}
+		}
+		if m.quotas != nil {
+			if q, found := m.quotas.Of(l); found {
+				return q, "the field quotas", nil
+			}
+		}
+	}
+	if rule.options.quota != nil {
+		if q, found, err := rule.options.quota(r, name, *l); err != nil || found {
+			return q, "the program", err
+		}
+	}
+	return l.Quota, "", nil
+}
+
+// hooks are the hooks of a file's limiters.
+type hooks struct {
+	core.DefaultHooks
+	*enforcedFile
+}
+
+// ShouldLimit implements [core.Hooks]: each policy decides what it limits.
+func (h *hooks) ShouldLimit(core.Request) bool { return true }
+
+// OnDisallowed implements [core.Hooks].
+func (h *hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
+	const forbidden = 403
+	denial := h.DefaultHooks.OnDisallowed(r, d)
+	if p := h.byRule[d.Rule()]; p != nil && d.Reason == core.ReasonOverLimit {
+		if p.isDenyRule(d.Rule()) {
+			denial.Status, denial.Body = forbidden, []byte(`{"type":"about:blank","title":"Forbidden","status":403}`)
+		} else {
+			denial = applyDenied(&p.Denied, denial)
+		}
+	}
+	if h.options.denied != nil {
+		denial = h.options.denied(r, d, denial)
+	}
+	return denial
+}
+
+// applyDenied changes the default denial as the file's on-denied says.
+func applyDenied(s *file.Denied, d core.Denial) core.Denial {
+	switch {
+	case len(s.Body) > 0:
+		d.Body = []byte(s.Body)
+		d.Header = []core.Header{{Name: "Content-Type", Value: s.ContentType}}
+	case s.Status != 0:
+		// The member is the response's status: RFC 9457, section 3.1.2.
+		const member = `"status":`
+		d.Body = bytes.Replace(d.Body, []byte(member+strconv.Itoa(d.Status)), []byte(member+strconv.Itoa(s.Status)), 1)
+	}
+	if s.Status != 0 {
+		d.Status = s.Status
+	}
+	d.Header = append(d.Header, s.Header...)
+	return d
+}
