@@ -35,4 +35,6 @@
 // store, about every Config.Retry, until it answers. Failures of requests that wait at
 // the same time count as one. If the store tells which server has a key ([Locator]),
 // each server has its own circuit: the keys on other servers are decided there.
+// memcachedstore tells it, redisstore does not: while one primary of a Redis Cluster
+// does not answer, most requests of all keys are decided without the store.
 package resilient

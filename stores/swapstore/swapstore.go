@@ -27,7 +27,9 @@ import (
 // Swapper keeps values under names, and replaces a value only if no other
 // writer has replaced it in between. [New] makes a [core.Store] of it.
 // [core.StoreRule.StoredKey] makes the names. The methods may be called
-// concurrently.
+// concurrently. If the caller's context has ended, hits that a take has charged are
+// refunded all the same, with a context that does not end: so a Swapper needs a
+// deadline of its own.
 type Swapper interface {
 	// Load returns the value of every name, in order, with a version for Swap. A
 	// name that has no value gets the zero Value.

@@ -18,7 +18,7 @@ type Backend interface {
 	//
 	// A batch whose Sequence is not above that of the last batch applied for its
 	// Namespace and Node adds nothing: it was applied before, and its answer was
-	// lost. Sequence 0 is always applied. A counter lives at least until two
+	// lost. Sequence 0 is always applied, so the backend does not repeat such a batch. A counter lives at least until two
 	// lengths of its window have passed since the window's end.
 	PushDiffs(ctx context.Context, b Batch) (totals []int64, err error)
 	// Counters yields the counters of a namespace in windows of these lengths that are current

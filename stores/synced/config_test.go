@@ -44,6 +44,9 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a window that is not in Windows: %v", err)
 	}
+	if _, err := s.Increment(context.Background(), "k", time.Second, core.MaxQuota+1); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "value: 2147483648") {
+		t.Errorf("a value above the highest quota: %v", err)
+	}
 	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrNegativeCost) {
 		t.Errorf("a negative value: %v", err)
 	}

@@ -58,7 +58,8 @@
 //
 // While the backend does not answer, each process decides by its own counts, and
 // its decisions are Degraded. It keeps what it could not push until the window no
-// longer counts. With Interval 0 a decision is an error instead.
+// longer counts. With Interval 0 a decision is an error instead; its hits stay
+// charged if only the answer was lost.
 //
 // A process that is killed loses the hits that it has not pushed: those of one
 // Interval. Close pushes them. A backend that loses its data loses these counts: the

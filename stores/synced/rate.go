@@ -11,14 +11,17 @@ import (
 // Increment adds value hits to a key's current window and returns the sliding
 // rate after that: the hits of the window, plus the hits of the previous window
 // multiplied by the part of it that a window ending now still covers. value is
-// 0 or more. window is one of Config.Windows; windows begin at multiples of their
+// from 0 to [core.MaxQuota]. window is one of Config.Windows; windows begin at multiples of their
 // length since the Unix epoch. Keys of Increment are separate from those of limiters.
 //
-// The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig] if window is
-// another one, and [core.ErrClosed] after Close. With Interval 0 it can also be the backend's.
+// The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig] if it is higher or
+// window is another one, and [core.ErrClosed] after Close. With Interval 0 it can also be the backend's.
 func (s *Store) Increment(ctx context.Context, key string, window time.Duration, value int64) (float64, error) {
 	if value < 0 {
 		return 0, fmt.Errorf("synced: value %d: %w", value, core.ErrNegativeCost)
+	}
+	if value > core.MaxQuota {
+		return 0, fmt.Errorf("%w: value: %d: is above core.MaxQuota", core.ErrConfig, value)
 	}
 	return s.rate(ctx, key, window, value, 0)
 }
@@ -66,7 +69,7 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 	if e := places[0].entry; e != nil {
 		now, current, previous = max(now, e.start), e.current.count(), e.previous.count()
 	}
-	return float64(max(0, current+diff)) + float64(previous)*places[0].limit.windows.Weight(now), nil
+	return max(0, float64(current)+float64(diff)) + float64(previous)*places[0].limit.windows.Weight(now), nil
 }
 
 // read reads the totals of an entry's windows.

@@ -25,7 +25,7 @@ import (
 //go:embed push.lua
 var pushText string
 
-var pushScript = redis.NewScript(pushText)
+var pushHash = redis.NewScript(pushText).Hash()
 
 // Backend is a [synced.Backend] in Redis. It is made by [New].
 type Backend struct{ client redis.UniversalClient }
@@ -50,8 +50,7 @@ func counterName(namespace, key string, window time.Duration, start time.Time) s
 
 // PushDiffs implements [synced.Backend] with one script call.
 func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
-	keys := append(make([]string, 0, len(batch.Diffs)+1), prefix(batch.Namespace)+"node:"+batch.Node)
-	args := append(make([]any, 0, 2*len(batch.Diffs)+2), batch.Sequence, nodeLife.Milliseconds())
+	keys, args := []any{prefix(batch.Namespace) + "node:" + batch.Node}, []any{batch.Sequence, nodeLife.Milliseconds()}
 	for _, d := range batch.Diffs {
 		keys = append(keys, counterName(batch.Namespace, d.Key, d.Window, d.Start))
 		// Two lengths from the window's end, by the node's clock: what is left
@@ -59,12 +58,30 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 		life := d.Start.Add(3*d.Window).Sub(batch.At) + time.Second
 		args = append(args, d.Diff, max(life, time.Second).Milliseconds())
 	}
-	totals, err := pushScript.Run(ctx, b.client, keys, args...).Int64Slice()
+	run := func(command, script string) ([]int64, error) {
+		cmd := push{redis.NewCmd(ctx, slices.Concat([]any{command, script, len(keys)}, keys, args)...), batch.Sequence}
+		_ = b.client.Process(ctx, cmd)
+		return cmd.Int64Slice()
+	}
+	totals, err := run("EVALSHA", pushHash)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		totals, err = run("EVAL", pushText)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	return totals, nil
 }
+
+// push is a command with a batch. go-redis sends it again after a lost reply only if the
+// batch has a sequence: the script would apply another one twice.
+type push struct {
+	*redis.Cmd
+	sequence uint64
+}
+
+// NoRetry implements redis.Cmder.
+func (p push) NoRetry() bool { return p.sequence == 0 }
 
 // Counters implements [synced.Backend]. It goes through the names with SCAN,
 // which does not hold up others.

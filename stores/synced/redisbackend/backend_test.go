@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/stores/synced"
@@ -156,6 +157,38 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	}
 	if total != hits || proxy.Lost() == 0 {
 		t.Errorf("%d hits of %d are there; %d answers were lost", total, hits, proxy.Lost())
+	}
+}
+
+// With Interval 0 a decision whose answer is lost fails. Neither go-redis nor the store pushes it
+// again: a hit is charged once, and a refund is made once.
+func TestALostAnswerWithoutAnInterval(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	s := core.Must(synced.New(redisbackend.New(newClient(t, proxy.Addr)), synced.Config{}))
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}}}}))
+	k := core.Hit{Rule: "r", Key: "k"}
+	d, err := l.Take(t.Context(), 10, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		do   func() error
+		left int64
+	}{
+		{func() error { _, err := l.Take(t.Context(), 5, k); return err }, 85},
+		{func() error { return l.Adjust(t.Context(), d, 7) }, 88},
+	} {
+		proxy.Fail(faultproxy.Cut, 1)
+		if err := row.do(); err == nil {
+			t.Error("no error")
+		}
+		proxy.Fail(faultproxy.None, 0)
+		if d, err := l.Peek(t.Context(), 0, k); err != nil || d.Remaining != row.left {
+			t.Errorf("%d left, want %d, %v", d.Remaining, row.left, err)
+		}
 	}
 }
 
