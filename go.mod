@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/bradfitz/gomemcache v0.0.0-20260422231931-4d751bb6e37c
 	github.com/expr-lang/expr v1.17.8
-	github.com/fsnotify/fsnotify v1.10.1
 	github.com/gin-gonic/gin v1.10.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofiber/fiber/v2 v2.52.15

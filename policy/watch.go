@@ -3,38 +3,28 @@ package policy
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 const (
-	// settle is the time between two readings of a changed file. The file is put in
-	// force when both are equal, so that half-written files are not.
-	settle = 100 * time.Millisecond
+	// lookEvery is the time between two readings of the file. A changed file is put in
+	// force when two readings are equal, so that half-written files are not.
+	lookEvery = 500 * time.Millisecond
 	// unsettled is how long a file that keeps changing is not put in force.
-	unsettled = 500 * time.Millisecond
-	// pollEvery is the time between two readings without an event.
-	pollEvery = time.Second
+	unsettled = 750 * time.Millisecond
 )
 
-// watcher reads a file again when it changes. An event makes it read soon. It compares
-// the content, so that a lost event only costs up to a second.
+// watcher reads a file again and again.
 type watcher struct {
-	set     *Set
-	folders *folders // nil: only polling
-	events  <-chan fsnotify.Event
-	errors  <-chan error
-	stop    context.CancelFunc
-	done    sync.WaitGroup
+	set  *Set
+	stop context.CancelFunc
+	done sync.WaitGroup
 
 	pending *reading // what was read last, if it is not what has been tried
 	since   time.Time
 	failed  string // the error of reading that was reported last
-	blind   string // the error of watching folders that was reported last
 }
 
 // reading is the result of reading the file.
@@ -44,40 +34,42 @@ type reading struct {
 }
 
 func (r *reading) equal(to *reading) bool {
-	return to != nil && bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
+	return bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
 }
 
-// Watch is Load, and reads the file again whenever it changes, until ctx ends
+// Watch is Load, and puts the file in force again whenever it changes, until ctx ends
 // or the Set is closed. A changed file is in force within two seconds. A file
 // that cannot be read or has a mistake is rejected: the error is logged and
 // given to [OnReload], and the former file stays in force.
 //
-// Watch finds changes by events of the operating system and by reading the file once
-// a second. This also works if a symbolic link is changed, as in a Kubernetes volume,
-// if a folder is moved or replaced, and on network file systems. To change the file,
-// write another file and rename it over the watched one: then no reader sees half of
-// it.
+// Watch reads the file twice a second and compares its content. So it finds a change
+// of a symbolic link, as in a Kubernetes volume, of a folder, and on a network file
+// system. To change the file, write another file and rename it over the watched one:
+// then no reader sees half of it.
 func Watch(ctx context.Context, path string, opts ...Option) (*Set, error) {
-	w := &watcher{}
-	var unwatched error
-	if w.folders, unwatched = newFolders(); w.folders != nil {
-		w.events, w.errors = w.folders.watcher.Events, w.folders.watcher.Errors
-		// The folders are watched before the file is read, so that no change is missed.
-		unwatched = w.folders.follow(path)
-	}
 	s, err := Load(path, opts...)
 	if err != nil {
-		return nil, errors.Join(err, w.folders.close())
+		return nil, err
 	}
-	w.set, s.watcher = s, w
-	w.sees(unwatched)
-	w.start(ctx)
+	s.watcher = &watcher{set: s}
+	s.watcher.start(ctx)
 	return s, nil
 }
 
 func (w *watcher) start(ctx context.Context) {
 	ctx, w.stop = context.WithCancel(ctx)
-	w.done.Go(func() { w.run(ctx) })
+	w.done.Go(func() {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				w.look()
+			}
+		}
+	})
 }
 
 // end stops watching. It waits for a reading that is under way and for OnReload, at
@@ -99,87 +91,29 @@ func (w *watcher) end() error {
 	}
 }
 
-func (w *watcher) run(ctx context.Context) {
-	defer w.folders.close() //nolint:errcheck // nothing depends on it any more
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
-	timer := time.NewTimer(settle)
-	timer.Stop()
-	defer timer.Stop()
-	armed := false
-	// Further events do not delay the next look.
-	soon := func() {
-		if !armed {
-			timer.Reset(settle)
-			armed = true
-		}
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, open := <-w.events:
-			if !open {
-				w.events = nil
-			}
-			soon()
-		case err, open := <-w.errors: // such as events that were lost
-			if !open {
-				w.errors = nil
-			} else {
-				w.sees(err)
-			}
-			soon()
-		case <-poll.C:
-			soon()
-		case <-timer.C:
-			if armed = false; w.look() {
-				soon()
-			}
-		}
-	}
-}
-
-// sees logs an error of watching the folders, unless it is the same as before.
-func (w *watcher) sees(err error) {
-	switch {
-	case err == nil:
-		w.blind = ""
-	case err.Error() != w.blind:
-		w.blind = err.Error()
-		w.set.options.log.Warn("policy file: changes are noticed only once a second", "file", w.set.path, "error", err)
-	}
-}
-
-// look reads the file and puts it in force if it has changed and settled. It returns
-// whether to look again soon.
-func (w *watcher) look() (again bool) {
-	s := w.set
-	if w.folders != nil {
-		w.sees(w.folders.follow(s.path))
-	}
-	now := &reading{}
+// look reads the file and puts it in force if it has changed and settled.
+func (w *watcher) look() {
+	s, now := w.set, &reading{}
 	now.text, now.err = readFile(s.path)
 	s.change.Lock()
 	same := now.err == nil && bytes.Equal(now.text, s.tried)
 	s.change.Unlock()
-	if same || now.err != nil && now.err.Error() == w.failed {
-		if w.pending = nil; same && w.failed != "" {
-			w.failed = ""
+	switch {
+	case same:
+		if w.failed != "" {
 			s.options.log.Info("policy file can be read again: it has not changed", "file", s.path)
 		}
-		return false
-	}
-	if w.pending == nil {
-		w.since = time.Now()
-	}
-	if !now.equal(w.pending) && time.Since(w.since) < unsettled {
+		w.pending, w.failed = nil, ""
+	case now.err != nil && now.err.Error() == w.failed:
+		w.pending = nil
+	case w.pending == nil:
+		w.pending, w.since = now, time.Now()
+	case !now.equal(w.pending) && time.Since(w.since) < unsettled:
 		w.pending = now
-		return true
+	default:
+		w.pending = nil
+		w.take(now)
 	}
-	w.pending = nil
-	w.take(now)
-	return false
 }
 
 // take puts the text of a reading in force, or reports why it cannot.

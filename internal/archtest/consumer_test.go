@@ -146,7 +146,6 @@ func TestAConsumerTakesOneClientAlong(t *testing.T) {
 		"go.uber.org/goleak":                       "",
 		"github.com/goccy/go-yaml":                 "policy",
 		"github.com/expr-lang/expr":                "policy",
-		"github.com/fsnotify/fsnotify":             "policy",
 		"github.com/spf13/cobra":                   "",
 		"github.com/santhosh-tekuri/jsonschema/v6": "",
 		"github.com/valyala/fasthttp":              "adapters/fiber adapters/fiber3",

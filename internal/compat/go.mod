@@ -28,7 +28,6 @@ require (
 	github.com/expr-lang/expr v1.17.8 // indirect
 	github.com/floodgate-go/floodgate/adapters/connect v0.0.0
 	github.com/floodgate-go/floodgate/adapters/grpc v0.0.0
-	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect

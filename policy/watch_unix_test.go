@@ -3,19 +3,19 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 const quotaFile = "policies: [{name: a, limits: %d/h}]"
@@ -27,14 +27,14 @@ func put(t *testing.T, path string, quota int) {
 	}
 }
 
-// watching watches a file in the time of the test, with these events.
-func watching(t *testing.T, path string, events <-chan fsnotify.Event, opts ...Option) *Set {
+// watching watches a file in the time of the test, with these options.
+func watching(t *testing.T, path string, opts ...Option) *Set {
 	t.Helper()
 	s, err := Load(path, append(opts, Log(slog.New(slog.NewTextHandler(io.Discard, nil))))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.watcher = &watcher{set: s, events: events}
+	s.watcher = &watcher{set: s}
 	s.watcher.start(t.Context())
 	return s
 }
@@ -52,38 +52,8 @@ func expectSoon(t *testing.T, s *Set, what string, want int64) {
 	}
 }
 
-// Events of other files in the folder, without end, put nothing off.
-func TestABusyFolderPutsNothingOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "p.yaml")
-		put(t, path, 1)
-		events := make(chan fsnotify.Event)
-		s := watching(t, path, events)
-		stop := make(chan struct{})
-		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(50 * time.Millisecond):
-					events <- fsnotify.Event{Name: "other"}
-				}
-			}
-		}()
-		for i := range int64(5) {
-			put(t, path, int(i+2))
-			expectSoon(t, s, "a busy folder", i+2)
-		}
-		close(stop)
-		synctest.Wait()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Without a single event, whatever becomes of the folders, the file is followed.
-func TestAFileIsFollowedWithoutEvents(t *testing.T) {
+// Whatever becomes of the folders, the file is followed.
+func TestAFileIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		top := t.TempDir()
 		must := func(errs ...error) {
@@ -96,7 +66,7 @@ func TestAFileIsFollowedWithoutEvents(t *testing.T) {
 		put(t, in("releases", "1", "conf", "p.yaml"), 1)
 		put(t, in("releases", "2", "conf", "p.yaml"), 2)
 		must(os.Symlink("releases/1", in("current")))
-		s := watching(t, in("current", "conf", "p.yaml"), nil)
+		s := watching(t, in("current", "conf", "p.yaml"))
 		must(os.Symlink("releases/2", in("next")), os.Rename(in("next"), in("current")))
 		expectSoon(t, s, "a link to another release", 2)
 		must(os.Rename(in("releases"), in("away")))
@@ -128,7 +98,7 @@ func TestOneChangeIsOneReport(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		put(t, path, 1)
 		var reports atomic.Int64
-		s := watching(t, path, nil, OnReload(func(error) { reports.Add(1) }))
+		s := watching(t, path, OnReload(func(error) { reports.Add(1) }))
 		for i, text := range []string{fmt.Sprintf(quotaFile, 1), fmt.Sprintf(quotaFile, 2), "policies: [{name: a, limits: 2/x}]", "", fmt.Sprintf(quotaFile, 2)} {
 			err := os.WriteFile(path, []byte(text), 0o600)
 			if text == "" {
@@ -148,7 +118,7 @@ func TestOneChangeIsOneReport(t *testing.T) {
 			if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 7"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(settle / 2)
+			time.Sleep(lookEvery / 2)
 			put(t, path, 7)
 			time.Sleep(1500 * time.Millisecond)
 		}
@@ -170,16 +140,16 @@ func TestAFileThatKeepsChangingIsTakenAfterAWhile(t *testing.T) {
 		put(t, path, 1)
 		var taken atomic.Int64 // nanoseconds from the first change
 		var first time.Time
-		s := watching(t, path, nil, OnReload(func(err error) {
+		s := watching(t, path, OnReload(func(err error) {
 			if err == nil {
 				taken.CompareAndSwap(0, int64(time.Since(first)))
 			}
 		}))
-		time.Sleep(pollEvery/2 + time.Millisecond) // of the test's own time: no change is at the moment of a reading
+		time.Sleep(lookEvery/2 + time.Millisecond) // of the test's own time: no change is at the moment of a reading
 		first = time.Now()
 		for i := range 40 {
 			put(t, path, i+2)
-			time.Sleep(settle / 2)
+			time.Sleep(lookEvery / 2)
 		}
 		synctest.Wait()
 		if after := time.Duration(taken.Load()); after < unsettled || after > 2*time.Second {
@@ -200,7 +170,7 @@ func TestCloseEndsWhateverHangs(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		put(t, path, 1)
 		hang := make(chan struct{})
-		s := watching(t, path, nil, OnReload(func(error) { <-hang }))
+		s := watching(t, path, OnReload(func(error) { <-hang }))
 		put(t, path, 2)
 		time.Sleep(2 * time.Second)
 		if err := s.Close(); err == nil {
@@ -216,7 +186,7 @@ func TestReplaceStaysUntilTheFileChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		put(t, path, 5)
-		s := watching(t, path, nil)
+		s := watching(t, path)
 		if err := s.Replace(fmt.Appendf(nil, quotaFile, 7)); err != nil {
 			t.Fatal(err)
 		}
@@ -227,4 +197,105 @@ func TestReplaceStaysUntilTheFileChanges(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+const (
+	oneAnHour = "policies: [{name: a, limits: 1/h}]"
+	twoAnHour = "policies: [{name: a, limits: 2/h}]"
+)
+
+// looking returns a watcher of a file that looks only if a test has it look, and
+// what it logs.
+func looking(t *testing.T) (w *watcher, path string, log *bytes.Buffer) {
+	t.Helper()
+	path, log = filepath.Join(t.TempDir(), "p.yaml"), new(bytes.Buffer)
+	write(t, path, oneAnHour)
+	s, err := Load(path, Log(slog.New(slog.NewTextHandler(log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	log.Reset()
+	return &watcher{set: s}, path, log
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logged fails the test unless the log has just these lines, and empties it.
+func logged(t *testing.T, log *bytes.Buffer, want ...string) {
+	t.Helper()
+	text := log.String()
+	log.Reset()
+	if n := strings.Count(text, "\n"); n != len(want) {
+		t.Errorf("%d lines are logged, want %d: %s", n, len(want), text)
+	}
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("the log has no %q: %s", w, text)
+		}
+	}
+}
+
+// The log says what has become of a changed file, once.
+func TestTheLogOfALook(t *testing.T) {
+	w, path, log := looking(t)
+	twice := func() {
+		t.Helper()
+		w.look()
+		logged(t, log)
+		w.look()
+	}
+	w.look()
+	logged(t, log)
+	write(t, path, twoAnHour)
+	twice()
+	logged(t, log, "policy file in force")
+	write(t, path, "nonsense: [")
+	twice()
+	logged(t, log, "policy file rejected")
+	w.look()
+	logged(t, log)
+	write(t, path, twoAnHour)
+	twice()
+	logged(t, log, "policy file in force")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	twice()
+	logged(t, log, "policy file rejected")
+	w.look()
+	logged(t, log)
+	write(t, path, twoAnHour)
+	w.look()
+	logged(t, log, "can be read again")
+	w.look()
+	logged(t, log)
+}
+
+// What Reload has tried, in force or rejected, a look does not try again.
+func TestALookLeavesWhatReloadHasTried(t *testing.T) {
+	w, path, log := looking(t)
+	for _, text := range []string{twoAnHour, "nonsense: ["} {
+		write(t, path, text)
+		if err := w.set.Reload(); (err == nil) != (text == twoAnHour) {
+			t.Errorf("%q: %v", text, err)
+		}
+		for range 3 {
+			w.look()
+		}
+		logged(t, log)
+	}
+	write(t, path, oneAnHour)
+	w.look()
+	w.look()
+	logged(t, log, "policy file in force")
 }
