@@ -287,7 +287,6 @@ func ExampleReference() {
 	// | `dry-run` | `true` or `false` | `false` | `true` | If true, the policy decides, counts and reports each request that the other policies allow, but denies nothing. |
 }
 
-
 // The quotas of customers are in a table of the program.
 func ExampleWithQuota() {
 	plans := map[string]int64{"ann-key": 3, "bob-key": core.Unlimited}
@@ -317,4 +316,65 @@ func ExampleWithQuota() {
 	// ann-key: 3 of 5
 	// bob-key: 5 of 5
 	// a guess: 1 of 5
+}
+
+func ExampleRedisOf() {
+	text := []byte("{store: {redis: {address: 'redis:6379', db: 2}}, policies: [{name: api, key: ip, limits: 3/s}]}")
+	client, server, err := policy.RedisOf("limits.yaml", text)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close() //nolint:errcheck // it has connected to nothing
+	fmt.Println(server)
+	// Output: Redis redis:6379, database 2
+}
+
+// A test of the limits in a file does not wait for the turn of its requests.
+func ExampleWithoutWaiting() {
+	set, err := policy.Parse("limits.yaml", []byte("policies: [{name: api, limits: 2/m, wait: 30s}]"), policy.WithoutWaiting())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = set.Close() }()
+	app := httplimit.Middleware(set)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for range 3 {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+}
+
+// denials counts the requests that the limits of a file deny. Package observe counts
+// more.
+type denials struct{ n int }
+
+func (r *denials) Observe(string, []core.Rule) core.ObserverFuncs {
+	return core.ObserverFuncs{Decided: func(_ context.Context, o core.Observation) {
+		if o.Reason == core.ReasonOverLimit {
+			r.n++
+		}
+	}}
+}
+
+func ExampleWithObserver() {
+	counted := new(denials)
+	set := core.Must(policy.Parse("policies.yaml", []byte(`
+name: site
+policies:
+  - name: api
+    limits: 2/m
+    key: ip
+`), policy.WithObserver(counted)))
+	defer func() { _ = set.Close() }()
+	for range 5 {
+		set.Limiter().Allow(context.Background(), core.Hit{Rule: "api", Key: "192.0.2.1"})
+	}
+	fmt.Println(counted.n, "denied")
+	// Output: 3 denied
 }

@@ -1,10 +1,16 @@
 package policy_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/policy"
 )
 
 func TestAPolicyIsForWhatItsMatchSays(t *testing.T) {
@@ -145,5 +151,169 @@ func TestAPolicyByItself(t *testing.T) {
 	s.expect(200, "GET", "/", from("10.0.0.2"))
 	if d, err := s.set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: "b"}); err != nil || d.Remaining != 5 {
 		t.Errorf("%d left of b, %v: want all 5", d.Remaining, err)
+	}
+}
+
+// A denied address is denied whatever becomes of the store.
+func TestDenyListsNeedNoStore(t *testing.T) {
+	for _, onFailure := range []string{"local", "fail-open", "fail-closed"} {
+		s := instance(t, "store: {redis: {address: \"127.0.0.1:1\"}, on-failure: "+onFailure+"}\npolicies: [{name: p, deny: [203.0.113.0/24], limits: 1000/h}]")
+		for range 8 {
+			s.expect(403, "GET", "/", from("203.0.113.7"))
+		}
+	}
+	redis := redistest.Start(t)
+	s := instance(t, "store: {redis: {address: \""+redis.Addr+"\", timeout: 5s}}\npolicies: [{name: p, deny: [203.0.113.0/24], limits: 1000/h}]")
+	s.expect(403, "GET", "/", from("203.0.113.7"))
+	if got := redis.MustDo("DBSIZE"); got != ":0" {
+		t.Errorf("a denied address left keys in the store: DBSIZE is %s", got)
+	}
+}
+
+// Whether a policy counts in the store depends on no other policy's name.
+func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
+	for name, other := range map[string]string{
+		"p-staff":     "{name: p, counting: local, match: {paths: [/other]}, tiers: {default: 3/h, staff: unlimited}, tier: method}",
+		"p.deny-list": "{name: p, counting: local, match: {paths: [/other]}, limits: 3/h}",
+		"p.r":         "{name: p, counting: local, match: {paths: [/other]}, rules: [{name: r, tiers: {default: 3/h}, tier: method}]}",
+		"unrelated":   "{name: p, counting: local, match: {paths: [/other]}, limits: 3/h}",
+	} {
+		redis := redistest.Start(t)
+		file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: %s, limits: 3/h, match: {paths: [/shared]}}\n  - %s\n", redis.Addr, name, other)
+		allowed := 0
+		for range 3 {
+			s := instance(t, file)
+			for range 3 {
+				if s.send("GET", "/shared").Code == 200 {
+					allowed++
+				}
+			}
+		}
+		if allowed != 3 {
+			t.Errorf("a policy %s beside %s: three instances allow %d, want 3", name, other, allowed)
+		}
+	}
+}
+
+// A tier may be named so that its rule looks like a list of denied addresses.
+func TestARuleThatLooksLikeADenyList(t *testing.T) {
+	redis := redistest.Start(t)
+	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: p, rules: [{name: deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}]}\n", redis.Addr)
+	codes := ""
+	for range 2 {
+		s := instance(t, file)
+		for range 2 {
+			codes += fmt.Sprint(s.send("GET", "/", header("X-Tier", "list")).Code, " ")
+		}
+	}
+	if codes != "200 200 200 429 " {
+		t.Errorf("two instances answer %s, want three times 200 and then 429", codes)
+	}
+}
+
+// Of several policies that deny a request, the one with the longest wait decides,
+// wherever it is in the file: the status, the body and Retry-After are its own. The
+// RateLimit fields are those of all.
+func TestOfSeveralDenialsTheLongestWaitDecides(t *testing.T) {
+	policies := map[string]string{
+		"minute": "{name: minute, limits: 1/m fixed_window, headers: draft-10, on-denied: {status: 503, body: minute, headers: {X-Why: minute}}}",
+		"hour":   "{name: hour, limits: 1/h fixed_window, headers: draft-10, on-denied: {status: 500, body: hour, headers: {X-Which: hour}}}",
+		"second": "{name: second, limits: 1/s fixed_window, headers: [draft-10, x-seconds], on-denied: {status: 418, body: second}}",
+		"open":   "{name: open, limits: 9/m fixed_window, headers: draft-10}",
+	}
+	names := []string{"minute", "hour", "second", "open"}
+	for _, order := range permutations(names) {
+		text := "policies:\n"
+		for _, name := range order {
+			text += "  - " + policies[name] + "\n"
+		}
+		s := newSite(t, text)
+		if got := fields(s.expect(200, "GET", "/").Header()); got != "hour:0 minute:0 open:8 second:0" {
+			t.Errorf("%v: an allowed request has the fields %s", order, got)
+		}
+		w := s.expect(500, "GET", "/")
+		h := w.Header()
+		if w.Body.String() != "hour" || h.Get("Retry-After") != "3600" || h.Get("X-Which") != "hour" || h.Get("X-Why") != "" || len(h.Values("Retry-After")) != 1 {
+			t.Errorf("%v: %q %v", order, w.Body, h)
+		}
+		if got := fields(h); got != "hour:0 minute:0 open:8 second:0" {
+			t.Errorf("%v: a denied request has the fields %s", order, got)
+		}
+		s.pass(1e9) // second allows again
+		if got := fields(s.expect(500, "GET", "/").Header()); got != "hour:0 minute:0 open:8 second:1" {
+			t.Errorf("%v: a second later it has the fields %s", order, got)
+		}
+		if got := s.used("open", 9); got != 1 {
+			t.Errorf("%v: the policy that allows was charged %d times, want once", order, got)
+		}
+	}
+}
+
+// fields are the policies that a response names in RateLimit, and what is left.
+func fields(h http.Header) string {
+	var all []string
+	for _, line := range h.Values("Ratelimit") {
+		for item := range strings.SplitSeq(line, ",") {
+			var left int
+			name, rest, _ := strings.Cut(strings.TrimSpace(item), ";")
+			_, _ = fmt.Sscanf(rest, "r=%d", &left)
+			all = append(all, fmt.Sprintf("%s:%d", strings.Trim(name, `"`), left))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func permutations(names []string) (all [][]string) {
+	if len(names) == 0 {
+		return [][]string{nil}
+	}
+	for i, name := range names {
+		for _, rest := range permutations(slices.Delete(slices.Clone(names), i, i+1)) {
+			all = append(all, append([]string{name}, rest...))
+		}
+	}
+	return all
+}
+
+// Of equal waits the first in the file decides. A wait without end is longer than
+// any other: a denied address is told so, whatever else denies it. What is at fault
+// with a request is said if no limit denies it and nothing else fails.
+func TestWhichOfDifferentDenialsDecides(t *testing.T) {
+	const (
+		first  = "{name: first, limits: 0/m aligned, on-denied: {status: 501}}"
+		second = "{name: second, limits: 0/m aligned, on-denied: {status: 502}}"
+		over   = "{name: over, limits: 1/m fixed_window, cost: '2', on-denied: {status: 503}}"
+		listed = "{name: listed, limits: 5/m, deny: [192.0.2.0/24]}"
+		used   = "{name: used, limits: 1/h, on-denied: {status: 504}}"
+		fault  = "{name: fault, key: 'query[\"k\"]', missing: reject, limits: 9/m}"
+		fails  = "{name: fails, tiers: {default: 9/m}}"
+	)
+	for _, c := range []struct {
+		policies []string
+		want     int
+	}{
+		{[]string{first, second}, 501},
+		{[]string{second, first}, 502},
+		{[]string{used, first}, 501},
+		{[]string{first, used}, 501},
+		{[]string{used, listed}, 403},
+		{[]string{listed, used}, 403},
+		{[]string{used, over}, 503},
+		{[]string{over, used}, 503},
+		{[]string{used, fault}, 504},
+		{[]string{fault, used}, 504},
+		{[]string{fault, fails}, 503},
+		{[]string{fails, fault}, 503},
+	} {
+		s := newSite(t, "policies: ["+strings.Join(c.policies, ", ")+"]", policy.WithTier(func(core.Request) (string, error) { return "", context.DeadlineExceeded }))
+		if s.set.PolicyOf("used") != "" {
+			if _, err := s.set.Limiter().Take(t.Context(), 1, core.Hit{Rule: "used"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w := s.send("GET", "/"); w.Code != c.want {
+			t.Errorf("%v: %d, want %d", c.policies, w.Code, c.want)
+		}
 	}
 }

@@ -1,9 +1,15 @@
 package policy_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -294,4 +300,250 @@ func TestUnitsOfWindows(t *testing.T) {
 		s.pass(time.Millisecond)
 		s.expect(200, "GET", "/")
 	}
+}
+
+func TestPoliciesAreDecidedTogether(t *testing.T) {
+	for _, order := range []string{"ab", "ba"} {
+		a, b := "  - {name: wide, limits: 10/m fixed_window, headers: draft-10}\n", "  - {name: narrow, key: path, limits: 2/m fixed_window, headers: draft-10}\n"
+		if order == "ba" {
+			a, b = b, a
+		}
+		s := newSite(t, "policies:\n"+a+b)
+		for range 2 {
+			s.expect(200, "GET", "/a")
+		}
+		for range 20 {
+			s.expect(429, "GET", "/a")
+		}
+		var w http.Header
+		for range 8 { // all that wide has left, at 2 for each path
+			w = s.expect(200, "GET", "/"+time.Duration(s.reached.Load()).String()).Header()
+		}
+		if got := w.Values("Ratelimit"); len(got) != 1 || !strings.Contains(got[0], `"wide";r=0;t=60`) || !strings.Contains(got[0], `"narrow";r=1;t=60`) {
+			t.Errorf("%s: RateLimit is %q", order, got)
+		}
+		w = s.expect(429, "GET", "/new").Header()
+		if got := w.Get("Retry-After"); got != "60" {
+			t.Errorf("%s: Retry-After is %q", order, got)
+		}
+		s.expect(429, "GET", "/a") // both deny
+	}
+}
+
+func TestThreePoliciesTheLastOfWhichDenies(t *testing.T) {
+	s := newSite(t, `
+policies:
+  - {name: a, limits: 5/m}
+  - {name: b, limits: 5/m}
+  - {name: c, limits: 1/m}
+`)
+	s.expect(200, "GET", "/")
+	for range 9 {
+		s.expect(429, "GET", "/")
+	}
+	for _, name := range []string{"a", "b"} {
+		l := s.set.Limiter()
+		d, err := l.Peek(t.Context(), 1, core.Hit{Rule: name})
+		if err != nil || d.Remaining != 4 {
+			t.Errorf("%s has %d left (%v), want 4", name, d.Remaining, err)
+		}
+	}
+}
+
+// spy counts what is asked of a store.
+type spy struct {
+	core.Store
+	takes, peeks, refunds atomic.Int64
+}
+
+func (s *spy) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := s.Store.Open(limiter, rules)
+	return spied{c, s}, err
+}
+
+type spied struct {
+	core.Counters
+	spy *spy
+}
+
+func (c spied) Do(ctx context.Context, batch *core.Batch) error {
+	switch batch.Op {
+	case core.OpTake:
+		c.spy.takes.Add(1)
+	case core.OpPeek:
+		c.spy.peeks.Add(1)
+	case core.OpRefund:
+		c.spy.refunds.Add(1)
+	}
+	return c.Counters.Do(ctx, batch)
+}
+
+func TestManyPoliciesAreOneTake(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	store := &spy{Store: memory}
+	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 3000/h}, {name: b, limits: 500/h}, {name: c, limits: 2000/h, headers: draft-10}]"), policy.WithStore(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = 1000
+	var allowed atomic.Int64
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() {
+			if d := set.Check(&explained{}); d.Allowed {
+				allowed.Add(1)
+			} else if d.Rule() != "b" {
+				t.Errorf("denied by %s: %v", d.Rule(), d)
+			}
+		})
+	}
+	all.Wait()
+	if got := allowed.Load(); got != 500 {
+		t.Errorf("%d requests were allowed, want 500", got)
+	}
+	if takes, peeks, refunds := store.takes.Load(), store.peeks.Load(), store.refunds.Load(); takes != requests || peeks != 0 || refunds != 0 {
+		t.Errorf("%d takes, %d peeks and %d refunds: want %d, 0 and 0", takes, peeks, refunds, requests)
+	}
+	for rule, want := range map[string]int64{"a": 2500, "b": 0, "c": 1500} {
+		if d, err := set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: rule}); err != nil || d.Remaining != want {
+			t.Errorf("%s has %d left (%v), want %d", rule, d.Remaining, err, want)
+		}
+	}
+	if err := errors.Join(set.Close(), memory.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADryRunIsOneTakeMore(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	store := &spy{Store: memory}
+	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 5/h}, {name: b, limits: 5/h}, {name: c, limits: 1/h, dry-run: true}, {name: d, limits: 9/h, dry-run: true}]"), policy.WithStore(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if d := set.Check(&explained{}); !d.Allowed || d.DryRun {
+			t.Errorf("request %d: %+v", i, d)
+		}
+	}
+	if takes := store.takes.Load(); takes != 6 {
+		t.Errorf("%d takes, want 6", takes)
+	}
+	if err := errors.Join(set.Close(), memory.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// waitsFor parses a file and makes requests one after the other, without waiting for their
+// ends. It returns how long each of them has waited, -1 for those that were denied.
+func waitsFor(t *testing.T, text string, n int, opts ...policy.Option) []time.Duration {
+	t.Helper()
+	all := make([]time.Duration, n)
+	synctest.Test(t, func(t *testing.T) {
+		set, err := policy.Parse("f", []byte(text), opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close() //nolint:errcheck // the test is over
+		var over sync.WaitGroup
+		for i := range n {
+			over.Go(func() {
+				begun := time.Now()
+				d := set.Check(&explained{address: "10.0.0.1:5"})
+				if all[i] = time.Since(begun); !d.Allowed {
+					all[i] = -1 - all[i]
+				}
+			})
+			synctest.Wait()
+		}
+		over.Wait()
+	})
+	return all
+}
+
+// A request waits as long as all policies that deny it let it.
+func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
+	const two = "{quota: 1, window: 2s, algorithm: fixed_window}"
+	for name, c := range map[string]struct {
+		text string
+		want [3]time.Duration // -1: denied at once
+	}{
+		"one":                            {"policies: [{name: a, limits: " + two + ", wait: 2s}]", [3]time.Duration{0, 2 * time.Second, -1}},
+		"longer":                         {"policies: [{name: a, limits: " + two + ", wait: 4s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
+		"each rule":                      {"policies: [{name: a, wait: 4s, rules: [{name: r, limits: 9/h}, {name: s, limits: " + two + "}]}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
+		"each tier":                      {"policies: [{name: a, wait: 4s, tier: method, tiers: {default: " + two + "}}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
+		"shorter":                        {"policies: [{name: a, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
+		"none":                           {"policies: [{name: a, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
+		"a dry run":                      {"policies: [{name: a, limits: " + two + ", wait: 9s, dry-run: true}]", [3]time.Duration{}},
+		"beside a dry run":               {"policies: [{name: a, limits: " + two + ", wait: 2s}, {name: b, limits: 1/h, wait: 9s, dry-run: true}]", [3]time.Duration{0, 2 * time.Second, -1}},
+		"one that denies and waits less": {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
+		"one that denies and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
+		"one that allows and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: 9/s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
+		"a second one that denies":       {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 9s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
+		"no room of a key":               {"{local: {max-waiting-of-key: 1}, policies: [{name: a, limits: " + two + ", wait: 9s}]}", [3]time.Duration{0, 2 * time.Second, -1}},
+		"no room":                        {"{local: {max-waiting: 1}, policies: [{name: a, limits: " + two + ", wait: 9s}]}", [3]time.Duration{0, 2 * time.Second, -1}},
+		"a denied address":               {"policies: [{name: a, limits: " + two + ", wait: 9s, deny: [10.0.0.0/8]}]", [3]time.Duration{-1, -1, -1}},
+	} {
+		if got := waitsFor(t, c.text, 3); [3]time.Duration(got) != c.want {
+			t.Errorf("%s: waited %v, want %v", name, got, c.want)
+		}
+	}
+	got := waitsFor(t, "policies: [{name: a, limits: "+two+", wait: 9s}]", 3, policy.WithoutWaiting())
+	if [3]time.Duration(got) != [3]time.Duration{0, -1, -1} {
+		t.Errorf("without waiting: waited %v", got)
+	}
+}
+
+// A denied address takes no room in the line, and is denied at once while others wait.
+func TestADeniedAddressIsNotInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s}, {name: b, limits: 9/s, deny: [10.0.0.0/8]}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close() //nolint:errcheck // the test is over
+		set.Check(&explained{address: "192.0.2.1:5"})
+		go set.Check(&explained{address: "192.0.2.1:5"})
+		synctest.Wait()
+		begun := time.Now()
+		if d := set.Check(&explained{address: "10.0.0.1:5"}); d.Allowed || set.PolicyOf(d.Rule()) != "b" || time.Since(begun) != 0 {
+			t.Errorf("%v of rule %q after %v", d, d.Rule(), time.Since(begun))
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// A file that is put in force changes how long requests wait; the set says it.
+func TestAWaitChangesWithTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const file = "policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s}]"
+		set, err := policy.Parse("f", []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close() //nolint:errcheck // the test is over
+		set.Check(&explained{})
+		if d := set.Check(&explained{}); !d.Allowed || d.Waited() != 2*time.Second {
+			t.Errorf("%v after %v", d, d.Waited())
+		}
+		if got := set.Policies()[0].Wait; got != 9*time.Second {
+			t.Errorf("the policy waits %v", got)
+		}
+		if got := set.Explain(&explained{})[0].Wait; got != 9*time.Second {
+			t.Errorf("the explanation waits %v", got)
+		}
+		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s, dry-run: true}]")); err != nil {
+			t.Fatal(err)
+		}
+		if got := set.Explain(&explained{})[0].Wait; got != 0 {
+			t.Errorf("a dry run waits %v", got)
+		}
+		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}}]")); err != nil {
+			t.Fatal(err)
+		}
+		set.Check(&explained{}) // what is put in force counts anew
+		if d := set.Check(&explained{}); d.Allowed || d.Waited() != 0 {
+			t.Errorf("%v after %v", d, d.Waited())
+		}
+	})
 }

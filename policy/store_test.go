@@ -2,7 +2,13 @@ package policy_test
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
@@ -276,4 +283,287 @@ func TestTwoFilesOfOneName(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A file says whether denials are remembered in the process.
+func TestRememberDenials(t *testing.T) {
+	redis, memcached := redistest.Start(t), memcachedtest.Start(t)
+	commands := func() int {
+		n := 0
+		for line := range strings.Lines(redis.MustDo("info", "commandstats")) {
+			var calls int
+			if _, err := fmt.Sscanf(strings.TrimSpace(line), "cmdstat_evalsha:calls=%d", &calls); err == nil {
+				n = calls
+			}
+		}
+		return n
+	}
+	gets := func() int {
+		for line := range strings.Lines(memcached.All("stats")) {
+			var n int
+			if _, err := fmt.Sscanf(strings.TrimSpace(line), "STAT cmd_get %d", &n); err == nil {
+				return n
+			}
+		}
+		return 0
+	}
+	for _, remember := range []bool{true, false} {
+		for store, asked := range map[string]func() int{
+			`redis: {address: "` + redis.Addr + `", timeout: 5s}`:           commands,
+			`memcached: {servers: ["` + memcached.Addr + `"], timeout: 5s}`: gets,
+		} {
+			redis.MustDo("flushall")
+			memcached.MustDo("flush_all")
+			s := instance(t, fmt.Sprintf("store: {%s, on-failure: fail-closed, remember-denials: %v}%s", store, remember, sharedAndLocal))
+			for range 4 {
+				s.send("GET", "/shared")
+			}
+			before := asked()
+			for range 1000 {
+				if code := s.send("GET", "/shared").Code; code != 429 {
+					t.Fatalf("status %d", code)
+				}
+			}
+			if n := asked() - before; remember && n > 500 || !remember && n < 1000 {
+				t.Errorf("%s, remember-denials %v: 1000 denied requests asked the store %d times", store, remember, n)
+			}
+		}
+	}
+}
+
+// With tls: true, a server whose certificate nobody vouches for gets no password: the connection ends in the handshake.
+func TestPostgreSQLMustShowACertificateThatCanBeVerified(t *testing.T) {
+	https := httptest.NewTLSServer(nil) // for its certificate, which it has signed itself
+	defer https.Close()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shaken := make(chan error, 100)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // the test has ended
+			}
+			var request [8]byte // SSLRequest
+			_, err = io.ReadFull(conn, request[:])
+			if err == nil {
+				_, err = conn.Write([]byte("S"))
+			}
+			if err == nil {
+				shaken <- tls.Server(conn, &tls.Config{Certificates: https.TLS.Certificates, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
+			}
+			_ = conn.Close()
+		}
+	}()
+	text := `store: {synced: {postgres: {address: "` + listener.Addr().String() + `", user: u, password: p, database: d, tls: true, timeout: 20s}}}` + sharedAndLocal
+	set, err := policy.Parse("f.yaml", []byte(text), policy.Log(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-shaken; err == nil {
+		t.Error("the client has accepted the certificate")
+	}
+	_ = listener.Close()
+	if err := set.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// RedisOf gives the policies no functions of the program, and takes a file that needs
+// them.
+func TestTheRedisOfAFileWithTiersOrUsers(t *testing.T) {
+	for _, rest := range []string{"tiers: {default: 3/s, staff: unlimited}", "limits: 3/s, key: user"} {
+		client, server, err := policy.RedisOf("f", []byte("{store: {redis: {address: 'redis:6379'}}, policies: [{name: api, "+rest+"}]}"))
+		if err != nil || server != "Redis redis:6379, database 0" {
+			t.Errorf("%s: %q, %v", rest, server, err)
+			continue
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TLS of a cluster is TLS of each of its servers.
+func TestTheTLSOfARedis(t *testing.T) {
+	for fields, want := range map[string]bool{
+		"address: 'redis:6379'": false, "address: 'redis:6379', tls: true": true,
+		"address: ['a:6379', 'b:6379'], cluster: true": false, "address: ['a:6379', 'b:6379'], cluster: true, tls: true": true,
+	} {
+		client, _, err := policy.RedisOf("f", []byte("{store: {redis: {"+fields+"}}, policies: [{name: api, limits: 1/m}]}"))
+		if err != nil {
+			t.Errorf("%s: %v", fields, err)
+			continue
+		}
+		var config *tls.Config
+		switch c := client.(type) {
+		case *redis.Client:
+			config = c.Options().TLSConfig
+		case *redis.ClusterClient:
+			config = c.Options().TLSConfig
+		}
+		if (config != nil) != want || want && config.MinVersion < tls.VersionTLS12 {
+			t.Errorf("%s: TLS %+v, want %t", fields, config, want)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What a file may say is the same with the file's own store and with another in its
+// place, as floodgate check has it: no file passes the check and fails in the
+// service.
+func TestACheckedFileIsTakenByTheService(t *testing.T) {
+	const memcached, redis, synced = `memcached: {servers: ["127.0.0.1:1"]}`, `redis: {address: "127.0.0.1:1"}`, `synced: {redis: {address: "127.0.0.1:1"}}`
+	for _, c := range []struct {
+		store, limits string
+		taken         bool
+	}{
+		{memcached, "1/29d fixed_window", true},
+		{memcached, "1/719h fixed_window", true},
+		{memcached, "1/2591997s fixed_window", true}, // 30 days less three seconds
+		{memcached, "1/2591998s fixed_window", false},
+		{memcached, "1/30d fixed_window", false},
+		{memcached, "1/31d fixed_window", false},
+		{memcached, "1/14d", true},
+		{memcached, "1/15d", false},
+		{memcached, "1/29d sliding_log", true},
+		{memcached, "1/30d sliding_log", false},
+		{memcached, "1/29d bucketed_window precision=1d", false},
+		{memcached, "10/10d token_bucket burst=29", true},
+		{memcached, "10/10d token_bucket burst=31", false},
+		{redis, "1/366d", true},
+		{redis, "1/367d", false},
+		{redis, "1/0s", false},
+		{redis, "2147483647/d", true},
+		{redis, "2147483648/d", false},
+		{synced, "1/30d fixed_window aligned", true},
+		{synced, "1/30d fixed_window", false},
+		{synced, "1/m aligned", true},
+		{synced, "1/m sliding_log", false},
+	} {
+		text := []byte("store: {" + c.store + "}\npolicies: [{name: a, limits: '" + c.limits + "'}]")
+		log := policy.Log(slog.New(slog.DiscardHandler))
+		memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+		checked, checkErr := policy.Parse("f", text, log, policy.WithStore(memory))
+		served, serveErr := policy.Parse("f", text, log, policy.AnotherInstance())
+		if (checkErr == nil) != c.taken || (serveErr == nil) != c.taken {
+			t.Errorf("%s, %s: the check says %v, the service says %v, taken: %t", c.store, c.limits, checkErr, serveErr, c.taken)
+		}
+		if !c.taken && checkErr != nil && serveErr != nil && checkErr.Error() != serveErr.Error() {
+			t.Errorf("%s, %s: the check says\n%v\nthe service says\n%v", c.store, c.limits, checkErr, serveErr)
+		}
+		for _, set := range []*policy.Set{checked, served} {
+			if set != nil {
+				if err := set.Close(); err != nil && c.store != synced {
+					t.Error(err)
+				}
+			}
+		}
+		if err := memory.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The name, the store and the place of local counters cannot change while a program
+// runs. The error says where the file has changed.
+func TestChangesThatNeedARestart(t *testing.T) {
+	const rest = "\npolicies: [{name: a, limits: 1/h}]"
+	const before = "name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}}" + rest
+	for text, want := range map[string]string{
+		before: "",
+		"name: other\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}}" + rest:                    "f: name: has changed (another name needs a restart: it names the counters)",
+		"name: n\nlocal: {max-keys: 11}\nstore: {redis: {address: 'a:1'}}" + rest:                        "f: local.max-keys: has changed (another number needs a restart)",
+		"name: n\nlocal: {max-keys: 10}" + rest:                                                          "f: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1', timeout: 1s}}" + rest:           "f:3:8: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {memcached: {servers: 'a:1'}}" + rest:                    "f:3:8: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}, instances: 2}" + rest:          "f:3:8: store: has changed (another store needs a restart)",
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: 'a:1'}, on-failure: fail-open}" + rest: "f:3:8: store: has changed (another store needs a restart)",
+		// The same store, with the defaults written out.
+		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: [\"a:1\"], db: 0, timeout: 100ms}, instances: 1, remember-denials: true}" + rest: "",
+	} {
+		set, err := policy.Parse("f", []byte(before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := set.Replace([]byte(text)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s\nsays %q\nwant %q", text, got, want)
+		}
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+const marker = "HUNTER2"
+
+// shows parses a file, and returns whether its errors have the marker.
+func shows(t *testing.T, text string) (error, bool) {
+	t.Helper()
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	defer memory.Close() //nolint:errcheck // it is not used
+	set, err := policy.Parse("f", []byte(text), policy.WithStore(memory), policy.Log(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err, strings.Contains(err.Error(), marker)
+	}
+	if err := set.Close(); err != nil {
+		t.Error(err)
+	}
+	return nil, false
+}
+
+// A password without quotes, of which YAML makes something else, is in no error.
+func TestNoErrorShowsAPassword(t *testing.T) {
+	wrong := 0
+	for _, before := range []string{"", "!", "!!", "!<", "*", "&", "|", ">", "|9", "%", "@", "`", "'", "\"", "[", "]", "$", "\"\\q", "!!int ", "|\n  ", "a: ", "- "} {
+		for _, form := range []string{"store:\n  redis:\n    address: a:1\n    password: %\n", "store: {redis: {address: a:1, password: %}}\n", "store: {synced: {postgres: {address: a:1, user: u, database: d, password: %}}}\n"} {
+			if strings.Contains(form, "{") && before == "]" || before == "a: " && !strings.Contains(form, "{") {
+				continue // then it is the name of a field
+			}
+			text := strings.Replace(form, "%", before+marker, 1) + "policies: [{name: a, limits: 1/s aligned}]\n"
+			err, shown := shows(t, text)
+			if shown {
+				t.Errorf("%q: %v", text, err)
+			}
+			if err != nil {
+				wrong++
+			}
+		}
+	}
+	if wrong < 20 {
+		t.Errorf("%d files have errors: the test says nothing", wrong)
+	}
+}
+
+// Nothing that stands before an @ in an address is in an error.
+func FuzzPasswordsInAddresses(f *testing.F) {
+	for _, s := range []string{"", "redis://u:", "redis://:", "u:", "?", "://", "@", "/", "a:1@", strings.Repeat("x", 70)} {
+		f.Add(s, "")
+		f.Add("postgres://", s)
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, before, behind string) {
+		quoted, err := json.Marshal(before + marker + behind + "@h:6379")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{
+			"%", "{redis: %}", "{memcached: %}", "{synced: %}", "{synced: {redis: %}}", "{synced: {postgres: %}}", "{%: 1}", "{redis: {%: 1}}",
+			"{redis: {address: %}}", "{redis: {address: [%, %]}}", "{redis: {address: a:1, db: %}}", "{redis: {address: a:1, timeout: %}}", "{redis: {address: a:1, tls: %}}", "{memcached: {servers: [%]}}",
+			"{synced: {redis: {address: %}}}", "{synced: {postgres: {address: %, user: u, database: d}}}", "{redis: {address: a:1}, on-failure: %}",
+		} {
+			text := "store: " + strings.ReplaceAll(form, "%", string(quoted)) + "\npolicies: [{name: a, limits: 1/s aligned}]"
+			if err, shown := shows(t, text); err == nil || shown {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/expr-lang/expr/ast"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/policy/internal/requesttest"
@@ -178,6 +180,157 @@ func TestExpressionsThatWouldTakeMuch(t *testing.T) {
 			t.Errorf("%s is taken, as %v", words.Shorten(text), e.result)
 		} else if len(bad.Problem) > 1000 {
 			t.Errorf("%s: an error of %d bytes", words.Shorten(text), len(bad.Problem))
+		}
+	}
+}
+
+// A key that may be empty is one for which a request can lack every value: a request
+// without any has the empty key, and no other expression has it.
+func TestWhichExpressionsMayBeEmpty(t *testing.T) {
+	for text, want := range map[string]bool{
+		`ip`: false, `method`: false, `path`: false, `"x"`: false, `""`: true, `lower(ip)`: false, `len(path)`: false, `5`: false,
+		`cidr(ip, "10.0.0.0/8")`: false, `header["x"] == "y"`: false, `len(header["x"])`: false, `method + header["x"]`: false, `header["x"] + "-"`: false,
+		`header["x"]`: true, `query["x"]`: true, `cookie["x"]`: true, `form["x"]`: true, `json["x"]`: true, `route`: true,
+		`#[attributes.headers['x']]`: true, `lower(header["x"])`: true, `header["x"] + query["y"]`: true, `trim(header["x"])`: true,
+		`header["x"] != "" ? header["x"] : ip`: true, `cidr(ip, "10.0.0.0/8") ? "inside" : "outside"`: false, `cidr(ip, "10.0.0.0/8") ? "inside" : ""`: true,
+		`method in ["GET", "HEAD"]`: false, `path startsWith "/a" and path contains "b" or not (path endsWith ".js")`: false, `path matches "^/a+$"`: false,
+		`string(header["x"])`: true, `string(len(path))`: false,
+	} {
+		e, bad := Compile(text, testSources())
+		if bad != nil {
+			t.Fatal(text, bad)
+		}
+		if e.MayBeEmpty() != want {
+			t.Errorf("%s: may be empty: %t, want %t", text, e.MayBeEmpty(), want)
+		}
+		key, err := evaluate(t, text, httptest.NewRequest(http.MethodGet, "/", nil))
+		if err != nil || key == "" && !want {
+			t.Errorf("%s: is %q (%v) for a request without any value", text, key, err)
+		}
+	}
+	if mayBeEmpty(&ast.ConstantNode{Value: "x"}) || !mayBeEmpty(&ast.ConstantNode{Value: ""}) || !mayBeEmpty(&ast.ConstantNode{}) {
+		t.Error("constants: only the empty text and nil may be empty")
+	}
+	if e, _ := Compile("user", testSources()); !e.MayBeEmpty() {
+		t.Error("user may be empty, and it is not told")
+	}
+}
+
+func headers(n int) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("X", strings.Repeat("a", n))
+	return r
+}
+
+// The work of a regular expression is its program's size multiplied by the
+// length of its input: an expression has a bound for both.
+func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
+	for _, text := range []string{
+		`header["x"] matches "(a|b|c|aa|bb){1,900}x"`,
+		`header["x"] matches "[a-z]{0,300}x" or header["x"] matches "[a-z]{0,300}y"`,
+	} {
+		e, bad := Compile(text, testSources())
+		if bad == nil {
+			t.Errorf("%s is taken: %d instructions", text, e.patterns)
+		} else if !strings.Contains(bad.Problem, "instructions: at most 500") || bad.Hint == "" {
+			t.Errorf("%s: %s (%s)", text, bad.Problem, bad.Hint)
+		}
+	}
+	for text, least := range map[string]int{
+		`header["x"] matches "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$"`: 5000, `header["x"] matches "(a|b|c|aa|bb){1,40}x"`: 1000, `header["x"]+"a"`: maxInput, `header["x"] matches "a"`: maxInput,
+	} {
+		e, bad := Compile(text, testSources())
+		if bad != nil {
+			t.Fatal(bad.Problem)
+		}
+		most := e.mostInput()
+		if most < least || most > maxInput || e.patterns*most > maxWork {
+			t.Errorf("%s: %d instructions and %d bytes", text, e.patterns, most)
+		}
+		for n, refused := range map[int]bool{most: false, most + 1: true} {
+			requesttest.See(t, headers(n), func(r core.Request) {
+				if _, err := e.value(r); errors.Is(err, core.ErrBadRequest) != refused {
+					t.Errorf("%s of %d bytes: %v", text, n, err)
+				} else if refused && !strings.Contains(err.Error(), `header["x"] has `) {
+					t.Errorf("says %v", err)
+				}
+			})
+		}
+	}
+	// What it reads is counted together, and anew for each request.
+	e, _ := Compile(`header["x"] + header["x"] == "" `, testSources())
+	for range 2 {
+		for n, refused := range map[int]bool{maxInput / 2: false, maxInput/2 + 1: true} {
+			requesttest.See(t, headers(n), func(r core.Request) {
+				if _, err := e.value(r); (err != nil) != refused {
+					t.Errorf("twice %d bytes: %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// The worst regular expressions that are taken, over the longest input.
+func BenchmarkWorstExpression(b *testing.B) {
+	for _, text := range []string{`header["x"] matches "(a|b|c|aa|bb){1,40}x"`, `header["x"] matches "(a*)*(a|aa)*[a-z]{0,150}x"`, `header["x"] matches "(x+x+)+y"`, `lower(upper(header["x"])) contains "aaaaaaaab"`} {
+		b.Run(words.Shorten(text), func(b *testing.B) {
+			e, bad := Compile(text, testSources())
+			if bad != nil {
+				b.Fatal(bad.Problem)
+			}
+			requesttest.See(b, headers(e.mostInput()), func(r core.Request) {
+				for b.Loop() {
+					if _, err := e.value(r); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The error names the first value that could not be read.
+func TestTheFirstOfTwoLongValuesIsNamed(t *testing.T) {
+	r := headers(maxInput + 1)
+	r.Header.Set("Y", strings.Repeat("b", maxInput+2))
+	if _, err := evaluate(t, `header["x"]+header["y"]`, r); !errors.Is(err, core.ErrBadRequest) || !strings.Contains(err.Error(), `header["x"] has 65537 bytes`) {
+		t.Errorf("%v, want it to name x", err)
+	}
+}
+
+func TestPrefixes(t *testing.T) {
+	for text, want := range map[string]string{ // "": an error
+		"10.0.0.0/8": "10.0.0.0/8", "10.1.2.3": "10.1.2.3/32", "10.1.2.3/32": "10.1.2.3/32", "0.0.0.0/0": "0.0.0.0/0",
+		"2001:db8::/32": "2001:db8::/32", "2001:db8::1": "2001:db8::1/128", "::/0": "::/0", "fe80::/10": "fe80::/10",
+		// An IPv4 address in IPv6 is the IPv4 address. A prefix of such addresses would
+		// contain none, because addresses are compared without that form.
+		"::ffff:10.1.2.3": "10.1.2.3/32", "::ffff:10.0.0.0/104": "",
+		"fe80::1%eth0": "", "fe80::%eth0/10": "",
+		"": "", "x": "", "10.0.0": "", "10.0.0.0/33": "", "10.0.0.0/": "", "/8": "", "10.0.0.1/8": "", "2001:db8::1/32": "",
+	} {
+		got, err := ParsePrefix(text)
+		if (err != nil) != (want == "") || err == nil && got.String() != want {
+			t.Errorf("%q: %v (%v), want %q", text, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), `"`+text+`"`) {
+			t.Errorf("%q: the error does not name it: %v", text, err)
+		}
+	}
+	if _, err := ParsePrefix("10.0.0.1/8"); err == nil || !strings.Contains(err.Error(), "10.0.0.0/8") {
+		t.Errorf("the error does not say what to write: %v", err)
+	}
+}
+
+func TestCIDROfAnyText(t *testing.T) {
+	for text, want := range map[string]string{
+		`cidr("10.200.0.1", "10.0.0.0/8")`: "true", `cidr("11.0.0.1", "10.0.0.0/8")`: "false",
+		`cidr("11.0.0.1", "10.0.0.0/8", "11.0.0.0/8")`: "true",
+		`cidr("::ffff:11.0.0.1", "10.0.0.0/8")`:        "false", `cidr("::ffff:10.0.0.1", "10.0.0.0/8")`: "true",
+		`cidr("fe80::1%eth0", "fe80::/10")`: "true", `cidr("fe80::1", "10.0.0.0/8")`: "false",
+		`cidr("nobody", "0.0.0.0/0", "::/0")`: "false", `cidr("", "0.0.0.0/0", "::/0")`: "false",
+	} {
+		if got, err := evaluate(t, text, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", text, got, err, want)
 		}
 	}
 }

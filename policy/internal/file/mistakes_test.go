@@ -1,10 +1,13 @@
 package file
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -167,5 +170,211 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		}},
 	} {
 		c.check(t)
+	}
+}
+
+// What is legal and probably a mistake is noted, and nothing else is.
+func TestWhatIsLegalAndProbablyAMistake(t *testing.T) {
+	for _, c := range []said{
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}]`, []string{
+			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
+		}},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s}]`, nil},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s, dry-run: true}]`, []string{
+			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
+		}},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s, match: {when: 'method == "GET"'}}]`, []string{
+			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
+		}},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s, match: {methods: [GET]}}, {name: b, key: ip, limits: 1/s, match: {methods: [GET]}}]`, nil},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s, match: {methods: [GET]}}, {name: b, key: ip, limits: 1/s, match: {methods: [POST]}}]`, []string{
+			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
+		}},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s, match: {methods: [GET]}}, {name: b, key: ip, limits: 1/s}]`, nil},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s, match: {paths: [/a]}}, {name: b, key: ip, limits: 1/s, match: {paths: [/a]}}]`, nil},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s, match: {paths: [/a]}}, {name: b, key: ip, limits: 1/s, match: {paths: [/b]}}]`, []string{
+			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
+		}},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s, match: {paths: [/a]}}, {name: b, key: ip, limits: 1/s}]`, nil},
+		{`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: b, key: ip, tier: 'header["y"]', tiers: {default: 1/s, t: 2/s}}]`, []string{
+			`1:95: "header[\"y\"]": a client writes the header itself, and so chooses its tier`, "have the program say the tier with",
+			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
+		}},
+		{`policies: [{name: a, match: {when: 'method == "GET"', paths: [/a], methods: [GET]}, rules: [{name: x, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: y, key: ip, limits: 1/s}]}]`, nil},
+		{`policies: [{name: a, key: ip, cost: 'len(query["x"])', limits: 1/s}]`, []string{
+			`1:37: "len(query[\"x\"])": a client writes the query parameter itself, and so chooses`, "see that the cost cannot be less than what",
+		}},
+		{"policies: [{name: a, key: ip, cost: 'len(path)', limits: 1/s}]", nil},
+		{`policies: [{name: a, key: 'header["x"]', fallback: route, limits: 1/s}, {name: b, key: ip, limits: 1/s}]`, []string{
+			`1:27: "header[\"x\"]": all requests without it share one counter`, "write fallback: ip to count them by address,",
+			`1:52: "route": the route is known only to policies that are mounted after routing`, "mounted before it, all requests share one",
+		}},
+		{`policies: [{name: a, key: 'param["x"]', missing: skip, limits: 1/s}, {name: b, key: ip, limits: 1/s}]`, []string{
+			`1:27: "param[\"x\"]": the parameters of a route are known only to policies that are`, "mounted before it, the value is empty for",
+		}},
+		{"policies: [{name: a, wait: 60s, limits: 1/s}]", nil},
+		{"policies: [{name: a, wait: 60001ms, limits: 1/s}]", []string{
+			"1:28: 1m0.001s: many clients and proxies give up before, and a request that waits keeps", "write 1m or less",
+		}},
+		{"{local: {max-waiting: 10, max-waiting-of-key: 10}, policies: [{name: a, limits: 1/s}]}", nil},
+		{"{local: {max-waiting: 10, max-waiting-of-key: 11}, policies: [{name: a, limits: 1/s}]}", []string{
+			"1:47: 11: no more than max-waiting (10) wait at a time, for all keys together", "write a smaller number, or a larger",
+		}},
+		{"policies: [{name: a, key: ip, quotas: {s: 0}, limits: 1/s}]", []string{
+			"1:43: 0: denies all requests of the key", "write 1 or more; leave the key out for the limit's own quota",
+		}},
+		{"policies: [{name: a, key: ip, quotas: {s: 5/s, t: unlimited}, limits: 1/s}]", nil},
+		{"policies: [{name: a, only: [10.1.0.0/16], deny: [10.0.0.0/8], limits: 1/s}]", []string{
+			"1:28: 10.1.0.0/16: all of it is denied, because deny has 10.0.0.0/8", "leave one of the two out",
+		}},
+		{"policies: [{name: a, only: [10.0.0.0/8], deny: [10.1.0.0/16], limits: 1/s}]", nil},
+		{"policies: [{name: a, only: [10.1.0.0/16], deny: [11.0.0.0/8], limits: 1/s}]", nil},
+		{"policies: [{name: a, exempt: [11.0.0.0/8], limits: 1/s}]", nil},
+		{"policies: [{name: a, only: [10.0.0.0/8], exempt: [11.0.0.0/8], limits: 1/s}]", []string{
+			"1:50: 11.0.0.0/8: is denied, because only does not have it", "write it in only too",
+		}},
+	} {
+		c.check(t)
+	}
+}
+
+// readText returns the problems of a file, one a line.
+func readText(text string) string {
+	_, problems := Read([]byte(text), Options{User: func(core.Request) string { return "" }, Tier: true})
+	var lines []string
+	for _, p := range problems {
+		lines = append(lines, fmt.Sprintf("%d:%d: %s (%s)", p.Line, p.Column, p.Text, p.Hint))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A bracket without its partner is an error of the file and no failure of the parser.
+func TestBracketsWithoutAPartner(t *testing.T) {
+	for _, text := range []string{"]", "}", "a: ]", "a: 1\n]", "[a}", "{a]", "[}, a", "{a: [}, b]"} {
+		if got := readText(text); got == "" || strings.Contains(got, "the parser fails") {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// A file that aliases make larger than the bound is refused with one message.
+func TestTheNumberOfValuesIsBounded(t *testing.T) {
+	r := &reader{nodes: maxNodes - 1}
+	v := value{node: &ast.BoolNode{BaseNode: &ast.BaseNode{}}}
+	if _, ok := r.open(v); !ok || len(r.errs) != 0 {
+		t.Errorf("the value that just fits: %v", r.errs)
+	}
+	for range 3 {
+		if _, ok := r.open(v); ok {
+			t.Error("a value more than fits is taken")
+		}
+	}
+	if len(r.errs) != 1 {
+		t.Errorf("%d messages: %v", len(r.errs), r.errs)
+	}
+}
+
+// Each field takes the largest and the smallest value that its description names,
+// and not the next one.
+func TestBoundsOfFields(t *testing.T) {
+	numbered := func(n int, part string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(part, i))
+		}
+		return strings.Join(all, ", ")
+	}
+	for name, c := range map[string]struct{ file, most, more string }{
+		"timeout":           {"{store: {redis: {address: 'a:1', timeout: %s}}, policies: [{name: a, limits: 1/s}]}", "1m", "60001ms"},
+		"interval":          {"{store: {synced: {redis: {address: 'a:1'}, interval: %s}}, policies: [{name: a, limits: 1/s aligned}]}", "1h", "3600001ms"},
+		"least max-keys":    {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "1", "0"},
+		"max-keys":          {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "2147483647", "2147483648"},
+		"name":              {"{policies: [{name: %s, limits: 1/s}]}", strings.Repeat("a", maxName), strings.Repeat("a", maxName+1)},
+		"name of a counter": {"{policies: [{name: a, rules: [{name: %s, limits: 1/s}]}]}", strings.Repeat("b", maxName-2), strings.Repeat("b", maxName-1)},
+		"limits":            {"{policies: [{name: a, limits: [%s]}]}", numbered(core.MaxLimits, "1/1%ds"), numbered(core.MaxLimits+1, "1/1%ds")},
+		"limits in text":    {"{policies: [{name: a, limits: '%s'}]}", numbered(core.MaxLimits, "1/1%ds"), numbered(core.MaxLimits+1, "1/1%ds")},
+		"rules":             {"{policies: [{name: a, rules: [%s]}]}", numbered(maxRules, "{name: r%d, limits: 1/s}"), numbered(maxRules+1, "{name: r%d, limits: 1/s}")},
+		"tiers":             {"{policies: [{name: a, tier: user, tiers: {default: 1/s, %s}}]}", numbered(maxRules-1, "t%d: 1/s"), numbered(maxRules, "t%d: 1/s")},
+		"addresses":         {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
+		"bytes of a cost":   {"{policies: [{name: a, limits: 9/s, cost: \"1%s\"}]}", strings.Repeat(" ", 4095), strings.Repeat(" ", 4096)},
+	} {
+		if got := readText(fmt.Sprintf(c.file, c.most)); got != "" {
+			t.Errorf("%s: %.60s is refused: %s", name, c.most, got)
+		}
+		if got := readText(fmt.Sprintf(c.file, c.more)); got == "" {
+			t.Errorf("%s: %.60s is taken", name, c.more)
+		}
+	}
+	if got := readText("{store: {synced: {redis: {address: 'a:1'}, interval: 1ms}}, policies: [{name: a, limits: 1/s aligned}]}"); got != "" {
+		t.Errorf("the shortest interval is refused: %s", got)
+	}
+}
+
+// A name may have dots. They make nothing deeper.
+func TestANameOfManyDots(t *testing.T) {
+	tier := strings.Repeat("a.", 25) + "a"
+	if got := readText("{policies: [{name: p, tier: user, tiers: {default: 1/s, " + tier + ": {quota: 1, window: 1s}}}]}"); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestCharactersThatYAMLDoesNotAllow(t *testing.T) {
+	for text, want := range map[string]int{
+		"a\nb\n": 0, "a\tb\r\n": 0, "\ufffd": 0, "ä\n\u0080": 0,
+		"\xff": 1, "a\n\xc3": 2, "a\n\n\x00": 3, "\x1f": 1, "\x7f": 1, "\n\xef\xbf": 2,
+	} {
+		if got := invalidLine([]byte(text)); got != want {
+			t.Errorf("%q: line %d, want %d", text, got, want)
+		}
+	}
+	if got := readText("policies: [{name: a, limits: 1/s, key: '\"\ufffd\"'}]"); got != "" {
+		t.Errorf("a replacement character that is in the file: %s", got)
+	}
+}
+
+// A message of the parser is cut if it is too long, and says so.
+func TestALongMessageIsCut(t *testing.T) {
+	for n, want := range map[int]string{299: "", 300: "", 301: "..."} {
+		got := syntax(nil, errors.New(strings.Repeat("x", n)))
+		if want := strings.Repeat("x", min(n, 300)) + want; got.Text != want {
+			t.Errorf("%d bytes: %q", n, got.Text)
+		}
+	}
+}
+
+// The hint about tabs is given for every line, also for the last one.
+func TestATabInTheIndentation(t *testing.T) {
+	for _, text := range []string{"policies:\n\t- name: a\n", "policies:\n\t- name: a", "policies:\n- name: a\n\tlimits: 1/s"} {
+		if got := readText(text); !strings.Contains(got, "is indented with a tab (YAML wants spaces)") {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// In a mapping in braces, YAML takes the brackets of an expression for a list.
+func TestAnExpressionWithoutQuotesHasAHint(t *testing.T) {
+	for text, hint := range map[string]bool{
+		`policies: [{name: a, key: header["x"], limits: 5/m}]`:           true,
+		"policies:\n  - {name: a, fallback:  json[\"x\"], limits: 5/m}":  true,
+		"policies:\n  - {name: a, limits: 5/m]":                          false,
+		`policies: [{name: a, key: 'header["x"]', limits: {quota: [1}}]`: false,
+	} {
+		if got := readText(text); !strings.Contains(got, "is no YAML") || strings.Contains(got, `(put an expression with brackets in quotes, as in key: 'header["x"]')`) != hint {
+			t.Errorf("%s:\n%s", text, got)
+		}
+	}
+}
+
+// The text of an expression in a block begins in the line after the sign of the block.
+func TestAMistakeInABlockIsInItsLine(t *testing.T) {
+	for text, line := range map[string]string{
+		"policies:\n  - name: a\n    limits: 5/m\n    key: |\n      ip +\n":            "5:",
+		"policies:\n  - name: a\n    limits: 5/m\n    key: |\n      ip\n      + + x\n": "6:",
+		"policies:\n  - name: a\n    limits: 5/m\n    key: >\n      ip +\n":            "5:",
+		"policies:\n  - name: a\n    limits: 5/m\n    key: ip +\n":                     "4:",
+	} {
+		if got := readText(text); !strings.HasPrefix(got, line) {
+			t.Errorf("%s:\n%s", text, got)
+		}
 	}
 }
