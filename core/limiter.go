@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Limiter decides on requests, or on keys directly. It is made by [New]. All its methods
-// may be called concurrently.
+// Limiter decides on requests, or on keys directly. [New] makes one. Its methods may be called
+// concurrently.
 type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	sessions sync.Pool
@@ -27,8 +27,8 @@ type Limiter struct {
 	reconfigure sync.Mutex // one Reconfigure at a time
 }
 
-// snapshot is one configuration of a limiter. Nothing of it that decides ever changes: a
-// request is decided, charged and settled by one and the same.
+// snapshot is one configuration of a limiter. What decides in it never changes: a request is
+// decided, charged and settled by the same snapshot.
 type snapshot struct {
 	name     string
 	rules    []compiledRule
@@ -63,8 +63,8 @@ type snapshot struct {
 
 var _ Checker = (*Limiter)(nil)
 
-// New returns a limiter. The error reports everything that is wrong with the
-// configuration at once; it wraps [ErrConfig] and names fields and values.
+// New returns a limiter. The error reports everything that is wrong with the configuration: see
+// [ErrConfig].
 func New(c Config) (*Limiter, error) {
 	s, err := c.compile()
 	if err != nil {
@@ -98,8 +98,7 @@ func (l *Limiter) bind(s *snapshot, c Counters) {
 	s.shared = s.leases && l.store.Guarantees().Shared
 }
 
-// Must returns v, or panics if err is not nil: for package-level variables, as
-// template.Must is.
+// Must returns v, or panics if err is not nil, as template.Must does.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -107,11 +106,10 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Reconfigure replaces the limiter's rules, limits, hooks, headers, observer and dry run,
-// for all later requests. Requests under way, also those that wait, are decided and settled by
-// the configuration with which they began. Counters whose rule name, algorithm, window, precision and
-// alignment stay keep their count, whatever their quota becomes. The name and the store
-// cannot change: leave them empty, or as they are. After an error nothing has changed.
+// Reconfigure replaces the configuration for all later requests. Requests that run or wait keep
+// the configuration with which they began. Counters keep their counts as [Counters].Reopen
+// says: a quota may change. The name and the store cannot change: leave them empty, or as they
+// are. After an error nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
 	l.reconfigure.Lock()
 	defer l.reconfigure.Unlock()
@@ -143,7 +141,7 @@ func (l *Limiter) Reconfigure(c Config) error {
 	return nil
 }
 
-// same returns whether a and b are one store. Non-comparable stores are never equal.
+// same reports whether a and b are one store. Non-comparable stores are never equal.
 func same(a, b Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
@@ -174,7 +172,7 @@ func (s *snapshot) unknownRule(name string) error {
 	return fmt.Errorf("limiter %q, rule %q: %w: the limiter has %s", s.name, name, ErrUnknownRule, strings.Join(known, ", "))
 }
 
-// find returns the index of a rule, -1 if there is none of that name.
+// find returns the index of a rule, -1 if no rule has the name.
 func (s *snapshot) find(name string) int {
 	if s.index != nil {
 		if i, known := s.index[name]; known {
@@ -218,23 +216,23 @@ func (l *Limiter) Guarantees() Guarantees { return l.store.Guarantees() }
 // Hit names a counter by its rule and key.
 type Hit struct {
 	Rule, Key string
-	// Extra is what [Hooks.KeyExtra] adds to the keys of a request: it finds the counters of
-	// such a request. "" adds nothing.
+	// Extra is the text that [Hooks].KeyExtra adds to the keys of a request, or "".
 	Extra string
-	// Quotas are quotas for this operation, one for each of the rule's limits, in place of
-	// Limit.Quota: see Rule.Quota. nil: the limits' own.
+	// Quotas replace Limit.Quota for this operation, one for each limit of the rule: see
+	// Rule.Quota. nil: the limits' own.
 	Quotas []int64
 }
 
-// Take charges cost hits to every counter named, or to none if one of their limits denies
-// them. A counter named twice is charged once. Without hits, nothing is charged, and the
-// decision is Allowed with ReasonNoRule. A cost of 0 looks without charging, and is
-// always allowed. The error is nil if the
-// store gave an answer, yes or no; it wraps ErrUnknownRule, ErrNegativeCost, ErrConfig if the
-// Quotas of a hit cannot be, or ErrUnsupported if a rule has a limit of [Leases], which need [Limiter.Acquire], or is the
-// store's, and then the decision has ReasonFailed and is not Allowed.
+// Take charges cost hits to every counter named, or to none if a limit denies them. A counter
+// named twice is charged once. A cost of 0 is allowed and changes nothing. Without hits, the
+// decision is Allowed with ReasonNoRule.
 //
-// The hits stay charged if ctx ends before the store has answered.
+// The error is nil if the store decided, whether it allowed or denied. Otherwise it wraps
+// ErrUnknownRule, ErrNegativeCost, ErrConfig for invalid Quotas, or ErrUnsupported if a rule
+// has a limit of [Leases], which need [Limiter.Acquire], or it is the store's. The decision
+// then has ReasonFailed and is not Allowed.
+//
+// Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	return l.take(ctx, cost, hits, false)
 }
@@ -280,9 +278,8 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots boo
 	return nil
 }
 
-// Allow reports whether one hit is allowed for every counter named, and charges it if it
-// is: Take(ctx, 1, hits...).Allowed. If the limiter cannot decide, Allow returns false, and
-// Config.Log gets a line with the error. A program that must handle errors calls Take.
+// Allow is Take(ctx, 1, hits...).Allowed. If the limiter cannot decide, it returns false and
+// logs the error: call Take to handle errors.
 func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	d, err := l.Take(ctx, 1, hits...)
 	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrConfig) { // Take logs all others
@@ -291,8 +288,8 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	return d.Allowed
 }
 
-// Peek gives the decision that Take would give now, and charges nothing. It is not counted,
-// and no observer is told.
+// Peek returns the decision that Take would make, without a charge. [Stats] and observers do
+// not count it.
 func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	return l.look(ctx, OpPeek, cost, cost, hits)
 }
@@ -324,23 +321,17 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 	return d, nil
 }
 
-// Grant gives n extra hits to every counter named, at once and once: a customer may make 50
-// more requests now. Each limit of the rule forgets n of the hits that it counts, the newest
-// first. Earlier hits come back when they would have come back anyway.
+// Grant gives n extra hits, 1 to MaxQuota, to every counter named: a customer may make 50 more
+// requests now. Each limit of the rule forgets its n newest hits, or all if it counts fewer. So
+// a key never has more hits left than its quota, or the burst of a TokenBucket. Hits above the
+// quota (see [Limiter.Adjust]) are forgotten first. A TokenBucket with a quota of 0 gives
+// nothing back. A blocked key stays blocked. Waiting requests of this process try again at
+// once.
 //
-// A key never has more hits left than its whole quota, or of a TokenBucket its whole burst.
-// If a limit counts fewer than n hits, it forgets all of them, and the rest of n is lost. If
-// a key has used more than its quota, because of a debt (see [Limiter.Adjust]) or a lower
-// quota, Grant pays that off first, and the key may have none left after it. If the quota of
-// a hit is 0, a TokenBucket gives nothing back. A key that is blocked stays blocked, and has
-// the hits when the block ends. Requests that wait in this process try again at once: see
-// [Limiter.Wait].
-//
-// The decision is that of a Peek with the cost 0 right after. n is 1 to MaxQuota. The error
-// wraps ErrConfig if n is out of range, or if a rule has a limit with a Lockout, whose wait
-// only Reset ends; ErrUnknownRule; [ErrUnsupported] if the store cannot grant; or it is the
-// store's: then the hits may have been granted, unless it wraps [ErrNotCharged]. Nothing is
-// lost if ctx ends.
+// The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out
+// of range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or
+// [ErrDegraded], or it is the store's: then the hits may have been granted, unless it wraps
+// [ErrNotCharged]. The end of ctx does not stop a grant.
 func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
 	if n < 1 || n > MaxQuota {
@@ -368,14 +359,13 @@ func (s *snapshot) grantable(r *compiledRule) error {
 	return nil
 }
 
-// Block denies the counters named until d has passed, whatever they have counted, in every
-// process that shares the store. It is for a client that misbehaves, or an account that is
-// under attack. d is 0 to MaxWindow. A d of 0 ends a block, and so does Reset. Until then a
-// decision on the key has no hits left, and its RetryAfter is at least the rest of d. A
-// [Memory] holds at most MaxKeys blocks: of more, it keeps those that end last.
+// Block denies the counters named for d, in every process that shares the store: a client that
+// misbehaves, or an account under attack. d is 0 to MaxWindow. Until then no hits are left, and
+// RetryAfter is at least the rest of d. A d of 0 or a Reset ends the block. A [Memory] holds at
+// most MaxKeys blocks: those that end last.
 //
-// The error wraps ErrUnknownRule; ErrConfig if d is out of range; [ErrUnsupported] if the
-// store cannot block; [ErrDegraded] if the store does not answer; or it is the store's.
+// The error wraps ErrUnknownRule, ErrConfig if d is out of range, [ErrUnsupported] or
+// [ErrDegraded], or it is the store's.
 func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
@@ -383,15 +373,13 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	return l.act(ctx, OpBlock, d, hits)
 }
 
-// Reset forgets all that the counters named have counted. If a request was charged before a
-// Reset and is refunded after it, the refund may take back hits that were charged since. The
-// error wraps ErrUnknownRule; [ErrDegraded] if only this process has forgotten them, because
-// the store does not answer; or it is the store's.
+// Reset removes the counters named. A later refund of an earlier charge may give back hits
+// charged since. The error wraps ErrUnknownRule or [ErrDegraded], or it is the store's.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
 	return l.act(ctx, OpReset, 0, hits)
 }
 
-// act does an operation whose decision nobody reads.
+// act runs an operation without a decision.
 func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) error {
 	s := l.current.Load()
 	c := l.session(s)
@@ -404,30 +392,29 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 	return s.do(ctx, op, &c.batch)
 }
 
-// ResetAll forgets what the limiter has counted for all keys of all rules, in every process
-// that shares the store. What is charged while it runs may be forgotten or not. The error
-// wraps [ErrUnsupported] if the store cannot do it; or it is the store's.
+// ResetAll removes the counters of all keys of all rules, in every process that shares the
+// store. Hits charged meanwhile may stay or not. The error wraps [ErrUnsupported] or
+// [ErrDegraded], or it is the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	defer l.lines.freedAll()
 	return l.current.Load().do(ctx, OpResetAll, new(Batch))
 }
 
-// Stats counts a limiter's decisions since it was made.
+// Stats counts a limiter's decisions since New.
 type Stats struct {
-	Allowed     uint64 // allowed: within all limits, or no rule applied
-	Denied      uint64 // denied: over a limit
-	DryRun      uint64 // allowed only because of Config.DryRun: over a limit, failed, or bad
-	Skipped     uint64 // not limited: Hooks.ShouldLimit
-	BadRequests uint64 // denied: the request was at fault
-	Failed      uint64 // denied because of an error (without Config.DryRun), and refunds, charges and resets that failed
-	Canceled    uint64 // denied because the client had gone before the store had answered
-	Degraded    uint64 // of all these, decided without the shared counters
-	Waited      uint64 // of all these, decided after a wait: see Config.MaxWait
-	Waiting     int    // requests that are waiting now
+	Allowed     uint64 // within all limits, or no rule applied
+	Denied      uint64 // over a limit
+	DryRun      uint64 // allowed only because of Config.DryRun
+	Skipped     uint64 // Hooks.ShouldLimit returned false
+	BadRequests uint64 // denied with ReasonBadRequest
+	Failed      uint64 // denied because of an error; and failed refunds, charges and resets
+	Canceled    uint64 // denied because the client had left
+	Degraded    uint64 // of these, decided without the shared counters
+	Waited      uint64 // of these, decided after a wait
+	Waiting     int    // requests waiting now
 }
 
-// Stats returns the limiter's counts. They may be read at any time, for a metrics collector
-// for instance; no key is among them.
+// Stats returns the limiter's counts. It has no keys.
 func (l *Limiter) Stats() Stats {
 	var sum Stats
 	for i := range l.counts.stripes {

@@ -7,34 +7,26 @@ import (
 	"time"
 )
 
-// Observer is told what limiters decide: for metrics, traces and logs. It is the
-// Observer of a [Config]. Package observe counts decisions, and has packages for
-// Prometheus, OpenTelemetry and log/slog. One Observer may serve any number of
-// limiters.
+// Observer sees the decisions of limiters, for metrics, traces and logs. Package observe has
+// some. One Observer may serve several limiters.
 type Observer interface {
-	// Observe is called by New and by Reconfigure, before the configuration is in
-	// force, and returns the functions that the limiter calls from then on. limiter is
-	// the limiter's name. rules are its rules, with all names filled in; Observe must
-	// not change them. Observe may be called concurrently, for several limiters. New may return an error of the store
-	// after it has called Observe; Reconfigure calls it only if nothing else is wrong.
+	// Observe returns the functions that a limiter calls. New and Reconfigure call it,
+	// concurrently for different limiters. rules have all names filled in and must not be
+	// changed. New may still fail afterwards; Reconfigure cannot.
 	Observe(limiter string, rules []Rule) ObserverFuncs
 }
 
-// ObserverFuncs are the functions of an [Observer] for one limiter. A nil function is
-// not called, and costs nothing.
+// ObserverFuncs are the functions of an [Observer] for one limiter. nil: not called.
 //
-// The limiter calls the functions while a request waits, concurrently, and while it
-// holds no lock. So they must be quick: one that writes to a network hands its work to
-// a goroutine of its own. A panic of a function is the request's panic.
+// The limiter calls them concurrently, while a request waits and no lock is held. They must be
+// quick: leave slow work to another goroutine. A panic of a function is the request's panic.
 type ObserverFuncs struct {
-	// Decided is called once for each decision of Check, Take, Allow and Acquire. ctx is the
-	// request's context, which may have ended. Peeks are no decisions.
+	// Decided is called for each decision, except Peeks. ctx is the request's context, which
+	// may have ended.
 	Decided func(ctx context.Context, o Observation)
-	// Stored is called after each operation of a store. operation is "take", "peek",
-	// "charge", "refund", "grant", "reset", "block", "release" or "renew". took is how long the store took. err is
-	// nil if the store gave an answer, yes or no. The operations of a [Memory], which
-	// take less time than the clock, are not observed. Nor are operations that have no answer
-	// because the client has gone.
+	// Stored is called after each operation of a store, such as "take": see [Op]. took is the
+	// time that the store took. Not called for a [Memory], nor if the client left before the
+	// answer.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
 	// Held is called after a request has been given slots of a rule with a limit of
 	// [Leases], and again after it has given them back. rule is the rule's index, as
@@ -42,44 +34,34 @@ type ObserverFuncs struct {
 	// below 0 if they were given back. took is 0, and then how long the request has held
 	// them. The sum of slots is what the requests of this process hold.
 	Held func(ctx context.Context, rule int, slots int64, took time.Duration)
-	// Queued is called with a change of 1 after a request has joined the line of a key of
-	// a rule, and with -1 after it has left it: see [Limiter.Wait]. A request is in one
-	// line at a time, and may go from one to another. Observation.Waited has how long it
-	// has waited in all.
+	// Queued is called with a change of 1 if a request joins the line of a key of a rule, and
+	// with -1 if it leaves: see [Limiter.Wait]. A request is in one line at a time.
 	Queued func(ctx context.Context, rule int, change int64)
-	// Reported is called for events of a [Checker] around the limiter. Those of a login
-	// guard are "denied", "failed", "succeeded", "suspected" and "canceled".
+	// Reported is called for events of a [Checker] around the limiter. Those of a login guard
+	// are "denied", "failed", "succeeded", "suspected" and "canceled".
 	Reported func(ctx context.Context, event string)
 	// Keys asks for Observation.Key and Extra.
 	Keys bool
 }
 
-// Observation is a decision as an [Observer] sees it.
+// Observation is a [Decision] for an [Observer]. Fields of the same name mean the same.
 type Observation struct {
-	// Allowed, Reason, Degraded, Cost and Err are those of the Decision. Allowed is true
-	// if the request would have been denied but for Config.DryRun.
 	Allowed  bool
 	Reason   Reason
 	Degraded bool
-	// DryRun reports that the request is allowed only because of Config.DryRun.
-	DryRun bool
-	// Rule is the deciding rule's index in the rules that Observe was given, and Limit
-	// the index of the deciding limit in the rule's Limits: see Decision.Rule.
-	// If no limit has decided, Rule is -1 and Limit is 0.
+	DryRun   bool
+	// Rule is the index of the deciding rule in the rules of Observe, and Limit that of the
+	// limit in the rule: -1 and 0 if no limit applied.
 	Rule, Limit int
 	Cost        int64
-	// Remaining is the number of hits that are left, of Capacity hits at once:
-	// the limit's Capacity, or that of the request's own quota, which may be Unlimited.
-	// Both are 0 if no limit has decided.
+	// Capacity is the most hits that can be left: the Capacity of the deciding limit with the
+	// quota of the request. 0 if no limit applied.
 	Remaining, Capacity int64
-	// RetryAfter is the deciding limit's: 0 if it does not deny the request.
-	RetryAfter time.Duration
-	// Waited is how long the request has waited in line: see Decision.Waited.
-	Waited time.Duration
-	Err    error
-	// Key and Extra are those of [Decision.Hit]: the deciding limit's key, and what
-	// Hooks.KeyExtra has added. Both are "" unless ObserverFuncs.Keys is set. They may
-	// hold what a client sent, such as a username.
+	RetryAfter          time.Duration
+	Waited              time.Duration
+	Err                 error
+	// Key and Extra are those of [Decision.Hit], if ObserverFuncs.Keys is set. They may contain
+	// text of the client, such as a username.
 	Key, Extra string
 }
 
@@ -129,9 +111,8 @@ func (o *observing) stored(ctx context.Context, operation string, start time.Tim
 	o.Stored(ctx, operation, time.Since(start), err)
 }
 
-// Report tells the limiter's observer of an event of a [Checker] around the limiter:
-// see ObserverFuncs.Reported. event is one of a few constants of the checker, because
-// an observer may keep a number for each.
+// Report tells the observer of an event of a [Checker] around the limiter. event must be a
+// constant: an observer may keep a number for each.
 func (l *Limiter) Report(ctx context.Context, event string) {
 	if o := l.current.Load().observer; o != nil && o.Reported != nil {
 		o.Reported(ctx, event)

@@ -6,25 +6,17 @@ import (
 	"fmt"
 )
 
-// SetCost sets the actual cost of the request, in hits, once it is known: the tokens of an
-// answer, or the rows that were read. What was charged before the handler is then an
-// estimate. After the handler has returned, the limiter charges what is missing, even above
-// the quota, or gives back what is too much. If nobody sets the cost, the estimate stays. If
-// the handler panics, the cost counts only if it is more than the estimate.
+// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an
+// answer, or the rows read. Cost charged before the handler is then an estimate. After the
+// handler, the limiter charges the difference, even above the quota, or refunds it. The last
+// call before the handler returns counts. If the handler panics, nothing is refunded.
 //
-// What is above a quota is a debt: the key waits until the algorithm has forgotten it.
-// Windows forget hits when they end. A TokenBucket owes at most twice its Burst, and a
-// SlidingLog keeps at most its Quota.
+// Hits above the quota delay the key: see [OpCharge]. A cost above MaxQuota means MaxQuota.
 //
-// SetCost settles the rules that have a [Rule.Cost]. If none of the rules that apply has
-// one, SetCost does nothing and returns false. It also returns false if the decision has
-// charged nothing, if it has been settled or given back, and if cost is negative.
-//
-// The last call before the handler returns counts. SetCost may be called concurrently. A
-// cost above MaxQuota means MaxQuota.
-//
-// Handlers use the SetCost of their adapter. A program without requests uses
-// [Limiter.Adjust].
+// SetCost settles only rules that have a [Rule.Cost]. It returns false and does nothing if none
+// has, if nothing was charged, if the decision is settled, or if cost is negative. It may be
+// called concurrently. Handlers call the SetCost of their adapter. Programs without requests
+// call [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
 	if !d.Estimated() || cost < 0 || d.ended.Load() {
 		return false
@@ -33,24 +25,22 @@ func (d Decision) SetCost(cost int64) bool {
 	return true
 }
 
-// Estimated reports whether SetCost settles what the request was charged.
+// Estimated reports whether [Decision.SetCost] can settle the decision.
 func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 
-// Adjust settles what a decision has charged for each of its keys to cost, in hits. If
-// cost is more, the difference is charged, even above the quotas. If it is less, the
-// difference is given back into the window that it came from, as far as it has not left
-// that; a cost of 0 gives everything back. A decision that is not of ReasonWithinLimits has
-// charged nothing, and is left alone. cost is 0 or more; a cost above MaxQuota means MaxQuota.
+// Adjust settles the charge of a decision to cost hits for each key, 0 or more. A higher cost
+// charges the difference, even above the quota. A lower cost refunds the difference, except
+// hits that have left their window; 0 refunds everything. A cost above MaxQuota means MaxQuota.
+// A decision that charged nothing is left alone.
 //
 // A charge is adjusted once: later calls, for any copy of the decision, do nothing. For a
-// decision of Check, a cost above 0 changes only the rules that have a [Rule.Cost]. Before
-// Settle, which an adapter calls after the handler, Adjust only notes the cost, as SetCost
-// does. After Settle, Adjust charges or gives back at once, or does nothing if SetCost was
-// called before. So a stream that outlives its handler calls Adjust.
+// decision of Check, a cost above 0 changes only rules that have a [Rule.Cost]: before Settle
+// as [Decision.SetCost] does, after it at once, unless SetCost was called. So a stream that
+// outlives its handler calls Adjust.
 //
-// The error wraps ErrNegativeCost, or it is the store's: then the difference may have been
-// charged or given back, unless the error wraps [ErrNotCharged]: then Adjust may be called
-// again. The charge is not lost if ctx ends.
+// The error wraps ErrNegativeCost, or it is the store's. If it wraps [ErrNotCharged], Adjust
+// may be called again. Otherwise the difference may have been charged or refunded. The end of
+// ctx does not stop the adjustment.
 func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
@@ -74,9 +64,8 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	return err
 }
 
-// adjust settles the items to a cost: all of them or, if estimates is true, those of rules
-// with a Cost of their own. If panicked is true, it gives nothing back: what a handler has
-// said before it panicked may be too little.
+// adjust settles the items to a cost: all, or those of rules with a Cost if estimates is true.
+// If panicked is true, it refunds nothing: the cost set before the panic may be too low.
 func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, estimates, panicked bool) error {
 	part := func(sign int64) func(int, decided) int64 {
 		return func(i int, it decided) int64 {
@@ -96,7 +85,7 @@ func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, estimates
 	return err
 }
 
-// change does an operation with the items for which cost returns more than 0, if there are any.
+// change runs an operation on the items for which cost returns more than 0.
 func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i int, it decided) int64) (changed bool, err error) {
 	c := l.session(d.snap)
 	defer l.release(c)
@@ -115,10 +104,9 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 	return true, err
 }
 
-// Settle implements [Checker]. It gives back the hits of the rules whose Counts returns
-// false, resets the keys of the rules whose Clears returns true, and settles what is left
-// to what [Decision.SetCost] has said, also if the client has closed the connection. In the
-// end it releases the leases of the request: see [Leases].
+// Settle implements [Checker]. It refunds the rules whose Counts returns false, resets the keys
+// of the rules whose Clears returns true, and settles the rest to the cost of
+// [Decision.SetCost]. In the end it releases the leases of the request: see [Leases].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if d.rest.leased() && !d.rest.held.Load() {
 		defer d.snap.limiter.endLease(r.Context(), d.snap, d.rest)
@@ -156,7 +144,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	}
 }
 
-// fate is what Settle does with an item.
+// fate is the result of Settle for an item.
 type fate uint8
 
 const (
@@ -165,7 +153,7 @@ const (
 	returned
 )
 
-// fate returns what Settle has done with an item.
+// fate returns the result of Settle for an item.
 func (d *Decision) fate(i int) fate {
 	if d.rest == nil {
 		return kept
