@@ -12,29 +12,27 @@ import (
 
 // Rule is a key function and the limits that apply to each of its keys.
 type Rule struct {
-	// Name names the rule in decisions, and its counters in the store: 1 to 64 of the
-	// characters A-Z a-z 0-9 _ . -, unique in the limiter. The only rule of a limiter may leave
-	// it empty, which means "default".
+	// Name names the rule in decisions, and its counters in the store. It has the form of
+	// Config.Name and is unique in the limiter. A limiter's only rule may have none, which
+	// means "default".
 	Name string
 	// Key returns the key of a request: see package keyfuncs. nil: the rule is only for Take
 	// and other methods that name a [Hit].
 	Key KeyFunc
-	// Limits all apply to each key: 1 to MaxLimits. No two may have the same algorithm, window,
+	// Limits all apply to each key: 1 to MaxLimits. No two have the same algorithm, window,
 	// precision, alignment and time zone.
 	Limits []Limit
 	// Cost returns the hits that a request costs in this rule, in place of [Hooks].Cost, with
 	// the same errors. It is called twice if it reads the body. The handler can settle the real
 	// cost later: see [Decision.SetCost]. nil: Hooks.Cost, which SetCost does not settle.
 	Cost func(Request) (int64, error)
-	// Quota returns the quota of a request for one limit, in place of Limit.Quota: 0 to
-	// MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited]. It gives each customer the
-	// quota of its plan. The burst of a TokenBucket changes in proportion. Counts stay when the
-	// quota changes.
+	// Quota returns the quota of a request for one limit, in place of Limit.Quota, such as that
+	// of a customer's plan: 0 to MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited].
+	// The burst of a TokenBucket changes in proportion. Counts stay when the quota changes.
 	//
-	// Quota is called for each limit of the rule, with the Name filled in, and twice if it
-	// reads the body. It may be called concurrently. An error that wraps ErrBadRequest means
-	// what it means for a [KeyFunc]. Any other error or an invalid quota makes the answer 503.
-	// nil: Limit.Quota.
+	// Quota is called for each limit of the rule, concurrently for different requests, and
+	// twice if it reads the body. An error that wraps ErrBadRequest means what it means for a
+	// [KeyFunc]. Another error or an invalid quota makes the answer 503. nil: Limit.Quota.
 	Quota func(Request, Limit) (int64, error)
 	// MaxWait replaces Config.MaxWait for this rule. 0: Config.MaxWait.
 	MaxWait time.Duration
@@ -64,9 +62,9 @@ type Config struct {
 	// MaxRules.
 	Rules []Rule
 	// RulesFor appends the indexes of the rules that apply to a request to dst, in ascending
-	// order, and returns the longer slice. The other rules cost the request nothing. It may be
-	// called twice for a request, and concurrently. Its errors mean what those of a [KeyFunc]
-	// mean. nil: all rules; their key functions may return [SkipRule].
+	// order, and returns the longer slice. The other rules cost the request nothing. It is
+	// called as a [KeyFunc] is, and its errors mean the same. nil: all rules; their key
+	// functions may return [SkipRule].
 	RulesFor func(dst []int, r Request) ([]int, error)
 	// Store holds the counters. nil: a new [Memory].
 	Store Store
@@ -77,24 +75,21 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses. 0: HeadersDraft10.
 	Headers Headers
-	// Log gets a line if a store, key function, quota function or hook fails, or Allow names an
-	// unknown rule: for each of these at most one line a second, with the number of failures
-	// left out. It gets a line once if the first hundred requests of a rule have no key, if a
-	// request costs more than a quota, or if Take gets no hits. Lines have texts of errors, but
-	// no keys. nil: slog.Default().
+	// Log gets a line if a store, a function of a rule or a hook fails: at most one a second of
+	// each kind, with the number left out. It warns once if a configuration cannot work as
+	// meant, such as if no request of a rule has a key. Lines have the texts of errors, but no
+	// keys. nil: slog.Default().
 	Log *slog.Logger
 	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
-	// DryRun makes the limiter decide, charge and report as always, and allow every request. If
-	// it would have denied a request, Decision.DryRun is set, and OnDisallowed is called
-	// without using its result. Responses have the limiter's headers: set HeadersOff to hide
-	// them.
+	// DryRun makes the limiter decide, charge and report as always, and allow every request.
+	// Responses have the limiter's headers: set HeadersOff to hide them. See [Decision].DryRun.
 	DryRun bool
-	// MaxWait is how long Check lets a denied request wait for its turn: 0 (no wait), or
-	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A request that clearly cannot
-	// make it is denied at once. Some others wait until MaxWait and are denied then. So is a
-	// request that a rule without MaxWait denies at its turn. A client that leaves is charged
-	// nothing. A DryRun never waits. The Shutdown of a server waits for waiting requests.
+	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
+	// MinWindow to MaxWindow. [Limiter.Wait] describes the order, and which requests are denied
+	// at once. A rule without MaxWait denies at the request's turn. A client that leaves is
+	// charged nothing. A DryRun never waits. The Shutdown of a server waits for waiting
+	// requests.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule, and
 	// MaxWaitersTotal for all keys of the limiter: 1 to 1,000,000. One more is denied at once.

@@ -12,10 +12,10 @@ import (
 
 // Decision is a limiter's decision on a request. Copies are the same decision.
 //
-// Rule, Limit, Key, Remaining and the durations describe the deciding limit. If limits deny the
-// request, it is the one with the longest wait. Otherwise it is the one with the smallest share
-// of its quota left. All of them are zero if no limit applied: after [ReasonSkipped],
-// [ReasonNoRule], or an error.
+// Rule, Limit, Key, Remaining and the durations describe the deciding limit: of the limits that
+// deny the request, the one with the longest wait; if none denies, the one with the smallest
+// share of its quota left. They are zero if no limit applied: after [ReasonSkipped],
+// [ReasonNoRule], or an error. Durations are for a key without further hits.
 type Decision struct {
 	// Allowed reports whether the request may go on.
 	Allowed bool
@@ -23,16 +23,15 @@ type Decision struct {
 	Degraded bool
 	// DryRun reports that only Config.DryRun kept the request from being denied.
 	DryRun bool
-	// Reason is why the request is allowed or denied.
 	Reason Reason
 	// Remaining is the number of hits left now, 0 or more.
 	Remaining int64
 	// Cost is the number of hits requested: in the deciding rule, if rules have their own Cost.
 	Cost int64
-	// ResetAfter is the time until the whole quota is left, without further hits.
+	// ResetAfter is the time until the whole quota is left.
 	ResetAfter time.Duration
-	// MoreAfter is the time until Remaining grows, without further hits. 0 if the whole quota
-	// is left or the quota is 0.
+	// MoreAfter is the time until Remaining grows, 0 if the whole quota is left or the quota is
+	// 0.
 	MoreAfter time.Duration
 	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
 	// deny it, [Never] if it never will.
@@ -126,7 +125,7 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Limiter returns the limiter's name, "" for the zero Decision.
+// Limiter returns the limiter's name.
 func (d Decision) Limiter() string {
 	if d.snap == nil {
 		return ""
@@ -134,7 +133,7 @@ func (d Decision) Limiter() string {
 	return d.snap.name
 }
 
-// Rule returns the name of the deciding rule, "" if no limit applied.
+// Rule returns the name of the deciding limit's rule.
 func (d Decision) Rule() string {
 	if !d.applied() {
 		return ""
@@ -150,13 +149,13 @@ func (d Decision) Limit() Limit {
 	return *d.deciding()
 }
 
-// Key returns the key of the deciding limit, without the text of Hooks.KeyExtra; "" if no limit
-// applied. It may contain text of the client, such as a username. String, StoredKey and the
-// logs of this package never do.
+// Key returns the key of the deciding limit, without the text of Hooks.KeyExtra. It may contain
+// text of the client, such as a username. String, StoredKey and the logs of this package never
+// do.
 func (d Decision) Key() string { return d.Hit().Key }
 
-// Hit names the deciding counter, for [Limiter.Peek], [Limiter.Reset] or [Limiter.Block]. It is
-// the zero value if no limit applied. Like Key, it may contain text of the client.
+// Hit names the deciding counter, for [Limiter.Peek], [Limiter.Reset] or [Limiter.Block]. Like
+// Key, it may contain text of the client.
 func (d Decision) Hit() Hit {
 	if !d.applied() {
 		return Hit{}
@@ -171,7 +170,7 @@ func (d Decision) Hit() Hit {
 }
 
 // StoredKey returns the name of the deciding counters in a shared store: see
-// [StoreRule.StoredKey]. It is "" if no limit applied.
+// [StoreRule.StoredKey].
 func (d Decision) StoredKey() string {
 	if !d.applied() {
 		return ""
@@ -211,8 +210,8 @@ func (d Decision) Limits() iter.Seq[LimitStatus] {
 	}
 }
 
-// Waited returns how long the request waited for its turn, 0 if not at all: see Config.MaxWait
-// and [Limiter.Wait].
+// Waited returns how long the request waited for its turn: see Config.MaxWait and
+// [Limiter.Wait].
 func (d Decision) Waited() time.Duration {
 	if d.rest == nil {
 		return 0

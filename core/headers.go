@@ -24,9 +24,9 @@ const (
 	//	RateLimit: "api";r=4;t=60
 	//
 	// q is the Quota, and w the Window in seconds, left out if it is not whole. For a
-	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the number of
-	// hits left, and t the seconds until there are more. If the limit denies the request, t is
-	// as in Retry-After. t is 0 if the whole quota is left.
+	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the hits left,
+	// and t the seconds until there are more: 0 if the whole quota is left, as in Retry-After
+	// if the limit denies the request.
 	//
 	// Of [Leases], q is the Quota and r the number of requests that could begin now. There is
 	// no w, and no t unless the limit denies the request: t is then 1.

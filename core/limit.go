@@ -51,15 +51,14 @@ const (
 	MaxRefill = 36_500 * 24 * time.Hour
 )
 
-// Month is the Window of limits for calendar months: see [Limit.Zone]. Without a Zone it is 31
-// days.
+// Month is the Window of a limit for calendar months: see [Limit.Zone].
 const Month = 31 * 24 * time.Hour
 
 // Limit is a quota of hits for a window. New checks it.
 type Limit struct {
-	// Name names the limit in response headers and audit logs: 1 to 64 of the characters A-Z
-	// a-z 0-9 _ . -, unique in the Limiter. Empty means the rule's name, followed by "-" and
-	// the window if the rule has several limits.
+	// Name names the limit in response headers and logs. It has the form of Config.Name and is
+	// unique in the limiter. Empty means the rule's name, followed by "-" and the window if the
+	// rule has several limits.
 	Name string
 	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
 	// for SlidingLog and Leases to MaxLogQuota. Of Leases, the most at a time.
@@ -78,14 +77,13 @@ type Limit struct {
 	// microseconds. It must divide Window into at most MaxBuckets. Only for BucketedWindow.
 	Precision time.Duration
 	// Zone makes the windows calendar days, weeks (from Monday) or months of a time zone, for a
-	// Window of 24 hours, 7 days or [Month]. They follow the zone's clock: a day may have 23
-	// hours. nil: windows have the length of Window. Only for FixedWindow without Aligned and
-	// Lockout. [Limit.In] sets it.
+	// Window of 24 hours, 7 days or [Month]: see [Limit.In]. A day may have 23 hours. nil:
+	// windows have the length of Window. Only for FixedWindow, without Aligned and Lockout.
 	//
-	// The name of the zone is part of a counter's name, so processes that share counters must
-	// agree on it. [time.Local] is an error.
+	// The zone's name is part of a counter's name: it must be the same in processes that share
+	// counters. [time.Local] is an error.
 	Zone *time.Location
-	// Lockout adds escalating waits to a FixedWindow limit. Only for FixedWindow.
+	// Lockout adds escalating waits. Only for FixedWindow.
 	Lockout Lockout
 }
 
@@ -293,11 +291,11 @@ func shortDuration(d time.Duration) string {
 }
 
 // In returns the limit with calendar windows in a time zone: see [Limit.Zone]. The limit must
-// be one that [PerDay], [PerWeek] or [PerMonth] returns, whose algorithm becomes FixedWindow.
-// New rejects other limits, and a nil zone.
+// be one of [PerDay], [PerWeek] or [PerMonth]. Its algorithm becomes FixedWindow. New rejects a
+// nil zone.
 //
-// [time.LoadLocation] finds a zone by its IANA name. On a system without zone files, such as a
-// container made from scratch, it needs an import of time/tzdata.
+// [time.LoadLocation] finds a zone by its IANA name. A system without zone files needs an
+// import of time/tzdata.
 func (l Limit) In(zone *time.Location) Limit {
 	if zone == nil {
 		zone = noZone
@@ -395,22 +393,19 @@ func (l Limit) windowName() string {
 }
 
 // Lockout adds escalating waits to a FixedWindow limit, such as one of failed logins. The hit
-// that uses up the Quota is allowed and begins a wait: First, next time First × Factor, then
-// First × Factor², up to Max. During the wait all hits are denied, without making it longer.
-// After it the count starts at 0.
-//
-// A refund during the wait ends it, as if it had never begun: the login succeeded. The zero
-// value is no lockout.
+// that uses up the Quota is allowed and begins a wait of First, the next time of First ×
+// Factor, and so on up to Max. During the wait all hits are denied, without making it longer.
+// After it the count starts at 0. A refund during the wait ends it, as if it had never begun.
+// The zero value is no lockout.
 type Lockout struct {
 	// First is the first wait: MinWindow to MaxWindow, in whole microseconds.
 	First time.Duration
 	// Factor multiplies each next wait: 1 to MaxLockoutFactor. 0 means 2.
 	Factor int64
-	// Max is the longest wait, from First to MaxWindow, in whole microseconds.
-	// 0 means an hour, or First if that is longer.
+	// Max is the longest wait, First or more. 0 means an hour, or First if that is longer.
 	Max time.Duration
 	// Decay is the time after a wait in which one wait is forgotten, so that the next one is
-	// shorter: MinWindow to MaxWindow, in whole microseconds. 0 means Max.
+	// shorter. 0 means Max.
 	Decay time.Duration
 }
 

@@ -219,7 +219,7 @@ type Hit struct {
 	// Extra is the text that [Hooks].KeyExtra adds to the keys of a request, or "".
 	Extra string
 	// Quotas replace Limit.Quota for this operation, one for each limit of the rule: see
-	// Rule.Quota. nil: the limits' own.
+	// Rule.Quota.
 	Quotas []int64
 }
 

@@ -56,8 +56,8 @@ type Request interface {
 // [ErrBadRequest] denies the request with 400, any other error with 503.
 type KeyFunc func(dst []byte, r Request) ([]byte, error)
 
-// StatusCanceled is the status of an Outcome that is Canceled. No client sees it. nginx logs
-// the same number for such requests.
+// StatusCanceled is the status of an Outcome that is Canceled, as in nginx's logs. No client
+// sees it.
 const StatusCanceled = 499
 
 // Outcome is the result of an allowed request.
@@ -67,9 +67,9 @@ type Outcome struct {
 	// panic.
 	Status int
 	// Canceled reports that the request's context ended before the handler began a response:
-	// the client closed the connection, or a timeout ended. Fiber does not notice a closed
-	// connection. Whether the request succeeded is not known. A rule that counts failures must
-	// count it, or clients could avoid the count by closing the connection.
+	// the client closed the connection (Fiber does not notice), or a timeout ended. A rule that
+	// counts failures must count such a request, or clients could avoid the count by closing
+	// the connection.
 	Canceled bool
 	// Panicked reports that the handler panicked. Status is then what the client saw, or 500.
 	Panicked bool

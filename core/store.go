@@ -22,8 +22,8 @@ const Unlimited int64 = math.MaxInt64
 type Store interface {
 	// Open prepares the counters of one limiter. Limiter, rule, limit and key name a counter,
 	// the same in every process that shares the store. Opening a limiter name twice on one
-	// Store value is an error. A rule that the store cannot serve is an error that wraps
-	// [ErrConfig] and names the field and the value.
+	// Store value is an error. So is a rule that the store cannot serve: it wraps [ErrConfig]
+	// and names the field and the value.
 	Open(limiter string, rules []StoreRule) (Counters, error)
 	// Guarantees returns what the store promises. A wrapper returns those of the wrapped store,
 	// with its changes.
@@ -60,8 +60,8 @@ const (
 	// keeps its newest hits. A lockout charges nothing during its wait.
 	OpCharge
 	// OpRefund gives back up to Cost hits of each item that an OpTake or OpCharge charged. The
-	// items are those of that operation, as the store filled them. Hits that have left their
-	// window are not given back. No count falls below zero.
+	// batch is that of the charge, as the store filled it: Degraded, Quotas, At and Results are
+	// inputs. Hits that have left their window are not given back. No count falls below zero.
 	OpRefund
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
 	// fewer. The newest go first. A SlidingWindow gives back hits of the current window, then
@@ -119,7 +119,6 @@ type Guarantees struct {
 	// FailsFast: while the server does not answer, few operations wait for it. The others
 	// return at once.
 	FailsFast bool
-	// OnFailure is what the store does while its server does not answer.
 	OnFailure OnFailure
 }
 
@@ -163,7 +162,6 @@ type StoreRule struct {
 // Batch is an operation with its input and output. The caller owns it and all that it points
 // to: a store keeps no reference.
 type Batch struct {
-	// Op is the operation.
 	Op Op
 	// For is the length of an OpBlock: 0 to MaxWindow.
 	For time.Duration
@@ -171,18 +169,17 @@ type Batch struct {
 	Items []Item
 	// Allowed is set by the store: every limit allows its item's cost, and no key is blocked.
 	Allowed bool
-	// Degraded is set by a store that decided without the shared counters. An input of
-	// OpRefund.
+	// Degraded is set by a store that decided without the shared counters.
 	Degraded bool
-	// Cached is set by a store that denied the batch from a cached denial.
+	// Cached is set by a store that denied from a cached denial.
 	Cached bool
 }
 
 // Item is one key of one rule.
 type Item struct {
-	// Rule is the index of the rule in the rules given to Open.
+	// Rule is the index of the rule in those of Open.
 	Rule int
-	// Key is the key: any bytes of any length.
+	// Key is any bytes of any length.
 	Key []byte
 	// Cost is the number of hits, 0 or more. 0 is always allowed and changes nothing.
 	Cost int64
@@ -191,13 +188,12 @@ type Item struct {
 	// bucket's burst changes in proportion, rounded down, and is at least 1. Its debt is paid
 	// off at the quota of the last charge; other counts do not depend on quotas. An Unlimited
 	// limit charges every cost as OpCharge does, and its Result is computed with Limit.Quota.
-	// An input of OpRefund.
 	Quotas []int64
 	// At is the time of the decision by the store's clock, in microseconds since the Unix
-	// epoch. The store sets it. An input of OpRefund.
+	// epoch. The store sets it.
 	At int64
 	// Results has one element for each limit of the rule, in order. The caller allocates it,
-	// and the store fills it. An input of OpRefund.
+	// and the store fills it.
 	Results []Result
 	// Lease is the number of the lease that OpTake adds to a limit of [Leases] of the item's
 	// rule: above 0, and chosen by the caller so that no other lease has it. The lease has Cost
@@ -218,21 +214,20 @@ func (it *Item) quota(limit int) int64 {
 	return it.Quotas[limit]
 }
 
-// Result is the state of one limit for one key after an operation.
+// Result is the state of one limit for one key after an operation. Times are for a key without
+// further hits, exact to the microsecond.
 type Result struct {
 	// Allowed reports whether this limit by itself allows the cost.
 	Allowed bool
 	// Remaining is the number of hits left now, 0 or more.
 	Remaining int64
-	// ResetAfter is the time until the whole quota (of a token bucket, the burst) is left,
-	// without further hits, rounded up to a microsecond.
+	// ResetAfter is the time until the whole quota, or a token bucket's burst, is left.
 	ResetAfter time.Duration
-	// MoreAfter is the time until Remaining grows, without further hits, exact to the
-	// microsecond. 0 if the whole quota is left or the quota is 0.
+	// MoreAfter is the time until Remaining grows, 0 if the whole quota is left or the quota is
+	// 0.
 	MoreAfter time.Duration
-	// RetryAfter is the time until the limit allows the cost, without further hits, exact to
-	// the microsecond. 0 if it allows the cost now, [Never] if it never will. Of Leases it is a
-	// second, because nobody knows when a request ends.
+	// RetryAfter is the time until the limit allows the cost: 0 if it does now, [Never] if it
+	// never will. Of Leases it is a second, because nobody knows when a request ends.
 	RetryAfter time.Duration
 }
 
