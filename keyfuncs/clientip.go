@@ -3,11 +3,14 @@ package keyfuncs
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // unknownClient is the key of requests whose peer has no IP address, such as a peer
@@ -38,37 +41,29 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 	return core.Must(NewClientIP(opts...))
 }
 
-// NewClientIP returns a key function for the client's address.
-//
-// Without options, the key is the address of the connection's peer. Headers do not
-// change it. If the application is behind proxies, the option [Behind] names the header
-// with the client's address and the proxies that write it:
+// NewClientIP returns a key function for the client's address. Without options, the key is
+// the address of the connection's peer, and headers do not change it. If the application is
+// behind proxies, the option [Behind] names the header with the client's address and the
+// proxies that write it; [BehindHops] is for proxies of which only the number is known:
 //
 //	keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 //
-// If only the number of proxies is known, use [BehindHops].
+// X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right, over
+// all lines of the header. The first hop that is not a trusted proxy is the client; if all
+// hops are trusted, the leftmost is. Empty parts are skipped. Reading stops at another part
+// that is not an address, after 32 hops and after 4 KiB: the last hop before is the client.
+// Any other header, such as X-Real-IP, must have one line with one address. Otherwise, and
+// if the header is missing, the key is the address of the peer.
 //
-// If a peer that is not listed sends a header in which proxies write addresses, the
-// key function ignores the header, and writes one line to the log of the limiter (see
-// [core.Config]). Either the peer is a proxy of yours, and all its clients share one
-// limit; or a client has made the header up.
+// Ports, brackets and zones are not part of the key. IPv4 addresses that are mapped into
+// IPv6 or translated (64:ff9b::/96, RFC 6052) become IPv4 addresses. IPv6 addresses are cut
+// to IPv6Prefix, except link-local addresses. The key of a peer without an IP address is
+// "unknown".
 //
-// An address of the peer without a port is not the connection's: a middleware before the
-// limiter has put a header into its place, so that clients can choose their keys. The key
-// function uses it, and writes one line to that log.
-//
-// X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right,
-// over all lines of the header. The first hop that is not a trusted proxy is the
-// client; if all hops are trusted, the leftmost is. Empty parts are skipped (RFC 9110,
-// section 5.6.1.2). Reading stops at another part that is not an address, after 32 hops
-// and after 4 KiB; the last hop before that is then the client. Any other header, such as X-Real-IP or CF-Connecting-IP, must have one line
-// with one address; otherwise the key is the address of the peer. If the header is
-// missing, the key is the address of the peer too: no second header is tried.
-//
-// Ports, brackets and zones are not part of the key. IPv4 addresses that are mapped
-// into IPv6 (RFC 4291, section 2.5.5.2) or translated (64:ff9b::/96, RFC 6052) become
-// IPv4 addresses. IPv6 addresses are cut to IPv6Prefix, except link-local addresses.
-// The key of a peer without an IP address is "unknown".
+// The log of the limiter (see [core.Config]) gets one line if a peer that is not listed
+// sends a header in which proxies write addresses: the peer is a proxy of yours, whose
+// clients all share one limit, or a client has made the header up. It gets one if the peer
+// has no port: a middleware before the limiter has put a header into the address's place.
 //
 // The error wraps [core.ErrConfig] and names the option and its value.
 func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
@@ -193,4 +188,188 @@ func (c *clientIP) singleKey(dst []byte, r core.Request) ([]byte, error) {
 	}
 	c.fallBack(r, errHeaderBad)
 	return c.appendKey(dst, peer), nil
+}
+
+// ClientIPOption is an option of [ClientIP] and [NewClientIP]: [Behind], [BehindHops],
+// [IPv6Prefix] or [OnFallback].
+type ClientIPOption func(c *clientIP) error
+
+// UnixSocket is an entry in the list of proxies of [Behind]. It trusts every peer that
+// connects through a Unix socket.
+const UnixSocket = "unix"
+
+// Behind names the header in which proxies write the client's address, and the proxies
+// that are trusted. Each of proxies is an address, a prefix such as "10.0.0.0/8", or
+// [UnixSocket]. At least one is required, and a prefix of 0 bits is an error. The header
+// of any other peer is ignored, even if the peer has a private address. Without Behind
+// and BehindHops, no header is read.
+//
+// Choose the header that every listed proxy sets or appends to, whatever the client has
+// sent. Only one header is read: a second Behind or BehindHops is an error.
+func Behind(header string, proxies ...string) ClientIPOption {
+	return func(c *clientIP) error {
+		var errs []error
+		bad := func(value any, why string) {
+			errs = append(errs, fmt.Errorf("%w: Behind: %q: %s", core.ErrConfig, value, why))
+		}
+		errs = append(errs, c.read("Behind", header))
+		if len(proxies) == 0 {
+			bad(header, "no proxies: list the addresses or prefixes of the proxies that write this header, such as 10.0.0.0/8")
+		}
+		for _, text := range proxies {
+			switch p, ok := parsePrefix(text); {
+			case text == UnixSocket:
+				c.trustUnix = true
+			case !ok:
+				bad(text, `must be a proxy's address, a prefix such as 10.0.0.0/8, or "unix"`)
+			case p.Bits() == 0:
+				bad(text, "lets every client choose its own address: list the proxies, such as 10.0.0.0/8, or use BehindHops if only their number is known")
+			default:
+				c.trusted = append(c.trusted, p)
+			}
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// BehindHops sets the number of proxies through which every request comes: hops is 1 to
+// 32. Each proxy must append the address of its own peer to the header. The client is
+// then the hops-th address from the right, whatever the address of the peer is. header
+// must be X-Forwarded-For or Forwarded, because no other header lists hops.
+//
+// Use BehindHops only if the addresses of the proxies are not known. [Behind] is safer:
+// a client that can reach the application through fewer proxies can write the address
+// that BehindHops reads. If the header has fewer than hops addresses, the key is the
+// address of the peer: see [OnFallback].
+func BehindHops(header string, hops int) ClientIPOption {
+	return func(c *clientIP) error {
+		errs := []error{c.read("BehindHops", header)}
+		if !strings.EqualFold(header, "X-Forwarded-For") && !strings.EqualFold(header, "Forwarded") {
+			errs = append(errs, fmt.Errorf("%w: BehindHops: %q: must be X-Forwarded-For or Forwarded: no other header lists hops", core.ErrConfig, header))
+		}
+		if hops < 1 || hops > maxHops {
+			errs = append(errs, fmt.Errorf("%w: BehindHops: %d hops: must be from 1 to %d: the number of proxies that a request comes through", core.ErrConfig, hops, maxHops))
+		}
+		c.hops = hops
+		return errors.Join(errs...)
+	}
+}
+
+// read sets the header that is read.
+func (c *clientIP) read(option, header string) error {
+	switch {
+	case header == "" || tokenLength(header) != len(header):
+		return fmt.Errorf("%w: %s: %q: must be the name of a header (RFC 9110, section 5.1), such as X-Forwarded-For", core.ErrConfig, option, header)
+	case c.header != "":
+		return fmt.Errorf("%w: %s: %q: must be the only header, and another option names %s: write one Behind or one BehindHops", core.ErrConfig, option, header, c.header)
+	}
+	c.header = header
+	return nil
+}
+
+func parsePrefix(text string) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.Zone() != "" {
+			return netip.Prefix{}, false
+		}
+		p = netip.PrefixFrom(a, a.BitLen())
+	}
+	if a := p.Addr(); a.Is4In6() {
+		if p.Bits() < 96 {
+			return netip.Prefix{}, false
+		}
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
+	return p.Masked(), true
+}
+
+// IPv6Prefix sets how many bits of an IPv6 address tell clients apart: 32 to 128. The
+// default is [DefaultIPv6Prefix], 64.
+func IPv6Prefix(bits int) ClientIPOption {
+	return func(c *clientIP) error {
+		if bits < 32 || bits > 128 {
+			return fmt.Errorf("%w: IPv6Prefix: %d: must be from 32 to 128", core.ErrConfig, bits)
+		}
+		c.prefix = bits
+		return nil
+	}
+}
+
+// OnFallback sets a function that is called if the key is not the client's address: the
+// header of a trusted proxy is missing, malformed or too long, or the peer has no IP
+// address. The default is nil: no function is called. f may be called concurrently, and
+// several times for a request. The text of why is safe to log: it contains nothing of
+// the header.
+func OnFallback(f func(r core.Request, why error)) ClientIPOption {
+	return func(c *clientIP) error {
+		c.onFallback = f
+		return nil
+	}
+}
+
+// forwardedHeaders are the headers in which proxies write a client's address.
+var forwardedHeaders = []string{
+	"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip",
+	"Fly-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Azure-Clientip", "X-Appengine-Remote-Addr",
+}
+
+// unlisted finds a proxy that is not listed. To save time, it looks at the headers of the
+// first requests and then of a random part of the requests. It may be used concurrently.
+type unlisted struct {
+	said   atomic.Bool
+	looked atomic.Uint32
+}
+
+const (
+	firstLooks = 64
+	lookEvery  = 64 // it looks at one in lookEvery later requests on average
+)
+
+// due reports whether to look at a request.
+func (u *unlisted) due() bool {
+	switch {
+	case u.said.Load():
+		return false
+	case u.looked.Load() < firstLooks:
+		u.looked.Add(1)
+		return true
+	default:
+		return rand.Uint32()%lookEvery == 0 //nolint:gosec // nobody gains by guessing it
+	}
+}
+
+// ignore is called for a request whose peer is not listed as a proxy. If the request has
+// a header in which proxies write addresses, ignore writes one line to the log. The line
+// contains nothing that was sent, because a client may have made the header up.
+func (c *clientIP) ignore(r core.Request) {
+	if !c.unlisted.due() {
+		return
+	}
+	names := forwardedHeaders
+	if c.header != "" {
+		names = []string{c.header}
+	}
+	for _, name := range names {
+		if len(r.HeaderValues(name)) == 0 || !c.unlisted.said.CompareAndSwap(false, true) {
+			continue
+		}
+		requestlog.Of(r).Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
+			"If the peer is a proxy of yours, every client behind the proxy shares one limit: write keyfuncs.Behind with the header and the proxy's address. "+
+			"If the peer is not a proxy, a client has made the header up", slog.String("header", name))
+		return
+	}
+}
+
+// withoutPort is called for a request whose peer has an address without a port. It writes
+// one line to the log, and keeps ignore from writing one that would not be true.
+func (c *clientIP) withoutPort(r core.Request) {
+	if !c.portless.CompareAndSwap(false, true) {
+		return
+	}
+	c.unlisted.said.Store(true)
+	requestlog.Of(r).Warn("keyfuncs: ClientIP found an address without a port in RemoteAddr: it is not the connection's. A middleware before the limiter, " +
+		"such as RealIP of chi or go-pkgz/rest, has written a header into it, so that a client can choose its key. " +
+		"Mount the limiter before that middleware, and list your proxy with keyfuncs.Behind")
 }

@@ -48,11 +48,6 @@ func ExampleMaxBody() {
 	// Output: "alice" <nil>
 }
 
-func ExampleRefuseLongBody() {
-	show(keyfuncs.PostField("username", keyfuncs.MaxBody(10), keyfuncs.RefuseLongBody()), formRequest("username=alice"))
-	// Output: "" floodgate: bad request: the field "username" cannot be read: the body is longer than 10 bytes
-}
-
 func ExampleRequireValue() {
 	show(keyfuncs.PostField("username", keyfuncs.RequireValue()), formRequest("password=x"))
 	// Output: "" floodgate: bad request: the field "username" is missing, or cannot be read
@@ -77,15 +72,6 @@ func ExampleFormsOnly() {
 	// "alice" <nil>
 }
 
-func ExamplePlainName() {
-	fmt.Println(keyfuncs.PlainName(" alice\u2028"))
-	_, err := keyfuncs.PlainName("ali\u200bce")
-	fmt.Println(err)
-	// Output:
-	// alice <nil>
-	// floodgate: bad request: a name must be UTF-8 text, without control characters, invisible characters and special spaces
-}
-
 func ExampleJSONPath() {
 	email := keyfuncs.PostField("email", keyfuncs.JSONPath("user", "email"))
 	show(email, &request{header: headers("Content-Type", jsonType), body: `{"user":{"email":"a@example.com"}}`})
@@ -101,16 +87,4 @@ func ExampleNormalize() {
 	}
 	show(keyfuncs.PostField("username", keyfuncs.Normalize(firstLetter)), formRequest("username=alice"))
 	// Output: "a" <nil>
-}
-
-func ExampleTrimSpace() {
-	fmt.Println(keyfuncs.TrimSpace("  alice\n"))
-	// Output: alice <nil>
-}
-
-func ExampleFoldCase() {
-	a, _ := keyfuncs.FoldCase("Alice")
-	b, _ := keyfuncs.FoldCase("aLICE")
-	fmt.Println(a == b)
-	// Output: true
 }

@@ -123,11 +123,3 @@ func TestPostFieldLogsOnceThatTheBodyWasRead(t *testing.T) {
 		t.Errorf("%d lines in the log: %s", n, log.String())
 	}
 }
-
-func TestPlainNameRefusesInvisibleCharacters(t *testing.T) {
-	for _, r := range "\u034f\u115f\u1160\u17b4\u180b\u180e\u3164\ufe0f\uffa0\u2065\U000e0100\u2800" {
-		if _, err := keyfuncs.PlainName("vic" + string(r) + "tim"); !errors.Is(err, core.ErrBadRequest) {
-			t.Errorf("%U: error %v", r, err)
-		}
-	}
-}

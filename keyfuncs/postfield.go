@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -17,32 +18,30 @@ const DefaultMaxBody = 64 << 10
 
 // postField is the configuration of a PostField.
 type postField struct {
-	name       string
-	path       []string // the path of the field in JSON
-	flat       string   // a member of the JSON object that is the field too; "": none
-	names      spelling // of the name, and of the path as a name in a form or a query
-	maxBody    int
-	refuseLong bool
-	require    bool
-	strict     bool
-	formsOnly  bool
-	normalize  []func(string) (string, error)
-	said       atomic.Bool // the log has the line about a body that was read before, or about a call
+	name      string
+	path      []string // the path of the field in JSON
+	flat      string   // a member of the JSON object that is the field too; "": none
+	names     spelling // of the name, and of the path as a name in a form or a query
+	maxBody   int
+	require   bool
+	strict    bool
+	formsOnly bool
+	normalize []func(string) (string, error)
+	said      atomic.Bool // the log has the line about a body that was read before, or about a call
 }
 
-// PostField returns a key function for a field of the request's body. The body is a
-// form (application/x-www-form-urlencoded or multipart/form-data) or a JSON object
+// PostField returns a key function for a field of the request's body: a form
+// (application/x-www-form-urlencoded or multipart/form-data) or a JSON object
 // (application/json, or a type such as application/problem+json). The key is the field's
-// string, or the text of a number or a boolean; 1.0 is 1. The name may be a path such as
-// user[name]: in JSON, it is the member name of the object user, or the member
-// user[name]. PostField panics if name is empty or an option is invalid.
+// string, or the text of a number or a boolean; 1.0 is 1. The name may be a path: in JSON,
+// user[name] is the member name of the object user, or the member user[name]. PostField
+// panics if name is empty or an option is invalid.
 //
-// The limiter must run before any middleware that reads the body or parses the form. If
-// such a middleware runs first, the error is a [core.BadRequestError], and the log of the
-// limiter (see [core.Config]) has one line about it. The same is true for a call of gRPC or
-// Connect, which has messages and no body. The handler still gets the whole
-// body. The key function parses bodies of at most [MaxBody] bytes, decompresses nothing
-// and writes no file.
+// Mount the limiter before any middleware that reads the body or parses the form. If such
+// a middleware runs first, and for calls of gRPC and Connect, which have no body, the error
+// is a [core.BadRequestError], and the log of the limiter (see [core.Config]) has one line.
+// The handler still gets the whole body. PostField parses bodies of at most [MaxBody]
+// bytes, decompresses nothing and writes no file.
 //
 // The key is empty if the body has no such field, or if the field has no value:
 //   - The body has another type, or is compressed or longer than MaxBody.
@@ -57,9 +56,7 @@ type postField struct {
 //   - The field is given twice. Names are compared as the most lenient of net/http, Gin,
 //     Echo and Fiber compares them: USERNAME, username[] and userna[]me are username;
 //     user.name is user[name].
-//   - The URL's query has the field too, in any spelling, with any method, with or
-//     without a body. Many handlers read the form and the query together, and some prefer
-//     the query.
+//   - The URL's query has the field too, in any spelling. Some handlers prefer the query.
 //   - The field has a malformed escape or an unescaped semicolon.
 //   - The body has more than 1,000 fields, or cannot be received.
 func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
@@ -88,9 +85,9 @@ func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return dst, refused("field", f.name, err)
+		return dst, badRequest("field", f.name, err)
 	case value == "" && f.require:
-		return dst, refused("field", f.name, fault("is missing, or cannot be read"))
+		return dst, badRequest("field", f.name, fault("is missing, or cannot be read"))
 	}
 	return append(dst, value...), nil
 }
@@ -118,8 +115,6 @@ func (f *postField) value(r core.Request) (string, error) {
 	switch {
 	case err != nil:
 		return "", f.unread(r, err)
-	case len(body) > f.maxBody && f.refuseLong:
-		return "", fault(fmt.Sprintf("cannot be read: the body is longer than %d bytes", f.maxBody))
 	case len(body) > f.maxBody:
 		return f.lenient("", faultUnreadable)
 	case len(body) == 0:
@@ -149,7 +144,7 @@ func (f *postField) unread(r core.Request, err error) error {
 	if errors.Is(err, requestlog.ErrNoBody) {
 		if f.said.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: PostField cannot read a call of gRPC or Connect, which has messages and no body. "+
-				"Such calls are refused with InvalidArgument. Use keyfuncs.Func with a function that reads the message: see Message of packages grpclimit and connectlimit", "field", f.name)
+				"Such calls are denied with InvalidArgument. Use keyfuncs.Func with a function that reads the message: see Message of packages grpclimit and connectlimit", "field", f.name)
 		}
 		return errNoBody
 	}
@@ -158,7 +153,7 @@ func (f *postField) unread(r core.Request, err error) error {
 	}
 	if f.said.CompareAndSwap(false, true) {
 		requestlog.Of(r).Error("keyfuncs: PostField cannot read the body, because a middleware before the limiter has read it or has parsed the form. "+
-			"Such requests are refused with 400. Mount the limiter before that middleware", "field", f.name)
+			"Such requests are denied with 400. Mount the limiter before that middleware", "field", f.name)
 	}
 	return errBodyRead
 }
@@ -257,4 +252,79 @@ func (f *postField) normalized(value string) (string, error) {
 		}
 	}
 	return value, nil
+}
+
+// PostFieldOption is an option of [PostField]: [MaxBody], [RequireValue], [Strict],
+// [FormsOnly], [JSONPath] or [Normalize].
+type PostFieldOption func(*postField)
+
+// MaxBody sets the maximum length of a body, in bytes: 1 to 2^30. The default is
+// [DefaultMaxBody], 64 KiB. In a longer body the field counts as missing. PostField
+// panics if bytes is out of range.
+func MaxBody(bytes int) PostFieldOption {
+	return func(f *postField) {
+		if bytes < 1 || bytes > 1<<30 {
+			panic(fmt.Errorf("%w: MaxBody: %d: must be from 1 to 2^30", core.ErrConfig, bytes))
+		}
+		f.maxBody = bytes
+	}
+}
+
+// RequireValue denies a request if the field has no value, with a
+// [core.BadRequestError]. By default, all requests without a value share one quota.
+func RequireValue() PostFieldOption {
+	return func(f *postField) { f.require = true }
+}
+
+// Strict denies a request, with a [core.BadRequestError], if a handler could find another
+// value in the body than PostField. By default, the key is the value that PostField finds,
+// or empty. Strict denies
+//   - a body of another type, such as XML or YAML, or without a Content-Type;
+//   - a body that is compressed, malformed or longer than MaxBody;
+//   - a value that is a file, an array or an object;
+//   - a number in JSON with a point or an exponent, of 2^53 or more, or of -2^53 or less,
+//     and a string in JSON that is not valid UTF-8;
+//   - a form that a decoder of XML, YAML, TOML or MessagePack could read, such as a form
+//     with an unescaped line break or brace;
+//   - a body of JSON or a multipart form in which a decoder of forms could read the
+//     field, such as one with &username= in another value;
+//   - a form in which the value of another field is a JSON object with a member of the
+//     name, because Gin reads it into a struct.
+//
+// With Strict, a path that ends with the name is the field too, because Fiber's
+// BodyParser reads credentials.username into a field of an embedded struct. If the name
+// is a path such as user[name], its last part is the field too, because Gin's ShouldBind
+// reads name into a field of a nested struct.
+//
+// Strict does not deny a body without the field: see [RequireValue].
+func Strict() PostFieldOption {
+	return func(f *postField) { f.strict = true }
+}
+
+// FormsOnly makes PostField read forms only. A JSON body is then a body of another type.
+// By default, PostField reads both.
+func FormsOnly() PostFieldOption {
+	return func(f *postField) { f.formsOnly = true }
+}
+
+// JSONPath sets the path of the field in a JSON body: the names of the objects, the
+// outermost first, and then the name of the field. By default, the name of [PostField]
+// is the path. PostField panics if there are no names.
+func JSONPath(names ...string) PostFieldOption {
+	return func(f *postField) {
+		if len(names) == 0 {
+			panic(fmt.Errorf("%w: JSONPath: no names: write the names of the objects and of the field, such as \"user\", \"name\"", core.ErrConfig))
+		}
+		f.path = slices.Clone(names)
+	}
+}
+
+// Normalize adds a function that maps different spellings of a value to one key, such as
+// one with strings.TrimSpace and strings.ToLower. By default, the value is not changed. Several
+// functions are applied in order, also to an empty value. If f returns an error that
+// wraps [core.ErrBadRequest], the key function returns it. After any other error, the key
+// is the value as it was sent. f may be called concurrently. Normalize panics if f is nil.
+func Normalize(f func(string) (string, error)) PostFieldOption {
+	mustHave("Normalize", "f: nil: must be a function that maps the spellings of a value to one", f != nil)
+	return func(p *postField) { p.normalize = append(p.normalize, f) }
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -92,51 +91,6 @@ func TestUserNameInBracketsIsAMemberOfAnObjectInJSON(t *testing.T) {
 	list := keyfuncs.PostField("user[]")
 	for body, want := range map[string]string{`{"user":"alice"}`: "alice", `{"user[]":"alice"}`: "alice", `{"user":"a","user[]":"b"}`: bad} {
 		check(t, body, list, &request{header: headers("Content-Type", jsonType), body: body}, want)
-	}
-}
-
-func TestPlainName(t *testing.T) {
-	for _, s := range []string{"alice", "john smith", "Zoë", "山田", "a.b@c.example", "\u00a0alice\u3000", "\u2028alice\u0085\u1680", strings.Repeat("a", keyfuncs.MaxName)} {
-		if got, err := keyfuncs.PlainName(s); err != nil || got != strings.TrimSpace(s) {
-			t.Errorf("%q: %q, %v", s, got, err)
-		}
-	}
-	for _, s := range []string{
-		"a\x00b", "a\u0080b", "\u0080", "a\x1fb", "alice\x00", "a\tb", "a\x7fb", "a\u0085b", "a\u00a0b", "a\u00adb", "a\u1680b", "a\u2003b", "a\u200bb", "a\u200db", "a\u2028b", "a\u2029b",
-		"a\u202eb", "a\u2060b", "a\u3000b", "\ufeffalice", "alice\xff", "a\U000e0041b", strings.Repeat("a", keyfuncs.MaxName+1), strings.Repeat(" ", keyfuncs.MaxName) + "alice",
-	} {
-		if got, err := keyfuncs.PlainName(s); !errors.Is(err, core.ErrBadRequest) {
-			t.Errorf("%q: %q, %v, want a bad request", s, got, err)
-		}
-	}
-	if _, err := keyfuncs.PlainName(strings.Repeat("a", keyfuncs.MaxName+1)); !strings.Contains(err.Error(), "1024 bytes") {
-		t.Errorf("a long name: %v", err)
-	}
-	f := keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.PlainName), keyfuncs.Normalize(keyfuncs.FoldCase))
-	check(t, "an invisible character", f, formRequest("username=vic%E2%80%8Btim"), bad)
-	check(t, "white space", f, formRequest("username=+alice%E2%80%A8"), "ALICE")
-}
-
-// If one of the functions for letter case maps two names to the same text, they have the same
-// key.
-func TestFoldCaseJoinsNamesThatHandlersReadAsTheSame(t *testing.T) {
-	fold := func(s string) string {
-		folded, err := keyfuncs.FoldCase(s)
-		if err != nil {
-			t.Fatalf("%q: %v", s, err)
-		}
-		return folded
-	}
-	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if r >= 0xd800 && r < 0xe000 {
-			continue // no characters
-		}
-		s := string(r)
-		for _, other := range []string{strings.ToLower(s), strings.ToUpper(s), strings.ToTitle(s), string(unicode.SimpleFold(r))} {
-			if other != s && fold(other) != fold(s) {
-				t.Errorf("%q (%U) has the key %q, and %q has %q", s, r, fold(s), other, fold(other))
-			}
-		}
 	}
 }
 

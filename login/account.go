@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/internal/usernames"
 )
 
 // Normalize maps all spellings of a username to one canonical form. Two usernames
@@ -21,13 +21,12 @@ import (
 // valid UTF-8 unchanged. A guard denies requests with invisible characters in a name
 // before it calls Normalize: see Config.Normalize. It may be called concurrently.
 func Normalize(username string) string {
-	folded, err := keyfuncs.FoldCase(strings.ToUpper(norm.NFKC.String(username)))
+	folded, err := usernames.Fold(strings.ToUpper(norm.NFKC.String(username)))
 	if err != nil {
 		return username
 	}
-	// FoldCase may return text that is not in NFKC, and with capital letters.
-	trimmed, _ := keyfuncs.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
-	return trimmed
+	// Fold may return text that is not in NFKC, and with capital letters.
+	return strings.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
 }
 
 // BasicUser returns a key function for Config.Sources. The key is the user of HTTP
@@ -95,7 +94,7 @@ func (c *Config) account(a *attempt, r core.Request) (account string, basic bool
 		case err != nil:
 			return "", false, err
 		}
-		plain, err := keyfuncs.PlainName(string(raw))
+		plain, err := usernames.Plain(string(raw))
 		if err != nil {
 			return "", false, c.fault(err)
 		}

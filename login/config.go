@@ -67,7 +67,7 @@ type Config struct {
 	AllowUnnamed bool
 	// Normalize maps all spellings of a username that the application takes for one
 	// account to one canonical form; nil means [Normalize]. The guard calls it with the
-	// names in requests that keyfuncs.PlainName accepts, and with the usernames that are
+	// names in requests without invisible characters, and with the usernames that are
 	// passed to its methods, both without white space at the ends. It denies requests
 	// with other names with 400. Normalize may be called concurrently.
 	Normalize func(username string) string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -54,7 +55,7 @@ func (g *Guard) join(a *attempt) {
 	if err != nil || len(user) == 0 {
 		return
 	}
-	name, err := keyfuncs.PlainName(string(user))
+	name, err := usernames.Plain(string(user))
 	if err != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -21,7 +22,7 @@ func loginApp(t *testing.T, attempts *atomic.Int64) (App, *core.Limiter) {
 	l := limiter(t, core.Config{Rules: []core.Rule{
 		{Name: "ip", Key: ip, Limits: []core.Limit{core.PerMinute(20)}},
 		{
-			Name: "ip-user", Key: keyfuncs.Join(ip, keyfuncs.PostField("username", keyfuncs.Normalize(keyfuncs.TrimSpace), keyfuncs.Normalize(keyfuncs.FoldCase))),
+			Name: "ip-user", Key: keyfuncs.Join(ip, keyfuncs.PostField("username", keyfuncs.Normalize(usernames.Plain), keyfuncs.Normalize(usernames.Fold))),
 			Limits: []core.Limit{core.PerMinute(5)},
 			Counts: func(_ core.Request, o core.Outcome) bool { return o.Panicked || o.Status >= 400 && o.Status < 500 },
 			Clears: func(_ core.Request, o core.Outcome) bool { return !o.Panicked && o.Status < 400 },

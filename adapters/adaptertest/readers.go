@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -76,7 +77,7 @@ func guess(t *testing.T, a Adapter, index int, scheme string, serve func(*testin
 	judged := judgements{field: field.name, names: map[string]int{}}
 	l := limiter(t, core.Config{Rules: []core.Rule{{
 		Name: "user", Limits: []core.Limit{core.PerMinute(quota)},
-		Key: field.key(keyfuncs.Strict(), keyfuncs.RequireValue(), keyfuncs.Normalize(keyfuncs.PlainName), keyfuncs.Normalize(keyfuncs.FoldCase)),
+		Key: field.key(keyfuncs.Strict(), keyfuncs.RequireValue(), keyfuncs.Normalize(usernames.Plain), keyfuncs.Normalize(usernames.Fold)),
 	}}})
 	app := App{}
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {

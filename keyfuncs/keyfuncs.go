@@ -1,9 +1,27 @@
+// Package keyfuncs has the key functions of rules ([core.KeyFunc]). The key is the
+// client's address, the user, a header, a cookie, a query parameter, the method, the
+// route or a field of the body. Join and FirstOf combine several of them.
+//
+//	core.Rule{Name: "ip", Key: keyfuncs.ClientIP(), Limits: ...}
+//	core.Rule{Name: "login", Key: keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.PostField("username")), Limits: ...}
+//
+// If a request does not have the value, its key is empty. All requests with an empty
+// key share one quota, so that no request is unlimited. OrSkip makes a rule apply only
+// to requests that have the value. User and UserValue do so by themselves.
+//
+// There is no key function for the URL's path. Routers serve one resource under many
+// paths (/login, /login/, /%6cogin), so that a client could choose its counter. Use
+// Route: its key is the pattern that the router has matched.
+//
+// All key functions may be called concurrently.
 package keyfuncs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -94,7 +112,7 @@ func Header(name string) core.KeyFunc {
 		case 1:
 			return append(dst, lines[0]...), nil
 		default:
-			return dst, refused("header", name, faultTwice)
+			return dst, badRequest("header", name, faultTwice)
 		}
 	}
 }
@@ -112,14 +130,12 @@ func Method() core.KeyFunc {
 // If no route has been matched, the key is empty, and all such requests share one quota.
 // That is right if no route exists for the path. It is a mistake if the limiter decides
 // before the router: in a middleware around the whole application, in Use of chi's
-// outermost router, in Echo's Pre, in Fiber's Use. At the first such request, the key
-// function writes one line with level ERROR to the log of the limiter (see [core.Config]).
+// outermost router, in Echo's Pre, in Fiber's Use. At the first such request, the log of
+// the limiter (see [core.Config]) gets one line.
 //
-// Route cannot distinguish a route from the pattern under which another router is
-// mounted, such as the "/" of an http.ServeMux around it. In chi, that is the pattern
-// "/sub/*" if the limiter is in Use inside r.Route("/sub", ...): all requests below /sub
-// share one quota, and nothing is logged. Use the limiter in With or in a Group there.
-// Before chi v5.3.0, the pattern of a route inside r.Route lacks the "/sub".
+// Route cannot distinguish a route from the pattern under which another router is mounted.
+// In chi, that is "/sub/*" if the limiter is in Use inside r.Route("/sub", ...), and all
+// requests below /sub share one quota. Use the limiter in With or in a Group there.
 func Route() core.KeyFunc {
 	var said atomic.Bool
 	return func(dst []byte, r core.Request) ([]byte, error) {
@@ -135,18 +151,16 @@ func Route() core.KeyFunc {
 }
 
 // PathValue returns a key function for the value of a parameter of the matched route, such
-// as tenant in "/tenants/{tenant}/items". The value is what the framework's handlers read:
-// [net/http.Request.PathValue], Param of Gin and Echo, Params of Fiber. PathValue panics if
-// name is "".
+// as tenant in "/tenants/{tenant}/items". The value is what the framework's handlers read.
+// PathValue panics if name is "".
 //
 // If the value is "", the key is empty, and all such requests share one quota. That is so if
 // the limiter decides before the router has matched a route, as for [Route], and if the
-// route has no parameter of this name. At the first such request, the key function writes
-// one line with level ERROR to the log of the limiter. A rule for the requests that have the
-// parameter is OrSkip(PathValue(name)), which logs the line too.
+// route has no parameter of this name. At the first such request, the log of the limiter
+// gets one line.
 //
-// A client chooses the value. Who can make up values that a handler accepts gets a quota for
-// each of them: join the key with another, or add a rule for the client's address.
+// A client chooses the value, and gets a quota for each one that the handler accepts: join
+// the key with another, or add a rule for the client's address.
 func PathValue(name string) core.KeyFunc {
 	mustHave("PathValue", `name: "": must be the name of a parameter of the route, such as "id" of "/items/{id}"`, name != "")
 	var said atomic.Bool
@@ -181,5 +195,119 @@ func OrSkip(f core.KeyFunc) core.KeyFunc {
 func mustHave(function, wrong string, ok bool) {
 	if !ok {
 		panic(errors.New("keyfuncs: " + function + ": " + wrong))
+	}
+}
+
+// Join returns a key function for the keys of several key functions together. Requests
+// share a quota only if all their keys are equal. The key contains the length of each
+// part, so that different parts never give the same key. If one of the functions returns
+// an error, such as [core.SkipRule], Join's key function returns it. To use OrSkip, apply
+// it to the functions and not to Join: the key of Join is never empty. [JoinKeys] and
+// [SplitKeys] are for its keys. Join panics if fs is empty or one of fs is nil.
+func Join(fs ...core.KeyFunc) core.KeyFunc {
+	fs = slices.Clone(fs)
+	mustHaveAll("Join", fs)
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		for _, f := range fs {
+			from := len(dst)
+			var err error
+			if dst, err = f(dst, r); err != nil {
+				return dst, err
+			}
+			dst = appendLength(dst, len(dst)-from)
+		}
+		return dst, nil
+	}
+}
+
+func mustHaveAll(function string, fs []core.KeyFunc) {
+	mustHave(function, "no key functions: write one or more, such as keyfuncs.ClientIP()", len(fs) > 0)
+	for _, f := range fs {
+		mustHave(function, "a key function is nil: write one such as keyfuncs.ClientIP()", f != nil)
+	}
+}
+
+// lengthBytes is how many bytes the length of a part has.
+const lengthBytes = 4
+
+// appendLength appends the length of a part. The lengths follow the parts: a reader that
+// begins at the end of the key can split it in one way only.
+func appendLength(dst []byte, length int) []byte {
+	return binary.BigEndian.AppendUint32(dst, uint32(length))
+}
+
+// JoinKeys returns the key that [Join] makes of these keys, for programs that name the
+// counter of such a rule:
+//
+//	err := limiter.Reset(ctx, core.Hit{Rule: "login", Key: keyfuncs.JoinKeys("192.0.2.1", "alice")})
+//
+// Each key is written as its key function writes it: [ClientIP] writes an IPv6 address as a
+// prefix, such as "2001:db8::/64". JoinKeys may be called concurrently.
+func JoinKeys(keys ...string) string {
+	size := 0
+	for _, key := range keys {
+		size += len(key) + lengthBytes
+	}
+	joined := make([]byte, 0, size)
+	for _, key := range keys {
+		joined = appendLength(append(joined, key...), len(key))
+	}
+	return string(joined)
+}
+
+// SplitKeys returns the keys of which [Join] has made this one, in the order of Join's key
+// functions, for logs and pages that show keys. It returns nil if Join makes no such key.
+// Clients choose parts of keys, so that a key of another rule may look like one of Join:
+// split only the keys of rules whose key function is Join, and of the rules
+// "address-account" and "device" of a login guard. SplitKeys may be called concurrently.
+func SplitKeys(joined string) (keys []string) {
+	for rest := joined; rest != ""; {
+		end := len(rest) - lengthBytes
+		if end < 0 {
+			return nil
+		}
+		length := binary.BigEndian.Uint32([]byte(rest[end:]))
+		if uint64(length) > uint64(end) {
+			return nil
+		}
+		from := end - int(length)
+		keys = append(keys, rest[from:end])
+		rest = rest[:from]
+	}
+	slices.Reverse(keys)
+	return keys
+}
+
+// FirstOf returns a key function for the first key of several key functions that is not
+// empty. The same key of two functions has two counters: the user "192.0.2.1" and the
+// address 192.0.2.1 do not share a quota.
+//
+//	keyfuncs.FirstOf(keyfuncs.User(currentUser), keyfuncs.ClientIP())
+//
+// If all keys are empty, the key is empty. If all functions return [core.SkipRule], the
+// error is SkipRule. If a function returns any other error, FirstOf's key function
+// returns it and does not call the functions after it. FirstOf panics if fs is empty or
+// one of fs is nil.
+func FirstOf(fs ...core.KeyFunc) core.KeyFunc {
+	fs = slices.Clone(fs)
+	mustHaveAll("FirstOf", fs)
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		start, skipped := len(dst), 0
+		for i, f := range fs {
+			dst = append(strconv.AppendInt(dst[:start], int64(i+1), 10), ':')
+			from := len(dst)
+			var err error
+			dst, err = f(dst, r)
+			switch {
+			case errors.Is(err, core.SkipRule):
+				skipped++
+			case err != nil || len(dst) > from:
+				return dst, err
+			}
+		}
+		if skipped == len(fs) {
+			return dst[:start], core.SkipRule
+		}
+		return dst[:start], nil
 	}
 }

@@ -1,4 +1,6 @@
-package keyfuncs
+// Package usernames has the checks of usernames that the login guard and the tests of
+// keyfuncs share.
+package usernames
 
 import (
 	"errors"
@@ -10,33 +12,29 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// MaxName is the maximum length of a name that [PlainName] accepts, in bytes.
-const MaxName = 1 << 10
+// MaxLength is the maximum length of a name that [Plain] accepts, in bytes.
+const MaxLength = 1 << 10
 
 var (
-	errNotUTF8  = errors.New("keyfuncs: the value is not valid UTF-8")
-	errLongName = &core.BadRequestError{Detail: fmt.Sprintf("a name has at most %d bytes", MaxName)}
+	errNotUTF8  = errors.New("floodgate: the value is not valid UTF-8")
+	errLongName = &core.BadRequestError{Detail: fmt.Sprintf("a name has at most %d bytes", MaxLength)}
 	errBadName  = &core.BadRequestError{Detail: "a name must be UTF-8 text, without control characters, invisible characters and special spaces"}
 )
 
-// TrimSpace is a function for [Normalize]. It removes white space at both ends of a
-// value: all characters with Unicode's property White_Space. The error is always nil.
-func TrimSpace(s string) (string, error) { return strings.TrimSpace(s), nil }
-
-// PlainName is a function for [Normalize]. It refuses values that are the name of
+// Plain is a function for keyfuncs.Normalize. It denies values that are the name of
 // another account after a handler or a database has removed characters from them. It
 // first removes white space at both ends. The error is a [core.BadRequestError] if
-//   - the value is longer than [MaxName] bytes, or not valid UTF-8;
+//   - the value is longer than [MaxLength] bytes, or not valid UTF-8;
 //   - the value contains a control character (Unicode's category Cc) or a format
 //     character such as a zero-width joiner (Cf);
 //   - the value contains another character that is not visible
 //     (Default_Ignorable_Code_Point, or the blank of Braille);
 //   - the value contains a separator other than the plain space (Zs, Zl, Zp).
 //
-// PlainName does not cut long values. If it did, long values with the same beginning
+// Plain does not cut long values. If it did, long values with the same beginning
 // would share a counter, and one client could use up the quota of another.
-func PlainName(s string) (string, error) {
-	if len(s) > MaxName {
+func Plain(s string) (string, error) {
+	if len(s) > MaxLength {
 		return s, errLongName
 	}
 	trimmed := strings.TrimSpace(s)
@@ -54,12 +52,12 @@ func isHidden(r rune) bool {
 	return r == brailleBlank || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// FoldCase is a function for [Normalize]. It returns the same text for all values that
+// Fold is a function for keyfuncs.Normalize. It returns the same text for all values that
 // differ in letter case only, by Unicode's simple case folding. The Turkish letters
 // U+0130 and U+0131 become I, because strings.ToLower maps U+0130 to i, and
-// strings.ToUpper maps U+0131 to I. FoldCase returns an error if the value is not valid
+// strings.ToUpper maps U+0131 to I. Fold returns an error if the value is not valid
 // UTF-8.
-func FoldCase(s string) (string, error) {
+func Fold(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return s, errNotUTF8
 	}
