@@ -69,16 +69,16 @@ type limitLeft struct {
 	ResetMS   int64  `json:"resetMs"`
 }
 
-// refusal is why an order is not carried out: a status and a text for the operator.
-type refusal struct {
+// denial is why an order is not carried out: a status and a text for the operator.
+type denial struct {
 	status int
 	text   string
 }
 
-func (r *refusal) Error() string { return r.text }
+func (r *denial) Error() string { return r.text }
 
-func refused(status int, format string, args ...any) error {
-	return &refusal{status, fmt.Sprintf(format, args...)}
+func deny(status int, format string, args ...any) error {
+	return &denial{status, fmt.Sprintf(format, args...)}
 }
 
 // act carries out an order.
@@ -88,12 +88,12 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, res)
 		return
 	}
-	var why *refusal
+	var why *denial
 	if !errors.As(err, &why) {
 		p.config.Log.ErrorContext(r.Context(), "live: the store failed", "error", err)
-		why = &refusal{http.StatusServiceUnavailable, "the store failed: the log has the error"}
+		why = &denial{http.StatusServiceUnavailable, "the store failed: the log has the error"}
 		if errors.Is(err, core.ErrUnsupported) {
-			why = &refusal{http.StatusNotImplemented, "the store of this limiter cannot do that"}
+			why = &denial{http.StatusNotImplemented, "the store of this limiter cannot do that"}
 		}
 	}
 	answer(w, why.status, result{Error: why.text})
@@ -101,11 +101,11 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) obey(r *http.Request) (result, error) {
 	if err := p.csrf.Check(r); err != nil {
-		p.config.Log.WarnContext(r.Context(), "live: a request from another site was refused", "from", r.RemoteAddr, "origin", r.Header.Get("Origin"))
-		return result{}, refused(http.StatusForbidden, "the request comes from another site")
+		p.config.Log.WarnContext(r.Context(), "live: a request from another site was denied", "from", r.RemoteAddr, "origin", r.Header.Get("Origin"))
+		return result{}, deny(http.StatusForbidden, "the request comes from another site")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return result{}, refused(http.StatusUnsupportedMediaType, "send application/json")
+		return result{}, deny(http.StatusUnsupportedMediaType, "send application/json")
 	}
 	o, err := read(r.Body)
 	if err != nil {
@@ -123,19 +123,19 @@ func read(body io.Reader) (o order, err error) {
 	text, err := io.ReadAll(io.LimitReader(body, longestOrder+1))
 	switch {
 	case err != nil:
-		return o, refused(http.StatusBadRequest, "the order could not be read")
+		return o, deny(http.StatusBadRequest, "the order could not be read")
 	case len(text) > longestOrder:
-		return o, refused(http.StatusRequestEntityTooLarge, "the order is longer than %d bytes", longestOrder)
+		return o, deny(http.StatusRequestEntityTooLarge, "the order is longer than %d bytes", longestOrder)
 	case !utf8.Valid(text):
-		return o, refused(http.StatusBadRequest, "the order is not UTF-8")
+		return o, deny(http.StatusBadRequest, "the order is not UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return o, refused(http.StatusBadRequest, "the order is not valid JSON: %v", err)
+		return o, deny(http.StatusBadRequest, "the order is not valid JSON: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return o, refused(http.StatusBadRequest, "something follows the order")
+		return o, deny(http.StatusBadRequest, "something follows the order")
 	}
 	return o, nil
 }
@@ -144,13 +144,13 @@ func read(body io.Reader) (o order, err error) {
 func (p *Page) onKey(r *http.Request, o order) (result, error) {
 	l := p.find(o.Limiter)
 	if l == nil || l.manages.Load() == nil {
-		return result{}, refused(http.StatusNotFound, "the page does not manage a limiter %q", o.Limiter)
+		return result{}, deny(http.StatusNotFound, "the page does not manage a limiter %q", o.Limiter)
 	}
 	hit := core.Hit{Rule: o.Rule, Key: o.Key}
 	if o.ID != "" {
 		rule, k, ok := p.keyOf(l, o.ID)
 		if !ok {
-			return result{}, refused(http.StatusNotFound, "the page no longer keeps this key: type it")
+			return result{}, deny(http.StatusNotFound, "the page no longer keeps this key: type it")
 		}
 		hit = core.Hit{Rule: rule, Key: k.Key, Extra: k.Extra}
 	}
@@ -164,12 +164,12 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 		err = p.change(r, a, func() error { return m.Reset(ctx, hit) })
 	case "ban":
 		if o.Seconds < 1 || o.Seconds > int64(longestBan/time.Second) {
-			return result{}, refused(http.StatusBadRequest, "a ban lasts 1 to %d seconds, not %d", longestBan/time.Second, o.Seconds)
+			return result{}, deny(http.StatusBadRequest, "a ban lasts 1 to %d seconds, not %d", longestBan/time.Second, o.Seconds)
 		}
 		a.For = time.Duration(o.Seconds) * time.Second
 		err = p.change(r, a, func() error { return m.Block(ctx, a.For, hit) })
 	default:
-		return result{}, refused(http.StatusBadRequest, "the order %q is unknown", o.Do)
+		return result{}, deny(http.StatusBadRequest, "the order %q is unknown", o.Do)
 	}
 	note, err := without(o.Do, err)
 	if err != nil {
@@ -187,7 +187,7 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 
 func unknownRule(err error, rule string) error {
 	if errors.Is(err, core.ErrUnknownRule) {
-		return refused(http.StatusNotFound, "the limiter has no rule %q", rule)
+		return deny(http.StatusNotFound, "the limiter has no rule %q", rule)
 	}
 	return err
 }
@@ -199,7 +199,7 @@ func (p *Page) forget(r *http.Request, o order) (result, error) {
 	login := p.logins[o.Limiter]
 	p.mu.Unlock()
 	if login == nil {
-		return result{}, refused(http.StatusNotFound, "the page does not manage a login %q", o.Limiter)
+		return result{}, deny(http.StatusNotFound, "the page does not manage a login %q", o.Limiter)
 	}
 	ctx := context.WithoutCancel(r.Context())
 	done := "Forgotten. An address that has tried too often is still denied: type the address to let it in."
@@ -215,7 +215,7 @@ func (p *Page) forget(r *http.Request, o order) (result, error) {
 // change does op if the application allows it, and logs it.
 func (p *Page) change(r *http.Request, a Action, op func() error) error {
 	if p.config.Authorize == nil {
-		return refused(http.StatusForbidden, "nothing can be changed here: the application has set no Authorize")
+		return deny(http.StatusForbidden, "nothing can be changed here: the application has set no Authorize")
 	}
 	who, err := p.config.Authorize(r, a)
 	attrs := []any{"action", a.Name, "limiter", a.Limiter, "rule", a.Rule, "key", a.Key, "who", who, "from", r.RemoteAddr}
@@ -223,8 +223,8 @@ func (p *Page) change(r *http.Request, a Action, op func() error) error {
 		attrs = append(attrs, "for", a.For)
 	}
 	if err != nil {
-		p.config.Log.WarnContext(r.Context(), "live: an action was refused", append(attrs, "error", err)...)
-		return refused(http.StatusForbidden, "you may not do that")
+		p.config.Log.WarnContext(r.Context(), "live: an action was denied", append(attrs, "error", err)...)
+		return deny(http.StatusForbidden, "you may not do that")
 	}
 	err = op()
 	if errors.Is(err, core.ErrDegraded) {

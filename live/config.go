@@ -17,7 +17,7 @@ type Config struct {
 	// Instance names this process on the page: "" means the name of the host.
 	Instance string
 	// Authorize decides whether the client that sent r may do a. who is written to the
-	// log: the name of the user, for instance. If err is not nil, the action is refused
+	// log: the name of the user, for instance. If err is not nil, the action is denied
 	// with status 403; the client does not see the error. Authorize may be called
 	// concurrently. nil means that nobody may change anything.
 	Authorize func(r *http.Request, a Action) (who string, err error)
@@ -29,7 +29,7 @@ type Config struct {
 	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same
 	// Secret show the same hash for a key. nil means a random one.
 	Secret []byte
-	// Log gets a line for each action, also for one that Authorize or the store has refused. The
+	// Log gets a line for each action, also for one that Authorize or the store has denied. The
 	// line has the key itself, whatever ShowKey returns. nil means slog.Default().
 	Log *slog.Logger
 }

@@ -119,7 +119,7 @@ func TestARowIsUnblockedByItsID(t *testing.T) {
 	}
 }
 
-func TestOrdersThatAreRefused(t *testing.T) {
+func TestOrdersThatAreDenied(t *testing.T) {
 	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
 	for _, row := range []struct {
 		name, order string
@@ -150,7 +150,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	if strings.Contains(s.log.String(), "was done") {
 		t.Errorf("the log is %s", s.log)
 	}
-	if got := strings.Count(s.log.String(), "live: a request from another site was refused"); got != 3 {
+	if got := strings.Count(s.log.String(), "live: a request from another site was denied"); got != 3 {
 		t.Errorf("%d lines on other sites, want 3: %s", got, s.log)
 	}
 	for method, want := range map[string]int{"PUT": 405, "DELETE": 405, "HEAD": 200} {
@@ -169,7 +169,7 @@ func TestWhoMayNotIsLogged(t *testing.T) {
 	if got.status != 403 || strings.Contains(got.Error, "operator") || !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "bob"}) {
 		t.Errorf("%+v", got)
 	}
-	if log := s.log.String(); !strings.Contains(log, "refused") || !strings.Contains(log, "who=mallory") || !strings.Contains(log, "no operator") {
+	if log := s.log.String(); !strings.Contains(log, "denied") || !strings.Contains(log, "who=mallory") || !strings.Contains(log, "no operator") {
 		t.Errorf("the log is %s", log)
 	}
 }

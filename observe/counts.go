@@ -43,7 +43,7 @@ const (
 	noRule
 	badRequest
 	failed
-	refused
+	deniedAround // by a checker around the limiter
 	degraded
 	canceled
 )
@@ -125,8 +125,8 @@ func (l *limiter) count(o *core.Observation) {
 		l.all.Add(failed)
 	case core.ReasonCanceled:
 		l.all.Add(canceled)
-	case core.ReasonOverLimit: // of a checker around the limiter
-		l.all.Add(refused)
+	case core.ReasonOverLimit:
+		l.all.Add(deniedAround)
 	case core.ReasonNoRule, core.ReasonWithinLimits:
 		l.all.Add(noRule)
 	}

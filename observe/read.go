@@ -1,7 +1,7 @@
 package observe
 
 // LimiterCounts are the numbers of one limiter. A decision is in exactly one of Skipped,
-// NoRule, BadRequests, Failed, Canceled, Refused, and Allowed, Denied and DryRun of one of the
+// NoRule, BadRequests, Failed, Canceled, Denied, and Allowed, Denied and DryRun of one of the
 // Limits.
 type LimiterCounts struct {
 	// Name is the limiter's name.
@@ -17,9 +17,9 @@ type LimiterCounts struct {
 	// Canceled is how many requests could not be decided on because the client had gone. They
 	// were denied.
 	Canceled uint64
-	// Refused is how many requests a checker around the limiter denied, such as
-	// login.Config.OnSuspicion.
-	Refused uint64
+	// Denied is how many requests a checker around the limiter denied, such as
+	// login.Config.OnSuspicion, without a limit.
+	Denied uint64
 	// Degraded is how many of all these decisions a store made without the shared
 	// counters.
 	Degraded uint64
@@ -47,9 +47,9 @@ type LimitCounts struct {
 	Near uint64
 }
 
-// StoreCounts are the numbers of one operation of a store: "take", "peek", "charge",
-// "refund", "grant", "reset", "block", "release", "renew", or "other".
+// StoreCounts are the numbers of one operation of a store.
 type StoreCounts struct {
+	// Operation is the operation's name: that of its core.Op.
 	Operation string
 	// Errors is how many operations ended with an error.
 	Errors uint64
@@ -81,7 +81,7 @@ func (l *limiter) read() LimiterCounts {
 	defer l.mu.Unlock()
 	n := LimiterCounts{
 		Name: l.name, Skipped: l.all.Sum(skipped), NoRule: l.all.Sum(noRule), BadRequests: l.all.Sum(badRequest),
-		Failed: l.all.Sum(failed), Canceled: l.all.Sum(canceled), Refused: l.all.Sum(refused), Degraded: l.all.Sum(degraded),
+		Failed: l.all.Sum(failed), Canceled: l.all.Sum(canceled), Denied: l.all.Sum(deniedAround), Degraded: l.all.Sum(degraded),
 	}
 	for _, m := range l.limits {
 		n.Limits = append(n.Limits, LimitCounts{

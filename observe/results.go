@@ -5,18 +5,17 @@ import "iter"
 // The results of a decision, as metrics and logs name them.
 const (
 	// Allowed, Denied and DryRun are the results of a limit: DryRun is over the
-	// limit, and allowed by core.Config.DryRun.
+	// limit, and allowed by core.Config.DryRun. Denied is one of a limiter too.
 	Allowed = "allowed"
 	Denied  = "denied"
 	DryRun  = "dry_run"
-	// Skipped, NoRule, BadRequest, Failed, Canceled and Refused are those of a limiter: see
+	// Skipped, NoRule, BadRequest, Failed and Canceled are those of a limiter: see
 	// [LimiterCounts].
 	Skipped    = "skipped"
 	NoRule     = "no_rule"
 	BadRequest = "bad_request"
 	Failed     = "failed"
 	Canceled   = "canceled"
-	Refused    = "refused"
 )
 
 // Result is how many decisions of one limit, or of a limiter, had one result.
@@ -38,7 +37,7 @@ func (l LimiterCounts) Results() iter.Seq[Result] {
 		}
 		for _, r := range []Result{
 			{Result: Skipped, Count: l.Skipped}, {Result: NoRule, Count: l.NoRule}, {Result: BadRequest, Count: l.BadRequests},
-			{Result: Failed, Count: l.Failed}, {Result: Canceled, Count: l.Canceled}, {Result: Refused, Count: l.Refused},
+			{Result: Failed, Count: l.Failed}, {Result: Canceled, Count: l.Canceled}, {Result: Denied, Count: l.Denied},
 		} {
 			if !yield(r) {
 				return

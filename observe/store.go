@@ -15,11 +15,6 @@ type operation struct {
 	took   durations
 }
 
-// operations are those that are known. others is in place of those that are not.
-var operations = []string{"take", "peek", "charge", "refund", "grant", "reset", "block", "release", "renew"}
-
-const others = "other"
-
 // stored counts an operation of the store.
 func (l *limiter) stored(_ context.Context, name string, took time.Duration, err error) {
 	op := l.operation(name)
@@ -30,9 +25,6 @@ func (l *limiter) stored(_ context.Context, name string, took time.Duration, err
 }
 
 func (l *limiter) operation(name string) *operation {
-	if !slices.Contains(operations, name) {
-		name = others
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, op := range l.store {
@@ -51,8 +43,11 @@ type event struct {
 	count atomic.Uint64
 }
 
-// mostEvents is how many names of events are counted apart. All further ones are one.
-const mostEvents = 16
+// mostEvents is how many names of events are counted apart. All further ones are others.
+const (
+	mostEvents = 16
+	others     = "other"
+)
 
 // reported counts an event. A name that is not UTF-8 would end all exports: Prometheus's
 // panics, that of OpenTelemetry fails.

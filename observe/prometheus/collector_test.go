@@ -50,10 +50,10 @@ func TestCollector(t *testing.T) {
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
 	want := requests
 	for _, row := range []string{
-		`api,ip,ip-1h,allowed 2`, `api,ip,ip-1h,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,canceled 0`, `api,,,refused 0`,
+		`api,ip,ip-1h,allowed 2`, `api,ip,ip-1h,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,canceled 0`, `api,,,denied 0`,
 		`tried,ip,ip-1h,allowed 0`, `tried,ip,ip-1h,denied 0`, `tried,ip,ip-1h,dry_run 1`,
-		`export,slots,slots,allowed 1`, `export,slots,slots,denied 0`, `export,,,skipped 0`, `export,,,no_rule 0`, `export,,,bad_request 0`, `export,,,failed 1`, `export,,,canceled 0`, `export,,,refused 0`,
-		`tried,,,skipped 0`, `tried,,,no_rule 0`, `tried,,,bad_request 0`, `tried,,,failed 1`, `tried,,,canceled 0`, `tried,,,refused 0`,
+		`export,slots,slots,allowed 1`, `export,slots,slots,denied 0`, `export,,,skipped 0`, `export,,,no_rule 0`, `export,,,bad_request 0`, `export,,,failed 1`, `export,,,canceled 0`, `export,,,denied 0`,
+		`tried,,,skipped 0`, `tried,,,no_rule 0`, `tried,,,bad_request 0`, `tried,,,failed 1`, `tried,,,canceled 0`, `tried,,,denied 0`,
 	} {
 		labels, n, _ := strings.Cut(row, " ")
 		p := strings.Split(labels, ",")

@@ -35,8 +35,8 @@ type Config struct {
 //	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
 //
 // for requests that were denied, and those that would have been, with the results
-// denied, dry run (over a limit: core.Config.DryRun), refused (by a checker
-// around the limiter), bad request and failed. left_out is the number of requests of
+// denied, dry run (over a limit: core.Config.DryRun), bad request and failed. A line
+// without a rule is of a checker around the limiter. left_out is the number of requests of
 // that limit and result since the line before. Requests whose client has gone
 // (core.ReasonCanceled) have no line. Allowed requests cost a function call.
 // The error wraps [core.ErrConfig] and names the field.
@@ -92,8 +92,6 @@ func (l *limiter) decided(ctx context.Context, o core.Observation) {
 		sample = &at[len(at)-1]
 	case o.Reason == core.ReasonBadRequest:
 		result = "bad request"
-	case o.Rule < 0:
-		result = "refused"
 	}
 	leftOut, ok := sample.allow(time.Now(), l.Every)
 	if !ok {

@@ -51,7 +51,7 @@ func TestLines(t *testing.T) {
 level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1s retry_after=never degraded=true
 level=INFO msg="floodgate: dry run" limiter=api rule=ip limit=ip-1s retry_after=1ns
 level=WARN msg="floodgate: bad request" limiter=api rule=ip limit=ip-1h error="two names"
-level=WARN msg="floodgate: refused" limiter=api
+level=WARN msg="floodgate: denied" limiter=api
 level=ERROR msg="floodgate: failed" limiter=api error=down
 `
 		if got := text.String(); got != want {
