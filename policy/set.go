@@ -446,8 +446,7 @@ func (s *Set) QuotasOf(rule, key string) ([]int64, error) {
 // Warnings returns parts of the file in force that are legal and probably
 // mistakes: tiers, costs and keys that a client can choose, keys that a request
 // may lack if the file does not set the field missing, keys by a route that may
-// be unknown, quotas of 0, and lists of addresses that contradict each other. Each
-// warning is also logged once.
+// be unknown, and quotas of 0. Each warning is also logged once.
 func (s *Set) Warnings() []*Error {
 	m := &mistakes{file: s.file}
 	for _, d := range s.current.Load().Doubts {

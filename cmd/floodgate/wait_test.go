@@ -23,11 +23,7 @@ func TestTheParametersOfTheRouteOfAnExplanation(t *testing.T) {
 // The commands say that requests wait, and that nobody waits in a replay.
 func TestTheCommandsKnowWaits(t *testing.T) {
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 1/m, wait: 90s}, {name: tried, key: ip, limits: 9/m, wait: 3s, dry-run: true}]")
-	out, errs := expect(t, 0, "", "check", path)
-	if !strings.Contains(out+errs, "policies[0].wait: warning: 1m30s: many clients and proxies give up before") {
-		t.Errorf("check says %q %q", out, errs)
-	}
-	out, _ = expect(t, 0, "", "explain", path)
+	out, _ := expect(t, 0, "", "explain", path)
 	if strings.Count(out, "waits for its turn") != 1 || !strings.Contains(out, "  if a limit denies it, it waits for its turn, at most 1m30s\n  rule api") {
 		t.Errorf("explain says %q", out)
 	}

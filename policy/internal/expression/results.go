@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/expr-lang/expr/ast"
+
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
@@ -27,9 +29,6 @@ func (e *Expression) MayBeBool() bool {
 func (e *Expression) MayBeNumber() bool {
 	return slices.Contains([]reflect.Kind{reflect.Int, reflect.Int64, reflect.Float64, reflect.Interface}, e.result.Kind())
 }
-
-// Constant reports whether the value is the same for all requests.
-func (e *Expression) Constant() bool { return len(e.values) == 0 }
 
 // Reads reports whether the expression reads a value of a request, such as route
 // or header.
@@ -164,4 +163,42 @@ func (e *Expression) Hits(r core.Request) (int64, error) {
 		return 0, fmt.Errorf("%w: the cost is no number of hits", core.ErrBadRequest)
 	}
 	return int64(f), nil
+}
+
+// MayBeEmpty reports whether there can be a request for which the value is empty:
+// one without a header that the expression reads, for example. The address, the
+// method and the path are never empty. Of an expression that it does not know it
+// returns true.
+func (e *Expression) MayBeEmpty() bool { return e.empty }
+
+// mayBeEmpty reports whether the value of a rewritten node may be empty text or nil.
+func mayBeEmpty(n ast.Node) bool {
+	if t := n.Type(); t != nil && slices.Contains([]reflect.Kind{reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64}, t.Kind()) {
+		return false
+	}
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value == ""
+	case *ast.ConstantNode:
+		return n.Value == nil || n.Value == ""
+	case *ast.ConditionalNode:
+		return mayBeEmpty(n.Exp1) || mayBeEmpty(n.Exp2)
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "+":
+			return mayBeEmpty(n.Left) && mayBeEmpty(n.Right)
+		case "??": // the right value, if the left one is nil: text never is
+			return mayBeEmpty(n.Left)
+		}
+	case *ast.BuiltinNode:
+		switch n.Name {
+		case "lower", "upper", "string":
+			return mayBeEmpty(n.Arguments[0])
+		}
+	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			return !slices.Contains([]string{"ip", "method", "path"}, strings.TrimSuffix(callee.Value, " "))
+		}
+	}
+	return true
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
@@ -27,12 +26,7 @@ func algorithmHint(name string) string {
 	return foreignAlgorithms[strings.ReplaceAll(strings.ToLower(name), "-", "_")]
 }
 
-// algorithmNames is the names of all algorithms, for messages.
-func algorithmNames() string {
-	names := algorithmList()
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-}
-
+// algorithmList has the names of all algorithms.
 func algorithmList() (names []string) {
 	for _, a := range algorithms {
 		names = append(names, a.String())
@@ -54,39 +48,18 @@ func limitHint(item, problem string) string {
 	if problem[0] >= 'A' && problem[0] <= 'Z' {
 		return "" // a field of a limit that has been understood
 	}
-	first, rest := "", strings.Fields(slash.ReplaceAllString(item, "/$1"))
-	if len(rest) > 0 {
-		first, rest = rest[0], rest[1:]
-	}
-	if !strings.Contains(first, "/") {
-		return formOfALimit
-	}
-	for _, word := range rest {
+	for _, word := range strings.Fields(item) {
 		if hint := algorithmHint(word); hint != "" {
 			return hint
 		}
-		if _, err := core.ParseLimits(first + word); err == nil && first[len(first)-1] <= '9' {
-			return "write " + first + word + ", without a space"
-		}
-		if name, _, _ := strings.Cut(word, "="); !slices.Contains([]string{"aligned", "burst", "precision", "name"}, name) && !isAlgorithm(word) {
-			hint := words.Nearest(strings.ReplaceAll(word, "-", "_"), algorithmList())
-			if hint == "" {
-				hint = "the algorithms are " + algorithmNames()
-			}
+		if hint := words.Nearest(strings.ReplaceAll(word, "-", "_"), algorithmList()); hint != "" && !slices.Contains(algorithmList(), word) {
 			return hint
 		}
 	}
 	return formOfALimit
 }
 
-// slash is a slash or the word per, with what may stand around it.
-var slash = regexp.MustCompile(`\s*/\s*|(?i:\s+per\s+)(?:(\d+)\s+)?`)
-
 const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow; or 10 in flight, which lease= and name= may follow"
-
-func isAlgorithm(word string) bool {
-	return slices.ContainsFunc(algorithms, func(a core.Algorithm) bool { return a.String() == word })
-}
 
 const zoneHint = "a time zone stands behind the window day, week or month"
 

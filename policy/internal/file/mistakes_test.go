@@ -213,26 +213,14 @@ func TestWhatIsLegalAndProbablyAMistake(t *testing.T) {
 			`1:27: "param[\"x\"]": the parameters of a route are known only to policies that are`, "mounted before it, the value is empty for",
 		}},
 		{"policies: [{name: a, wait: 60s, limits: 1/s}]", nil},
-		{"policies: [{name: a, wait: 60001ms, limits: 1/s}]", []string{
-			"1:28: 1m0.001s: many clients and proxies give up before, and a request that waits keeps", "write 1m or less",
-		}},
 		{"{local: {max-waiting: 10, max-waiting-of-key: 10}, policies: [{name: a, limits: 1/s}]}", nil},
-		{"{local: {max-waiting: 10, max-waiting-of-key: 11}, policies: [{name: a, limits: 1/s}]}", []string{
-			"1:47: 11: no more than max-waiting (10) wait at a time, for all keys together", "write a smaller number, or a larger",
-		}},
 		{"policies: [{name: a, key: ip, quotas: {s: 0}, limits: 1/s}]", []string{
 			"1:43: 0: denies all requests of the key", "write 1 or more; leave the key out for the limit's own quota",
 		}},
 		{"policies: [{name: a, key: ip, quotas: {s: 5/s, t: unlimited}, limits: 1/s}]", nil},
-		{"policies: [{name: a, only: [10.1.0.0/16], deny: [10.0.0.0/8], limits: 1/s}]", []string{
-			"1:28: 10.1.0.0/16: all of it is denied, because deny has 10.0.0.0/8", "leave one of the two out",
-		}},
 		{"policies: [{name: a, only: [10.0.0.0/8], deny: [10.1.0.0/16], limits: 1/s}]", nil},
 		{"policies: [{name: a, only: [10.1.0.0/16], deny: [11.0.0.0/8], limits: 1/s}]", nil},
 		{"policies: [{name: a, exempt: [11.0.0.0/8], limits: 1/s}]", nil},
-		{"policies: [{name: a, only: [10.0.0.0/8], exempt: [11.0.0.0/8], limits: 1/s}]", []string{
-			"1:50: 11.0.0.0/8: is denied, because only does not have it", "write it in only too",
-		}},
 	} {
 		c.check(t)
 	}

@@ -69,7 +69,7 @@ func policyMapping() *mapping[*Policy] {
 		}, {
 			name: "wait", without: "no request waits", example: "2s",
 			about: "The longest time that a request waits for its turn if the policy would deny it now; a request that would wait longer is denied at once.",
-			value: then(wait(), (*reader).wait),
+			value: set(wait(), func(p **Policy) *time.Duration { return &(*p).Wait }),
 		}, {
 			name: "exempt", example: "[10.0.0.0/8]",
 			about: "Client addresses that the policy does not limit; if `deny` has the address too, the longest prefix decides.",
@@ -145,7 +145,6 @@ func (r *reader) served(p *Policy) {
 				r.bad(p.dryRunAt, "true: a limit in flight has no dry run", "leave out the limit or dry-run")
 			}
 			if r.spec.Store == nil || !p.Shared {
-				r.doubtMemory(rule.at, l)
 				continue
 			}
 			if problem, hint := r.spec.Store.serves(l); problem != "" {

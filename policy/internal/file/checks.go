@@ -2,10 +2,8 @@ package file
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
@@ -15,7 +13,7 @@ func (rule *Rule) mayLackKey() bool {
 	return rule.Key != nil && rule.Key.MayBeEmpty() && (rule.Fallback == nil || rule.Fallback.MayBeEmpty())
 }
 
-// doubtRule notes a key that is a constant or that requests may lack, a tier that a client can choose and a
+// doubtRule notes a key that requests may lack, a tier that a client can choose and a
 // route that may be unknown. A missing key is no error: its requests share a counter,
 // so that no client escapes the limit, and a file that was taken before still is.
 func (r *reader) doubtRule(rule *Rule, given map[string]value) {
@@ -23,10 +21,7 @@ func (r *reader) doubtRule(rule *Rule, given map[string]value) {
 		r.doubt(given["tier"], fmt.Sprintf("%q: a client writes the %s itself, and so chooses its tier", words.Shorten(rule.Tier.String()), name),
 			"have the program say the tier with policy.WithTier, or read it from a header that your proxy sets for every request, and name the header in trusted-headers")
 	}
-	if rule.Key != nil && rule.Key.Constant() {
-		r.doubt(given["key"], fmt.Sprintf("%q: is the same for all requests, which share one counter", words.Shorten(rule.Key.String())),
-			`leave key out if they shall; to count by address write key: ip, by a header key: header["name"]`)
-	} else if !has(given, "missing") && rule.mayLackKey() && !rule.Key.Reads("route") {
+	if !has(given, "missing") && rule.mayLackKey() && !rule.Key.Reads("route") {
 		r.doubt(given["key"], fmt.Sprintf("%q: all requests without it share one counter", words.Shorten(rule.Key.String())),
 			"write fallback: ip to count them by address, or say what happens: missing: own-bucket if they shall share a counter, missing: reject to deny them with 400, missing: skip not to limit them")
 	}
@@ -43,25 +38,6 @@ func (r *reader) doubtRule(rule *Rule, given map[string]value) {
 			r.doubt(given[name], fmt.Sprintf("%q: the parameters of a route are known only to policies that are mounted after routing", words.Shorten(e.String())),
 				"mounted before it, the value is empty for all requests: mount the policy on the routes, or on the router if it routes first")
 		}
-	}
-}
-
-// largeState is the size of a state of which the store in the process holds less than 100,000.
-const largeState = 256 << 20 / 100_000
-
-// doubtMemory notes a limit of which a key takes much memory in the process.
-func (r *reader) doubtMemory(at value, l core.Limit) {
-	most := int64(0) // bytes, as core.MemoryConfig has them
-	switch {
-	case l.Algorithm == core.BucketedWindow && l.Precision > 0:
-		most = 4*int64(l.Window/l.Precision) + 24
-	case l.Algorithm == core.SlidingLog:
-		most = 8*l.Quota + 8
-	}
-	most = 1 << bits.Len64(uint64(most)) // memory comes in blocks
-	if r.spec.Local.MaxKeys == core.DefaultMaxKeys && most > largeState {
-		r.doubt(at, fmt.Sprintf("%v: a key takes up to %d KiB, so that at most %d keys are held at a time", l, most>>10, max(256<<20/most, 8192)),
-			"write a longer precision or another algorithm, or say with local: {max-keys: ...} how many keys the memory is for")
 	}
 }
 
@@ -112,4 +88,62 @@ func (p *Policy) binds(other *Policy) bool {
 	return slices.ContainsFunc(p.Rules, func(rule Rule) bool {
 		return bound(rule.Key) && rule.Tier.Written() == ""
 	})
+}
+
+// denyRule is the name of the rule that implements a policy's lists only and deny, behind
+// the policy's name and a dot.
+const denyRule = "deny-list"
+
+// DenyRule returns the name of the rule that implements the policy's lists only
+// and deny.
+func (p *Policy) DenyRule() string { return p.Name + "." + denyRule }
+
+// TierRule returns the name of the rule that has the limits of a tier.
+func (rule *Rule) TierRule(tier string) string { return rule.Counters + "-" + tier }
+
+// maxName is the longest name of a limiter's rule.
+const maxName = 64
+
+// distinct notes rules whose counters would have the same name, and names that are
+// too long. The lists only and deny of a policy are one rule
+// of the limiter, and so is each tier.
+func (r *reader) distinct(policies []*Policy) {
+	policyNames, counters := map[string]bool{}, map[string]value{}
+	take := func(taken map[string]value, name string, at value, hint string) bool {
+		other, twice := taken[name]
+		if twice {
+			r.bad(at, fmt.Sprintf("the name %s is taken by %s in line %d", name, other.path, begin(other.node).Position.Line), hint)
+			return false
+		}
+		taken[name] = at
+		if len(name) > maxName {
+			r.bad(at, fmt.Sprintf("the name %s has %d characters: at most %d", name, len(name), maxName), "it is made of the names of the policy, the rule and the tier: choose shorter ones")
+		}
+		return true
+	}
+	for _, p := range policies {
+		if policyNames[p.Name] {
+			continue // which has been noted
+		}
+		policyNames[p.Name] = true
+		if p.Denies() {
+			counters[p.DenyRule()] = p.denyAt
+		}
+		rules := map[string]value{}
+		for i := range p.Rules {
+			rule := &p.Rules[i]
+			const hint = "names tell counters apart: those of a rule are named after its policy and the rule"
+			if rule.Name == "" || !take(rules, rule.Name, rule.nameAt, "names tell counters apart") {
+				continue
+			}
+			if len(rule.Tiers) == 0 {
+				take(counters, rule.Counters, rule.nameAt, hint)
+			}
+			for _, t := range rule.Tiers {
+				if !t.Unlimited {
+					take(counters, rule.TierRule(t.Name), t.at, "the counters of a tier are named after the rule and the tier: rename one of them")
+				}
+			}
+		}
+	}
 }
