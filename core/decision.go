@@ -98,20 +98,20 @@ type LimitStatus struct {
 type Reason uint8
 
 const (
-	// ReasonWithinLimits: every limit allows the request. It was charged.
+	// ReasonWithinLimits means that every limit allows the request. It was charged.
 	ReasonWithinLimits Reason = iota
-	// ReasonOverLimit: a limit denies the request. Nothing was charged.
+	// ReasonOverLimit means that a limit denies the request. Nothing was charged.
 	ReasonOverLimit
-	// ReasonSkipped: Hooks.ShouldLimit returned false.
+	// ReasonSkipped means that Hooks.ShouldLimit returned false.
 	ReasonSkipped
-	// ReasonNoRule: no rule applies to the request.
+	// ReasonNoRule means that no rule applies to the request.
 	ReasonNoRule
-	// ReasonBadRequest: an error of a key function or hook wraps [ErrBadRequest].
+	// ReasonBadRequest means that an error of a key function or hook wraps [ErrBadRequest].
 	ReasonBadRequest
-	// ReasonFailed: the store, a key function or a hook failed. See Err.
+	// ReasonFailed means that the store, a key function or a hook failed. See Err.
 	ReasonFailed
-	// ReasonCanceled: the client left before the decision: the request's context was canceled.
-	// The request is denied, and may have been charged.
+	// ReasonCanceled means that the client left before the decision: the context of the request
+	// was canceled. The request is denied, and may have been charged.
 	ReasonCanceled
 )
 

@@ -48,10 +48,9 @@
 // request that runs.
 //
 // The last column is for processes that share a store and whose clocks differ by
-// d, less than W. Windows of length W-d hold no more than the column before it.
-// A counter's time never moves back: a clock that is behind decides at the time
-// of the counter. A counter W or more ahead of the clock is moved back to now,
-// so that a step of a clock denies a key for at most W longer.
+// less than W. A clock that is behind decides at the time of the counter. A
+// counter W or more ahead of the clock is moved back to now, so that a step of a
+// clock denies a key for at most W longer.
 //
 // RetryAfter is exact: without other hits, a request is denied a microsecond
 // earlier and allowed then. Denied requests change nothing.

@@ -322,11 +322,10 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 }
 
 // Grant gives n extra hits, 1 to MaxQuota, to every counter named: a customer may make 50 more
-// requests now. Each limit of the rule forgets its n newest hits, or all if it counts fewer. So
-// a key never has more hits left than its quota, or the burst of a TokenBucket. Hits above the
-// quota (see [Limiter.Adjust]) are forgotten first. A TokenBucket with a quota of 0 gives
-// nothing back. A blocked key stays blocked. Waiting requests of this process try again at
-// once.
+// requests now. Each limit of the rule forgets its n newest hits, or all if it counts fewer, so
+// a key never has more left than its quota or burst. Hits above the quota go first. A blocked
+// key stays blocked, and a TokenBucket with a quota of 0 forgets nothing. Waiting requests of
+// this process try again at once.
 //
 // The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out
 // of range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or

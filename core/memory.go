@@ -19,20 +19,17 @@ const defaultMaxBytes = 256 << 20
 
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
-	// MaxKeys is the most keys held at a time, over all limiters and rules: 1 to 2^31-1. A key
-	// of one rule counts once, however many limits the rule has. 0 means DefaultMaxKeys. Rules
-	// whose states can become large then hold fewer keys: as many as fit into 256 MB, but about
-	// 8,000 at least. MaxKeys must be at least the number of keys of one request: the rest is
-	// not counted.
+	// MaxKeys is the most keys held at a time, over all limiters and rules: 1 to 2^31-1, and at
+	// least the keys of one request. 0 means DefaultMaxKeys, with at most 256 MB, or 8,000
+	// keys, for a rule whose states can become large.
 	//
 	// It bounds memory. A key takes about 23 + 18 × limits bytes with the default algorithm. A
-	// SlidingLog adds 8 bytes for each hit in it and 8 more, rounded up to a power of two, at
-	// least 64 bytes and at most 128 KiB (a Quota of MaxLogQuota). A BucketedWindow adds 4
-	// bytes for each bucket and 24 more, rounded up to a power of two, at most 32 KiB. One
+	// SlidingLog adds 8 bytes for each hit that it holds, at most 128 KiB. A BucketedWindow
+	// adds 4 bytes for each bucket, at most 32 KiB. Both are rounded up to a power of two. One
 	// request of a new key may take all of that.
 	MaxKeys int
 	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
-	// clock, which ignores changes of the wall clock. If it panics, nothing has been charged.
+	// clock, which ignores changes of the wall clock.
 	Clock func() time.Time
 }
 
@@ -79,17 +76,15 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys, maxBytes), names: names.New("", true)}, nil
 }
 
-// Len returns the number of keys held now, including expired keys that have not been removed
-// yet.
+// Len returns the number of keys held, including expired keys that are not removed yet.
 func (m *Memory) Len() int { return m.tables.Len() }
 
-// Evicted returns the number of keys that were evicted before they expired. If it grows,
-// MaxKeys is too small for the keys in use, or a client makes keys up.
+// Evicted returns the number of keys evicted before they expired. If it grows, MaxKeys is too
+// small, or a client makes keys up.
 func (m *Memory) Evicted() uint64 { return m.tables.Evicted() }
 
-// Close removes all counters and frees their memory. It waits for running operations. Later
-// operations fail with an error that wraps [ErrClosed]. Close always returns nil, and may be
-// called again.
+// Close removes all counters. Later operations fail with an error that wraps [ErrClosed]. It
+// waits for running operations, always returns nil, and may be called again.
 func (m *Memory) Close() error {
 	m.tables.Close()
 	m.names.Release()

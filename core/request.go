@@ -13,11 +13,11 @@ type Request interface {
 	Context() context.Context
 	// Method returns the method as received, with its letter case.
 	Method() string
-	// Path returns the decoded path of the URL, as the client wrote it. One resource may have
-	// many paths: keys use Route.
+	// Path returns the decoded path of the URL. One resource may have many paths: keys use
+	// Route.
 	Path() string
-	// EscapedPath returns the path of the URL as the client wrote it, with its percent-escapes
-	// and without the query; "" if the adapter only knows Path.
+	// EscapedPath returns the path of the URL as the client wrote it, percent-escapes included
+	// and query excluded; "" if the adapter only knows Path.
 	EscapedPath() string
 	// Route returns the pattern of the matched route in the framework's spelling, "" before a
 	// match.
@@ -28,8 +28,8 @@ type Request interface {
 	// RemoteAddr returns the address of the connection's peer, as "host:port" if it has a port.
 	// Headers never change it.
 	RemoteAddr() string
-	// HeaderValues returns all lines of a header in the order received. The letter case of the
-	// name does not matter. The caller must not change the slice.
+	// HeaderValues returns all lines of a header in the order received, whatever the letter
+	// case of name. The caller must not change the slice.
 	HeaderValues(name string) []string
 	// Cookie returns the first cookie of this name and whether it exists.
 	Cookie(name string) (string, bool)
@@ -37,13 +37,12 @@ type Request interface {
 	Query(name string) (string, bool)
 	// RawQuery returns the query of the URL as the client wrote it, without the question mark.
 	RawQuery() string
-	// Value returns a value that an earlier middleware stored for the request, or nil: a
-	// context value, or the framework's own (gin.Context.Get, echo.Context.Get,
-	// fiber.Ctx.Locals).
+	// Value returns a value that an earlier middleware stored, or nil: of the context, or of
+	// the framework (gin.Context.Get, echo.Context.Get, fiber.Ctx.Locals).
 	Value(key any) any
-	// Body returns at most the first max bytes of the body as received, not decompressed, and
-	// leaves the whole body for the handler. It may be called several times. The caller must
-	// not change or keep the slice. An error means that reading from the client failed.
+	// Body returns at most the first max bytes of the body as received, not decompressed. The
+	// handler still gets the whole body. Body may be called several times. The caller must not
+	// change or keep the slice. An error means that reading failed.
 	Body(max int) ([]byte, error)
 }
 

@@ -7,16 +7,14 @@ import (
 )
 
 // SetCost sets the real cost of the request, in hits, when it is known: the tokens of an
-// answer, or the rows read. Cost charged before the handler is then an estimate. After the
-// handler, the limiter charges the difference, even above the quota, or refunds it. The last
-// call before the handler returns counts. If the handler panics, nothing is refunded.
-//
-// Hits above the quota delay the key: see [OpCharge]. A cost above MaxQuota means MaxQuota.
+// answer, or the rows read. After the handler, the limiter charges the difference to the cost
+// before it, even above the quota (see [OpCharge]), or refunds it. The last call counts. If the
+// handler panics, nothing is refunded.
 //
 // SetCost settles only rules that have a [Rule.Cost]. It returns false and does nothing if none
-// has, if nothing was charged, if the decision is settled, or if cost is negative. It may be
-// called concurrently. Handlers call the SetCost of their adapter. Programs without requests
-// call [Limiter.Adjust].
+// has, if nothing was charged, if the decision is settled, or if cost is negative. A cost above
+// MaxQuota means MaxQuota. It may be called concurrently. Handlers call the SetCost of their
+// adapter. Programs without requests call [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
 	if !d.Estimated() || cost < 0 || d.ended.Load() {
 		return false

@@ -126,12 +126,12 @@ type Guarantees struct {
 type OnFailure uint8
 
 const (
-	// FailOpen: the store may allow requests without counting them.
+	// FailOpen means that the store may allow requests without counting them.
 	FailOpen OnFailure = iota
-	// FailLocal: the store decides with counters of this process, and allows no more than they
-	// do.
+	// FailLocal means that the store decides with counters of this process, and allows no more
+	// than they do.
 	FailLocal
-	// FailClosed: OpTake returns an error.
+	// FailClosed means that OpTake returns an error.
 	FailClosed
 )
 
