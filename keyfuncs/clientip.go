@@ -347,6 +347,10 @@ func (c *clientIP) ignore(r core.Request) {
 	if !c.unlisted.due() {
 		return
 	}
+	log := requestlog.Of(r)
+	if !log.Enabled(r.Context(), slog.LevelWarn) { // a replay notes which headers are read
+		return
+	}
 	names := forwardedHeaders
 	if c.header != "" {
 		names = []string{c.header}
@@ -355,7 +359,7 @@ func (c *clientIP) ignore(r core.Request) {
 		if len(r.HeaderValues(name)) == 0 || !c.unlisted.said.CompareAndSwap(false, true) {
 			continue
 		}
-		requestlog.Of(r).Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
+		log.Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
 			"If the peer is a proxy of yours, every client behind the proxy shares one limit: write keyfuncs.Behind with the header and the proxy's address. "+
 			"If the peer is not a proxy, a client has made the header up", slog.String("header", name))
 		return

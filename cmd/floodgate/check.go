@@ -13,8 +13,8 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// load reads a policy file without opening its store. It takes users and tiers, which
-// only the program knows, to be available.
+// load reads a policy file without opening its store. It takes users and tiers,
+// which only the program knows, to be available.
 func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
 	text, err := readPolicy(path)
 	if err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	neturl "net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -127,4 +130,181 @@ policies:
 		}
 	}
 	expect(t, 1, "", "top", path, "--store", "redis://127.0.0.1:1")
+}
+
+// Without --store, the store is that of the file: the command reports which one, and
+// never its password.
+func TestTheStoreOfTheFile(t *testing.T) {
+	server := redistest.Start(t)
+	server.MustDo("CONFIG", "SET", "requirepass", "hush-hush")
+	t.Setenv("FLOODGATE_TEST_PASSWORD", "hush-hush")
+	const policies = "policies: [{name: api, key: ip, limits: 10/h aligned}]\n"
+	path := file(t, "limits.yaml", policies+"store: {redis: {address: '"+server.Addr+"', password: {env: FLOODGATE_TEST_PASSWORD}, db: 3}}\n")
+	for want, args := range map[string][]string{
+		"0 counters\n": {"top", path},
+		"api   10 per 1h (aligned)  0     10         0s\n":         {"inspect", path, "--policy", "api", "--key", "k"},
+		"nothing to reset: key k of policy api has used nothing\n": {"reset", path, "--policy", "api", "--key", "k"},
+	} {
+		out, errs := expect(t, exitFine, "", args...)
+		if !strings.Contains(out, want) || errs != "store of "+path+": Redis "+server.Addr+", database 3\n" {
+			t.Errorf("%q: prints %q and %q", args, out, errs)
+		}
+	}
+	// --store comes first, and needs no word.
+	if _, errs := expect(t, exitFine, "", "top", path, "--store", "redis://:hush-hush@"+server.Addr+"/1"); errs != "" {
+		t.Errorf("with --store: %q", errs)
+	}
+
+	for name, c := range map[string]struct {
+		code        int
+		store, want string
+	}{
+		"none":          {exitUsage, "", "usage: this command is for counters in Redis: no Redis: "},
+		"memcached":     {exitUsage, "store: {memcached: {servers: ['127.0.0.1:1']}}", "is memcached (if the service counts in Redis, write --store redis://127.0.0.1:6379/0)\n"},
+		"synced":        {exitUsage, "store: {synced: {redis: {address: '127.0.0.1:1'}}}", "is synced, whose counters have another form (if "},
+		"cluster":       {exitFailed, "store: {redis: {address: '127.0.0.1:1', cluster: true}}", ": Redis cluster 127.0.0.1:1\n"},
+		"no password":   {exitFailed, "store: {redis: {address: '127.0.0.1:1', password: {env: FLOODGATE_TEST_NONE}}}", "the variable FLOODGATE_TEST_NONE is not in the environment"},
+		"wrong":         {exitFailed, "store: {redis: {address: '127.0.0.1:1', password: hush-hush}}", ": Redis 127.0.0.1:1, database 0\n"},
+		"a broken file": {exitFailed, "store: 1", "limits.yaml:2:8: store: "},
+	} {
+		_, errs := expect(t, c.code, "", "top", file(t, "limits.yaml", policies+c.store))
+		if !strings.Contains(errs, c.want) || strings.Contains(errs, "hush") {
+			t.Errorf("%s: says %swant %s", name, errs, c.want)
+		}
+	}
+	for url, want := range map[string]string{
+		"127.0.0.1:6379":            `usage: --store: "127.0.0.1:6379" has no scheme: want a URL such as redis://127.0.0.1:6379/0` + "\n",
+		"user:hush-hush@localhost":  `usage: --store: "localhost" has no scheme: want a URL such as redis://127.0.0.1:6379/0` + "\n",
+		"http://u:hush-hush@a.test": `want redis, rediss, unix`,
+	} {
+		if _, errs := expect(t, exitUsage, "", "top", path, "--store", url); !strings.Contains(errs, want) || strings.Contains(errs, "hush") {
+			t.Errorf("%s: %q, want %s", url, errs, want)
+		}
+	}
+}
+
+// The hits that the command grants are there for the service.
+func TestAGrantIsThereForTheService(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "limits.yaml", "policies:\n  - {name: api, key: 'query[\"k\"]', limits: '10/h fixed_window, 30/d fixed_window'}\n")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.AnotherInstance())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close() //nolint:errcheck // the test is over
+	ann := core.Hit{Rule: "api", Key: "ann"}
+	if d, err := set.Limiter().Take(context.Background(), 10, ann); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	flags := []string{"grant", path, "--store", "redis://" + server.Addr + "/0", "--policy", "api", "--key", "ann", "--hits"}
+	if out, _ := expect(t, 0, "", append(flags, "4")...); !regexp.MustCompile(`10 per 1h .* 6 +4 .*\n.*30 per .* 6 +24 `).MatchString(out) {
+		t.Error(out)
+	}
+	if d, err := set.Limiter().Take(context.Background(), 4, ann); err != nil || !d.Allowed {
+		t.Errorf("%v, %v", d, err)
+	}
+	for _, row := range [][2]string{{"1", `10 per 1h .* 9 +1 `}, {"2147483647", `10 per 1h .* 0 +10 `}} {
+		if out, _ := expect(t, 0, "", append(flags, row[0])...); !regexp.MustCompile(row[1]).MatchString(out) {
+			t.Errorf("%s: %s", row[0], out)
+		}
+	}
+	for _, n := range []string{"0", "-1", "2147483648"} {
+		if _, errs := expect(t, 2, "", append(flags, n)...); !strings.Contains(errs, "--hits: "+n+": must be from 1 to 2147483647") {
+			t.Errorf("%s: %s", n, errs)
+		}
+	}
+}
+
+// Two services have just denied a key; a second after the command has reset it,
+// both let it in.
+func TestAResetIsNoticedByTheServices(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "limits.yaml", "policies:\n  - {name: api, key: 'query[\"k\"]', limits: 2/h}\n")
+	clock := storetest.NewClock(time.Now())
+	var services []*core.Limiter
+	for range 2 {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr})
+		defer client.Close() //nolint:errcheck // the test is over
+		set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.Clock(clock.Now), redisstore.AnotherInstance())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close() //nolint:errcheck // the test is over
+		services = append(services, set.Limiter())
+	}
+	ann := core.Hit{Rule: "api", Key: "ann"}
+	take := func(l *core.Limiter) core.Decision {
+		t.Helper()
+		d, err := l.Take(t.Context(), 1, ann)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for range 4 {
+		for _, s := range services {
+			take(s)
+		}
+	}
+	for i, s := range services {
+		if take(s).Allowed {
+			t.Fatalf("service %d: not over the limit", i)
+		}
+	}
+	expect(t, 0, "", "reset", path, "--store", "redis://"+server.Addr+"/0", "--policy", "api", "--key", "ann")
+	clock.Advance(time.Second)
+	for i, s := range services {
+		if d := take(s); !d.Allowed {
+			t.Errorf("service %d: %v", i, d)
+		}
+	}
+}
+
+// A block denies a key in a running service, and a reset ends it.
+func TestABlockIsThereForTheService(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/h}]")
+	api := serviceOf(t, server, path)
+	flags := []string{path, "--store", "redis://" + server.Addr, "--policy", "api", "--key", "ann"}
+	allowed := func(want bool) {
+		t.Helper()
+		if d, err := api.Take(t.Context(), 1, core.Hit{Rule: "api", Key: "ann"}); err != nil || d.Allowed != want {
+			t.Errorf("%v, %v, want allowed %t", d, err, want)
+		}
+	}
+	allowed(true)
+	if out, _ := expect(t, exitFine, "", append([]string{"block", "--for", "30m"}, flags...)...); out != "blocked: key ann of policy api, for 30m0s\n" {
+		t.Errorf("block says %q", out)
+	}
+	allowed(false)
+	if out, _ := expect(t, exitFine, "", append([]string{"inspect"}, flags...)...); !strings.Contains(out, " 0 ") {
+		t.Errorf("inspect says %q", out)
+	}
+	expect(t, exitFine, "", append([]string{"reset"}, flags...)...)
+	allowed(true)
+	for _, wrong := range []string{"0s", "-1s", "9000h"} {
+		if _, errs := expect(t, exitUsage, "", append([]string{"block", "--for", wrong}, flags...)...); !strings.HasPrefix(errs, "usage: --for: ") {
+			t.Errorf("--for %s: %q", wrong, errs)
+		}
+	}
+}
+
+// inspect knows the quota that the file has for a key.
+func TestInspectKnowsTheQuotasOfKeys(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "p.yaml", "policies: [{name: api, key: ip, limits: [10/h, 20/d], quotas: {ann: 5/h, bob: unlimited}}]")
+	api := serviceOf(t, server, path)
+	for key, want := range map[string]string{
+		"ann": "api 5 per 1h 3 2 ",
+		"bob": "api unlimited per 1h - unlimited ",
+		"eve": "api 10 per 1h 3 7 ",
+	} {
+		take(t, api, 3, key)
+		out, _ := expect(t, exitFine, "", "inspect", path, "--store", "redis://"+server.Addr, "--policy", "api", "--key", key)
+		if got := strings.Join(strings.Fields(out), " "); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
 }

@@ -16,7 +16,8 @@ func importCommand() *cobra.Command {
 			"- is the standard input. If a part has no equivalent, import reports its place and writes nothing.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			name, text := args[0], []byte(nil)
+			var text []byte
+			name := args[0]
 			if name == "-" {
 				name = "standard input"
 				text, err = io.ReadAll(io.LimitReader(c.InOrStdin(), mulesoft.MaxBytes+1))

@@ -8,6 +8,7 @@
 //	floodgate inspect limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
 //	floodgate reset limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1
 //	floodgate grant limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1 --hits 50
+//	floodgate block limits.yaml --store redis://127.0.0.1:6379/0 --policy api --key 192.0.2.1 --for 30m
 //	floodgate top limits.yaml --interval 2s
 //	floodgate import mulesoft.yaml
 package main
@@ -24,6 +25,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/policy"
@@ -71,6 +73,18 @@ func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
 // errUsage is wrapped by errors of the command line.
 var errUsage = errors.New("usage")
 
+// flagError returns an error that describes the valid values of a flag.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		f := invalid.GetFlag()
+		if want := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a duration such as 5m"}[f.Value.Type()]; want != "" {
+			err = fmt.Errorf("--%s: %q: want %s", f.Name, invalid.GetValue(), want)
+		}
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
+}
+
 // run is the program.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := &cobra.Command{
@@ -97,8 +111,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), grantCommand(), topCommand(), importCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), grantCommand(), blockCommand(), topCommand(), importCommand())
 	for _, c := range root.Commands() {
 		args := c.Args
 		c.Args = func(c *cobra.Command, given []string) error {

@@ -23,7 +23,7 @@ const leastInterval = 100 * time.Millisecond
 
 // topping is the command top.
 type topping struct {
-	stored
+	service
 	top      int
 	known    []string      // keys that are listed by name
 	interval time.Duration // 0: once
@@ -41,7 +41,7 @@ func topCommand() *cobra.Command {
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
 			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
-			"The quotas that the file has for a key are known for the keys that --key gives; the others are listed with their limits' own quotas.\n\n" +
+			"It compares with the quotas of the limits; inspect knows a quota of one key.\n\n" +
 			"With --interval 2s, top lists them every two seconds until it is interrupted. On a terminal, each list replaces the one before.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -134,16 +134,9 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 	for _, r := range t.rules {
 		byName[r.Name] = r.Limits
 	}
-	err := t.store.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
+	err := t.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
 		total++
-		limits := byName[c.Rule]
-		if key, known := names[c.Name]; known {
-			var err error
-			if limits, c.Results, err = ownQuotas(ctx, set, core.Hit{Rule: c.Rule, Key: key}, limits, c.Results); err != nil {
-				return err
-			}
-		}
-		for i, l := range limits {
+		for i, l := range byName[c.Rule] {
 			if most := l.Capacity(); most > 0 && c.Results[i].Remaining < most {
 				found.add(near{set.PolicyOf(c.Rule), c.Rule, c.Name, l, c.Results[i], 1 - float64(c.Results[i].Remaining)/float64(most)})
 			}
@@ -161,30 +154,10 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 		if text, known := names[n.name]; known {
 			key = report.Key(text)
 		}
-		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%s\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, resetIn(n.limit, n.result.Remaining, n.result.ResetAfter), key)
+		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
 	}
 	err = align(&b, lines)
 	return b.String(), err
-}
-
-// ownQuotas returns the limits and results of a key with the quotas that the
-// file has for it, if it has some.
-func ownQuotas(ctx context.Context, set *policy.Set, hit core.Hit, limits []core.Limit, results []core.Result) ([]core.Limit, []core.Result, error) {
-	quotas, err := set.QuotasOf(hit.Rule, hit.Key)
-	if err != nil || quotas == nil {
-		return limits, results, err
-	}
-	hit.Quotas = quotas
-	d, err := set.Limiter().Peek(ctx, 0, hit)
-	if err != nil {
-		return nil, nil, err
-	}
-	limits, results = nil, nil
-	for status := range d.Limits() {
-		limits = append(limits, status.Limit)
-		results = append(results, core.Result{Remaining: status.Remaining, ResetAfter: status.ResetAfter})
-	}
-	return limits, results, nil
 }
 
 // near is a counter and how much of a limit it has used.

@@ -2,16 +2,19 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/processtest"
@@ -20,8 +23,8 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// service returns the limiter of a service that counts by a policy file.
-func service(t *testing.T, server *redistest.Server, path string) *core.Limiter {
+// serviceOf returns the limiter of a service that counts by a policy file.
+func serviceOf(t *testing.T, server *redistest.Server, path string) *core.Limiter {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())))
@@ -51,7 +54,7 @@ func following(t *testing.T, server *redistest.Server, path string, terminal boo
 	defer cancel()
 	var b bytes.Buffer
 	follow := &topping{
-		stored: stored{url: "redis://" + server.Addr, timeout: time.Second}, top: 1, known: []string{"ann"}, interval: 2 * time.Second,
+		service: service{url: "redis://" + server.Addr, timeout: time.Second}, top: 1, known: []string{"ann"}, interval: 2 * time.Second,
 		out: &b, terminal: terminal, now: stepping(2 * time.Second),
 		after: func(d time.Duration) <-chan time.Time {
 			if d != 2*time.Second {
@@ -73,7 +76,7 @@ func following(t *testing.T, server *redistest.Server, path string, terminal boo
 func TestTopFollows(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/366d fixed_window}]")
-	api := service(t, server, path)
+	api := serviceOf(t, server, path)
 	take(t, api, 1, "ann")
 	spaces, reset := regexp.MustCompile(` +`), regexp.MustCompile(`\d+h\d+m\S+`)
 	for i, mark := range [][2]string{{"", "\n"}, {clearScreen, ""}} {
@@ -123,7 +126,7 @@ func TestTopWaitsForAServerThatIsGone(t *testing.T) {
 func TestTopListsWhatIsUsed(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: [10/h, 9/1ms]}]")
-	api := service(t, server, path)
+	api := serviceOf(t, server, path)
 	take(t, api, 3, "ann")
 	processtest.WaitFor(t, "the millisecond to be over on the server", func() bool {
 		d, err := api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"})
@@ -152,7 +155,7 @@ func TestTopListsWhatIsUsed(t *testing.T) {
 func TestTopOfABurst(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/366d token_bucket burst=40}]")
-	take(t, service(t, server, path), 3, "ann")
+	take(t, serviceOf(t, server, path), 3, "ann")
 	out, _ := expect(t, exitFine, "", "top", path, "--store", "redis://"+server.Addr)
 	if columns := strings.Join(strings.Fields(out), " "); !strings.Contains(columns, "(token_bucket, burst 40) 3 37 ") {
 		t.Errorf("want 3 used and 37 remaining:\n%s", out)
@@ -186,4 +189,93 @@ func TestWhatIsATerminal(t *testing.T) {
 	if isTerminal(&bytes.Buffer{}) || isTerminal(f) || !isTerminal(null) {
 		t.Error("a buffer or a file is taken for a terminal, or a device is not")
 	}
+}
+
+// failing is a hook of a Redis client that fails each command.
+type failing struct{ err error }
+
+func (f failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (f failing) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { return f.err }
+}
+func (f failing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { return f.err }
+}
+
+// top prints an error of the server without control characters, which would clear the
+// screen of a terminal.
+func TestTopEscapesErrorsOfTheServer(t *testing.T) {
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out bytes.Buffer
+	lists := 0
+	follow := &topping{
+		service: service{Store: redisstore.New(client, redisstore.Timeout(5*time.Second))}, top: 1, interval: time.Second, out: &out, now: time.Now,
+		after: func(time.Duration) <-chan time.Time {
+			passed := make(chan time.Time, 1)
+			if lists++; lists == 1 {
+				client.AddHook(failing{errors.New("\x1b[2Jgone")})
+				passed <- time.Time{}
+			} else {
+				cancel()
+			}
+			return passed
+		},
+	}
+	set, err := load(file(t, "limits.yaml", "policies: [{name: api, limits: 10/h}]"), &follow.service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close() //nolint:errcheck // the test is over
+	if err := follow.run(ctx, set); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), "gone") || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("prints %q", &out)
+	}
+}
+
+// Of any counters, in any order and with repetitions, the nearest are those of a
+// plain sort, and the memory is bounded.
+func TestTheNearestAreThoseOfAPlainSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		top := rapid.IntRange(1, 5).Draw(t, "top")
+		n, seed := rapid.IntRange(0, 3*slack).Draw(t, "counters"), rapid.IntRange(1, 1000).Draw(t, "seed")
+		repeated := rapid.IntRange(1, 50).Draw(t, "repeated")
+		found := nearest{top: top}
+		best := map[[2]string]float64{} // a plain model: the largest share of each
+		for i := range n {
+			one := near{name: fmt.Sprint("k", i*seed%997/repeated), limit: core.Limit{Name: fmt.Sprint("l", i%2)}, used: float64(i*seed%101) / 100}
+			found.add(one)
+			if len(found.held) > 4*top+slack {
+				t.Fatalf("%d counters are held", len(found.held))
+			}
+			id := [2]string{one.name, one.limit.Name}
+			best[id] = max(best[id], one.used)
+		}
+		type row struct {
+			id   [2]string
+			used float64
+		}
+		var want []row
+		for id, used := range best {
+			want = append(want, row{id, used})
+		}
+		slices.SortFunc(want, func(a, b row) int {
+			return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.id[0], b.id[0]), cmp.Compare(a.id[1], b.id[1]))
+		})
+		want = want[:min(top, len(want))]
+		got := found.list()
+		if len(got) != len(want) {
+			t.Fatalf("%d are listed, want %d", len(got), len(want))
+		}
+		for i, one := range got {
+			if have := (row{[2]string{one.name, one.limit.Name}, one.used}); have != want[i] {
+				t.Fatalf("number %d is %v, want %v", i, have, want[i])
+			}
+		}
+	})
 }

@@ -22,12 +22,6 @@ type File struct {
 	Text []byte
 }
 
-// Log is an access log.
-type Log struct {
-	Name string
-	io.Reader
-}
-
 // Config configures a replay.
 type Config struct {
 	// Files are run side by side.
@@ -36,25 +30,16 @@ type Config struct {
 	Fields accesslog.Fields
 	// HonestPerMinute is the most requests of an honest client a minute; 1 or more.
 	HonestPerMinute int64
-	// Top is how many keys, routes and clients are reported, MaxKeys how many
-	// are held at a time; 1 or more.
-	Top, MaxKeys int
-	// Sweep means that other quotas are tried as well, which takes several
-	// times as long.
+	// Top is how many keys, routes and clients are reported; 1 or more.
+	Top int
+	// MaxKeys is how many keys and how many clients are counted at a time;
+	// 0: 500,000.
+	MaxKeys int
+	// Sweep means that other quotas are tried as well, which takes ten times as long.
 	Sweep bool
-	// Tolerance is how far a line's time may be ahead of those of the lines
-	// around it before the line counts as an outlier; 0: DefaultTolerance. An
-	// outlier is left out and counted.
-	Tolerance time.Duration
-	// StopAtOutlier makes an outlier an error.
-	StopAtOutlier bool
 	// Progress is called now and then with the number of lines read; may be nil.
 	Progress func(lines int64)
 }
-
-// DefaultTolerance is longer than the usual time between the lines of requests
-// that ended at the same moment.
-const DefaultTolerance = 5 * time.Minute
 
 // Replay is a replay under way. Its methods may not be called concurrently.
 type Replay struct {
@@ -68,8 +53,8 @@ type Replay struct {
 
 // New makes a replay. The errors are those of the files.
 func New(c Config) (*Replay, error) {
-	if c.Tolerance == 0 {
-		c.Tolerance = DefaultTolerance
+	if c.MaxKeys == 0 {
+		c.MaxKeys = 500_000
 	}
 	r := &Replay{config: c, request: request{missing: map[string]bool{}}}
 	r.report.WholeSeconds = true
@@ -115,7 +100,7 @@ const batchSize = 512
 // returns the error of reading the log, or ctx's. A log with lines of which
 // none can be read is an error. A log without lines is no error, because it may
 // have just been rotated.
-func (r *Replay) Run(ctx context.Context, log Log) error {
+func (r *Replay) Run(ctx context.Context, name string, log io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.window.held = nil // of a log that has failed
@@ -125,7 +110,7 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 		defer close(batches)
 		failed <- r.parse(ctx, log, batches)
 	}()
-	r.report.Logs = append(r.report.Logs, log.Name)
+	r.report.Logs = append(r.report.Logs, name)
 	lines, malformed := r.report.Lines, r.report.Malformed
 	var first *parsed // the first line of the log
 	for batch := range batches {
@@ -133,13 +118,7 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 			if first == nil {
 				first = &batch[i]
 			}
-			if err := r.line(log.Name, &batch[i]); err != nil {
-				cancel()
-				for range batches { // until nobody reads the log any more
-				}
-				<-failed
-				return fmt.Errorf("%s: %w", log.Name, err)
-			}
+			r.line(name, &batch[i])
 		}
 		if r.config.Progress != nil {
 			r.config.Progress(r.report.Lines)
@@ -147,7 +126,7 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 	}
 	err := <-failed
 	for err == nil && len(r.window.held) > 0 {
-		err = r.oldest(log.Name)
+		r.oldest(name)
 	}
 	switch n := r.report.Lines - lines; {
 	case errors.Is(err, accesslog.ErrTruncated):
@@ -156,7 +135,7 @@ func (r *Replay) Run(ctx context.Context, log Log) error {
 		err = unreadable(n, first)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", log.Name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
@@ -177,7 +156,7 @@ func unreadable(n int64, first *parsed) error {
 // maxShown is the number of characters of a line that an error shows.
 const maxShown = 100
 
-func (r *Replay) parse(ctx context.Context, log Log, batches chan<- []parsed) error {
+func (r *Replay) parse(ctx context.Context, log io.Reader, batches chan<- []parsed) error {
 	batch := make([]parsed, 0, batchSize)
 	send := func() error {
 		select {
@@ -206,17 +185,16 @@ func (r *Replay) parse(ctx context.Context, log Log, batches chan<- []parsed) er
 }
 
 // line takes a line. It is decided once the lines after it are known.
-func (r *Replay) line(log string, p *parsed) error {
+func (r *Replay) line(log string, p *parsed) {
 	r.report.Lines++
 	if p.err != nil {
 		r.report.Malformed++
 		r.sample(log, p, p.err.Error())
-		return nil //nolint:nilerr // it is counted
+		return
 	}
-	if r.window.held = append(r.window.held, *p); len(r.window.held) <= neighbours {
-		return nil
+	if r.window.held = append(r.window.held, *p); len(r.window.held) > neighbours {
+		r.oldest(log)
 	}
-	return r.oldest(log)
 }
 
 func (r *Replay) sample(log string, p *parsed, problem string) {
@@ -226,23 +204,18 @@ func (r *Replay) sample(log string, p *parsed, problem string) {
 }
 
 // oldest decides the oldest line that is held, or leaves it out.
-func (r *Replay) oldest(log string) error {
+func (r *Replay) oldest(log string) {
 	w := &r.window
 	p := &w.held[0]
-	wrong := w.wrong(r.config.Tolerance)
-	switch {
-	case wrong && r.config.StopAtOutlier:
-		return fmt.Errorf("line %d: its time, %s, is far from the times of the lines around it", p.number, p.entry.Time.Format(time.RFC3339))
-	case wrong:
+	if w.wrong() {
 		r.report.Outliers++
 		p.text = p.entry.Method + " " + p.entry.Target
 		r.sample(log, p, "its time, "+p.entry.Time.Format(time.RFC3339)+", is far from the times of the lines around it")
-	default:
+	} else {
 		r.decide(&p.entry)
 		w.taken(p.entry.Time)
 	}
 	w.held = w.held[1:]
-	return nil
 }
 
 // decide has the policies decide on a request.
@@ -279,4 +252,64 @@ func (r *Replay) Report() *Report {
 		rep.Files = append(rep.Files, one.report())
 	}
 	return &rep
+}
+
+// A line whose time is wrong would end all windows, or hold them open: the
+// requests behind it would be decided at one moment. So each time is compared
+// with those of the lines around it, of which the medians are taken.
+const (
+	neighbours = 32                   // lines on each side
+	tolerance  = 5 * time.Minute      // how far ahead a time may be: longer than requests usually take
+	farBehind  = 24 * time.Hour       // long requests are logged at their end, with the time of their beginning
+	farApart   = 366 * 24 * time.Hour // beside which a gap in a log is no gap any more: no window is longer
+)
+
+// window holds lines back until those that follow them are known.
+type window struct {
+	before []time.Time // of the last lines that were taken, at most neighbours
+	held   []parsed
+	newest time.Time
+}
+
+// wrong reports whether the time of the oldest held line is far from the times
+// of the lines around it.
+func (w *window) wrong() bool {
+	at := w.held[0].entry.Time
+	if len(w.before) > 0 && !at.After(w.newest.Add(tolerance)) && at.After(w.newest.Add(-farBehind)) {
+		return false // as nearly all are
+	}
+	var after []time.Time
+	for i := 1; i < len(w.held); i++ {
+		after = append(after, w.held[i].entry.Time)
+	}
+	earlier, known := median(w.before)
+	later, follow := median(after)
+	switch {
+	case known && follow:
+		return at.Sub(earlier) > tolerance && at.Sub(later) > tolerance || earlier.Sub(at) > farBehind && later.Sub(at) > farBehind
+	case follow: // the first lines of the first log
+		return at.Sub(later) > tolerance || later.Sub(at) > farApart
+	case known: // the last line of the last log
+		return at.Sub(earlier) > farApart || earlier.Sub(at) > farBehind
+	}
+	return false
+}
+
+// taken notes that the oldest line that is held has been decided.
+func (w *window) taken(at time.Time) {
+	if len(w.before) == neighbours {
+		w.before = w.before[1:]
+	}
+	w.before = append(w.before, at)
+	if at.After(w.newest) {
+		w.newest = at
+	}
+}
+
+func median(times []time.Time) (time.Time, bool) {
+	if len(times) == 0 {
+		return time.Time{}, false
+	}
+	sorted := slices.SortedFunc(slices.Values(times), time.Time.Compare)
+	return sorted[(len(sorted)-1)/2], true
 }

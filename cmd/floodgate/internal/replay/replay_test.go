@@ -38,7 +38,7 @@ func run(t testing.TB, c replay.Config, logs ...string) *replay.Report {
 	}
 	defer r.Close() //nolint:errcheck // its counters are in memory
 	for i, log := range logs {
-		if err := r.Run(context.Background(), replay.Log{Name: fmt.Sprint("log", i), Reader: strings.NewReader(log)}); err != nil {
+		if err := r.Run(context.Background(), fmt.Sprint("log", i), strings.NewReader(log)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestAnyLogIsDecidedAsTheModelDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close() //nolint:errcheck // its counters are in memory
-		if err := r.Run(context.Background(), replay.Log{Name: "log", Reader: strings.NewReader(log.String())}); err != nil {
+		if err := r.Run(context.Background(), "log", strings.NewReader(log.String())); err != nil {
 			t.Fatal(err)
 		}
 		f := r.Report().Files[0]
@@ -234,5 +234,199 @@ func BenchmarkReplay(b *testing.B) {
 			}
 			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 		})
+	}
+}
+
+func TestAReportNamesItsLogsAndFiles(t *testing.T) {
+	r := run(t, config("policies: [{name: a, limits: 9/h}]", "policies: [{name: b, limits: 9/h}]"), line(0, "a", "GET /"), line(1, "a", "GET /"))
+	if !slices.Equal(r.Logs, []string{"log0", "log1"}) || len(r.Files) != 2 || r.Files[0].File != "f0" || r.Files[1].File != "f1" || r.Files[0].Sweeps != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The times of a log are whole only if all of them are.
+func TestTheTimesOfALog(t *testing.T) {
+	at := func(times ...string) string {
+		var log strings.Builder
+		for _, time := range times {
+			fmt.Fprintf(&log, `{"time":"2026-11-20T12:00:%sZ","ip":"a","method":"GET","path":"/"}`+"\n", time)
+		}
+		return log.String()
+	}
+	for log, whole := range map[string]bool{at("01", "02"): true, at("01.5", "02"): false, at("01", "02.5"): false, "": false} {
+		if r := run(t, config("policies: [{name: a, limits: 9/h}]"), log); r.WholeSeconds != whole {
+			t.Errorf("%q: whole seconds %t", log, r.WholeSeconds)
+		}
+	}
+	r := run(t, config("policies: [{name: a, limits: 9/h}]"), at("10", "05", "07"))
+	if r.From.Second() != 5 || r.To.Second() != 10 || r.OutOfOrder != 2 || r.LongestBack != 5*time.Second {
+		t.Errorf("from %v to %v, %d out of order by %v", r.From, r.To, r.OutOfOrder, r.LongestBack)
+	}
+}
+
+func TestTheDefaultToleranceIsFiveMinutes(t *testing.T) {
+	for ahead, outliers := range map[int]int64{300: 0, 301: 1} {
+		var log strings.Builder
+		for i := range 100 {
+			second := 0
+			if i == 50 {
+				second = ahead
+			}
+			log.WriteString(line(second, "a", "GET /"))
+		}
+		if r := run(t, config("policies: [{name: a, limits: 9/h}]"), log.String()); r.Outliers != outliers {
+			t.Errorf("%d seconds ahead: %d outliers, want %d", ahead, r.Outliers, outliers)
+		}
+	}
+}
+
+// A request counts once for each key and each policy, however many limits it exceeds and
+// however often the store is asked.
+func TestARequestCountsOnceForAKey(t *testing.T) {
+	log := strings.Repeat(`{"ts":1795182936,"request":{"client_ip":"192.0.2.1","method":"POST","uri":"/","headers":{"Content-Type":["application/x-www-form-urlencoded"]}}}`+"\n", 5)
+	r := run(t, config(`
+policies:
+  - {name: both, key: ip, limits: [2/h, 3/s, 2/d]}
+  - {name: body, key: 'form["user"]', missing: own-bucket, limits: 100/h}
+  - {name: first, key: ip, limits: [1/h, 1/d], dry-run: true}
+  - {name: second, key: ip, limits: 100/h, dry-run: true}
+`), log)
+	f := r.Files[0]
+	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0}]" || f.Denied != 3 || f.DryRunDenied != 1 {
+		t.Errorf("the policies: %s, denied %d, by the dry run %d", got, f.Denied, f.DryRunDenied)
+	}
+	want := []replay.KeyReport{{Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}, {Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 2, Denied: 1}}
+	if !slices.Equal(f.Keys, want) {
+		t.Errorf("the keys: %+v, want %+v", f.Keys, want)
+	}
+	if !slices.Equal(r.Missing, []string{"body"}) {
+		t.Errorf("missing: %q", r.Missing)
+	}
+	if r := run(t, config("policies: [{name: a, key: ip, tiers: {default: 1/h}}]"), log); !slices.Equal(r.Missing, []string{"tier"}) {
+		t.Errorf("missing: %q", r.Missing)
+	}
+}
+
+// A minute is one of the clock.
+func TestTheBusiestMinuteOfAClient(t *testing.T) {
+	var log strings.Builder
+	for i := range 30 * 60 {
+		log.WriteString(line(i, "192.0.2.1", "GET /"))
+	}
+	log.WriteString(line(30*60, "192.0.2.2", "GET /") + line(30*60, "192.0.2.2", "GET /"))
+	c := config("policies: [{name: a, key: ip, limits: 1/h fixed_window}]")
+	c.HonestPerMinute = 60
+	want := []replay.ClientExample{{Client: "192.0.2.1", Requests: 1800, Denied: 1799, Busiest: 60}, {Client: "192.0.2.2", Requests: 2, Denied: 1, Busiest: 2}}
+	if got := run(t, c, log.String()).Files[0].Clients; got.Denied != 2 || got.Honest != 2 || got.HonestDenied != 1800 || !slices.Equal(got.Examples, want) {
+		t.Errorf("%+v", got)
+	}
+	c.HonestPerMinute = 59
+	if got := run(t, c, log.String()).Files[0].Clients; got.Denied != 2 || got.Honest != 1 || got.HonestDenied != 1 || !slices.Equal(got.Examples, want[1:]) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A report says by how much the counts of keys may be too small, and by how much those of clients.
+func TestKeysAndClientsMissCountsByThemselves(t *testing.T) {
+	var clients, keys strings.Builder
+	for i := range 100 {
+		clients.WriteString(line(0, fmt.Sprint("10.0.0.", i), "GET /"))
+		keys.WriteString(line(0, "10.0.0.1", fmt.Sprint("GET /?k=", i)))
+	}
+	for name, c := range map[string]struct {
+		log           string
+		keys, clients bool // whether some are missed
+	}{"many clients": {clients.String(), false, true}, "many keys": {keys.String(), true, false}} {
+		config := config(`policies: [{name: a, key: 'query["k"]', missing: own-bucket, limits: 9/h}]`)
+		config.MaxKeys = 10
+		f := run(t, config, c.log).Files[0]
+		if f.KeysHeld != 10 || f.KeysMissed > 0 != c.keys || f.Clients.Missed > 0 != c.clients {
+			t.Errorf("%s: %d keys are held, %d may be missed of a key and %d of a client", name, f.KeysHeld, f.KeysMissed, f.Clients.Missed)
+		}
+	}
+}
+
+// A replay holds as many routes as keys. It forgets the rarer ones.
+func TestRoutesAreBounded(t *testing.T) {
+	var log strings.Builder
+	for i := range 100 {
+		log.WriteString(line(0, "10.0.0.1", "GET /often") + line(0, "10.0.0.1", "GET /"+strings.Repeat("x", i+1)))
+	}
+	c := config("policies: [{name: a, limits: 0/h}]")
+	c.MaxKeys, c.Top = 5, 1000
+	if f := run(t, c, log.String()).Files[0]; len(f.Routes) > 5 || f.Routes[0].Route != "GET /often" || f.Routes[0].Requests != 100 {
+		t.Errorf("%d routes, want 5 at most: %+v", len(f.Routes), f.Routes)
+	}
+}
+
+// A route has the path as it was sent: an escaped slash separates nothing.
+func TestTheRouteOfAnEscapedPath(t *testing.T) {
+	f := run(t, config("policies: [{name: a, limits: 0/h}]"), line(0, "a", "GET /files/a%2F17")).Files[0]
+	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) {
+		t.Errorf("the routes: %+v, want %+v", f.Routes, want)
+	}
+}
+
+// A bad request is denied on its route and to its client, and not by a policy.
+func TestABadRequestIsDenied(t *testing.T) {
+	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /x")).Files[0]
+	if want := []replay.RouteReport{{Route: "GET /x", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied != 0 || f.Series.Points[0].Denied != 1 {
+		t.Errorf("the routes: %+v, want %+v; the clients: %+v; the policies: %+v; over time: %+v", f.Routes, want, f.Clients, f.Policies, f.Series)
+	}
+}
+
+// A late request counts in the minute in which it is decided.
+func TestTheMinuteOfALateRequest(t *testing.T) {
+	f := run(t, config("policies: [{name: a, limits: 1/h}]"), line(0, "a", "GET /")+line(180, "a", "GET /")+line(60, "a", "GET /")).Files[0]
+	if want := []replay.Point{{Allowed: 1}, {}, {}, {Denied: 2}}; !slices.Equal(f.Series.Points, want) {
+		t.Errorf("over time: %+v, want %+v", f.Series.Points, want)
+	}
+}
+
+// No log has the parameters of a route: it is noted that a policy asks for one.
+func TestALogLacksParametersOfRoutes(t *testing.T) {
+	r := run(t, config(`policies: [{name: a, key: 'param["id"]', missing: own-bucket, limits: 9/h}]`), line(0, "a", "GET /items/5"))
+	if want := []string{`the path value "id"`}; !slices.Equal(r.Missing, want) {
+		t.Errorf("missing: %q, want %q", r.Missing, want)
+	}
+}
+
+// What a report says does not change if another log is run.
+func TestAReportIsACopy(t *testing.T) {
+	r, err := replay.New(config("policies: [{name: a, limits: 1/h}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // its counters are in memory
+	log := line(0, "a", "GET /") + line(1, "b", "POST /")
+	if err := r.Run(t.Context(), "log", strings.NewReader(log)); err != nil {
+		t.Fatal(err)
+	}
+	first := r.Report()
+	said := fmt.Sprintf("%+v", *first)
+	if err := r.Run(t.Context(), "log", strings.NewReader(log)); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%+v", *first); got != said {
+		t.Errorf("the report of the first log says %s, want %s", got, said)
+	}
+	if second := r.Report(); second.Requests != 4 || second.Files[0].Denied != 3 || !slices.Equal(second.Logs, []string{"log", "log"}) {
+		t.Errorf("the report of both logs: %+v", second)
+	}
+}
+
+// A request at fault is denied with 400, because of one policy. The other policies, whose limits
+// it has met, have not denied it.
+func TestARequestAtFaultIsNotDeniedByAnotherPolicy(t *testing.T) {
+	const text = `policies: [{name: a, key: 'header["x-api-key"]', missing: reject, limits: 9/m}, {name: b, key: ip, limits: 2/m}]`
+	r := run(t, config(text), line(0, "192.0.2.1", "GET /")+line(1, "192.0.2.1", "GET /")+line(2, "192.0.2.1", "GET /"))
+	f := r.Files[0]
+	if f.Denied != 3 || f.Bad != 2 {
+		t.Errorf("%d denied, %d of them at fault, want 3 and 2", f.Denied, f.Bad)
+	}
+	for _, p := range f.Policies {
+		if want := map[string]int64{"b": 1}[p.Policy]; p.Denied != want {
+			t.Errorf("policy %s has denied %d requests, want %d", p.Policy, p.Denied, want)
+		}
 	}
 }

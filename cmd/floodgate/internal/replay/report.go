@@ -51,9 +51,6 @@ type FileReport struct {
 	Denied       int64 `json:"denied"`
 	Bad          int64 `json:"bad"`
 	DryRunDenied int64 `json:"dry_run_denied"`
-	// LeftOut are the names of the limits of what is in flight. A log does not tell how
-	// many requests ran at a time: these limits deny nothing here.
-	LeftOut []string `json:"left_out,omitempty"`
 	// Waits are the names of the policies that would let requests wait for their turn. Nobody
 	// waits here: a request that would have waited counts as denied.
 	Waits []string `json:"waits,omitempty"`

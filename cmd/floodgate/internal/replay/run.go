@@ -18,7 +18,7 @@ type run struct {
 	file   string
 	memory *core.Memory
 	set    *policy.Set
-	sweep  *sweep // nil: none
+	sweep  sweep // nil: none
 	dry    []string
 
 	result   FileReport
@@ -53,9 +53,9 @@ func newRun(f File, r *Replay) (*run, error) {
 			one.dry = append(one.dry, one.exceeded(d)...)
 		}
 	})
-	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithoutWaiting(), policy.WithStore(withoutLeases{&countingStore{memory, one.keys}, &one.result.LeftOut}))...)
+	one.set, err = policy.Parse(f.Name, f.Text, append(opts, policy.WithStore(&countingStore{memory, one.keys}))...)
 	if err == nil && r.config.Sweep {
-		one.sweep, err = newSweep(f.Name, f.Text, clock, r.options(func(core.Decision) {}))
+		one.sweep, err = newSweep(f, clock, r.options(func(core.Decision) {}))
 	}
 	if err != nil {
 		return nil, errors.Join(err, one.close())
@@ -74,16 +74,22 @@ func (r *run) close() error {
 	if r.set != nil {
 		errs = append(errs, r.set.Close())
 	}
-	if r.sweep != nil {
-		errs = append(errs, r.sweep.close())
+	return errors.Join(append(errs, r.sweep.close())...)
+}
+
+// decide has a checker decide on a request, which ends at once.
+func decide(c core.Checker, r *request) core.Decision {
+	d := c.Check(r)
+	if d.NeedsOutcome() {
+		c.Settle(r, d, core.Outcome{})
 	}
-	return errors.Join(errs...)
+	return d
 }
 
 // decide has the policies decide on a request.
 func (r *run) decide(req *request, now time.Time) {
 	r.dry = r.dry[:0]
-	d := r.set.Check(req)
+	d := decide(r.set, req)
 	for _, name := range r.dry {
 		r.policies[name].DryRunDenied++
 	}
@@ -113,9 +119,7 @@ func (r *run) decide(req *request, now time.Time) {
 			p.Denied++
 		}
 	}
-	if r.sweep != nil {
-		r.sweep.check(req)
-	}
+	r.sweep.check(req)
 }
 
 func (r *run) report() FileReport {
@@ -202,12 +206,12 @@ func (r *run) histogram() []Bar {
 	return bars
 }
 
-// options are those of every Set: what the program would say of users comes from
-// the log, and of tiers nothing is known.
+// options are those of every Set: the log knows the users, and nobody knows the tiers.
 func (r *Replay) options(dryRunDenied func(core.Decision)) []policy.Option {
 	return []policy.Option{
 		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
-		policy.WithUser(func(req core.Request) string { return r.request.entry.User }),
+		policy.WithoutWaiting(),
+		policy.WithUser(func(core.Request) string { return r.request.entry.User }),
 		policy.WithTier(func(core.Request) (string, error) {
 			r.request.lacks("tier")
 			return "", nil

@@ -13,191 +13,154 @@ import (
 // factors are what quotas are multiplied by in a sweep.
 var factors = []float64{0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10}
 
-// sweep tries each policy of a file by itself with other quotas.
-type sweep struct {
+// sweep tries each policy of a file by itself with other quotas: one trial for each
+// factor.
+type sweep []*trial
+
+// trial is a policy file whose quotas are all multiplied by a factor.
+type trial struct {
+	scaled
+	memory   *core.Memory
 	set      *policy.Set
-	store    *sweepStore
-	policies []*swept
-	memories []*core.Memory
+	only     []core.Checker // one for each policy
+	requests []int64
+	denied   []int64
 }
 
-// swept is a policy with all of its quotas.
-type swept struct {
-	policy.Policy
-	only     core.Checker
-	requests int64
-	denied   []int64 // by each factor
-}
-
-func newSweep(file string, text []byte, clock func() time.Time, opts []policy.Option) (*sweep, error) {
-	s := &sweep{store: &sweepStore{}}
-	for range factors {
-		m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
-		if err != nil {
+func newSweep(f File, clock func() time.Time, opts []policy.Option) (s sweep, err error) {
+	for _, factor := range factors {
+		t := &trial{scaled: scaled{factor: factor}}
+		s = append(s, t)
+		if t.memory, err = core.NewMemory(core.MemoryConfig{Clock: clock}); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		s.memories = append(s.memories, m)
-	}
-	s.store.memories = s.memories
-	set, err := policy.Parse(file, text, append(slices.Clone(opts), policy.WithoutWaiting(), policy.WithStore(withoutLeases{s.store, nil}))...)
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	s.set = set
-	for _, p := range set.Policies() {
-		only, err := set.Only(p.Name)
-		if err != nil {
+		t.Store = t.memory
+		if t.set, err = policy.Parse(f.Name, f.Text, append(slices.Clone(opts), policy.WithStore(&t.scaled))...); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		s.policies = append(s.policies, &swept{Policy: p, only: only, denied: make([]int64, len(factors))})
+		for _, p := range t.set.Policies() {
+			only, err := t.set.Only(p.Name)
+			if err != nil {
+				return nil, errors.Join(err, s.close())
+			}
+			t.only = append(t.only, only)
+		}
+		t.requests, t.denied = make([]int64, len(t.only)), make([]int64, len(t.only))
 	}
 	return s, nil
 }
 
-func (s *sweep) check(r core.Request) {
-	for _, p := range s.policies {
-		s.store.current = p
-		p.only.Check(r)
+// check has each policy decide on a request. The store knows what a dry run would have
+// denied too.
+func (s sweep) check(r *request) {
+	for _, t := range s {
+		for i, only := range t.only {
+			t.asked, t.over = false, false
+			decide(only, r)
+			if t.asked {
+				t.requests[i]++
+			}
+			if t.over {
+				t.denied[i]++
+			}
+		}
 	}
 }
 
-func (s *sweep) close() error {
+func (s sweep) close() error {
 	var errs []error
-	if s.set != nil {
-		errs = append(errs, s.set.Close())
-	}
-	for _, m := range s.memories {
-		errs = append(errs, m.Close())
+	for _, t := range s {
+		if t.set != nil {
+			errs = append(errs, t.set.Close())
+		}
+		if t.memory != nil {
+			errs = append(errs, t.memory.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // curves makes the report.
-func (s *sweep) curves() []Sweep {
-	all := make([]Sweep, len(s.policies))
-	for i, p := range s.policies {
-		all[i] = p.curve()
+func (s sweep) curves() []Sweep {
+	var all []Sweep
+	for i, p := range s[0].set.Policies() {
+		curve := Sweep{Policy: p.Name, Requests: s[0].requests[i]}
+		for _, t := range s {
+			point := SweepPoint{Factor: t.factor, Denied: t.denied[i]}
+			for _, r := range p.Rules {
+				for _, l := range t.limits(r.Limits) {
+					point.Limits = append(point.Limits, policy.Words(l))
+					point.Quotas = append(point.Quotas, l.Quota)
+				}
+			}
+			curve.Points = append(curve.Points, point)
+		}
+		all = append(all, curve)
 	}
 	return all
 }
 
-// sweepStore counts the hits of the current policy once for each factor.
-type sweepStore struct {
-	memories []*core.Memory
-	current  *swept
-}
-
-// Guarantees implements [core.Store].
-func (s *sweepStore) Guarantees() core.Guarantees {
-	return core.Guarantees{Ops: core.OpTake | core.OpPeek}
+// scaled is a store in which all quotas are multiplied by a factor. It notes whether it
+// was asked and whether it denied.
+type scaled struct {
+	core.Store
+	factor      float64
+	asked, over bool
 }
 
 // Open implements [core.Store].
-func (s *sweepStore) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	c := &sweepCounters{store: s, rules: slices.Clone(rules)}
-	for i, f := range factors {
-		scaled := make([]core.StoreRule, len(rules))
-		for j, r := range rules {
-			scaled[j] = core.StoreRule{Name: r.Name, Limits: slices.Clone(r.Limits)}
-			for k := range scaled[j].Limits {
-				scale(&scaled[j].Limits[k], f)
-			}
-		}
-		counters, err := s.memories[i].Open(limiter, scaled)
-		if err != nil {
-			return nil, err
-		}
-		c.scaled = append(c.scaled, counters)
+func (s *scaled) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	own := slices.Clone(rules)
+	for i := range own {
+		own[i].Limits = s.limits(own[i].Limits)
 	}
-	return c, nil
+	counters, err := s.Store.Open(limiter, own)
+	return &scaledCounters{counters, s, rules}, err
 }
 
-// scale multiplies a limit's quota, as far as its algorithm can have it.
-func scale(l *core.Limit, f float64) {
-	l.Quota, l.Burst = times(l.Algorithm, l.Quota, f), times(l.Algorithm, l.Burst, f)
+func (s *scaled) limits(limits []core.Limit) []core.Limit {
+	limits = slices.Clone(limits)
+	for i := range limits {
+		l := &limits[i]
+		l.Quota, l.Burst = s.times(l.Algorithm, l.Quota), s.times(l.Algorithm, l.Burst)
+	}
+	return limits
 }
 
 // times multiplies a quota, as far as an algorithm can have it.
-func times(a core.Algorithm, n int64, f float64) int64 {
+func (s *scaled) times(a core.Algorithm, n int64) int64 {
+	if n == 0 || n == core.Unlimited {
+		return n
+	}
 	most := int64(core.MaxQuota)
 	if a == core.SlidingLog {
 		most = core.MaxLogQuota
 	}
-	if n == 0 || n == core.Unlimited {
-		return n
-	}
-	return min(most, max(1, int64(float64(n)*f+0.5)))
+	return min(most, max(1, int64(float64(n)*s.factor+0.5)))
 }
 
-// sweepCounters are a limiter's counters, once for each factor.
-type sweepCounters struct {
-	store  *sweepStore
-	rules  []core.StoreRule // with the file's own quotas
-	scaled []core.Counters
-	own    [][]int64 // of the items of a batch: their quotas as the file has them
+type scaledCounters struct {
+	core.Counters
+	store *scaled
+	rules []core.StoreRule // with the file's own quotas
 }
 
-// scaleItems multiplies the quotas that items have of their own.
-func (c *sweepCounters) scaleItems(batch *core.Batch, f float64) {
+// Do implements [core.Counters].
+func (c *scaledCounters) Do(ctx context.Context, batch *core.Batch) error {
+	own := make([][]int64, len(batch.Items))
 	for i := range batch.Items {
 		item := &batch.Items[i]
-		for j, q := range c.own[i] {
-			item.Quotas[j] = times(c.rules[item.Rule].Limits[j].Algorithm, q, f)
+		own[i], item.Quotas = item.Quotas, slices.Clone(item.Quotas)
+		for j, q := range own[i] {
+			item.Quotas[j] = c.store.times(c.rules[item.Rule].Limits[j].Algorithm, q)
 		}
 	}
-}
-
-// Do implements [core.Counters]. It returns the result with the file's own quota.
-func (c *sweepCounters) Do(ctx context.Context, batch *core.Batch) error {
-	if batch.Op&(core.OpTake|core.OpPeek) == 0 {
-		return core.ErrUnsupported // a replay does nothing else
+	err := c.Counters.Do(ctx, batch)
+	for i := range own {
+		batch.Items[i].Quotas = own[i]
 	}
-	own := slices.Index(factors, 1)
-	p := c.store.current
-	p.requests++
-	c.own = c.own[:0]
-	for i := range batch.Items {
-		c.own = append(c.own, slices.Clone(batch.Items[i].Quotas))
+	if batch.Op == core.OpTake || batch.Op == core.OpPeek {
+		c.store.asked, c.store.over = true, c.store.over || !batch.Allowed
 	}
-	defer c.scaleItems(batch, 1)
-	for i, counters := range c.scaled {
-		if i == own {
-			continue
-		}
-		c.scaleItems(batch, factors[i])
-		if err := counters.Do(ctx, batch); err != nil {
-			return err
-		}
-		if !batch.Allowed {
-			p.denied[i]++
-		}
-	}
-	c.scaleItems(batch, 1)
-	if err := c.scaled[own].Do(ctx, batch); err != nil {
-		return err
-	}
-	if !batch.Allowed {
-		p.denied[own]++
-	}
-	return nil
-}
-
-// Reopen implements [core.Counters].
-func (c *sweepCounters) Reopen([]core.StoreRule) (core.Counters, error) { return nil, errUnused }
-
-// curve makes the report of a policy.
-func (p *swept) curve() Sweep {
-	s := Sweep{Policy: p.Name, Requests: p.requests}
-	for i, f := range factors {
-		point := SweepPoint{Factor: f, Denied: p.denied[i]}
-		for _, r := range p.Rules {
-			for _, l := range r.Limits {
-				scale(&l, f)
-				point.Limits = append(point.Limits, policy.Words(l))
-				point.Quotas = append(point.Quotas, l.Quota)
-			}
-		}
-		s.Points = append(s.Points, point)
-	}
-	return s
+	return err
 }

@@ -2,12 +2,13 @@ package report_test
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -96,7 +97,7 @@ type gone struct{}
 func (gone) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestAReportThatCannotBeWrittenIsAnError(t *testing.T) {
-	for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "csv": report.CSV, "json": report.JSON, "html": report.HTML} {
+	for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "json": report.JSON, "html": report.HTML} {
 		if err := to(gone{}, sample("k")); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -132,34 +133,6 @@ func TestTextIsHarmlessInATerminal(t *testing.T) {
 	}
 	if got := report.Lines("a\"b\\\n\x1b[0m"); got != "a\"b\\\n"+`\x1b[0m` {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestCSV(t *testing.T) {
-	rows, err := csv.NewReader(strings.NewReader(write(t, report.CSV, sample(hostile)))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, row := range rows {
-		for _, cell := range row {
-			if cell != "" && strings.ContainsAny(cell[:1], "=+-@\t\r\n") {
-				t.Errorf("a spreadsheet takes %q for a formula", cell)
-			}
-			if cell == "'=1+1" {
-				found++
-			}
-		}
-	}
-	long := strings.Repeat("k", 5000)
-	if got := write(t, report.CSV, sample(long)); strings.Count(got, ","+long+",") != 2 || !strings.Contains(got, ",GET /"+long+",") {
-		t.Error("the table cuts what is long")
-	}
-	if i := strings.IndexFunc(write(t, report.CSV, sample(hostile)), func(c rune) bool { return c != '\n' && !strconv.IsPrint(c) }); i >= 0 {
-		t.Errorf("a character that cannot be printed is at %d", i)
-	}
-	if found != 1 || len(rows) != 12 || strings.Join(rows[1], ",") != "limits.yaml,total,,,,1000,100,7" {
-		t.Errorf("%d rows, such as %q", len(rows), rows[1])
 	}
 }
 
@@ -241,7 +214,7 @@ func TestReportsOfNothing(t *testing.T) {
 		Sweeps: []replay.Sweep{{Policy: "a", Points: []replay.SweepPoint{{Factor: 1}, {Factor: 2}}}, {Policy: "b", Requests: 1, Points: []replay.SweepPoint{{Factor: 1}}}},
 	}
 	for _, r := range []*replay.Report{{}, {Files: []replay.FileReport{{File: "f"}}}, {Files: []replay.FileReport{empty}}} {
-		for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "csv": report.CSV, "json": report.JSON, "html": report.HTML} {
+		for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "json": report.JSON, "html": report.HTML} {
 			if got := write(t, to, r); strings.Contains(got, "NaN") || got == "" {
 				t.Errorf("%s: %s", name, got)
 			}
@@ -263,5 +236,48 @@ func TestKeysAreReadAsTheyArePrinted(t *testing.T) {
 	}
 	if _, err := report.ParseKey(`"a`); err == nil {
 		t.Error("half of a quoted key is taken")
+	}
+}
+
+var (
+	row = regexp.MustCompile(`(?s)<tr>.*?</tr>|<div class="card(?: \w+)?">.*?</div>|<h3>Honest.*?</h3>`)
+	gap = regexp.MustCompile(`</t[dh]><t[dh][^>]*>|</b>`)
+	tag = regexp.MustCompile(`<[^>]*>`)
+)
+
+// The page has the numbers of the report in their columns.
+func TestTheTablesOfThePage(t *testing.T) {
+	r := &replay.Report{
+		Requests: 1000, Samples: []replay.Sample{{Log: "access.log", Line: 5, Text: "x", Problem: "has no time"}},
+		Files: []replay.FileReport{{
+			File: "f", Allowed: 900, Denied: 100, DryRunDenied: 7,
+			Policies: []replay.PolicyReport{{Policy: "api", Denied: 100, DryRunDenied: 1}, {Policy: "planned", DryRun: true, Denied: 2, DryRunDenied: 7}},
+			Keys:     []replay.KeyReport{{Policy: "api", Rule: "api.r", Key: "k", Requests: 200, Denied: 50}},
+			Routes:   []replay.RouteReport{{Route: "GET /", Requests: 400, Denied: 100}},
+			Clients:  replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Examples: []replay.ClientExample{{Client: "192.0.2.1", Requests: 9, Denied: 3, Busiest: 4}}},
+			Sweeps:   []replay.Sweep{{Policy: "api", Requests: 500, Points: []replay.SweepPoint{{Factor: 0.5, Quotas: []int64{5, 6}, Limits: []string{"at most 5", "at most 6"}, Denied: 300}, {Factor: 1, Quotas: []int64{10, 12}, Denied: 50}}}},
+		}},
+	}
+	page := write(t, report.HTML, r)
+	var got []string
+	for _, text := range row.FindAllString(page, -1) {
+		got = append(got, html.UnescapeString(tag.ReplaceAllString(gap.ReplaceAllString(text, " | "), "")))
+	}
+	want := []string{
+		"Where | Why | Line", "access.log:5 | has no time | x",
+		"900 | allowed", "100 | denied, 10.00 %", "7 | would be denied by the dry run, 0.70 %", "1 | honest clients denied, of 5 addresses",
+		"Policy | Denied | Share", "api | 100 | 10.00 %", "planned (dry run) | 7 | 0.70 %",
+		"Quotas | × | Denied | Share", "5, 6 | 0.5 | 300 | 60.00 %", "10, 12 | 1 | 50 | 10.00 %",
+		"Key | Policy | Rule | Requests | Denied", "k | api | api.r | 200 | 50",
+		"Route | Requests | Denied | Share", "GET / | 400 | 100 | 25.00 %",
+		"Honest clients that were denied at most 60 requests in each minute", "Address | Requests | Denied | Busiest minute", "192.0.2.1 | 9 | 3 | 4",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the tables:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, part := range []string{`<td title="at most 5; at most 6">5, 6</td>`, `<circle class="dot own" cx="860.0"`, `<circle class="dot" cx="0.0"`} {
+		if strings.Count(page, part) != 1 {
+			t.Errorf("the page has %s %d times, want once", part, strings.Count(page, part))
+		}
 	}
 }

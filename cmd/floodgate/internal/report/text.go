@@ -1,12 +1,20 @@
+// Package report writes the results of a replay: as text for a terminal, as JSON,
+// and as a self-contained page of HTML. The text of a log was written by
+// strangers: none of it can have an effect in a terminal or a
+// browser.
 package report
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 )
@@ -175,14 +183,11 @@ func Notes(r *replay.Report) (notes []string) {
 		add("the policies read what the log does not have: %s; requests are decided as if they did not have it", Plain(what))
 	}
 	for i := range r.Files {
-		if f := &r.Files[i]; len(f.LeftOut) > 0 {
-			add("%s: left out: limits of what is in flight (%s): a log does not tell how many requests ran at a time", Plain(f.File), Plain(strings.Join(f.LeftOut, ", ")))
-		}
 		if f := &r.Files[i]; len(f.Waits) > 0 {
 			add("%s: nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(f.File), Plain(strings.Join(f.Waits, ", ")))
 		}
 		if f := &r.Files[i]; f.KeysMissed > 0 || f.Clients.Missed > 0 {
-			add("%s: more than %d keys: rare keys were dropped, and counts by key may be up to %d too low (raise --max-keys)", Plain(f.File), f.KeysHeld, max(f.KeysMissed, f.Clients.Missed))
+			add("%s: more than %d keys: rare keys were dropped, and counts by key may be up to %d too low", Plain(f.File), f.KeysHeld, max(f.KeysMissed, f.Clients.Missed))
 		}
 	}
 	return notes
@@ -226,4 +231,35 @@ func Lines(s string) string {
 		lines[i] = strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// JSON writes a report as JSON. Characters that cannot be printed, which may come
+// from a log, are escaped: a terminal would obey some of them.
+func JSON(w io.Writer, r *replay.Report) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	_, err := w.Write(escaped(b.Bytes()))
+	return err
+}
+
+// escaped escapes what encoding/json does not: DEL, the control characters C1, and
+// characters that change the direction of text. They can only be in strings.
+func escaped(text []byte) []byte {
+	all := make([]byte, 0, len(text))
+	for _, c := range string(text) {
+		switch {
+		case c < 0x7f || strconv.IsPrint(c):
+			all = utf8.AppendRune(all, c)
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			all = fmt.Appendf(all, `\u%04x\u%04x`, high, low)
+		default:
+			all = fmt.Appendf(all, `\u%04x`, c)
+		}
+	}
+	return all
 }

@@ -81,7 +81,7 @@ policies:
 		t.Fatal(err)
 	}
 	defer r.Close() //nolint:errcheck // its counters are in memory
-	if err := r.Run(t.Context(), replay.Log{Name: "access.log", Reader: strings.NewReader(log.String())}); err != nil {
+	if err := r.Run(t.Context(), "access.log", strings.NewReader(log.String())); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

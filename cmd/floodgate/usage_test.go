@@ -3,11 +3,60 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
 )
+
+// A wrong value is answered with the flag, the value and all that is allowed.
+func TestAWrongValueOfAFlag(t *testing.T) {
+	good := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]")
+	for want, args := range map[string][]string{
+		`--fields: "a=b": want NAME=FIELD such as time=when, where NAME is one of time, addr, user, method, target, status, route` + "\n": {"--fields", "a=b"},
+		`--fields: "time=": want NAME=FIELD`:                                                      {"--fields", "addr=x,time="},
+		`invalid argument "time" for "--fields" flag: time must be formatted as key=value` + "\n": {"--fields", "time"},
+		`--top: "x": want a whole number` + "\n":                                                  {"--top", "x"},
+		`--honest: "1.5": want a whole number` + "\n":                                             {"--honest", "1.5"},
+		`--honest: 0: want 1 or more` + "\n":                                                      {"--honest", "0"},
+		`--sweep: "perhaps": want true or false` + "\n":                                           {"--sweep=perhaps"},
+		`--format: "pdf": want text, json or html` + "\n":                                         {"--format", "pdf"},
+		"unknown flag: --nonsense\n":                                                              {"--nonsense"},
+		`--path: "` + strings.Repeat("x", 500) + `": want a path such as /use`:                    nil,
+	} {
+		command := append([]string{"replay", good, "-"}, args...)
+		if args == nil {
+			command = []string{"explain", good, "--path", strings.Repeat("x", 500)}
+		}
+		if _, errs := expect(t, exitUsage, "", command...); !strings.HasPrefix(errs, "usage: "+want) {
+			t.Errorf("%q says\n%swant\nusage: %s", args, errs, want)
+		}
+	}
+}
+
+func TestFieldsOfOnesOwn(t *testing.T) {
+	good := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]")
+	mine := file(t, "mine.log", `{"a,b":1795000000,"who":"a","what":"GET","where":"/"}`)
+	out, _ := expect(t, 0, "", "replay", good, mine, "--fields", `"time=a,b",addr=who`, "--fields", "method=what,target=where")
+	if !strings.Contains(out, "1 line, 1 request from") {
+		t.Errorf("says %s", out)
+	}
+}
+
+// The server may take half a second to answer, which is longer than the store's own
+// timeout.
+func TestTheTimeoutOfAStoreIsThatOfTheFlag(t *testing.T) {
+	server := redistest.Start(t)
+	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/h}]")
+	take(t, serviceOf(t, server, path), 3, "ann")
+	server.MustDo("CLIENT", "PAUSE", "500")
+	if out, _ := expect(t, exitFine, "", "inspect", path, "--store", "redis://"+server.Addr, "--policy", "api", "--key", "ann", "--timeout", "30s"); !strings.Contains(out, " 3 ") {
+		t.Error(out)
+	}
+}
 
 // full is an output on a disk without space.
 type full struct{}
@@ -18,7 +67,7 @@ func TestAnOutputThatCannotBeWrittenFailsTheCommand(t *testing.T) {
 	good, log := file(t, "good.yaml", "policies: [{name: a, key: ip, limits: 1/h}]"), file(t, "access.log", accessLog(10))
 	for name, args := range map[string][]string{
 		"check": {"check", good}, "a warning": {"check", file(t, "limits.yaml", limits)}, "schema": {"schema"}, "a reference": {"schema", "--format", "markdown"}, "explain": {"explain", good},
-		"a report": {"replay", good, log}, "a table": {"replay", good, log, "--format", "csv"}, "a page": {"replay", good, log, "--format", "html"}, "JSON": {"replay", good, log, "--format", "json"},
+		"a report": {"replay", good, log}, "a page": {"replay", good, log, "--format", "html"}, "JSON": {"replay", good, log, "--format", "json"},
 		"import": {"import", file(t, "mulesoft.yaml", ofMuleSoft)},
 	} {
 		var errs bytes.Buffer
@@ -84,5 +133,20 @@ func TestTheBodyThatExplainShows(t *testing.T) {
 		if _, errs := expect(t, code, "", "explain", path, args); !strings.HasPrefix(errs, want) {
 			t.Errorf("%s: %q, want %q", args, errs, want)
 		}
+	}
+}
+
+// go-redis logs each failed connection to the standard error. The command prints
+// one line instead.
+func TestAStoreThatIsGoneIsOneLineOfErrors(t *testing.T) {
+	path := file(t, "limits.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
+	var errs bytes.Buffer
+	c := exec.CommandContext(t.Context(), os.Args[0], "top", path, "--store", "redis://127.0.0.1:1")
+	c.Env, c.Stderr = append(os.Environ(), asProgram+"=1"), &errs
+	if err := c.Run(); err == nil {
+		t.Error("there is no error")
+	}
+	if got := errs.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "floodgate: redis://127.0.0.1:1: ") {
+		t.Errorf("prints %q, want one line", got)
 	}
 }
