@@ -197,7 +197,7 @@ func TestTheEndOfARequest(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			resp, err := transport(limiter, func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Body: io.NopCloser(row.body)}, nil
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(row.body)}, nil
 			}).RoundTrip(request(ctx, t, "http://a/", nil))
 			if err != nil {
 				t.Fatal(err)
@@ -231,9 +231,9 @@ func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
 		base base
 		want core.Outcome
 	}{
-		{"no body", func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }, core.Outcome{Status: 204}},
+		{"no body", func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: http.StatusNoContent}, nil }, core.Outcome{Status: 204}},
 		{"empty", func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 		}, core.Outcome{Status: 204}},
 		{"no response", func(*http.Request) (*http.Response, error) { return nil, nil }, core.Outcome{Status: 502}}, //nolint:nilnil // a bad base
 		{"failed", func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, core.Outcome{Status: 502}},

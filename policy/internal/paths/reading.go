@@ -69,9 +69,6 @@ type readings struct {
 	room  [8]segment // for the segments of usual paths
 }
 
-// odd reports whether the path has several readings.
-func (p *readings) odd() bool { return p.every || p.forms[0].odd || p.two && p.forms[1].odd }
-
 // form is one of two spellings of the path: the client's, or the one that the server
 // has decoded.
 type form struct {
