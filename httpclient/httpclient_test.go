@@ -231,7 +231,9 @@ func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
 		base base
 		want core.Outcome
 	}{
-		{"no body", func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: http.StatusNoContent}, nil }, core.Outcome{Status: 204}},
+		{"no body", func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusNoContent}, nil
+		}, core.Outcome{Status: 204}},
 		{"empty", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 		}, core.Outcome{Status: 204}},
