@@ -114,6 +114,21 @@ func TestAKeyFunctionThatIgnoresWhatItIsGiven(t *testing.T) {
 	}
 }
 
+// A key function that keeps quiet about an error of Body counts by the body all the same: what it
+// returns before the body can be read is not used.
+func TestAKeyFunctionThatIgnoresAnErrorOfBody(t *testing.T) {
+	quiet := func(dst []byte, r core.Request) ([]byte, error) {
+		b, _ := r.Body(100)
+		return append(dst, b...), nil
+	}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: quiet, Limits: []core.Limit{core.PerHour(1)}}}}, newClock())
+	for _, body := range []string{"alice", "bob"} {
+		if d := l.Check(&request{body: body}); !d.Allowed || d.Key() != body {
+			t.Errorf("the body %q: %v, key %q", body, d, d.Key())
+		}
+	}
+}
+
 func TestDryRun(t *testing.T) {
 	var heard []core.Decision
 	l := newLimiter(t, core.Config{

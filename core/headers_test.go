@@ -49,6 +49,28 @@ func TestHeaderForms(t *testing.T) {
 	}
 }
 
+// A reset that is less than a millisecond away is not there yet: a header never says 0. As an
+// instant, it is the second after that instant, and not one later.
+func TestAResetBelowAMillisecond(t *testing.T) {
+	limit := core.Limit{Name: "l", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow}
+	for headers, want := range map[core.Headers]string{
+		core.HeadersDraft10:  "Ratelimit-Policy: \"l\";q=2;w=1\nRatelimit: \"l\";r=0;t=1\n",
+		core.HeadersDraft03:  "Ratelimit-Limit: 2\nRatelimit-Remaining: 0\nRatelimit-Reset: 1\n",
+		core.HeadersXMillis:  "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 0\nX-Ratelimit-Reset: 1\n",
+		core.HeadersXSeconds: "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 0\nX-Ratelimit-Reset: 1\n",
+		core.HeadersXEpoch:   "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 0\nX-Ratelimit-Reset: 1764000124\n",
+	} {
+		c, now := oneRule(limit), &clock{time.UnixMicro(1_764_000_122_999_900)}
+		c.Headers = headers
+		l := newLimiter(t, c, now)
+		l.Check(&request{})
+		now.advance(time.Second - 300*time.Microsecond)
+		if got := headerText(l.Check(&request{})); got != want {
+			t.Errorf("headers %#x:\n%swant\n%s", headers, got, want)
+		}
+	}
+}
+
 // Q for each w is the rate that the limit sustains.
 func TestThePolicyOfATokenBucket(t *testing.T) {
 	for _, row := range []struct {

@@ -504,3 +504,50 @@ func TestTheStoreIsNotAskedByRequestsThatHaveTime(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// What a request in line would cost no longer counts after it has left.
+func TestARequestThatLeavesTheLineShortensIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, patient(2500*time.Millisecond, core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}), nil), newCrowd()
+		check := func() (core.Decision, error) { return l.Check(&request{}), nil }
+		l.Check(&request{})
+		c.come(0, check) // the head
+		ctx, cancel := context.WithCancel(t.Context())
+		c.come(1, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
+		cancel()
+		synctest.Wait()
+		c.come(2, check)
+		time.Sleep(time.Minute)
+		if d, _ := c.of(2); !d.Allowed || d.at != 2*time.Second {
+			t.Errorf("%v at %v, want it allowed at 2s", d.Decision, d.at)
+		}
+	})
+}
+
+// After hits came back, a line no longer says when its head meant to ask.
+func TestALineThatIsWokenForgetsWhenItsHeadWouldAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAsked()
+		config := patient(0, core.Limit{Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow})
+		config.Store = s
+		l, c := newLimiter(t, config, nil), newCrowd()
+		k := core.Hit{Rule: "r", Key: "k"}
+		d, err := l.Take(t.Context(), 1, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 1, k) })
+		s.before = func(*core.Batch) { time.Sleep(time.Second) } // the head asks again, and nobody knows the answer yet
+		if err := l.Adjust(t.Context(), d, 0); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // less than two windows
+		defer cancel()
+		c.come(1, func() (core.Decision, error) { return l.Wait(ctx, 1, k) })
+		time.Sleep(2 * time.Minute)
+		if d, _ := c.of(1); !d.Allowed {
+			t.Errorf("%v: %v", d.Decision, d.err)
+		}
+	})
+}
