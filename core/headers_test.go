@@ -49,8 +49,8 @@ func TestHeaderForms(t *testing.T) {
 	}
 }
 
-// A reset that is less than a millisecond away is not there yet: a header never says 0. As an
-// instant, it is the second after that instant, and not one later.
+// A reset less than a millisecond away is never 0 in a header. As a Unix time, it is rounded up to
+// the next second, and not to the one after.
 func TestAResetBelowAMillisecond(t *testing.T) {
 	limit := core.Limit{Name: "l", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow}
 	for headers, want := range map[core.Headers]string{

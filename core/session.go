@@ -176,7 +176,7 @@ func (c *session) do(ctx context.Context, op Op) error {
 	return err
 }
 
-// decide fills d from the store's results. Of d, only hits may be set.
+// decide fills d from the store's results. d is empty, but for hits.
 func (c *session) decide(ctx context.Context, d *Decision) {
 	d.snap, d.rule, d.Degraded = c.snap, -1, c.batch.Degraded
 	items := c.batch.Items

@@ -48,14 +48,14 @@ type Config struct {
 	MaxHold time.Duration
 }
 
-// New returns a Transport. It returns an error if the Limiter is nil, a duration is out of
-// its range, or MaxHold is set without MaxPause.
+// New returns a Transport. It returns an error that wraps [core.ErrConfig] if the Limiter is nil,
+// a duration is out of its range, or MaxHold is set without MaxPause.
 func New(c Config) (*Transport, error) {
 	if v := reflect.ValueOf(c.Limiter); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, errors.New("httpclient: Config.Limiter is nil: pass one, such as the limiter that core.New returns")
+		return nil, fmt.Errorf("%w: httpclient: Limiter: nil: pass one, such as the limiter that core.New returns", core.ErrConfig)
 	}
 	if min(c.MaxPause, c.MaxHold) < 0 || max(c.MaxPause, c.MaxHold) > core.MaxWindow || c.MaxHold > 0 && c.MaxPause == 0 {
-		return nil, fmt.Errorf("httpclient: Config.MaxPause is %v, MaxHold is %v: each must be 0 to 366 days, and MaxHold needs MaxPause", c.MaxPause, c.MaxHold)
+		return nil, fmt.Errorf("%w: httpclient: MaxPause: %v, MaxHold: %v: each must be from 0 to 366 days, and MaxHold needs a MaxPause", core.ErrConfig, c.MaxPause, c.MaxHold)
 	}
 	if c.Base == nil {
 		c.Base = http.DefaultTransport

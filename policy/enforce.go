@@ -43,13 +43,13 @@ type enforcedRule struct {
 
 func enforce(spec *file.Spec, o *options) *enforcedFile {
 	f := &enforcedFile{Spec: spec, options: o, byRule: map[string]*enforcedPolicy{}}
-	for _, said := range spec.Policies {
-		p := &enforcedPolicy{Policy: said, sources: spec.Sources}
-		if !o.impatient && !said.DryRun {
-			p.wait = said.Wait
+	for _, policy := range spec.Policies {
+		p := &enforcedPolicy{Policy: policy, sources: spec.Sources}
+		if !o.impatient && !policy.DryRun {
+			p.wait = policy.Wait
 		}
-		for i := range said.Rules {
-			p.rules = append(p.rules, &enforcedRule{&said.Rules[i], o})
+		for i := range policy.Rules {
+			p.rules = append(p.rules, &enforcedRule{&policy.Rules[i], o})
 		}
 		f.policies = append(f.policies, p)
 	}

@@ -70,7 +70,7 @@ func (s *suite) concurrency(t *testing.T) {
 			}
 		}
 	})
-	t.Run("refused takes drain nothing", func(t *testing.T) {
+	t.Run("denied takes drain nothing", func(t *testing.T) {
 		// One key is over its limit; a denied take must not charge the key that
 		// others share.
 		c := bindRules(t, s.new(t, nil),

@@ -46,7 +46,7 @@ func (s *suite) extremes(t *testing.T) {
 			half := all / 2
 			for _, cost := range []int64{half, all - half - 1, 1} {
 				if b := c.take("k", cost); !b.Allowed {
-					t.Fatalf("cost %d is refused: %+v", cost, b.Items[0].Results)
+					t.Fatalf("cost %d is denied: %+v", cost, b.Items[0].Results)
 				}
 			}
 			b := c.take("k", 1)
@@ -59,7 +59,7 @@ func (s *suite) extremes(t *testing.T) {
 			}
 			clock.Advance(time.Microsecond)
 			if !c.peek("k", 1).Allowed {
-				t.Error("refused at RetryAfter")
+				t.Error("denied at RetryAfter")
 			}
 			clock.Advance(c.peek("k", 0).Items[0].Results[0].ResetAfter)
 			if got := c.remaining("k"); got != all {

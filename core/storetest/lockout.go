@@ -31,7 +31,7 @@ func (s *suite) lockouts(t *testing.T) {
 			p.clock.Advance(40 * time.Second)
 			p.fill(time.Second)
 		},
-		"what is refused makes no wait longer": func(p *lockoutPlay) {
+		"what is denied makes no wait longer": func(p *lockoutPlay) {
 			p.fill(time.Second)
 			for range 5 {
 				p.clock.Advance(100 * time.Millisecond)
@@ -95,7 +95,7 @@ func (s *suite) lockouts(t *testing.T) {
 		"hits that do not use the quota up leave with the window": func(p *lockoutPlay) {
 			for range 5 {
 				if !p.take("k", 1).Allowed {
-					p.t.Fatal("refused")
+					p.t.Fatal("denied")
 				}
 				p.clock.Advance(limit.Window)
 			}
@@ -133,7 +133,7 @@ func (p *lockoutPlay) fill(want time.Duration) {
 	p.t.Helper()
 	for range 2 {
 		if b := p.take("k", 1); !b.Allowed {
-			p.t.Fatalf("refused, with %v to wait", b.Items[0].Results[0].RetryAfter)
+			p.t.Fatalf("denied, with %v to wait", b.Items[0].Results[0].RetryAfter)
 		}
 	}
 	if want > 0 {

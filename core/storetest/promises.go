@@ -90,7 +90,7 @@ func (s *suite) retry(t *testing.T) {
 				}
 				wait := b.Items[0].Results[0].RetryAfter
 				if again := c.take("k", cost).Items[0].Results[0]; again != b.Items[0].Results[0] {
-					r.Fatalf("%v: a refused request changed %+v to %+v", l, b.Items[0].Results[0], again)
+					r.Fatalf("%v: a denied request changed %+v to %+v", l, b.Items[0].Results[0], again)
 				}
 				clock.Advance(wait - time.Microsecond)
 				if early := c.peek("k", cost); early.Allowed {
@@ -100,7 +100,7 @@ func (s *suite) retry(t *testing.T) {
 				}
 				clock.Advance(time.Microsecond)
 				if !c.take("k", cost).Allowed {
-					r.Fatalf("%v: refused at RetryAfter, %v", l, wait)
+					r.Fatalf("%v: denied at RetryAfter, %v", l, wait)
 				}
 			}
 		})
