@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/racetest"
 )
 
 func memoryLimiter(t testing.TB, maxKeys int, c *clock, limits ...core.Limit) (*core.Memory, *core.Limiter) {
@@ -207,7 +208,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 		"Allow": func() { l.Allow(ctx, core.Hit{Rule: "r", Key: "k"}) },
 		"Check": func() { l.Check(r) },
 	} {
-		if got := testing.AllocsPerRun(1000, f); got > 0 && !raceEnabled {
+		if got := testing.AllocsPerRun(1000, f); got > 0 && !racetest.Enabled {
 			t.Errorf("%s: %v allocations", name, got)
 		}
 	}

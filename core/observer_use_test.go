@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/racetest"
 )
 
 // fixed is a store that cannot count other rules than those it has.
@@ -98,7 +99,7 @@ func TestObserverAsksTheLimiter(t *testing.T) {
 }
 
 func TestObserverAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("with -race, sync.Pool drops values on purpose: make allocations runs this without -race")
 	}
 	n := 0

@@ -99,15 +99,15 @@ func send(ctx context.Context, t *testing.T, rt http.RoundTripper, url string) (
 func TestConfigsThatAreInvalid(t *testing.T) {
 	limiter := perHost(0, core.PerHour(1))
 	for want, c := range map[string]httpclient.Config{
-		"Limiter is nil":          {},
-		"Limiter is nil: pass":    {Limiter: (*core.Limiter)(nil)},
-		"MaxHold needs MaxPause":  {Limiter: limiter, MaxHold: time.Second},
-		"MaxPause is -1ns":        {Limiter: limiter, MaxPause: -1},
-		"MaxPause is 8784h0m0.00": {Limiter: limiter, MaxPause: core.MaxWindow + 1},
-		"MaxHold is -1ns":         {Limiter: limiter, MaxPause: 1, MaxHold: -1},
-		"MaxHold is 8784h0m0.00":  {Limiter: limiter, MaxPause: 1, MaxHold: core.MaxWindow + 1},
+		"Limiter: nil":             {},
+		"Limiter: nil: pass":       {Limiter: (*core.Limiter)(nil)},
+		"MaxHold needs a MaxPause": {Limiter: limiter, MaxHold: time.Second},
+		"MaxPause: -1ns":           {Limiter: limiter, MaxPause: -1},
+		"MaxPause: 8784h0m0.00":    {Limiter: limiter, MaxPause: core.MaxWindow + 1},
+		"MaxHold: -1ns":            {Limiter: limiter, MaxPause: 1, MaxHold: -1},
+		"MaxHold: 8784h0m0.00":     {Limiter: limiter, MaxPause: 1, MaxHold: core.MaxWindow + 1},
 	} {
-		if _, err := httpclient.New(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := httpclient.New(c); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

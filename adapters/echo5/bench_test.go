@@ -9,6 +9,7 @@ import (
 
 	echo5limit "github.com/floodgate-go/floodgate/adapters/echo5"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/racetest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -67,7 +68,7 @@ func TestAllocations(t *testing.T) {
 	bare := testing.AllocsPerRun(1000, request(app()))
 	for headers, most := range map[core.Headers]float64{core.HeadersOff: 1, 0: 3} {
 		limited := testing.AllocsPerRun(1000, request(app(echo5limit.Middleware(newLimiter(t, core.MaxQuota, headers)))))
-		if got := limited - bare; got > most && !raceEnabled {
+		if got := limited - bare; got > most && !racetest.Enabled {
 			t.Errorf("headers %v: %v allocations a request, at most %v", headers, got, most)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/racetest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -72,7 +73,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			limited := testing.AllocsPerRun(1000, request(app(fiberlimit.Middleware(newLimiter(t, row.quota, row.headers)))))
-			if got := limited - bare; got > row.most && !raceEnabled {
+			if got := limited - bare; got > row.most && !racetest.Enabled {
 				t.Errorf("%v allocations a request, at most %v", got, row.most)
 			}
 		})

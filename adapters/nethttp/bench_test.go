@@ -7,6 +7,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/racetest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -78,7 +79,7 @@ func TestAllocations(t *testing.T) {
 				clear(w.header)
 				h.ServeHTTP(w, r)
 			})
-			if got > row.most && !raceEnabled {
+			if got > row.most && !racetest.Enabled {
 				t.Errorf("%v allocations a request, at most %v", got, row.most)
 			}
 		})

@@ -1,5 +1,0 @@
-//go:build !race
-
-package echolimit_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package fiberlimit_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package fiber3limit_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package ginlimit_test
-
-const raceEnabled = false
