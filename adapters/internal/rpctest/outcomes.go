@@ -156,21 +156,25 @@ func panics(t *testing.T, a Adapter) {
 
 	key := keyfuncs.Func(func(core.Request) (string, error) { panic("the key function's") })
 	panicking := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
-	for reason, rule := range map[core.Reason]core.Rule{
-		core.ReasonFailed: {Key: key, Limits: []core.Limit{core.PerMinute(2)}}, core.ReasonOverLimit: {Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}},
+	for _, row := range []struct {
+		rule    core.Rule
+		decided int64 // what the observer sees of 4 calls: a decision was made before the hook panics, and none if the key function does
+	}{
+		{core.Rule{Key: key, Limits: []core.Limit{core.PerMinute(2)}}, 0},
+		{core.Rule{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}, 4},
 	} {
-		var right, wrong atomic.Int64
-		l := limiter(t, core.Config{Rules: []core.Rule{rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, o core.Observation) {
-			if o.Reason == reason && !o.Allowed {
-				right.Add(1)
+		var denied, others atomic.Int64
+		l := limiter(t, core.Config{Rules: []core.Rule{row.rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, o core.Observation) {
+			if o.Reason == core.ReasonOverLimit && !o.Allowed {
+				denied.Add(1)
 			} else {
-				wrong.Add(1)
+				others.Add(1)
 			}
 		})})
 		c = a.Serve(t, App{Recovers: true, Limits: []Limit{{Checker: l}}}).Dial(t, direct)
 		want(t, count(4, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), codeInternal, 4)
-		if right.Load() != 4 || wrong.Load() != 0 {
-			t.Errorf("of 4 calls, the observer has seen %d with the reason %v, and %d others", right.Load(), reason, wrong.Load())
+		if denied.Load() != row.decided || others.Load() != 0 {
+			t.Errorf("of 4 calls, the observer has seen %d denied, want %d, and %d others", denied.Load(), row.decided, others.Load())
 		}
 	}
 }
