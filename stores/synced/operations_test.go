@@ -1,0 +1,468 @@
+package synced_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/stores/synced"
+)
+
+// The three ways of exchanging.
+var intervals = map[string]time.Duration{"periodic": 100 * time.Millisecond, "through": 0, "local": -1}
+
+// keyed is the Counters of one rule, as the tests of charges use it.
+type keyed struct {
+	core.Counters
+	t      *testing.T
+	limits int
+}
+
+func bindRule(t *testing.T, s *synced.Store, limits ...core.Limit) keyed {
+	t.Helper()
+	b, err := s.Open("l", []core.StoreRule{{Name: "r", Limits: limits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyed{b, t, len(limits)}
+}
+
+func (k keyed) do(op core.Op, cost int64, quotas ...int64) *core.Batch {
+	k.t.Helper()
+	b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: cost, Quotas: quotas, Results: make([]core.Result, k.limits)}}}
+	if err := storetest.Do(context.Background(), k, op, b); err != nil {
+		k.t.Fatal(err)
+	}
+	return b
+}
+
+func (k keyed) take(cost int64, quotas ...int64) *core.Batch {
+	k.t.Helper()
+	return k.do(core.OpTake, cost, quotas...)
+}
+
+func (k keyed) charge(cost int64, quotas ...int64) *core.Batch {
+	k.t.Helper()
+	return k.do(core.OpCharge, cost, quotas...)
+}
+
+func (k keyed) left(quotas ...int64) int64 {
+	k.t.Helper()
+	return k.take(0, quotas...).Items[0].Results[0].Remaining
+}
+
+// eachWay calls f in a bubble for each way of exchanging, at the beginning of a day.
+func eachWay(t *testing.T, f func(t *testing.T, interval time.Duration)) {
+	for name, interval := range intervals {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24*time.Hour + time.Millisecond)))
+				f(t, interval)
+			})
+		})
+	}
+}
+
+func closeAll(t *testing.T, stores ...*synced.Store) {
+	for _, s := range stores {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A take has the quotas of its request, and what is counted does not depend on them.
+func TestQuotasOfARequest(t *testing.T) {
+	for _, algorithm := range []core.Algorithm{core.FixedWindow, core.SlidingWindow} {
+		eachWay(t, func(t *testing.T, interval time.Duration) {
+			s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
+			defer closeAll(t, s)
+			k := bindRule(t, s, core.Limit{Quota: 3, Window: time.Hour, Algorithm: algorithm, Aligned: true})
+			for i, c := range []struct {
+				cost, quota, left int64
+				allowed           bool
+			}{
+				{2, 2, 0, true}, {1, 2, 0, false}, {1, 3, 0, true}, {1, 0, 0, false}, {4, 10, 3, true}, {1, 3, 0, false},
+				{5, core.Unlimited, 0, true}, {1, 12, 0, false}, {1, 13, 0, true}, {core.MaxQuota + 1, core.Unlimited, 0, true},
+			} {
+				if i == 9 && interval > 0 {
+					time.Sleep(time.Second) // what the backend has and what is new are added up
+				}
+				b := k.take(c.cost, c.quota)
+				if r := b.Items[0].Results[0]; b.Allowed != c.allowed || r.Allowed != c.allowed || r.Remaining != c.left || (r.RetryAfter == 0) != c.allowed {
+					t.Errorf("take %d, %d with a quota of %d: allowed %v, %+v", i, c.cost, c.quota, b.Allowed, r)
+				}
+			}
+			if got := k.left(core.MaxQuota); got != 0 {
+				t.Errorf("%d left, want 0: the count stops at the highest quota", got)
+			}
+		})
+	}
+}
+
+// A charge is never denied, and of it any part may be refunded.
+func TestCharge(t *testing.T) {
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
+		defer closeAll(t, s)
+		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, core.Limit{Quota: 100, Window: 24 * time.Hour, Aligned: true})
+		k.take(3)
+		b := k.charge(30)
+		for i, want := range []int64{0, 67} {
+			if r := b.Items[0].Results[i]; !b.Allowed || !r.Allowed || r.Remaining != want || r.RetryAfter != 0 {
+				t.Errorf("limit %d: allowed %v, %+v, want %d left", i, b.Allowed, r, want)
+			}
+		}
+		if b := k.take(1); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Hour-time.Millisecond {
+			t.Errorf("above the quota: %v, %+v", b.Allowed, b.Items[0].Results)
+		}
+		time.Sleep(500 * time.Millisecond)
+		for _, part := range []int64{4, 25} {
+			b.Items[0].Cost = part
+			if err := storetest.Do(t.Context(), k, core.OpRefund, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := k.left(); got != 6 {
+			t.Errorf("%d left after refunds of 29 of 30, want 6", got)
+		}
+		if got := k.charge(1, 40, core.Unlimited).Items[0].Results; got[0].Remaining != 35 || got[1].Remaining != 95 {
+			t.Errorf("with quotas of the request: %+v, want 35 and 95 left", got)
+		}
+		k.charge(0)
+		if got := k.left(40, 100); got != 35 {
+			t.Errorf("%d left after a charge of nothing, want 35", got)
+		}
+	})
+}
+
+// Counts stop at the highest quota, in the backend too.
+func TestAChargeStopsAtTheHighestQuota(t *testing.T) {
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
+		defer closeAll(t, s)
+		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
+		k.charge(5)
+		for range 3 {
+			k.charge(1 << 62)
+			time.Sleep(300 * time.Millisecond)
+		}
+		b := k.charge(1)
+		b.Items[0].Cost = core.MaxQuota - 7
+		if err := storetest.Do(t.Context(), k, core.OpRefund, b); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.left(); got != 3 {
+			t.Errorf("%d left, want 3 of 10", got)
+		}
+	})
+}
+
+// Another process learns of a charge, and of hits that were allowed by a request's
+// own quota.
+func TestOtherProcessesLearnOfCharges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := newShared()
+		var stores []*synced.Store
+		var all []keyed
+		for range 2 {
+			s := newStore(t, &node{shared}, synced.Config{Interval: time.Second, Log: quiet})
+			stores, all = append(stores, s), append(all, bindRule(t, s, aligned(5, 24*time.Hour)))
+		}
+		defer closeAll(t, stores...)
+		all[0].charge(20)
+		all[0].take(7, 30)
+		all[1].take(1)
+		time.Sleep(3 * time.Second)
+		for i, k := range all {
+			if got := k.left(50); got != 22 {
+				t.Errorf("process %d: %d of 50 left, want 22", i, got)
+			}
+			if k.take(1).Allowed {
+				t.Errorf("process %d allows a hit above the quota", i)
+			}
+		}
+	})
+}
+
+// A charge does not end with its caller, and fails when the store is closed.
+func TestAChargeOfACallerThatHasGone(t *testing.T) {
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
+		k := bindRule(t, s, aligned(5, 24*time.Hour))
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
+		if err := storetest.Do(gone, k, core.OpCharge, b); err != nil || k.left() != 1 {
+			t.Errorf("%d left, want 1: %v", k.left(), err)
+		}
+		closeAll(t, s)
+		if err := storetest.Do(t.Context(), k, core.OpCharge, b); !errors.Is(err, core.ErrClosed) {
+			t.Error(fmt.Sprint("after Close: ", err))
+		}
+	})
+}
+
+// Two processes that give back the same hits would give back too many.
+func TestHitsCannotBeGranted(t *testing.T) {
+	for name, interval := range intervals {
+		l := core.Must(core.New(core.Config{Name: name, Store: newStore(t, newShared(), synced.Config{Interval: interval}), Rules: []core.Rule{
+			{Name: "r", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Aligned: true}}},
+		}}))
+		if _, err := l.Grant(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// With Interval 0, processes together allow no more than the quota.
+func TestThrough(t *testing.T) {
+	b := newShared()
+	_, limiters := newNodes(t, b, 4, synced.Config{}, aligned(20, time.Hour))
+	var allowed atomic.Int64
+	done := make(chan bool)
+	for _, l := range limiters {
+		for range 40 {
+			go func() {
+				d, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
+				if err != nil {
+					t.Error(err)
+				}
+				if d.Allowed {
+					allowed.Add(1)
+				}
+				done <- true
+			}()
+		}
+	}
+	for range 160 {
+		<-done
+	}
+	if n := allowed.Load(); n > 20 || n < 10 {
+		t.Errorf("%d of 160 allowed, want at most 20", n)
+	}
+	if got := b.total(); got != allowed.Load() {
+		t.Errorf("the backend has %d hits, %d were allowed", got, allowed.Load())
+	}
+	for range 30 {
+		take(t, limiters[0], "k")
+	}
+	if got := b.total(); got != 20 {
+		t.Errorf("in the end the backend has %d hits, want 20", got)
+	}
+	b.set(func(b *shared) { b.down = true })
+	if _, err := limiters[0].Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, errDown) {
+		t.Errorf("without the backend: %v", err)
+	}
+}
+
+// With Interval 0, hits of the window before can be refunded and reset too, and
+// are then refunded once, even if two processes reset a key at the same moment.
+func TestThroughInTheNextWindow(t *testing.T) {
+	hit := core.Hit{Rule: "r", Key: "k"}
+	for name, row := range map[string]struct {
+		giveBack func(t *testing.T, limiters []*core.Limiter, d core.Decision) error
+		hits     int64 // that are left in the backend
+	}{
+		"nothing": {func(*testing.T, []*core.Limiter, core.Decision) error { return nil }, 60},
+		"a refund": {func(t *testing.T, limiters []*core.Limiter, d core.Decision) error {
+			return limiters[1].Adjust(t.Context(), d, 0)
+		}, 20},
+		"a reset": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
+			return limiters[1].Reset(t.Context(), hit)
+		}, 0},
+		"two resets at once": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := limiters[0].Reset(t.Context(), hit); err != nil {
+					t.Error(err)
+				}
+			})
+			err := limiters[1].Reset(t.Context(), hit)
+			wg.Wait()
+			return err
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newShared()
+				b.latency = 10 * time.Millisecond
+				_, limiters := newNodes(t, b, 2, synced.Config{}, aligned(100, time.Minute))
+				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
+				if _, err := limiters[0].Take(t.Context(), 20, hit); err != nil {
+					t.Fatal(err)
+				}
+				d, err := limiters[0].Take(t.Context(), 40, hit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+				if err := row.giveBack(t, limiters, d); err != nil {
+					t.Fatal(err)
+				}
+				if got := b.total(); got != row.hits {
+					t.Errorf("the backend has %d hits, want %d", got, row.hits)
+				}
+				if got, want := left(t, limiters[0], "k"), 100-row.hits/2; got != want && got != want+1 {
+					t.Errorf("%d left just after the middle of the window, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestAFailureWithoutAnIntervalIsCounted(t *testing.T) {
+	b := newShared()
+	s := newStore(t, b, synced.Config{Log: quiet})
+	l := newLimiter(t, s, aligned(10, time.Hour))
+	b.set(func(b *shared) { b.down = true })
+	if _, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"}); err == nil {
+		t.Error("no error")
+	}
+	if got := s.Stats().Failed; got != 1 {
+		t.Errorf("%d failures are counted, want 1", got)
+	}
+}
+
+// A node that has never used a key resets it: the nodes that count for it allow
+// it again after their next exchange.
+func TestResetByANodeThatHasNotUsedTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 3, synced.Config{Interval: time.Second}, aligned(20, day))
+		for range 10 {
+			take(t, limiters[0], "k")
+			take(t, limiters[1], "k")
+		}
+		time.Sleep(3 * time.Second)
+		for i := range 2 {
+			if got := left(t, limiters[i], "k"); got != 0 {
+				t.Fatalf("node %d has %d left", i, got)
+			}
+		}
+		hit := core.Hit{Rule: "r", Key: "k"}
+		if err := limiters[2].Reset(t.Context(), hit); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		for i, l := range limiters {
+			if got := left(t, l, "k"); got != 20 {
+				t.Errorf("node %d has %d left of 20 after the reset", i, got)
+			}
+		}
+		if got := b.total(); got != 0 {
+			t.Errorf("the backend has %d hits", got)
+		}
+		b.set(func(b *shared) { b.down = true })
+		if err := limiters[2].Reset(t.Context(), hit); !errors.Is(err, errDown) {
+			t.Errorf("while the backend is down: %v", err)
+		}
+		b.set(func(b *shared) { b.down = false })
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+// A reset forgets what is left of the hits, also if this process has not used the
+// key and others have refunded some.
+func TestResetAfterRefundsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: time.Second}, aligned(20, day))
+		hit := core.Hit{Rule: "r", Key: "k"}
+		for range 6 {
+			take(t, limiters[0], "k")
+		}
+		d, err := limiters[0].Take(t.Context(), 4, hit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := limiters[0].Adjust(t.Context(), d, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := limiters[1].Reset(t.Context(), hit); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range limiters {
+			left(t, l, "k") // so that the next exchange asks for it
+		}
+		time.Sleep(3 * time.Second)
+		b.set(func(b *shared) {
+			for c, n := range b.counts {
+				if n != 0 {
+					t.Errorf("%s: %d, want none", c.Key, n)
+				}
+			}
+		})
+		for i, l := range limiters {
+			if got := left(t, l, "k"); got != 20 {
+				t.Errorf("node %d has %d left of 20 after the reset", i, got)
+			}
+		}
+		for _, s := range stores {
+			_ = s.Close(context.Background())
+		}
+	})
+}
+
+// Processes that reset a key at the same moment, or refund what another one resets, give
+// the same hits back. No counter falls below 0 for that: afterwards the key has its quota,
+// and no hit more.
+func TestHitsThatAreGivenBackTwice(t *testing.T) {
+	const quota = 20
+	hit := core.Hit{Rule: "r", Key: "k"}
+	for _, interval := range []time.Duration{time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newShared()
+			stores, limiters := newNodes(t, b, 3, synced.Config{Interval: interval}, aligned(quota, day))
+			var own []core.Decision
+			for i := range 8 {
+				d, err := limiters[i%2].Take(t.Context(), 1, hit)
+				if err != nil || !d.Allowed {
+					t.Fatalf("%v, %v", d, err)
+				}
+				own = append(own, d)
+			}
+			time.Sleep(3 * time.Second) // all know of all
+			for i, l := range limiters[:2] {
+				if err := l.Reset(t.Context(), hit); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Adjust(t.Context(), own[i], 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(5 * time.Second)
+			if got := b.total(); got != 0 {
+				t.Errorf("interval %v: the backend has %d hits, want 0", interval, got)
+			}
+			allowed := 0
+			for range 10 {
+				for _, l := range limiters {
+					left(t, l, "k") // so that the next exchange asks for it
+					time.Sleep(3 * interval)
+					if take(t, l, "k") {
+						allowed++
+					}
+					time.Sleep(interval) // the hit is pushed
+				}
+			}
+			if allowed != quota {
+				t.Errorf("interval %v: %d allowed of a quota of %d", interval, allowed, quota)
+			}
+			for _, s := range stores {
+				_ = s.Close(context.Background())
+			}
+		})
+	}
+}
