@@ -457,6 +457,10 @@ func TestABatchThatIsUsedAgain(t *testing.T) {
 	if b = f.take(f.k(1)); b.Items[0].Results[0] != want || !b.Cached {
 		t.Errorf("%+v, want %+v", b.Items[0].Results[0], want)
 	}
+	b.Allowed = true
+	if err := f.counters.Do(t.Context(), b); err != nil || b.Allowed || !b.Cached {
+		t.Errorf("a batch that was allowed before: allowed %v, cached %v, %v", b.Allowed, b.Cached, err)
+	}
 	b.Items = []core.Item{f.item(0, "other", 1)}
 	if err := f.counters.Do(t.Context(), b); err != nil || !b.Allowed || b.Cached {
 		t.Errorf("allowed %v, cached %v, %v", b.Allowed, b.Cached, err)

@@ -116,13 +116,10 @@ func (k *circuit) report(limiter string, n news) {
 	if n.failure != nil {
 		log.Warn("the shared counters do not answer", "on_failure", k.config.OnFailure.String(), "error", n.failure)
 	}
-	if n.change == nil {
-		return
-	}
-	if n.change.Up {
+	if n.change != nil && n.change.Up {
 		log.Info("the shared counters answer again")
 	}
-	if k.config.OnChange != nil {
+	if n.change != nil && k.config.OnChange != nil {
 		k.config.OnChange(*n.change)
 	}
 }

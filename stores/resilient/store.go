@@ -140,10 +140,7 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if b.Op == core.OpRefund && b.Degraded {
-		if c.config.OnFailure != Local {
-			return nil // it was counted nowhere
-		}
-		return c.without(ctx, b, nil)
+		return c.without(ctx, b, nil) // it was counted here, or nowhere
 	}
 	err := c.ask(ctx, b)
 	switch {
@@ -185,8 +182,7 @@ func (c *counters) ask(ctx context.Context, b *core.Batch) error {
 	return err
 }
 
-// notTheStores are the errors that are no failure of a server: the fault is in the request
-// or in one key.
+// notTheStores are the errors whose fault is in the request or in one key, not in a server.
 var notTheStores = []error{core.ErrConfig, core.ErrClosed, core.ErrUnsupported, core.ErrContended, core.ErrDamaged}
 
 // call does the operation in the store within the deadline. A panic is a failure.
