@@ -360,7 +360,7 @@ var beyondTheSchema = []string{
 	"two limits of what is in flight in one text", "two limits of what is in flight with other leases", "a lease in the text that is too short", "in-flight with a lease that is too short", "in-flight beside a zone",
 	"in-flight beside aligned", "in-flight beside a burst", "in-flight beside a precision",
 	// and what is no matter of schemas, as they see values only
-	"a dry run of a limit in flight", "a tag", "two documents", "a quota in hexadecimal",
+	"a dry run of a limit in flight", "a tag", "two documents", "two documents with a comment between", "a quota in hexadecimal",
 }
 
 func TestTheSchemaRefusesBrokenFiles(t *testing.T) {

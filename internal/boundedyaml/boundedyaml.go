@@ -5,6 +5,7 @@ package boundedyaml
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -37,7 +38,28 @@ func Parse(text []byte, options ...parser.Option) (file *ast.File, err error) {
 	if err := boundedTokens(tokens); err != nil {
 		return nil, err
 	}
-	return parser.Parse(tokens, 0, options...)
+	return parser.Parse(withoutEmptyDocuments(tokens), 0, options...)
+}
+
+// withoutEmptyDocuments removes a --- if only comments stand between it and the next
+// one. The parser drops all that follows two such tokens (goccy/go-yaml#870).
+func withoutEmptyDocuments(tokens token.Tokens) token.Tokens {
+	kept := make(token.Tokens, 0, len(tokens))
+	header := -1 // where in kept, if only comments follow it so far
+	for _, t := range tokens {
+		switch t.Type {
+		case token.CommentType:
+		case token.DocumentHeaderType:
+			if header >= 0 {
+				kept = slices.Delete(kept, header, header+1)
+			}
+			header = len(kept)
+		default:
+			header = -1
+		}
+		kept = append(kept, t)
+	}
+	return kept
 }
 
 // Message returns what an error of the parser says, on one line, without the parts

@@ -77,6 +77,36 @@ func TestBoundsOfTokens(t *testing.T) {
 	}
 }
 
+// Whatever separates documents, each field is in one of them, or the text is an error.
+func TestNoDocumentIsLost(t *testing.T) {
+	lines := []string{"---", "--- # comment", "# comment", "...", "", "field"}
+	var texts func(text string, fields, more int)
+	texts = func(text string, fields, more int) {
+		for _, line := range lines {
+			text, fields := text+line+"\n", fields
+			if line == "field" {
+				fields++
+				text = strings.TrimSuffix(text, "field\n") + fmt.Sprintf("f%d: x\n", fields)
+			}
+			if more > 1 {
+				texts(text, fields, more-1)
+			}
+			file, err := Parse([]byte(text))
+			for i := 1; i <= fields && err == nil; i++ {
+				if !strings.Contains(file.String(), fmt.Sprintf("f%d: x", i)) {
+					t.Fatalf("%q loses field %d", text, i)
+				}
+			}
+		}
+	}
+	texts("", 0, 5)
+	for _, text := range []string{"f: x\n---\n# comment\n---\nf: x\n", "---\n---\nf: x\n"} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // A message has the place, and nothing of what the parser quotes, but single
 // characters.
 func TestMessage(t *testing.T) {

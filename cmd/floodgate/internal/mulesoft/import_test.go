@@ -148,6 +148,7 @@ func TestWhatIsWritten(t *testing.T) {
 		"a long name":     {"metadata: {name: " + strings.Repeat("n", 60) + "}\nspec: {" + spike + "}}", "  - name: " + strings.Repeat("n", 40) + "\n"},
 		"an API":          {"kind: ApiInstance\nmetadata: {name: shop}\nspec:\n  address: http://0.0.0.0:8080\n  policies: [{" + spike + "}}, {" + spike + "}}]", "  - name: spike-control-2\n"},
 		"empty documents": {"{" + spike + "}}\n---\n---\n# nothing\n", "  - name: spike-control\n"},
+		"a comment's own": {"{" + spike + "}}\n---\n# comment\n---\n{" + spike + "}}\n", "  - name: spike-control-2\n"},
 		"one API twice":   {"spec: {targetRef: {name: shop}, " + spike + "}}\n---\nspec: {targetRef: {name: shop}, " + spike + "}}\n", "  - name: spike-control-2\n"},
 	} {
 		text, err := mulesoft.Import("mulesoft.yaml", []byte(c.file))
