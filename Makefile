@@ -128,10 +128,6 @@ vuln: ## govulncheck in each module: known vulnerabilities that the code can rea
 mutants: $(GREMLINS) ## change the code of one package, and list the changes that no test notices: PKG=./keyfuncs
 	$(GREMLINS) unleash $(or $(PKG),$(error name a package: make mutants PKG=./keyfuncs))
 
-.PHONY: mutants-lua
-mutants-lua: ## break the script of stores/redis, see which breaks no test notices: FILES=regexp for some of its files
-	$(GO) run ./internal/luamutants $(if $(FILES),-files '$(FILES)') $(if $(FAST),-fast)
-
 $(GREMLINS):
 	GOBIN=$(TOOLS) $(GO) install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 	mv $(TOOLS)/gremlins $(GREMLINS)

@@ -15,26 +15,16 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// A server knows no time zones. The limits of a rule as the script reads them have,
-// for each limit of a calendar, the edges of three windows: that of a time near the
-// server's, the one before and the one after. If the server's time is in none of
-// them, the script changes nothing and replies with its time. The decision is then
-// asked for again with the edges around that time.
-
-// textEdges is how many bytes the edges take: the start of the first window in
-// microseconds (7), and the lengths of the windows in seconds (4 each).
-const textEdges = 7 + 3*4
+// A server knows no time zones. The limits of a rule as the script reads them have, for
+// each limit of a calendar, the edges of the window that the server's time is probably in. If
+// the script needs another window, it changes nothing and replies with its time. The
+// decision is then asked for again with the edges around that time.
 
 // edges writes the edges of a rule's limits.
 type edges struct {
-	places []edgesPlace
+	zones  []*time.Location // of each limit; nil: not of a calendar
+	length []int64
 	latest atomic.Pointer[edgedText]
-}
-
-type edgesPlace struct {
-	at      int // where in the text
-	nominal int64
-	zone    *time.Location
 }
 
 // edgedText is a rule's limits with edges that are right for the times from from
@@ -44,41 +34,34 @@ type edgedText struct {
 	from, to int64
 }
 
-// edgesOf returns the edges of a rule's limits, whose text encodeLimits has
-// returned; nil if no limit is of a calendar.
+// edgesOf returns the edges of a rule's limits; nil if no limit is of a calendar.
 func edgesOf(rule []core.Limit) *edges {
-	e, at := new(edges), 0
+	e, found := new(edges), false
 	for _, limit := range rule {
 		l := limits.Of(limit)
-		at += 21
-		switch l.Algorithm {
-		case meter.Lockout:
-			at += 16
-		case meter.Calendar:
-			e.places = append(e.places, edgesPlace{at, l.Window, l.Zone})
-			at += textEdges
-		}
+		e.zones, e.length = append(e.zones, l.Zone), append(e.length, l.Window)
+		found = found || l.Algorithm == meter.Calendar
 	}
-	if e.places == nil {
+	if !found {
 		return nil
 	}
 	return e
 }
 
-// textFor returns the limits of a rule for a call that carries a time.
+// textFor returns the limits of a rule for a call that carries a time. Without one, the
+// server's clock probably shows the process's time and what it was ahead of that.
 func (r *counterRule) textFor(s *Store, carried int64) any {
 	if r.edges == nil {
 		return r.limits
 	}
-	return r.edges.around(r.limits, s.near(carried))
-}
-
-// around returns the limits of a rule with the edges around a time.
-func (e *edges) around(limits any, now int64) any {
-	t := e.latest.Load()
+	now := carried
+	if now == 0 {
+		now = time.Now().UnixMicro() + s.ahead.Load()
+	}
+	t := r.edges.latest.Load()
 	if t == nil || now < t.from || now >= t.to {
-		t = e.write(limits.(string), now)
-		e.latest.Store(t)
+		t = r.edges.write(r.limits.(string), now)
+		r.edges.latest.Store(t)
 	}
 	return t.text
 }
@@ -86,29 +69,19 @@ func (e *edges) around(limits any, now int64) any {
 func (e *edges) write(limits string, now int64) *edgedText {
 	b, le := []byte(limits), binary.LittleEndian
 	t := &edgedText{from: -maxTime, to: maxTime}
-	for _, p := range e.places {
-		start, end := meter.CivilWindow(p.nominal, p.zone, floorSecond(now))
-		before, _ := meter.CivilWindow(p.nominal, p.zone, start-1)
-		_, after := meter.CivilWindow(p.nominal, p.zone, end)
-		copy(b[p.at:], le.AppendUint64(nil, uint64(before*1_000_000))[:7])
-		le.PutUint32(b[p.at+7:], uint32(start-before))
-		le.PutUint32(b[p.at+11:], uint32(end-start))
-		le.PutUint32(b[p.at+15:], uint32(after-end))
-		t.from, t.to = max(t.from, start*1_000_000), min(t.to, end*1_000_000)
+	for i, zone := range e.zones {
+		if zone == nil {
+			continue
+		}
+		start, end := meter.CivilWindow(e.length[i], zone, time.UnixMicro(now).Unix())
+		start, end = start*1_000_000, end*1_000_000
+		numbers := b[textHead+i*textLimit+textNumbers:]
+		le.PutUint64(numbers, uint64(start))
+		le.PutUint64(numbers[8:], uint64(end))
+		t.from, t.to = max(t.from, start), min(t.to, end)
 	}
 	t.text = string(b)
 	return t
-}
-
-func floorSecond(micros int64) int64 { return time.UnixMicro(micros).Unix() }
-
-// near returns the time around which a call needs edges: the time that it carries,
-// or what the server's clock probably shows.
-func (s *Store) near(carried int64) int64 {
-	if carried != 0 {
-		return carried
-	}
-	return time.Now().UnixMicro() + s.ahead.Load()
 }
 
 // mostEdges is how often a decision is asked for with other edges. Each time has

@@ -56,7 +56,9 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 		if _, err := bound.Reopen(rules); err != nil {
 			t.Fatal(err)
 		}
-		_ = store.Ping(t.Context())
+		if err := storetest.Do(t.Context(), bound, core.OpPeek, calendarBatch(rules, "other")); err != nil { // loads the script
+			t.Fatal(err)
+		}
 		n.Store(0)
 		redisstore.SetAhead(store, ahead)
 		for i := range int64(3) {

@@ -29,24 +29,18 @@ type call struct {
 	line  *joining.Line[*call] // nil: it has not been started
 	timer *time.Timer
 	done  chan struct{} // has an element once the result is there
-	reply string        // the results, in the script's encoding
-	waits bool          // the reply says how long the cost has to wait
-	// unreadable means that a stored value could not be read.
-	unreadable bool
-	// timeAhead means that a stored time was a window or more ahead.
-	timeAhead bool
-	err       error
+	reply reply
+	err   error
 }
 
 type callItem struct {
-	name   string
-	texts  any // of the limits, as the script reads them
-	cost   int64
-	at     int64
-	n      int    // how many limits
-	place  int    // of the limits among the arguments
-	leases bool   // a limit counts leases
-	lease  uint64 // that the call gives, gives back, ends or renews; 0: none
+	name  string
+	rule  *counterRule
+	texts any // of the limits, as the script reads them
+	cost  int64
+	at    int64
+	lease uint64 // that the call gives, gives back, ends or renews; 0: none
+	place int    // of the limits among the arguments
 }
 
 // The states of a call.
@@ -70,7 +64,7 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	for i := range items {
 		it := &items[i]
 		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
-		c.items = append(c.items, callItem{name: it.name, texts: texts, cost: it.Cost, n: len(it.Results), leases: it.rule.leases})
+		c.items = append(c.items, callItem{name: it.name, rule: it.rule, texts: texts, cost: it.Cost})
 		if withLease(verb) {
 			c.items[i].lease = it.Lease
 		}
@@ -85,7 +79,7 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	return c
 }
 
-// do makes the call and returns its reply, which has results for items. It returns
+// do makes the call and returns its reply. It returns
 // within the operation's time, whatever the client does.
 func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
 	r, err := s.doOnce(op, verb, items)
@@ -100,14 +94,14 @@ func (s *Store) doOnce(op operation, verb byte, items []namedItem) (reply, error
 	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
 	if deadline, ends := op.ctx.Deadline(); !s.here || ends && deadline.Before(op.end) {
 		s.start(c)
-		return c.wait(items)
+		return c.wait()
 	}
 	c.line = s.lineOf(c)
 	if c.line.Do(c) {
 		<-c.done
-		return c.result(items)
+		return c.result()
 	}
-	return c.wait(items)
+	return c.wait()
 }
 
 // start sends the call, without waiting for its reply.
@@ -118,13 +112,13 @@ func (s *Store) start(c *call) {
 
 // wait returns the reply, and returns the call to the pool, if the reply comes in
 // time.
-func (c *call) wait(items []namedItem) (reply, error) {
+func (c *call) wait() (reply, error) {
 	patience := c.store.patience
 	c.timer.Reset(patience)
 	for {
 		select {
 		case <-c.done:
-			return c.result(items)
+			return c.result()
 		case <-c.ctx.Done():
 			// The charge of a client that has hung up counts: only the waiting ends.
 			c.timer.Stop()
@@ -144,17 +138,14 @@ func (c *call) wait(items []namedItem) (reply, error) {
 	// Both may have happened: a reply that has come is used.
 	select {
 	case <-c.done:
-		return c.result(items)
+		return c.result()
 	default:
 	}
 	return reply{}, &Error{Class: ClassTimedOut, Unknown: !c.withdraw(), Err: context.DeadlineExceeded}
 }
 
-func (c *call) result(items []namedItem) (r reply, err error) {
-	if err = c.err; err == nil && c.results() {
-		r, err = parse(c.reply, c.waits, items)
-		r.unreadable, r.timeAhead = c.unreadable, c.timeAhead
-	}
+func (c *call) result() (r reply, err error) {
+	r, err = c.reply, c.err
 	c.timer.Stop()
 	c.free()
 	return r, err
@@ -163,7 +154,7 @@ func (c *call) result(items []namedItem) (r reply, err error) {
 func (c *call) free() {
 	clear(c.items)
 	c.items, c.resets = c.items[:0], c.resets[:0]
-	c.store, c.ctx, c.line, c.reply, c.waits, c.unreadable, c.timeAhead, c.err = nil, nil, nil, "", false, false, false, nil
+	c.store, c.ctx, c.line, c.reply, c.err = nil, nil, nil, reply{}, nil
 	calls.Put(c)
 }
 

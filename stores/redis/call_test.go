@@ -22,7 +22,7 @@ func TestAReplyThatHasComeIsUsed(t *testing.T) {
 		c := s.newCall(operation{t.Context(), time.Now()}, verbTake, nil)
 		c.line = s.lines.whole
 		c.finish(failed)
-		if _, err := c.wait(nil); !errors.Is(err, failed) {
+		if _, err := c.wait(); !errors.Is(err, failed) {
 			t.Fatalf("error %v, want %v", err, failed)
 		}
 	}
@@ -75,7 +75,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	defer client.Close() //nolint:errcheck // the test is over
 	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
 	rule := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
-	if err := client.ScriptLoad(t.Context(), script).Err(); err != nil {
+	if err := client.ScriptLoad(t.Context(), library.of(rule.algorithms).text.(string)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	items := func(i int, cost int64) []namedItem {
@@ -87,7 +87,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
 	}
 	x.calls = append(x.calls, all...)
-	cmd := x.arm(t.Context(), evalsha, scriptSHA)
+	cmd := x.arm(t.Context(), x.script(), false)
 	if !all[1].withdraw() {
 		t.Fatal("it cannot be withdrawn")
 	}

@@ -20,21 +20,30 @@ type counters struct {
 }
 
 type counterRule struct {
-	name   string
-	limits any  // a string, as the script reads it, boxed once
-	denies bool // deny a key whose value cannot be read
-	weight int  // microseconds that the script probably needs for a key
-	meters []meter.Meter
-	edges  *edges
-	leases bool // a limit counts leases
+	name       string
+	limits     any  // a string, as the script reads it, boxed once
+	denies     bool // deny a key whose value cannot be read
+	weight     int  // microseconds that the script probably needs for a key
+	answer     int  // bytes of the reply for a key
+	meters     []meter.Meter
+	algorithms algorithms
+	edges      *edges
+	leases     bool // a limit counts leases
 }
 
 func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 	b := &counters{store: s, limiter: limiter}
 	for _, r := range rules {
-		rule := counterRule{name: r.Name, limits: encodeLimits(r.Limits, r.DenyUnreadable), denies: r.DenyUnreadable, weight: weightOf(r.Limits), edges: edgesOf(r.Limits), leases: limits.Lease(r.Limits) >= 0}
+		rule := counterRule{
+			name: r.Name, limits: encodeLimits(r.Limits, r.DenyUnreadable), denies: r.DenyUnreadable,
+			weight: itemWeight, answer: replyTime, edges: edgesOf(r.Limits), leases: limits.Lease(r.Limits) >= 0,
+		}
 		for _, l := range r.Limits {
-			rule.meters = append(rule.meters, meter.New(limits.Of(l)))
+			m := meter.New(limits.Of(l))
+			rule.meters = append(rule.meters, m)
+			rule.weight += weightOf(&m)
+			rule.answer += answerSize(&m)
+			rule.algorithms |= only(m.Algorithm())
 		}
 		b.rules = append(b.rules, rule)
 	}
@@ -129,8 +138,16 @@ func (s *Store) ask(op operation, verb byte, items []namedItem) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return s.results(r, verb, items)
+}
+
+// results fills in the results of a reply.
+func (s *Store) results(r reply, verb byte, items []namedItem) (allowed bool, err error) {
 	s.reportReply(r, items)
-	return r.fill(items), nil
+	if err = r.fill(verb, items); err != nil {
+		return false, err
+	}
+	return !r.denied, nil
 }
 
 // each runs a verb that has no results. On a cluster, a failure for some keys

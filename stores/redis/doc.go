@@ -13,8 +13,9 @@
 // All limits of one key of one rule are one string, whose name
 // [core.StoreRule.StoredKey] returns; the name shows nothing that a client
 // sent. One script reads, decides and writes, for all keys of a decision
-// together. The time is that of the Redis server (see [Clock]). A state expires
-// by itself soon after it no longer counts. If another program has removed its
+// together. It has the algorithms that the rules of its decisions use, and no others. The
+// time is that of the Redis server (see [Clock]). A state expires by itself soon after it no
+// longer counts. If another program has removed its
 // expiry, the next request sets it again.
 //
 // A value is a version byte, 2, and a record for each limit: its length, its
@@ -118,8 +119,8 @@
 //
 // The store needs Redis 5 or later, or a server that runs its scripts with the
 // struct library, such as Valkey. The user needs EVALSHA, EVAL, TIME, GETRANGE,
-// SET, DEL, PTTL and PEXPIRE on keys fg1:*, and should have SETRANGE: without it,
-// decisions take longer. A server with maxmemory-policy allkeys-* may evict
+// SET, DEL, PTTL and PEXPIRE on keys fg1:*, and should have SETRANGE, which is faster. A client
+// of a cluster needs CLUSTER SLOTS, and [Store.Scan] SCAN. A server with maxmemory-policy allkeys-* may evict
 // counters, which then start again at 0. A full server with noeviction makes no
 // charge and returns an error, which is an [Error] of class [ClassFull].
 package redisstore

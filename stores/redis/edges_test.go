@@ -13,24 +13,10 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// readEdges reads what the script reads of a calendar's limit: the beginnings of three
-// windows, and the end of the last one.
-func readEdges(text string) (bounds [4]time.Time) {
-	le := binary.LittleEndian
-	start := le.Uint64(append([]byte(text[:7]), 0))
-	bounds[0] = time.UnixMicro(int64(start))
-	for i := range 3 {
-		bounds[i+1] = bounds[i].Add(time.Duration(le.Uint32([]byte(text[7+4*i:]))) * time.Second)
-	}
-	return bounds
-}
-
-// The edges are those of the window that a time is in, of the one before and of the one
-// after. They stay until that window ends.
-func TestTheEdgesOfThreeWindows(t *testing.T) {
+// The edges are those of the window that a time is in. They stay until that window ends.
+func TestTheEdgesOfAWindow(t *testing.T) {
 	zone := time.FixedZone("here", 5*60*60)
 	rule := []core.Limit{core.PerHour(10), core.PerMonth(10).In(zone), core.PerDay(10).In(time.UTC)}
-	const monthAt, dayAt = 2 * textLimit, 3*textLimit + textEdges
 	limits := encodeLimits(rule, false)
 	e := edgesOf(rule)
 	month := func(m time.Month) time.Time { return time.Date(2026, m, 1, 0, 0, 0, 0, zone) }
@@ -53,15 +39,12 @@ func TestTheEdgesOfThreeWindows(t *testing.T) {
 		if !time.UnixMicro(w.from).Equal(row.from) || !time.UnixMicro(w.to).Equal(row.to) {
 			t.Errorf("%v: right from %v to %v, want %v to %v", row.now, time.UnixMicro(w.from).UTC(), time.UnixMicro(w.to).UTC(), row.from, row.to)
 		}
-		text := w.text.(string)
-		for i, got := range readEdges(text[monthAt:]) {
-			if want := month(row.month - 1 + time.Month(i)); !got.Equal(want) {
-				t.Errorf("%v: edge %d of the month is %v, want %v", row.now, i, got.In(zone), want)
-			}
-		}
-		for i, got := range readEdges(text[dayAt:]) {
-			if want := day(row.day - 1 + i); !got.Equal(want) {
-				t.Errorf("%v: edge %d of the day is %v, want %v", row.now, i, got.UTC(), want)
+		for limit, want := range map[int][2]time.Time{1: {month(row.month), month(row.month + 1)}, 2: {day(row.day), day(row.day + 1)}} {
+			for i := range want {
+				text := []byte(w.text.(string))[textHead+limit*textLimit+textNumbers+8*i:]
+				if got := time.UnixMicro(int64(binary.LittleEndian.Uint64(text))); !got.Equal(want[i]) {
+					t.Errorf("%v: edge %d of limit %d is %v, want %v", row.now, i, limit, got.UTC(), want[i])
+				}
 			}
 		}
 	}
@@ -72,19 +55,29 @@ func TestTheEdgesOfThreeWindows(t *testing.T) {
 func TestTheTimeOfACallsEdges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, now := New(nil), time.Now().UnixMicro()
-		if got := s.near(0); got != now {
-			t.Errorf("the edges around %d, want %d: nothing is known of the server's time", got, now)
+		rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerDay(10).In(time.UTC)}}}).rules[0]
+		day := func(carried int64) int64 {
+			text := []byte(rule.textFor(s, carried).(string))[textHead+textNumbers:]
+			return int64(binary.LittleEndian.Uint64(text))
 		}
-		jumped := redis.Error(edgesError(now + 90_000_000))
+		const length = 24 * 3_600_000_000
+		today := now - now%length
+		if got := day(0); got != today {
+			t.Errorf("the edges of %d, want %d: nothing is known of the server's time", got, today)
+		}
+		jumped := redis.Error(edgesError(today + 3*length - 500_000))
 		if !s.learns(errors.Join(errors.New("denied"), jumped)) {
 			t.Error("the server's time is not read")
 		}
-		time.Sleep(time.Second)
-		if got, want := s.near(0), now+91_000_000; got != want {
-			t.Errorf("the edges around %d, want %d: the server's clock goes on", got, want)
+		if got, want := day(0), today+2*length; got != want {
+			t.Errorf("the edges of %d, want %d", got, want)
 		}
-		if got := s.near(5); got != 5 {
-			t.Errorf("the edges around %d, want 5, which the call carries", got)
+		time.Sleep(time.Second)
+		if got, want := day(0), today+3*length; got != want {
+			t.Errorf("the edges of %d, want %d: the server's clock goes on", got, want)
+		}
+		if got := day(5); got != 0 {
+			t.Errorf("the edges of %d, want those of 0, which the call carries", got)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // exchange is one command with one or more calls, and its reply. It is itself an
-// argument of the command, the script's input (see script/arguments.lua): go-redis
+// argument of the command, the script's input (see script/main.lua): go-redis
 // serialises it when it writes the command to a connection. Until then its calls
 // can be withdrawn.
 type exchange struct {
@@ -43,14 +43,14 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 	x.store, x.calls = s, append(x.calls, e.Members...)
 	ctx, cancel := x.context()
 	defer cancel()
-	command, script, reusable := evalsha, scriptSHA, !s.gathers
+	script, loads, reusable := x.script(), false, !s.gathers
 	for attempt := 0; ; {
-		cmd := x.arm(ctx, command, script)
+		cmd := x.arm(ctx, script, loads)
 		err := s.process(ctx, cmd)
-		if command != eval && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if !loads && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			// The server has just been started, or its scripts have been
 			// flushed: EVAL loads the script for all clients.
-			command, script = eval, scriptArg
+			loads = true
 			x.ranNot()
 			continue
 		}
@@ -63,12 +63,23 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 			break
 		}
 		e.Aside(func() { pause(ctx, d) })
-		command, script = evalsha, scriptSHA
+		loads = false
 	}
 	if reusable {
 		clear(x.args)
 		exchanges.Put(x)
 	}
+}
+
+// script returns the script for the algorithms of all calls.
+func (x *exchange) script() *script {
+	var used algorithms
+	for _, c := range x.calls {
+		for i := range c.items {
+			used |= c.items[i].rule.algorithms
+		}
+	}
+	return library.of(used)
 }
 
 // context returns the context of the command: with the values of the first caller's,
@@ -87,10 +98,14 @@ func (x *exchange) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end)
 }
 
-// arm returns the command for the next attempt.
-func (x *exchange) arm(ctx context.Context, command, script any) exempt {
+// arm returns the command for the next attempt, which loads the script or knows it loaded.
+func (x *exchange) arm(ctx context.Context, script *script, loads bool) exempt {
 	x.nonce = x.store.nonces.Add(1)
-	x.args = append(x.args[:0], command, script, 0)
+	if loads {
+		x.args = append(x.args[:0], eval, script.text, 0)
+	} else {
+		x.args = append(x.args[:0], evalsha, script.sha, 0)
+	}
 	for _, c := range x.calls {
 		for i := range c.items {
 			x.args = append(x.args, c.items[i].name)
@@ -171,15 +186,14 @@ func (x *exchange) serialise() ([]byte, error) {
 			it := &c.items[i]
 			b = le.AppendUint32(b, uint32(it.place))
 			b = le.AppendUint64(b, uint64(it.cost))
-			if it.leases && verb != verbBlock {
-				b = le.AppendUint64(b, it.lease)
-			}
+			b = le.AppendUint64(b, it.lease)
 			if verb == verbBack || verb == verbRefund {
+				n := len(it.rule.meters)
 				b = le.AppendUint64(b, uint64(it.at))
-				for _, reset := range resets[:it.n] {
+				for _, reset := range resets[:n] {
 					b = le.AppendUint64(b, uint64(reset))
 				}
-				resets = resets[it.n:]
+				resets = resets[n:]
 			}
 		}
 		le.PutUint32(b[start-callHead+1:], uint32(len(b)-start))

@@ -154,7 +154,7 @@ func TestCallsShareTheirLimits(t *testing.T) {
 	for _, some := range [][]namedItem{many[:2], few, many[2:]} {
 		x.calls = append(x.calls, s.newCall(s.begin(t.Context()), verbTake, some))
 	}
-	x.arm(t.Context(), evalsha, scriptSHA)
+	x.arm(t.Context(), x.script(), false)
 	if got, want := len(x.args), argFirstKey+5+1+2; got != want {
 		t.Errorf("%d arguments, want %d: %v", got, want, x.args)
 	}

@@ -2,9 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // as in script.go
-	"encoding/hex"
-	"os"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -14,27 +12,24 @@ import (
 	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
-// The environment can name another script, so that one test binary serves all
-// breaks of the script that internal/luamutants makes.
-func init() {
-	name := os.Getenv("FLOODGATE_REDIS_SCRIPT")
-	if name == "" {
-		return
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		panic(err)
-	}
-	use(string(text))
-}
-
 // OldServer makes the store meet servers before Redis 7 until the test ends: there, a
 // command in a script that the server does not run fails with a text that begins with
 // its place in the script. The test must not be parallel.
 func OldServer(t testing.TB) {
-	before, arg, sha := script, scriptArg, scriptSHA
-	t.Cleanup(func() { script, scriptArg, scriptSHA = before, arg, sha })
-	use(`local redis = { call = redis.call, pcall = (function(pcall)
+	before := library
+	t.Cleanup(func() { library = before })
+	library = &scripts{folder: oldServer{before.folder}}
+}
+
+// oldServer is a folder of the script, of which the first file begins with the fault.
+type oldServer struct{ fs.FS }
+
+func (o oldServer) ReadFile(name string) ([]byte, error) {
+	text, err := fs.ReadFile(o.FS, name)
+	if name != "script/main.lua" {
+		return text, err
+	}
+	return append([]byte(`local redis = { call = redis.call, pcall = (function(pcall)
   return function(...)
     local r = pcall(...)
     local text = type(r) == 'table' and r.err or 'WRONGTYPE'
@@ -43,26 +38,21 @@ func OldServer(t testing.TB) {
     return { err = '@user_script: 1359: ' .. (found == 0 and '-' or '') .. own .. '\r\n' }
   end
 end)(redis.pcall) }
-` + before)
-}
-
-func use(text string) {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // as in script.go
-	script, scriptArg, scriptSHA = text, text, hex.EncodeToString(sum[:])
+`), text...), err
 }
 
 // SetAhead makes a store take its server's clock for this much ahead of the process's.
 func SetAhead(s *Store, d time.Duration) { s.ahead.Store(d.Microseconds()) }
 
-// ScriptText returns the script.
-func ScriptText() string { return script }
+// ScriptText returns the script with all algorithms.
+func ScriptText() string { return library.of(^algorithms(0)).text.(string) }
 
 // Verbs returns the verbs of the calls in a command, such as "take" or "take take".
 func Verbs(cmd redis.Cmder) (verbs []string) {
 	for _, arg := range cmd.Args() {
 		if x, ok := arg.(*exchange); ok {
 			for _, c := range x.calls {
-				verbs = append(verbs, [...]string{"skip", "take", "peek", "back", "refund", "reset", "charge", "block", "release", "renew", "grant"}[c.verb])
+				verbs = append(verbs, [...]string{"skip", "take", "peek", "charge", "grant", "back", "refund", "block", "release", "renew", "reset"}[c.verb])
 			}
 		}
 	}
@@ -75,7 +65,7 @@ func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (
 	s := New(nil, Clock(func() time.Time { return time.UnixMicro(now) }))
 	s.options.slackMillis = 1000
 	x := &exchange{store: s}
-	rule := &counterRule{limits: encodeLimits(limits, deny), edges: edgesOf(limits)}
+	rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: limits, DenyUnreadable: deny}}).rules[0]
 	verb := verbTake
 	if peek {
 		verb = verbPeek
@@ -84,7 +74,7 @@ func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (
 		items := []namedItem{{&core.Item{Cost: cost, Results: make([]core.Result, len(limits))}, rule, "k"}}
 		x.calls = append(x.calls, s.newCall(operation{context.Background(), time.Now().Add(time.Hour)}, verb, items))
 	}
-	x.arm(context.Background(), evalsha, scriptSHA)
+	x.arm(context.Background(), x.script(), false)
 	x.nonce = 0
 	input, err := x.serialise()
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // another.
 func TestAWriteThatIsDenied(t *testing.T) {
 	bucket := []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}}
-	leases := []core.Limit{slots}
 	for name, c := range map[string]struct {
 		limits []core.Limit
 		before func(b core.Counters, gone, left *core.Batch) error // makes them nearly nothing, and more
@@ -38,19 +37,6 @@ func TestAWriteThatIsDenied(t *testing.T) {
 			}
 			return block(t.Context(), b, gone, time.Hour)
 		}, func(b core.Counters, both *core.Batch) error { return block(t.Context(), b, both, 0) }},
-		"release": {leases, func(b core.Counters, gone, left *core.Batch) error {
-			gone.Items[0].Lease, left.Items[0].Lease = 1, 3
-			if err := storetest.Do(t.Context(), b, core.OpTake, gone); err != nil {
-				return err
-			}
-			if err := storetest.Do(t.Context(), b, core.OpTake, left); err != nil {
-				return err
-			}
-			left.Items[0].Lease = 2
-			return storetest.Do(t.Context(), b, core.OpTake, left)
-		}, func(b core.Counters, both *core.Batch) error {
-			return storetest.Do(t.Context(), b, core.OpRelease, both)
-		}},
 	} {
 		for _, written := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
@@ -64,7 +50,7 @@ func TestAWriteThatIsDenied(t *testing.T) {
 				if !written {
 					both.Items = []core.Item{left.Items[0], gone.Items[0]}
 				}
-				server.MustDo("ACL", "SETUSER", "default", "-set")
+				server.MustDo("ACL", "SETUSER", "default", "-set", "-setrange")
 				err := c.do(f.bound, both)
 				if err == nil || strings.Contains(err.Error(), "some of several keys have been written") != written {
 					t.Errorf("error %v, which says that some have been written: want %v", err, written)

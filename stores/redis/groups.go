@@ -152,7 +152,7 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 	allowed := true
 	var first error
 	for i, c := range pending {
-		r, err := c.wait(groups[i])
+		r, err := c.wait()
 		if s.learns(err) {
 			r, err = s.do(op, verbPeek, groups[i])
 		}
@@ -160,8 +160,9 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 			first = cmp.Or(first, err)
 			continue
 		}
-		s.reportReply(r, groups[i])
-		allowed = r.fill(groups[i]) && allowed
+		admits, err := s.results(r, verbPeek, groups[i])
+		first = cmp.Or(first, err)
+		allowed = allowed && admits
 	}
 	return allowed, first
 }
@@ -195,7 +196,7 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 		for _, c := range pending {
 			c.end = s.begin(ctx).end
 			s.start(c)
-			_, _ = c.wait(nil)
+			_, _ = c.wait()
 		}
 	}()
 }

@@ -21,12 +21,8 @@ func (c *call) undo(items []namedItem) {
 	}
 }
 
-// leasesTogether is the most leases in one call, so that the script keeps the server from
-// others for a short time only. The calls of a batch travel together as far as they may.
-const leasesTogether = 128
-
-// leases makes the calls of a verb for a batch: one for each server's keys, of a cluster
-// one for each slot. None waits for another, and none fails because another does.
+// leases makes the calls of a verb for a batch: one for each lease. They travel together as far
+// as they may. None waits for another, and none fails because another does.
 func (b *counters) leases(ctx context.Context, verb byte, batch *core.Batch) error {
 	n := b.items(batch)
 	defer n.free()
@@ -44,13 +40,13 @@ func (b *counters) leases(ctx context.Context, verb byte, batch *core.Batch) err
 }
 
 func (s *Store) leaseGroups(op operation, verb byte, groups [][]namedItem) error {
-	if len(groups) == 1 && len(groups[0]) <= leasesTogether {
+	if len(groups) == 1 && len(groups[0]) == 1 {
 		_, err := s.do(op, verb, groups[0])
 		return err
 	}
 	var pending []*call
 	for _, g := range groups {
-		for some := range slices.Chunk(g, leasesTogether) {
+		for some := range slices.Chunk(g, 1) {
 			c := s.newCall(op, verb, some)
 			s.start(c)
 			pending = append(pending, c)
@@ -58,7 +54,7 @@ func (s *Store) leaseGroups(op operation, verb byte, groups [][]namedItem) error
 	}
 	var errs []error
 	for _, c := range pending {
-		_, err := c.wait(nil)
+		_, err := c.wait()
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -154,7 +154,18 @@ func TestALeaseIsFoundAmongBytesLikeIt(t *testing.T) {
 			t.Errorf("%d leases, want %d: %x", got, len(leases), before)
 		}
 		f.lease("release", dots)
-		if want := before[leasesAt : len(before)-leaseSize]; string(f.value()[leasesAt:]) != string(want) {
+		var want, got []string // the order means nothing
+		for some := range slices.Chunk(before[leasesAt:], leaseSize) {
+			if binary.LittleEndian.Uint64(some) != dots {
+				want = append(want, string(some))
+			}
+		}
+		for some := range slices.Chunk(f.value()[leasesAt:], leaseSize) {
+			got = append(got, string(some))
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
 			t.Errorf("%x became %x", before, f.value())
 		}
 	}
@@ -193,7 +204,8 @@ func TestAValueStaysUntilItsLastLeaseEnds(t *testing.T) {
 	if batch := f.take(); batch.Items[0].Results[0].Remaining != 6 {
 		t.Errorf("%+v, want the leases 1, 2, 4 and 5", batch.Items[0].Results)
 	}
-	see("the clock is set back far: all leases end a window from now", 30*time.Second)
+	// A lifetime that is longer by less than a tenth of the slack stays.
+	see("the clock is set back far: all leases end a window from now", 35*time.Second)
 }
 
 // Who is denied, or releases what is not there, writes nothing.

@@ -35,12 +35,17 @@ func TestTheLimitsWithQuotas(t *testing.T) {
 	}
 	limits, _ := rule.textsOf(&core.Item{Quotas: []int64{3, core.Unlimited, 0}}, rule.limits)
 	text := limits.(string)
-	numbers := map[int]uint32{7: 4, 21 + 13: 1<<31 + 5, 21 + 17: 5, 21 + 37 + 13: 0, 21 + 37 + 17: 0}
+	const bucket, lockout, window = textHead, textHead + textLimit, textHead + 2*textLimit
+	numbers := map[int]uint32{bucket + textQuota: 3, bucket + textCapacity: 2, window + textQuota: 0, window + textCapacity: 0}
 	if len(text) != len(own) {
 		t.Fatalf("%x, want as many bytes as %x", text, own)
 	}
 	for at := 0; at < len(own); at++ {
-		if want, ok := numbers[at]; ok {
+		if at == lockout+textUnlimited {
+			if text[at] != 1 {
+				t.Error("the lockout has a quota")
+			}
+		} else if want, ok := numbers[at]; ok {
 			if got := binary.LittleEndian.Uint32([]byte(text[at:])); got != want {
 				t.Errorf("at byte %d: %d, want %d", at, got, want)
 			}
@@ -54,7 +59,7 @@ func TestTheLimitsWithQuotas(t *testing.T) {
 // A log that may become long by the quota of a take weighs more, a shorter one less.
 func TestALargeQuotaOfALogWeighs(t *testing.T) {
 	rule := &quotasCounters().rules[1]
-	for quota, want := range map[int64]int{10: rule.weight, 10_000: rule.weight + 999, 0: rule.weight - 1, core.Unlimited: rule.weight} {
+	for quota, want := range map[int64]int{10: rule.weight, 10_000: rule.weight + 1249, 0: rule.weight - 1, core.Unlimited: rule.weight} {
 		if _, weight := rule.textsOf(&core.Item{Quotas: []int64{quota}}, rule.limits); weight != want {
 			t.Errorf("a quota of %d: %d, want %d", quota, weight, want)
 		}
@@ -69,7 +74,7 @@ func TestDecisionsShareTheLimitsWithQuotas(t *testing.T) {
 		items := []namedItem{{&core.Item{Cost: 1, Quotas: quotas, Results: make([]core.Result, 1)}, &b.rules[1], "k"}}
 		x.calls = append(x.calls, b.store.newCall(operation{context.Background(), time.Now().Add(time.Hour)}, verbTake, items))
 	}
-	x.arm(context.Background(), evalsha, scriptSHA)
+	x.arm(context.Background(), x.script(), false)
 	for i, want := range []int{2, 3, 3, 4, 2} {
 		if got := x.calls[i].items[0].place; got != want {
 			t.Errorf("the limits of decision %d are argument %d, want %d", i, got, want)

@@ -7,53 +7,48 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// textsOf returns the limits of an item as the script reads them, and how many
-// microseconds the script probably needs for it. texts has the limits with their own
-// quotas.
-func (r *counterRule) textsOf(it *core.Item, texts any) (of any, weight int) {
-	for i, q := range it.Quotas {
-		if q != r.meters[i].Quota() {
-			return r.withQuotas(texts.(string), it.Quotas)
-		}
+// meterOf returns the meter of a limit with the quota of an item, and whether it has none.
+func (r *counterRule) meterOf(it *core.Item, limit int) (m *meter.Meter, unlimited bool) {
+	m = &r.meters[limit]
+	if it.Quotas == nil || it.Quotas[limit] == m.Quota() {
+		return m, false
 	}
-	return texts, r.weight
+	return m.For(it.Quotas[limit], new(meter.Meter))
 }
 
-// unlimitedBit is set in the quota of a limit that admits every cost: see
-// script/arguments.lua.
-const unlimitedBit = 1 << 31
-
-// withQuotas is textsOf with quotas in place of the limits'.
-func (r *counterRule) withQuotas(texts string, quotas []int64) (of any, weight int) {
-	b, le, weight := []byte(texts), binary.LittleEndian, r.weight
-	at := 0 // where the limit begins
-	for i := range r.meters {
-		var room meter.Meter
+// textsOf returns the limits of an item as the script reads them, with the item's quotas, and
+// how many microseconds the script probably needs for it. texts has the limits with their own
+// quotas.
+func (r *counterRule) textsOf(it *core.Item, texts any) (of any, weight int) {
+	var b []byte
+	le, weight := binary.LittleEndian, r.weight
+	for i := range it.Quotas {
 		own := &r.meters[i]
-		m, unlimited := own.For(quotas[i], &room)
-		switch {
-		case unlimited:
-			le.PutUint32(b[at+textQuota:], uint32(m.Quota())|unlimitedBit)
-		case m.Algorithm() == meter.TokenBucket: // the script needs its own share, too
-			le.PutUint32(b[at+textPrecision:], uint32(m.Quota())+1)
-		default:
-			le.PutUint32(b[at+textQuota:], uint32(m.Quota()))
-			le.PutUint32(b[at+textCapacity:], uint32(m.Capacity()))
+		m, unlimited := r.meterOf(it, i)
+		if m == own && !unlimited {
+			continue
 		}
-		weight += weightOfHits(m) - weightOfHits(own)
-		at += textLength(m)
+		if b == nil {
+			b = []byte(texts.(string))
+		}
+		limit := b[textHead+i*textLimit:]
+		le.PutUint32(limit[textQuota:], uint32(m.Quota()))
+		le.PutUint32(limit[textCapacity:], uint32(m.Capacity()))
+		if unlimited {
+			limit[textUnlimited] = 1
+		}
+		weight += weightOf(m) - weightOf(own)
+	}
+	if b == nil {
+		return texts, weight
 	}
 	return string(b), weight
 }
 
-// textLength is how many bytes a limit takes in the text that the script reads.
-func textLength(m *meter.Meter) int {
-	switch m.Algorithm() {
-	case meter.Lockout:
-		return textLimit + textLockout
-	case meter.Calendar:
-		return textLimit + textEdges
-	default:
-		return textLimit
-	}
-}
+// callWeight is how many microseconds of the script's time a call takes beside
+// those for its items, and itemWeight an item beside those for its limits.
+const callWeight, itemWeight = 1, 2
+
+// weightOf returns how many microseconds of the script's time a limit takes, roughly, if much
+// is stored. It keeps decisions that take long from being sent together with many others.
+func weightOf(m *meter.Meter) int { return 1 + int(m.MostBytes()/64) }

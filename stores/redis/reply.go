@@ -7,53 +7,36 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// reply is the script's reply, checked for its shape.
+// reply is the script's results of a call: see script/main.lua.
 type reply struct {
-	rest       string // for each item replyItem bytes, and limitSize for each limit
-	waits      bool   // each limit says how long the cost has to wait; else none has to
+	text       string // the time, and for each item the end of a block and the answers of the limits
+	denied     bool   // a limit denies the cost
 	unreadable bool   // a stored value could not be read
-	timeAhead  bool   // a stored time was a window or more ahead
+	ahead      bool   // a stored time was a window or more ahead
 }
 
 const (
-	replyHead  = 8
-	replyItem  = 8
-	replyLimit = 18 // what remains (4), and two times (7 each)
-	replyWait  = 7
-	maxTime    = 1 << 53
+	replyHead = 8       // that the reply begins with
+	replyTime = 8       // of a call, and of the end of a block
+	maxTime   = 1 << 53 // no time and no wait is longer
 )
 
-// limitSize is how many bytes of the reply a limit takes.
-func limitSize(waits bool) int {
-	if waits {
-		return replyLimit + replyWait
+// answerSize is how many bytes of the reply a limit takes.
+func answerSize(m *meter.Meter) int {
+	switch {
+	case m.Algorithm() == meter.Lockout:
+		return 22
+	case m.Algorithm() == meter.Calendar:
+		return 38
+	default:
+		return 32
 	}
-	return replyLimit
 }
 
 var errShape = errors.New("not the reply of the script")
-
-// parse checks that the results of a call with these items make sense: text is as
-// long as they are. The class of the error is ClassDamaged.
-func parse(text string, waits bool, items []namedItem) (reply, error) {
-	rest, size := text, limitSize(waits)
-	for i := range items {
-		if at := number(rest); at < -maxTime || at > maxTime {
-			return reply{}, damaged(fmt.Errorf("time %d", at))
-		}
-		rest = rest[replyItem:]
-		for range items[i].Results {
-			left, reset, more, retry := numbers(rest, waits)
-			if left > core.MaxQuota || reset < 0 || reset > maxTime || more < 0 || more > reset || retry < -1 || retry > maxTime {
-				return reply{}, damaged(fmt.Errorf("remaining %d, reset %d, more %d, retry %d", left, reset, more, retry))
-			}
-			rest = rest[size:]
-		}
-	}
-	return reply{rest: text, waits: waits}, nil
-}
 
 func badReply(err error) error { return &Error{Class: ClassBadReply, Unknown: true, Err: err} }
 
@@ -63,48 +46,107 @@ func damaged(err error) error {
 	return &Error{Class: ClassDamaged, Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
 }
 
-func number(s string) int64 {
-	return int64(binary.LittleEndian.Uint64([]byte(s[:8])))
+// cursor reads numbers.
+type cursor string
+
+func (c *cursor) bytes(n int) (b [8]byte) {
+	copy(b[:], (*c)[:n])
+	*c = (*c)[n:]
+	return b
 }
 
-// number7 returns a number of seven bytes.
-func number7(s string) int64 {
-	b := []byte(s[:7])
-	n := uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint16(b[4:]))<<32 | uint64(b[6])<<48
-	return int64(n<<8) >> 8
+func (c *cursor) count() int64 {
+	b := c.bytes(4)
+	return int64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// numbers returns the numbers of a limit.
-func numbers(s string, waits bool) (left, reset, more, retry int64) {
-	if waits {
-		retry = number7(s[replyLimit:])
-	}
-	return int64(binary.LittleEndian.Uint32([]byte(s[:4]))), number7(s[4:]), number7(s[11:]), retry
+func (c *cursor) time() int64 { // of seven bytes
+	b := c.bytes(7)
+	return int64(binary.LittleEndian.Uint64(b[:])<<8) >> 8
 }
 
-// fill writes the results into the items, in order, and reports whether all
-// limits admit.
-func (r reply) fill(items []namedItem) bool {
-	allowed, rest, size := true, r.rest, limitSize(r.waits)
+func (c *cursor) long() int64 {
+	b := c.bytes(8)
+	return int64(binary.LittleEndian.Uint64(b[:]))
+}
+
+// fill writes the results of a verb into the items, in order.
+func (r reply) fill(verb byte, items []namedItem) error {
+	c := cursor(r.text)
+	now := c.long()
 	for i := range items {
-		it := items[i].Item
-		it.At = number(rest)
-		rest = rest[replyItem:]
+		it := &items[i]
+		blocked, cost := c.long(), it.Cost
+		if verb == verbGrant {
+			cost = 0
+		}
+		if blocked < 0 || blocked > maxTime || now > maxTime || now < -maxTime {
+			return damaged(fmt.Errorf("time %d, blocked until %d", now, blocked))
+		}
+		it.At = now
 		for j := range it.Results {
-			left, reset, more, retry := numbers(rest, r.waits)
-			rest = rest[size:]
-			it.Results[j] = core.Result{
-				Allowed:    retry == 0,
-				Remaining:  left,
-				ResetAfter: time.Duration(reset) * time.Microsecond,
-				MoreAfter:  time.Duration(more) * time.Microsecond,
-				RetryAfter: time.Duration(retry) * time.Microsecond,
+			m, unlimited := it.rule.meterOf(it.Item, j)
+			result := &it.Results[j]
+			at, err := c.result(m, now, cost, !r.denied || unlimited, result)
+			if err != nil {
+				return err
 			}
-			if retry < 0 {
-				it.Results[j].RetryAfter = core.Never
+			it.At = max(it.At, at)
+			if blocked > now {
+				wait := time.Duration(blocked-now) * time.Microsecond
+				result.Remaining, result.ResetAfter, result.MoreAfter = 0, max(result.ResetAfter, wait), max(result.MoreAfter, wait)
+				if r.denied && cost > 0 {
+					result.Allowed, result.RetryAfter = false, max(result.RetryAfter, wait)
+				}
 			}
-			allowed = allowed && retry == 0
+			if result.Remaining > core.MaxQuota || outside(result.ResetAfter) || outside(result.MoreAfter) || result.MoreAfter > result.ResetAfter || result.RetryAfter != core.Never && outside(result.RetryAfter) {
+				return damaged(fmt.Errorf("at %d: %+v", now, *result))
+			}
+		}
+		if it.At > maxTime || it.At < -maxTime {
+			return damaged(fmt.Errorf("time %d", it.At))
 		}
 	}
-	return allowed
+	return nil
+}
+
+func outside(d time.Duration) bool { return d < 0 || d > maxTime*time.Microsecond }
+
+// result reads the answer of a limit, and works out its result for a cost, which is known
+// to be allowed or has to be decided on. It returns the time of the state.
+func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *core.Result) (at int64, err error) {
+	if m.Grows() {
+		left, reset, more, retry := c.count(), c.time(), c.time(), c.time()
+		at = c.time()
+		possible := cost <= m.Capacity() && m.Quota() > 0
+		*result = core.Result{
+			Allowed: allowed || cost == 0 || possible && retry == 0, Remaining: left,
+			ResetAfter: time.Duration(reset) * time.Microsecond, MoreAfter: time.Duration(more) * time.Microsecond,
+		}
+		if !result.Allowed {
+			result.RetryAfter = core.Never
+			if possible {
+				result.RetryAfter = time.Duration(retry) * time.Microsecond
+			}
+		}
+		return at, nil
+	}
+	if m.Algorithm() != meter.Lockout {
+		*c = (*c)[answerSize(m)-15:] // the record's length, expiry and identity
+	}
+	var room [40]byte
+	b := binary.AppendVarint(room[:0], c.time())
+	b = binary.AppendUvarint(b, uint64(c.count()))
+	b = binary.AppendUvarint(b, uint64(c.count()))
+	if m.Algorithm() == meter.Lockout {
+		b = binary.AppendVarint(b, c.time())
+	}
+	r := meter.Reader{Rest: b}
+	state := m.ReadState(&r)
+	if r.Bad {
+		return 0, damaged(fmt.Errorf("state %x", b))
+	}
+	m.Advance(state, now)
+	m.Report((*meter.Result)(result), state, now, cost, allowed || m.Allows(state, now, cost))
+	return m.At(state, now), nil
 }

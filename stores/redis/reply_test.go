@@ -21,11 +21,11 @@ import (
 )
 
 // head is the beginning of the reply to one decision with the nonce.
-func head(nonce uint64) string { return headOf(nonce, bitWaits, 1_764_000_123_456_789) }
+func head(nonce uint64) string { return headOf(nonce, bitDenied, 1_764_000_123_456_789) }
 
-func headOf(nonce uint64, status byte, at uint64) string {
+func headOf(nonce uint64, status byte, at int64) string {
 	b := append(binary.LittleEndian.AppendUint64(nil, nonce), status)
-	return string(binary.LittleEndian.AppendUint64(b, at))
+	return string(binary.LittleEndian.AppendUint64(b, uint64(at)))
 }
 
 // sentExchange is an exchange with a take from one key for each number, which is
@@ -38,7 +38,7 @@ func sentExchange(t testing.TB, nonce uint64, limits ...int) *exchange {
 		c.send(time.Now())
 		x.calls = append(x.calls, c)
 	}
-	x.arm(t.Context(), evalsha, scriptSHA)
+	x.arm(t.Context(), x.script(), false)
 	x.nonce = nonce
 	return x
 }
@@ -48,13 +48,24 @@ type nowhere struct{}
 
 func (nowhere) Process(context.Context, redis.Cmder) error { return io.EOF }
 
-// limitReply is the part of a reply that is a limit's. The last number is there if
-// some limit does not admit.
-func limitReply(left uint32, times ...int64) string {
-	b := binary.LittleEndian.AppendUint32(nil, left)
+// itemReply is the part of a reply that is an item's, with a log that has so many hits left.
+func itemReply(left uint32, times ...int64) string {
+	return strings.Repeat("\x00", 8) + string(appendTimes(binary.LittleEndian.AppendUint32(nil, left), times...))
+}
+
+func appendTimes(b []byte, times ...int64) []byte {
 	for _, n := range times {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// cellReply is as itemReply, with a state of a time and two numbers.
+func cellReply(at int64, numbers ...uint32) string {
+	b := appendTimes(make([]byte, 8+17), at) // after a block, and the head of a record
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, n)
 	}
 	return string(b)
 }
@@ -63,8 +74,8 @@ func limitReply(left uint32, times ...int64) string {
 func TestWeirdRepliesAreErrors(t *testing.T) {
 	for what, val := range map[string]any{
 		"nil": nil, "number": int64(5), "array": []any{int64(1)}, "map": map[any]any{"a": "b"}, "text": "5", "empty": "",
-		"too short": head(7), "too long": head(7) + limitReply(1, 2, 1, 0) + "x",
-		"without waits": head(7) + limitReply(1, 2, 1), "with waits": headOf(7, statusMade, 1) + limitReply(1, 2, 1, 0), "an unknown status": headOf(7, 16, 1) + limitReply(1, 2, 1), "another's": head(8) + limitReply(1, 2, 1, 0),
+		"too short": head(7), "too long": head(7) + itemReply(1, 2, 1, 0, 0) + "x",
+		"an unknown status": headOf(7, 16, 1) + itemReply(1, 2, 1, 0, 0), "another's": head(8) + itemReply(1, 2, 1, 0, 0),
 	} {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(val)
@@ -76,32 +87,61 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want class %v", what, err, ClassBadReply)
 		}
 	}
+	const now = 1_764_000_123_456_789
 	for what, val := range map[string]string{
-		"huge remaining": head(7) + limitReply(1<<31, 2, 1, 0),
-		"negative reset": head(7) + limitReply(1, -2, 0, 0), "huge reset": head(7) + limitReply(1, 1<<54, 1, 0), "odd retry": head(7) + limitReply(1, 2, 1, -2),
-		"negative more": head(7) + limitReply(1, 2, -1, 0), "more after all": head(7) + limitReply(1, 2, 3, 0),
-		"impossible time": headOf(7, bitWaits, 1<<60) + limitReply(1, 2, 1, 0), "impossible wait": head(7) + limitReply(1, 2, 1, 1<<54),
+		"huge remaining": head(7) + itemReply(1<<31, 2, 1, 0, now),
+		"negative reset": head(7) + itemReply(1, -2, 0, 0, now), "huge reset": head(7) + itemReply(1, 1<<54, 1, 0, now), "odd retry": head(7) + itemReply(1, 2, 1, -2, now),
+		"negative more": head(7) + itemReply(1, 2, -1, 0, now), "more after all": head(7) + itemReply(1, 2, 3, 0, now),
+		"impossible time": headOf(7, bitDenied, 1<<60) + itemReply(1, 2, 1, 0, now), "impossible wait": head(7) + itemReply(1, 2, 1, 1<<54, now),
+		"impossible time of a hit": head(7) + itemReply(1, 2, 1, 0, 1<<54),
 	} {
 		var e *Error
-		if _, err := parse(val[replyHead+1:], true, oneItem(1)); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
+		if _, err := filled(oneItem(1), bitDenied, val[replyHead+1:]); !errors.As(err, &e) || e.Class != ClassDamaged || !errors.Is(err, core.ErrDamaged) {
 			t.Errorf("%s: error %v, want class %v", what, err, ClassDamaged)
 		}
 	}
-	items := oneItem(1)
-	r, err := parse((head(7) + limitReply(1, 2, 1, -1))[replyHead+1:], true, items)
-	if err != nil {
-		t.Fatal(err)
+	for what, c := range map[string]struct {
+		limit core.Limit
+		state string
+	}{
+		"too many hits":         {core.PerHour(10), cellReply(now, 1<<31, 0)},
+		"too many hits before":  {core.PerHour(10), cellReply(now, 0, 1<<31)},
+		"too large a remainder": {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}, cellReply(now+5, 10, 10)},
+	} {
+		if _, err := filled(itemOf(c.limit), 0, head(7)[replyHead+1:]+c.state); !errors.Is(err, core.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	item := items[0]
-	if allowed := r.fill(items); allowed || item.Results[0] != (core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}) || item.At != 1_764_000_123_456_789 {
-		t.Errorf("allowed %v, item %+v", allowed, item)
-	}
-	const most = core.MaxQuota
-	if r, err = parse((head(7) + limitReply(most, 1<<53, 1<<52))[replyHead+1:], false, items); err != nil {
-		t.Fatal(err)
-	}
-	if allowed := r.fill(items); !allowed || item.Results[0] != (core.Result{Allowed: true, Remaining: most, ResetAfter: 1 << 53 * time.Microsecond, MoreAfter: 1 << 52 * time.Microsecond}) {
-		t.Errorf("allowed %v, item %+v", allowed, item)
+}
+
+// filled returns what a reply with this status fills in.
+func filled(items []namedItem, status byte, text string) (*core.Item, error) {
+	err := reply{text: text, denied: status&bitDenied != 0}.fill(verbTake, items)
+	return items[0].Item, err
+}
+
+// What a reply means.
+func TestTheResultsOfAReply(t *testing.T) {
+	const now, most = 1_764_000_123_456_789, core.MaxQuota
+	head := head(7)[replyHead+1:]
+	for what, c := range map[string]struct {
+		cost   int64
+		status byte
+		text   string
+		want   core.Result
+	}{
+		"a cost that never fits": {11, bitDenied, itemReply(1, 2, 1, 0, now), core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}},
+		"a cost that fits later": {2, bitDenied, itemReply(1, 3, 2, 1, now), core.Result{Remaining: 1, ResetAfter: 3 * time.Microsecond, MoreAfter: 2 * time.Microsecond, RetryAfter: time.Microsecond}},
+		"a cost that fits":       {1, bitDenied, itemReply(1, 2, 1, 0, now), core.Result{Allowed: true, Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond}},
+		"the largest numbers":    {1, 0, itemReply(most, 1<<53, 1<<52, 5, now), core.Result{Allowed: true, Remaining: most, ResetAfter: 1 << 53 * time.Microsecond, MoreAfter: 1 << 52 * time.Microsecond}},
+		"a block": {1, bitDenied, string(binary.LittleEndian.AppendUint64(nil, now+7)) + itemReply(1, 2, 1, 0, now)[8:],
+			core.Result{ResetAfter: 7 * time.Microsecond, MoreAfter: 7 * time.Microsecond, RetryAfter: 7 * time.Microsecond}},
+	} {
+		items := oneItem(1)
+		items[0].Cost = c.cost
+		if item, err := filled(items, c.status, head+c.text); err != nil || item.Results[0] != c.want || item.At != now {
+			t.Errorf("%s: %v, %+v at %d, want %+v", what, err, item.Results[0], item.At, c.want)
+		}
 	}
 }
 
@@ -111,24 +151,37 @@ func TestTheBoundsOfAReply(t *testing.T) {
 		at, retry int64
 		readable  bool
 	}{{maxTime, maxTime, true}, {-maxTime, maxTime, true}, {maxTime + 1, 1, false}, {-maxTime - 1, 1, false}, {0, maxTime + 1, false}} {
-		text := headOf(7, bitWaits, uint64(c.at)) + limitReply(0, 1, 1, c.retry)
-		if _, err := parse(text[replyHead+1:], true, oneItem(1)); (err == nil) != c.readable {
+		text := headOf(7, bitDenied, c.at) + itemReply(0, 1, 1, c.retry, c.at)
+		if _, err := filled(oneItem(1), bitDenied, text[replyHead+1:]); (err == nil) != c.readable {
 			t.Errorf("the time %d and a wait of %d: %v", c.at, c.retry, err)
 		}
 	}
 }
 
-// oneItem is an item with so many limits.
+// oneItem is an item of a rule with so many limits, one or more for each form of a state.
 func oneItem(limits int) []namedItem {
-	return []namedItem{{Item: &core.Item{Results: make([]core.Result, limits)}, rule: &counterRule{limits: ""}}}
+	some := []core.Limit{
+		{Quota: 10, Window: time.Hour, Algorithm: core.SlidingLog}, core.PerHour(10),
+		{Quota: 9, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 6},
+		{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Max: time.Hour, Factor: 2, Decay: time.Hour}},
+		{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow},
+	}
+	return itemOf(slices.Repeat(some, 2)[:limits]...)
+}
+
+func itemOf(limits ...core.Limit) []namedItem {
+	rule := &newCounters(New(nowhere{}), "l", []core.StoreRule{{Name: "r", Limits: limits}}).rules[0]
+	return []namedItem{{Item: &core.Item{Cost: 1, Results: make([]core.Result, len(limits))}, rule: rule}}
 }
 
 func FuzzRedisReply(f *testing.F) {
-	f.Add(head(7)+limitReply(1, 2, 1, 0), 1, -1)
-	f.Add(head(7)+limitReply(1, 2, 1, 0)+"\x00"+head(7)[9:], 1, 0)
-	f.Add(head(7)[:8]+"\x02\x03\x00\x00\x00ERR"+head(7)[8:]+limitReply(1, 2, 1, 0), 1, 1)
-	f.Add(headOf(7, statusMade, 1)+limitReply(1, 2, 1), 1, -1)
-	f.Add(headOf(7, bitUnreadable|bitWaits, 1)+limitReply(1, 2, 1, 0), 1, -1)
+	const now = 1_764_000_123_456_789
+	log := itemReply(1, 2, 1, 0, now)
+	f.Add(head(7)+log, 1, -1)
+	f.Add(head(7)+log+"\x00"+head(7)[9:]+log[:8], 1, 0)
+	f.Add(head(7)[:8]+"\x02\x03\x00\x00\x00ERR"+head(7)[8:]+log, 1, 1)
+	f.Add(headOf(7, statusMade, now)+log+cellReply(now, 5, 6)[8:]+cellReply(now, 5, 6)[8:], 3, -1)
+	f.Add(headOf(7, bitUnreadable|bitDenied, now)+log, 1, -1)
 	f.Add(head(7), 0, -1)
 	f.Add("", 2, 1)
 	f.Fuzz(func(t *testing.T, text string, limits, more int) {
@@ -147,11 +200,9 @@ func FuzzRedisReply(f *testing.F) {
 				continue
 			}
 			items := oneItem(of[i])
-			r, err := parse(c.reply, c.waits, items)
-			if err != nil {
+			if err := c.reply.fill(verbTake, items); err != nil {
 				continue
 			}
-			r.fill(items)
 			for _, res := range items[0].Results {
 				if res.Remaining < 0 || res.Remaining > core.MaxQuota || res.ResetAfter < 0 || res.RetryAfter < 0 || res.Allowed != (res.RetryAfter == 0) {
 					t.Errorf("result %+v", res)
@@ -203,13 +254,14 @@ func serveShifted(c net.Conn, shift bool) {
 		}
 		reply := "-ERR unknown command\r\n"
 		if strings.EqualFold(args[0], "evalsha") {
-			text := args[4][:8] + head(0)[8:] + limitReply(5, 1, 1, 0)
+			state := cellReply(0, 0, 0)
+			text := args[4][:8] + headOf(0, statusMade, 1)[8:] + state
 			reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 			if shift {
 				reply, before = before, reply
 			}
 			if reply == "" {
-				text := head(0) + limitReply(5, 1, 1, 0)
+				text := head(0) + state
 				reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 			}
 		}

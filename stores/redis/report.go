@@ -43,7 +43,7 @@ func (s *Store) reportReply(r reply, items []namedItem) {
 	if r.unreadable {
 		s.report(items)
 	}
-	if r.timeAhead {
+	if r.ahead {
 		s.clocks.Do(func() {
 			advice := "set the clocks of all instances, or leave out redisstore.Clock"
 			if s.options.clock == nil {

@@ -5,111 +5,176 @@ import (
 	"embed"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"io/fs"
 	"strings"
+	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-//go:embed script/*.lua
-var files embed.FS
+//go:embed script
+var embedded embed.FS
 
-// scriptFiles are the files that make up the script, in this order: each uses
-// what those before it define. internal/luamutants reads this list, too.
-var scriptFiles = []string{
-	"arguments.lua",
-	"meter.lua",
-	"quota.lua",
-	"cell.lua",
-	"fixed_window.lua",
-	"sliding_window.lua",
-	"bucketed_window.lua",
-	"sliding_log.lua",
-	"token_bucket.lua",
-	"lockout.lua",
-	"calendar_window.lua",
-	"in_flight.lua",
-	"states.lua",
-	"take.lua",
-	"machinery_end.lua",
-	"single.lua",
+// algorithms is a set of algorithms, a bit for each wire number.
+type algorithms uint8
+
+func only(some ...meter.Algorithm) (all algorithms) {
+	for _, a := range some {
+		all |= 1 << a.Wire()
+	}
+	return all
 }
 
-var script = func() string {
-	var b strings.Builder
-	for _, name := range scriptFiles {
-		text, err := files.ReadFile("script/" + name)
-		if err != nil {
-			panic(err) // a test reads every file
+// scripts puts the scripts together from the files of a folder: for the algorithms that the
+// rules of a command use, the script that has those and no others.
+type scripts struct {
+	folder fs.FS
+	made   [1 << 8]atomic.Pointer[script]
+}
+
+// script is a script as commands have it, boxed once.
+type script struct{ text, sha any }
+
+var library = &scripts{folder: embedded}
+
+func (s *scripts) of(some algorithms) *script {
+	if made := s.made[some].Load(); made != nil {
+		return made
+	}
+	text := s.write(some)
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	made := &script{text: text, sha: hex.EncodeToString(sum[:])}
+	s.made[some].Store(made)
+	return made
+}
+
+// functions is the step of main.lua at which the functions of the algorithms stand.
+const functions = "functions"
+
+// write writes main.lua with the steps of the algorithms in the places of their lines.
+func (s *scripts) write(some algorithms) string {
+	steps := map[string]*strings.Builder{functions: new(strings.Builder)}
+	if some&only(meter.SlidingWindow, meter.TokenBucket) != 0 {
+		steps[functions].WriteString(s.read("muldiv"))
+	}
+	for _, a := range meter.Algorithms() {
+		if some&only(a) == 0 {
+			continue
 		}
-		b.Write(text)
-		b.WriteByte('\n')
+		step := functions
+		for line := range strings.Lines(s.read(a.String())) {
+			name, ok := stepOf(line)
+			if !ok {
+				steps[step].WriteString(line)
+				continue
+			}
+			step = name
+			if steps[step] == nil {
+				steps[step] = new(strings.Builder)
+			}
+			word := "if"
+			if steps[step].Len() > 0 {
+				word = "elseif"
+			}
+			fmt.Fprintf(steps[step], "%s algorithm == %d then\n", word, a.Wire())
+		}
+	}
+	var b strings.Builder
+	for line := range strings.Lines(s.read("main")) {
+		name, ok := stepOf(line)
+		switch {
+		case !ok:
+			b.WriteString(line)
+		case steps[name] != nil:
+			b.WriteString(steps[name].String())
+			if name != functions {
+				b.WriteString("end\n")
+			}
+		}
 	}
 	return b.String()
-}()
+}
+
+// stepOf returns the step that a line names.
+func stepOf(line string) (name string, ok bool) {
+	name, found := strings.CutPrefix(strings.TrimSpace(line), "--[")
+	name, ok = strings.CutSuffix(name, "]")
+	return name, found && ok
+}
+
+func (s *scripts) read(name string) string {
+	text, err := fs.ReadFile(s.folder, "script/"+name+".lua")
+	if err != nil {
+		panic(err) // a test reads every file
+	}
+	return string(text)
+}
 
 // Arguments of the commands, boxed once.
 var (
-	evalsha   any = "evalsha"
-	eval      any = "eval"
-	scriptArg any = script
-	scriptSHA any = func() string {
-		sum := sha1.Sum([]byte(script)) //nolint:gosec // as above
-		return hex.EncodeToString(sum[:])
-	}()
+	evalsha any = "evalsha"
+	eval    any = "eval"
 )
 
-// The script's verbs: see script/arguments.lua.
+// The script's verbs: see script/main.lua.
 const (
 	verbSkip byte = iota
 	verbTake
 	verbPeek
+	verbCharge
+	verbGrant
 	verbBack
 	verbRefund
-	verbReset
-	verbCharge
 	verbBlock
 	verbRelease
 	verbRenew
-	verbGrant
+	verbReset
 )
 
-// A limit as the script reads it: its size, that of what a lockout adds, and the
-// places of numbers in it.
+// A rule's limits as the script reads them: how many bytes come before the limits, the
+// size of a limit, and the places of some of its numbers.
 const (
-	textLimit, textLockout  = 21, 16
-	textPrecision           = 7
-	textQuota, textCapacity = 13, 17
+	textHead      = 8
+	textLimit     = 46
+	textQuota     = 13
+	textCapacity  = 17
+	textUnlimited = 21
+	textNumbers   = 22
 )
+
+// No program writes a longer value than mostValue and, for each limit of the rule, mostState:
+// what it keeps of others, and the states of its own that another program may have. A longer
+// value is somebody else's, and is not read.
+const mostValue, mostState = 1 << 20, 80 << 10
 
 // encodeLimits writes a rule's limits as the script reads them. deny means that
 // a value that cannot be read denies its key.
 func encodeLimits(rule []core.Limit, deny bool) string {
-	b := make([]byte, 0, textLimit*len(rule)+1)
+	le := binary.LittleEndian
+	b := make([]byte, 1, textHead+textLimit*len(rule))
+	if deny {
+		b[0] = 1
+	}
+	b = fmt.Appendf(b, "%d", min(mostValue+mostState*len(rule), 9_999_999)) // seven digits
 	for _, limit := range rule {
 		l := limits.Of(limit)
 		id := l.Identity()
-		precision := id.Detail()
+		precision, numbers := id.Detail(), [3]int64{l.Quota, l.Capacity} // of a calendar, see edges
 		if id.Algorithm == meter.Lockout {
-			precision = l.Waits.First
+			precision, numbers = l.Waits.First, [3]int64{l.Waits.Factor, l.Waits.Longest, l.Waits.Decay}
 		}
 		b = append(b, id.Kind())
 		b = appendUint48(b, id.Window)
 		b = appendUint48(b, precision)
-		b = binary.LittleEndian.AppendUint32(b, uint32(l.Quota))
-		b = binary.LittleEndian.AppendUint32(b, uint32(l.Capacity))
-		if id.Algorithm == meter.Lockout {
-			b = binary.LittleEndian.AppendUint32(b, uint32(l.Waits.Factor))
-			b = appendUint48(b, l.Waits.Longest)
-			b = appendUint48(b, l.Waits.Decay)
+		b = le.AppendUint32(b, uint32(l.Quota))
+		b = le.AppendUint32(b, uint32(l.Capacity))
+		b = append(b, 0)
+		for _, n := range numbers {
+			b = le.AppendUint64(b, uint64(n))
 		}
-		if id.Algorithm == meter.Calendar {
-			b = append(b, make([]byte, textEdges)...) // see edges
-		}
-	}
-	if deny {
-		b = append(b, 1)
 	}
 	return string(b)
 }

@@ -77,7 +77,7 @@ func (x *exchange) separate() {
 	x.calls = x.calls[:0]
 }
 
-// The script's statuses of a call: see script/arguments.lua.
+// The script's statuses of a call: see script/main.lua.
 const (
 	statusMade    = 0
 	statusFailed  = 2
@@ -85,7 +85,7 @@ const (
 
 	// Bits of the status of a call that was made.
 	bitUnreadable = 1
-	bitWaits      = 4
+	bitDenied     = 4
 	bitAhead      = 8
 )
 
@@ -126,7 +126,7 @@ func (x *exchange) distribute(cmd *redis.Cmd) error {
 	return nil
 }
 
-// split cuts the reply into those of the calls: reply, unreadable and err of each.
+// split cuts the reply into those of the calls: reply and err of each.
 // A server, a proxy or a connection whose replies are out of step may send anything.
 func (x *exchange) split(text string) error {
 	whole := len(text)
@@ -137,7 +137,7 @@ func (x *exchange) split(text string) error {
 		part, text = text[:n], text[n:]
 		return part, true
 	}
-	if head, ok := cut(replyHead); !ok || number(head) != int64(x.nonce) {
+	if head, ok := cut(replyHead); !ok || binary.LittleEndian.Uint64([]byte(head)) != x.nonce {
 		return fmt.Errorf("%w: it is to another command", errShape)
 	}
 	for _, c := range x.calls {
@@ -156,9 +156,9 @@ func (x *exchange) split(text string) error {
 		case statusSkipped:
 			c.err = errWithdrawn
 		default:
-			c.unreadable, c.waits, c.timeAhead = status[0]&bitUnreadable != 0, status[0]&bitWaits != 0, status[0]&bitAhead != 0
-			if ok = status[0]&^(bitUnreadable|bitWaits|bitAhead) == statusMade; ok {
-				c.reply, ok = cut(c.replySize())
+			c.reply = reply{denied: status[0]&bitDenied != 0, unreadable: status[0]&bitUnreadable != 0, ahead: status[0]&bitAhead != 0}
+			if ok = status[0]&^(bitUnreadable|bitDenied|bitAhead) == statusMade; ok {
+				c.reply.text, ok = cut(c.replySize())
 			}
 		}
 		if !ok {
@@ -171,22 +171,14 @@ func (x *exchange) split(text string) error {
 	return nil
 }
 
-// results reports whether the verb has any.
-func (c *call) results() bool {
-	switch c.verb {
-	case verbRefund, verbReset, verbBlock, verbRelease, verbRenew:
-		return false
-	}
-	return true
-}
-
 // replySize is how many bytes of results the reply has for the call.
 func (c *call) replySize() (n int) {
-	if !c.results() {
+	if c.verb > verbBack {
 		return 0
 	}
+	n = replyTime
 	for i := range c.items {
-		n += replyItem + limitSize(c.waits)*c.items[i].n
+		n += c.items[i].rule.answer
 	}
 	return n
 }

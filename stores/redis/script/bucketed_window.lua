@@ -1,108 +1,82 @@
--- Bucketed window: the twin of internal/meter/bucketed_window.go. Bucket k holds
--- the hits of [k × precision, (k + 1) × precision). With n = window / precision
--- and k = floor(now / precision),
---   allowed ⇔ hits of the buckets k − n … k, + cost ≤ quota
+-- Bucketed window. Bucket k holds the hits of [k × precision, (k + 1) × precision). With
+-- full = window / precision and k = floor(now / precision),
+--   allowed ⇔ hits of the buckets k − full … k, + cost ≤ quota
 -- Source: "Sliding windows" of Josiah Carlson, Introduction to rate limiting with
--- Redis, part 2, with one bucket more: see the twin.
+-- Redis, part 2, with one bucket more: see internal/meter/bucketed_window.go.
 -- https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with_26.html
--- State: newest the last bucket's k, total the hits of all, n how many buckets,
+-- State, in the table m: t the last bucket's k, a the hits of all, n how many buckets,
 -- then their counts, oldest first, from position from of the string src on.
-make[BUCKETED] = function()
-  local function count(m, i) return (unpack('<I4', m.src, m.from + 4 * (i - 1))) end
-  -- running returns the bucket of the decision: the last one if that is ahead.
-  local function running(m)
-    local k = floor(now / m.precision)
-    if (m.n or 0) > 0 and m.newest > k then return m.newest end
-    return k
-  end
-  local function last_needed(m) return running(m) - m.window / m.precision end
-  local function set(m, i, c)
-    m.src = sub(m.src, m.from, m.from + 4 * i - 5) .. pack('<I4', c) .. sub(m.src, m.from + 4 * i, m.from + 4 * m.n - 1)
-    m.from = 1
-  end
-  -- trim drops the oldest buckets that no longer count or hold nothing.
-  local function trim(m)
-    local old = last_needed(m) - (m.newest - m.n + 1) -- so many do not count
-    while m.n > 0 do
-      local c = count(m, 1)
-      if old <= 0 and c > 0 then return end
-      m.total, m.n, m.from, old = m.total - c, m.n - 1, m.from + 4, old - 1
-    end
-    m.total = 0
-  end
-  -- sum returns the hits of n buckets from position p of v on.
-  local function sum(v, p, n)
-    local hits = 0
-    while n >= 8 do
-      local a, b, c, d, e, f, g, h = unpack('<I4I4I4I4I4I4I4I4', v, p)
-      hits, p, n = hits + a + b + c + d + e + f + g + h, p + 32, n - 8
-    end
-    for i = 0, n - 1 do hits = hits + unpack('<I4', v, p + 4 * i) end
-    return hits
-  end
-  return {
-    load = function(m, v, at)
-      local newest, total, n = unpack('<i7I4I2', v, at)
-      if total > MOST or n > m.window / m.precision + 1 or total ~= sum(v, at + 13, n) then return false end
-      -- If the last is moved back, the buckets keep their distances.
-      if newest * m.precision - now >= m.window then newest, m.mended = floor(now / m.precision), true end
-      m.newest, m.total, m.n, m.src, m.from = newest, total, n, v, at + 13
-      trim(m)
-      return true
-    end,
-    dump = function(m)
-      if (m.n or 0) == 0 then return nil end
-      return pack('<i7I4I2', m.newest, m.total, m.n) .. sub(m.src, m.from, m.from + 4 * m.n - 1)
-    end,
-    time = function(m) return (m.n or 0) > 0 and m.newest * m.precision or nil end,
-    left = function(m) return m.quota - (m.total or 0) end,
-    charge = function(m, cost)
-      local k = running(m)
-      if (m.n or 0) == 0 then
-        m.newest, m.total, m.n, m.src, m.from = k, cost, 1, pack('<I4', cost), 1
-        return
-      end
-      cost = add_count(m.total, cost) - m.total
-      m.total = m.total + cost
-      if m.newest == k then return set(m, m.n, count(m, m.n) + cost) end
-      m.src = sub(m.src, m.from, m.from + 4 * m.n - 1) .. rep('\0', 4 * (k - m.newest - 1)) .. pack('<I4', cost)
-      m.from, m.n, m.newest = 1, m.n + k - m.newest, k
-    end,
-    wait = function(m, cost)
-      local excess = (m.total or 0) + cost - m.quota
-      if excess <= 0 then return 0 end
-      local i = 1
-      if excess == m.total then -- all of it: the last bucket that holds anything
-        i = m.n
-        while i > 1 and count(m, i) == 0 do i = i - 1 end
-      else
-        excess = excess - count(m, 1)
-        while excess > 0 and i < m.n do
-          i = i + 1
-          excess = excess - count(m, i)
-        end
-      end
-      return (m.newest - m.n + i + 1) * m.precision + m.window - now
-    end,
-    refund = function(m, cost, at)
-      local i = floor(at / m.precision) - (m.newest or 0) + (m.n or 0)
-      if i < 1 or i > (m.n or 0) then return end
-      local c = count(m, i)
-      cost = math.min(cost, c)
-      m.total = m.total - cost
-      set(m, i, c - cost)
-      trim(m)
-    end,
-    grant = function(m, n)
-      n = math.min(n, m.total or 0)
-      if n == 0 then return end
-      m.total = m.total - n
-      local i, c = m.n, count(m, m.n)
-      while n > c do n, i, c = n - c, i - 1, count(m, i - 1) end
-      m.src = sub(m.src, m.from, m.from + 4 * i - 5) .. pack('<I4', c - n) .. rep('\0', 4 * (m.n - i))
-      m.from = 1
-      trim(m)
-    end,
-    expiry = function(m) return (m.newest + 1) * m.precision + m.window end,
-  }
+local function bucket(m, i) return (unpack('<I4', m.src, m.from + 4 * (i - 1))) end
+local function buckets(m, i, j) return sub(m.src, m.from + 4 * (i - 1), m.from + 4 * j - 1) end
+-- add adds hits to a bucket, or takes off as many as it has.
+local function add(m, i, hits)
+  hits = max(hits, -bucket(m, i))
+  m.src, m.from = buckets(m, 1, i - 1) .. pack('<I4', bucket(m, i) + hits) .. buckets(m, i + 1, m.n), 1
+  m.a = m.a + hits
+  return hits
 end
+-- trim drops the oldest buckets that no longer count or hold nothing. A last bucket that is
+-- ahead of now is the one that runs.
+local function trim(m, now)
+  local old = max(m.t, floor(now / m.precision)) - m.window / m.precision - (m.t - m.n + 1) -- so many do not count
+  while m.n > 0 and (old > 0 or bucket(m, 1) == 0) do
+    m.a, m.n, m.from, old = m.a - bucket(m, 1), m.n - 1, m.from + 4, old - 1
+  end
+end
+-- wait returns how long until the first buckets that have more hits than are too many, or all
+-- buckets with hits, count no more.
+local function wait(m, now, excess)
+  local i = 0
+  while excess > 0 and i < m.n do
+    i = i + 1
+    excess = excess - bucket(m, i)
+  end
+  return i > 0 and (m.t - m.n + i + 1) * m.precision + m.window - now or 0
+end
+--[none]
+m = { window = window, precision = precision, t = 0, a = 0, n = 0, src = '', from = 1 }
+--[load]
+good = bytes >= 13
+if good then
+  m.t, m.a, m.n = unpack('<i7I4I2', v, state)
+  m.src, m.from = v, state + 13
+  good = m.a <= MOST and m.n <= window / precision + 1 and bytes == 13 + 4 * m.n
+  local sum = 0
+  for p = state + 13, good and next - 4 or 0, 4 do sum = sum + unpack('<I4', v, p) end
+  good = good and sum == m.a
+  -- If the last is moved back, the buckets keep their distances.
+  if m.t * precision - now >= window then m.t, moved = floor(now / precision), true end
+  if good then trim(m, now) end
+end
+--[left]
+left = quota - m.a
+--[charge]
+local k = floor(now / precision)
+if m.n == 0 then m.t = k - 1 end
+k = max(k, m.t)
+m.src, m.from = buckets(m, 1, m.n) .. string.rep('\0', 4 * (k - m.t)), 1
+m.n, m.t = m.n + k - m.t, k
+add(m, m.n, min(cost, MOST - m.a))
+--[refund]
+local i = floor(at / precision) - m.t + m.n
+if i >= 1 and i <= m.n then
+  add(m, i, -cost)
+  trim(m, now)
+end
+--[grant]
+for i = m.n, 1, -1 do
+  if given > 0 then given = given + add(m, i, -given) end
+end
+trim(m, now)
+--[dump]
+if m.n > 0 then
+  expiry = (m.t + 1) * precision + window
+  record = pack('<I3i7I7I6i7I4I2', 33 + 4 * m.n, expiry, identity, precision, m.t, m.a, m.n) .. buckets(m, 1, m.n)
+end
+--[answer]
+-- As of a sliding log, with the time of the last bucket.
+local left, time = max(0, quota - m.a), m.n > 0 and m.t * precision or now
+local more = left < quota and wait(m, now, m.a + left + 1 - quota) or 0
+local reset = left < quota and wait(m, now, m.a) or 0
+local retry = cost <= quota and wait(m, now, m.a + cost - quota) or 0
+answer = pack('<I4i7i7i7i7', left, reset, more, retry, time)

@@ -1,38 +1,40 @@
--- Calendar window: the twin of internal/meter/calendar_window.go. In the day, week or
--- month of a time zone, which begins at t,
+-- Calendar window. In the day, week or month of a time zone, which begins at t,
 --   allowed ⇔ a + cost ≤ quota
--- The script knows no time zones: the caller tells it the edges of some windows, of
--- which the one of now is from opens to closes (see meters_of).
--- State: see cell.lua; b is the length of the window in seconds.
-make[CALENDAR] = function()
-  local function ends(m) return m.t + m.b * 1000000 end
-  return {
-    load = function(m, v, at)
-      local t, a, b = unpack('<i7I4I4', v, at)
-      -- Changes of the clock add less than 27 hours to a window.
-      if a > MOST or b == 0 or b * 1000000 > m.window + 97200000000 then return false end
-      if now >= t + b * 1000000 then return true end
-      if t > now and m.opens and (t > m.closes or t - now >= m.closes - m.opens) then
-        t, b, m.mended = m.opens, (m.closes - m.opens) / 1000000, true
-      end
-      m.t, m.a, m.b = t, a, b
-      return true
-    end,
-    dump = dump_window,
-    time = time_of_window,
-    left = function(m) return m.quota - (m.t and m.a or 0) end,
-    charge = function(m, cost)
-      if not m.t then m.t, m.a, m.b = m.opens, 0, (m.closes - m.opens) / 1000000 end
-      m.a = add_count(m.a, cost)
-    end,
-    wait = function(m, cost)
-      if not m.t or m.a + cost <= m.quota then return 0 end
-      return ends(m) - now
-    end,
-    refund = function(m, cost, at)
-      if m.t and at >= m.t and at < ends(m) then m.a = max(0, m.a - cost) end
-    end,
-    grant = grant_window,
-    expiry = ends,
-  }
+-- The script knows no time zones: x and y are the edges of one window. If it needs
+-- those of another one, the decision fails with the server's time and changes nothing, and
+-- the caller asks again with the edges of the window that this time is in.
+-- State: t the window's start, nil if there is none, a its hits, b its length in seconds.
+--[none]
+a, b = 0, 0
+x, y = unpack('<i8i8', rule, limit + NUMBERS)
+--[load]
+good = bytes == 15
+if good then
+  t, a, b = unpack('<i7I4I4', v, state)
+  -- Changes of the clock add less than 27 hours to a window.
+  good = a <= MOST and b > 0 and b * 1000000 <= window + 97200000000
+  if t > now then
+    if now < x or now >= y then err = string.format('FLOODGATE edges %.0f', now) end
+    if t > y or t - now >= y - x then t, b, moved = x, (y - x) / 1000000, true end
+  end
+  if now >= t + b * 1000000 then t, a, b = nil, 0, 0 end
 end
+--[left]
+left = quota - a
+--[charge]
+if not t then
+  if now < x or now >= y then err = string.format('FLOODGATE edges %.0f', now) end
+  t, b = x, (y - x) / 1000000
+end
+a = min(a + cost, MOST)
+--[refund]
+if t and at >= t and at < t + b * 1000000 then a = max(0, a - cost) end
+--[grant]
+a = max(0, a - given)
+--[dump]
+if t then
+  expiry = t + b * 1000000
+  record = pack('<I3i7I7I6i7I4I4', 35, expiry, identity, precision, t, a, b)
+end
+--[answer]
+answer = record or string.rep('\0', 38)

@@ -1,27 +1,29 @@
--- Fixed window: the twin of internal/meter/fixed_window.go. In a window
--- [t, t + window),
+-- Fixed window. In a window [t, t + window),
 --   allowed ⇔ a + cost ≤ quota
 -- Source: "Fixed window" of
 -- https://limits.readthedocs.io/en/stable/strategies.html
--- State: see cell.lua; b is 0.
-make[FIXED] = function()
-  return {
-    load = function(m, v, at) return load_window(m, v, at, 1) end,
-    dump = dump_window,
-    time = time_of_window,
-    left = function(m) return m.quota - (m.t and m.a or 0) end,
-    charge = function(m, cost)
-      if not m.t then m.t, m.a, m.b = anchor(m), 0, 0 end
-      m.a = add_count(m.a, cost)
-    end,
-    wait = function(m, cost)
-      if not m.t or m.a + cost <= m.quota then return 0 end
-      return m.t + m.window - now
-    end,
-    refund = function(m, cost, at)
-      if m.t and at >= m.t and at < m.t + m.window then m.a = math.max(0, m.a - cost) end
-    end,
-    grant = grant_window,
-    expiry = function(m) return m.t + m.window end,
-  }
+-- State: t the window's start, nil if there is none, a its hits, and b, a 0.
+--[none]
+a, b = 0, 0
+--[load]
+good = bytes == 15
+if good then
+  t, a, b = unpack('<i7I4I4', v, state)
+  good = a <= MOST and b <= MOST
+  if t - now >= window then t, moved = aligned and now - now % window or now, true end
+  if now >= t + window then t, a, b = nil, 0, 0 end
+end
+--[left]
+left = quota - a
+--[charge]
+t = t or (aligned and now - now % window or now)
+a = min(a + cost, MOST)
+--[refund]
+if t and at >= t and at < t + window then a = max(0, a - cost) end
+--[grant]
+a = max(0, a - given)
+--[dump]
+if t then
+  expiry = t + window
+  record = pack('<I3i7I7i7I4I4', 29, expiry, identity, t, a, b)
 end

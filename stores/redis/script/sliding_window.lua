@@ -1,63 +1,56 @@
--- Sliding window: the twin of internal/meter/sliding_window.go. With e = now − t,
--- 0 if t is ahead of now,
+-- Sliding window. With e = now − t, 0 if t is ahead of now,
 --   allowed ⇔ floor((a × window + b × (window − e)) / window) + cost ≤ quota
 -- Source: "Sliding window counter" of
 -- https://limits.readthedocs.io/en/stable/strategies.html
--- State: see cell.lua.
-make[SLIDING] = function()
-  -- turned returns the state with a window that has ended as the previous one. A
-  -- charge keeps it so. A denied request must not move windows on.
-  local function turned(m)
-    if not m.t then return now, 0, 0 end
-    if now >= m.t + m.window then return m.t + m.window, 0, m.a end
-    return m.t, m.a, m.b
+-- State: t the window's start, nil if there is none, a its hits, b those of the window
+-- before. From its end on, a window is the one before. A charge keeps it so; a denied
+-- request must not move windows on.
+--[none]
+a, b = 0, 0
+--[load]
+good = bytes == 15
+if good then
+  t, a, b = unpack('<i7I4I4', v, state)
+  good = a <= MOST and b <= MOST
+  if t - now >= window then t, moved = aligned and now - now % window or now, true end
+  if now >= t + 2 * window then t, a, b = nil, 0, 0 end
+end
+--[left]
+left = quota - a
+if t and now >= t + window then
+  left = quota - muldiv(t + 2 * window - now, a, window)
+elseif b > 0 then
+  left = left - muldiv(min(t + window - now, window), b, window)
+end
+--[charge]
+if not t then
+  t = aligned and now - now % window or now
+elseif now >= t + window then
+  t, a, b = t + window, 0, a
+end
+a = min(a + cost, MOST)
+--[refund]
+if t and at >= t and at < t + window then
+  a = max(0, a - cost)
+elseif t and at < t and at >= t - window then
+  b = max(0, b - cost)
+end
+--[grant]
+if t then
+  local ended = now >= t + window
+  local start, new, old = t, a, b
+  if ended then start, new, old = t + window, 0, a end
+  local newest, length = min(given, new), min(start + window - now, window)
+  local share = muldiv(length, old, window)
+  if share > 0 and given > newest then
+    -- The most hits whose share is no more: floor(((room + 1) × window − 1) / length).
+    local most, rest = muldiv(window, max(0, share - (given - newest)) + 1, length)
+    old = rest == 0 and most - 1 or most
   end
-  local function used(m)
-    local t, a, b = turned(m)
-    if b == 0 then return a end
-    return a + muldiv(m.window - max(0, now - t), b, m.window)
-  end
-  -- fits returns the largest part of a window for which count, weighted by it,
-  -- is not above room: floor(((room + 1) × window − 1) / count).
-  local function fits(m, room, count)
-    local q, r = muldiv(m.window, room + 1, count)
-    if r == 0 then return q - 1 end
-    return q
-  end
-  return {
-    load = function(m, v, at) return load_window(m, v, at, 2) end,
-    dump = dump_window,
-    time = time_of_window,
-    left = function(m) return m.quota - used(m) end,
-    charge = function(m, cost)
-      if m.t then m.t, m.a, m.b = turned(m) else m.t, m.a, m.b = anchor(m), 0, 0 end
-      m.a = add_count(m.a, cost)
-    end,
-    wait = function(m, cost)
-      if used(m) + cost <= m.quota then return 0 end
-      local t, a, b = turned(m)
-      local room, e = m.quota - cost, now - t
-      -- If this window's hits alone are too many, the cost fits some time in the
-      -- next window, in which they are the previous window's.
-      if a > room then return 2 * m.window - e - fits(m, room, a) end
-      return m.window - e - fits(m, room - a, b)
-    end,
-    refund = function(m, cost, at)
-      if not m.t then return end
-      if at >= m.t and at < m.t + m.window then
-        m.a = math.max(0, m.a - cost)
-      elseif at < m.t and at >= m.t - m.window then
-        m.b = math.max(0, m.b - cost)
-      end
-    end,
-    grant = function(m, n)
-      if not m.t then return end
-      local t, a, b = turned(m)
-      local newest, length = math.min(n, a), m.window - max(0, now - t)
-      local share = muldiv(length, b, m.window)
-      if share > 0 and n > newest then b = fits(m, max(0, share - (n - newest)), length) end
-      if t > m.t then m.a = b else m.a, m.b = a - newest, b end
-    end,
-    expiry = function(m) return m.t + 2 * m.window end,
-  }
+  if ended then a = old else a, b = new - newest, old end
+end
+--[dump]
+if t then
+  expiry = t + 2 * window
+  record = pack('<I3i7I7i7I4I4', 29, expiry, identity, t, a, b)
 end

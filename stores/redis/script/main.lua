@@ -1,0 +1,358 @@
+-- Makes decisions on hits and counts the hits. Each decision is made in one step,
+-- for all limits of all its keys. The decisions of one call are made in order, and
+-- independently: none fails, or charges anything, because of another one.
+--
+-- The script is put together from this file and those of the algorithms that the rules of a
+-- call use. The line of a step, such as --[charge], becomes what the files of the algorithms
+-- have below a line --[charge]:
+--
+--   if algorithm == the first then … elseif algorithm == the second then … end
+--
+-- A table takes as long to make as a key to read, and a function half as long: so a limit
+-- and its state are in variables, and there are hardly any functions.
+--
+-- KEYS   the names of the values, for each decision one for each of its items: an
+--        item is one key of one rule, with the limits of that rule
+-- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is
+--           kept longer than it is needed (4), the number of decisions (4), and
+--           for each decision
+--             its verb (1) and the number of bytes of its items (4)
+--             the number of items (4)
+--             the time in microseconds since the Unix epoch; 0: the server's (8)
+--           and for each of its items
+--             the place of the rule's limits in ARGV (4)
+--             the cost (8); for BLOCK: how long it denies the key; for GRANT: how many hits
+--             the lease that the decision gives, gives back, ends or renews; 0: none (8)
+--             for BACK and REFUND: the time of the charge (8), and for each limit
+--             the time until all was free again, as that take returned it (8)
+--           A decision that is not to be made, SKIP, has names, but no items here.
+--        2… a rule: 1 if a value that cannot be read denies its key, else 0 (1), the most
+--           bytes that its value has, in digits (7), and for each limit LIMIT: its kind (the
+--           algorithm's number × 2, + 1 if its windows are aligned to the epoch), window,
+--           precision (of a calendar a hash of the zone), quota, capacity (the burst of a
+--           token bucket, else the quota), 1 if no cost is denied, and three numbers more,
+--           which the algorithm's file explains
+-- Reply  a string: the eight bytes, and for each decision one byte
+--          2  it failed: the length of the error's text (4) and the text
+--          3  it was skipped
+--          0  it was made, or more: 1 if a stored value could not be read, 4 if a limit denies
+--             the cost, 8 if a stored time was a window or more ahead. For a take, a peek, a
+--             charge, a grant and BACK there follow the time of the decision (8), and for each
+--             item until when its key is blocked (8; 0 for not), and of each limit its record
+--             after the decision, zeros if there is none, or what follows from it: see --[answer]
+--
+-- The caller's clock may be behind the one that has written a state. A stored
+-- time less than one window ahead is believed: the decision is made at the
+-- stored time, and waits are counted from now. One window ahead or more, only a
+-- step of the clock explains it, and the time is moved back to now.
+--
+-- Times and counts are whole numbers. A number of Lua is exact below 2^53,
+-- which every time and every count is; where a product may be above, muldiv
+-- works in parts. Integers in strings are little-endian.
+--
+-- A value is a version byte and records. A record is its length (3 bytes, of what follows),
+-- its expiry (7 bytes, the time from which it means the same as none), and a kind (1 byte).
+-- The record of a limit goes on with its window and, of a bucketed window, precision, and of
+-- a calendar a hash of the zone, which with the kind are its identity, and with the state.
+-- So a limit finds its state, and limits can come, go and change their quota.
+--
+-- Records of others, of whatever kind, are kept until they have expired: another
+-- program, or another version of this one, counts under the same name.
+local list, pack, unpack, pcall_redis = unpack, struct.pack, struct.unpack, redis.pcall
+local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
+local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 9, '<I7I6I4I4I1', 46, 22
+local SKIP, TAKE, CHARGE, GRANT, BACK, REFUND, BLOCK, RELEASE, RENEW, RESET = 0, 1, 3, 4, 5, 6, 7, 8, 9, 10
+local MOST = 2147483647 -- the largest quota, and so the largest count
+local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
+local BLOCKED = 126 -- kind of a record that denies its key until it expires
+local MOST_FOREIGN, MOST_FOREIGN_BYTES = 32, 262144
+-- A record of another program says itself when it expires, by that program's clock.
+-- No clock that is less than one window ahead writes a time later than three windows
+-- ahead of now, for the kinds whose windows are read; and no program one later than
+-- LONGEST_LIFE. A record that expires later is from a clock that was wrong, or
+-- damaged: its expiry is cut to that, so that no value is kept for ever.
+local MOST_WINDOW, LONGEST_LIFE = 31622400000000, 3185222400000000
+-- What begins the error of a decision that has been made in part, and what ends another.
+local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
+local NEWER = ': the stored value has the format of a later version, which this one does not replace'
+local NONE = string.rep('\0', 32) -- the answer of a limit without a state
+local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
+--[functions]
+
+local input = ARGV[1]
+local slack, decisions = unpack('<I4I4', input, 9)
+local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
+local server -- the server's time
+-- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
+-- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
+local work = { nil, nil, nil, nil }
+local first, from = 0, 17 -- of the decision: how many names come before its own, and its place in input
+
+for _ = 1, decisions do
+  local verb, bytes, size, now, items = unpack('<I1I4I4i8', input, from)
+  from = items + bytes
+  if now == 0 and verb ~= SKIP then
+    if not server then
+      local t = redis.call('TIME')
+      server = t[1] * 1000000 + t[2]
+    end
+    now = server
+  end
+
+  -- Decide, and work out what is to be written. A take charges each limit at once, as most
+  -- are allowed. What turns out on the way begins the decision again: that a limit denies
+  -- after another has been charged, or that a value cannot be read.
+  for w = 1, 4 * size, 4 do work[w], work[w + 3] = nil, nil end
+  local again = false -- or why
+  local part, err, charged, denied, unreadable, ahead
+  repeat
+    local charges = (verb == TAKE or verb == CHARGE) and again ~= 'denied'
+    part, again, charged, denied, unreadable, ahead = said + 1, false, false, 0, 0, 0
+    parts[part] = '\0'
+    local p = items
+    for i = 1, (verb == SKIP or verb == RESET) and 0 or size do
+      local key, w = KEYS[first + i], 4 * i - 3
+      local place, cost, lease, at
+      place, cost, lease, p = unpack('<I4i8c8', input, p)
+      if verb == BACK or verb == REFUND then at, p = unpack('<i8', input, p) end
+      local rule, v = ARGV[place], work[w]
+
+      -- Read the value.
+      if v == nil then
+        local most = sub(rule, 2, FIRST - 1)
+        v = pcall_redis('GETRANGE', key, '0', most)
+        if type(v) == 'table' then
+          if not string.find(v.err, 'WRONGTYPE', 1, true) then
+            err = v.err
+            break
+          end
+          v = false
+        elseif v == '' then -- an empty value is somebody else's
+          v = pcall_redis('PTTL', key) == -2 and ''
+        elseif #v > 1048576 and #v > most + 0 then
+          v = false
+        end
+        work[w] = v
+      end
+      local stored, readable, newer = v ~= '', v, false
+      if v and stored then
+        local version = byte(v, 1)
+        newer, readable = version > VERSION and version <= NEWEST, version == VERSION
+      end
+      local changed, blocked, block, foreign, places = (at or verb == GRANT) and stored and readable, 0, nil, nil, nil
+      if readable and work[w + 3] then
+        -- Find the rule's states among others, and keep the records of others.
+        local pos = 2
+        foreign, places = {}, {}
+        while pos <= #v do
+          local after = pos + 10 <= #v and pos + 3 + unpack('<I3', v, pos) or 0
+          readable = after >= pos + 11 and after <= #v + 1
+          if not readable then break end
+          local length, expiry, kind = unpack('<I3i7I1', v, pos)
+          local record, own = sub(v, pos, after - 1), false
+          for limit = FIRST, #rule, LIMIT_SIZE do
+            local last = (floor(kind / 2) == 2 or floor(kind / 2) == 6) and 12 or 6
+            if sub(record, 11, 11 + last) == sub(rule, limit, limit + last) then places[limit], own = pos, true end
+          end
+          if own then
+            record = nil
+          elseif kind == BLOCKED then
+            readable = length == 14
+            if not readable then break end
+            -- Further ahead, it is the time of a clock that has been set back.
+            if verb == BLOCK or expiry <= now or expiry - now >= 2 * unpack('<I6', v, pos + 11) then
+              record = nil
+            else
+              blocked = max(blocked, expiry)
+            end
+          elseif expiry + slack * 1000 <= now then
+            record = nil
+          else
+            local life, window = LONGEST_LIFE, nil
+            if kind < 8 and length >= 14 then
+              window = unpack('<I6', v, pos + 11)
+              if window <= MOST_WINDOW then life = 3 * window end
+            end
+            if expiry - now > life then
+              expiry = now + life
+              record = pack('<I3i7', length, expiry) .. sub(record, 11)
+            end
+          end
+          if record then foreign[#foreign + 1] = { expiry = expiry, record = record } end
+          pos = after
+        end
+      end
+      if not readable then
+        -- It counts as none, or denies its key for the shortest window. That of a newer program
+        -- denies its key, too, and is left as it is.
+        local marks = not newer and byte(rule, 1) == 1
+        v, unreadable, foreign, changed, blocked = '', 1, nil, marks and cost > 0 and verb <= CHARGE, 0
+        if newer or marks then
+          block = MOST_WINDOW
+          for limit = FIRST, #rule, LIMIT_SIZE do block = min(block, (unpack('<I6', rule, limit + 1))) end
+          blocked = now + block
+        end
+      end
+      if blocked > 0 and cost > 0 and verb ~= CHARGE and verb ~= GRANT then
+        denied, again, charges = 4, charged and 'denied', false
+        if again then break end
+      end
+      if newer and (verb == BLOCK or (verb == CHARGE or verb == GRANT) and cost > 0) then
+        err = 'FLOODGATE newer: ' .. key .. NEWER
+        break
+      end
+      if verb == BLOCK then changed, block = cost > 0 or stored, cost > 0 and cost end
+
+      part = part + 1
+      parts[part] = blocked > 0 and pack('<i8', blocked) or FREE
+      if verb > BACK then parts[part] = '' end
+      local value, last, next = '\2', 0, 2
+      for limit = FIRST, #rule, LIMIT_SIZE do
+        local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
+        local kind = identity % 256
+        local window, aligned = (identity - kind) / 256, kind % 2 == 1
+        local algorithm = (aligned and kind - 1 or kind) / 2
+        local t, a, b, q, r, rate, over, kept, m -- the state, in those that the algorithm's file names
+        local x, y, z -- numbers of the limit, which the algorithm's file explains
+        --[none]
+
+        -- A rule's states are mostly in the order of its limits, and nothing else.
+        local place, of, length, _ = next, nil, nil, nil
+        if places then place = places[limit] or #v end
+        if place + 16 <= #v then length, _, of = unpack('<I3i7I7', v, place) end
+        local state = place + 17
+        if algorithm == 2 or algorithm == 6 then -- the identity is longer
+          if sub(v, state, state + 5) ~= sub(rule, limit + 7, limit + 12) then of = nil end
+          state = state + 6
+        end
+        if of == identity then
+          next = place + 3 + length
+          local good, moved, bytes = true, false, next <= #v + 1 and next - state or 0 -- of the state
+          --[load]
+          if not good then
+            work[w], again = false, 'unreadable'
+            break
+          end
+          if moved then ahead, changed = 8, true end
+        elseif v ~= '' and not places then
+          work[w + 3], again = true, 'others'
+          break
+        end
+
+        if at then
+          local reset
+          reset, p = unpack('<i8', input, p)
+          if cost > 0 then
+            --[refund]
+          end
+        elseif verb == GRANT and cost > 0 then
+          local given = min(cost, MOST)
+          --[grant]
+        elseif block then -- a lease stays as it is
+        elseif verb == RELEASE then
+          --[release]
+        elseif verb == RENEW and cost > 0 then
+          --[renew]
+        end
+        if cost > 0 and unlimited == 0 and (verb < CHARGE or verb == BACK) then
+          local left
+          --[left]
+          if quota == 0 or left < cost then
+            denied = 4
+            again, charges = charged and 'denied', false
+          end
+        end
+        if again then break end
+        if charges and cost > 0 then
+          local cost = cost < MOST and cost or MOST
+          charged = true
+          --[charge]
+        end
+
+        local record, expiry
+        --[dump]
+        if record then
+          value = value .. record
+          if expiry > last then last = expiry end
+        end
+        if verb <= BACK then
+          local answer = record or NONE
+          --[answer]
+          part = part + 1
+          parts[part] = answer
+        end
+      end
+      if v ~= '' and not places and next ~= #v + 1 then work[w + 3], again = true, 'others' end
+      if again or err then break end
+
+      changed = changed or charges and cost > 0
+      if block and changed then
+        foreign = foreign or {}
+        foreign[#foreign + 1] = { expiry = now + block, record = pack('<I3i7I1I6', 14, now + block, BLOCKED, block) }
+      end
+      if foreign then -- of too many, those that expire last
+        local bytes = 0
+        for j = 1, #foreign do bytes = bytes + #foreign[j].record end
+        if #foreign > MOST_FOREIGN or bytes > MOST_FOREIGN_BYTES then
+          table.sort(foreign, function(a, b) return a.expiry > b.expiry end)
+        end
+        bytes = 0
+        for j = 1, min(#foreign, MOST_FOREIGN) do
+          bytes = bytes + #foreign[j].record
+          if bytes <= MOST_FOREIGN_BYTES then value, last = value .. foreign[j].record, max(last, foreign[j].expiry) end
+        end
+      end
+      local lifetime = ceil((last - now) / 1000) + slack
+      if lifetime < 1 then lifetime = 1 end
+      if #value == 1 and not changed then lifetime = slack end
+      work[w + 1], work[w + 2] = changed and value, lifetime
+    end
+  until err or not again
+
+  -- Write what has changed.
+  local written = ''
+  for i = 1, (err or verb == SKIP or verb == RESET) and 0 or size do
+    local key, w = KEYS[first + i], 4 * i - 3
+    local before, value, lifetime = work[w], work[w + 1], work[w + 2]
+    local looks = value and before and #before == #value
+    if not value and verb <= REFUND and before ~= '' then
+      local version = before and byte(before, 1) or 0
+      looks = version <= VERSION or version > NEWEST
+    end
+    local left, r = looks and pcall_redis('PTTL', key), nil
+    if type(left) == 'table' then
+      r = left
+    elseif value and #value == 1 then
+      r = pcall_redis('DEL', key)
+    elseif value then
+      -- A lifetime that is right stays, which is faster.
+      local right = left and left < lifetime + slack / 10 and left > lifetime - slack / 10
+      r = right and pcall_redis('SETRANGE', key, '0', value)
+      if type(r) ~= 'number' then r = pcall_redis('SET', key, value, 'PX', string.format('%d', lifetime)) end
+    elseif left == -1 then
+      -- A value that has lost its lifetime gets one. A lifetime is left alone: requests that
+      -- charge nothing do not keep a value alive.
+      pcall_redis('PEXPIRE', key, lifetime)
+    end
+    if type(r) == 'table' and r.err then
+      err = written .. r.err
+      break
+    end
+    if value then written = SOME_WRITTEN end
+  end
+  for i = first + 1, verb == RESET and first + size or 0, 1000 do -- a function takes some thousands of arguments at most
+    local r = pcall_redis('DEL', list(KEYS, i, min(i + 999, first + size)))
+    if type(r) == 'table' then err = err or r.err end
+  end
+
+  if err then
+    part = said + 1
+    parts[part] = pack('<I1I4', 2, #err) .. err
+  elseif verb == SKIP then
+    parts[part] = '\3'
+  elseif verb <= BACK then
+    parts[said + 1] = pack('<I1i8', denied + unreadable + ahead, now)
+  end
+  said, first = part, first + size
+end
+return table.concat(parts, '', 1, said)
