@@ -79,6 +79,7 @@ var arrows = []struct {
 	from string
 	to   []string
 }{
+	{module, nil},
 	{"core/storetest", []string{"core"}},
 	{"core/internal/memtable", []string{"internal/meter"}},
 	{"core", []string{"core/internal", "internal/meter", "internal/names", "internal/requestlog"}},
