@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -42,46 +43,16 @@ func checkOutput(name string) error {
 	return nil
 }
 
-// writeOutput calls write to fill the file that --output names. A regular file is
-// written whole or not at all. A device or a named pipe is written to directly.
-func writeOutput(name string, write func(io.Writer) error) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("--output: %s cannot be written: %w", name, cause(err))
-		}
-	}()
-	target := name
-	if followed, err := filepath.EvalSymlinks(name); err == nil {
-		target = followed // a link stays a link
+// writeOutput fills the file that --output names. The report is made before the file
+// is opened, so that a report that fails leaves a former one as it was.
+func writeOutput(name string, write func(io.Writer) error) error {
+	var report bytes.Buffer
+	err := write(&report)
+	if err == nil {
+		err = os.WriteFile(name, report.Bytes(), 0o644) //nolint:gosec // others may read a report
 	}
-	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(target, os.O_WRONLY, 0) //nolint:gosec // the user has named it
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := os.CreateTemp(filepath.Dir(target), ".floodgate-*")
 	if err != nil {
-		return err
+		return fmt.Errorf("--output: %w", err)
 	}
-	if err = errors.Join(write(f), f.Chmod(0o644), f.Close()); err == nil {
-		if err = os.Rename(f.Name(), target); err == nil {
-			return nil
-		}
-	}
-	return errors.Join(err, os.Remove(f.Name()))
-}
-
-// cause returns an error without the name of the temporary file.
-func cause(err error) error {
-	var at *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &at):
-		return at.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
+	return nil
 }

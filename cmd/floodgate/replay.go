@@ -39,7 +39,7 @@ func replayCommand() *cobra.Command {
 		Use:   "replay FILE ACCESS.log...",
 		Short: "Report what a policy file would have denied in an access log",
 		Long: "replay decides on each request of an access log at the time that the log has, and reports what would have been denied.\n" +
-			"A log has the common or combined format, or lines of JSON (nginx, Caddy, Traefik). It may be compressed with gzip, zstd or bzip2. - is the standard input.\n" +
+			"A log has the common or combined format, or lines of JSON (nginx, Caddy, Traefik). It may be compressed with gzip. - is the standard input.\n" +
 			"Give several logs in the order of their times, the oldest first. Requests of a log wait for nothing and take no time: limits of requests in flight deny none.\n\n" +
 			"In the report, an honest client is an address that never sent more than --honest requests in a minute of the clock.",
 		Args: cobra.MinimumNArgs(2),

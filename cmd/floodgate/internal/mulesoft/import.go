@@ -8,6 +8,7 @@
 package mulesoft
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -167,9 +168,9 @@ func (t *translation) policy(n ast.Node, path, name string) {
 	var body string
 	switch kind {
 	case "rate-limiting-flex":
-		body, name = t.rateLimiting(fields["config"], config), or(name, "rate-limit")
+		body, name = t.rateLimiting(fields["config"], config), cmp.Or(name, "rate-limit")
 	case "spike-control-flex":
-		body, name = t.spikeControl(fields["config"], config), or(name, "spike-control")
+		body, name = t.spikeControl(fields["config"], config), cmp.Or(name, "spike-control")
 	default:
 		t.wrong(fields["policyRef"], join(path, "policyRef.name"), fmt.Sprintf("%q is not translated", kind), "known are rate-limiting-flex and spike-control-flex")
 	}
@@ -177,18 +178,15 @@ func (t *translation) policy(n ast.Node, path, name string) {
 		return
 	}
 	text := "  - name: " + t.unique(name) + "\n" + body
-	for _, e := range mistakes(text) {
+	set, err := policy.Parse("", []byte("policies:\n"+text), policy.Log(slog.New(slog.DiscardHandler)))
+	if err == nil {
+		err = set.Close()
+	}
+	for _, e := range policy.Errors(err) { // the policy does not load by itself
 		field := strings.TrimPrefix(strings.TrimPrefix(e.Field, "policies[0]"), ".")
 		t.wrong(n, config, strings.TrimPrefix(field+": "+e.Problem, ": "), e.Hint)
 	}
 	t.policies.WriteString(text)
-}
-
-func or(name, without string) string {
-	if name == "" {
-		return without
-	}
-	return name
 }
 
 // target reports a policy of another API than the first one: in a policy file, both
@@ -217,15 +215,6 @@ func (t *translation) unique(name string) string {
 	return name
 }
 
-// mistakes returns why a policy does not load by itself.
-func mistakes(text string) []*policy.Error {
-	set, err := policy.Parse("", []byte("policies:\n"+text), policy.Log(slog.New(slog.DiscardHandler)))
-	if err == nil {
-		err = set.Close()
-	}
-	return policy.Errors(err)
-}
-
 // selectors matches the key selectors that a policy file reads as they are.
 var selectors = regexp.MustCompile(`^#\[\s*attributes\.(method|requestPath|remoteAddress|(headers|queryParams?)\[('[\w.-]+'|"[\w.-]+")\])\s*\]$`)
 
@@ -251,7 +240,7 @@ func (t *translation) rateLimiting(n ast.Node, path string) (body string) {
 		})
 	}
 	body += t.headers(fields, path)
-	if shared, given := t.boolean(fields, path, "clusterizable"); given && !shared {
+	if !t.boolean(fields, path, "clusterizable", true) {
 		return body + "    counting: local\n"
 	}
 	t.clusterizable = true
@@ -283,7 +272,7 @@ func (t *translation) limit(n ast.Node, fields map[string]ast.Node, path string,
 }
 
 func (t *translation) headers(fields map[string]ast.Node, path string) string {
-	if expose, _ := t.boolean(fields, path, "exposeHeaders"); expose {
+	if t.boolean(fields, path, "exposeHeaders", false) {
 		return "    headers: x-milliseconds\n"
 	}
 	return ""
@@ -305,15 +294,14 @@ func (t *translation) whole(n ast.Node, fields map[string]ast.Node, path, name s
 	return 0
 }
 
-// boolean reads true or false; given reports whether the field is there.
-func (t *translation) boolean(fields map[string]ast.Node, path, name string) (value, given bool) {
+// boolean reads true or false.
+func (t *translation) boolean(fields map[string]ast.Node, path, name string, without bool) bool {
 	switch v := fields[name].(type) {
 	case nil:
-		return false, false
 	case *ast.BoolNode:
-		return v.Value, true
+		return v.Value
 	default:
 		t.wrong(v, join(path, name), "want true or false", "")
-		return false, true
 	}
+	return without
 }

@@ -68,8 +68,6 @@ type FileReport struct {
 	Series Series `json:"series"`
 	// Clients is about the addresses of clients.
 	Clients ClientReport `json:"clients"`
-	// KeyHistogram has how many keys had how many requests.
-	KeyHistogram []Bar `json:"key_histogram,omitempty"`
 	// Sweeps are the effects of other quotas.
 	Sweeps []Sweep `json:"sweeps,omitempty"`
 }
@@ -135,16 +133,6 @@ type ClientExample struct {
 	Requests int64  `json:"requests"`
 	Denied   int64  `json:"denied"`
 	Busiest  int64  `json:"busiest_minute"`
-}
-
-// Bar is how many keys had From to To requests, and how many of those were
-// denied.
-type Bar struct {
-	From     int64 `json:"from"`
-	To       int64 `json:"to"`
-	Keys     int64 `json:"keys"`
-	Requests int64 `json:"requests"`
-	Denied   int64 `json:"denied"`
 }
 
 // Sweep has the denials of one policy by itself with other quotas.

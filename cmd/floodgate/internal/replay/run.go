@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"log/slog"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -141,7 +140,6 @@ func (r *run) report() FileReport {
 	}
 	rep.Series = Series{r.series.start, r.series.width, slices.Clone(r.series.points)}
 	rep.Clients = r.clientReport()
-	rep.KeyHistogram = r.histogram()
 	if r.sweep != nil {
 		rep.Sweeps = r.sweep.curves()
 	}
@@ -188,22 +186,6 @@ func (r *run) clientReport() ClientReport {
 		rep.Examples = append(rep.Examples, ClientExample{e.key, e.value.requests, e.value.denied, e.value.busiest})
 	}
 	return rep
-}
-
-// histogram groups keys by their requests: 1, 2 to 3, 4 to 7 and so on.
-func (r *run) histogram() []Bar {
-	var bars []Bar
-	for _, e := range r.keys.entries {
-		i := bits.Len64(uint64(e.value.requests)) - 1 //nolint:gosec // a count is not negative
-		for len(bars) <= i {
-			from := int64(1) << len(bars)
-			bars = append(bars, Bar{From: from, To: 2*from - 1})
-		}
-		bars[i].Keys++
-		bars[i].Requests += e.value.requests
-		bars[i].Denied += e.value.denied
-	}
-	return bars
 }
 
 // options are those of every Set: the log knows the users, and nobody knows the tiers.

@@ -19,7 +19,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plain": Plain, "name": name, "share": Share, "numbers": numbers, "count": count, "notes": Notes,
 	"time": func(t time.Time) string { return t.Format("2006-01-02 15:04:05 -07:00") },
 	"join": func(all []string) string { return strings.Join(all, "; ") },
-	"over": overTime, "keys": keyBars, "sweep": sweepCurve,
+	"over": overTime, "sweep": sweepCurve,
 	"pct": func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
 }).Parse(pageText))
 
@@ -130,54 +130,6 @@ func stacked(x, width float64, allowed, denied int64, top float64, title string)
 	b.DeniedH = plotHeight * float64(denied) / top
 	b.DeniedY = b.AllowedY - b.DeniedH
 	return b
-}
-
-// keyBars draws how many keys had how many requests. The red part of a bar is the
-// share of their requests that was denied. Each bar is for the numbers from the mark
-// on its left to below the mark on its right.
-func keyBars(bars []replay.Bar) Plot {
-	var most int64
-	for _, b := range bars {
-		most = max(most, b.Keys)
-	}
-	if most == 0 {
-		return Plot{}
-	}
-	top := niceTop(most)
-	p := Plot{YAxis: yTicks(top, func(f float64) string { return count(int64(f)) })}
-	width := plotWidth / float64(len(bars))
-	for i, b := range bars {
-		text := counted(b.From, "request")
-		if b.To > b.From {
-			text = count(b.From) + "–" + counted(b.To, "request")
-		}
-		bar := PlotBar{X: float64(i) * width, Width: width - 0.5, Title: text + ": " + counted(b.Keys, "key") + ", " + Share(b.Denied, b.Requests) + " of their requests denied"}
-		height := plotHeight * float64(b.Keys) / top
-		if b.Keys > 0 {
-			height = math.Max(height, 2) // few keys beside many are still seen
-		}
-		bar.DeniedH = height * float64(b.Denied) / float64(max(1, b.Requests))
-		bar.AllowedH = height - bar.DeniedH
-		bar.AllowedY = plotHeight - bar.AllowedH
-		bar.DeniedY = bar.AllowedY - bar.DeniedH
-		p.Bars = append(p.Bars, bar)
-		p.XAxis = append(p.XAxis, Tick{float64(i) * width, short(b.From)})
-	}
-	p.XAxis = append(p.XAxis, Tick{plotWidth, short(bars[len(bars)-1].To + 1)})
-	return p
-}
-
-// short writes a number in few characters: 1024 is 1k.
-func short(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return strconv.FormatInt(n>>30, 10) + "G"
-	case n >= 1<<20:
-		return strconv.FormatInt(n>>20, 10) + "M"
-	case n >= 1<<10:
-		return strconv.FormatInt(n>>10, 10) + "k"
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 // sweepCurve draws the denied share against the quota; factors are apart by

@@ -71,60 +71,6 @@ func TestBarsOfManyPoints(t *testing.T) {
 	}
 }
 
-func TestThePlotOfKeys(t *testing.T) {
-	p := keyBars([]replay.Bar{{From: 1, To: 1, Keys: 50, Requests: 50}, {From: 2, To: 3}, {From: 4, To: 7, Keys: 25, Requests: 100, Denied: 25}, {From: 1024, To: 2047, Keys: 1, Requests: 2000, Denied: 2000}})
-	want := []PlotBar{
-		{X: 0, Width: 214.5, AllowedY: 0, AllowedH: 200, Title: "1 request: 50 keys, 0.00 % of their requests denied"},
-		{X: 215, Width: 214.5, AllowedY: 200, DeniedY: 200, Title: "2–3 requests: 0 keys, 0.00 % of their requests denied"},
-		{X: 430, Width: 214.5, AllowedY: 125, AllowedH: 75, DeniedY: 100, DeniedH: 25, Title: "4–7 requests: 25 keys, 25.00 % of their requests denied"},
-		{X: 645, Width: 214.5, AllowedY: 200, AllowedH: 0, DeniedY: 196, DeniedH: 4, Title: "1\u202f024–2\u202f047 requests: 1 key, 100.00 % of their requests denied"},
-	}
-	for i := range want {
-		if p.Bars[i] != want[i] {
-			t.Errorf("bar %d is\n%+v\nwant\n%+v", i, p.Bars[i], want[i])
-		}
-	}
-	if got := text(p.YAxis); got != "200:0 160:10 120:20 80:30 40:40 0:50" {
-		t.Errorf("the numbers: %s", got)
-	}
-	if got := text(p.XAxis); got != "0:1 215:2 430:4 645:1k 860:2k" {
-		t.Errorf("the labels: %s", got)
-	}
-	// One key beside many is seen.
-	if p := keyBars([]replay.Bar{{From: 1, To: 1, Keys: 1000, Requests: 1000}, {From: 2, To: 3, Keys: 1, Requests: 2, Denied: 1}}); p.Bars[1].AllowedH != 1 || p.Bars[1].DeniedH != 1 {
-		t.Errorf("one key beside a thousand: %+v", p.Bars[1])
-	}
-	if p := keyBars([]replay.Bar{{From: 1, To: 1, Keys: 1, Requests: 1, Denied: 1}}); p.Bars[0].AllowedH != 0 || p.Bars[0].DeniedH != plotHeight {
-		t.Errorf("one key whose only request was denied: %+v", p.Bars[0])
-	}
-	if p := keyBars([]replay.Bar{{From: 1, To: 1}}); p.Bars != nil {
-		t.Errorf("of nothing: %+v", p)
-	}
-}
-
-// Each mark is the end of the range on its left and the beginning of the one on its
-// right, and the marks do not touch each other.
-func TestTheMarksUnderTheKeys(t *testing.T) {
-	var bars []replay.Bar
-	for i := range 31 {
-		bars = append(bars, replay.Bar{From: 1 << i, To: 2<<i - 1, Keys: 1, Requests: 1 << i})
-		p := keyBars(bars)
-		if len(p.XAxis) != len(bars)+1 {
-			t.Fatalf("%d marks for %d bars", len(p.XAxis), len(bars))
-		}
-		width := plotWidth / float64(len(bars))
-		for j, mark := range p.XAxis {
-			edge := int64(1) << j
-			if want := short(edge); mark.Text != want || math.Abs(mark.At-float64(j)*width) > 1e-6 {
-				t.Errorf("of %d bars, mark %d is %s at %g, want %s at %g", len(bars), j, mark.Text, mark.At, want, float64(j)*width)
-			}
-			if most := 6.2 * float64(len(mark.Text)); most > width { // a character of 11 units is at most so wide
-				t.Errorf("of %d bars, the mark %s is %g wide, with %g to the next one", len(bars), mark.Text, most, width)
-			}
-		}
-	}
-}
-
 func TestThePlotOfASweep(t *testing.T) {
 	p := sweepCurve(replay.Sweep{Policy: "a", Requests: 200, Points: []replay.SweepPoint{
 		{Factor: 0.1, Quotas: []int64{1, 2}, Denied: 100}, {Factor: 1, Quotas: []int64{10, 20}, Denied: 20}, {Factor: 10, Quotas: []int64{100, 200}},
@@ -154,11 +100,6 @@ func TestNumbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 5: "5", 999: "999", 1000: "1.000", 12345: "12.345", 123456: "123.456", 1234567: "1.234.567"} {
 		if got := strings.ReplaceAll(count(n), "\u202f", "."); got != want {
 			t.Errorf("count(%d) is %s, want %s", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1k", 2047: "1k", 2048: "2k", 1<<20 - 1: "1023k", 1 << 20: "1M", 3 << 20: "3M", 1<<30 - 1: "1023M", 1 << 30: "1G", 100 << 30: "100G"} {
-		if got := short(n); got != want {
-			t.Errorf("short(%d) is %s, want %s", n, got, want)
 		}
 	}
 	for n, want := range map[int64]float64{0: 1, 1: 1, 2: 2, 3: 5, 5: 5, 6: 10, 10: 10, 11: 20, 20: 20, 21: 50, 50: 50, 51: 100, 499: 500, 500: 500, 501: 1000, 4_000_001: 5_000_000} {

@@ -26,13 +26,12 @@ func sample(text string) *replay.Report {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f := replay.FileReport{
 		File: "limits.yaml", Allowed: 900, Denied: 100, DryRunDenied: 7,
-		Policies:     []replay.PolicyReport{{Policy: "api", Denied: 100}, {Policy: "planned", DryRun: true, DryRunDenied: 7}},
-		Keys:         []replay.KeyReport{{Policy: "api", Rule: "api", Key: text, Requests: 200, Denied: 100}, {Policy: "api", Rule: "api", Key: "=1+1", Requests: 2, Denied: 1}},
-		Routes:       []replay.RouteReport{{Route: "GET /" + text, Requests: 200, Denied: 100}},
-		Series:       replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}}},
-		Clients:      replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Examples: []replay.ClientExample{{Client: text, Requests: 9, Denied: 3, Busiest: 5}}},
-		KeyHistogram: []replay.Bar{{From: 1, To: 1, Keys: 50, Requests: 50}, {From: 2, To: 3, Keys: 2, Requests: 5, Denied: 2}},
-		Sweeps:       []replay.Sweep{{Policy: "api", Requests: 1000, Points: []replay.SweepPoint{{Factor: 0.5, Quotas: []int64{5}, Limits: []string{"at most 5"}, Denied: 300}, {Factor: 1, Quotas: []int64{10}, Limits: []string{"at most 10"}, Denied: 100}}}},
+		Policies: []replay.PolicyReport{{Policy: "api", Denied: 100}, {Policy: "planned", DryRun: true, DryRunDenied: 7}},
+		Keys:     []replay.KeyReport{{Policy: "api", Rule: "api", Key: text, Requests: 200, Denied: 100}, {Policy: "api", Rule: "api", Key: "=1+1", Requests: 2, Denied: 1}},
+		Routes:   []replay.RouteReport{{Route: "GET /" + text, Requests: 200, Denied: 100}},
+		Series:   replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}}},
+		Clients:  replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Examples: []replay.ClientExample{{Client: text, Requests: 9, Denied: 3, Busiest: 5}}},
+		Sweeps:   []replay.Sweep{{Policy: "api", Requests: 1000, Points: []replay.SweepPoint{{Factor: 0.5, Quotas: []int64{5}, Limits: []string{"at most 5"}, Denied: 300}, {Factor: 1, Quotas: []int64{10}, Limits: []string{"at most 10"}, Denied: 100}}}},
 	}
 	return &replay.Report{
 		Logs: []string{"access.log" + text}, Lines: 1001, Requests: 1000, Malformed: 1, Samples: []replay.Sample{{Log: "access.log", Line: 5, Text: text, Problem: "has no time"}},
@@ -202,7 +201,7 @@ func TestHTMLIsByItselfAndHarmless(t *testing.T) {
 	if bar := `<rect class="s" x="430.0" width="429.5" y="198.6" height="1.4"/>`; !strings.Contains(got, bar) {
 		t.Errorf("lacks %s", bar)
 	}
-	if shapes["svg"] != 3 || shapes["rect"] != 9 || shapes["circle"] != 2 || shapes["polyline"] != 1 {
+	if shapes["svg"] != 2 || shapes["rect"] != 5 || shapes["circle"] != 2 || shapes["polyline"] != 1 {
 		t.Errorf("the plots: %v", shapes)
 	}
 }
@@ -210,7 +209,7 @@ func TestHTMLIsByItselfAndHarmless(t *testing.T) {
 // A report of nothing is one too.
 func TestReportsOfNothing(t *testing.T) {
 	empty := replay.FileReport{
-		File: "f", KeyHistogram: []replay.Bar{{From: 1, To: 1}}, Series: replay.Series{Width: time.Minute, Points: []replay.Point{{}}},
+		File: "f", Series: replay.Series{Width: time.Minute, Points: []replay.Point{{}}},
 		Sweeps: []replay.Sweep{{Policy: "a", Points: []replay.SweepPoint{{Factor: 1}, {Factor: 2}}}, {Policy: "b", Requests: 1, Points: []replay.SweepPoint{{Factor: 1}}}},
 	}
 	for _, r := range []*replay.Report{{}, {Files: []replay.FileReport{{File: "f"}}}, {Files: []replay.FileReport{empty}}} {
