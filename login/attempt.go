@@ -1,10 +1,12 @@
 package login
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/requestlog"
@@ -20,22 +22,21 @@ type attempt struct {
 
 	address string // the client's address as a key
 	account string // the normalised username
-	named   bool   // account has been set
+	found   bool   // account, basic, trust and what follows from them have been set
 	logsIn  bool   // the method is in Config.Methods
 	basic   bool   // only BasicUser has found the username
 	inBasic bool   // BasicUser has found a username since the last source was called
 
-	place     *place // in the line of its address and account; nil: none
-	passed    bool   // the limit of address and account does not apply: see Guard.inLine
-	trust     trust  // the account's generation when the attempt began
-	judged    uint64 // the number in Guard.judging; 0: not in it
-	device    string // the nonce of a valid device cookie
-	distrust  bool   // the quota of the cookie or of the trusted clients is used up
-	known     bool   // the address has logged in to the account within KnownFor
+	line   *line         // of Basic authentication; nil: none
+	passed bool          // the limit of address and account does not apply: see line.go
+	trust  trust         // when the attempt began
+	device string        // the nonce of a valid device cookie
+	known  bool          // the address has logged in to the account within KnownFor
+	sooner time.Duration // a client with a used up quota of trust is trusted again after this time; 0: no such client
+
 	settled   atomic.Bool
 	denial    *core.Denial // the Verdict.Deny of OnSuspicion
 	suspicion Suspicion
-	seen      core.Observation // of the limiter's last decision, if there is an observer
 }
 
 type attemptKey struct{}
@@ -73,30 +74,65 @@ func (a *attempt) clientAddress(r core.Request) (string, error) {
 	return a.address, nil
 }
 
-// find sets the attempt's account and device cookie. r is the request as the limiter
-// passes it to key functions. Its body may not be readable yet.
+// find sets the attempt's account, waits in the line of Basic authentication, and reads
+// whether the client is trusted. r is the request as the limiter passes it to key functions.
+// Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
-	if a.named {
+	if a.found {
 		return nil
 	}
-	if a.guard.config.Field != "" {
+	g := a.guard
+	if g.config.Field != "" {
 		// If the body cannot be read yet, parsing would cost time for nothing. A remote procedure
 		// call has no body: the reader of the field returns an error, and says what to write instead.
 		if _, err := r.Body(0); err != nil && r.Value(requestlog.NoBodyKey{}) == nil {
 			return err
 		}
 	}
-	account, basic, err := a.guard.config.account(a, r)
+	account, basic, err := g.config.account(a, r)
 	if err != nil {
 		return err
 	}
-	a.account, a.basic, a.named = account, basic, true
-	a.device = a.guard.device(a)
-	return nil
+	a.account, a.basic, a.found = account, basic, true
+	if basic {
+		g.lines.enter(a)
+	}
+	return a.readTrust()
 }
 
-// byDevice reports whether the attempt is charged to its device cookie.
-func (a *attempt) byDevice() bool { return a.device != "" && !a.distrust }
+// readTrust sets whether the client is trusted: by its device cookie, or else because its
+// address is known. If the quota of the cookie or of the account's trusted clients is used
+// up, the client is a stranger.
+func (a *attempt) readTrust() (err error) {
+	g := a.guard
+	if a.trust, err = g.memory.read(a.Context(), a.address, a.account); err != nil {
+		return fmt.Errorf("login: reading whether the client is trusted: %w", err)
+	}
+	trusted := []core.Hit{{Rule: ruleTrusted, Key: a.account}}
+	value, _ := a.Cookie(g.config.CookieName)
+	switch nonce, generation := g.signer.check(value, a.account); {
+	case nonce != "" && a.trust.holds(generation):
+		a.device = nonce
+		trusted = append(trusted, core.Hit{Rule: ruleDevice, Key: keyfuncs.JoinKeys(nonce, a.account)})
+	case a.trust.known && !g.config.ForgetAddresses:
+		a.known = true
+	default:
+		return nil
+	}
+	d, err := g.limiter.Peek(context.WithoutCancel(a.Context()), 1, trusted...)
+	if err == nil && !d.Allowed {
+		a.device, a.known, a.sooner = "", false, d.RetryAfter
+	}
+	return err
+}
+
+// pairKey returns the key of an address and account. Each Unblock of the account changes it.
+func pairKey(t trust, address, account string) string {
+	if t.number == 0 {
+		return keyfuncs.JoinKeys(address, account)
+	}
+	return keyfuncs.JoinKeys(address, account, strconv.FormatInt(t.number, 10))
+}
 
 // The names of the guard's rules.
 const (
@@ -129,14 +165,14 @@ func (g *Guard) rules() []core.Rule {
 				if err == nil {
 					err = a.find(r)
 				}
-				return keyfuncs.JoinKeys(address, a.account), orSkip(err, a.byDevice() || a.passed)
+				return pairKey(a.trust, address, a.account), orSkip(err, a.device != "" || a.passed)
 			}),
 		},
 		{
 			Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: failed,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				return a.account, orSkip(err, a.byDevice() || a.known)
+				return a.account, orSkip(err, a.device != "" || a.known)
 			}),
 		},
 	}
@@ -145,7 +181,7 @@ func (g *Guard) rules() []core.Rule {
 			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: failed, Clears: succeeded,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				return keyfuncs.JoinKeys(a.device, a.account), orSkip(err, !a.byDevice())
+				return keyfuncs.JoinKeys(a.device, a.account), orSkip(err, a.device == "")
 			}),
 		})
 	}
@@ -154,53 +190,9 @@ func (g *Guard) rules() []core.Rule {
 			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: failed,
 			Key: key(func(a *attempt, r core.Request) (string, error) {
 				err := a.find(r)
-				return a.account, orSkip(err, !a.byDevice() && !a.known)
+				return a.account, orSkip(err, a.device == "" && !a.known)
 			}),
 		})
 	}
 	return rules
 }
-
-// result is what an outcome means for an attempt.
-type result uint8
-
-const (
-	neither result = iota // the attempt is given back
-	success
-	failure
-)
-
-// judge returns the result of an attempt. A canceled attempt is a failure: otherwise an
-// attacker could guess for free by closing the connection.
-func (c *Config) judge(a *attempt, o core.Outcome) result {
-	switch {
-	case o.Panicked || o.Canceled:
-		return failure
-	case o.Status >= 500 || o.Status == 101:
-		return neither
-	case c.fails(a, o):
-		return failure
-	case a.logsIn && c.Success(o):
-		return success
-	}
-	return neither // for example, the page of the login form
-}
-
-// fails is Config.Failure or its default.
-func (c *Config) fails(a *attempt, o core.Outcome) bool {
-	switch {
-	case c.Failure != nil:
-		return c.Failure(o)
-	case a.basic:
-		return o.Status == http.StatusUnauthorized || o.Status == http.StatusProxyAuthRequired
-	}
-	return !c.Success(o)
-}
-
-// outcome returns the outcome by which the rules know a result.
-func (r result) outcome() core.Outcome {
-	return core.Outcome{Status: []int{neither: 500, success: 200, failure: 401}[r]}
-}
-
-func succeeded(_ core.Request, o core.Outcome) bool { return o.Status == 200 }
-func failed(_ core.Request, o core.Outcome) bool    { return o.Status == 401 }

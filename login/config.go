@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,9 +175,9 @@ type Config struct {
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events.
 	Identify bool
-	// Observer is told of every decision of the guard, and of events: see
-	// core.ObserverFuncs. Each attempt is one decision. If OnSuspicion has denied it, no
-	// limit has decided. Keys need Identify too. nil: none.
+	// Observer is told of every decision of the guard's limits, and of events: see
+	// core.ObserverFuncs. Each attempt is one decision. If OnSuspicion denies an attempt that
+	// the limits have allowed, the event "denied" says so. Keys need Identify too. nil: none.
 	Observer core.Observer
 	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
 	// client whose address could not be remembered, and one if the first 100 attempts
@@ -235,13 +236,68 @@ func (c *Config) check() error {
 		bad("Resilience.OnFailure", c.Resilience.OnFailure, "must be resilient.Local or resilient.FailClosed: a guard counts every attempt that it allows")
 	}
 	if c.Store != nil {
-		errs = append(errs, c.checkStore())
+		c.checkStore(bad)
 	}
 	if err := c.checkCookie(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
+
+// checkStore reports if the Store does not promise what a guard needs.
+func (c *Config) checkStore(bad func(field string, value any, why string)) {
+	name := fmt.Sprintf("%T", c.Store)
+	if v := reflect.ValueOf(c.Store); v.Kind() == reflect.Pointer && v.IsNil() {
+		bad("Store", name, "is nil")
+		return
+	}
+	g := c.Store.Guarantees()
+	if g.OnFailure == core.FailOpen {
+		bad("Store", name, "may allow attempts without counting them while its server does not answer (core.Guarantees.OnFailure is FailOpen): use a store that decides locally or fails closed")
+	}
+	if !g.Exact && !c.AllowEventual {
+		bad("Store", name, "is not exact (core.Guarantees.Exact): attackers get more guesses through several instances: set AllowEventual to accept that")
+	}
+}
+
+// openStore returns the store for the guard's counters, and a function that closes it
+// if openStore has made it. The store is not shared, or it keeps a deadline and fails fast.
+func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
+	if c.Store == nil {
+		m := core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Clock}))
+		return m, m.Close, nil
+	}
+	if g := c.Store.Guarantees(); !g.Shared || g.KeepsDeadline && g.FailsFast {
+		return c.Store, func() error { return nil }, nil // its owner closes it
+	}
+	if c.Resilience.Clock == nil {
+		c.Resilience.Clock = c.Clock
+	}
+	if c.Resilience.Log == nil {
+		c.Resilience.Log = c.Log
+	}
+	r, err := resilient.New(c.Store, c.Resilience)
+	if err != nil {
+		return nil, nil, inField("Resilience", err)
+	}
+	return r, r.Close, nil
+}
+
+// inField adds the name of a field to each of the errors that err joins.
+func inField(name string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("field %s: %w", name, err)
+	}
+	var errs []error
+	for _, one := range joined.Unwrap() {
+		errs = append(errs, inField(name, one))
+	}
+	return errors.Join(errs...)
+}
+
+// trusts reports whether the guard trusts any clients.
+func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses }
 
 // filled returns the configuration with the defaults in place of zero values.
 func (c Config) filled() Config {

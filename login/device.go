@@ -93,21 +93,6 @@ func (s *signer) check(value, account string) (nonce string, generation int64) {
 	return string(head[nonceFrom:]), int64(binary.BigEndian.Uint32(head[8:]))
 }
 
-// device returns the nonce of the attempt's device cookie, or "" if the attempt has
-// no cookie that is valid for its account. It asks the store for the account's
-// generation only if this guard has signed the cookie.
-func (g *Guard) device(a *attempt) string {
-	if len(g.signer.secrets) == 0 {
-		return ""
-	}
-	value, _ := a.Cookie(g.config.CookieName)
-	nonce, generation := g.signer.check(value, a.account)
-	if nonce == "" || !g.memory.trustOf(a).holds(generation) {
-		return ""
-	}
-	return nonce
-}
-
 // DeviceCookie returns a cookie that makes the browser a trusted client of the
 // account. A handler sets it after a success:
 //
@@ -127,14 +112,14 @@ func (g *Guard) DeviceCookie(ctx context.Context, username string) (*http.Cookie
 		return nil, fmt.Errorf("%w: Secrets: none: a device cookie needs one secret or more in Config.Secrets", core.ErrConfig)
 	}
 	account := g.config.Normalize(username)
-	trust, found := g.judging.oldest(account)
+	t, found := g.judging.oldest(account)
 	if !found {
-		trust = g.memory.trustIn(ctx, account)
+		var err error
+		if t, err = g.memory.read(ctx, "", account); err != nil {
+			return nil, fmt.Errorf("login: DeviceCookie: %w", err)
+		}
 	}
-	if trust.err != nil {
-		return nil, fmt.Errorf("login: DeviceCookie: %w", trust.err)
-	}
-	value, expires := g.signer.sign(account, trust.generation)
+	value, expires := g.signer.sign(account, t.generation)
 	return &http.Cookie{
 		Name:     g.config.CookieName,
 		Value:    value,

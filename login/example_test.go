@@ -125,16 +125,19 @@ func ExampleGuard_Forget() {
 	guard := core.Must(login.NewGuard(login.Config{Field: "username", AccountFailures: one, Clock: now}))
 	defer guard.Close() //nolint:errcheck // never fails without a shared store
 	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
-	post(app, "correct+horse") // its address is known from now on
-	post(app, "guess")
-	post(app, "correct+horse") // the account is over its limit
+	post(app, "guess")         // the account is over its limit
+	post(app, "correct+horse") // a stranger is denied
+	if err := guard.Trust(context.Background(), "alice", "192.0.2.1"); err != nil {
+		fmt.Println(err)
+	}
+	post(app, "correct+horse") // the address is known
 	if err := guard.Forget(context.Background(), "alice"); err != nil {
 		fmt.Println("try again:", err)
 	}
 	post(app, "correct+horse")
 	// Output:
-	// 200
 	// 401
+	// 429 3600
 	// 200
 	// 429 3600
 }

@@ -58,30 +58,3 @@ func TestAnAddressIsRememberedAlthoughTheContextHasEnded(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 }
-
-// Unblock pardons each address once. An attempt whose client leaves while the guard pardons its
-// address does not use the pardon up: the next attempt is allowed.
-func TestAPardonIsWholeAlthoughTheClientLeaves(t *testing.T) {
-	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
-	store := newObedient(clock)
-	s := newSiteAt(t, clock, login.Config{Store: store})
-	s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
-	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
-	r := form("203.0.113.1", "alice")
-	ctx, cancel := context.WithCancel(t.Context())
-	r.ctx = ctx
-	left := false
-	store.after = func(limiter string, batch *core.Batch) {
-		if limiter == "login-memory" && batch.Op == core.OpTake {
-			left = true
-			cancel()
-		}
-	}
-	if d := s.guard.Check(r); !left || d.Allowed {
-		t.Fatalf("the client has left %t: %v", left, d)
-	}
-	store.after = nil
-	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
-}

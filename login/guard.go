@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -14,16 +15,17 @@ import (
 // [core.Checker], which the Middleware of every adapter accepts. Its methods may be
 // called concurrently.
 type Guard struct {
-	config   Config
-	limiter  *core.Limiter
-	memory   *memory
-	signer   *signer
-	hasher   hasher
-	observer *observer // nil: none
-	close    func() error
-	tally    tally
-	judging  judging
-	lines    lines
+	config  Config
+	limiter *core.Limiter
+	memory  memory
+	signer  *signer
+	hasher  hasher
+	close   func() error
+	judging judging
+	lines   lines
+
+	failed    atomic.Bool   // an attempt has failed
+	succeeded atomic.Uint64 // attempts, before the first that has failed
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -40,8 +42,13 @@ func NewGuard(c Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{config: c, hasher: newHasher(c.Secrets), close: closeStore}
-	if c.Observer != nil {
-		g.observer = &observer{Observer: c.Observer, identify: c.Identify}
+	g.lines.now, g.lines.quota = c.Clock, int(max(c.Failures.Quota, 1))
+	if c.Clock == nil {
+		g.lines.now = time.Now
+	}
+	observer := c.Observer
+	if observer != nil && !c.Identify {
+		observer = withoutKeys{observer}
 	}
 	g.limiter, err = core.New(core.Config{
 		Name:    c.Name,
@@ -51,7 +58,7 @@ func NewGuard(c Config) (*Guard, error) {
 		// An attacker who can damage a counter must not get a new quota by that.
 		DenyUnreadable: true,
 		Log:            c.Log,
-		Observer:       g.observed(),
+		Observer:       observer,
 		Hooks:          core.HookFuncs{ShouldLimitFunc: g.shouldLimit, OnDisallowedFunc: g.disallowed},
 	})
 	if err == nil {
@@ -64,13 +71,27 @@ func NewGuard(c Config) (*Guard, error) {
 	return g, nil
 }
 
+// withoutKeys is an observer that is told no keys.
+type withoutKeys struct{ core.Observer }
+
+// Observe implements core.Observer.
+func (o withoutKeys) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
+	f := o.Observer.Observe(limiter, rules)
+	f.Keys = false
+	return f
+}
+
 // Close closes the counters that the guard keeps in this process. It does not close
 // Config.Store. After Close, the guard denies attempts that need these counters with
 // 503.
-func (g *Guard) Close() error { return errors.Join(g.memory.close(), g.close()) }
+func (g *Guard) Close() error { return g.close() }
 
 // Guarantees returns what the guard's store promises: see [core.Limiter.Guarantees].
 func (g *Guard) Guarantees() core.Guarantees { return g.limiter.Guarantees() }
+
+// Stats returns the numbers of the decisions of the guard's limits. Each attempt counts
+// once. An attempt that Config.OnSuspicion denies counts as allowed by the limits.
+func (g *Guard) Stats() core.Stats { return g.limiter.Stats() }
 
 // shouldLimit returns false for a request that cannot be an attempt: its method is
 // not in Config.Methods, it has no body, and no source finds a username in it or
@@ -89,88 +110,48 @@ func (g *Guard) shouldLimit(r core.Request) bool {
 func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods, r.Method()) }
 
 // Check decides whether an attempt may reach the handler, and charges for it. It
-// implements [core.Checker]. It waits for the Verdict.Delay of Config.OnSuspicion.
+// implements [core.Checker]. It waits for the Verdict.Delay of Config.OnSuspicion, and
+// in the line of Basic authentication.
+//
+// The limiter makes one decision. Its key functions find the account, and read whether
+// the client is trusted before they choose the limits: see attempt.find.
 func (g *Guard) Check(r core.Request) (d core.Decision) {
 	a := &attempt{Request: r, guard: g, logsIn: g.config.logsIn(r)}
-	decided := false
+	judges := false
 	defer func() {
-		if !decided { // a hook or key function has panicked
-			g.lost(a, &d)
-		}
-		if !decided || !d.Allowed || !d.NeedsOutcome() {
-			g.lines.leave(a)
+		if !judges { // also if a hook or key function has panicked
+			g.lines.leave(a, neither)
 		}
 	}()
-	g.join(a)
 	d = g.limiter.Check(a)
-	// A limit that does not apply to this client may have denied the attempt. The
-	// limiter then decides again without that limit. A denied attempt has not been
-	// charged.
-	if exceeds(d, ruleDevice) || exceeds(d, ruleTrusted) {
-		a.distrust = true
-		d = g.again(a, d)
-	}
-	if exceeds(d, rulePair) && g.memory.pardoned(a, g.limiter) {
-		d = g.again(a, d)
-	}
-	if a.place != nil && a.basic {
-		d = g.inLine(a, d)
-	}
-	if exceeds(d, ruleAccount) && g.memory.knows(a) {
-		d = g.checkKnown(a, d)
-	}
 	d.SetNote(a)
-	switch {
-	case !d.Allowed:
-		if d.Reason == core.ReasonOverLimit {
-			g.tell(a, EventDenied, d)
-		}
-	case d.Reason == core.ReasonWithinLimits:
+	switch d.Reason {
+	case core.ReasonOverLimit:
+		a.shorten(&d)
+		g.tell(a, EventDenied, d)
+	case core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
-	decided = true
-	g.observe(a, &d)
-	if d.Allowed && d.NeedsOutcome() && g.config.trusts() {
-		g.judging.begin(a, g.memory.trustOf(a))
+	if judges = d.Allowed && d.NeedsOutcome(); judges {
+		g.judging.begin(a)
 	}
 	return d
 }
 
-// again returns a new decision of the limiter, in place of one that denied the attempt.
-func (g *Guard) again(a *attempt, denied core.Decision) core.Decision {
-	g.tally.replaced(denied)
-	return g.limiter.Check(a)
-}
-
-// checkKnown decides on an attempt from a known address if the account's limit denies
-// strangers. If the limit of the trusted clients denies the attempt too, checkKnown
-// returns the denial of the limit with the shorter wait.
-func (g *Guard) checkKnown(a *attempt, stranger core.Decision) core.Decision {
-	a.known = true
-	seen := a.seen
-	d := g.again(a, stranger)
-	if !exceeds(d, ruleTrusted) {
-		return d
+// shorten corrects the wait of a client whose quota of trust is used up: it is allowed
+// when it is trusted again, if the account's limit denies strangers for longer.
+func (a *attempt) shorten(d *core.Decision) {
+	if a.sooner == 0 {
+		return
 	}
-	a.known = false
-	if stranger.RetryAfter < d.RetryAfter {
-		a.seen = seen
-		return stranger
-	}
-	return d
-}
-
-// exceeds reports whether a limit of the rule denies the request.
-func exceeds(d core.Decision, rule string) bool {
-	if d.Allowed || d.Reason != core.ReasonOverLimit {
-		return false
-	}
-	for s := range d.Limits() {
-		if s.Denied && s.Rule == rule {
-			return true
+	wait := time.Duration(0)
+	for l := range d.Limits() {
+		if l.Rule == ruleAccount {
+			l.RetryAfter = min(l.RetryAfter, a.sooner)
 		}
+		wait = max(wait, l.RetryAfter)
 	}
-	return false
+	d.RetryAfter = wait
 }
 
 // suspect sets the attempt's suspicion. If the account is suspicious and the client is
@@ -183,10 +164,6 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		}
 	}
 	if a.suspicion.Limit == 0 || a.suspicion.Failures < g.config.SuspiciousAfter {
-		return
-	}
-	if g.memory.knows(a) { // the failures are those of strangers
-		a.known, a.suspicion = true, Suspicion{}
 		return
 	}
 	a.suspicion.Suspicious, a.suspicion.Username = true, a.account
@@ -212,7 +189,6 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		a.denial = v.Deny
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
 		d.RetryAfter = core.Never // no wait makes the guard allow it
-		g.tally.overruled.Add(1)
 		g.tell(a, EventDenied, *d)
 	}
 }
@@ -224,7 +200,6 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 func (g *Guard) abandon(a *attempt, d *core.Decision, gone error) {
 	g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
 	d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
-	g.tally.overruled.Add(1)
 }
 
 // wait waits for d. If the context ends before that, it returns the cause.
@@ -268,17 +243,14 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	result := g.config.judge(a, o)
 	g.limiter.Settle(r, d, result.outcome())
 	g.judging.end(a)
-	if a.basic {
-		g.memory.noteResult(a, result)
-	}
-	g.lines.leave(a)
+	g.lines.leave(a, result)
 	switch {
 	case result == success:
-		// Package resilient has logged that the store does not answer.
-		if err := g.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) {
+		if err := g.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged
 			g.config.Log.Warn("login: a client's address could not be remembered: it does not count as known for the account", "error", err)
 		}
-		if !a.basic && g.tally.succeeds() { // requests with Basic authentication need not have failures
+		// Requests with Basic authentication need not have failures.
+		if !a.basic && !g.failed.Load() && g.succeeded.Add(1) == neverFails {
 			g.config.Log.Warn("login: no attempt has failed so far. If the handler answers a wrong password with a status below 400, the guard takes it for a success and limits nobody: "+
 				"answer it with 401, or set login.Config.Success", "limiter", g.config.Name, "attempts", neverFails)
 		}
@@ -286,17 +258,20 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	case o.Canceled && !o.Panicked:
 		g.tell(a, EventCanceled, d)
 	case result == failure:
-		g.tally.failed.Store(true)
+		g.failed.Store(true)
 		g.tell(a, EventFailed, d)
 	}
 }
 
+// neverFails is how many attempts succeed before the log says that none has failed.
+const neverFails = 100
+
 // remember makes the address of an attempt known for its account.
 func (g *Guard) remember(a *attempt) error {
-	if g.config.ForgetAddresses || a.account == "" || a.address == "" {
+	if g.config.ForgetAddresses {
 		return nil
 	}
-	return g.memory.remember(a.Context(), g.memory.trustOf(a), a.address, a.account)
+	return g.memory.remember(a.Context(), a.trust, a.address, a.account)
 }
 
 // deny is the default OnDisallowed. It returns the standard denial without the names

@@ -5,165 +5,140 @@ import (
 	"sync"
 	"time"
 
-	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // A client sends the password of Basic authentication with each request, and several
 // requests at once. The limit of address and account charges each before the handler has
-// judged it, so that it would deny the sixth, although all passwords are right. In place
-// of that, the sixth waits in a line until one of those before it has been judged. The
-// limiter then decides again. So waiting gives no further guess.
+// judged it, so that it would deny the sixth, although all passwords are right. Therefore
+// the sixth waits in a line until one of those before it has been judged. A wait only delays
+// the decision of the limits, so that waiting gives no further guess.
 //
-// While the last request of the address and account has succeeded (memory.warm), as many
-// requests again as the quota of Failures do not wait: they are not charged to the limit.
-
-// maxWait is the longest time that a request waits in a line. mostWaiting is the most
-// requests that wait in one line: the next one is denied.
+// If the last request of the line has succeeded within warmFor, as many requests again do
+// not wait and are not charged to the limit of address and account.
 const (
-	maxWait     = 10 * time.Second
-	mostWaiting = 1000
+	warmFor     = time.Minute
+	maxWait     = 10 * time.Second // the longest wait of a request
+	mostWaiting = 1000             // in one line; the next request does not wait
+	mostLines   = 100_000          // that are kept for what they know of the last minute
 )
 
 // lines are the lines of this process, one for each address and account. The methods may
 // be called concurrently.
 type lines struct {
-	mu  sync.Mutex
-	all map[string]*line
+	now   func() time.Time
+	quota int // of Config.Failures, or 1
+
+	mu    sync.Mutex
+	all   map[string]*line
+	sweep int // the number of lines at which those that know nothing are removed
 }
 
-// line has the requests of an address and account between Check and Settle.
+// line has the requests of an address and account between their decision and their result.
 type line struct {
-	key     string
-	quota   int // of Config.Failures, or 1
-	open    int // requests that do not wait: the limiter decides on them, or the handler judges them
+	open    int // requests that have been let through
 	passed  int // those of them that are not charged
-	judged  int // how many the handlers have judged
 	waiting []chan struct{}
+
+	until  time.Time // the end of what follows
+	warm   bool      // the last request has succeeded
+	failed int       // failures since then
 }
 
-// place is the place of a request in its line.
-type place struct {
-	line   *line
-	judged int // line.judged before the last decision on the request
-}
-
-// join puts a request with Basic authentication into the line of its address and account.
-func (g *Guard) join(a *attempt) {
-	user, err := BasicUser()(nil, a)
-	if err != nil || len(user) == 0 {
-		return
-	}
-	name, err := usernames.Plain(string(user))
-	if err != nil {
-		return
-	}
-	address, err := a.clientAddress(a)
-	if err != nil {
-		return
-	}
-	key := keyfuncs.JoinKeys(address, g.config.Normalize(name))
-	l := &g.lines
+// enter puts an attempt into the line of its address and account, and waits until the limit
+// has room for it.
+func (l *lines) enter(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	key := keyfuncs.JoinKeys(a.address, a.account)
+	of := l.all[key]
+	if of == nil {
+		of = &line{}
+		l.add(key, of)
+	}
+	a.line = of
+	if !l.room(of) && len(of.waiting) < mostWaiting {
+		l.wait(of, a)
+	}
+	of.open++
+	if l.warm(of) && of.open-of.passed > l.quota && of.passed < l.quota {
+		of.passed++
+		a.passed = true
+	}
+}
+
+// room reports whether the line lets another request through.
+func (l *lines) room(of *line) bool {
+	switch {
+	case l.warm(of):
+		return of.open < 2*l.quota
+	case l.now().Before(of.until):
+		return of.open < max(1, l.quota-of.failed)
+	}
+	return of.open < l.quota
+}
+
+func (l *lines) warm(of *line) bool { return of.warm && l.now().Before(of.until) }
+
+// wait waits until the line has room, the client has gone or maxWait has passed.
+func (l *lines) wait(of *line, a *attempt) {
+	turn := make(chan struct{})
+	of.waiting = append(of.waiting, turn)
+	l.mu.Unlock()
+	end := time.NewTimer(maxWait)
+	defer end.Stop()
+	select {
+	case <-turn:
+	case <-end.C:
+	case <-a.Context().Done():
+	}
+	l.mu.Lock()
+	if i := slices.Index(of.waiting, turn); i >= 0 {
+		of.waiting = slices.Delete(of.waiting, i, i+1)
+	} else {
+		of.open-- // leave has kept the room for it
+	}
+}
+
+// leave takes an attempt out of its line. result is neither if the handler has not judged it.
+func (l *lines) leave(a *attempt, r result) {
+	if a.line == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := a.line
+	a.line = nil
+	of.open--
+	if a.passed {
+		of.passed--
+	}
+	switch r {
+	case success:
+		of.warm, of.failed, of.until = true, 0, l.now().Add(warmFor)
+	case failure:
+		of.warm, of.failed, of.until = false, of.failed+1, l.now().Add(warmFor)
+	case neither:
+	}
+	for len(of.waiting) > 0 && l.room(of) {
+		close(of.waiting[0])
+		of.waiting = of.waiting[1:]
+		of.open++
+	}
+}
+
+// add adds a line. It removes lines that know nothing when their number has doubled.
+func (l *lines) add(key string, of *line) {
 	if l.all == nil {
 		l.all = map[string]*line{}
 	}
-	if l.all[key] == nil {
-		l.all[key] = &line{key: key, quota: int(max(g.config.Failures.Quota, 1))}
-	}
-	l.all[key].open++
-	a.place = &place{l.all[key], l.all[key].judged}
-}
-
-// leave takes a request out of its line, and lets others decide again.
-func (l *lines) leave(a *attempt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a.place == nil {
-		return
-	}
-	line := a.place.line
-	a.place = nil
-	line.open--
-	if a.passed {
-		line.passed--
-	}
-	if a.settled.Load() {
-		line.judged++
-	}
-	line.next()
-	if line.open == 0 && len(line.waiting) == 0 {
-		delete(l.all, line.key)
-	}
-}
-
-// next wakes the requests that have waited longest, so that as many are open as the limit
-// allows. Those that it wakes are open.
-func (l *line) next() {
-	for len(l.waiting) > 0 && l.open < l.quota {
-		close(l.waiting[0])
-		l.waiting = l.waiting[1:]
-		l.open++
-	}
-}
-
-// inLine decides again on a request that the limit of address and account has denied
-// while others of its line are open.
-func (g *Guard) inLine(a *attempt, d core.Decision) core.Decision {
-	end := time.NewTimer(maxWait)
-	defer end.Stop()
-	for exceeds(d, rulePair) && (g.pass(a) || g.lines.wait(a, end.C)) {
-		d = g.again(a, d)
-	}
-	return d
-}
-
-// pass lets a request through that is not charged to the limit of address and account.
-func (g *Guard) pass(a *attempt) bool {
-	warm := g.memory.warm(a)
-	g.lines.mu.Lock()
-	defer g.lines.mu.Unlock()
-	if a.passed = warm && a.place.line.passed < a.place.line.quota; a.passed {
-		a.place.line.passed++
-	}
-	return a.passed
-}
-
-// wait returns true when a request of the line has been judged since the last decision on
-// a, and false if none will be, or if the wait ends.
-func (l *lines) wait(a *attempt, end <-chan time.Time) bool {
-	l.mu.Lock()
-	line := a.place.line
-	if line.judged == a.place.judged {
-		if line.open == 1 || len(line.waiting) >= mostWaiting {
-			l.mu.Unlock()
-			return false
+	if len(l.all) >= max(l.sweep, 16) {
+		for k, other := range l.all {
+			if other.open == 0 && len(other.waiting) == 0 && (len(l.all) > mostLines || !l.now().Before(other.until)) {
+				delete(l.all, k)
+			}
 		}
-		turn := make(chan struct{})
-		line.waiting = append(line.waiting, turn)
-		line.open--
-		l.mu.Unlock()
-		woken := true
-		select {
-		case <-turn:
-		case <-end:
-			woken = false
-		case <-a.Context().Done():
-			woken = false
-		}
-		l.mu.Lock()
-		if i := slices.Index(line.waiting, turn); i >= 0 { // nobody has woken it
-			line.waiting = slices.Delete(line.waiting, i, i+1)
-			line.open++
-		}
-		if !woken {
-			l.mu.Unlock()
-			return false
-		}
+		l.sweep = 2 * len(l.all)
 	}
-	a.place.judged = line.judged
-	l.mu.Unlock()
-	return true
+	l.all[key] = of
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -87,11 +86,9 @@ func TestObserverIsToldOfEachAttemptOnce(t *testing.T) {
 		for _, o := range w.seen {
 			if o.Reason == core.ReasonOverLimit && o.Rule >= 0 {
 				denied[w.rules[o.Rule]]++
-			} else if o.Reason == core.ReasonOverLimit {
-				denied["suspicion"]++
 			}
 		}
-		if denies == (denied["suspicion"] == 0) || denied["address-account"] == 0 || denies == (denied["account"] > 0) {
+		if denied["address-account"] == 0 || denies == (denied["account"] > 0) {
 			t.Errorf("Deny %v: denied by %v", denies, denied)
 		}
 	}
@@ -117,39 +114,6 @@ func TestKeysOfTheGuardCanBeSplit(t *testing.T) {
 	}
 	if !split["203.0.113.1 alice"] || !split["device of bob"] || len(split) != 2 {
 		t.Errorf("%v", split)
-	}
-}
-
-// A known address that has used up the quota of the trusted clients is denied as a stranger, if that is the
-// shorter wait: the observer is told of the denial that the client gets.
-func TestObserverIsToldOfTheShorterWait(t *testing.T) {
-	w := &watcher{}
-	s := newSite(t, login.Config{
-		Observer: w, Attempts: core.PerMinute(1000), SuspiciousAfter: 1000,
-		AccountFailures: core.Limit{Quota: 3, Window: time.Minute, Algorithm: core.FixedWindow},
-		TrustedFailures: core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
-	})
-	s.right("192.0.2.7", "alice")
-	many(3, func(i int) int { return s.wrong(ip(i), "alice") })
-	s.want(many(2, func(int) int { return s.wrong("192.0.2.7", "alice") }), "map[401:2]")
-	d := s.guard.Check(form("192.0.2.7", "alice"))
-	if d.Allowed || d.Rule() != "account" || d.RetryAfter != time.Minute {
-		t.Fatalf("%v, rule %q, wait %v", d, d.Rule(), d.RetryAfter)
-	}
-	if o := w.seen[len(w.seen)-1]; w.rules[o.Rule] != d.Rule() || o.RetryAfter != d.RetryAfter || o.Capacity != 3 {
-		t.Errorf("the observer is told of rule %q, wait %v, capacity %d", w.rules[o.Rule], o.RetryAfter, o.Capacity)
-	}
-}
-
-// An attempt that OnSuspicion denies is denied by no rule: the observer gets no key of it.
-func TestObserverOfADenialByTheApplication(t *testing.T) {
-	w := &watcher{}
-	s := newSite(t, login.Config{Observer: w, Identify: true, SuspiciousAfter: 1, OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-		return login.Verdict{Deny: &core.Denial{Status: http.StatusForbidden}}
-	}})
-	s.want(many(2, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:1 403:1]")
-	if o := w.seen[len(w.seen)-1]; o.Allowed || o.Rule != -1 || o.Key != "" || o.Extra != "" {
-		t.Errorf("%+v", o)
 	}
 }
 

@@ -1,17 +1,14 @@
 package login_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/login"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
@@ -42,7 +39,7 @@ func TestAPrivateStoreThatFailsDeniesAttempts(t *testing.T) {
 }
 
 func TestStatusAndUnblockReturnTheErrorOfEachCounter(t *testing.T) {
-	for _, limiter := range []string{"login", "login-memory", "login-trust"} {
+	for _, limiter := range []string{"login", "login-memory"} {
 		store, cut := private(t)
 		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
 		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
@@ -54,41 +51,22 @@ func TestStatusAndUnblockReturnTheErrorOfEachCounter(t *testing.T) {
 			t.Errorf("%s fails: Status: %+v, %v", limiter, st, err)
 		}
 		err := s.guard.Unblock(t.Context(), "alice")
-		if fails := limiter != "login-trust"; errors.Is(err, errGone) != fails || (err != nil) != fails || err != nil && strings.Contains(err.Error(), "maximum") {
+		if !errors.Is(err, errGone) {
 			t.Errorf("%s fails: Unblock: %v", limiter, err)
-		}
-	}
-}
-
-// The account has been unblocked, and the store fails when the guard asks for the pardon of
-// the address.
-func TestStatusReturnsTheErrorOfEachQuestion(t *testing.T) {
-	for answers := range 3 {
-		store, cut := private(t)
-		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
-		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-			t.Fatal(err)
-		}
-		cut.only = "login-memory"
-		cut.left.Store(int64(answers))
-		cut.once.Store(true)
-		cut.gone.Store(true)
-		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) || st != (login.Status{}) {
-			t.Errorf("after %d answers: Status: %+v, %v", answers, st, err)
 		}
 	}
 }
 
 // What the guard does not ask again for a second is an answer of the store.
 func TestAKnownAddressIsKnownAtOnceAfterAnOutage(t *testing.T) {
-	for _, limiter := range []string{"login-memory", "login-trust"} {
+	{
 		store, cut := private(t)
 		s := newSite(t, login.Config{Store: store, AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, Log: slog.New(slog.DiscardHandler)})
 		s.right("192.0.2.1", "alice")
 		many(3, func(i int) int { return s.wrong(ip(i), "alice") })
-		cut.only = limiter
+		cut.only = "login-memory"
 		cut.gone.Store(true)
-		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[503:1]")
 		cut.gone.Store(false)
 		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
 	}
@@ -98,7 +76,7 @@ func TestAKnownAddressIsKnownAtOnceAfterAnOutage(t *testing.T) {
 func TestALoginWithoutTheSharedCountersMakesNoAddressKnown(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
 	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler), Resilience: resilient.Config{Failures: 1000}})
-	store.only = "login-trust"
+	store.only = "login-memory"
 	store.gone.Store(true)
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
 	store.gone.Store(false)
@@ -108,58 +86,6 @@ func TestALoginWithoutTheSharedCountersMakesNoAddressKnown(t *testing.T) {
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
 	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.KnownAddress {
 		t.Errorf("after a login that is known: %+v, %v", st, err)
-	}
-}
-
-func TestAnAddressOfWhichTheTrustIsNotKnownIsLogged(t *testing.T) {
-	var log bytes.Buffer
-	store, cut := private(t)
-	s := newSite(t, login.Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	cut.only = "login-trust"
-	cut.gone.Store(true)
-	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
-	if !strings.Contains(log.String(), "could not be remembered") {
-		t.Errorf("logged: %s", &log)
-	}
-	cut.gone.Store(false)
-	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || st.KnownAddress {
-		t.Errorf("%+v, %v", st, err)
-	}
-}
-
-// The guard decides again only if another decision is possible.
-func TestADeniedAttemptAsksTheStoreNoMoreThanAnAllowedOne(t *testing.T) {
-	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
-	store := newShared(t, core.MemoryConfig{Clock: clock.Now})
-	s := newSiteAt(t, clock, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(1000)})
-	asked := func(attempts int, want string) map[string]int64 {
-		counts := map[string]int64{}
-		for name, n := range store.asked {
-			counts[name] = -n.Load()
-		}
-		s.want(many(attempts, func(int) int { return s.wrong("203.0.113.1", "alice") }), want)
-		for name, n := range store.asked {
-			counts[name] += n.Load()
-		}
-		return counts
-	}
-	allowed := asked(5, "map[401:5]")
-	asked(1, "map[429:1]") // asks whether somebody has unblocked the account
-	denied := asked(5, "map[429:5]")
-	if denied["login"] > allowed["login"] || denied["login-memory"] > 0 || denied["login-trust"] > 0 {
-		t.Errorf("5 denied attempts ask the store %v times, 5 allowed ones %v times", denied, allowed)
-	}
-	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
-	asked(6, "map[401:5 429:1]")
-	if pardoned := asked(5, "map[429:5]"); pardoned["login"] > allowed["login"] {
-		t.Errorf("5 attempts after the pardon ask the store %v times, 5 allowed ones %v times", pardoned, allowed)
-	}
-	clock.Advance(2 * time.Hour) // the Unblock has ended
-	asked(6, "map[401:5 429:1]")
-	if denied = asked(5, "map[429:5]"); denied["login-memory"] > 0 {
-		t.Errorf("5 denied attempts ask %v times, and no Unblock lasts", denied)
 	}
 }
 

@@ -10,31 +10,28 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// Unblock resets the failures of an account. It resets two counters at once: the
-// failures of the account, and the failures of its trusted clients together. The
-// failures of an address for the account are reset when they next deny an attempt, once
-// for each address. An Unblock lasts for an hour, or for the longest of
-// Failures.Window, Lockout.First and Lockout.Max if that is longer: after that time it
-// resets no further address. It takes effect on other instances that share the store
-// within a second. Unblock does not reset the attempts of an address, as
-// [Guard.UnblockAddress] does, or the failures of a device cookie.
+// Unblock resets the failures of an account: those of the account, of its trusted clients
+// together, and of all addresses for the account, on every instance that shares the store.
+// It does not reset the attempts of an address, as [Guard.UnblockAddress] does, or the
+// failures of a device cookie. It lasts for a year, or 28 days with a store that keeps
+// nothing for longer: after that, each address has its whole quota for the account once more.
 //
-// Unblock returns an error if the store fails: call it again. It also returns an error
-// if the account has been unblocked 1,000 times while an Unblock lasts. It may be called
-// concurrently.
+// Unblock does not stop if ctx is canceled. It returns an error if the store fails: call it
+// again. It also returns an error if the account was unblocked some 2,000 times within that
+// time. It may be called concurrently.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
 	hits := []core.Hit{{Rule: ruleAccount, Key: account}}
 	if g.config.trusts() {
 		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
 	}
-	return errors.Join(
-		g.limiter.Reset(ctx, hits...),
-		g.memory.unblock(ctx, account),
-	)
+	err := g.limiter.Reset(context.WithoutCancel(ctx), hits...)
+	if changed := g.memory.change(ctx, ruleUnblocked, account); changed != nil {
+		err = errors.Join(err, fmt.Errorf("login: Unblock: %w", changed))
+	}
+	return err
 }
 
 // UnblockAddress resets the attempts of a client's address, such as "203.0.113.9", so that it is
@@ -47,37 +44,6 @@ func (g *Guard) UnblockAddress(ctx context.Context, address string) error {
 		return err
 	}
 	return g.limiter.Reset(ctx, core.Hit{Rule: ruleAddress, Key: key})
-}
-
-// Trust counts a success that did not go through the guard, such as a sign-up, a passkey or
-// a login by another service: it resets the failures of the address for the account, and
-// makes the address known for the account, unless Config.ForgetAddresses is set. address is
-// the client's address, such as "203.0.113.9". Behind a proxy, r.RemoteAddr is the address of
-// the proxy, which would make all clients known. To set a device cookie too, call
-// [Guard.DeviceCookie].
-//
-// Trust does not stop if ctx is canceled. It returns an error if username is empty, if
-// address is not an IP address, or if the store does not answer: log the user in, the
-// address is not known. It may be called concurrently.
-func (g *Guard) Trust(ctx context.Context, username, address string) error {
-	account := g.config.Normalize(username)
-	if account == "" {
-		return errors.New("login: Trust: the username must not be empty")
-	}
-	key, err := g.addressKey(ctx, "Trust", address)
-	if err != nil {
-		return err
-	}
-	ctx = context.WithoutCancel(ctx)
-	err = g.limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: keyfuncs.JoinKeys(key, account)})
-	if err != nil || g.config.ForgetAddresses {
-		return err
-	}
-	trust := g.memory.trustIn(ctx, account)
-	if trust.down {
-		return fmt.Errorf("login: Trust: the shared store does not answer: the address is not known: %w", core.ErrDegraded)
-	}
-	return g.memory.remember(ctx, trust, key, account)
 }
 
 // addressKey returns an address as a key.
@@ -94,8 +60,7 @@ type Status struct {
 	// Address is the limit on the attempts of the address: Config.Attempts.
 	Address core.LimitStatus
 	// AddressAccount is the limit on the failures of the address for the account:
-	// Config.Failures. It does not contain failures that [Guard.Unblock] has reset, or
-	// will reset when the address is next denied.
+	// Config.Failures.
 	AddressAccount core.LimitStatus
 	// Account is the limit on the failures of the account: Config.AccountFailures.
 	Account core.LimitStatus
@@ -119,11 +84,14 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	if err != nil {
 		return Status{}, err
 	}
-	both := keyfuncs.JoinKeys(key, account)
+	t, err := g.memory.read(ctx, key, account)
+	if err != nil {
+		return Status{}, err
+	}
 	// A Peek for each hit: if a deny cache knows that one of them is denied, it does not
 	// ask the store about the others of the same Peek.
 	var limits []core.LimitStatus
-	hits := []core.Hit{{Rule: ruleAddress, Key: key}, {Rule: rulePair, Key: both}, {Rule: ruleAccount, Key: account}}
+	hits := []core.Hit{{Rule: ruleAddress, Key: key}, {Rule: rulePair, Key: pairKey(t, key, account)}, {Rule: ruleAccount, Key: account}}
 	if g.config.trusts() {
 		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
 	}
@@ -134,24 +102,12 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		}
 		limits = slices.AppendSeq(limits, d.Limits())
 	}
-	pardon, err := g.memory.willPardon(ctx, key, account)
-	if err != nil {
-		return Status{}, err
-	}
-	var s Status
-	if !g.config.ForgetAddresses {
-		if s.KnownAddress, err = g.memory.remembers(ctx, g.memory.trustIn(ctx, account), key, account); err != nil {
-			return Status{}, err
-		}
-	}
+	s := Status{KnownAddress: t.known && !g.config.ForgetAddresses}
 	for _, l := range limits {
 		switch l.Rule {
 		case ruleAddress:
 			s.Address = l
 		case rulePair:
-			if pardon {
-				l = core.LimitStatus{Rule: l.Rule, Limit: l.Limit, Remaining: l.Limit.Quota}
-			}
 			s.AddressAccount = l
 		case ruleAccount:
 			s.Account = l
@@ -160,7 +116,7 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		}
 	}
 	wait := s.Account.RetryAfter
-	if s.KnownAddress { // the limit with the shorter wait decides: see checkKnown
+	if s.KnownAddress { // until it is trusted again, or strangers are allowed
 		wait = min(wait, s.Trusted.RetryAfter)
 	}
 	s.RetryAfter = max(s.Address.RetryAfter, s.AddressAccount.RetryAfter, wait)

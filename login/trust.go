@@ -2,98 +2,277 @@ package login
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// trust is an account's generation, as read from the store.
+// The guard remembers three things in the store, each as a counter:
+//
+//   - The generation of an account, which every Forget changes. A device cookie and a known
+//     address have the generation in which they were made. An address is known while the
+//     account's generation is the same. A cookie is valid while it is the same, or 0.
+//   - The number of an account, which every Unblock changes. It is part of the keys of
+//     address and account, so that an Unblock gives each address an empty counter.
+//   - The addresses that have logged in to an account.
+//
+// Generations and numbers are sums: each Forget or Unblock takes a random number of hits.
+// Three facts make this safe:
+//
+//   - Trust never lasts longer than the window of the sum. Each Forget that ends the trust in
+//     a cookie is therefore in the sum until the cookie expires.
+//   - Until a Forget leaves the window, each Forget makes the sum larger.
+//   - After a Forget has left the window, a later Forget makes the same sum again with a
+//     probability of about one in a million.
+//
+// If the sum is 0, no Forget is younger than the window, and each cookie that has not
+// expired was made after the last Forget. If the counter is full or cannot be read, nobody
+// is trusted. Trust can end too early when a Forget leaves the window.
+const (
+	ruleForgotten = "forgotten"
+	ruleUnblocked = "unblocked"
+	ruleKnown     = "known"
+
+	mostHits = 1 << 20 // the largest number of hits that a Forget or Unblock takes
+	maxSum   = core.MaxQuota / 2
+
+	// The counter of a known address has one take, of knownHits and the generation. That is
+	// more than half of the quota: of two takes at once, the second is denied. A counter that
+	// cannot be read is full, which no take makes it.
+	knownHits = core.MaxQuota/2 + 1
+)
+
+const (
+	day           = 24 * time.Hour
+	maxTrust      = 350 * day // the window of a sum is longer, with a margin for clocks that differ
+	maxShortTrust = 27 * day
+)
+
+var (
+	longSum = core.Limit{Quota: maxSum, Window: 360 * day, Precision: 12 * day, Algorithm: core.BucketedWindow}
+	// shortSum is for stores that keep nothing for longer than 30 days, such as memcached.
+	shortSum = core.Limit{Quota: maxSum, Window: 28 * day, Precision: day, Algorithm: core.BucketedWindow}
+)
+
+// memory is what the guard remembers in the store. Its methods may be called concurrently.
+// They do not stop if the context is canceled; the store's own deadline ends them.
+type memory struct{ limiter *core.Limiter }
+
+// openMemory returns the guard's memory. If the store keeps nothing for long enough, it
+// shortens CookieFor and KnownFor.
+func openMemory(c *Config, store core.Store) (memory, error) {
+	m, err := newMemory(c, store, longSum)
+	if !errors.Is(err, core.ErrConfig) {
+		return m, err
+	}
+	if err := c.shorten(maxShortTrust); err != nil {
+		return memory{}, err
+	}
+	return newMemory(c, store, shortSum)
+}
+
+func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
+	known := core.Limit{Quota: core.MaxQuota, Window: c.KnownFor, Algorithm: core.FixedWindow}
+	limiter, err := core.New(core.Config{
+		Name:           c.Name + "-memory",
+		Store:          store,
+		Log:            c.Log,
+		DenyUnreadable: true,
+		Rules: []core.Rule{
+			{Name: ruleForgotten, Limits: []core.Limit{sum}},
+			{Name: ruleUnblocked, Limits: []core.Limit{sum}},
+			{Name: ruleKnown, Limits: []core.Limit{known}},
+		},
+	})
+	return memory{limiter}, err
+}
+
+// trust is what the guard remembers of an address and an account.
 type trust struct {
-	asked      bool // the other fields are set
 	generation int64
-	// sure is false if the store failed or answered without the shared counters, or if
-	// the counter of Forgets is full. No client is trusted then.
+	number     int64 // of the Unblocks
+	known      bool
+	// sure is false if the shared counters do not answer, or the generation is not known. No
+	// address is known then.
 	sure bool
 	// down is true if the shared store does not answer and the guard counts in this process.
 	down bool
-	err  error
+}
+
+// read reads the trust in one operation of the store.
+func (m memory) read(ctx context.Context, address, account string) (t trust, err error) {
+	d, err := m.limiter.Peek(context.WithoutCancel(ctx), 0,
+		core.Hit{Rule: ruleForgotten, Key: account},
+		core.Hit{Rule: ruleUnblocked, Key: account},
+		core.Hit{Rule: ruleKnown, Key: keyfuncs.JoinKeys(address, account)})
+	if err != nil || d.Degraded {
+		return trust{down: err == nil}, err
+	}
+	var takenBy int64
+	for l := range d.Limits() {
+		used := l.Limit.Quota - l.Remaining
+		switch l.Rule {
+		case ruleForgotten:
+			t.generation, t.sure = used, l.Remaining > 0
+		case ruleUnblocked:
+			t.number = used
+		case ruleKnown:
+			takenBy = used
+		}
+	}
+	t.known = t.sure && takenBy == knownHits+t.generation && address != "" && account != ""
+	return t, nil
 }
 
 // holds reports whether a device cookie of the generation given is still valid. While the
 // shared store does not answer, each cookie that has not expired is valid: otherwise an
-// attacker could lock out the owner meanwhile. A Forget has no effect then. The failures
-// of the cookie are counted in this process.
+// attacker could lock out the owner meanwhile.
 func (t trust) holds(given int64) bool {
 	return t.down || t.sure && (t.generation == 0 || t.generation == given)
 }
 
-// trustIn reads the account's generation from the store.
-func (m *memory) trustIn(ctx context.Context, account string) trust {
-	d, err := m.trust.Peek(ctx, 0, core.Hit{Rule: ruleForgotten, Key: account})
-	t := trust{asked: true, err: err}
+// remember makes an address known for an account in the generation of t. It does nothing
+// if that is not known.
+func (m memory) remember(ctx context.Context, t trust, address, account string) error {
+	if !t.sure || address == "" || account == "" {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	hit := core.Hit{Rule: ruleKnown, Key: keyfuncs.JoinKeys(address, account)}
+	err := m.limiter.Reset(ctx, hit) // KnownFor begins again
+	_, takeErr := m.limiter.Take(ctx, knownHits+t.generation, hit)
+	return errors.Join(err, takeErr)
+}
+
+var errFull = errors.New("the counter of the account is full")
+
+// change changes the account's generation or number. It returns errFull if it cannot.
+func (m memory) change(ctx context.Context, rule, account string) error {
+	ctx = context.WithoutCancel(ctx)
+	for most := int64(mostHits); ; {
+		d, err := m.limiter.Take(ctx, 1+rand.Int64N(most), core.Hit{Rule: rule, Key: account})
+		switch {
+		case err != nil:
+			return err
+		case d.Degraded:
+			return fmt.Errorf("the shared store does not answer: other instances do not know of the change: call it again: %w", core.ErrDegraded)
+		case d.Allowed:
+			return nil
+		case d.Remaining == 0:
+			return errFull
+		}
+		most = min(most, d.Remaining)
+	}
+}
+
+// Forget ends the trust in all clients of an account: every device cookie and every known
+// address, on every instance that shares the store, before Forget returns. The clients count
+// as strangers until they log in again. Call Forget after a new password has been stored, and
+// if somebody may have stolen a browser's cookies. An attempt that began before the Forget
+// does not make its client trusted. While a shared store does not answer, older device
+// cookies are valid.
+//
+// Forget does not check whether the account exists, does not reset the account's failures
+// (see [Guard.Unblock]), and does not stop if ctx is canceled. After an error, the clients
+// may still be trusted: call Forget again. It may be called concurrently.
+//
+// A shared store keeps a Forget for longer than any trust lasts. Without a shared store, a
+// Forget is lost when the process ends: older device cookies are then valid again until they
+// expire. If that matters, use a shared Store or replace Config.Secrets.
+func (g *Guard) Forget(ctx context.Context, username string) error {
+	err := g.memory.change(ctx, ruleForgotten, g.config.Normalize(username))
+	if err != nil && !errors.Is(err, errFull) { // if the counter is full, nobody is trusted
+		return fmt.Errorf("login: Forget: %w", err)
+	}
+	return nil
+}
+
+// Trust counts a success that did not go through the guard, such as a sign-up, a passkey or
+// a login by another service: it resets the failures of the address for the account, and
+// makes the address known for the account, unless Config.ForgetAddresses is set. address is
+// the client's address, such as "203.0.113.9". Behind a proxy, r.RemoteAddr is the address of
+// the proxy, which would make all clients known. To set a device cookie too, call
+// [Guard.DeviceCookie].
+//
+// Trust does not stop if ctx is canceled. It returns an error if username is empty, if
+// address is not an IP address, or if the store does not answer: log the user in, the
+// address is not known. It may be called concurrently.
+func (g *Guard) Trust(ctx context.Context, username, address string) error {
+	account := g.config.Normalize(username)
+	if account == "" {
+		return errors.New("login: Trust: the username must not be empty")
+	}
+	key, err := g.addressKey(ctx, "Trust", address)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	t, err := g.memory.read(ctx, key, account)
 	if err == nil {
-		t.down = d.Degraded
-		t.sure = !d.Degraded && d.Remaining > 0
-		t.generation = d.Limit().Quota - d.Remaining
+		err = g.limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: pairKey(t, key, account)})
 	}
-	return t
+	if err != nil || g.config.ForgetAddresses {
+		return err
+	}
+	if t.down {
+		return fmt.Errorf("login: Trust: the shared store does not answer: the address is not known: %w", core.ErrDegraded)
+	}
+	return g.memory.remember(ctx, t, key, account)
 }
 
-// trustOf returns the account's generation when the attempt began. It asks the store
-// once for each attempt. If the attempt succeeds, its client is trusted in this
-// generation. A Forget while the handler runs therefore ends that trust too.
-func (m *memory) trustOf(a *attempt) trust {
-	if !a.trust.asked {
-		a.trust = m.trustIn(a.Context(), a.account)
+// shorten reduces CookieFor and KnownFor to longest. If the user has set one of them
+// to more, it returns an error.
+func (c *Config) shorten(longest time.Duration) error {
+	var errs []error
+	shorten := func(field string, d *time.Duration, standard time.Duration, used bool) {
+		if used && *d > longest && *d != standard {
+			errs = append(errs, fmt.Errorf("%w: %s: %v: must be %v or less: Forget needs a counter that lasts longer, and the Store keeps none", core.ErrConfig, field, *d, longest))
+		}
+		*d = min(*d, longest)
 	}
-	return a.trust
+	shorten("CookieFor", &c.CookieFor, DefaultCookieFor, len(c.Secrets) > 0)
+	shorten("KnownFor", &c.KnownFor, DefaultKnownFor, !c.ForgetAddresses)
+	return errors.Join(errs...)
 }
 
-// judging holds the attempts whose handlers are running in this process. Its methods
-// may be called concurrently.
+// judging has the attempts whose handlers are running in this process, by account, in the
+// order in which they began. Its methods may be called concurrently.
 type judging struct {
 	mu       sync.Mutex
-	last     uint64
-	attempts map[string][]judged // by account, in the order in which they began
-}
-
-// judged is an attempt whose handler is running.
-type judged struct {
-	number uint64
-	trust  trust
+	attempts map[string][]*attempt
 }
 
 // begin adds an attempt whose handler will run.
-func (j *judging) begin(a *attempt, t trust) {
+func (j *judging) begin(a *attempt) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.attempts == nil {
-		j.attempts = map[string][]judged{}
+		j.attempts = map[string][]*attempt{}
 	}
-	j.last++
-	a.judged = j.last
-	j.attempts[a.account] = append(j.attempts[a.account], judged{a.judged, t})
+	j.attempts[a.account] = append(j.attempts[a.account], a)
 }
 
 // end removes an attempt whose handler has ended.
 func (j *judging) end(a *attempt) {
-	if a.judged == 0 {
-		return
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	left := slices.DeleteFunc(j.attempts[a.account], func(other judged) bool { return other.number == a.judged })
-	if len(left) == 0 {
+	left := slices.DeleteFunc(j.attempts[a.account], func(other *attempt) bool { return other == a })
+	if len(left) > 0 {
+		j.attempts[a.account] = left
+	} else {
 		delete(j.attempts, a.account)
-		return
 	}
-	j.attempts[a.account] = left
 }
 
-// oldest returns the trust of the oldest attempt on an account whose handler is
-// running. DeviceCookie does not know which attempt it is called for. The generation of
-// the oldest attempt is the safe one: every later Forget ends it.
+// oldest returns the trust of the oldest attempt on an account whose handler is running.
+// DeviceCookie does not know for which attempt it is called. The generation of the oldest
+// one is the safe one: every later Forget ends it.
 func (j *judging) oldest(account string) (t trust, found bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

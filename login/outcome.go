@@ -1,11 +1,56 @@
 package login
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 )
+
+// result is what an outcome means for an attempt.
+type result uint8
+
+const (
+	neither result = iota // the attempt is given back
+	success
+	failure
+)
+
+// judge returns the result of an attempt. A canceled attempt is a failure: otherwise an
+// attacker could guess for free by closing the connection.
+func (c *Config) judge(a *attempt, o core.Outcome) result {
+	switch {
+	case o.Panicked || o.Canceled:
+		return failure
+	case o.Status >= 500 || o.Status == 101:
+		return neither
+	case c.fails(a, o):
+		return failure
+	case a.logsIn && c.Success(o):
+		return success
+	}
+	return neither // for example, the page of the login form
+}
+
+// fails is Config.Failure or its default.
+func (c *Config) fails(a *attempt, o core.Outcome) bool {
+	switch {
+	case c.Failure != nil:
+		return c.Failure(o)
+	case a.basic:
+		return o.Status == http.StatusUnauthorized || o.Status == http.StatusProxyAuthRequired
+	}
+	return !c.Success(o)
+}
+
+// outcome returns the outcome by which the rules know a result.
+func (r result) outcome() core.Outcome {
+	return core.Outcome{Status: []int{neither: 500, success: 200, failure: 401}[r]}
+}
+
+func succeeded(_ core.Request, o core.Outcome) bool { return o.Status == 200 }
+func failed(_ core.Request, o core.Outcome) bool    { return o.Status == 401 }
 
 // RedirectFails returns a Config.Success for handlers that answer a wrong password
 // with a redirect. A redirect is a failure if its path is the path of one of the
