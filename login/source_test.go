@@ -135,6 +135,26 @@ func TestWhoDoesNotWaitInALine(t *testing.T) {
 	})
 }
 
+// A thousand requests wait. The limits decide on the next one at once.
+func TestALineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(10_000)})
+		for range 5 {
+			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusUnauthorized)
+		}
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		for range 1000 {
+			waiting.Go(func() { s.guard.Check(basicGet("Basic YWxpY2U6eA==")) })
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if d := s.guard.Check(basicGet("Basic YWxpY2U6eA==")); d.Allowed || time.Since(begun) > 0 {
+			t.Errorf("%v after %v", d, time.Since(begun))
+		}
+	})
+}
+
 // unreadable is a request whose body cannot be read.
 type unreadable struct{ *request }
 

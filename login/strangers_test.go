@@ -64,7 +64,10 @@ func TestAKnownAddressIsLimitedToo(t *testing.T) {
 }
 
 func TestForgetAddressesMakesNoAddressKnown(t *testing.T) {
-	s := newSite(t, login.Config{ForgetAddresses: true})
+	store := newShared(t, core.MemoryConfig{})
+	before := newSite(t, login.Config{Store: store})
+	before.right("192.0.2.1", "alice") // another configuration has remembered the address
+	s := newSite(t, login.Config{Store: store, ForgetAddresses: true})
 	s.right("192.0.2.1", "alice")
 	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
