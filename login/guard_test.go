@@ -160,7 +160,7 @@ func TestConcurrentGuessesGetNoMoreThanTheQuota(t *testing.T) {
 	}
 }
 
-// The table of docs/login.md.
+// The table of docs/guides/login.md.
 func TestWhichOutcomesCountAsFailures(t *testing.T) {
 	const success, failure, neither = 0, 5, 4 // how many failures the address has for the account after four and one more
 	only := func(statuses ...int) func(core.Outcome) bool {

@@ -38,7 +38,7 @@
 //	    limits: 10/s token_bucket burst=20
 //	    dry-run: true               # decide, count and report, deny nothing
 //
-// docs/policy-reference.md describes all fields, and docs/policy-files.md says what
+// docs/file/policy-reference.md describes all fields, and docs/file/policy-files.md says what
 // paths and expressions mean. Limits are written as core.ParseLimits reads them.
 //
 // # Promises

@@ -503,7 +503,7 @@ func TestEveryFieldHasItsPlaceInTheSchema(t *testing.T) {
 func TestTheFilesOfTheSchemaAndTheReferenceAreCurrent(t *testing.T) {
 	for path, c := range map[string]struct{ want, command string }{
 		"schema.json":                 {string(policy.Schema()), "go run ./cmd/floodgate schema > policy/schema.json"},
-		"../docs/policy-reference.md": {policy.Reference(), "go run ./cmd/floodgate schema --format markdown > docs/policy-reference.md"},
+		"../docs/file/policy-reference.md": {policy.Reference(), "go run ./cmd/floodgate schema --format markdown > docs/file/policy-reference.md"},
 	} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != c.want {
 			t.Errorf("%s is not current (%v): %s", path, err, c.command)

@@ -23,7 +23,7 @@ func main() {
 		MaxWait: 500 * time.Millisecond,
 		Rules: []core.Rule{{
 			Name: "host", Key: httpclient.Host,
-			Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.FixedWindow}, core.InFlight(4)},
+			Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.FixedWindow}},
 		}},
 	}))
 	client := &http.Client{Transport: core.Must(httpclient.New(httpclient.Config{

@@ -22,7 +22,7 @@ type cost struct {
 	binary   float64 // size of the program in MB
 }
 
-// programs are the programs that the table in docs/dependencies.md measures: the main
+// programs are the programs that the table in docs/reference/dependencies.md measures: the main
 // function, which limits a handler of the framework, and the imports. The comments are the
 // lines that are left out to measure the framework alone.
 var programs = []struct{ adapter, imports, main string }{
@@ -112,7 +112,7 @@ func ours(path string) bool { return path == module || strings.HasPrefix(path, m
 // costs is the page with the table. costsOf is the version and the system that its sizes
 // are of.
 const (
-	costs   = "../../docs/dependencies.md"
+	costs   = "../../docs/reference/dependencies.md"
 	costsOf = "go1.26 linux/amd64"
 )
 

@@ -106,10 +106,8 @@ var arrows = []struct {
 	{"policy/internal/requesttest", []string{"core", "adapters"}},
 	{"policy", []string{"core", "keyfuncs", "stores", "policy/internal", "internal/regularfile"}},
 	{"examples/login/site/sitetest", []string{"core", "examples", "internal"}},
-	// They ask a key function or a limiter about requests that nobody has sent.
-	{"examples/keys", []string{"core", "keyfuncs", "floodgatetest"}},
+	// It asks a key function about requests that nobody has sent.
 	{"examples/proxy", []string{"core", "keyfuncs", "floodgatetest"}},
-	{"examples/decision", []string{"core", "keyfuncs", "floodgatetest"}},
 	{"examples", []string{"core", "keyfuncs", "stores", "adapters", "httpclient", "login", "policy", "live", "observe", "examples"}},
 	{"cmd/floodgate/internal/accesslog", nil},
 	{"cmd/floodgate/internal/replay", []string{"core", "policy", "cmd/floodgate/internal"}},

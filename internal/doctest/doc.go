@@ -27,13 +27,13 @@
 //	                            commands in the console block below ask it
 //	<!-- example: redis -->     the program is examples/redis/main.go without its first comment;
 //	                            a test file is named whole: testing/clock_test.go
-//	<!-- before -->             the program uses another library, which bench/go.mod requires
+//	<!-- before -->             the program needs a module that bench/go.mod requires
 //	<!-- varies: [0-9]+ ms -->  what the regular expression matches is not compared
 //	<!-- not output -->         the block is not what the program above prints
 //	<!-- not run: why -->       the console block is not run
 //
 // A name in a code span, such as core.Config.Store, must be one that its package
 // exports. A code span after "the log has", "the error has" or "the response has" must
-// be in a Go file, and so must those of a table "the log has". Every program needs the
-// comment example or before. Go blocks are as gofmt writes them. A line "..." in a text or console block stands for any number of lines.
+// be in a Go file, and so must those of a table "the log has". Go
+// blocks are as gofmt writes them. A line "..." in a text or console block stands for any number of lines.
 package doctest

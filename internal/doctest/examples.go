@@ -11,17 +11,14 @@ import (
 )
 
 // CheckExamples returns the programs that differ from the example which their
-// comment names, the programs and tests without that comment, the examples that no
-// test starts, and those to which examples/README.md has no link. compared is the number of
-// programs that were compared. A program that uses another library needs no example.
+// comment names, the examples that no test starts, and those to which
+// examples/README.md has no link. compared is the number of programs that were
+// compared. A program without that comment lives in its page only.
 func CheckExamples(root string, pages []*Page) (problems []Problem, compared int, err error) {
 	var files []string
 	for _, p := range pages {
 		for _, b := range p.Blocks {
 			if !b.has("example") {
-				if (b.isProgram() || b.isTest()) && !b.has("before") {
-					problems = append(problems, b.problem("the program is not in examples: put it there, and name it in a comment example"))
-				}
 				continue
 			}
 			name := b.Directives["example"]

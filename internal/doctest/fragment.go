@@ -16,7 +16,7 @@ var preludes embed.FS
 // imports are what a fragment may use without saying so, as readers know it from
 // the pages' programs.
 var imports = map[string]string{
-	"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "slog": "log/slog", "http": "net/http",
+	"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "slog": "log/slog", "http": "net/http", "httputil": "net/http/httputil", "url": "net/url",
 	"os": "os", "sync": "sync", "testing": "testing", "time": "time", "strings": "strings",
 	"echo": "github.com/labstack/echo/v4", "fiber": "github.com/gofiber/fiber/v2", "gin": "github.com/gin-gonic/gin",
 	"binding": "github.com/gin-gonic/gin/binding", "redis": "github.com/redis/go-redis/v9", "pgxpool": "github.com/jackc/pgx/v5/pgxpool",

@@ -18,7 +18,7 @@
 // expires.
 //
 // The application's clock decides, because memcached has none that can be asked:
-// docs/choosing-a-limit.md says what is guaranteed if the clocks of instances differ.
+// docs/concepts/algorithms.md says what is guaranteed if the clocks of instances differ.
 // memcached keeps nothing for more than 30 days: a limit whose hits count for longer
 // (core.Limit.Lifetime), such as a sliding window of more than 15 days, is a
 // configuration error.

@@ -34,7 +34,7 @@ func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d }
 
 // Clock makes the application's clock decide, instead of that of the Redis
 // server. The clocks of all processes that share the counters may then differ by
-// less than the shortest window: docs/choosing-a-limit.md says what is guaranteed.
+// less than the shortest window: docs/concepts/algorithms.md says what is guaranteed.
 // If they differ by a window or more, limits do not hold. It is for servers whose clock cannot be trusted, and for tests.
 // States are then kept for a minute longer than they are needed, because a
 // clock may be late.

@@ -81,7 +81,7 @@ type Config struct {
 //
 // If a stored time is less than one window ahead of the caller's clock, the decision
 // is made at the stored time, and RetryAfter is counted from the caller's time.
-// docs/choosing-a-limit.md says what is guaranteed then. If clocks differ by a
+// docs/concepts/algorithms.md says what is guaranteed then. If clocks differ by a
 // window or more, limits do not hold, and the log says so.
 type Store struct {
 	swapper  Swapper

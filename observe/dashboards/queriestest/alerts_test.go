@@ -101,11 +101,11 @@ func expand(t *testing.T, r rulefmt.Rule, one promql.Sample) string {
 
 // Whoever is woken up is told what to do.
 func TestAlertsSayWhatToDo(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/dashboards.md")
+	page, err := os.ReadFile("../../../docs/operate/dashboards.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const docs = "https://github.com/floodgate-go/floodgate/blob/main/docs/dashboards.md#"
+	const docs = "https://github.com/floodgate-go/floodgate/blob/main/docs/operate/dashboards.md#"
 	for _, r := range readRules(t) {
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {
 			t.Errorf("%s: severity %q", r.Alert, s)
@@ -114,12 +114,12 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: a summary and a description are missing, or are too short", r.Alert)
 		}
 		if r.Annotations["runbook_url"] != docs+strings.ToLower(r.Alert) || !strings.Contains(string(page), "\n### "+r.Alert+"\n") {
-			t.Errorf("%s: runbook_url %q, and docs/dashboards.md has a heading: %v", r.Alert, r.Annotations["runbook_url"], strings.Contains(string(page), r.Alert))
+			t.Errorf("%s: runbook_url %q, and docs/operate/dashboards.md has a heading: %v", r.Alert, r.Annotations["runbook_url"], strings.Contains(string(page), r.Alert))
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllSubmatch(page, -1) {
 		if !slices.ContainsFunc(readRules(t), func(r rulefmt.Rule) bool { return r.Alert == string(m[1]) }) {
-			t.Errorf("docs/dashboards.md has %s, which is no alert", m[1])
+			t.Errorf("docs/operate/dashboards.md has %s, which is no alert", m[1])
 		}
 	}
 }

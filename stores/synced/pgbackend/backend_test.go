@@ -83,12 +83,12 @@ func TestTablesThatAMigrationHasMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../../docs/synchronised-counters.md")
+	page, err := os.ReadFile("../../../docs/share/synced.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), string(schema)) {
-		t.Errorf("docs/synchronised-counters.md has other statements than schema.sql:\n%s", schema)
+		t.Errorf("docs/share/synced.md has other statements than schema.sql:\n%s", schema)
 	}
 	for _, statement := range []string{
 		string(schema), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`, `CREATE ROLE app LOGIN`,
