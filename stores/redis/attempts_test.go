@@ -180,8 +180,49 @@ func TestAnOperationWithoutItems(t *testing.T) {
 func TestAClientOfSentinelKeepsNoDeadlines(t *testing.T) {
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
 	defer client.Close() //nolint:errcheck // the test is over
-	if keepsDeadlines(client) {
+	if punctualOf(client) != nil {
 		t.Error("it is said to keep deadlines")
+	}
+}
+
+// A hook that is added while decisions are made is noticed within a second.
+func TestALateHookIsNoticed(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	s := New(client, Timeout(20*time.Second))
+	take := func() {
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take()
+	if !s.here.ready(time.Now()) || s.here.ready(time.Now().Add(time.Second)) {
+		t.Error("a client without hooks is not looked at once a second")
+	}
+	h := new(counting)
+	client.AddHook(h)
+	s.here.next.Store(0) // a second later
+	for range 3 {
+		take()
+	}
+	if *h != 3 || s.here.ready(time.Now()) {
+		t.Errorf("the hook saw %d of 3 decisions", *h)
+	}
+}
+
+// counting counts commands.
+type counting int
+
+func (*counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		*c++
+		return next(ctx, cmd)
 	}
 }
 

@@ -92,7 +92,7 @@ func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
 func (s *Store) doOnce(op operation, verb byte, items []namedItem) (reply, error) {
 	c := s.newCall(op, verb, items)
 	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
-	if deadline, ends := op.ctx.Deadline(); !s.here || ends && deadline.Before(op.end) {
+	if deadline, ends := op.ctx.Deadline(); !s.here.ready(op.end.Add(-s.options.timeout)) || ends && deadline.Before(op.end) {
 		s.start(c)
 		return c.wait()
 	}

@@ -14,7 +14,9 @@ import (
 // A take whose client has hung up before the answer came may have been charged.
 func TestTheErrorOfACanceledTake(t *testing.T) {
 	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	client := newClient(t, server.Addr)
+	client.AddHook(new(tracing)) // so that a decision alone does not wait on its caller's goroutine
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
 	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
 	defer server.MustDo("CLIENT", "UNPAUSE")

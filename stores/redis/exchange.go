@@ -24,6 +24,7 @@ type exchange struct {
 	args  []any
 	input []byte
 	fixed bool // input is what is sent
+	here  bool // it is sent by store.here
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -43,10 +44,14 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 	x.store, x.calls = s, append(x.calls, e.Members...)
 	ctx, cancel := x.context()
 	defer cancel()
+	client := s.client
+	if x.here = e.Here; x.here {
+		client = s.here
+	}
 	script, loads, reusable := x.script(), false, !s.gathers
 	for attempt := 0; ; {
 		cmd := x.arm(ctx, script, loads)
-		err := s.process(ctx, cmd)
+		err := s.process(ctx, client, cmd)
 		if !loads && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			// The server has just been started, or its scripts have been
 			// flushed: EVAL loads the script for all clients.
@@ -164,6 +169,9 @@ func (x *exchange) MarshalBinary() ([]byte, error) {
 
 func (x *exchange) serialise() ([]byte, error) {
 	now, some := time.Now(), false
+	if !x.here {
+		x.store.here.look(now)
+	}
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
 	b = le.AppendUint32(b, x.store.options.slackMillis)
@@ -211,17 +219,6 @@ const callHead = 17
 // String is what tracing hooks print.
 func (x *exchange) String() string { return "decisions" }
 
-// process runs a command and waits for its reply. A client that gathers the
-// commands of several callers may return before the reply has come: Err waits
-// for it. If the client panics, process returns an error.
-func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
-	defer s.recoverPanic(&err)
-	if err := s.client.Process(ctx, cmd); err != nil {
-		return ownError(err)
-	}
-	return ownError(cmd.Err())
-}
-
 // dropConnection is called when a reply was not that of its command: all later
 // replies on the same connection would be shifted too. It relies on two habits
 // of a client: it closes a connection on which writing fails, and it uses first
@@ -231,7 +228,7 @@ func (x *exchange) dropConnection() {
 	defer cancel()
 	args := slices.Clone(x.args)
 	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	_ = x.store.process(ctx, newCommand(ctx, args))
+	_ = x.store.process(ctx, x.store.client, newCommand(ctx, args))
 }
 
 type unwritable struct{}

@@ -10,14 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// exempt is a command that go-redis never repeats, whatever the client's
-// MaxRetries and MaxRedirects are: if a reply is lost, the command may have run,
-// and would be charged twice. A cluster client still follows MOVED and ASK.
-type exempt struct{ *redis.Cmd }
-
-// NoRetry implements redis.Cmder.
-func (exempt) NoRetry() bool { return true }
-
 // The errors of a server that has not run the command. The same server may run
 // it soon, or another server may.
 var notNow = []string{"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN ", "LOADING ", "READONLY ", "MASTERDOWN "}

@@ -17,14 +17,6 @@ import (
 	"github.com/floodgate-go/floodgate/stores/internal/closing"
 )
 
-// Client has the methods of a go-redis client that the store needs.
-// *redis.Client (also that of redis.NewFailoverClient), *redis.ClusterClient,
-// *redis.Ring, redis.UniversalClient and the *redis.AutoPipeliner of newer
-// versions have them. The application makes the client and closes it.
-type Client interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-}
-
 // Store is a [core.Store] that counts in Redis. It is made by [New]. Its
 // methods, and those of the Counters that Open returns, may be called
 // concurrently.
@@ -34,7 +26,7 @@ type Store struct {
 	cached  *denycache.Store // around direct; nil: none
 	layout  atomic.Uint32    // which keys may be in one command
 	gathers bool             // the client may write the commands of several callers together
-	here    bool             // a decision alone waits for the client on its caller's goroutine
+	here    *punctual        // a decision alone waits for it on its caller's goroutine; nil: on another one
 	nonces  atomic.Uint64
 	ahead   atomic.Int64 // of this process's clock: the server's, in microseconds, as far as is known
 	lines   lines
@@ -84,9 +76,9 @@ func New(client Client, opts ...Option) *Store {
 	s.lines.alone = s.newLine(1, mostAlone, 0)
 	s.names = names.New(serverOf(client), s.options.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
-	switch client.(type) {
+	switch c := client.(type) {
 	case *redis.Client:
-		s.here = keepsDeadlines(client)
+		s.here = punctualOf(c)
 	case *redis.ClusterClient:
 		s.layout.Store(oneSlot)
 	case *redis.Ring:

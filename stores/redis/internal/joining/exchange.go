@@ -6,6 +6,8 @@ import "time"
 type Exchange[T any] struct {
 	// Members are in the order in which they came.
 	Members []T
+	// Here means that Do sends it, on the goroutine of its only member's caller.
+	Here bool
 
 	line   *Line[T]
 	weight int

@@ -65,6 +65,7 @@ func (l *Line[T]) Do(member T) bool {
 	if e == nil {
 		return false
 	}
+	e.Here = true
 	defer l.endHere(e) // also if Send panics
 	l.config.Send(e)
 	return true
