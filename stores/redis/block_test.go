@@ -86,9 +86,9 @@ func TestABlockKeepsTheValueOfANewerVersion(t *testing.T) {
 // A reset of all returns the error of a server that keeps a key.
 func TestAResetOfAllThatFails(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
+	client.AddHook(refusing{stored(t, "k"), "reset"})
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
-	client.AddHook(refusing{stored(t, "k"), "reset"})
 	err := storetest.Do(t.Context(), b, core.OpResetAll, new(core.Batch))
 	var e *redisstore.Error
 	if !errors.As(err, &e) || !errors.Is(err, errRefused) {
