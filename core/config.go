@@ -100,7 +100,6 @@ type Config struct {
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
 	Rule
-	leases  bool          // it has a limit of Leases
 	keyless *atomic.Int32 // see skipped
 }
 
@@ -168,9 +167,6 @@ func (c Config) compile() (*snapshot, error) {
 				bad(at+".Limits", "%q: two limits have this name (the other one is of rule %q)", l.Name, other)
 			}
 			limitNames[l.Name] = r.Name
-			if l.Algorithm == Leases && promised.Ops&OpRelease == 0 {
-				bad(at+".Limits", "%q: %v: the store cannot count what is in flight (%T)", l.Name, Leases, c.Store)
-			}
 		}
 		if r.Headers == 0 {
 			r.Headers = c.Headers
@@ -199,12 +195,11 @@ const indexedRules = 8
 // add adds a rule that has been checked.
 func (s *snapshot) add(r Rule) {
 	i := len(s.rules)
-	s.rules, s.all = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32), leases: hasLeases(r.Limits)}), append(s.all, i)
+	s.rules, s.all = append(s.rules, compiledRule{Rule: r, keyless: new(atomic.Int32)}), append(s.all, i)
 	s.mixed = s.mixed || r.Headers != s.rules[0].Headers
 	if s.index != nil {
 		s.index[r.Name] = i
 	}
-	s.addLeases(r.Limits)
 	s.settles = s.settles || r.Cost != nil || r.Counts != nil || r.Clears != nil
 	s.waits = s.waits || r.MaxWait > 0 && !s.dryRun
 }
@@ -228,13 +223,8 @@ func (r Rule) check() error {
 	for j, l := range r.Limits {
 		at := "Limits[" + strconv.Itoa(j) + "]"
 		errs = append(errs, within(at, l.Validate()))
-		if l.Algorithm == Leases && r.Clears != nil {
-			bad(at, "%v: a rule with Clears has no limit of in_flight: clearing a key would free the slots of requests that still run; put this limit into a rule of its own", l)
-		}
 		if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.meter().Identity() == l.meter().Identity() }); k >= 0 {
 			bad(at, "%v: counts the same as Limits[%d], %v: only their quotas differ", l, k, r.Limits[k])
-		} else if k := slices.IndexFunc(r.Limits[:j], func(o Limit) bool { return o.Algorithm == Leases }); l.Algorithm == Leases && k >= 0 {
-			bad(at, "%v: a rule has one limit of in_flight, and Limits[%d] is %v", l, k, r.Limits[k])
 		}
 	}
 	return errors.Join(errs...)

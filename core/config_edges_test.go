@@ -78,7 +78,7 @@ func TestTheEndsOfTheRangesOfWaits(t *testing.T) {
 }
 
 func TestAnAlgorithmThatDoesNotExist(t *testing.T) {
-	last := core.Leases
+	last := core.TokenBucket
 	if l := (core.Limit{Quota: 1, Window: time.Hour, Algorithm: last}); l.Validate() != nil {
 		t.Error(l.Validate())
 	}

@@ -64,11 +64,6 @@ type rest struct {
 	settled  atomic.Bool            // by Settle
 	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
 	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
-
-	lease    uint64      // of the items whose rules have a limit of Leases; 0: none
-	released atomic.Bool // the leases have ended
-	held     atomic.Bool // Settle leaves them alone: see Hold
-	since    time.Time   // when the leases began, if an observer wants to know how long they last
 }
 
 // decided is one item of a decision.
@@ -231,10 +226,10 @@ func (d Decision) Note() any {
 // guard, reads it in Deny, Settle and the handler. Call SetNote before the decision is copied.
 func (d *Decision) SetNote(note any) { d.more().note = note }
 
-// NeedsOutcome reports whether an adapter must call Settle after the handler: a rule depends on
-// the outcome, or the request has leases.
+// NeedsOutcome reports whether an adapter must call Settle after the handler: a rule, or a
+// [Checker] that has attached a note, depends on the outcome.
 func (d Decision) NeedsOutcome() bool {
-	return d.rest != nil && (d.rest.outcome || d.rest.lease != 0)
+	return d.rest != nil && (d.rest.outcome || d.rest.note != nil)
 }
 
 // Status returns the status of the standard response: 200 if the request is allowed, 429 over a
@@ -275,8 +270,8 @@ func (d Decision) String() string {
 		s += verdict + ", because the client has gone"
 	case ReasonWithinLimits:
 		l := d.Limit()
-		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), %s",
-			hits(d.Cost), d.Remaining, l.Capacity(), d.Rule(), l.Name, l, d.whole(l))
+		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), whole again in %v",
+			hits(d.Cost), d.Remaining, l.Capacity(), d.Rule(), l.Name, l, d.ResetAfter.Round(time.Millisecond))
 	case ReasonOverLimit:
 		l := d.Limit()
 		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
@@ -289,13 +284,6 @@ func (d Decision) String() string {
 		s += ", decided without the shared counters"
 	}
 	return s
-}
-
-func (d *Decision) whole(l Limit) string {
-	if l.Algorithm == Leases {
-		return "whole again when all requests end"
-	}
-	return "whole again in " + d.ResetAfter.Round(time.Millisecond).String()
 }
 
 func (d *Decision) retry() string {

@@ -17,15 +17,6 @@ func TestADecisionTellsMilliseconds(t *testing.T) {
 	}
 }
 
-func TestADecisionOnWhatIsInFlightTellsThatNobodyKnowsTheEnd(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.InFlight(1)}}}}, newClock())
-	d, release, err := l.Acquire(t.Context(), core.Hit{Rule: "r", Key: "k"})
-	defer release()
-	if err != nil || !strings.HasSuffix(d.String(), "whole again when all requests end") {
-		t.Errorf("%v, %v", d, err)
-	}
-}
-
 func TestADecisionOfADryRunTellsWhyItWouldDeny(t *testing.T) {
 	for err, want := range map[error]string{
 		core.ErrBadRequest:   `limiter "default" would deny a bad request`,

@@ -12,8 +12,7 @@
 //
 // # The model
 //
-// A [Limit] is a quota of hits for a window of time, counted by an algorithm; or
-// it is the most requests that may run at a time ([InFlight]). A [Rule] is a key
+// A [Limit] is a quota of hits for a window of time, counted by an algorithm. A [Rule] is a key
 // function and the limits of each of its keys. A [Limiter] is rules, a store and
 // hooks. For each request it calls the key functions and charges all limits of
 // all keys in one step, or none of them. The result is a [Decision].
@@ -23,7 +22,6 @@
 //
 //	Take, Allow       charge hits, or deny them at once
 //	Wait              charge hits when it is their turn
-//	Acquire           take a slot of a limit in flight, until it is released
 //	Adjust            settle a charge to the actual cost; 0 refunds it
 //	Peek              read the counters without a charge
 //	Block, Grant      deny a key for a time, or give it extra hits
@@ -44,8 +42,8 @@
 //	sliding_log       L times              L           2 L
 //	token_bucket      16 bytes             B + L       B + 2 L
 //
-// A limit in flight (in_flight, [Leases]) has no window: it keeps 24 bytes for each
-// request that runs.
+// The number of requests that run at a time is limited by package
+// github.com/floodgate-go/floodgate/inflight.
 //
 // The last column is for processes that share a store and whose clocks differ by
 // less than W. A clock that is behind decides at the time of the counter. A

@@ -49,8 +49,7 @@ var (
 	// rejected it. The operation may be repeated.
 	ErrNotCharged = errors.New("floodgate: nothing was charged")
 
-	// ErrUnsupported is the error of an operation that the store does not know, and of one that
-	// is not for the limits of a rule, such as Take of a rule with a limit of Leases.
+	// ErrUnsupported is the error of an operation that the store does not know.
 	ErrUnsupported = errors.New("floodgate: not supported")
 
 	// ErrDegraded is the error of Block, Grant, Reset or ResetAll if the store did it in this

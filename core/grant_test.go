@@ -48,8 +48,6 @@ func TestWhatCannotBeGranted(t *testing.T) {
 		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
 		{Name: "login", Limits: []core.Limit{core.PerMinute(9), {Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
 		{Name: "locked", Limits: []core.Limit{{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour}}}},
-		{Name: "slots", Limits: []core.Limit{core.InFlight(3)}},
-		{Name: "both", Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}},
 	}
 	l := newLimiter(t, core.Config{Rules: rules}, newClock())
 	_, _ = l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "k"})
@@ -65,7 +63,6 @@ func TestWhatCannotBeGranted(t *testing.T) {
 		{1, "x", core.ErrUnknownRule, `rule "x"`},
 		{1, "login", core.ErrConfig, "Reset ends its wait"},
 		{1, "locked", core.ErrConfig, "Reset ends its wait"},
-		{1, "slots", core.ErrConfig, "in flight"},
 	} {
 		d, err := l.Grant(t.Context(), row.n, core.Hit{Rule: row.rule, Key: "k"}, core.Hit{Rule: "r", Key: "k"})
 		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, row.want) {
@@ -81,25 +78,6 @@ func TestWhatCannotBeGranted(t *testing.T) {
 	l = newLimiter(t, core.Config{Name: "l", Store: without(core.OpGrant), Rules: rules[:1]}, nil)
 	if _, err := l.Grant(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
 		t.Errorf("of a store that cannot: %v", err)
-	}
-}
-
-// Slots of requests in flight stay with their requests.
-func TestAGrantLeavesSlotsAlone(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5), core.InFlight(3)}}}}, newClock())
-	k := core.Hit{Rule: "r", Key: "k"}
-	_, release, err := l.Acquire(t.Context(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	d, err := l.Grant(t.Context(), 5, k)
-	var got []int64
-	for s := range d.Limits() {
-		got = append(got, s.Remaining)
-	}
-	if err != nil || !slices.Equal(got, []int64{5, 2}) {
-		t.Errorf("%v left, %v; want 5 hits and 2 slots", got, err)
 	}
 }
 

@@ -27,9 +27,6 @@ const (
 	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the hits left,
 	// and t the seconds until there are more: 0 if the whole quota is left, as in Retry-After
 	// if the limit denies the request.
-	//
-	// Of [Leases], q is the Quota and r the number of requests that could begin now. There is
-	// no w, and no t unless the limit denies the request: t is then 1.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft07 writes RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
@@ -40,8 +37,7 @@ const (
 	// RateLimit describes the deciding limit. reset is the seconds until the whole quota is
 	// left or, if the limit denies the request, as in Retry-After. RateLimit-Policy has an item
 	// for each limit, with the q and w of HeadersDraft10. A limit without a w has none. Of
-	// limits with the same q one has an item, the deciding limit first. Of [Leases], there is
-	// no item, and reset is 0, or 1 if the limit denies the request.
+	// limits with the same q one has an item, the deciding limit first.
 	HeadersDraft07
 	// HeadersDraft03 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the
 	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is
@@ -246,9 +242,6 @@ func (l *Limit) policyQuota() int64 {
 // policyWindow returns the seconds in which the limit's capacity comes back, 0 if they are not
 // whole: the window, or Window × Burst / Quota of a token bucket.
 func (l *Limit) policyWindow() int64 {
-	if l.Algorithm == Leases { // a slot comes back when a request ends
-		return 0
-	}
 	micros := l.Window.Microseconds()
 	if l.Algorithm == TokenBucket && l.Quota > 0 {
 		q, r := meter.MulDiv(micros, l.Capacity(), l.Quota)
@@ -289,9 +282,6 @@ func appendRate(b []byte, l *Limit, r *Result) []byte {
 	b = appendItem(b, l.Name)
 	b = append(b, ";r="...)
 	b = strconv.AppendInt(b, r.Remaining, 10)
-	if l.Algorithm == Leases && r.Allowed { // nobody knows when there is more
-		return b
-	}
 	b = append(b, ";t="...)
 	t := seconds(r.MoreAfter)
 	if !r.Allowed && r.RetryAfter != Never {

@@ -26,18 +26,6 @@ const (
 	SlidingLog
 	// TokenBucket allows a burst, then hits at an even rate (GCRA).
 	TokenBucket
-	// Leases counts what is under way rather than hits: Quota is the most requests
-	// that may run at a time, and a request gives its place back when it is done.
-	// See [InFlight], which returns such a limit, and [Limiter.Acquire].
-	//
-	// Window is the lease: how long a process that has died keeps its places in a
-	// shared store, a second or more. A process that runs renews its leases for as
-	// long as its requests run. Counters in this process do not need it.
-	//
-	// It has no exact waits: RetryAfter of a request that is denied is a second, and
-	// ResetAfter and MoreAfter are 0. About 24 bytes for each request in flight. A
-	// rule has one such limit at most.
-	Leases
 )
 
 // The range of a Limit's fields.
@@ -45,7 +33,7 @@ const (
 	MinWindow   = time.Millisecond     // shortest Window and Precision
 	MaxWindow   = 366 * 24 * time.Hour // longest Window
 	MaxQuota    = 1<<31 - 1            // largest Quota and Burst
-	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit, and of Leases
+	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit
 	MaxBuckets  = 4096                 // most buckets (Window/Precision) of a BucketedWindow
 	// MaxRefill is the longest time for an empty token bucket to fill: Window × Burst / Quota.
 	MaxRefill = 36_500 * 24 * time.Hour
@@ -61,10 +49,10 @@ type Limit struct {
 	// rule has several limits.
 	Name string
 	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
-	// for SlidingLog and Leases to MaxLogQuota. Of Leases, the most at a time.
+	// for SlidingLog to MaxLogQuota.
 	Quota int64
 	// Window is the time for which Quota is allowed: MinWindow to MaxWindow, in whole
-	// microseconds. Of Leases, how long a lease lasts if nobody renews it: a second or more.
+	// microseconds.
 	Window    time.Duration
 	Algorithm Algorithm
 	// Aligned begins windows at multiples of Window since the Unix epoch (UTC), rather than at
@@ -121,8 +109,7 @@ func (a Algorithm) String() string {
 // WorstCase returns the most hits that any window of the limit's length can hold, even across
 // the boundary of two windows of its Zone. With quota L and burst B: L for BucketedWindow and
 // SlidingLog, 2 × L for SlidingWindow and FixedWindow, B + L for TokenBucket. A Lockout allows
-// L for each of its shortest waits that fits in the window, and once more. MaxQuota for Leases,
-// because a request that ends makes room for another one. If clocks of processes that share a
+// L for each of its shortest waits that fits in the window, and once more. If clocks of processes that share a
 // store differ by d, less than the window, it holds for windows shorter by d. The limit must be
 // valid.
 func (l Limit) WorstCase() int64 {
@@ -160,7 +147,7 @@ func (l Limit) Validate() error {
 		bad("Name", strconv.Quote(l.Name), nameRule)
 	}
 	if !l.Algorithm.known() {
-		bad("Algorithm", uint8(l.Algorithm), "is not one of SlidingWindow, FixedWindow, BucketedWindow, SlidingLog, TokenBucket, Leases")
+		bad("Algorithm", uint8(l.Algorithm), "is not one of SlidingWindow, FixedWindow, BucketedWindow, SlidingLog, TokenBucket")
 	}
 	if most := l.maxQuota(); l.Quota < 0 || l.Quota > most {
 		bad("Quota", l.Quota, fmt.Sprintf("must be from 0 to %d for %s", most, l.Algorithm))
@@ -176,7 +163,7 @@ func (l Limit) Validate() error {
 }
 
 func (l Limit) maxQuota() int64 {
-	if l.Algorithm == SlidingLog || l.Algorithm == Leases {
+	if l.Algorithm == SlidingLog {
 		return MaxLogQuota
 	}
 	return MaxQuota
@@ -184,8 +171,6 @@ func (l Limit) maxQuota() int64 {
 
 func (l Limit) checkWindow(bad func(field string, value any, why string)) {
 	switch {
-	case l.Algorithm == Leases && l.Window < minLease:
-		bad("Window", l.Window, fmt.Sprintf("is the lease of in_flight: must be %v or more, such as DefaultLease, which InFlight sets", minLease))
 	case 0 < l.Window && l.Window < MinWindow:
 		bad("Window", l.Window, fmt.Sprintf("must be from %v to 366 days: a number without a unit counts nanoseconds, so write 10*time.Second for 10 seconds", MinWindow))
 	case l.Window < MinWindow || l.Window > MaxWindow:
@@ -246,12 +231,8 @@ func validName(s string) bool {
 }
 
 // String describes the limit, such as "10 per 1s",
-// "1000 per 1h (token_bucket, burst 50)", "10000 per month Europe/Berlin" or
-// "10 in flight".
+// "1000 per 1h (token_bucket, burst 50)" or "10000 per month Europe/Berlin".
 func (l Limit) String() string {
-	if l.Algorithm == Leases {
-		return l.inFlight()
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d per %s", l.Quota, l.per())
 	var more []string
@@ -322,10 +303,6 @@ func (l Limit) checkZone(bad func(field string, value any, why string)) {
 		return
 	}
 	name := l.Zone.String()
-	if l.Algorithm == Leases {
-		bad("Zone", name, "in_flight has no windows: leave it out")
-		return
-	}
 	switch {
 	case name == "":
 		bad("Zone", `""`, `must have a name: write time.UTC, or what time.LoadLocation("Europe/Berlin") returns`)
@@ -383,9 +360,6 @@ func (l Limit) per() string {
 
 // windowName returns the part of a limit's name that differs in a rule: 1h or month.
 func (l Limit) windowName() string {
-	if l.Algorithm == Leases {
-		return "in-flight"
-	}
 	if l.Zone == nil {
 		return shortDuration(l.Window)
 	}

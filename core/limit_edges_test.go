@@ -53,9 +53,6 @@ func TestTheEndsOfTheRangesOfALimit(t *testing.T) {
 		{core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.TokenBucket, Burst: core.MaxQuota}, ""},
 		{core.Limit{Quota: 1, Window: core.MaxRefill / 100, Algorithm: core.TokenBucket, Burst: 100}, ""},
 		{core.Limit{Quota: 1, Window: core.MaxRefill / 100, Algorithm: core.TokenBucket, Burst: 101}, "Burst"},
-		{core.Limit{Quota: 1, Window: time.Second, Algorithm: core.Leases}, ""},
-		{core.Limit{Quota: 1, Window: time.Second - time.Microsecond, Algorithm: core.Leases}, "in_flight"},
-		{core.Limit{Quota: 1, Window: core.MinWindow, Algorithm: core.Leases}, "in_flight"},
 	} {
 		err := row.limit.Validate()
 		if (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) {

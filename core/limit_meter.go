@@ -14,7 +14,6 @@ var meterAlgorithms = [...]meter.Algorithm{
 	BucketedWindow: meter.BucketedWindow,
 	SlidingLog:     meter.SlidingLog,
 	TokenBucket:    meter.TokenBucket,
-	Leases:         meter.InFlight,
 }
 
 // known returns whether a is one of the algorithms.
@@ -112,7 +111,7 @@ func checkQuota(l *Limit, quota int64) error {
 }
 
 func (l *Limit) canHave(quota int64) bool {
-	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog && l.Algorithm != Leases)
+	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog)
 }
 
 // appendQuotas appends the quotas of an item that are not the limits' own.

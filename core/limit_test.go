@@ -134,7 +134,6 @@ func TestValidateNamesTheField(t *testing.T) {
 		{func(l *core.Limit) { l.Window = -time.Second }, []string{"Window", "-1s"}},
 		{func(l *core.Limit) { l.Window = time.Microsecond }, []string{"Window", "1µs"}},
 		{func(l *core.Limit) { l.Window = 60 }, []string{"Window", "60ns", "a number without a unit counts nanoseconds"}},
-		{func(l *core.Limit) { l.Algorithm, l.Window = core.Leases, 0 }, []string{"Window", "0s: is the lease of in_flight: must be 1s or more, such as DefaultLease"}},
 		{func(l *core.Limit) { l.Window = 367 * 24 * time.Hour }, []string{"Window"}},
 		{func(l *core.Limit) { l.Window = time.Second + 1 }, []string{"Window", "microseconds"}},
 		{func(l *core.Limit) { l.Algorithm = 99 }, []string{"Algorithm", "99"}},

@@ -42,13 +42,6 @@ func isMonth(window string) bool {
 // burst=50, precision=1s, name=api. A time zone after a day or week makes calendar windows: see
 // [Limit.In]. A month is a calendar month, in UTC without a zone.
 //
-// What is in flight at a time has a quota alone, and perhaps a lease and a name: see [Leases].
-//
-//	10 in flight
-//	100/m, 3 in flight lease=10s name=reports
-//
-// Two of them are an error: a rule has one such limit.
-//
 // An error wraps [ErrConfig] and names the place in the text. [Limit.Validate] checks every
 // limit.
 func ParseLimits(text string) ([]Limit, error) {
@@ -58,9 +51,6 @@ func ParseLimits(text string) ([]Limit, error) {
 		l, err := parseLimit(item)
 		if err == nil {
 			err = l.Validate()
-		}
-		if err == nil && l.Algorithm == Leases && hasLeases(limits) {
-			err = fmt.Errorf("%w: %q: a limit of what is in flight is given twice: a rule has one", ErrConfig, strings.TrimSpace(item))
 		}
 		if err != nil {
 			errs = append(errs, eachError(err, func(one error) error {
@@ -81,12 +71,9 @@ func parseLimit(item string) (Limit, error) {
 	if len(words) == 0 {
 		return Limit{}, fmt.Errorf("%w: empty", ErrConfig)
 	}
-	if l, found, err := parseInFlight(words); found {
-		return l, err
-	}
 	quota, window, words, found := cutWindow(words)
 	if !found {
-		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s, or 10 in flight", ErrConfig, strings.TrimSpace(item))
+		return Limit{}, fmt.Errorf("%w: %q: want a quota, a slash and a window, such as 10/s", ErrConfig, strings.TrimSpace(item))
 	}
 	var l Limit
 	var err error
@@ -203,11 +190,7 @@ func parseWindow(field, s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: %s: %q: want a unit such as s, m, h, d, w or month, or a whole number and a unit", ErrConfig, field, s)
 	}
 	if n == 0 || n > math.MaxInt64/int64(unit) {
-		shortest := MinWindow
-		if field == "lease" {
-			shortest = minLease
-		}
-		return 0, fmt.Errorf("%w: %s: %q: must be from %v to 366 days", ErrConfig, field, s, shortest)
+		return 0, fmt.Errorf("%w: %s: %q: must be from %v to 366 days", ErrConfig, field, s, MinWindow)
 	}
 	return time.Duration(n) * unit, nil
 }

@@ -96,7 +96,6 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 		{core.Limit{Quota: 5, Window: 24 * time.Hour, Zone: berlin}, "Zone: Europe/Berlin: only fixed_window has the windows of a calendar, not sliding_window: leave out the algorithm or the zone"},
 		{core.Limit{Quota: 5, Window: 24 * time.Hour, Algorithm: core.TokenBucket}.In(berlin), "not token_bucket"},
 		{core.Limit{Quota: 5, Window: 24 * time.Hour, Algorithm: core.FixedWindow, Zone: berlin, Aligned: true}, "Aligned: true"},
-		{core.InFlight(5).In(berlin), "floodgate: configuration: Zone: Europe/Berlin: in_flight has no windows: leave it out"},
 		{lockout, "a limit with a Lockout begins its windows at the first hit"},
 	} {
 		if err := row.limit.Validate(); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.says) {

@@ -21,7 +21,6 @@ type Limiter struct {
 	sessions sync.Pool
 	counts   counters
 	store    Store
-	keeper   leaseKeeper
 	lines    lines // they stay when the configuration changes
 
 	reconfigure sync.Mutex // one Reconfigure at a time
@@ -47,9 +46,6 @@ type snapshot struct {
 	observer *observing // nil: none
 	timed    bool       // the observer wants to know how long the store takes
 
-	leases  bool          // a rule has a limit of Leases
-	lease   time.Duration // the shortest of these
-	shared  bool          // leases end if they are not renewed
 	limiter *Limiter
 
 	denyUnreadable             bool
@@ -74,14 +70,13 @@ func New(c Config) (*Limiter, error) {
 	if l.store == nil {
 		l.store = Must(NewMemory(MemoryConfig{}))
 	}
-	l.keeper.limiter = l
 	l.sessions.New = func() any {
-		return &session{stripe: l.counts.stripe(), failures: &l.counts.failures, keeper: &l.keeper}
+		return &session{stripe: l.counts.stripe(), failures: &l.counts.failures}
 	}
 	if err := s.observedBy(c.Observer); err != nil {
 		return nil, err
 	}
-	counters, err := l.store.Open(s.name, s.storeRules(l.store))
+	counters, err := l.store.Open(s.name, s.storeRules())
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +90,6 @@ func (l *Limiter) bind(s *snapshot, c Counters) {
 	s.counters, s.limiter = c, l
 	s.memory, _ = c.(*memoryCounters)
 	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
-	s.shared = s.leases && l.store.Guarantees().Shared
 }
 
 // Must returns v, or panics if err is not nil, as template.Must does.
@@ -127,7 +121,7 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if err != nil {
 		return err
 	}
-	counters, err := old.counters.Reopen(s.storeRules(l.store))
+	counters, err := old.counters.Reopen(s.storeRules())
 	if err != nil {
 		return err
 	}
@@ -146,13 +140,10 @@ func same(a, b Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-func (s *snapshot) storeRules(store Store) []StoreRule {
+func (s *snapshot) storeRules() []StoreRule {
 	rules := make([]StoreRule, len(s.rules))
 	for i := range s.rules {
 		rules[i] = StoreRule{Name: s.rules[i].Name, Limits: s.rules[i].Limits, DenyUnreadable: s.denyUnreadable}
-	}
-	if s.leases && !store.Guarantees().Shared {
-		endless(rules)
 	}
 	return rules
 }
@@ -228,23 +219,17 @@ type Hit struct {
 // decision is Allowed with ReasonNoRule.
 //
 // The error is nil if the store decided, whether it allowed or denied. Otherwise it wraps
-// ErrUnknownRule, ErrNegativeCost, ErrConfig for invalid Quotas, or ErrUnsupported if a rule
-// has a limit of [Leases], which need [Limiter.Acquire], or it is the store's. The decision
+// ErrUnknownRule, ErrNegativeCost, or ErrConfig for invalid Quotas, or it is the store's. The decision
 // then has ReasonFailed and is not Allowed.
 //
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	return l.take(ctx, cost, hits, false)
-}
-
-// take is Take, or if slots is true, for Acquire.
-func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) (d Decision, err error) {
 	s := l.current.Load()
 	if len(hits) == 0 && s.saidNoHits.CompareAndSwap(false, true) {
 		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
 	}
 	c := l.session(s)
-	err = c.takeAll(ctx, cost, hits, slots, nil, &d)
+	err = c.takeAll(ctx, cost, hits, nil, &d)
 	if s.dryRun && d.Reason == ReasonOverLimit {
 		d.Allowed, d.DryRun = true, true
 	}
@@ -253,11 +238,8 @@ func (l *Limiter) take(ctx context.Context, cost int64, hits []Hit, slots bool) 
 }
 
 // takeAll takes, of a Wait in turn t: nil otherwise.
-func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, slots bool, t *turn, d *Decision) error {
+func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, d *Decision) error {
 	err := c.addHits(cost, hits)
-	if err == nil && c.snap.leases && !slots {
-		err = c.needsAcquire()
-	}
 	if err == nil {
 		what := "take"
 		if t != nil {
@@ -351,9 +333,6 @@ func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, 
 func (s *snapshot) grantable(r *compiledRule) error {
 	if i := slices.IndexFunc(r.Limits, func(l Limit) bool { return l.Lockout != (Lockout{}) }); i >= 0 {
 		return fmt.Errorf("%w: limiter %q, rule %q, limit %q: granting hits: it has a Lockout: Reset ends its wait", ErrConfig, s.name, r.Name, r.Limits[i].Name)
-	}
-	if !slices.ContainsFunc(r.Limits, func(l Limit) bool { return l.Algorithm != Leases }) {
-		return fmt.Errorf("%w: limiter %q, rule %q: granting hits: its limit counts requests in flight, which come back when the requests end", ErrConfig, s.name, r.Name)
 	}
 	return nil
 }

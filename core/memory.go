@@ -204,7 +204,7 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 			p.Insert(places, now)
 		}
 		judge(p, item, now)
-		charge(p, item, now, false)
+		charge(p, item, now)
 	case OpRefund:
 		refund(p, item, now)
 	case OpGrant:
@@ -214,10 +214,6 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 		p.Block(0, now)
 	case OpBlock:
 		p.Block(now+b.For.Microseconds(), now)
-	case OpRelease:
-		p.Release(now, item.Lease)
-	case OpRenew:
-		p.Renew(places, now, item.Lease, item.Cost)
 	}
 }
 
@@ -236,7 +232,7 @@ func take(b *Batch, places []memtable.Place, now int64) {
 		}
 		if b.Allowed && b.Op == OpTake && item.Cost > 0 {
 			moved = p.Insert(places, now) || moved
-			charge(p, item, now, true)
+			charge(p, item, now)
 		} else {
 			report(p, item, now)
 		}
@@ -258,14 +254,9 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 	return allowed && (item.Cost == 0 || p.BlockedUntil(now) <= now)
 }
 
-// charge charges the item's cost to every limit and reports what is left. If lease is
-// true, it adds the item's lease, if it has one, to a limit of leases.
-func charge(p *memtable.Place, item *Item, now int64, lease bool) {
+// charge charges the item's cost to every limit and reports what is left.
+func charge(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
-		if lease && item.Lease != 0 && p.Leases(i) {
-			p.Lease(i, item.quota(i), now, item.Lease, item.Cost, (*meter.Result)(&item.Results[i]))
-			continue
-		}
 		p.Charge(i, item.quota(i), now, item.Cost, (*meter.Result)(&item.Results[i]))
 	}
 }

@@ -28,12 +28,6 @@ type ObserverFuncs struct {
 	// time that the store took. Not called for a [Memory], nor if the client left before the
 	// answer.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
-	// Held is called after a request has been given slots of a rule with a limit of
-	// [Leases], and again after it has given them back. rule is the rule's index, as
-	// Observation.Rule is. slots is the number of slots: above 0 if they were given,
-	// below 0 if they were given back. took is 0, and then how long the request has held
-	// them. The sum of slots is what the requests of this process hold.
-	Held func(ctx context.Context, rule int, slots int64, took time.Duration)
 	// Queued is called with a change of 1 if a request joins the line of a key of a rule, and
 	// with -1 if it leaves: see [Limiter.Wait]. A request is in one line at a time.
 	Queued func(ctx context.Context, rule int, change int64)
@@ -117,46 +111,6 @@ func (l *Limiter) Report(ctx context.Context, event string) {
 	if o := l.current.Load().observer; o != nil && o.Reported != nil {
 		o.Reported(ctx, event)
 	}
-}
-
-// tellsHeld reports whether the observer wants to know of leases.
-func (s *snapshot) tellsHeld() bool { return s.observer != nil && s.observer.Held != nil }
-
-// gained tells the observer of the leases of a record. Nobody else has the record yet, so
-// that their end comes after it.
-func (s *snapshot) gained(ctx context.Context, r *rest) {
-	if s.tellsHeld() {
-		r.since = time.Now()
-		s.observer.holds(ctx, r, 1, 0)
-	}
-}
-
-// heldFor returns how long a record has had its leases, 0 if no observer wants to know.
-func (r *rest) heldFor() time.Duration {
-	if r.since.IsZero() {
-		return 0
-	}
-	return time.Since(r.since)
-}
-
-// gaveBack tells the observer that the leases of a record have ended, after a time.
-func (s *snapshot) gaveBack(ctx context.Context, r *rest, took time.Duration) {
-	if s.tellsHeld() {
-		s.observer.holds(ctx, r, -1, took)
-	}
-}
-
-// holds tells the observer of the slots of a record, once for each rule.
-func (o *observing) holds(ctx context.Context, r *rest, sign int64, took time.Duration) {
-	for _, it := range r.items {
-		if o.snap.rules[it.rule].leases && it.cost > 0 {
-			o.held(ctx, int(it.rule), sign*it.cost, took)
-		}
-	}
-}
-
-func (o *observing) held(ctx context.Context, rule int, slots int64, took time.Duration) {
-	o.Held(ctx, rule, slots, took)
 }
 
 // queued tells the observer that a request has joined the line of a key of a rule, or left it.

@@ -45,25 +45,6 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// Once no rule has a limit of what is in flight, no decision has a lease.
-func TestReconfigureToRulesWithoutLeases(t *testing.T) {
-	store := newShared(t)
-	l := inFlight(t, 2, store)
-	hits := []core.Hit{{Rule: "user", Key: "ann"}, {Rule: "user", Key: "bob"}}
-	for range 10 { // a take may use what an earlier one has left
-		_, release := acquire(t, l, hits...)
-		release()
-	}
-	if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(50)}}}}); err != nil {
-		t.Fatal(err)
-	}
-	for range 10 {
-		if d, err := l.Take(t.Context(), 1, hits...); err != nil || d.NeedsOutcome() {
-			t.Fatalf("%v, %v: it needs the outcome", d, err)
-		}
-	}
-}
-
 // A rule that is removed takes its blocks with it: another rule that has the same keys is not blocked, nor is
 // the rule itself if it comes back.
 func TestReconfigureEndsTheBlocksOfARuleThatItRemoves(t *testing.T) {

@@ -19,14 +19,12 @@ type session struct {
 	results []Result // room for those of the items
 	quotas  []int64  // room for those of the items
 	cost    int64
-	lease   uint64 // of the take, 0 if no item gets one
 	ask     asking // of a Check
 
 	texts    strings.Builder // see keep
 	unended  []atomic.Bool   // see charged
 	stripe   *stripe
 	failures *failureLog
-	keeper   *leaseKeeper
 }
 
 func (l *Limiter) session(s *snapshot) *session {
@@ -48,7 +46,7 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.For, c.batch.Degraded, c.batch.Cached, c.lease, c.snap, c.ask.body.Request = 0, false, false, 0, nil, nil
+	c.batch.For, c.batch.Degraded, c.batch.Cached, c.snap, c.ask.body.Request = 0, false, false, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
@@ -75,7 +73,7 @@ func (c *session) addItem(rule, from int, cost int64, quotas []int64) *Item {
 	c.batch.Items = c.batch.Items[:n+1]
 	it := &c.batch.Items[n] // it may be one of a decision before
 	it.Rule, it.Key, it.Cost, it.Results = rule, c.keys[from:len(c.keys):len(c.keys)], cost, c.results[first:end:end]
-	it.Quotas, it.At, it.Lease, it.Unknown = nil, 0, 0, false
+	it.Quotas, it.At, it.Unknown = nil, 0, false
 	if quotas != nil {
 		q := len(c.quotas)
 		c.quotas = append(c.quotas, quotas...)
@@ -165,15 +163,7 @@ func (c *session) do(ctx context.Context, op Op) error {
 	if op != OpRefund { // whose input they are
 		c.batch.Degraded, c.batch.Cached = false, false
 	}
-	if op != OpTake || !c.snap.leases {
-		return c.snap.do(ctx, op, &c.batch)
-	}
-	c.giveLease()
-	err := c.snap.do(ctx, op, &c.batch)
-	if c.lease != 0 {
-		c.taken(err)
-	}
-	return err
+	return c.snap.do(ctx, op, &c.batch)
 }
 
 // decide fills d from the store's results. d is empty, but for hits.
@@ -187,7 +177,7 @@ func (c *session) decide(ctx context.Context, d *Decision) {
 	if d.Allowed = c.batch.Allowed; !d.Allowed {
 		d.Reason = ReasonOverLimit
 	}
-	i, limit, several := 0, 0, len(items) > 1 || len(items[0].Results) > 1 || len(c.quotas) > 0 || c.lease != 0
+	i, limit, several := 0, 0, len(items) > 1 || len(items[0].Results) > 1 || len(c.quotas) > 0
 	if several {
 		i, limit = c.deciding()
 		d.rest = newRest()
@@ -201,21 +191,9 @@ func (c *session) decide(ctx context.Context, d *Decision) {
 	}
 	if several {
 		c.remember(d, i)
-		c.keepLease(ctx, d)
 	} else {
 		d.key = c.keep(item.Key)
 	}
-}
-
-// keepLease notes in d the lease that the take has got.
-func (c *session) keepLease(ctx context.Context, d *Decision) {
-	if c.lease == 0 || !d.Allowed || c.batch.Op != OpTake {
-		return
-	}
-	if d.rest.lease = c.lease; c.snap.shared {
-		c.keeper.add(c.snap, d.rest)
-	}
-	c.snap.gained(ctx, d.rest)
 }
 
 // deciding returns the index of the item, and of its limit, that a decision names: of the

@@ -104,11 +104,8 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 
 // Settle implements [Checker]. It refunds the rules whose Counts returns false, resets the keys
 // of the rules whose Clears returns true, and settles the rest to the cost of
-// [Decision.SetCost]. In the end it releases the leases of the request: see [Leases].
+// [Decision.SetCost].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
-	if d.rest.leased() && !d.rest.held.Load() {
-		defer d.snap.limiter.endLease(r.Context(), d.snap, d.rest)
-	}
 	if d.rest == nil || !d.rest.outcome || !d.rest.settled.CompareAndSwap(false, true) {
 		return
 	}

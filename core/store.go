@@ -66,7 +66,7 @@ const (
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
 	// fewer. The newest go first. A SlidingWindow gives back hits of the current window, then
 	// hits of the previous one until their share has fallen by the rest. Limits with a Lockout
-	// and those of Leases do not change, nor does a block. The results are those of an OpPeek
+	// do not change, nor does a block. The results are those of an OpPeek
 	// with cost 0 afterwards.
 	OpGrant
 	// OpReset removes the counters and blocks of the keys. Costs do not matter.
@@ -78,19 +78,12 @@ const (
 	// OpResetAll removes the counters of all keys of all rules. The batch has no items. Hits
 	// charged meanwhile may stay or not.
 	OpResetAll
-	// OpRelease ends the leases of the items: see Item.Lease. What has ended, or never was, is
-	// no error, and no other lease changes. Unlike in other batches, several items may have the
-	// same Rule and Key, each with another Lease. Rules without a limit of Leases are left alone.
-	OpRelease
-	// OpRenew makes the leases of the items end a whole Window from now, those that have ended
-	// since too: they count again, above the quota if need be. Its items are as those of OpRelease.
-	OpRenew
 
 	// AllOps are all operations.
-	AllOps = OpTake | OpPeek | OpCharge | OpRefund | OpGrant | OpReset | OpBlock | OpResetAll | OpRelease | OpRenew
+	AllOps = OpTake | OpPeek | OpCharge | OpRefund | OpGrant | OpReset | OpBlock | OpResetAll
 )
 
-var ops = [...]string{"take", "peek", "charge", "refund", "grant", "reset", "block", "reset all", "release", "renew"}
+var ops = [...]string{"take", "peek", "charge", "refund", "grant", "reset", "block", "reset all"}
 
 // String returns the operation as a verb, such as "take".
 func (o Op) String() string {
@@ -195,12 +188,6 @@ type Item struct {
 	// Results has one element for each limit of the rule, in order. The caller allocates it,
 	// and the store fills it.
 	Results []Result
-	// Lease is the number of the lease that OpTake adds to a limit of [Leases] of the item's
-	// rule: above 0, and chosen by the caller so that no other lease has it. The lease has Cost
-	// slots. It is 0 if the rule has no such limit. OpCharge and OpRefund leave leases alone, and OpReset ends all of a key. A store
-	// that takes the keys of a Batch one by one, and gives back what it has charged
-	// when a later one denies, ends the leases of that OpTake too.
-	Lease uint64
 	// Unknown is set by a store that did not look at this item because another one is denied.
 	// Its Results then mean nothing. The caller sets it to false.
 	Unknown bool
@@ -227,7 +214,7 @@ type Result struct {
 	// 0.
 	MoreAfter time.Duration
 	// RetryAfter is the time until the limit allows the cost: 0 if it does now, [Never] if it
-	// never will. Of Leases it is a second, because nobody knows when a request ends.
+	// never will.
 	RetryAfter time.Duration
 }
 

@@ -35,7 +35,7 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	}
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
-	err = c.takeAll(ctx, cost, hits, false, &t, &d)
+	err = c.takeAll(ctx, cost, hits, &t, &d)
 	t.note(&d)
 	l.end(ctx, c, &d)
 	if err == nil && !d.Allowed {
@@ -84,9 +84,6 @@ type turn struct {
 const (
 	// leastWait is the wait if the store denies a request and names none.
 	leastWait = time.Millisecond
-	// leasePoll is how often the head of a line asks whether another process has released a
-	// slot. The slots of this process wake the head: see freed.
-	leasePoll = time.Second
 )
 
 // take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
@@ -150,11 +147,6 @@ func (t *turn) left(item int) time.Duration {
 	return left
 }
 
-// leases returns whether a limit is one of Leases, which end at any time.
-func (t *turn) leases(it *Item, limit int) bool {
-	return t.snap.leases && t.snap.rules[it.Rule].Limits[limit].Algorithm == Leases
-}
-
 // behind returns an item in whose line others wait, -1 if there is none. A request that costs
 // more than a quota is behind nobody: the store denies it at once.
 func (t *turn) behind() (found int) {
@@ -194,8 +186,6 @@ func (t *turn) denied() (item int, wait time.Duration) {
 			switch {
 			case w <= 0:
 				w = leastWait
-			case w != Never && left > 0 && t.leases(it, j):
-				w = min(left, leasePoll) // at the end of its time it asks once more
 			}
 			if !t.patient(i) || w > left {
 				return -1, 0
@@ -273,9 +263,7 @@ func (t *turn) reckon(at place) (wait time.Duration) {
 		if l.Algorithm != TokenBucket {
 			windows = math.Floor(windows)
 		}
-		if l.Algorithm != Leases {
-			wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
-		}
+		wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
 	}
 	return max(wait+max(time.Until(at.due), 0), leastWait)
 }

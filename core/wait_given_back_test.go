@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,28 +331,6 @@ type lateContext struct {
 
 func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// The deadline of a request passes while it waits: its decision says so, also if its context has not
-// noticed yet. If the request is denied at once, its time is not over.
-func TestADeadlineThatPassesInLineIsTheErrorOfTheDecision(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, patient(time.Minute, core.InFlight(1), core.PerHour(2)), nil)
-		first := l.Check(&request{})
-		late, cancel := context.WithTimeout(t.Context(), 51*time.Millisecond)
-		defer cancel()
-		ctx := lateContext{late, time.Now().Add(50 * time.Millisecond)}
-		if d := l.Check(&request{ctx: ctx}); d.Allowed || !errors.Is(d.Err, context.DeadlineExceeded) || d.Waited() != 50*time.Millisecond {
-			t.Errorf("%v, %v after %v", d, d.Err, d.Waited())
-		}
-		l.Settle(&request{}, first, core.Outcome{Status: 200})
-		second := l.Check(&request{})
-		l.Settle(&request{}, second, core.Outcome{Status: 200})
-		ctx.deadline = time.Now().Add(time.Second)
-		if d := l.Check(&request{ctx: lateContext{t.Context(), ctx.deadline}}); d.Allowed || d.Err != nil || d.Waited() != 0 {
-			t.Errorf("%v, %v after %v", d, d.Err, d.Waited())
-		}
-	})
-}
-
 // A Wait logs that the store has failed, and nothing else.
 func TestAWaitLogsThatTheStoreHasFailed(t *testing.T) {
 	var log bytes.Buffer
@@ -426,34 +403,6 @@ func TestReconfigureWhileRequestsWait(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A released slot wakes the head, whatever its configuration is.
-func TestReconfigureWhileRequestsWaitForSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(time.Minute, core.InFlight(1)), nil), newCrowd()
-		first := l.Check(&request{})
-		come := func(i int) {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
-		}
-		come(0)
-		if err := l.Reconfigure(patient(time.Minute, core.InFlight(2))); err != nil {
-			t.Fatal(err)
-		}
-		come(1)
-		come(2)
-		l.Settle(&request{}, first, core.Outcome{})
-		synctest.Wait()
-		if got := c.allowed(); !slices.Equal(got, []int{0, 1}) || c.at(1) != 0 {
-			t.Fatalf("%v are allowed when a slot is free", got)
-		}
-		d, _ := c.of(0)
-		l.Settle(&request{}, d.Decision, core.Outcome{})
-		synctest.Wait()
-		if got := c.allowed(); !slices.Equal(got, []int{0, 1, 2}) || c.at(2) != 0 {
-			t.Fatalf("%v are allowed when a slot is free", got)
-		}
-	})
 }
 
 // A request whose key is in the body waits too. If a rule without MaxWait denies it, the body is

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/stripes"
@@ -33,8 +32,7 @@ type limiter struct {
 	events []*event // likewise
 	store  []*operation
 
-	inFlight []*inFlight
-	queues   []*queue
+	queues []*queue
 }
 
 // What is counted for a limiter as a whole.
@@ -65,15 +63,12 @@ const (
 // Observe implements [core.Observer].
 func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	l := c.limiter(name)
-	limits, slots := make([][]*limit, len(rules)), make([]*inFlight, len(rules))
+	limits := make([][]*limit, len(rules))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range rules {
 		for j := range rules[i].Limits {
 			limits[i] = append(limits[i], l.limit(rules[i].Name, rules[i].Limits[j].Name))
-			if rules[i].Limits[j].Algorithm == core.Leases {
-				slots[i] = l.inFlightOf(rules[i].Name)
-			}
 		}
 		if rules[i].MaxWait > 0 {
 			l.queueOf(rules[i].Name)
@@ -102,7 +97,6 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 				l.waited(&o, rules)
 			}
 		},
-		Held: func(_ context.Context, rule int, n int64, took time.Duration) { slots[rule].count(n, took) },
 		Queued: func(_ context.Context, rule int, change int64) {
 			l.queue(rules[rule].Name).waiting.Add(change)
 		},

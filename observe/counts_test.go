@@ -45,7 +45,7 @@ func TestCounts(t *testing.T) {
 	l.Allow(t.Context())
 	got := fmt.Sprintf("%+v", counts.Read())
 	want := "[{Name:l Limits:[{Rule:a Limit:a-1h Allowed:15 Denied:0 DryRun:7 Near:2} {Rule:a Limit:a-2h Allowed:0 Denied:0 DryRun:0 Near:0}] " +
-		"Skipped:0 NoRule:1 BadRequests:0 Failed:1 Canceled:0 Denied:0 Degraded:0 Store:[] InFlight:[] Queues:[] Events:[]}]"
+		"Skipped:0 NoRule:1 BadRequests:0 Failed:1 Canceled:0 Denied:0 Degraded:0 Store:[] Queues:[] Events:[]}]"
 	if got != want {
 		t.Errorf("counts\n%s, want\n%s", got, want)
 	}
@@ -170,7 +170,6 @@ func (o told) Observe(string, []core.Rule) core.ObserverFuncs {
 		Keys:     o.keys,
 		Decided:  func(_ context.Context, seen core.Observation) { say("decided " + seen.Key + seen.Extra) },
 		Stored:   func(_ context.Context, operation string, _ time.Duration, _ error) { say(operation) },
-		Held:     func(_ context.Context, rule int, slots int64, _ time.Duration) { say(fmt.Sprint("held ", rule, slots)) },
 		Queued:   func(_ context.Context, rule int, change int64) { say(fmt.Sprint("queued ", rule, change)) },
 		Reported: func(_ context.Context, event string) { say(event) },
 	}
@@ -181,7 +180,7 @@ func TestJoin(t *testing.T) {
 		var all []string
 		j := observe.Join(nil, told{name: "a", all: &all}, told{none: true}, told{name: "b", all: &all, panics: true}, told{name: "c", all: &all, keys: keys})
 		f := j.Observe("l", nil)
-		if v := reflect.ValueOf(f); f.Keys != keys || v.NumField() != 6 {
+		if v := reflect.ValueOf(f); f.Keys != keys || v.NumField() != 5 {
 			t.Errorf("Keys %v, and %d fields: Join must join all of them", f.Keys, v.NumField())
 		}
 		o := core.Observation{}
@@ -190,7 +189,7 @@ func TestJoin(t *testing.T) {
 		}
 		for _, call := range []func(){
 			func() { f.Decided(t.Context(), o) }, func() { f.Stored(t.Context(), "take", 0, nil) }, func() { f.Reported(t.Context(), "event") },
-			func() { f.Held(t.Context(), 1, -2, 0) }, func() { f.Queued(t.Context(), 3, -1) },
+			func() { f.Queued(t.Context(), 3, -1) },
 		} {
 			func() {
 				defer func() {
@@ -201,12 +200,12 @@ func TestJoin(t *testing.T) {
 				call()
 			}()
 		}
-		want := "a decided , b decided , c decided " + o.Key + o.Extra + ", a take, b take, c take, a event, b event, c event, a held 1 -2, b held 1 -2, c held 1 -2, a queued 3 -1, b queued 3 -1, c queued 3 -1"
+		want := "a decided , b decided , c decided " + o.Key + o.Extra + ", a take, b take, c take, a event, b event, c event, a queued 3 -1, b queued 3 -1, c queued 3 -1"
 		if got := strings.Join(all, ", "); got != want {
 			t.Errorf("told %q, want %q", got, want)
 		}
 	}
-	if f := observe.Join(nil).Observe("l", nil); f.Decided != nil || f.Stored != nil || f.Reported != nil || f.Held != nil || f.Queued != nil {
+	if f := observe.Join(nil).Observe("l", nil); f.Decided != nil || f.Stored != nil || f.Reported != nil || f.Queued != nil {
 		t.Error("nobody is told by somebody")
 	}
 }

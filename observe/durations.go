@@ -12,7 +12,7 @@ type Durations struct {
 	Took time.Duration
 	// Buckets is how many took as long as each of the bounds or less, and longer than the
 	// bound before; its last element is how many took longer than all bounds. The bounds
-	// are [Bounds] for operations of a store, and [RequestBounds] for slots and lines.
+	// are [Bounds] for operations of a store, and [RequestBounds] for lines.
 	Buckets []uint64
 }
 
@@ -24,8 +24,7 @@ var bounds = []time.Duration{
 	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, time.Second,
 }
 
-// RequestBounds returns the upper bounds of the Buckets of [InFlightCounts] and
-// [WaitCounts], in ascending order: those that OpenTelemetry names for the metrics of
+// RequestBounds returns the upper bounds of the Buckets of [WaitCounts], in ascending order: those that OpenTelemetry names for the metrics of
 // ASP.NET Core, and two more for requests that stream.
 func RequestBounds() []time.Duration { return slices.Clone(requestBounds) }
 

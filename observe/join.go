@@ -29,7 +29,6 @@ func (j joined) Observe(limiter string, rules []core.Rule) (all core.ObserverFun
 			p.Decided = withoutKeys(p.Decided)
 		}
 		all.Decided = joinDecided(p.Decided, all.Decided)
-		all.Held = joinHeld(p.Held, all.Held)
 		all.Queued = joinQueued(p.Queued, all.Queued)
 		all.Stored = joinStored(p.Stored, all.Stored)
 		all.Reported = joinReported(p.Reported, all.Reported)
@@ -86,19 +85,6 @@ func joinReported(a, b func(context.Context, string)) func(context.Context, stri
 	return func(ctx context.Context, event string) {
 		defer b(ctx, event)
 		a(ctx, event)
-	}
-}
-
-func joinHeld(a, b func(context.Context, int, int64, time.Duration)) func(context.Context, int, int64, time.Duration) {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return func(ctx context.Context, rule int, slots int64, took time.Duration) {
-		defer b(ctx, rule, slots, took)
-		a(ctx, rule, slots, took)
 	}
 }
 

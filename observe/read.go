@@ -25,10 +25,9 @@ type LimiterCounts struct {
 	Degraded uint64
 	// Store are the operations of the store; none if the store is a core.Memory.
 	Store []StoreCounts
-	// InFlight are the rules with a limit of core.Leases, and Queues those whose requests
-	// may wait, or have waited, in the order in which they were first seen.
-	InFlight []InFlightCounts
-	Queues   []QueueCounts
+	// Queues are the rules whose requests may wait, or have waited, in the order in which
+	// they were first seen.
+	Queues []QueueCounts
 	// Events are what a checker around the limiter has reported. Only the first 16 names
 	// are counted apart; the others are "other".
 	Events []EventCount
@@ -91,9 +90,6 @@ func (l *limiter) read() LimiterCounts {
 	}
 	for _, op := range l.store {
 		n.Store = append(n.Store, StoreCounts{op.name, op.errors.Load(), op.took.read()})
-	}
-	for _, f := range l.inFlight {
-		n.InFlight = append(n.InFlight, f.read())
 	}
 	for _, q := range l.queues {
 		n.Queues = append(n.Queues, q.read())

@@ -22,6 +22,7 @@ type enforcedFile struct {
 	policies []*enforcedPolicy
 	byRule   map[string]*enforcedPolicy // by the names of the limiters' rules
 	dry      *core.Limiter              // of the dry run; nil: no policy has one
+	slots    []slotRule                 // the rules with in-flight
 	options  *options
 }
 
@@ -296,6 +297,9 @@ func (rule *enforcedRule) coreRules(wait time.Duration) []core.Rule {
 			}
 		}
 		return r
+	}
+	if len(rule.Tiers) == 0 && len(rule.Limits) == 0 { // it has the field in-flight only
+		return nil
 	}
 	if len(rule.Tiers) == 0 {
 		return []core.Rule{one(rule.Counters, rule.Limits, rule.key)}

@@ -54,6 +54,8 @@ type RuleExplanation struct {
 	// QuotasFrom says what has set the quotas if they are not those in limits: the field
 	// quotas or the program.
 	QuotasFrom string
+	// InFlight is the most requests of the key that run at a time; nil: any number.
+	InFlight *int64
 }
 
 // Explain returns what the policies do with a request. It asks no store and charges
@@ -82,7 +84,7 @@ func (s *Set) Explain(r core.Request) Explanation {
 }
 
 func (rule *enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanation {
-	e, counters := RuleExplanation{Rule: rule.Name, Limits: rule.Limits}, rule.Counters
+	e, counters := RuleExplanation{Rule: rule.Name, Limits: rule.Limits, InFlight: rule.InFlight}, rule.Counters
 	fail := func(err error) RuleExplanation {
 		e.Why = err.Error()
 		if of.Err == nil {
@@ -140,17 +142,12 @@ func Words(l core.Limit) string {
 	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
 	switch {
 	case l.Quota == core.Unlimited:
-		if l.Algorithm == core.Leases {
-			return "without a limit on what is in flight"
-		}
 		if l.Zone != nil {
 			return "without a limit, counted in " + calendar(l)
 		}
 		return "without a limit, counted in " + words.Duration(l.Window)
 	case l.Quota == 0:
 		return "none at all"
-	case l.Algorithm == core.Leases:
-		return fmt.Sprintf("at most %d in flight at a time; a process that dies holds its places for %s", l.Quota, words.Duration(l.Window))
 	case l.Zone != nil:
 		return fmt.Sprintf("at most %d in %s", l.Quota, calendar(l))
 	case l.Algorithm == core.FixedWindow && l.Aligned:

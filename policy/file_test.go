@@ -355,12 +355,10 @@ var beyondTheSchema = []string{
 	"a colon inside a part of a path", "a query in a path", "the rest of a path in the middle", "the end of a path in the middle", "an optional parameter in the middle", "a when that is text",
 	"counting shared without a store", "headers of two resets", "headers of two drafts that write the same", "headers of two policies that write the same", "headers off beside others", "a trusted header that can be none", "a trusted header twice", "an address in both lists", "an address in only and in deny", "an address that is none", "an address twice",
 	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a rule with tiers twice", "a rule with the name of a tier", "a tier with the name of a rule", "a tier with the name of the deny list", "a database of a cluster",
-	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a synced store and what is in flight", "a window too long for memcached", "limits twice in two names",
+	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a synced store and in-flight", "a window too long for memcached", "limits twice in two names",
 	"quotas for other limits", "quotas too large for a log", "quotas for two limits of one window", "a wait too long", "a wait of a month",
-	"two limits of what is in flight in one text", "two limits of what is in flight with other leases", "a lease in the text that is too short", "in-flight with a lease that is too short", "in-flight beside a zone",
-	"in-flight beside aligned", "in-flight beside a burst", "in-flight beside a precision",
 	// and what is no matter of schemas, as they see values only
-	"a dry run of a limit in flight", "a tag", "two documents", "two documents with a comment between", "a quota in hexadecimal",
+	"a dry run of in-flight", "a tag", "two documents", "two documents with a comment between", "a quota in hexadecimal",
 }
 
 func TestTheSchemaRefusesBrokenFiles(t *testing.T) {

@@ -3,8 +3,6 @@ package policy
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -20,14 +18,11 @@ type places struct {
 	isLocal func(rule string) bool
 }
 
-// leaseOps are the operations that only the store of a limit of core.Leases must know.
-const leaseOps = core.OpRelease | core.OpRenew
-
 // Guarantees implements [core.Store]: it returns what both stores promise.
 func (p *places) Guarantees() core.Guarantees {
 	a, b := p.local.Guarantees(), p.shared.Guarantees()
 	return core.Guarantees{
-		Ops:           a.Ops&b.Ops | (a.Ops|b.Ops)&leaseOps,
+		Ops:           a.Ops & b.Ops,
 		Exact:         a.Exact && b.Exact,
 		Shared:        a.Shared || b.Shared,
 		KeepsDeadline: a.KeepsDeadline && b.KeepsDeadline,
@@ -63,20 +58,15 @@ func (p *places) split(rules []core.StoreRule) (*placesCounters, error) {
 	c := &placesCounters{places: p}
 	c.halves.New = func() any { return new(halves) }
 	for _, r := range rules {
-		local, store, to := p.isLocal(r.Name), p.shared, &c.sharedRules
+		local, to := p.isLocal(r.Name), &c.sharedRules
 		if local {
-			store, to = p.local, &c.localRules
-		}
-		if slices.ContainsFunc(r.Limits, isLeases) && store.Guarantees().Ops&leaseOps != leaseOps {
-			return nil, fmt.Errorf("%w: rule %q: %s: the store cannot count what is in flight (%T)", core.ErrConfig, r.Name, core.Leases, store)
+			to = &c.localRules
 		}
 		c.isLocal, c.index = append(c.isLocal, local), append(c.index, len(*to))
 		*to = append(*to, r)
 	}
 	return c, nil
 }
-
-func isLeases(l core.Limit) bool { return l.Algorithm == core.Leases }
 
 // Reopen implements [core.Counters].
 func (c *placesCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
@@ -187,9 +177,9 @@ func (h *halves) take(ctx context.Context, whole *core.Batch) error {
 	return err
 }
 
-// undo refunds a take and ends its leases, and updates the results.
+// undo refunds a take and updates the results.
 func (h *half) undo(ctx context.Context, whole *core.Batch) error {
-	for _, op := range []core.Op{core.OpRefund, core.OpRelease, core.OpPeek} {
+	for _, op := range []core.Op{core.OpRefund, core.OpPeek} {
 		h.Op = op
 		if err := h.do(ctx, whole); err != nil {
 			return err

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -188,27 +187,6 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	}
 }
 
-// A slot that the local store has given is free again if the shared store denies the request.
-func TestASlotThatTheSharedStoreDeniesIsFreeAgain(t *testing.T) {
-	bound, err := twoPlaces(t, nil).Open("l", []core.StoreRule{
-		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute, Algorithm: core.Leases}}},
-		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 2, Window: time.Hour}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 9 {
-		b := one()
-		b.Items[0].Lease = uint64(i + 1)
-		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil || b.Allowed != (i < 2) {
-			t.Fatalf("take %d: allowed %v, %v", i+1, b.Allowed, err)
-		}
-		if left, want := b.Items[0].Results[0].Remaining, int64(max(3, 4-i)); left != want {
-			t.Errorf("take %d: %d slots left, want %d", i+1, left, want)
-		}
-	}
-}
-
 // An error that says that nothing was charged is true of both places. After another
 // error the local counters have the charge: it may have been made in the shared store.
 func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
@@ -248,20 +226,8 @@ func TestPlacesPromiseWhatBothPromise(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	p.shared = weak{p.shared}
-	if got, want := p.Guarantees(), (core.Guarantees{Ops: core.OpRelease | core.OpRenew}); got != want {
+	if got, want := p.Guarantees(), (core.Guarantees{}); got != want {
 		t.Errorf("with a store that promises nothing: %+v, want %+v", got, want)
-	}
-}
-
-// Only the store in which a limit of leases counts must know leases.
-func TestALimitOfLeasesNeedsAStoreThatCountsThem(t *testing.T) {
-	for rule, ok := range map[string]bool{"even": true, "odd": false} {
-		p := twoPlaces(t, nil).(*places)
-		p.shared = weak{p.shared}
-		_, err := p.Open("l", []core.StoreRule{{Name: rule, Limits: []core.Limit{core.InFlight(3)}}})
-		if ok && err != nil || !ok && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "odd": in_flight`)) {
-			t.Errorf("rule %s: %v", rule, err)
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/regularfile"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
@@ -38,9 +39,10 @@ type Set struct {
 	tried   []byte     // the file's text that was last tried, in force or rejected
 	shared  opened     // the zero value if the file has no store
 	local   *core.Memory
-	places  *places         // over shared and local; nil if there is one store
-	wanted  map[string]bool // names that Only was asked for
-	warned  map[string]bool // warnings that have been logged
+	places  *places                      // over shared and local; nil if there is one store
+	slots   map[string]*inflight.Limiter // of the rules with in-flight, by name
+	wanted  map[string]bool              // names that Only was asked for
+	warned  map[string]bool              // warnings that have been logged
 	closed  bool
 	watcher *watcher // nil: none
 }
@@ -71,7 +73,7 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{file: file, path: path, options: o, tried: text, wanted: map[string]bool{}, warned: map[string]bool{}}
+	s := &Set{file: file, path: path, options: o, tried: text, wanted: map[string]bool{}, warned: map[string]bool{}, slots: map[string]*inflight.Limiter{}}
 	if err := s.Replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -155,6 +157,9 @@ func (s *Set) build(m *mistakes, f *enforcedFile) {
 	if err == nil {
 		err = applied(&s.limiter, enforced)
 	}
+	if err == nil {
+		s.buildSlots(m, f)
+	}
 	if err != nil {
 		field, hint := "policies", ""
 		if strings.Contains(words.Reason(err), "Name: ") {
@@ -183,6 +188,9 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 	defer memory.Close() //nolint:errcheck // never fails
 	for i, p := range f.policies {
 		c := core.Config{Name: fmt.Sprint("policy-", i), Store: memory, Rules: p.coreRules()}
+		if len(c.Rules) == 0 { // it has the field in-flight only
+			continue
+		}
 		if _, err := core.New(c); err != nil {
 			m.add(p.At(), words.Reason(err), "")
 		}
@@ -202,7 +210,10 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 	}
 	whole.Rules = append(whole.Rules, dry.Rules...) // in one limiter, as names are unique in the file
 	whole.RulesFor, whole.Observer = nil, nil       // the file is not in force yet
-	if _, err := core.New(whole); err != nil {      // such as names that two policies have
+	if len(whole.Rules) == 0 {
+		return
+	}
+	if _, err := core.New(whole); err != nil { // such as names that two policies have
 		m.field("policies", words.Reason(err), "")
 	}
 }
@@ -278,6 +289,9 @@ func (s *Set) Close() error {
 		return nil
 	}
 	var errs []error
+	for _, l := range s.slots {
+		errs = append(errs, l.Close())
+	}
 	if w != nil {
 		errs = append(errs, w.end())
 	}
@@ -297,6 +311,30 @@ func (s *Set) Check(r core.Request) core.Decision {
 
 func (s *Set) check(r core.Request, only []string) core.Decision {
 	q := &request{Request: r, memo: memo{only: only}}
+	f := s.current.Load()
+	if len(f.slots) == 0 {
+		return s.checkHits(q)
+	}
+	held, denied := f.checkSlots(q)
+	if denied != nil {
+		return *denied
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			held.release()
+		}
+	}()
+	d := s.checkHits(q)
+	if d.Allowed && len(held) > 0 {
+		d.SetNote(held)
+		kept = true
+	}
+	return d
+}
+
+// checkHits decides by all rules but the fields in-flight.
+func (s *Set) checkHits(q *request) core.Decision {
 	d := s.limiter.Check(q)
 	if dry := s.current.Load().dry; dry != nil && d.Allowed {
 		s.tryDry(dry, q, d)
@@ -321,7 +359,12 @@ func (s *Set) tryDry(dry *core.Limiter, q *request, d core.Decision) {
 func (s *Set) Deny(r core.Request, d core.Decision) core.Denial { return s.limiter.Deny(r, d) }
 
 // Settle implements [core.Checker].
-func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) { s.limiter.Settle(r, d, o) }
+func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) {
+	if held, ok := d.Note().(heldSlots); ok {
+		defer held.release()
+	}
+	s.limiter.Settle(r, d, o)
+}
 
 // Only returns a checker that applies only the named policies, for a program
 // that mounts policies on some of its routes. It follows changes of the file.
@@ -389,6 +432,16 @@ type PolicyRule struct {
 	Name string
 	// Limits are the limits of each key.
 	Limits []core.Limit
+}
+
+// InFlight returns the limiters of the rules with the field in-flight, in the order of the
+// file. Each is named after the file and the rule, with a dot between.
+func (s *Set) InFlight() []*inflight.Limiter {
+	var all []*inflight.Limiter
+	for _, slot := range s.current.Load().slots {
+		all = append(all, slot.limiter)
+	}
+	return all
 }
 
 // Policies returns the policies that are in force, in the order of the file.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
@@ -22,6 +23,7 @@ import (
 // opened is an open store.
 type opened struct {
 	store core.Store
+	slots inflight.Store // nil: it keeps none
 	close func() error
 }
 
@@ -60,7 +62,9 @@ func openStore(m *mistakes, s *file.Store, options *options) (o opened, ok bool)
 			opts = append(opts, redisstore.AnotherInstance())
 		}
 		shared := redisstore.New(client, opts...)
-		return withResilience(m, s, shared, func() error { return errors.Join(shared.Close(), client.Close()) }, log)
+		o, ok = withResilience(m, s, shared, func() error { return errors.Join(shared.Close(), client.Close()) }, log)
+		o.slots = shared
+		return o, ok
 	}
 	backend, closeBackend, timeout, ok := openBackend(m, s.Synced)
 	if !ok {
@@ -71,7 +75,7 @@ func openStore(m *mistakes, s *file.Store, options *options) (o opened, ok bool)
 		m.add(s.At(), words.Reason(errors.Join(err, closeBackend())), "")
 		return opened{}, false
 	}
-	return opened{store, func() error {
+	return opened{store, nil, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 		defer cancel()
 		return errors.Join(store.Close(ctx), closeBackend())
@@ -100,7 +104,7 @@ func withResilience(m *mistakes, s *file.Store, shared core.Store, closeShared f
 		m.add(s.At(), words.Reason(errors.Join(err, closeShared())), "")
 		return opened{}, false
 	}
-	return opened{store, func() error { return errors.Join(store.Close(), closeShared()) }}, true
+	return opened{store, nil, func() error { return errors.Join(store.Close(), closeShared()) }}, true
 }
 
 // openRedis returns a client of a Redis server or cluster.

@@ -11,19 +11,18 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // slotted is a limiter with one slot, which tells when a request has been settled.
 type slotted struct {
-	*core.Limiter
+	*inflight.Limiter
 	done chan struct{}
 }
 
-func newSlotted(t *testing.T) *slotted {
-	return &slotted{limiter(t, core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)},
-	}}}), make(chan struct{}, 100)}
+func newSlotted() *slotted {
+	return &slotted{core.Must(inflight.New(inflight.Config{Name: "r", Max: 1, Key: keyfuncs.Static("")})), make(chan struct{}, 100)}
 }
 
 func (s *slotted) Settle(r core.Request, d core.Decision, o core.Outcome) {
@@ -37,17 +36,11 @@ func (s *slotted) frees(t *testing.T) {
 	wait := time.NewTicker(time.Millisecond)
 	defer wait.Stop()
 	for end := time.Now().Add(timeout); time.Now().Before(end); <-wait.C {
-		if s.free(t) {
+		if s.Held() == 0 {
 			return
 		}
 	}
 	t.Error("the slot is held for ever")
-}
-
-func (s *slotted) free(t *testing.T) bool {
-	t.Helper()
-	d, err := s.Peek(t.Context(), 1, core.Hit{Rule: "r"})
-	return err == nil && d.Allowed
 }
 
 func (s *slotted) wait(t *testing.T) {
@@ -89,7 +82,7 @@ func inFlight(t *testing.T, a Adapter) {
 			if row.name == "a panic" && !a.Panics {
 				t.Skip("a panic ends the program")
 			}
-			s, begun, end := newSlotted(t), make(chan struct{}), make(chan struct{})
+			s, begun, end := newSlotted(), make(chan struct{}), make(chan struct{})
 			c := direct(t, a.Serve(t, App{Outside: []Middleware{Recovery}, Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 				close(begun)
 				<-end
@@ -102,7 +95,7 @@ func inFlight(t *testing.T, a Adapter) {
 			}()
 			<-begun
 			denied := c.get("/")
-			if denied.status != http.StatusTooManyRequests || denied.header.Get("Retry-After") != "1" || denied.header.Get("RateLimit") != `"r";r=0;t=1` || denied.header.Get("RateLimit-Policy") != `"r";q=1` {
+			if denied.status != http.StatusTooManyRequests || denied.header.Get("Retry-After") != "1" || denied.header.Get("RateLimit") != "" {
 				t.Errorf("the second request: %d, %v", denied.status, denied.header)
 			}
 			close(end)
@@ -111,11 +104,11 @@ func inFlight(t *testing.T, a Adapter) {
 		})
 	}
 	for _, hangsUp := range []bool{false, true} {
-		t.Run(fmt.Sprintf("a stream holds its slot until it has been sent, or its client hangs up: %t", hangsUp), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a stream frees its slot when it has been sent, or its client hangs up: %t", hangsUp), func(t *testing.T) {
 			if !a.Flushes {
 				t.Skip("a handler cannot send a part of a response")
 			}
-			s, end := newSlotted(t), make(chan struct{})
+			s, end := newSlotted(), make(chan struct{})
 			addr := a.Serve(t, App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 				parts := 0
 				return c.Stream(func() string {
@@ -132,10 +125,7 @@ func inFlight(t *testing.T, a Adapter) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !a.SendsAtOnce {
-				s.wait(t) // the handler has returned
-			}
-			if s.free(t) {
+			if a.SendsAtOnce && s.Held() != 1 { // otherwise the handler has returned
 				t.Error("the slot is free while the stream is sent")
 			}
 			if hangsUp {
@@ -149,11 +139,11 @@ func inFlight(t *testing.T, a Adapter) {
 			s.frees(t)
 		})
 	}
-	t.Run("a connection that was taken over holds its slot until it is closed", func(t *testing.T) {
+	t.Run("a connection that was taken over holds no slot when the handler has returned", func(t *testing.T) {
 		if !a.Hijacks {
 			t.Skip("a handler cannot take over the connection")
 		}
-		s, end := newSlotted(t), make(chan struct{})
+		s, end := newSlotted(), make(chan struct{})
 		addr := a.Serve(t, App{Limits: []Limit{{Checker: s}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			return c.Hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello", end)
 		}}}})
@@ -167,13 +157,10 @@ func inFlight(t *testing.T, a Adapter) {
 			t.Fatal(err)
 		}
 		s.wait(t)
-		if s.free(t) {
-			t.Error("the slot is free while the connection is open")
-		}
+		s.frees(t)
 		close(end)
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Error(err)
 		}
-		s.frees(t)
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/httpclient"
+	"github.com/floodgate-go/floodgate/inflight"
 )
 
 // The test is here because goleak would be a requirement of every program that imports
@@ -29,9 +30,7 @@ func TestATransportLeavesNoGoroutine(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	}))
 	defer server.Close()
-	limiter := core.Must(core.New(core.Config{MaxWait: time.Minute, Rules: []core.Rule{{
-		Name: "host", Key: httpclient.Host, Limits: []core.Limit{core.PerHour(1000), core.InFlight(2)},
-	}}}))
+	limiter := core.Must(inflight.New(inflight.Config{MaxWait: time.Minute, Max: 2, Key: httpclient.Host}))
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
 	rt := core.Must(httpclient.New(httpclient.Config{Limiter: limiter, Base: base, MaxPause: time.Hour, MaxHold: time.Hour}))

@@ -2,7 +2,6 @@ package connectlimit
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync/atomic"
 
@@ -66,10 +65,6 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			return i.deny(r, &d, conn.ResponseHeader())
 		}
 		counts := i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0
-		if counts && !rpc.MayCountMessages(d) {
-			i.checker.Settle(r, d, rpc.End{Code: rpc.Code(connect.CodeInternal)}.Outcome())
-			return connect.NewError(connect.CodeInternal, errors.New(rpc.NoSlots))
-		}
 		set(conn.ResponseHeader(), rpc.Fields(&d))
 		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r, call: rpc.Enter(i.checker, r, d, callOf(ctx)), first: true}
 		panicked := true

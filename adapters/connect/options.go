@@ -53,8 +53,8 @@ func OnDenied(f func(ctx context.Context, spec connect.Spec, d core.Decision) er
 // The rate limit fields of the response are those of the stream; those of a message that is
 // denied are in the trailer.
 //
-// It does not go with a limit of what is in flight ([core.InFlight]): such streams are denied
-// with Internal. Give them two limiters: one for the streams, and one for the messages.
+// It does not go with a limiter of package inflight: each message would release the slot of the
+// one before. Give streams two interceptors: one for their slots, and one for their messages.
 //
 // Unary calls and clients are not concerned: the option has no effect on them.
 func PerMessage() Option {

@@ -149,7 +149,7 @@ func Deny(g *gin.Context, d core.Decision) {
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the
 // request to the checker. It does not recover a panic, so that the panic keeps its stack.
 func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
-	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context(), held: &d}
+	w := &watched{ResponseWriter: g.Writer, ctx: g.Request.Context()}
 	g.Writer = w
 	panicked, errorsBefore := true, len(g.Errors)
 	defer func() {

@@ -7,9 +7,6 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
-	"github.com/floodgate-go/floodgate/core"
 )
 
 // watched is a writer around Gin's writer. It records whether the connection was
@@ -20,7 +17,6 @@ type watched struct {
 	ctx      context.Context //nolint:containedctx // its state is read when a handler writes
 	hijacked bool
 	ended    bool
-	held     *core.Decision // whose leases a connection holds that is taken over
 }
 
 // begin is called before each write.
@@ -59,7 +55,7 @@ func (w *watched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.begin()
 	conn, rw, err := w.ResponseWriter.Hijack()
 	if err == nil {
-		w.hijacked, conn = true, inflight.Conn(w.held, conn)
+		w.hijacked = true
 	}
 	return conn, rw, err
 }

@@ -10,6 +10,7 @@ import (
 
 	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -30,7 +31,7 @@ func TestTheMessageOfAClientsCall(t *testing.T) {
 
 // Many calls may share the options that a program passes: an interceptor writes nothing behind them.
 func TestTheOptionsOfAClientsStreamAreItsCallers(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}}}}))
+	l := core.Must(inflight.New(inflight.Config{Max: 1, Key: keyfuncs.Static("")}))
 	shared := make([]grpc.CallOption, 1, 2)
 	shared[0] = grpc.WaitForReady(true)
 	var passed []grpc.CallOption
@@ -47,11 +48,10 @@ func TestTheOptionsOfAClientsStreamAreItsCallers(t *testing.T) {
 	}
 }
 
-// A panic while a client's stream is opened ends its slot, with the code Internal.
+// A panic while a client's stream is opened ends it, with the code Internal.
 func TestAPanicWhileAClientsStreamIsOpened(t *testing.T) {
 	var got []codes.Code
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{
-		{Name: "slots", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}},
 		{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(9)}, Counts: func(_ core.Request, o core.Outcome) bool {
 			got = append(got, grpclimit.Code(o))
 			return true

@@ -12,6 +12,7 @@ import (
 
 	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -61,10 +62,7 @@ func TestTheFieldsOfADeniedMessage(t *testing.T) {
 
 // PerMessage is about the messages of clients: a stream that only the server sends counts once, and may hold a slot.
 func TestPerMessageOfAStreamOfTheServer(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{
-		{Name: "slots", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}},
-		{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}},
-	}}))
+	l := core.Must(inflight.New(inflight.Config{Max: 1, Key: keyfuncs.Static("")}))
 	err := grpclimit.StreamServerInterceptor(l, grpclimit.PerMessage())(nil, &written{}, &grpc.StreamServerInfo{FullMethod: "/a.B/C", IsServerStream: true}, receiveTwo)
 	if err != nil {
 		t.Error(err)

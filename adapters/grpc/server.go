@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
 	"github.com/floodgate-go/floodgate/core"
@@ -58,10 +56,6 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 			return i.deny(r, &d, set)
 		}
 		counts := i.perMessage && info.IsClientStream
-		if counts && !rpc.MayCountMessages(d) {
-			i.checker.Settle(r, d, rpc.End{Code: rpc.Code(codes.Internal)}.Outcome())
-			return status.Error(codes.Internal, rpc.NoSlots)
-		}
 		set(rpc.Fields(&d))
 		s := &serverStream{ServerStream: ss, by: i, request: r, first: true, counts: counts}
 		s.call = rpc.Enter(i.checker, r, d, callOf(ctx))

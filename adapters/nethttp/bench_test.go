@@ -7,6 +7,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/racetest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -39,15 +40,11 @@ func BenchmarkMiddleware(b *testing.B) {
 	b.Run("no headers", func(b *testing.B) { serveMany(b, limited(core.MaxQuota, core.HeadersOff)) })
 	b.Run("default headers", func(b *testing.B) { serveMany(b, limited(core.MaxQuota, 0)) })
 	b.Run("denied", func(b *testing.B) { serveMany(b, limited(0, 0)) })
-	b.Run("in flight, no headers", func(b *testing.B) { serveMany(b, inFlight(b, core.HeadersOff)) })
-	b.Run("in flight, default headers", func(b *testing.B) { serveMany(b, inFlight(b, 0)) })
+	b.Run("in flight", func(b *testing.B) { serveMany(b, inFlight()) })
 }
 
-func inFlight(tb testing.TB, headers core.Headers) http.Handler {
-	tb.Helper()
-	l := core.Must(core.New(core.Config{Headers: headers, Rules: []core.Rule{
-		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.InFlight(100)}},
-	}}))
+func inFlight() http.Handler {
+	l := core.Must(inflight.New(inflight.Config{Max: 100, Key: keyfuncs.ClientIP()}))
 	return httplimit.Middleware(l)(http.HandlerFunc(bare))
 }
 
@@ -65,13 +62,12 @@ func TestAllocations(t *testing.T) {
 		{"default headers", core.MaxQuota, 0, 2, false},
 		{"denied", 0, 0, 3, false},
 		{"denied, no headers", 0, core.HeadersOff, 2, false},
-		{"in flight, no headers", 0, core.HeadersOff, 3, true},
-		{"in flight, default headers", 0, 0, 5, true},
+		{"in flight", 0, 0, 5, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := httplimit.Middleware(newLimiter(t, row.quota, row.headers))(http.HandlerFunc(bare))
 			if row.inFlight {
-				h = inFlight(t, row.headers)
+				h = inFlight()
 			}
 			r := httptest.NewRequest(http.MethodGet, "/api", nil)
 			w := &plain{http.Header{}}

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -38,15 +39,26 @@ var Extras = []Peer{
 			return err == nil && d.Allowed && limiter.Adjust(ctx, d, 1) == nil
 		}
 	}),
-	extra(Slots, nil, func(limiter *core.Limiter, _ Limit) Allow {
-		ctx := context.Background()
-		return func(key string) bool {
-			d, release, err := limiter.Acquire(ctx, core.Hit{Rule: "ip", Key: key})
-			release()
-			return err == nil && d.Allowed
-		}
-	}),
+	slots,
 	extra(Calendar, time.UTC, func(limiter *core.Limiter, _ Limit) Allow { return take(limiter) }),
+}
+
+// slots is package inflight.
+var slots = Peer{
+	Name: Slots, Module: ourModule,
+	Local: func(Limit) (Allow, func()) { return acquire(nil), func() {} },
+	Redis: func(c *redis.Client, _ Limit) Allow {
+		return acquire(redisstore.New(c, redisstore.Timeout(10*time.Second), redisstore.AnotherInstance()))
+	},
+}
+
+func acquire(store inflight.Store) Allow {
+	l, ctx := must(inflight.New(inflight.Config{Name: "bench", Max: 100, Store: store})), context.Background()
+	return func(key string) bool {
+		release, ok, err := l.Acquire(ctx, key)
+		release()
+		return err == nil && ok
+	}
 }
 
 // IsExtra reports whether a peer is one of Extras.
@@ -64,8 +76,6 @@ func extra(name string, zone *time.Location, allow func(*core.Limiter, Limit) Al
 			limit.Quota *= 2
 		case Adjusted:
 			limit.Quota++ // so much is reserved above what is used
-		case Slots:
-			limit = core.InFlight(min(int64(l.Quota), 100))
 		}
 		if zone != nil {
 			limit = core.PerDay(int64(l.Quota)).In(zone)

@@ -23,6 +23,7 @@ import (
 	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -53,9 +54,7 @@ var floodgate = Peer{
 	},
 	Fiber3: func(l Limit) fiber3.Handler { return fiber3limit.Middleware(ours(l, core.HeadersDraft10, nil)) },
 	InFlight: func(n int) func(http.Handler) http.Handler {
-		return httplimit.Middleware(must(core.New(core.Config{
-			Name: "bench", Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.InFlight(int64(n))}}},
-		})))
+		return httplimit.Middleware(must(inflight.New(inflight.Config{Name: "bench", Max: int64(n), Key: keyfuncs.ClientIP()})))
 	},
 }
 

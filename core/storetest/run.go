@@ -55,8 +55,6 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Refund", s.refunds)
 	t.Run("Grant", s.extras)
 	t.Run("Lockout", s.lockouts)
-	t.Run("Leases", s.leases)
-	t.Run("LeasesAtOnce", s.leasesAtOnce)
 	t.Run("Clock", s.clockSteps)
 	t.Run("Extremes", s.extremes)
 	t.Run("Keys", s.keys)
@@ -195,14 +193,6 @@ func (c *counter) refund(b *core.Batch) {
 	c.t.Helper()
 	if err := Do(context.Background(), c.bound, core.OpRefund, b); err != nil {
 		c.t.Fatalf("Refund: %v", err)
-	}
-}
-
-// lease releases or renews leases.
-func (c *counter) lease(op core.Op, items ...core.Item) {
-	c.t.Helper()
-	if err := Do(context.Background(), c.bound, op, &core.Batch{Items: items}); err != nil {
-		c.t.Fatalf("%v: %v", op, err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +126,7 @@ func (l vectorLimit) limit() (core.Limit, error) {
 		Precision: time.Duration(l.PrecisionMS) * time.Millisecond,
 		Aligned:   l.Aligned,
 	}
-	for _, a := range append(slices.Clone(algorithms), core.Leases) {
+	for _, a := range algorithms {
 		if a.String() == l.Algorithm {
 			limit.Algorithm = a
 			return limit, limit.Validate()

@@ -8,18 +8,18 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func main() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "client", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.InFlight(2), core.PerMinute(100)},
-	}}}))
+	slots := core.Must(inflight.New(inflight.Config{Name: "reports", Max: 2, Key: keyfuncs.ClientIP()}))
+	rate := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "client", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(100)}}}}))
 	begun, finish := make(chan bool), make(chan bool)
-	report := httplimit.Middleware(limiter)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	report := httplimit.Middleware(slots)(httplimit.Middleware(rate)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		begun <- true
 		<-finish
-	}))
+	})))
 	ask := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		report.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/report", http.NoBody))
@@ -32,7 +32,6 @@ func main() {
 	}
 	denied := ask()
 	fmt.Println("a third request:", denied.Code, "Retry-After:", denied.Header().Get("Retry-After"))
-	fmt.Println(denied.Header().Get("RateLimit"))
 	finish <- true
 	fmt.Println("the first one is done:", <-done)
 	go func() { done <- ask().Code }()

@@ -32,9 +32,7 @@ func TestSite(t *testing.T) {
 	for _, want := range []string{
 		`floodgate_rate_limiting_requests_total{limit="client",limiter="api",result="allowed",rule="client"}`,
 		`floodgate_rate_limiting_requests_total{limit="client",limiter="planned",result="allowed",rule="client"}`,
-		`floodgate_rate_limiting_active_request_leases{limiter="export",rule="slots"} 0`,
-		`floodgate_rate_limiting_queued_requests{limiter="export",rule="slots"} 0`,
-		`floodgate_rate_limiting_request_lease_duration_seconds_count{limiter="export",rule="slots"}`,
+		`floodgate_rate_limiting_queued_requests{limiter="export",rule="export"} 0`,
 		`floodgate_rate_limiting_degraded_total{limiter="login"} 0`,
 	} {
 		if !strings.Contains(string(text), want) {

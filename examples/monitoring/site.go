@@ -13,6 +13,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 	promobserve "github.com/floodgate-go/floodgate/observe/prometheus"
@@ -64,12 +65,12 @@ func newSite(redis string) (_ *site, err error) {
 		return nil, err
 	}
 	// The export must never run more than twice at a time: without Redis it does not run.
-	export, err := core.New(core.Config{Name: "export", Store: shared, Observer: metrics, MaxWait: 200 * time.Millisecond, Rules: []core.Rule{
-		{Name: "slots", Key: everybody, Limits: []core.Limit{core.InFlight(2)}},
-	}})
+	slots, _ := shared.(inflight.Store) // nil: in this process
+	export, err := inflight.New(inflight.Config{Name: "export", Max: 2, Key: everybody, Store: slots, Observer: metrics, MaxWait: 200 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
+	s.closers = append(s.closers, export.Close)
 	guard, err := login.NewGuard(login.Config{Field: "username", ClientIP: client, Store: shared, Observer: metrics})
 	if err != nil {
 		return nil, err

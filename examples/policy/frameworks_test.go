@@ -19,7 +19,6 @@ import (
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -135,12 +134,13 @@ func TestARequestWaitsForItsTurnInEachFramework(t *testing.T) {
 	for name, application := range applications {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set, err := policy.Parse("limits.yaml", []byte("policies: [{name: items, key: path, limits: 1 in flight, wait: 1m}]"))
+			set, err := policy.Parse("limits.yaml", []byte("policies: [{name: items, key: path, in-flight: 1, wait: 1m}]"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer set.Close() //nolint:errcheck // the test is over
-			_, release, err := set.Limiter().Acquire(t.Context(), core.Hit{Rule: "items", Key: "/items/7"})
+			slots := set.InFlight()[0]
+			release, _, err := slots.Acquire(t.Context(), "/items/7")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,7 @@ func TestARequestWaitsForItsTurnInEachFramework(t *testing.T) {
 			defer server.Close()
 			got := make(chan string, 1)
 			go func() { got <- get(t, server.URL+"/items/7") }()
-			for deadline := time.Now().Add(time.Minute); set.Limiter().Stats().Waiting == 0; runtime.Gosched() {
+			for deadline := time.Now().Add(time.Minute); slots.Stats().Waiting == 0; runtime.Gosched() {
 				if time.Now().After(deadline) {
 					t.Fatal("nobody waits")
 				}
@@ -162,8 +162,8 @@ func TestARequestWaitsForItsTurnInEachFramework(t *testing.T) {
 			default:
 			}
 			release()
-			if text := <-got; text != "7" || set.Limiter().Stats().Waited != 1 {
-				t.Errorf("%q, %+v", text, set.Limiter().Stats())
+			if text := <-got; text != "7" || slots.Stats().Waited != 1 {
+				t.Errorf("%q, %+v", text, slots.Stats())
 			}
 		})
 	}

@@ -18,7 +18,7 @@ const maxLines = 600
 
 // maxExports is the most types and functions that package core exports, without
 // methods: what a newcomer has to look through. PerSecond to PerMonth are six of
-// them, and read as one. InFlight is such a limit too.
+// them, and read as one.
 const maxExports = 47
 
 func TestFilesAreShort(t *testing.T) {

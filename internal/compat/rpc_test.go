@@ -48,7 +48,7 @@ func TestAPolicyFileBoundsWhatRunsAndMakesCallsWait(t *testing.T) {
 		set, err := policy.Load(writeFile(t, `
 policies:
   - name: slow
-    limits: {in-flight: 1}
+    in-flight: 1
     wait: 20s
 `))
 		if err != nil {

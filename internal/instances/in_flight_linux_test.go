@@ -23,28 +23,28 @@ func TestAProcessThatStoodStillCountsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = closeStore() }()
-	remainingSlots(t, l, 1, "while it runs")
+	remainingSlots(t, w, 1, "while it runs")
 	p.Signal(syscall.SIGSTOP)
-	remainingSlots(t, l, 3, "after it was stopped")
+	remainingSlots(t, w, 3, "after it was stopped")
 	var releases []func()
 	for range 3 {
-		d, release, err := l.Acquire(t.Context(), oneUser)
-		if err != nil || !d.Allowed {
-			t.Fatalf("%v, %v", d.Allowed, err)
+		release, ok, err := l.Acquire(t.Context(), oneUser)
+		if err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
 		}
 		releases = append(releases, release)
 	}
 	p.Signal(syscall.SIGCONT)
 	pause(2*w.Lease, nil) // both have renewed
 	releases[0]()
-	if d, release, err := l.Acquire(t.Context(), oneUser); err != nil || d.Allowed {
-		t.Errorf("with two and two of three in flight: %v, %v", d.Allowed, err)
+	if release, ok, err := l.Acquire(t.Context(), oneUser); err != nil || ok {
+		t.Errorf("with two and two of three in flight: %v, %v", ok, err)
 		release()
 	}
 	releases[1]()
-	remainingSlots(t, l, 0, "with two and one in flight")
+	remainingSlots(t, w, 0, "with two and one in flight")
 	p.Stop()
-	remainingSlots(t, l, 2, "after the late releases")
+	remainingSlots(t, w, 2, "after the late releases")
 	releases[2]()
-	remainingSlots(t, l, 3, "in the end")
+	remainingSlots(t, w, 3, "in the end")
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
@@ -37,16 +37,14 @@ type inFlight struct {
 	Keeps   bool          // each caller acquires once, and releases when the process is stopped
 }
 
-func (w inFlight) limiter() (*core.Limiter, func() error, error) {
+func (w inFlight) limiter() (*inflight.Limiter, func() error, error) {
 	client := redis.NewClient(&redis.Options{Addr: w.Addr, PoolSize: 64})
 	store := redisstore.New(client, redisstore.Timeout(patience))
-	l, err := core.New(core.Config{Name: "in-flight", Store: store, Rules: []core.Rule{{
-		Name: "user", Limits: []core.Limit{{Quota: w.Quota, Window: w.Lease, Algorithm: core.Leases}},
-	}}})
-	return l, func() error { return errors.Join(store.Close(), client.Close()) }, err
+	l, err := inflight.New(inflight.Config{Name: "in-flight", Store: store, Max: w.Quota, Lease: w.Lease})
+	return l, func() error { return errors.Join(l.Close(), store.Close(), client.Close()) }, err
 }
 
-var oneUser = core.Hit{Rule: "user", Key: "ann"}
+const oneUser = "ann"
 
 // run is the program of a process. It writes "over" when more than the quota run at a
 // time, and "held" for each slot that it keeps.
@@ -80,14 +78,14 @@ func (w inFlight) run(begin, stopped <-chan struct{}) error {
 }
 
 // call is one request.
-func (w inFlight) call(limiter *core.Limiter, counting *redis.Client, stopped <-chan struct{}) error {
+func (w inFlight) call(limiter *inflight.Limiter, counting *redis.Client, stopped <-chan struct{}) error {
 	ctx := context.Background()
-	d, release, err := limiter.Acquire(ctx, oneUser)
+	release, ok, err := limiter.Acquire(ctx, oneUser)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if !d.Allowed {
+	if !ok {
 		pause(w.Pauses/2+rand.N(w.Pauses), stopped)
 		return nil
 	}

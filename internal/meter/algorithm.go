@@ -12,7 +12,6 @@ const (
 	TokenBucket
 	Lockout
 	Calendar
-	InFlight
 )
 
 // arithmetic is what an algorithm does with the words of a state. A Meter's methods of
@@ -53,7 +52,6 @@ var algorithms = [...]struct {
 	TokenBucket:    {"token_bucket", 4, false, &tokenBucket{}},
 	Lockout:        {"lockout", 5, false, &lockout{}},
 	Calendar:       {"calendar_window", 6, false, &calendarWindow{}},
-	InFlight:       {"in_flight", 7, true, &inFlight{}},
 }
 
 // Algorithms returns all algorithms.

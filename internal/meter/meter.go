@@ -93,8 +93,7 @@ func (m *Meter) FixedWords() int {
 	return cellWords
 }
 
-// Words returns how many words the state needs to take a charge of cost, or one
-// lease more.
+// Words returns how many words the state needs to take a charge of cost.
 func (m *Meter) Words(w []uint64, cost int64) int { return m.arithmetic.words(m, w, cost) }
 
 // Grow copies the state from one slice to a longer, zeroed one.
@@ -129,7 +128,7 @@ func (m *Meter) anchor(now int64) int64 {
 // Charge adds cost hits at now, whether the limit admits them or not. The state
 // must have room: see Words. Counts stop at MaxCount, a token bucket owes at most
 // twice its burst, and a log keeps its newest hits, as many as the quota
-// or as it has. Leases are left alone: see Lease.
+// or as it has.
 func (m *Meter) Charge(w []uint64, now, cost int64) {
 	if cost > 0 {
 		m.arithmetic.charge(m, w, now, min(cost, MaxCount))
@@ -137,7 +136,7 @@ func (m *Meter) Charge(w []uint64, now, cost int64) {
 }
 
 // Refund takes back cost hits that were charged at the time at, when reset was
-// what Outlook returned after the charge. Leases are left alone: see Release.
+// what Outlook returned after the charge.
 func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 	if cost > 0 {
 		m.arithmetic.refund(m, w, now, at, reset, cost)
@@ -147,7 +146,7 @@ func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 // Grant gives back up to n of the hits that count at now, the newest first, so that
 // those that come back soonest still do. The state must have been advanced to now.
 // What no hit is left for is lost: no state gets better than that of a key never seen.
-// Leases and lockouts are left alone. A token bucket with a quota of 0 is, too.
+// Lockouts are left alone. A token bucket with a quota of 0 is, too.
 func (m *Meter) Grant(w []uint64, now, n int64) {
 	if n > 0 {
 		m.arithmetic.grant(m, w, now, n)
@@ -190,8 +189,6 @@ func (m *Meter) MostBytes() int64 {
 	switch {
 	case !m.Grows():
 		return 0
-	case m.algorithm == InFlight:
-		return 8 * (leasesHeader + leaseWords*m.quota)
 	default:
 		return 8 * int64(m.Words(nil, m.quota))
 	}

@@ -35,7 +35,7 @@ func (m *Meter) Remaining(w []uint64, now int64) int64 {
 }
 
 // Wait returns how long it takes, without further hits, until cost is allowed:
-// 0 if it is allowed now, Forever if it never is. For leases it is a guess.
+// 0 if it is allowed now, Forever if it never is.
 func (m *Meter) Wait(w []uint64, now, cost int64) int64 {
 	switch {
 	case cost <= 0:

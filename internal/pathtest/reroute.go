@@ -47,7 +47,7 @@ func Rerouted(t *testing.T, serve func(*policy.Set) (address string)) {
 const waitsByParameter = `
 policies:
   - {name: tenants, match: {paths: ["/tenants/{id}"]}, key: 'param["id"]', limits: 2/h}
-  - {name: slow, match: {paths: [/slow]}, limits: {in-flight: 1}, wait: 20s}
+  - {name: slow, match: {paths: [/slow]}, in-flight: 1, wait: 20s}
 `
 
 // WaitsByParameter tests an application with the policies on the routes GET /tenants/{id} and

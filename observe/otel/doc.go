@@ -9,8 +9,6 @@
 //	floodgate.rate_limiting.requests                counter, {request}          limiter, rule, limit, result
 //	floodgate.rate_limiting.near_limit              counter, {request}          limiter, rule, limit
 //	floodgate.rate_limiting.degraded                counter, {request}          limiter
-//	floodgate.rate_limiting.active_request_leases   up-down counter, {slot}     limiter, rule
-//	floodgate.rate_limiting.request_lease.duration  histogram, s                limiter, rule
 //	floodgate.rate_limiting.queued_requests         up-down counter, {request}  limiter, rule
 //	floodgate.rate_limiting.request.time_in_queue   histogram, s                limiter, rule, result
 //	floodgate.rate_limiting.store.duration          histogram, s                limiter, operation
@@ -20,8 +18,7 @@
 // The names follow the one stable precedent among the semantic conventions, that of
 // ASP.NET Core (aspnetcore.rate_limiting.requests and so on). What differs:
 //
-//   - active_request_leases counts slots, as limits in flight do. There it counts requests.
-//     It is of rules with a limit of core.Leases only: no other rule gives a lease.
+//   - There are no metrics of leases: Held of an inflight.Limiter is the number of slots.
 //   - The results are "allowed" and "canceled" in place of "acquired" and
 //     "request_canceled". A client that hung up in line is "denied".
 //   - The durations have two more buckets, of 30 and 60 seconds.

@@ -42,7 +42,7 @@ func (m *instruments) histogram(name, text string, bounds []time.Duration) metri
 }
 
 // histograms record how long something took.
-type histograms struct{ store, lease, queue metric.Float64Histogram }
+type histograms struct{ store, queue metric.Float64Histogram }
 
 // waited records how long a request has waited.
 func (h *histograms) waited(ctx context.Context, limiter attribute.KeyValue, rules []core.Rule, o *core.Observation) {

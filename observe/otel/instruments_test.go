@@ -22,13 +22,11 @@ import (
 
 // names are the metrics, with their units and descriptions.
 var names = []string{
-	"active_request_leases {slot} Slots of limits in flight that requests of this process hold now.",
 	"degraded {request} Requests decided without the shared counters.",
 	"events {event} Events of a checker around the limiter, such as a login guard.",
 	"near_limit {request} Allowed requests that left a tenth of the quota or less.",
 	"queued_requests {request} Requests of this process that wait for their turn now.",
 	"request.time_in_queue s How long requests waited for their turn, by the result.",
-	"request_lease.duration s How long requests held their slots.",
 	"requests {request} Requests by the limit that decided and the result.",
 	"store.duration s How long operations of the store took.",
 	"store.errors {operation} Operations of the store that failed.",
@@ -38,7 +36,7 @@ var names = []string{
 func several() []core.Rule {
 	return []core.Rule{
 		{Name: "user", Limits: []core.Limit{{Name: "user-1s"}, {Name: "user-1h"}}},
-		{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots-1m", Algorithm: core.Leases}}},
+		{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots-1m"}}},
 	}
 }
 
@@ -52,8 +50,6 @@ func TestMetricsOfTheGlobalProvider(t *testing.T) {
 	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit})
 	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Allowed: true})
 	f.Decided(t.Context(), core.Observation{Rule: 1, Allowed: true, Remaining: 9, Capacity: 9, Waited: time.Second})
-	f.Held(t.Context(), 1, 5, 0)
-	f.Held(t.Context(), 1, -1, time.Second)
 	f.Queued(t.Context(), 1, 1)
 	f.Stored(t.Context(), "take", time.Second, errors.New("down"))
 	f.Reported(t.Context(), "suspected")
@@ -76,7 +72,6 @@ func TestMetricsOfTheGlobalProvider(t *testing.T) {
 		}
 	}
 	want := []string{
-		"active_request_leases limiter=api,rule=slots 4",
 		"degraded limiter=api 0",
 		"events event=suspected,limiter=api 1",
 		"near_limit limit=slots-1m,limiter=api,rule=slots 0",
@@ -84,7 +79,6 @@ func TestMetricsOfTheGlobalProvider(t *testing.T) {
 		"near_limit limit=user-1s,limiter=api,rule=user 0",
 		"queued_requests limiter=api,rule=slots 1",
 		"request.time_in_queue limiter=api,result=allowed,rule=slots 1 1 [0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0]",
-		"request_lease.duration limiter=api,rule=slots 1 1 [0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0]",
 		"requests limit=slots-1m,limiter=api,result=allowed,rule=slots 1",
 		"requests limit=slots-1m,limiter=api,result=denied,rule=slots 0",
 		"requests limit=user-1h,limiter=api,result=allowed,rule=user 1",

@@ -51,17 +51,15 @@ func New(c Config) (*Observer, error) {
 		degraded: m.counter("degraded", "{request}", "Requests decided without the shared counters."),
 		errors:   m.counter("store.errors", "{operation}", "Operations of the store that failed."),
 		events:   m.counter("events", "{event}", "Events of a checker around the limiter, such as a login guard."),
-		leases:   m.gauge("active_request_leases", "{slot}", "Slots of limits in flight that requests of this process hold now."),
 		queued:   m.gauge("queued_requests", "{request}", "Requests of this process that wait for their turn now."),
 	}
 	o.took = histograms{
 		store: m.histogram("store.duration", "How long operations of the store took.", observe.Bounds()),
-		lease: m.histogram("request_lease.duration", "How long requests held their slots.", observe.RequestBounds()),
 		queue: m.histogram("request.time_in_queue", "How long requests waited for their turn, by the result.", observe.RequestBounds()),
 	}
 	err := errors.Join(m.errs...)
 	if err == nil {
-		o.registration, err = m.meter.RegisterCallback(r.read, r.requests, r.near, r.degraded, r.errors, r.events, r.leases, r.queued)
+		o.registration, err = m.meter.RegisterCallback(r.read, r.requests, r.near, r.degraded, r.errors, r.events, r.queued)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("otelobserve: %w", err)
@@ -84,11 +82,6 @@ func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 		}
 		if !o.noSpanEvents && (!seen.Allowed || seen.DryRun || seen.Degraded) {
 			s.add(ctx, &seen)
-		}
-	}
-	f.Held = func(ctx context.Context, rule int, slots int64, took time.Duration) {
-		if counts.Held(ctx, rule, slots, took); slots < 0 {
-			o.took.lease.Record(ctx, took.Seconds(), metric.WithAttributes(name, attribute.String("rule", rules[rule].Name)))
 		}
 	}
 	f.Stored = func(ctx context.Context, operation string, took time.Duration, err error) {

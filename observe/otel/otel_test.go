@@ -64,15 +64,12 @@ func TestMetrics(t *testing.T) {
 	f := o.Observe("api", rules())
 	f.Stored(t.Context(), "take", 2*time.Millisecond, errors.New("down"))
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonSkipped, Degraded: true})
-	f = o.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots", Algorithm: core.Leases}}}})
-	f.Held(t.Context(), 0, 3, 0)
-	f.Held(t.Context(), 0, -2, 2*time.Second)
+	f = o.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots"}}}})
 	f.Queued(t.Context(), 0, 2)
 	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
 	f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond})
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
 	want := []string{
-		"floodgate.rate_limiting.active_request_leases limiter=export,rule=slots 1",
 		"floodgate.rate_limiting.degraded limiter=export 0",
 		"floodgate.rate_limiting.degraded limiter=api 1",
 		"floodgate.rate_limiting.events event=suspected,limiter=api 1",
@@ -82,7 +79,6 @@ func TestMetrics(t *testing.T) {
 		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=allowed,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
 		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=denied,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
 		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=failed,rule= 1 3600 [0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1]",
-		"floodgate.rate_limiting.request_lease.duration limiter=export,rule=slots 1 2 [0 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0]",
 		"floodgate.rate_limiting.requests limit=,limiter=export,result=bad_request,rule= 0",
 		"floodgate.rate_limiting.requests limit=,limiter=export,result=canceled,rule= 0",
 		"floodgate.rate_limiting.requests limit=,limiter=export,result=failed,rule= 1",

@@ -13,7 +13,7 @@ import (
 type reader struct {
 	counts                                   *observe.Counts
 	requests, near, degraded, errors, events metric.Int64ObservableCounter
-	leases, queued                           metric.Int64ObservableUpDownCounter
+	queued                                   metric.Int64ObservableUpDownCounter
 }
 
 func (r *reader) read(_ context.Context, to metric.Observer) error {
@@ -32,15 +32,9 @@ func (r *reader) read(_ context.Context, to metric.Observer) error {
 		for _, s := range l.Store {
 			count(r.errors, s.Errors, attribute.String("operation", s.Operation))
 		}
-		gauge := func(i metric.Int64ObservableUpDownCounter, n int64, rule string) {
-			to.ObserveInt64(i, n, metric.WithAttributes(limiter, attribute.String("rule", rule)))
-		}
-		for _, f := range l.InFlight {
-			gauge(r.leases, f.Held, f.Rule)
-		}
 		for _, q := range l.Queues {
 			if q.Rule != "" {
-				gauge(r.queued, q.Waiting, q.Rule)
+				to.ObserveInt64(r.queued, q.Waiting, metric.WithAttributes(limiter, attribute.String("rule", q.Rule)))
 			}
 		}
 		for _, e := range l.Events {

@@ -11,15 +11,13 @@
 //	floodgate_rate_limiting_degraded_total{limiter}
 //	floodgate_rate_limiting_store_duration_seconds{limiter, operation}
 //	floodgate_rate_limiting_store_errors_total{limiter, operation}
-//	floodgate_rate_limiting_active_request_leases{limiter, rule}
-//	floodgate_rate_limiting_request_lease_duration_seconds{limiter, rule}
 //	floodgate_rate_limiting_queued_requests{limiter, rule}
 //	floodgate_rate_limiting_request_time_in_queue_seconds{limiter, rule, result}
 //	floodgate_rate_limiting_events_total{limiter, event}
 //
-// The two gauges are those of this process: sum them over all instances. They are 0
-// again when all requests have ended. Only rules with a limit of core.Leases have the
-// metrics of leases, and only rules whose requests may wait have those of the queue.
+// The gauge queued_requests is that of this process: sum it over all instances. Only rules
+// whose requests may wait have the metrics of the queue. The number of slots that requests
+// hold is Held of an inflight.Limiter.
 //
 // The number of series depends on the configuration alone: traffic, and what clients
 // send, never adds one. Their names follow those of ASP.NET Core (aspnetcore.rate_limiting.*).
@@ -62,8 +60,6 @@ var (
 	degraded    = desc("degraded_total", "Requests decided without the shared counters.")
 	storeTook   = desc("store_duration_seconds", "How long operations of the store took.", "operation")
 	storeErrors = desc("store_errors_total", "Operations of the store that failed.", "operation")
-	leases      = desc("active_request_leases", "Slots of limits in flight that requests of this process hold now.", "rule")
-	leaseTook   = desc("request_lease_duration_seconds", "How long requests held their slots.", "rule")
 	queued      = desc("queued_requests", "Requests of this process that wait for their turn now.", "rule")
 	queueTook   = desc("request_time_in_queue_seconds", "How long requests waited for their turn, by the result.", "rule", "result")
 	events      = desc("events_total", "Events of a checker around the limiter, such as a login guard.", "event")
@@ -71,7 +67,7 @@ var (
 
 // Describe implements [prometheus.Collector].
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requests, nearLimit, degraded, storeTook, storeErrors, leases, leaseTook, queued, queueTook, events} {
+	for _, d := range []*prometheus.Desc{requests, nearLimit, degraded, storeTook, storeErrors, queued, queueTook, events} {
 		ch <- d
 	}
 }
@@ -100,10 +96,6 @@ func (t to) collect(l *observe.LimiterCounts) {
 	for _, s := range l.Store {
 		t.count(storeErrors, s.Errors, s.Operation)
 		t.durations(storeTook, s.Durations, storeBounds, s.Operation)
-	}
-	for _, f := range l.InFlight {
-		t.gauge(leases, f.Held, f.Rule)
-		t.durations(leaseTook, f.Durations, requestBounds, f.Rule)
 	}
 	for _, q := range l.Queues {
 		if q.Rule != "" {

@@ -42,9 +42,7 @@ func TestCollector(t *testing.T) {
 	f.Stored(t.Context(), "take", 2*time.Millisecond, nil)
 	f.Stored(t.Context(), "take", time.Minute, errors.New("down"))
 	f.Stored(t.Context(), "peek", time.Millisecond, nil)
-	f = c.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots", Algorithm: core.Leases}}}})
-	f.Held(t.Context(), 0, 3, 0)
-	f.Held(t.Context(), 0, -2, 2*time.Second)
+	f = c.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots"}}}})
 	f.Queued(t.Context(), 0, 2)
 	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
@@ -84,15 +82,9 @@ floodgate_rate_limiting_store_errors_total{limiter="tried",operation="take"} 1
 	want += histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="peek"`, observe.Bounds(), time.Millisecond) +
 		histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="take"`, observe.Bounds(), 2*time.Millisecond, time.Minute)
 	want += `
-# HELP floodgate_rate_limiting_active_request_leases Slots of limits in flight that requests of this process hold now.
-# TYPE floodgate_rate_limiting_active_request_leases gauge
-floodgate_rate_limiting_active_request_leases{limiter="export",rule="slots"} 1
 # HELP floodgate_rate_limiting_queued_requests Requests of this process that wait for their turn now.
 # TYPE floodgate_rate_limiting_queued_requests gauge
 floodgate_rate_limiting_queued_requests{limiter="export",rule="slots"} 2
-# HELP floodgate_rate_limiting_request_lease_duration_seconds How long requests held their slots.
-# TYPE floodgate_rate_limiting_request_lease_duration_seconds histogram
-` + histogram("floodgate_rate_limiting_request_lease_duration_seconds", `limiter="export",rule="slots"`, observe.RequestBounds(), 2*time.Second) + `
 # HELP floodgate_rate_limiting_request_time_in_queue_seconds How long requests waited for their turn, by the result.
 # TYPE floodgate_rate_limiting_request_time_in_queue_seconds histogram
 ` + histogram("floodgate_rate_limiting_request_time_in_queue_seconds", `limiter="export",result="allowed",rule="slots"`, observe.RequestBounds(), 30*time.Millisecond) +

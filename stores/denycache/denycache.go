@@ -23,7 +23,7 @@
 // is set for them, and the decision leaves out their limits.
 //
 // A denial that may end at any time is not remembered: that of a fallback
-// (core.Batch.Degraded), that of a limit of core.Leases, and that of several keys
+// (core.Batch.Degraded) and that of several keys
 // by a store that takes them one by one (core.Guarantees.OneStep is false), because
 // it may be due to hits that are about to be refunded.
 package denycache
@@ -268,13 +268,9 @@ func (c *counters) remember(items []core.Item, now int64, generation uint64) {
 	}
 }
 
-// wait returns for how long an item will be denied, 0 if it is allowed or a limit of
-// leases denies it.
+// wait returns for how long an item will be denied, 0 if it is allowed.
 func (c *counters) wait(it *core.Item) (wait time.Duration) {
-	for i, r := range it.Results {
-		if c.rules[it.Rule].Limits[i].Algorithm == core.Leases && !r.Allowed {
-			return 0
-		}
+	for _, r := range it.Results {
 		wait = max(wait, r.RetryAfter)
 	}
 	return wait

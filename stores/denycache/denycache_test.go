@@ -332,36 +332,18 @@ func TestWhatIsNotTheStoresIsNotRemembered(t *testing.T) {
 	f.want(1, "after a failure", func() { f.take(f.k(1)) })
 }
 
-// New rules decide anew what is remembered: no denial of a slot, which may be free at
-// any time, and none by limits that are no more.
+// New rules decide anew what is remembered: no denial by limits that are no more.
 func TestNewRulesForgetDenials(t *testing.T) {
-	slots := rule(core.Limit{Quota: 1, Window: time.Minute, Algorithm: core.Leases})
-	for name, c := range map[string]struct {
-		before, after core.StoreRule
-		cached        bool
-	}{
-		"slots after a window":  {hourly(1), slots, false},
-		"a window after slots":  {slots, hourly(1), true},
-		"a window after itself": {hourly(1), hourly(2), true},
-	} {
-		f := newFixture(t, denycache.Config{}, c.before)
-		lease := uint64(0)
-		take := func() *core.Batch {
-			it := f.k(1)
-			lease++
-			it.Lease = lease
-			return f.take(it)
-		}
-		take()
-		take()
-		f.counters = core.Must(f.counters.Reopen([]core.StoreRule{c.after}))
-		if !take().Allowed {
-			t.Errorf("%s: denied by limits that are no more", name)
-		}
-		take()
-		if b := take(); b.Allowed || b.Cached != c.cached {
-			t.Errorf("%s: allowed %v, cached %v, want %v", name, b.Allowed, b.Cached, c.cached)
-		}
+	f := newFixture(t, denycache.Config{}, hourly(1))
+	f.take(f.k(1))
+	f.take(f.k(1))
+	f.counters = core.Must(f.counters.Reopen([]core.StoreRule{hourly(2)}))
+	if !f.take(f.k(1)).Allowed {
+		t.Error("denied by limits that are no more")
+	}
+	f.take(f.k(1))
+	if b := f.take(f.k(1)); b.Allowed || !b.Cached {
+		t.Errorf("allowed %v, cached %v, want a cached denial", b.Allowed, b.Cached)
 	}
 }
 

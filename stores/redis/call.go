@@ -39,8 +39,7 @@ type callItem struct {
 	texts any // of the limits, as the script reads them
 	cost  int64
 	at    int64
-	lease uint64 // that the call gives, gives back, ends or renews; 0: none
-	place int    // of the limits among the arguments
+	place int // of the limits among the arguments
 }
 
 // The states of a call.
@@ -65,9 +64,6 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 		it := &items[i]
 		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
 		c.items = append(c.items, callItem{name: it.name, rule: it.rule, texts: texts, cost: it.Cost})
-		if withLease(verb) {
-			c.items[i].lease = it.Lease
-		}
 		c.weight += weight
 		if verb == verbBack || verb == verbRefund {
 			c.items[i].at = it.At

@@ -28,7 +28,6 @@ type counterRule struct {
 	meters     []meter.Meter
 	algorithms algorithms
 	edges      *edges
-	leases     bool // a limit counts leases
 }
 
 func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
@@ -36,7 +35,7 @@ func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 	for _, r := range rules {
 		rule := counterRule{
 			name: r.Name, limits: encodeLimits(r.Limits, r.DenyUnreadable), denies: r.DenyUnreadable,
-			weight: itemWeight, answer: replyTime, edges: edgesOf(r.Limits), leases: limits.Lease(r.Limits) >= 0,
+			weight: itemWeight, answer: replyTime, edges: edgesOf(r.Limits),
 		}
 		for _, l := range r.Limits {
 			m := meter.New(limits.Of(l))
@@ -79,10 +78,6 @@ func (b *counters) Do(ctx context.Context, batch *core.Batch) error {
 		return b.each(ctx, verbBlock, &core.Batch{Items: items})
 	case core.OpResetAll:
 		return b.resetAll(ctx)
-	case core.OpRelease:
-		return b.leases(ctx, verbRelease, batch)
-	case core.OpRenew:
-		return b.leases(ctx, verbRenew, batch)
 	default:
 		return fmt.Errorf("redis: %v: %w", batch.Op, core.ErrUnsupported)
 	}

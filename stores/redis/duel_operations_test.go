@@ -13,7 +13,7 @@ import (
 
 // batches returns a batch for each store.
 func (d *duel) batches(program int) (pair [2]*core.Batch) {
-	cost, lease := d.r.Int64N(4), 1+d.r.Uint64N(4)
+	cost := d.r.Int64N(4)
 	if limits := d.rules[program][0].Limits; d.r.IntN(4) == 0 {
 		cost = d.r.Int64N(limits[0].Quota + 2)
 	}
@@ -24,9 +24,6 @@ func (d *duel) batches(program int) (pair [2]*core.Batch) {
 				continue
 			}
 			it := core.Item{Rule: rule, Key: fmt.Append(nil, key), Cost: cost, Quotas: anyQuotas(d.r, some.Limits)}
-			if slices.ContainsFunc(some.Limits, func(l core.Limit) bool { return l.Algorithm == core.Leases }) {
-				it.Lease = lease + uint64(d.step)<<8
-			}
 			items = append(items, it)
 		}
 	}
@@ -84,12 +81,6 @@ func (d *duel) operate() {
 		do("block", core.OpBlock)
 	case n == 8 && d.r.IntN(3) == 0:
 		do("reset", core.OpReset)
-	case n == 9:
-		decided = false
-		do("renewal", core.OpRenew)
-	case n == 10:
-		decided = false
-		do("release", core.OpRelease)
 	case n < 14:
 		d.what = "refund"
 		var batch *core.Batch

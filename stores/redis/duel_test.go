@@ -83,8 +83,6 @@ func mixedLimit(r *rand.Rand) core.Limit {
 		switch r.IntN(6) {
 		case 0:
 			l = anyLimit(r)
-		case 1:
-			l = core.Limit{Quota: 1 + r.Int64N(9), Window: time.Duration(1+r.IntN(3)) * time.Second, Algorithm: core.Leases}
 		case 2:
 			l = anyCalendar(r, 1+r.Int64N(9))
 		default:
@@ -113,8 +111,5 @@ func plainLimit(r *rand.Rand) core.Limit {
 }
 
 func sameCounters(a, b core.Limit) bool {
-	if a.Algorithm == core.Leases && b.Algorithm == core.Leases { // a rule has one at most
-		return true
-	}
 	return newTranslator([]core.Limit{a}).ids[0] == newTranslator([]core.Limit{b}).ids[0]
 }

@@ -194,7 +194,6 @@ func (x *exchange) serialise() ([]byte, error) {
 			it := &c.items[i]
 			b = le.AppendUint32(b, uint32(it.place))
 			b = le.AppendUint64(b, uint64(it.cost))
-			b = le.AppendUint64(b, it.lease)
 			if verb == verbBack || verb == verbRefund {
 				n := len(it.rule.meters)
 				b = le.AppendUint64(b, uint64(it.at))

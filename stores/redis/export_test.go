@@ -52,7 +52,7 @@ func Verbs(cmd redis.Cmder) (verbs []string) {
 	for _, arg := range cmd.Args() {
 		if x, ok := arg.(*exchange); ok {
 			for _, c := range x.calls {
-				verbs = append(verbs, [...]string{"skip", "take", "peek", "charge", "grant", "back", "refund", "block", "release", "renew", "reset"}[c.verb])
+				verbs = append(verbs, [...]string{"skip", "take", "peek", "charge", "grant", "back", "refund", "block", "reset"}[c.verb])
 			}
 		}
 	}

@@ -189,7 +189,6 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 	var pending []*call
 	for _, g := range groups { // the items are the caller's
 		c := s.newCall(s.begin(ctx), verbRefund, g)
-		c.undo(g)
 		pending = append(pending, c)
 	}
 	go func() {

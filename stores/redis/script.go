@@ -129,8 +129,6 @@ const (
 	verbBack
 	verbRefund
 	verbBlock
-	verbRelease
-	verbRenew
 	verbReset
 )
 

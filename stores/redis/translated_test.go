@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -169,18 +168,6 @@ func (t translator) state(limit int, s string) (state []byte, ok, fits bool) {
 			}
 		}
 		return state, true, fits
-	case meter.InFlight:
-		if len(s) < 2 || len(s) != 2+19*int(unsigned(s, 2)) {
-			return nil, false, true
-		}
-		state = binary.AppendUvarint(nil, unsigned(s, 2))
-		for i := 2; i < len(s); i += 19 {
-			last := at
-			time(s[i+8:])
-			state = binary.AppendVarint(append(state, s[i:i+8]...), at-last)
-			state = count(state, s[i+15:])
-		}
-		return state, true, fits
 	default:
 		if len(s) != 15 {
 			return nil, false, true
@@ -267,22 +254,5 @@ func (t translator) meaning(limit int, state []byte, now int64) (text string, ne
 		return "", needed
 	}
 	is := m.AppendState(nil, w)
-	if m.Leases() {
-		return fmt.Sprintf("%s: %q", text, leasesOf(is)), needed
-	}
 	return fmt.Sprintf("%s: %x", text, is), needed
-}
-
-// leasesOf returns the leases of a state of package swapstore, each with its end and cost,
-// sorted: Go and the script keep them in other orders.
-func leasesOf(state []byte) (all []string) {
-	r, end := meter.Reader{Rest: state}, int64(0)
-	for range r.Uvarint(meter.MaxLeases) {
-		lease := r.Rest[:8]
-		r.Rest = r.Rest[8:]
-		end += r.Time()
-		all = append(all, fmt.Sprintf("%x until %d, %d", lease, end, r.Uvarint(math.MaxUint32)))
-	}
-	slices.Sort(all)
-	return all
 }

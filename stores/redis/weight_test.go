@@ -27,9 +27,6 @@ func TestHowManyDecisionsTravelTogether(t *testing.T) {
 		{"3,600 buckets", []core.Limit{hourly(core.BucketedWindow, 100)}, 1, 4},
 		{"a short log", []core.Limit{hourly(core.SlidingLog, 10)}, mostCalls, mostCalls},
 		{"a log of 500", []core.Limit{hourly(core.SlidingLog, 500)}, 5, 6},
-		{"some leases", []core.Limit{hourly(core.Leases, 20)}, 30, 40},
-		{"500 leases", []core.Limit{hourly(core.Leases, 500)}, 2, 2},
-		{"the most leases", []core.Limit{hourly(core.Leases, core.MaxLogQuota)}, 0, 1},
 		{"a long log", []core.Limit{hourly(core.SlidingLog, 10_000)}, 0, 0},
 		{"the largest quota", []core.Limit{hourly(core.SlidingLog, core.MaxQuota)}, 0, 0},
 	} {

@@ -24,19 +24,15 @@ type rule struct {
 	core.StoreRule
 	limits   []limit
 	shortest int64 // the shortest window of all limits
-	leases   int   // the limit that counts leases; -1: none
 }
 
 func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 	c := &counters{Store: s, limiter: limiter}
 	for _, r := range rules {
-		own := rule{StoreRule: r, shortest: core.MaxWindow.Microseconds(), leases: -1}
+		own := rule{StoreRule: r, shortest: core.MaxWindow.Microseconds()}
 		for i, l := range r.Limits {
 			own.limits = append(own.limits, newLimit(l))
 			own.shortest = min(own.shortest, own.limits[i].Window())
-			if l.Algorithm == core.Leases {
-				own.leases = i
-			}
 		}
 		c.rules = append(c.rules, own)
 	}
@@ -56,9 +52,8 @@ type item struct {
 	name   string
 	loaded Value
 	*stored
-	mend   bool // store the value even if nothing is charged
-	leased bool // the take has added its lease
-	room   meter.Meter
+	mend bool // store the value even if nothing is charged
+	room meter.Meter
 }
 
 // Do implements [core.Counters].
@@ -80,8 +75,6 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 		return c.swapper.Delete(ctx, namesOf(items))
 	case core.OpBlock:
 		return c.each(ctx, b.Op, items, func(it *item, now int64) (bool, error) { return c.block(it, now, b.For.Microseconds()) })
-	case core.OpRelease, core.OpRenew:
-		return c.leases(ctx, b.Op, items)
 	default:
 		return fmt.Errorf("limiter %q: %v: %w", c.limiter, b.Op, core.ErrUnsupported)
 	}
@@ -171,7 +164,7 @@ func (c *counters) take(ctx context.Context, b *core.Batch, items []item) error 
 		if !b.Allowed || b.Op == core.OpPeek {
 			return c.deny(ctx, items, done, now)
 		}
-		charged, err := c.charge(ctx, items[done:], now, b.Op == core.OpTake)
+		charged, err := c.charge(ctx, items[done:], now)
 		done += charged
 		if err != nil {
 			return c.undo(ctx, items[:done], err)
@@ -184,14 +177,14 @@ func (c *counters) take(ctx context.Context, b *core.Batch, items []item) error 
 }
 
 // charge charges and swaps one item after another, until another writer has changed one.
-// It returns how many items it has done. If lease is true, it adds the items' leases.
-func (c *counters) charge(ctx context.Context, items []item, now int64, lease bool) (int, error) {
+// It returns how many items it has done.
+func (c *counters) charge(ctx context.Context, items []item, now int64) (int, error) {
 	for i := range items {
 		it := &items[i]
 		if it.Cost == 0 {
 			continue
 		}
-		it.charge(now, lease)
+		it.charge(now)
 		if stored, err := c.store(ctx, it, now); err != nil || !stored {
 			return i, err
 		}
@@ -248,14 +241,10 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 	return cost == 0
 }
 
-func (it *item) charge(now int64, lease bool) {
+func (it *item) charge(now int64) {
 	for i := range it.rule.limits {
 		m, _ := it.meter(i)
 		w := it.grow(i, m, it.Cost)
-		if lease && i == it.rule.leases {
-			m.Lease(w, now, it.Lease, it.Cost)
-			it.leased = true
-		}
 		m.Charge(w, now, it.Cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, it.Cost, true)
 	}
@@ -303,11 +292,7 @@ func (c *counters) undo(ctx context.Context, charged []item, cause error) error 
 		if it.Cost == 0 {
 			return false, nil
 		}
-		known, err := c.refund(it, now)
-		if known && it.leased {
-			it.rule.limits[it.rule.leases].Release(it.states[it.rule.leases], it.Lease)
-		}
-		return known, err
+		return c.refund(it, now)
 	})
 	if err != nil {
 		return errors.Join(notcharged.Unmark(cause), notcharged.Unmark(err))
@@ -392,37 +377,4 @@ func (c *counters) block(it *item, now, length int64) (bool, error) {
 		it.foreign = append(it.foreign, usedUpRecord(now, length))
 	}
 	return length > 0 || it.loaded.Version != nil, nil
-}
-
-// leases releases or renews leases: those of one key in one step.
-func (c *counters) leases(ctx context.Context, op core.Op, items []item) error {
-	byName := map[string][]*core.Item{}
-	var todo []item
-	for _, it := range items {
-		if it.rule.leases < 0 {
-			continue
-		}
-		if byName[it.name] == nil {
-			todo = append(todo, it)
-		}
-		byName[it.name] = append(byName[it.name], it.Item)
-	}
-	return c.each(ctx, op, todo, func(it *item, now int64) (changed bool, err error) {
-		if it.is == newer || it.is == unreadable && it.rule.DenyUnreadable {
-			return false, nil // the value stays
-		}
-		i := it.rule.leases
-		m := &it.rule.limits[i].Meter
-		m.Advance(it.states[i], now)
-		for _, lease := range byName[it.name] {
-			switch {
-			case op == core.OpRelease:
-				changed = m.Release(it.states[i], lease.Lease) || changed
-			case lease.Cost > 0:
-				m.Renew(it.grow(i, m, lease.Cost), now, lease.Lease, lease.Cost)
-				changed = true
-			}
-		}
-		return changed, nil
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,68 +208,11 @@ func TestABlockedKey(t *testing.T) {
 	taken(true)
 }
 
-// leased is a rule of two slots of a key, whose leases last an hour.
-var leased = core.StoreRule{Name: "r", Limits: []core.Limit{{Name: "slots", Quota: 2, Window: time.Hour, Algorithm: core.Leases}}}
-
-func TestWhatIsWrittenOfLeases(t *testing.T) {
-	w := newWorld(t, quiet, leased)
-	leases := func(cost int64, leases ...uint64) *core.Batch {
-		b := new(core.Batch)
-		for _, lease := range leases {
-			b.Items = append(b.Items, core.Item{Key: []byte("k"), Cost: cost, Lease: lease})
-		}
-		return b
-	}
-	for _, step := range []struct {
-		what   string
-		pass   time.Duration
-		op     core.Op
-		batch  *core.Batch
-		writes int
-		left   int64
-	}{
-		{"a renewal of no cost is no lease", 0, core.OpRenew, leases(0, 1), 0, 2},
-		{"nor is one of less", 0, core.OpRenew, leases(-1, 1), 0, 2},
-		{"the leases of a key are renewed in one step", 0, core.OpRenew, leases(1, 1, 2), 1, 0},
-		{"a lease that was never given is not released", 0, core.OpRelease, leases(1, 3), 0, 0},
-		{"one lease lasts for longer", 30 * time.Minute, core.OpRenew, leases(1, 2), 1, 0},
-		{"a lease that has ended is not released", 45 * time.Minute, core.OpRelease, leases(1, 1), 0, 1},
-		{"a lease is released once", 0, core.OpRelease, leases(1, 2), 1, 2},
-		{"and not again", 0, core.OpRelease, leases(1, 2), 0, 2},
-	} {
-		w.clock.advance(step.pass)
-		w.swaps = nil
-		if err := storetest.Do(t.Context(), w.counters, step.op, step.batch); err != nil {
-			t.Fatal(step.what, err)
-		}
-		if len(w.swaps) != step.writes {
-			t.Errorf("%s: the value is written %d times, want %d", step.what, len(w.swaps), step.writes)
-		}
-		if got := w.left()[0]; got != step.left {
-			t.Errorf("%s: %d slots left, want %d", step.what, got, step.left)
-		}
-	}
-}
-
-// The error of leases has that of each key.
-func TestTheErrorOfLeases(t *testing.T) {
-	w := newWorld(t, quiet, leased)
-	b := w.batch(1)
-	b.Items = append(b.Items, b.Items[0])
-	b.Items[1].Key = []byte("other")
-	w.at(func(step int) error {
-		return map[int]error{2: fmt.Errorf("the first: %w", core.ErrNotCharged), 4: errFault}[step]
-	})
-	if err := storetest.Do(t.Context(), w.counters, core.OpRenew, b); errors.Is(err, core.ErrNotCharged) || !errors.Is(err, errFault) || !strings.Contains(err.Error(), "the first") {
-		t.Errorf("error %v, want those of both keys", err)
-	}
-}
-
 // A take that is denied halfway, because another writer was faster, gives back what it has
-// charged, also leases.
+// charged.
 func TestATakeThatIsDeniedHalfwayIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, quiet, leased, hourly("hits"), hourly("c"))
+		w := newWorld(t, quiet, hourly("a"), hourly("hits"), hourly("c"))
 		w.at(func(step int) error {
 			if step == 4 { // the Swap of the last key
 				w.before = nil
@@ -281,8 +223,8 @@ func TestATakeThatIsDeniedHalfwayIsGivenBack(t *testing.T) {
 		if b := w.do(core.OpTake, 1, 1, 1); b.Allowed || b.Items[1].Results[0].Remaining != 3 {
 			t.Errorf("allowed %v, %+v", b.Allowed, b.Items)
 		}
-		if got := w.left(); !slices.Equal(got, []int64{2, 3, 0}) {
-			t.Errorf("%d are left, want 2 slots, 3 and no hits", got)
+		if got := w.left(); !slices.Equal(got, []int64{3, 3, 0}) {
+			t.Errorf("%d are left, want 3, 3 and no hits", got)
 		}
 	})
 }

@@ -143,7 +143,7 @@ func hourly(name string) core.StoreRule {
 func (w *world) batch(costs ...int64) *core.Batch {
 	b := new(core.Batch)
 	for i, cost := range costs {
-		b.Items = append(b.Items, core.Item{Rule: i, Key: []byte("k"), Cost: cost, Lease: 7, Results: make([]core.Result, len(w.rules[i].Limits))})
+		b.Items = append(b.Items, core.Item{Rule: i, Key: []byte("k"), Cost: cost, Results: make([]core.Result, len(w.rules[i].Limits))})
 	}
 	return b
 }

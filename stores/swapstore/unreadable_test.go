@@ -109,13 +109,13 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 	}
 }
 
-// A value that cannot be read stays as it is: after a peek without cost, a refund, a grant,
-// and leases of a rule that denies; that of a newer version also after all that would
+// A value that cannot be read stays as it is: after a peek without cost, a refund and a grant;
+// that of a newer version also after all that would
 // replace it.
 func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
-	for _, op := range []core.Op{core.OpPeek, core.OpRefund, core.OpGrant, core.OpRelease, core.OpRenew, core.OpTake, core.OpCharge, core.OpBlock} {
+	for _, op := range []core.Op{core.OpPeek, core.OpRefund, core.OpGrant, core.OpTake, core.OpCharge, core.OpBlock} {
 		for value, newer := range map[string]bool{"abc": false, "\x07new": true} {
-			w := newWorld(t, quiet, denying("a", leased.Limits[0]))
+			w := newWorld(t, quiet, denying("a", core.PerHour(3)))
 			w.put(stored("a"), value)
 			cost := int64(1)
 			if op == core.OpPeek {

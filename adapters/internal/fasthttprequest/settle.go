@@ -12,7 +12,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -36,13 +35,6 @@ func (m *Middleware) nextAndSettle(r *Request, d core.Decision) error {
 			response.Status = http.StatusInternalServerError
 		case fast.Hijacked():
 			response.Status = http.StatusSwitchingProtocols
-		}
-		if fast.Hijacked() || fast.Response.IsBodyStream() {
-			// fasthttp closes such values when the handler of the connection has returned,
-			// or the stream has been sent.
-			if c := inflight.Closer(&d); c != nil {
-				fast.SetUserValue(c, c)
-			}
 		}
 		m.checker.Settle(r, d, response.Outcome())
 		r.free()

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/inflight"
 	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -20,7 +19,7 @@ type Watcher struct {
 	ended  bool
 	w      http.ResponseWriter
 
-	// Decision is the request's. A connection that is taken over holds its leases.
+	// Decision is the request's.
 	Decision core.Decision
 }
 
@@ -133,7 +132,6 @@ func (w writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.s.w).Hijack()
 	if err == nil {
 		w.s.set(http.StatusSwitchingProtocols)
-		conn = inflight.Conn(&w.s.Decision, conn)
 	}
 	return conn, rw, err
 }

@@ -33,20 +33,6 @@ func Enter(by core.Checker, r core.Request, d core.Decision, outer *Call) *Call 
 	return c
 }
 
-// NoSlots is what a stream is denied with if MayCountMessages returns false.
-const NoSlots = "PerMessage does not go with a limit of what is in flight: limit streams by an interceptor of its own"
-
-// MayCountMessages reports whether the messages of a stream may count that was allowed with d.
-// If d holds a slot of a limit of what is in flight, each message would give the slot up before
-// it takes another, and the handler would run on without one. The slot is given back then.
-func MayCountMessages(d core.Decision) bool {
-	release, held := d.Hold()
-	if held {
-		release()
-	}
-	return !held
-}
-
 // Pending returns a call on which the checker will decide later: see Next.
 func Pending(by core.Checker) *Call { return &Call{checker: by} }
 

@@ -136,15 +136,3 @@ func TestCostOfACall(t *testing.T) {
 		}
 	}
 }
-
-func TestMessagesThatCountHoldNoSlot(t *testing.T) {
-	s := newSettling(t, core.PerHour(9))
-	if !MayCountMessages(s.Check(floodgatetest.NewRequest("POST", "/a.B/C"))) {
-		t.Error("a limit of a window does not go with messages")
-	}
-	l := floodgatetest.NewLimiter(t, floodgatetest.NewClock(), core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}}}})
-	if MayCountMessages(l.Check(floodgatetest.NewRequest("POST", "/a.B/C"))) {
-		t.Error("slots go with messages")
-	}
-	floodgatetest.WantRemaining(t, l.Check(floodgatetest.NewRequest("POST", "/a.B/C")), "r", 0) // the slot has come back
-}

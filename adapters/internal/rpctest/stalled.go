@@ -20,7 +20,7 @@ func stalled(t *testing.T, a Adapter) {
 		"a client that sends no more": OK,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, entered := inFlight(t, 1), make(chan struct{}, 1)
+			l, entered := inFlight(1), make(chan struct{}, 1)
 			c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error {
 				if _, err := c.Receive(); err != nil {
 					return err

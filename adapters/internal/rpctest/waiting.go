@@ -7,20 +7,17 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// oneAtATime makes a limiter of one call at a time and a hundred an hour. The others wait.
-func oneAtATime(t *testing.T, maxWait time.Duration) *core.Limiter {
-	t.Helper()
-	return limiter(t, core.Config{MaxWait: maxWait, Rules: []core.Rule{
-		{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.InFlight(1)}},
-		{Name: "h", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(100)}},
-	}})
+// oneAtATime makes a limiter of one call at a time. The others wait.
+func oneAtATime(maxWait time.Duration) *inflight.Limiter {
+	return core.Must(inflight.New(inflight.Config{Name: "r", Max: 1, Key: keyfuncs.Static(""), MaxWait: maxWait}))
 }
 
 // inLine waits until n calls wait for their turn.
-func inLine(t *testing.T, l *core.Limiter, n int) {
+func inLine(t *testing.T, l *inflight.Limiter, n int) {
 	t.Helper()
 	for ctx := within(t); l.Stats().Waiting != n; {
 		if ctx.Err() != nil {
@@ -33,7 +30,7 @@ func inLine(t *testing.T, l *core.Limiter, n int) {
 func waiting(t *testing.T, a Adapter) {
 	for _, side := range []string{"server", "client"} {
 		// dial puts the limiter on the server or on its client.
-		dial := func(t *testing.T, l *core.Limiter, h Handler) Client {
+		dial := func(t *testing.T, l *inflight.Limiter, h Handler) Client {
 			if side == "client" {
 				return a.Serve(t, App{Handler: h}).Dial(t, direct, l)
 			}
@@ -60,13 +57,13 @@ func waiting(t *testing.T, a Adapter) {
 	})
 }
 
-func waits(t *testing.T, dial func(*testing.T, *core.Limiter, Handler) Client, kind Kind) {
+func waits(t *testing.T, dial func(*testing.T, *inflight.Limiter, Handler) Client, kind Kind) {
 	type handled struct {
 		text  string
 		leave chan struct{}
 	}
 	entered := make(chan handled, 10)
-	l := oneAtATime(t, timeout)
+	l := oneAtATime(timeout)
 	c := dial(t, l, func(c Call) error {
 		text, err := c.Receive()
 		if err != nil {
@@ -131,16 +128,7 @@ func waits(t *testing.T, dial func(*testing.T, *core.Limiter, Handler) Client, k
 			t.Errorf("%q gets %+v", text, r)
 		}
 	}
-	free(t, l, 1)
-
-	// Waiting would take too long: the call is denied at once, and holds no slot.
-	if err := l.Block(within(t), time.Hour, core.Hit{Rule: "h"}); err != nil {
-		t.Fatal(err)
-	}
-	if r := c.Do(within(t), kind, []string{"hopeless"}); r.Code != codeResourceExhausted || r.RetryAfter <= timeout {
-		t.Errorf("the call that would wait for an hour gets %+v", r)
-	}
-	free(t, l, 1)
+	free(t, l, 0)
 	if s := l.Stats(); s.Allowed != 3 || s.Waited < 3 {
 		t.Errorf("%d calls are allowed, want 3; %d have waited", s.Allowed, s.Waited)
 	}

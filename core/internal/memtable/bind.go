@@ -28,7 +28,6 @@ type layout struct {
 	offsets   []int // where in a slot each limit's state begins
 	stride    int   // words of a slot
 	fixed     bool  // no limit's state grows
-	leases    int   // the limit that counts leases; -1: none
 	fullHomes int   // length of a table with its shard's part of MaxKeys, and a sixth more
 	sample    int   // how many keys are weighed to evict one
 	most      int64 // the most keys of the rule, so that they fit in maxBytes; 0: maxKeys
@@ -39,16 +38,13 @@ type layout struct {
 const sampledToEvict = 8
 
 func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
-	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes, leases: -1, fixed: true}
+	l := &layout{rule: r, version: r.version, stride: slotHeader, fullHomes: fullHomes, fixed: true}
 	for i, limit := range limits {
 		l.meters = append(l.meters, meter.New(limit))
 		l.ids = append(l.ids, limit.Identity())
 		l.offsets = append(l.offsets, l.stride)
 		l.stride += l.meters[i].FixedWords()
 		l.fixed = l.fixed && !l.meters[i].Grows()
-		if l.meters[i].Leases() {
-			l.leases = i
-		}
 	}
 	work := len(limits)
 	for i := range l.meters {

@@ -23,7 +23,7 @@ type blockChunk struct {
 
 const (
 	minBlockClass = 3  // 8 words
-	maxBlockClass = 17 // 131,072 words: the most leases; the longest log has 16,384
+	maxBlockClass = 14 // 16,384 words: the longest log
 	chunkClass    = 9  // a chunk has 512 words, or one block if that is longer
 )
 

@@ -6,17 +6,13 @@ package memtable
 const sweptPerInsert = 8
 
 // insert makes a slot for the place's key. It returns false if there is no room
-// for it: all keys that could be evicted belong to the same operation. Keys that
-// hold leases are no reason: see leases.go.
+// for it: all keys that could be evicted belong to the same operation.
 func (ts *Tables) insert(p *Place, others []Place, now int64) bool {
 	s, t := p.shard, p.table
 	s.sweep(ts, t, now)
 	ts.trimRule(t, others, now)
 	if !ts.makeRoom(s, t, others, now) {
-		if !s.hasLeases() {
-			return false
-		}
-		ts.keys.Add(1)
+		return false
 	}
 	ts.hold(t.layout.rule, 1)
 	p.has(t.insert(p.hash))
@@ -222,7 +218,7 @@ func (t *table) search(others []Place, now int64) (best victim) {
 		}
 		at := t.hand
 		t.hand++
-		if !t.empty(at) && !holds(others, t, at) && !t.holding(t.slot(at), now) {
+		if !t.empty(at) && !holds(others, t, at) {
 			t.examine(at, now, &best)
 			if left--; left == 0 {
 				break
@@ -248,7 +244,7 @@ func (t *table) searchOpen(others []Place, now int64, best *victim) {
 		}
 		from = i + 1
 		t.hand = from
-		if holds(others, t, i) || t.holding(t.slot(i), now) {
+		if holds(others, t, i) {
 			continue
 		}
 		switch v := t.examine(i, now, best); {

@@ -37,7 +37,7 @@ func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uin
 // must be asked.
 func (t *table) deniedUntil(slot []uint64, limit int, now int64) int64 {
 	m := &t.layout.meters[limit]
-	if !m.Grows() || m.Leases() {
+	if !m.Grows() {
 		return 0
 	}
 	if until := int64(slot[t.layout.offset(limit)+1]); until > now && until-now <= m.Window()+max(0, m.Precision()-1) {
@@ -48,7 +48,7 @@ func (t *table) deniedUntil(slot []uint64, limit int, now int64) int64 {
 
 // noteDenied notes until when a limit has no hit left; 0: not known.
 func (t *table) noteDenied(slot []uint64, limit int, until int64) {
-	if m := &t.layout.meters[limit]; m.Grows() && !m.Leases() {
+	if m := &t.layout.meters[limit]; m.Grows() {
 		slot[t.layout.offset(limit)+1] = uint64(until)
 	}
 }
@@ -61,9 +61,6 @@ func (t *table) forgetDenied(slot []uint64) {
 }
 
 func (t *table) expired(slot []uint64, now int64) bool {
-	if t.holding(slot, now) {
-		return false
-	}
 	for i := range t.layout.meters {
 		if t.deniedUntil(slot, i, now) > 0 || !t.layout.meters[i].Blank(t.state(slot, i), now) {
 			return false

@@ -25,14 +25,14 @@ type table struct {
 	slots  int // all slots
 	used   int
 	hand   int      // the slot at which the next search for a key to evict begins
-	open   slotBits // the slots whose key is not known to be denied, and holds no lease
+	open   slotBits // the slots whose key is not known to be denied
 	opens  int      // how many bits are set in open
 	blocks *blocks  // nil if no limit's state grows
 }
 
 // The words of a slot: the key's hash, then fixedWords for each limit. If the limit's
 // state grows, these are a reference to its block and the time until which it is
-// known to deny, 0 for none: see deniedUntil; of leases, the end of the last one.
+// known to deny, 0 for none: see deniedUntil.
 const slotHeader = 2
 
 const (
@@ -216,10 +216,10 @@ func (t *table) deny(i int) {
 	}
 }
 
-// reopen notes that the key of a slot is denied no more and holds no lease, if that
+// reopen notes that the key of a slot is denied no more, if that
 // is so.
 func (t *table) reopen(i int, now int64) {
-	if t.open.has(i) || t.holding(t.slot(i), now) {
+	if t.open.has(i) {
 		return
 	}
 	if denied, _ := t.weigh(t.slot(i), now); !denied {

@@ -1,10 +1,8 @@
 package queriestest
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/internal/processtest"
@@ -85,7 +83,6 @@ var states = []state{
 		fires: []string{"FloodgateQueueTooSlow"},
 		may:   []string{"FloodgateDenyingMany", "FloodgateNearLimit"}, // there are two slots: near is both
 	},
-	stuck(),
 	{
 		name: "guessed at",
 		minute: func(s *site) bool {
@@ -131,49 +128,6 @@ var states = []state{
 		fires: []string{"FloodgateFailing", "FloodgateDegraded", "FloodgateStoreErrors"},
 		may:   []string{"FloodgateStoreSlow", "FloodgateDenyingMany"},
 	},
-}
-
-// stuck is the state in which an export hangs until its client goes away.
-func stuck() state {
-	var leave context.CancelFunc
-	return state{
-		name: "stuck",
-		begin: func(s *site) {
-			ctx, cancel := context.WithCancel(s.Context())
-			leave = cancel
-			s.hangs.Go(func() {
-				r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/export?takes=1h", http.NoBody)
-				if err != nil {
-					s.Error(err)
-					return
-				}
-				r.Header.Set("X-Forwarded-For", "192.0.2.7")
-				if answer, err := http.DefaultClient.Do(r); err == nil {
-					_ = answer.Body.Close()
-					s.Errorf("the export has ended: %s", answer.Status)
-				}
-			})
-			s.look("floodgate_rate_limiting_active_request_leases")
-		},
-		minute: func(s *site) bool {
-			s.wants(http.StatusOK, s.get("/api", s.stranger()))
-			return false
-		},
-		end: func(s *site) {
-			leave()
-			s.hangs.Wait()
-			processtest.WaitFor(s.T, "the slot", func() bool { // both slots are free again
-				var served atomic.Int64
-				together(2, func() {
-					if s.get("/export?takes=1ms", "192.0.2.7") == http.StatusOK {
-						served.Add(1)
-					}
-				})
-				return served.Load() == 2
-			})
-		},
-		fires: []string{"FloodgateSlotsStuck"},
-	}
 }
 
 // recovers waits until the store is used again.

@@ -106,6 +106,7 @@ func (t together) words() string {
 // of none.
 type exactlyOne struct {
 	fields, others []string
+	unless         string // a field beside which there may be none; "": there is no such field
 	several        string
 	missing        string
 	missingHint    string
@@ -123,7 +124,7 @@ func (e exactlyOne) holds(r *reader, v value, given map[string]value) bool {
 	for i := 1; i < len(found); i++ {
 		r.bad(given[found[i]], found[i-1]+" and "+found[i]+" exclude each other", e.severalHint)
 	}
-	if len(found) == 0 && !slices.ContainsFunc(e.others, func(name string) bool { return has(given, name) }) {
+	if len(found) == 0 && !has(given, e.unless) && !slices.ContainsFunc(e.others, func(name string) bool { return has(given, name) }) {
 		r.bad(v, e.missing, e.missingHint)
 		return false
 	}
@@ -135,11 +136,19 @@ func (e exactlyOne) schema() object {
 	for _, name := range append(slices.Clone(e.others), e.fields...) {
 		parts = append(parts, object{{"required", []string{name}}})
 	}
-	return object{{"oneOf", parts}}
+	one := object{{"oneOf", parts}}
+	if e.unless == "" {
+		return one
+	}
+	return object{{"anyOf", []object{one, {{"required", []string{e.unless}}, {"not", object{{"anyOf", parts}}}}}}}
 }
 
 func (e exactlyOne) words() string {
-	return "Exactly one of " + enumerate(quotedNames(append(slices.Clone(e.others), e.fields...))) + " is given."
+	text := "Exactly one of " + enumerate(quotedNames(append(slices.Clone(e.others), e.fields...))) + " is given"
+	if e.unless != "" {
+		text += ", or `" + e.unless + "`, or both"
+	}
+	return text + "."
 }
 
 // excludes is the constraint that a mapping with a field does not have some

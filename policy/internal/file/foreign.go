@@ -59,7 +59,7 @@ func limitHint(item, problem string) string {
 	return formOfALimit
 }
 
-const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow; or 10 in flight, which lease= and name= may follow"
+const formOfALimit = "a limit is a quota, a slash and a window, as in 3/6s or 100/2h; an algorithm, burst=, precision=, aligned and name= may follow"
 
 const zoneHint = "a time zone stands behind the window day, week or month"
 

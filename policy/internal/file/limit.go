@@ -51,19 +51,6 @@ func limitMapping() *mapping[core.Limit] {
 				about: "The length of the window in milliseconds, as MuleSoft writes it.",
 				value: then(milliseconds, func(_ *reader, _ value, l *core.Limit, ms int64) { l.Window = time.Duration(ms) * time.Millisecond }),
 			}, {
-				name: "in-flight", example: "10",
-				about: "The number of requests that may be in flight at a time, in place of `quota` and `window`.",
-				value: then(whole[int64](0, core.MaxLogQuota), func(_ *reader, _ value, l *core.Limit, n int64) {
-					window := l.Window
-					if *l = core.InFlight(n); window != 0 {
-						l.Window = window
-					}
-				}),
-			}, {
-				name: "lease", without: words.Duration(core.DefaultLease), example: "1m",
-				about: "How long a process that has died holds its places; for `in-flight` only, 1s or more.",
-				value: set(duration("a length of time such as 30s"), func(l *core.Limit) *time.Duration { return &l.Window }),
-			}, {
 				name: "algorithm", initial: algorithms[0].String(), example: "fixed_window",
 				about: "The algorithm that counts; with `zone`, the window `month` or `maximumRequests`, the default is `fixed_window`.",
 				value: set(choice(algorithm...), func(l *core.Limit) *core.Algorithm { return &l.Algorithm }),
@@ -88,10 +75,6 @@ func limitMapping() *mapping[core.Limit] {
 		rules: spellings{ownSpelling, mulesoftSpelling},
 		check: func(r *reader, m filled, l *core.Limit) {
 			if !m.fine {
-				return
-			}
-			if l.Algorithm == core.Leases {
-				checkInFlight(r, m, l)
 				return
 			}
 			if (l.Zone != nil || has(m.given, "maximumRequests")) && !has(m.given, "algorithm") {
@@ -123,40 +106,11 @@ func limitMapping() *mapping[core.Limit] {
 
 // doubtZero warns of a quota of 0.
 func doubtZero(r *reader, m filled, l *core.Limit) {
-	for _, name := range []string{"quota", "maximumRequests", "in-flight"} {
+	for _, name := range []string{"quota", "maximumRequests"} {
 		if has(m.given, name) && l.Quota == 0 {
 			r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
 		}
 	}
-}
-
-// checkInFlight reports what a limit of what is in flight cannot have, by the names of the
-// file's fields.
-func checkInFlight(r *reader, m filled, l *core.Limit) {
-	for _, f := range []struct {
-		name string
-		is   bool
-		why  string
-	}{
-		{"zone", l.Zone != nil, "what is in flight has no window"},
-		{"burst", l.Burst != 0, "only token_bucket has one"},
-		{"precision", l.Precision != 0, "what is in flight has no window"},
-		{"aligned", l.Aligned, "what is in flight has no window"},
-	} {
-		if f.is {
-			r.bad(m.given[f.name], f.name+" beside in-flight: "+f.why, "leave it out, or write two limits")
-			return
-		}
-	}
-	if l.Window < time.Second || l.Window > core.MaxWindow {
-		r.bad(m.given["lease"], fmt.Sprintf("%s: must be from 1s to 366 days", words.Duration(l.Window)), "write lease: 1m, or leave it out")
-		return
-	}
-	if err := l.Validate(); err != nil {
-		r.bad(m.value, words.Reason(err), "")
-		return
-	}
-	doubtZero(r, m, l)
 }
 
 // month stands for a month until the limit has been read: 31 days may be written
@@ -192,19 +146,6 @@ func zone() kind[*time.Location] {
 type spellings [2][2]string
 
 func (s spellings) holds(r *reader, v value, given map[string]value) bool {
-	if has(given, "in-flight") {
-		for _, name := range []string{"quota", "window", "maximumRequests", "timePeriodInMilliseconds", "algorithm"} {
-			if has(given, name) {
-				r.bad(given[name], name+" beside in-flight: what is in flight has no window", "write two limits")
-				return false
-			}
-		}
-		return true
-	}
-	if has(given, "lease") {
-		r.bad(given["lease"], "lease without in-flight", "write window for a limit of hits")
-		return false
-	}
 	own, ownWindow := has(given, s[0][0]), has(given, s[0][1])
 	other, otherWindow := has(given, s[1][0]), has(given, s[1][1])
 	switch {
@@ -221,9 +162,9 @@ func (s spellings) holds(r *reader, v value, given map[string]value) bool {
 }
 
 func (s spellings) schema() object {
-	return object{{"oneOf", []object{{{"required", s[0]}}, {{"required", s[1]}}, {{"required", [1]string{"in-flight"}}}}}}
+	return object{{"oneOf", []object{{{"required", s[0]}}, {{"required", s[1]}}}}}
 }
 
 func (s spellings) words() string {
-	return "`" + s[0][0] + "` and `" + s[0][1] + "` are given, or `" + s[1][0] + "` and `" + s[1][1] + "`, or `in-flight`."
+	return "`" + s[0][0] + "` and `" + s[0][1] + "` are given, or `" + s[1][0] + "` and `" + s[1][1] + "`."
 }

@@ -11,7 +11,7 @@ import (
 
 // algorithms are those that limits may name. The first one is the default, which is
 // that of core.ParseLimits too.
-var algorithms = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.BucketedWindow, core.SlidingLog, core.TokenBucket, core.Leases}
+var algorithms = []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.BucketedWindow, core.SlidingLog, core.TokenBucket}
 
 const (
 	limitsWant = `limits such as 3/6s, or a list of them`
@@ -52,9 +52,6 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 	seen := map[counter]core.Limit{}
 	for _, l := range limits {
 		c := counter{l.Algorithm, l.Window, l.Precision, l.Aligned, ""}
-		if l.Algorithm == core.Leases { // of whatever lease
-			c = counter{algorithm: core.Leases}
-		}
 		if l.Zone != nil {
 			c.zone = l.Zone.String()
 		}
@@ -68,8 +65,8 @@ func (r *reader) sameCounter(v value, limits []core.Limit) {
 // limit is one entry of limits: text may have several.
 func limit() kind[[]core.Limit] {
 	fields := limitMapping().kind(func(value) core.Limit { return core.Limit{Algorithm: algorithms[0]} })
-	item := `([0-9]+\s+[Ii][Nn]\s+[Ff][Ll][Ii][Gg][Hh][Tt](\s+(lease|name)=[A-Za-z0-9_.-]+)*|[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(aligned|` +
-		strings.Join(algorithmList(), "|") + `|(burst|precision|name)=[A-Za-z0-9_.-]+|[A-Z][A-Za-z0-9_+/-]*))*)`
+	item := `[0-9]+(\s*/\s*[0-9]*|\s+[Pp][Ee][Rr]\s+([0-9]+\s*)?)[A-Za-z]+(\s+(aligned|` +
+		strings.Join(algorithmList(), "|") + `|(burst|precision|name)=[A-Za-z0-9_.-]+|[A-Z][A-Za-z0-9_+/-]*))*`
 	text := shape{"text", func(d *definitions) object {
 		return d.ref("limitText", func() object {
 			return object{{"type", "string"}, {"pattern", `^\s*` + item + `\s*(,\s*` + item + `\s*)*$`}}

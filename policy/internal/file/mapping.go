@@ -163,8 +163,6 @@ var foreignFields = map[string]string{
 	"methods":     "write match: {methods: [GET, POST]}",
 	"quota":       "write limits: {quota: 100, window: 1h}, or limits: 100/h",
 	"window":      "write limits: {quota: 100, window: 1h}, or limits: 100/h",
-	"in-flight":   "write limits: 3 in flight, or limits: {in-flight: 3}",
-	"lease":       "write limits: 3 in flight lease=10s, or limits: {in-flight: 3, lease: 10s}",
 	"keySelector": "write key",
 	"rateLimits":  "write limits",
 

@@ -55,8 +55,8 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		{"policies: [{name: a, wait: soon, limits: 1/s}]", []string{
 			`1:28: "soon": want a length of time such as 500ms or 6s`, "units are ms, s, m, h, d and w; 366 days at",
 		}},
-		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 5 in flight}]}", []string{
-			"1:57: 5 in flight: a synced store does not count what is in flight", "count in Redis, or write counting: local",
+		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, in-flight: 5}]}", []string{
+			"1:57: in-flight: only a store in Redis keeps slots", "count in Redis, or write counting: local",
 		}},
 		{"{store: {synced: {redis: {address: 'a:1'}}}, policies: [{name: a, limits: 1/day UTC}]}", []string{
 			"1:57: 1 per day UTC: a synced store does not count by the calendar of a time zone", "write fixed_window aligned in place of the",
@@ -132,11 +132,7 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		{"policies: [{name: a, limits: {quota: 1, window: day, zone: '[x'}}]", []string{
 			`1:60: "[x": want a time zone such as Europe/Berlin or UTC`, "",
 		}},
-		{"policies: [{name: a, limits: {in-flight: 5, lease: 1s}}]", nil},
-		{"policies: [{name: a, limits: {in-flight: 5, lease: 999ms}}]", []string{
-			"1:52: 999ms: must be from 1s to 366 days", "write lease: 1m, or leave it out",
-		}},
-		{"policies: [{name: a, limits: {in-flight: 5, lease: 366d}}]", nil},
+		{"policies: [{name: a, in-flight: 5}]", nil},
 		{"policies: [{name: a, limits: {quota: 1, window: 1m, algorithm: bucketed_window}}]", []string{
 			"1:30: Precision: 0s: bucketed_window needs the length of a bucket, which must divide the Window (1m0s): a sixtieth of it, for instance", "bucketed_window needs the length of its",
 		}},
@@ -156,10 +152,10 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 			"1:30: Burst: 5: only token_bucket has one, not sliding_window", "",
 		}},
 		{"policies: [{name: a, limits: {quota: 1, window: 1h, algorithm: leaky_bucket}}]", []string{
-			`1:64: "leaky_bucket": want sliding_window, fixed_window, bucketed_window, sliding_log,`, "leaky_bucket as a meter is called",
+			`1:64: "leaky_bucket": want sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket`, "leaky_bucket as a meter is called",
 		}},
 		{"policies: [{name: a, limits: {quota: 1, window: 1h, algorithm: fixed_windw}}]", []string{
-			`1:64: "fixed_windw": want sliding_window, fixed_window, bucketed_window, sliding_log,`, "did you mean fixed_window?",
+			`1:64: "fixed_windw": want sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket`, "did you mean fixed_window?",
 		}},
 		{"policies: [{name: a, missing: reect, limits: 1/s}]", []string{
 			`1:31: "reect": want own-bucket, skip or reject`, "did you mean reject?",

@@ -136,14 +136,17 @@ func (r *reader) endPolicy(m filled, p *Policy) {
 // served notes limits that the policy's store cannot count, and those that have no dry run.
 func (r *reader) served(p *Policy) {
 	for _, rule := range p.Rules {
+		if rule.InFlight != nil && p.DryRun {
+			r.bad(p.dryRunAt, "true: in-flight has no dry run", "leave out in-flight or dry-run")
+		}
+		if rule.InFlight != nil && p.Shared && r.spec.Store != nil && r.spec.Store.Redis == nil {
+			r.bad(rule.at, "in-flight: only a store in Redis keeps slots", "count in Redis, or write counting: local")
+		}
 		all := rule.Limits
 		for _, t := range rule.Tiers {
 			all = append(all, t.Limits...)
 		}
 		for _, l := range all {
-			if p.DryRun && l.Algorithm == core.Leases {
-				r.bad(p.dryRunAt, "true: a limit in flight has no dry run", "leave out the limit or dry-run")
-			}
 			if r.spec.Store == nil || !p.Shared {
 				continue
 			}

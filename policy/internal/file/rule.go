@@ -2,6 +2,7 @@ package file
 
 import (
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 )
 
@@ -17,6 +18,7 @@ type Rule struct {
 	Tier     *expression.Expression // nil: policy.WithTier says it
 	Tiers    []Tier
 	Quotas   map[string]*Quotas // of single keys
+	InFlight *int64             // the most requests of a key that run at a time; nil: any number
 	keyAt    value
 	nameAt   value
 }
@@ -71,6 +73,14 @@ func ruleFields() []field[Rule] {
 			about: "The limits of each key; all of them must allow a request.",
 			value: set(limits(), func(rule *Rule) *[]core.Limit { return &rule.Limits }),
 		}, {
+			name: "in-flight", without: "any number", example: "3",
+			about: "The most requests of each key that run at a time, beside `limits` or alone.",
+			value: then(whole[int64](0, inflight.MaxSlots), func(r *reader, v value, rule *Rule, n int64) {
+				if rule.InFlight = &n; n == 0 {
+					r.doubt(v, "0: denies all requests", deniesAllHint)
+				}
+			}),
+		}, {
 			name: "tier", without: "what the program says with `policy.WithTier`", example: "user",
 			about: "The tier that a request belongs to.",
 			value: set(compiled("an expression such as user", nil), func(rule *Rule) **expression.Expression { return &rule.Tier }),
@@ -102,7 +112,7 @@ func ruleConstraint(others ...string) constraint {
 		needs{"missing", "key", noKey, noKeyHint},
 		needs{"quotas", "key", "there is no key that could have quotas", noKeyHint},
 		first{
-			exactlyOne{fields: []string{"limits", "tiers"}, others: others, missing: "the field limits is missing", missingHint: "want " + limitsWant},
+			exactlyOne{fields: []string{"limits", "tiers"}, others: others, unless: "in-flight", missing: "the field limits is missing", missingHint: "want " + limitsWant},
 			needs{"tier", "tiers", "there are no tiers to choose from", ""},
 		},
 	}

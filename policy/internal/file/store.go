@@ -132,9 +132,6 @@ func (s *Synced) identity() string {
 
 // serves returns why the store cannot count a limit, "" if it can.
 func (s *Store) serves(l core.Limit) (problem, hint string) {
-	if s.Synced != nil && l.Algorithm == core.Leases {
-		return fmt.Sprintf("%v: a synced store does not count what is in flight", l), "count in Redis, or write counting: local"
-	}
 	if s.Synced != nil && l.Zone != nil {
 		return fmt.Sprintf("%v: a synced store does not count by the calendar of a time zone", l), "write fixed_window aligned in place of the zone: a day then begins at midnight UTC"
 	}

@@ -160,7 +160,6 @@ var fieldNeeds = map[string]map[string]string{
 	"policy.quotas": {"key": "path"}, "rule.quotas": {"key": "path"},
 	"limit.maximumRequests": {"quota": "", "window": "", "timePeriodInMilliseconds": "5"}, "limit.timePeriodInMilliseconds": {"quota": "", "window": "", "maximumRequests": "5"},
 	"limit.burst": {"algorithm": "token_bucket"}, "limit.precision": {"algorithm": "bucketed_window"}, "limit.zone": {"window": "day"},
-	"limit.in-flight": {"quota": "", "window": ""}, "limit.lease": {"quota": "", "window": "", "in-flight": "5"},
 }
 
 // fileWith returns a file in which a field of a mapping has a value, or lacks if the

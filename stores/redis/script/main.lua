@@ -22,7 +22,6 @@
 --           and for each of its items
 --             the place of the rule's limits in ARGV (4)
 --             the cost (8); for BLOCK: how long it denies the key; for GRANT: how many hits
---             the lease that the decision gives, gives back, ends or renews; 0: none (8)
 --             for BACK and REFUND: the time of the charge (8), and for each limit
 --             the time until all was free again, as that take returned it (8)
 --           A decision that is not to be made, SKIP, has names, but no items here.
@@ -61,7 +60,7 @@
 local list, pack, unpack, pcall_redis = unpack, struct.pack, struct.unpack, redis.pcall
 local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
 local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 9, '<I7I6I4I4I1', 46, 22
-local SKIP, TAKE, CHARGE, GRANT, BACK, REFUND, BLOCK, RELEASE, RENEW, RESET = 0, 1, 3, 4, 5, 6, 7, 8, 9, 10
+local SKIP, TAKE, CHARGE, GRANT, BACK, REFUND, BLOCK, RESET = 0, 1, 3, 4, 5, 6, 7, 8
 local MOST = 2147483647 -- the largest quota, and so the largest count
 local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
@@ -112,8 +111,8 @@ for _ = 1, decisions do
     local p = items
     for i = 1, (verb == SKIP or verb == RESET) and 0 or size do
       local key, w = KEYS[first + i], 4 * i - 3
-      local place, cost, lease, at
-      place, cost, lease, p = unpack('<I4i8c8', input, p)
+      local place, cost, at
+      place, cost, p = unpack('<I4i8', input, p)
       if verb == BACK or verb == REFUND then at, p = unpack('<i8', input, p) end
       local rule, v = ARGV[place], work[w]
 
@@ -248,11 +247,6 @@ for _ = 1, decisions do
         elseif verb == GRANT and cost > 0 then
           local given = min(cost, MOST)
           --[grant]
-        elseif block then -- a lease stays as it is
-        elseif verb == RELEASE then
-          --[release]
-        elseif verb == RENEW and cost > 0 then
-          --[renew]
         end
         if cost > 0 and unlimited == 0 and (verb < CHARGE or verb == BACK) then
           local left

@@ -327,7 +327,7 @@ func TestNothingGoesOnAfterAReplay(t *testing.T) {
 // A request takes no time: of each ten that come at once, no limit of requests in flight
 // denies one, in a sweep neither.
 func TestRequestsOfALogEndAtOnce(t *testing.T) {
-	c := config("policies: [{name: a, key: ip, limits: [{in-flight: 1, name: slots}, 8/m]}]")
+	c := config("policies: [{name: a, key: ip, in-flight: 1, limits: 8/m}]")
 	c.Sweep = true
 	f := run(t, c, strings.Repeat(line(0, "192.0.2.1", "GET /"), 20)).Files[0]
 	if f.Allowed != 8 || f.Denied != 12 {

@@ -1,8 +1,9 @@
-package leasetest
+package redisstore_test
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -11,31 +12,37 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
 // lease is short, because the server measures it, and long enough for a busy machine to renew it.
 const lease = 2 * time.Second
 
-// quota is how many slots there are.
-const quota = 3
+// slots is how many there are.
+const slots = 3
 
-var hit = core.Hit{Rule: "user", Key: "ann"}
+const user = "ann"
 
 // setup is two programs that share a server: one behind the proxy, and one that the network does not
 // trouble.
 type setup struct {
 	*testing.T
 	proxy            *faultproxy.Proxy
-	store            core.Store // of troubled
-	troubled, direct *core.Limiter
+	server           *redis.Client
+	name             string // of the limiters
+	troubled, direct *inflight.Limiter
 }
 
-// Faults tests what faults of the network do. newStore returns a store of the server at an address, which is that of a proxy
-// before addr, or addr. Its deadline must be a fifth of a second or less.
-func Faults(t *testing.T, addr string, newStore func(t *testing.T, addr string) core.Store) {
+// What faults of the network do to slots.
+func TestFaultsBetweenAcquireRenewAndRelease(t *testing.T) {
+	addr := redistest.Start(t).Addr
 	for name, test := range map[string]func(s *setup){
 		"the reply to an acquire is lost":  (*setup).acquireIsLost,
 		"an acquire arrives late":          (*setup).acquireIsLate,
@@ -48,46 +55,63 @@ func Faults(t *testing.T, addr string, newStore func(t *testing.T, addr string) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &setup{T: t, proxy: faultproxy.Start(t, addr)}
-			limiter := func(addr string) (*core.Limiter, core.Store) {
-				store := newStore(t, addr)
-				return core.Must(core.New(core.Config{
-					Name: strings.ReplaceAll(name, " ", "-"), Store: store, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-					Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: quota, Window: lease, Algorithm: core.Leases}}}},
-				})), store
-			}
-			s.troubled, s.store = limiter(s.proxy.Addr)
-			s.direct, _ = limiter(addr)
+			s := &setup{T: t, proxy: faultproxy.Start(t, addr), server: newClient(t, addr), name: strings.ReplaceAll(name, " ", "-")}
+			s.troubled, s.direct = newSlots(t, newClient(t, s.proxy.Addr), s.name), newSlots(t, s.server, s.name)
 			test(s)
 		})
 	}
 }
 
+func newSlots(t *testing.T, client redisstore.Client, name string) *inflight.Limiter {
+	l, err := inflight.New(inflight.Config{
+		Name: name, Max: slots, Lease: lease, Log: slog.New(slog.DiscardHandler),
+		Store: redisstore.New(client, redisstore.Timeout(200*time.Millisecond), redisstore.AnotherInstance()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 // acquire takes a slot. A decision that a busy machine has made impossible in time is made again.
-func (s *setup) acquire(l *core.Limiter) (release func(), ok bool) {
+func (s *setup) acquire(l *inflight.Limiter) (release func(), ok bool) {
 	s.Helper()
 	for range 20 {
-		d, release, err := l.Acquire(context.Background(), hit)
+		release, ok, err := l.Acquire(context.Background(), user)
 		if err == nil {
-			return release, d.Allowed
+			return release, ok
 		}
 	}
 	s.Fatal("the store does not answer")
 	return nil, false
 }
 
+// left returns how many slots are free by the server's clock.
 func (s *setup) left() int64 {
-	d, err := s.direct.Peek(context.Background(), 0, hit)
+	keys, err := s.server.Keys(context.Background(), "fgs1:{"+s.name+"}:*").Result()
+	left := int64(slots)
+	for _, key := range keys {
+		now, err := s.server.Time(context.Background()).Result()
+		if err != nil {
+			return -1
+		}
+		held, err := s.server.ZCount(context.Background(), key, fmt.Sprint("(", now.UnixMilli()), "+inf").Result()
+		if err != nil {
+			return -1
+		}
+		left -= held
+	}
 	if err != nil {
 		return -1
 	}
-	return d.Remaining
+	return left
 }
 
 // allFree waits until no slot is held.
 func (s *setup) allFree(when string) {
 	s.Helper()
-	processtest.WaitFor(s, when, func() bool { return s.left() == quota })
+	processtest.WaitFor(s, when, func() bool { return s.left() == slots })
 }
 
 // heal ends all faults. Connections that have lost a reply are cut.
@@ -110,9 +134,9 @@ func (s *setup) acquireIsLost() {
 	eachFault(func(fault faultproxy.Fault) {
 		for _, heals := range []bool{true, false} {
 			s.proxy.Fail(fault, -1)
-			d, release, err := s.troubled.Acquire(context.Background(), hit)
-			if err == nil {
-				s.Fatalf("no error: %v", d)
+			release, ok, err := s.troubled.Acquire(context.Background(), user)
+			if err == nil || ok {
+				s.Fatalf("no error: %v", ok)
 			}
 			release()
 			if heals {
@@ -128,7 +152,7 @@ func (s *setup) acquireIsLost() {
 // a lease at most.
 func (s *setup) acquireIsLate() {
 	s.proxy.Stall()
-	if _, _, err := s.troubled.Acquire(context.Background(), hit); err == nil {
+	if _, _, err := s.troubled.Acquire(context.Background(), user); err == nil {
 		s.Fatal("no error")
 	}
 	s.proxy.Release()
@@ -151,8 +175,8 @@ func (s *setup) releaseNeverArrives() {
 	began := time.Now()
 	s.proxy.Stall()
 	release()
-	for n := s.left(); n != quota; n = s.left() {
-		if n != quota-1 && n != -1 {
+	for n := s.left(); n != slots; n = s.left() {
+		if n != slots-1 && n != -1 {
 			s.Fatalf("%d left", n)
 		}
 	}
@@ -165,7 +189,7 @@ func (s *setup) releaseNeverArrives() {
 // A release that comes when the lease is over ends no lease of others, which have the slots by then.
 func (s *setup) releaseIsLate() {
 	var late, others []func()
-	for range quota {
+	for range slots {
 		release, ok := s.acquire(s.troubled)
 		if !ok {
 			s.Fatal("denied")
@@ -180,7 +204,7 @@ func (s *setup) releaseIsLate() {
 		release()
 	}
 	s.allFree("the leases to lapse")
-	for range quota {
+	for range slots {
 		release, ok := s.acquire(s.direct)
 		if !ok {
 			s.Fatal("denied")
@@ -206,7 +230,7 @@ func (s *setup) renewalsAreLost() {
 	for i := range 10 {
 		s.proxy.Fail([]faultproxy.Fault{faultproxy.Cut, faultproxy.Swallow}[i%2], 1)
 		<-time.After(lease / 3)
-		if n := s.left(); n == quota {
+		if n := s.left(); n == slots {
 			s.Error("the slot is free while it is held")
 		}
 	}
@@ -215,13 +239,13 @@ func (s *setup) renewalsAreLost() {
 	s.allFree("the slot to be free")
 }
 
-// Nobody waits for a renewal that hangs, and nothing goes on when the store is closed: TestMain looks for
+// Nobody waits for a renewal that hangs, and nothing goes on when the limiter is closed: TestMain looks for
 // goroutines. The slot is free after a lease.
 func (s *setup) closedWhileRenewing() {
 	release, _ := s.acquire(s.troubled)
 	s.proxy.Stall()
 	<-time.After(lease/3 + lease/20) // a renewal is under way
-	if err := s.store.(io.Closer).Close(); err != nil {
+	if err := s.troubled.Close(); err != nil {
 		s.Error(err)
 	}
 	release()
@@ -229,14 +253,14 @@ func (s *setup) closedWhileRenewing() {
 	s.proxy.CutAll()
 }
 
-// Two programs take slots all the time. Never more than the quota are held, whatever happens to the
+// Two programs take slots all the time. Never more than Max are held, whatever happens to the
 // commands of one.
 func (s *setup) soak() {
 	var running, allowed atomic.Int64
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range 8 {
-		l := []*core.Limiter{s.troubled, s.direct}[i%2]
+		l := []*inflight.Limiter{s.troubled, s.direct}[i%2]
 		wg.Go(func() {
 			for ended := false; !ended; {
 				select {
@@ -244,12 +268,12 @@ func (s *setup) soak() {
 					ended = true
 				case <-time.After(time.Millisecond):
 				}
-				d, release, err := l.Acquire(context.Background(), hit)
-				if err != nil || !d.Allowed {
+				release, ok, err := l.Acquire(context.Background(), user)
+				if err != nil || !ok {
 					continue
 				}
 				allowed.Add(1)
-				if n := running.Add(1); n > quota {
+				if n := running.Add(1); n > slots {
 					s.Errorf("%d at a time", n)
 				}
 				<-time.After(5 * time.Millisecond)
@@ -288,4 +312,77 @@ func (s *setup) soak() {
 	if s.Failed() {
 		s.Logf("seed %d", seed)
 	}
+}
+
+// The slots of a limiter are in one hash slot, so that one command renews all of them: on a cluster,
+// on a client that shards by key, and on a server whose scripts have been flushed.
+func TestSlotsOnSeveralServers(t *testing.T) {
+	t.Parallel()
+	_, cluster := newCluster(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "z": redistest.Start(t).Addr}})
+	t.Cleanup(func() { _ = ring.Close() })
+	for name, client := range map[string]redisstore.Client{"Cluster": cluster, "Ring": ring, "Client": newClient(t, redistest.Start(t).Addr)} {
+		t.Run(name, func(t *testing.T) {
+			s := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance())
+			var all []inflight.Slot
+			for i := range uint64(40) {
+				slot := inflight.Slot{Key: fmt.Sprint(i / 2), ID: i + 1}
+				for range 2 { // the second time, the slot is there already
+					if held, ok, err := s.AcquireSlot(t.Context(), "l", slot, 2, time.Minute); err != nil || !ok || held != int64(i%2+1) {
+						t.Fatalf("slot %d: %d, %t, %v", i, held, ok, err)
+					}
+				}
+				all = append(all, slot)
+			}
+			if c, ok := client.(*redis.Client); ok {
+				c.ScriptFlush(t.Context())
+			}
+			full := func() bool {
+				_, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "7", ID: 100}, 2, time.Minute)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return !ok
+			}
+			if err := s.RenewSlots(t.Context(), "l", all, time.Minute); err != nil || !full() {
+				t.Errorf("after a renewal: %v", err)
+			}
+			if _, ok, err := s.AcquireSlot(t.Context(), "another", inflight.Slot{Key: "7", ID: 100}, 1, time.Minute); !ok || err != nil {
+				t.Errorf("of another limiter: %t, %v", ok, err)
+			}
+			for range 2 {
+				if err := s.ReleaseSlots(t.Context(), "l", all); err != nil {
+					t.Error(err)
+				}
+			}
+			if full() {
+				t.Error("full after the release")
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := s.ReleaseSlots(t.Context(), "l", all); !errors.Is(err, core.ErrClosed) {
+				t.Errorf("after Close: %v", err)
+			}
+		})
+	}
+}
+
+// A process that dies holds its slots for a lease, and its key leaves nothing in Redis after that.
+func TestSlotsEndWithTheirLease(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, redistest.Start(t).Addr)
+	s := redisstore.New(client, redisstore.Timeout(patience))
+	if _, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 1}, 1, time.Second); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	began := time.Now()
+	processtest.WaitFor(t, "the slot to be free", func() bool {
+		_, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 2}, 1, time.Second)
+		return ok && err == nil
+	})
+	if took := time.Since(began); took < 990*time.Millisecond {
+		t.Errorf("it is free after %v", took)
+	}
+	processtest.WaitFor(t, "the key to be gone", func() bool { return client.DBSize(t.Context()).Val() == 0 })
 }

@@ -3,20 +3,9 @@ package observe
 import (
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
-
-// InFlightCounts are the numbers of a rule with a limit of [core.Leases].
-type InFlightCounts struct {
-	Rule string
-	// Held is how many slots the requests of this process hold now, of all keys together.
-	// A request whose cost is 3 holds three.
-	Held int64
-	// Durations are those of the requests that have given their slots back.
-	Durations
-}
 
 // QueueCounts are the numbers of a rule whose requests may wait for their turn: see
 // core.Config.MaxWait and [core.Limiter.Wait].
@@ -37,13 +26,6 @@ type WaitCounts struct {
 	Durations
 }
 
-// inFlight has the counts of a rule's slots.
-type inFlight struct {
-	rule string
-	held atomic.Int64
-	took durations
-}
-
 // queue has the counts of a rule's lines.
 type queue struct {
 	rule    string
@@ -52,16 +34,6 @@ type queue struct {
 }
 
 var waitResults = [3]string{Allowed, Denied, Failed}
-
-// inFlightOf returns the slots of a rule. The caller holds the lock.
-func (l *limiter) inFlightOf(rule string) *inFlight {
-	if i := slices.IndexFunc(l.inFlight, func(f *inFlight) bool { return f.rule == rule }); i >= 0 {
-		return l.inFlight[i]
-	}
-	f := &inFlight{rule: rule, took: newDurations(requestBounds)}
-	l.inFlight = append(l.inFlight, f)
-	return f
-}
 
 // queueOf returns the lines of a rule. The caller holds the lock.
 func (l *limiter) queueOf(rule string) *queue {
@@ -83,13 +55,6 @@ func (l *limiter) queue(rule string) *queue {
 	return l.queueOf(rule)
 }
 
-// count counts slots that a request has been given, or has given back.
-func (f *inFlight) count(slots int64, took time.Duration) {
-	if f.held.Add(slots); slots < 0 {
-		f.took.add(took)
-	}
-}
-
 // waited counts a request that has waited.
 func (l *limiter) waited(o *core.Observation, rules []core.Rule) {
 	rule, result := "", 0
@@ -103,10 +68,6 @@ func (l *limiter) waited(o *core.Observation, rules []core.Rule) {
 		result = 1
 	}
 	l.queue(rule).took[result].add(o.Waited)
-}
-
-func (f *inFlight) read() InFlightCounts {
-	return InFlightCounts{f.rule, f.held.Load(), f.took.read()}
 }
 
 func (q *queue) read() QueueCounts {

@@ -1,0 +1,283 @@
+package inflight_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
+)
+
+// A slot is held for many leases; one renewal is for all slots of the process.
+func TestSlotsAreRenewedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 100, Store: m, Lease: 3 * time.Second})
+		var releases []func()
+		for i := range 100 {
+			release, ok, err := l.Acquire(t.Context(), fmt.Sprint(i%7))
+			if !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			releases = append(releases, release)
+		}
+		time.Sleep(30*time.Second + time.Millisecond)
+		if synctest.Wait(); m.held() != 100 || m.renewals != 30 {
+			t.Errorf("%d held after %d renewals, want 30", m.held(), m.renewals)
+		}
+		for _, release := range releases {
+			release()
+		}
+		time.Sleep(time.Minute)
+		if synctest.Wait(); m.held() != 0 || m.renewals > 31 {
+			t.Errorf("%d held in the end, %d renewals", m.held(), m.renewals)
+		}
+	})
+}
+
+// A store that fails denies, and an acquire that it has done all the same is released.
+func TestAnAcquireThatFailsIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 1, Store: m})
+		m.fails = func(operation string) (before, after bool) { return false, operation == "acquire" }
+		if d := l.Check(request(t.Context(), "k")); d.Allowed || d.Reason != core.ReasonFailed || d.Status() != 503 {
+			t.Error(d)
+		}
+		if m.held() != 1 || l.Held() != 0 {
+			t.Errorf("%d held, %d here", m.held(), l.Held())
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); m.held() != 0 {
+			t.Errorf("%d held after a second", m.held())
+		}
+	})
+}
+
+// A release that fails is repeated until the store answers, or its lease has ended.
+func TestAReleaseThatFailsIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 1, Store: m})
+		tries, gone := 0, true
+		m.fails = func(operation string) (before, after bool) {
+			if operation != "release" {
+				return false, false
+			}
+			tries++
+			return gone, false
+		}
+		r := request(t.Context(), "k")
+		l.Settle(r, l.Check(r), core.Outcome{})
+		time.Sleep(10 * time.Second)
+		if synctest.Wait(); m.held() != 1 || tries < 5 {
+			t.Errorf("%d held, %d tries", m.held(), tries)
+		}
+		gone = false
+		time.Sleep(2 * time.Second)
+		if synctest.Wait(); m.held() != 0 {
+			t.Errorf("%d held when the store answers", m.held())
+		}
+
+		gone = true
+		l.Settle(r, l.Check(r), core.Outcome{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		before := tries
+		time.Sleep(time.Minute)
+		if synctest.Wait(); m.held() != 0 || tries != before {
+			t.Errorf("%d held, %d more tries after the lease", m.held(), tries-before)
+		}
+	})
+}
+
+// The release of a client that has gone reaches the store.
+func TestAReleaseOfAClientThatHasGone(t *testing.T) {
+	m := newMemory()
+	l := newLimiter(t, inflight.Config{Max: 1, Store: m})
+	ctx, cancel := context.WithCancel(t.Context())
+	r := request(ctx, "k")
+	d := l.Check(r)
+	cancel()
+	if l.Settle(r, d, core.Outcome{Canceled: true}); !d.Allowed || m.held() != 0 {
+		t.Errorf("%v, %d held", d, m.held())
+	}
+}
+
+// A slot that is released while it is renewed stays released.
+func TestAReleaseDuringARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		hung := &hanging{memory: m, hold: make(chan struct{})}
+		l := newLimiter(t, inflight.Config{Max: 1, Store: hung, Lease: 30 * time.Second})
+		release, ok, err := l.Acquire(t.Context(), "k")
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(10*time.Second + time.Millisecond) // the renewal hangs
+		synctest.Wait()
+		release()
+		close(hung.hold) // and comes after the release
+		time.Sleep(time.Second)
+		if synctest.Wait(); m.held() != 0 {
+			t.Errorf("%d held", m.held())
+		}
+	})
+}
+
+// hanging makes renewals wait.
+type hanging struct {
+	*memory
+	hold chan struct{}
+}
+
+func (h *hanging) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
+	select {
+	case <-h.hold:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return h.memory.RenewSlots(ctx, limiter, slots, lease)
+}
+
+// Close does not wait for a renewal that hangs, and nothing goes on after it: the slots end with
+// their leases.
+func TestCloseEndsTheRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 1, Store: &hanging{m, make(chan struct{})}, Lease: 30 * time.Second})
+		release, _, _ := l.Acquire(t.Context(), "k")
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		began := time.Now()
+		if err := l.Close(); err != nil || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		time.Sleep(20 * time.Second)
+		if m.held() != 0 {
+			t.Errorf("%d held a lease after Close", m.held())
+		}
+		release()
+	})
+}
+
+// A process whose renewals have failed for longer than a lease has lost its slots. They count
+// again when it renews them.
+func TestSlotsThatWereLostCountAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		here, there := newLimiter(t, inflight.Config{Max: 1, Store: m}), newLimiter(t, inflight.Config{Max: 1, Store: m})
+		mine, _, _ := here.Acquire(t.Context(), "k")
+		m.fails = func(operation string) (before, after bool) { return operation == "renew", false }
+		time.Sleep(inflight.DefaultLease + time.Second)
+		theirs, ok, err := there.Acquire(t.Context(), "k")
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		m.fails = func(string) (before, after bool) { return false, false }
+		time.Sleep(inflight.DefaultLease)
+		if synctest.Wait(); m.held() != 2 {
+			t.Errorf("%d held, want 2", m.held())
+		}
+		mine()
+		if _, ok, _ := there.Acquire(t.Context(), "k"); ok || m.held() != 1 {
+			t.Errorf("the slot of another process was freed: %t, %d held", ok, m.held())
+		}
+		theirs()
+	})
+}
+
+// programs are limiters that share a store, beside a plain list of who holds what.
+type programs struct {
+	*testing.T
+	r        *rand.Rand
+	m        *memory
+	limiters []*inflight.Limiter
+	held     map[string][]func()
+	most     int
+}
+
+// step does something, and checks what is promised as long as no renewal has failed for a lease.
+func (p *programs) step() {
+	key := fmt.Sprint(p.r.IntN(4))
+	switch p.r.IntN(6) {
+	case 0, 1, 2:
+		release, ok, err := p.limiters[p.r.IntN(len(p.limiters))].Acquire(p.Context(), key)
+		switch {
+		case err != nil && !errors.Is(err, errGone):
+			p.Fatal(err)
+		case ok && len(p.held[key]) >= p.most:
+			p.Fatalf("key %s: a slot more than %d", key, p.most)
+		case ok:
+			p.held[key] = append(p.held[key], release)
+		}
+	case 3, 4:
+		if n := len(p.held[key]); n > 0 {
+			i := p.r.IntN(n)
+			p.held[key][i]()
+			p.held[key] = append(p.held[key][:i], p.held[key][i+1:]...)
+		}
+	default:
+		time.Sleep(time.Duration(p.r.IntN(4000)) * time.Millisecond)
+	}
+	all := 0
+	for _, held := range p.held {
+		all += len(held)
+	}
+	if n := p.m.held(); n < all {
+		p.Fatalf("the store counts %d slots of %d that are held", n, all)
+	}
+}
+
+// Programs that share a store which fails now and then hold at most Max of each key, and no slot
+// is lost or leaks. The environment variable FLOODGATE_SEED repeats a run.
+func TestModel(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("FLOODGATE_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("FLOODGATE_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory()
+			p := &programs{T: t, r: r, m: m, held: map[string][]func(){}, most: 1 + r.IntN(4)}
+			for range 1 + r.IntN(3) {
+				p.limiters = append(p.limiters, newLimiter(t, inflight.Config{Max: int64(p.most), Store: m, Lease: 30 * time.Second}))
+			}
+			renewed := 0
+			m.fails = func(operation string) (before, after bool) {
+				if operation == "renew" { // at most twice in a row, so that no lease ends
+					if renewed++; renewed%2 == 0 {
+						return false, false
+					}
+				}
+				return r.IntN(10) == 0, r.IntN(10) == 0
+			}
+			for range 300 {
+				p.step()
+			}
+			for _, held := range p.held {
+				for _, release := range held {
+					release()
+				}
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			held := int64(m.held())
+			for _, l := range p.limiters {
+				held += l.Held()
+			}
+			if held != 0 {
+				t.Errorf("%d slots in the end", held)
+			}
+		})
+	}
+}

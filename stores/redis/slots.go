@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed" // for the script
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/inflight"
+)
+
+//go:embed slots.lua
+var slotsText string
+
+var slotsScript = redis.NewScript(slotsText)
+
+var _ inflight.Store = (*Store)(nil)
+
+// AcquireSlot implements [inflight.Store]. The slots of a limiter are in one hash slot of a
+// cluster, under the keys fgs1:{limiter}: and a hash of the slot's key.
+func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
+	id := strconv.FormatUint(slot.ID, 36)
+	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, id, most)
+	if err != nil {
+		return 0, false, err
+	}
+	of, number, _ := strings.Cut(reply, " ")
+	held, err = strconv.ParseInt(number, 10, 64)
+	if of != id || err != nil {
+		return 0, false, &Error{Class: ClassBadReply, Unknown: true, Err: fmt.Errorf("%q is the reply to another command", reply)}
+	}
+	return held, held >= 0, nil
+}
+
+// RenewSlots implements [inflight.Store]: with one command.
+func (s *Store) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
+	_, err := s.slotsCommand(ctx, "renew", limiter, slots, lease, ids(slots)...)
+	return err
+}
+
+// ReleaseSlots implements [inflight.Store]: with one command.
+func (s *Store) ReleaseSlots(ctx context.Context, limiter string, slots []inflight.Slot) error {
+	_, err := s.slotsCommand(ctx, "release", limiter, slots, 0, ids(slots)...)
+	return err
+}
+
+func ids(slots []inflight.Slot) []any {
+	args := make([]any, len(slots))
+	for i, slot := range slots {
+		args[i] = strconv.FormatUint(slot.ID, 36)
+	}
+	return args
+}
+
+// slotsCommand runs the script on the keys of some slots. It returns by the store's deadline,
+// or when ctx ends, whatever the client does. The command may still run then.
+func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, more ...any) (string, error) {
+	if err := s.check(); err != nil {
+		return "", err
+	}
+	if err := s.gate.Err(); err != nil {
+		return "", err
+	}
+	args := []any{"evalsha", slotsScript.Hash(), len(slots)}
+	for _, slot := range slots {
+		sum := sha256.Sum256([]byte(slot.Key))
+		args = append(args, "fgs1:{"+limiter+"}:"+base64.RawURLEncoding.EncodeToString(sum[:16]))
+	}
+	args = append(append(args, verb, lease.Milliseconds()), more...)
+	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
+	defer cancel()
+	type result struct {
+		reply string
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
+		defer cancel()
+		reply, err := s.evalSlots(ctx, args)
+		done <- result{reply, err}
+	}()
+	select {
+	case r := <-done:
+		return r.reply, r.err
+	case <-ctx.Done():
+		e := &Error{Class: ClassTimedOut, Unknown: true, Err: ctx.Err()}
+		if context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // that of this function
+			e.Class, e.Err = ClassCanceled, context.Cause(ctx)
+		}
+		return "", e
+	}
+}
+
+func (s *Store) evalSlots(ctx context.Context, args []any) (string, error) {
+	for {
+		cmd := redis.NewCmd(ctx, args...)
+		cmd.SetFirstKeyPos(argFirstKey)
+		err := s.process(ctx, exempt{cmd})
+		if args[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			args[0], args[1] = "eval", slotsText
+			continue
+		}
+		if err != nil {
+			return "", classify(err, true)
+		}
+		return cmd.Text()
+	}
+}
