@@ -38,7 +38,7 @@ func stalled(t *testing.T, a Adapter) {
 				want(t, count(1, func(int) Reply { return c.Do(within(t), Once, []string{""}) }), codeResourceExhausted, 1)
 				cancel()
 				s.CloseSend()
-				free(t, l, 1)
+				free(t, l, 0)
 			}
 		})
 	}
