@@ -500,7 +500,7 @@ func TestEveryFieldHasItsPlaceInTheSchema(t *testing.T) {
 // The schema and the reference are in the repository too, for editors and readers.
 func TestTheFilesOfTheSchemaAndTheReferenceAreCurrent(t *testing.T) {
 	for path, c := range map[string]struct{ want, command string }{
-		"schema.json":                 {string(policy.Schema()), "go run ./cmd/floodgate schema > policy/schema.json"},
+		"schema.json":                      {string(policy.Schema()), "go run ./cmd/floodgate schema > policy/schema.json"},
 		"../docs/file/policy-reference.md": {policy.Reference(), "go run ./cmd/floodgate schema --format markdown > docs/file/policy-reference.md"},
 	} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != c.want {
