@@ -102,7 +102,7 @@ func (s *Store) evalSlots(ctx context.Context, args []any) (string, error) {
 	for {
 		cmd := redis.NewCmd(ctx, args...)
 		cmd.SetFirstKeyPos(argFirstKey)
-		err := s.process(ctx, exempt{cmd})
+		err := s.process(ctx, s.client, exempt{cmd})
 		if args[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			args[0], args[1] = "eval", slotsText
 			continue
