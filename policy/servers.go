@@ -47,11 +47,7 @@ func openPostgres(m *mistakes, s *file.Postgres) (backend synced.Backend, closeB
 		config.ConnConfig.ConnectTimeout = s.Timeout
 		var pool *pgxpool.Pool
 		if pool, err = pgxpool.NewWithConfig(context.Background(), config); err == nil {
-			var b *pgbackend.Backend
-			if b, err = pgbackend.NewLazy(pool); err == nil {
-				return b, func() error { pool.Close(); return nil }, true
-			}
-			pool.Close()
+			return pgbackend.New(pool), func() error { pool.Close(); return nil }, true
 		}
 	}
 	m.add(s.At(), words.Reason(err), "")

@@ -101,15 +101,11 @@ func (w work) open(ctx context.Context) (o opened, err error) {
 		if err != nil {
 			return o, err
 		}
-		backend, err := pgbackend.New(ctx, pool)
-		if err != nil {
-			return o, err
-		}
 		c := synced.Config{Timeout: patience}
 		if w.Kind == "postgres" {
 			c.Interval = 24 * time.Hour // only by Sync
 		}
-		s, err := synced.New(backend, c)
+		s, err := synced.New(pgbackend.New(pool), c)
 		if err != nil {
 			return o, err
 		}

@@ -11,7 +11,7 @@ import (
 
 // Two processes that share counters, here in one program.
 func ExampleNew() {
-	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(ctx, pool)
+	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(pool)
 	var stores [2]*synced.Store
 	for i := range stores {
 		var err error
@@ -57,7 +57,7 @@ func ExampleStore_Increment() {
 
 // Two processes exchange when Sync is called, and not before.
 func ExampleStore_Sync() {
-	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(ctx, pool)
+	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(pool)
 	ctx := context.Background()
 	var stores [2]*synced.Store
 	for i := range stores {

@@ -57,18 +57,11 @@ func openSynced(text string, timeout time.Duration, log *slog.Logger, clock func
 // openBackend returns a synced store's backend, and where logins are counted.
 func openBackend(u *url.URL) (backend synced.Backend, login string, closeBackend func() error, err error) {
 	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		pool, err := pgxpool.New(ctx, u.String())
+		pool, err := pgxpool.New(context.Background(), u.String())
 		if err != nil {
 			return nil, "", nil, errors.New("synced: the PostgreSQL URL cannot be read") // the error has the password in it
 		}
-		b, err := pgbackend.New(ctx, pool)
-		if err != nil {
-			pool.Close()
-			return nil, "", nil, err
-		}
-		return b, "memory", func() error { pool.Close(); return nil }, nil //nolint:unparam // the other way to close may fail
+		return pgbackend.New(pool), "memory", func() error { pool.Close(); return nil }, nil
 	}
 	if !strings.HasPrefix(u.Scheme, "redis") && u.Scheme != "unix" {
 		return nil, "", nil, fmt.Errorf("scheme %q: want %s", "synced+"+u.Scheme, Stores)

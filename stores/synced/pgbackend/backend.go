@@ -1,11 +1,11 @@
 // Package pgbackend keeps the counters of package synced in PostgreSQL.
 //
-//	backend, err := pgbackend.New(ctx, pool)
-//	store, err := synced.New(backend, synced.Config{Interval: time.Second})
+//	store, err := synced.New(pgbackend.New(pool), synced.Config{Interval: time.Second})
 //
-// It creates two tables if one of them does not exist, floodgate_counters and floodgate_nodes,
-// in the first schema of the connection's search_path: schema.sql has the statements. If both
-// exist, the user needs SELECT, INSERT, UPDATE and DELETE on them and nothing more. A batch is
+// The first operation that reaches the server creates two tables if one of them does not exist,
+// floodgate_counters and floodgate_nodes, in the first schema of the connection's search_path:
+// schema.sql has the statements. If both exist, the user needs SELECT, INSERT, UPDATE and DELETE
+// on them and nothing more. If the tables have other columns, operations fail. A batch is
 // one statement, and no statement is prepared: a pooler such as pgbouncer may be in between.
 // The tables show nothing that a client sent. Expired rows are deleted a thousand at a time.
 package pgbackend
@@ -22,7 +22,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
@@ -36,7 +35,7 @@ var pushStatement string
 // connection, and pgbouncer runs the next query on another one.
 const unprepared = pgx.QueryExecModeExec
 
-// Backend is a [synced.Backend] in PostgreSQL. It is made by [New] or [NewLazy].
+// Backend is a [synced.Backend] in PostgreSQL 10 or later. It is made by [New].
 // Its methods may be called concurrently.
 type Backend struct {
 	pool  *pgxpool.Pool
@@ -46,29 +45,8 @@ type Backend struct {
 
 var _ synced.Backend = (*Backend)(nil)
 
-// New returns a backend on a pool, whose owner closes it. It creates the tables if they do not
-// exist. It returns an error if the server does not answer, if the tables have other columns
-// than it needs, or if the user may not use them. It needs PostgreSQL 10 or later.
-func New(ctx context.Context, pool *pgxpool.Pool) (*Backend, error) {
-	b, err := NewLazy(pool)
-	if err == nil {
-		err = b.prepare(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
-}
-
-// NewLazy is New for a program that must start while the server is down: it
-// does not connect. The first operation that reaches the server creates the
-// missing tables, and operations fail until one has. The error wraps [core.ErrConfig].
-func NewLazy(pool *pgxpool.Pool) (*Backend, error) {
-	if pool == nil {
-		return nil, fmt.Errorf("%w: pool: nil: want a pool from pgxpool.New", core.ErrConfig)
-	}
-	return &Backend{pool: pool}, nil
-}
+// New returns a backend on a pool, whose owner closes it. It does not connect.
+func New(pool *pgxpool.Pool) *Backend { return &Backend{pool: pool} }
 
 // prepare creates the tables and checks them, once. Several calls at the same
 // time do no harm: the server runs them one after the other.

@@ -2,7 +2,6 @@ package pgbackend_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/postgrestest"
 	"github.com/floodgate-go/floodgate/stores/synced"
@@ -34,19 +32,16 @@ func newPool(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-func newBackend(t testing.TB, pool *pgxpool.Pool) *pgbackend.Backend {
-	t.Helper()
-	b, err := pgbackend.New(context.Background(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+// ping asks for a counter that does not exist.
+func ping(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pgbackend.New(pool).Window(ctx, "ns", "none", time.UnixMicro(0), time.Second)
+	return err
 }
 
 func TestBackend(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
-	backendtest.Run(t, func(t *testing.T) synced.Backend { return newBackend(t, pool) })
+	backendtest.Run(t, func(t *testing.T) synced.Backend { return pgbackend.New(pool) })
 }
 
 // Many processes that start at once make the tables once.
@@ -56,7 +51,7 @@ func TestTheTablesAreMadeOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if _, err := pgbackend.New(t.Context(), pool); err != nil {
+			if err := ping(t.Context(), pool); err != nil {
 				t.Error(err)
 			}
 		})
@@ -65,16 +60,13 @@ func TestTheTablesAreMadeOnce(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE floodgate_counters DROP COLUMN expires`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pgbackend.New(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "floodgate_counters") {
+	if err := ping(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "floodgate_counters") {
 		t.Errorf("with a table that is not ours: %v", err)
-	}
-	if _, err := pgbackend.New(t.Context(), nil); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("without a pool: %v", err)
 	}
 }
 
 // Tables that a migration has made are used as they are: the user needs no permission to
-// create any, and nobody who is writing holds New up.
+// create any, and nobody who is writing holds it up.
 func TestTablesThatAMigrationHasMade(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
@@ -108,10 +100,7 @@ func TestTablesThatAMigrationHasMade(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	b, err := pgbackend.New(ctx, newPool(t, strings.Replace(server.URL, "postgres@", "app@", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := pgbackend.New(newPool(t, strings.Replace(server.URL, "postgres@", "app@", 1)))
 	at := time.Now().Truncate(time.Minute)
 	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
 	if totals, err := b.PushDiffs(ctx, push); err != nil || totals[0] != 3 {
@@ -136,7 +125,7 @@ func TestNoStatementIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	b, at := newBackend(t, pool), time.Now().Truncate(time.Minute)
+	b, at := pgbackend.New(pool), time.Now().Truncate(time.Minute)
 	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
 	if _, err := b.PushDiffs(t.Context(), push); err != nil {
 		t.Fatal(err)
@@ -155,8 +144,8 @@ func TestNoStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// A lazy backend fails until the server is there, and then creates the tables.
-func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
+// A backend fails until the server is there, and then creates the tables.
+func TestTheTablesAreMadeLater(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
@@ -170,10 +159,7 @@ func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	b, err := pgbackend.NewLazy(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := pgbackend.New(pool)
 	at := time.Now().Truncate(time.Minute)
 	batch := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
 	proxy.Fail(faultproxy.Cut, 1000)
@@ -192,16 +178,13 @@ func TestALazyBackendCreatesTheTablesLater(t *testing.T) {
 	if totals, err := b.PushDiffs(t.Context(), batch); err != nil || totals[0] != 3 {
 		t.Errorf("%v, %v", totals, err)
 	}
-	if _, err := pgbackend.NewLazy(nil); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("without a pool: %v", err)
-	}
 }
 
 // Expired rows are deleted, a bounded number at a time.
 func TestExpiredRowsAreDeleted(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
-	b := newBackend(t, pool)
+	b := pgbackend.New(pool)
 	at := time.Now().Truncate(time.Minute)
 	push := func(sequence uint64, at time.Time, keys int) {
 		batch := synced.Batch{Namespace: "ns", Node: "n", Sequence: sequence, At: at}
@@ -233,9 +216,11 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
-	newBackend(t, newPool(t, server.URL)) // the tables
+	if err := ping(t.Context(), newPool(t, server.URL)); err != nil { // makes the tables
+		t.Fatal(err)
+	}
 	pool := newPool(t, strings.Replace(server.URL, server.Addr, proxy.Addr, 1))
-	s, err := synced.New(newBackend(t, pool), synced.Config{Interval: 5 * time.Millisecond, Windows: []time.Duration{24 * time.Hour}, Timeout: 500 * time.Millisecond})
+	s, err := synced.New(pgbackend.New(pool), synced.Config{Interval: 5 * time.Millisecond, Windows: []time.Duration{24 * time.Hour}, Timeout: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +241,7 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 		}
 	}
 	total := int64(0)
-	for c, err := range newBackend(t, newPool(t, server.URL)).Counters(t.Context(), synced.DefaultNamespace, []time.Duration{24 * time.Hour}, time.Now()) {
+	for c, err := range pgbackend.New(newPool(t, server.URL)).Counters(t.Context(), synced.DefaultNamespace, []time.Duration{24 * time.Hour}, time.Now()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,11 +252,13 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// New returns an error if a column of either table is missing.
+// Operations fail if a column of either table is missing.
 func TestEachColumnIsNeeded(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
-	newBackend(t, pool)
+	if err := ping(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
 	rename := func(table, from, to string) {
 		if _, err := pool.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO %s", table, from, to)); err != nil {
 			t.Fatal(err)
@@ -283,13 +270,15 @@ func TestEachColumnIsNeeded(t *testing.T) {
 	} {
 		for _, c := range columns {
 			rename(table, c, "other")
-			if _, err := pgbackend.New(t.Context(), pool); err == nil || !strings.Contains(err.Error(), table) || !strings.Contains(err.Error(), c) {
+			if err := ping(t.Context(), pool); err == nil || !strings.Contains(err.Error(), table) || !strings.Contains(err.Error(), c) {
 				t.Errorf("%s without %s: %v", table, c, err)
 			}
 			rename(table, "other", c)
 		}
 	}
-	newBackend(t, pool)
+	if err := ping(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Expired rows are looked for every ten seconds by the batches' time. A counter
@@ -298,7 +287,7 @@ func TestEachColumnIsNeeded(t *testing.T) {
 func TestWhenRowsAreDeleted(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
-	b := newBackend(t, pool)
+	b := pgbackend.New(pool)
 	start := time.Now().Truncate(time.Minute)
 	push := func(node string, at time.Duration, diffs ...synced.Diff) {
 		if _, err := b.PushDiffs(t.Context(), synced.Batch{Namespace: "ns", Node: node, Sequence: uint64(at) + 1, At: start.Add(at), Diffs: diffs}); err != nil {
@@ -335,6 +324,6 @@ func TestWhenRowsAreDeleted(t *testing.T) {
 
 func BenchmarkCloseAndStart(b *testing.B) {
 	backendtest.Benchmark(b, func(t testing.TB) synced.Backend {
-		return newBackend(t, newPool(t, postgrestest.Start(t).URL))
+		return pgbackend.New(newPool(t, postgrestest.Start(t).URL))
 	})
 }

@@ -12,30 +12,6 @@ import (
 )
 
 func ExampleNew() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	pool, err := pgxpool.New(ctx, "postgres://127.0.0.1:1/app?sslmode=disable") // nobody listens there
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer pool.Close()
-	backend, err := pgbackend.New(ctx, pool)
-	if err != nil {
-		fmt.Println("the tables cannot be made")
-		return
-	}
-	store, err := synced.New(backend, synced.Config{Interval: time.Second})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer store.Close(ctx) //nolint:errcheck // nothing was counted
-	// Output: the tables cannot be made
-}
-
-// A program that must start while the server is down.
-func ExampleNewLazy() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://127.0.0.1:1/app?sslmode=disable") // nobody listens there
 	if err != nil {
@@ -43,16 +19,11 @@ func ExampleNewLazy() {
 		return
 	}
 	defer pool.Close()
-	backend, err := pgbackend.NewLazy(pool)
+	store, err := synced.New(pgbackend.New(pool), synced.Config{Interval: time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	store, err := synced.New(backend, synced.Config{Interval: time.Hour})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(store.Close(ctx))
+	fmt.Println(store.Close(ctx)) // nothing was counted
 	// Output: <nil>
 }
