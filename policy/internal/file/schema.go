@@ -213,11 +213,28 @@ func (w *referenceWriter) section(s *section) {
 	}
 	w.text.WriteString("\n\n| Field | Type | Default | Example | Meaning |\n| --- | --- | --- | --- | --- |\n")
 	for _, f := range s.fields {
+		if s.repeats(f) {
+			continue
+		}
 		w.row("`"+f.name+"`", f.shape.words, f.absent(), "`"+f.example+"`", f.about)
 	}
 	if s.rules != nil {
 		fmt.Fprintf(&w.text, "\n%s\n", s.rules.words())
 	}
+}
+
+// repeats reports whether the entries of another field have f too, with the same
+// meaning. The reference describes it there only: a policy with one rule has the
+// fields of a rule.
+func (s *section) repeats(f description) bool {
+	for _, other := range s.fields {
+		for _, to := range other.shape.sections {
+			if slices.ContainsFunc(to.fields, func(g description) bool { return g.name == f.name && g.about == f.about }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (w *referenceWriter) row(cells ...string) {
