@@ -125,8 +125,6 @@ type memo struct {
 	only   []string    // the policies that decide; nil: all
 	path   *paths.Path // nil: not known yet
 	client expression.AddressMemo
-	rule   *file.Rule   // whose key was read last
-	quotas *file.Quotas // of that key; nil: those of limits
 }
 
 // asks reports whether a policy decides on the request.
@@ -302,7 +300,7 @@ func (rule *enforcedRule) coreRules(wait time.Duration) []core.Rule {
 		return nil
 	}
 	if len(rule.Tiers) == 0 {
-		return []core.Rule{one(rule.Counters, rule.Limits, rule.key)}
+		return []core.Rule{one(rule.Counters, rule.Limits, rule.identify)}
 	}
 	var rules []core.Rule
 	for _, t := range rule.Tiers {
@@ -317,7 +315,7 @@ func (rule *enforcedRule) coreRules(wait time.Duration) []core.Rule {
 			if err != nil {
 				return dst, err
 			}
-			return rule.key(dst, r)
+			return rule.identify(dst, r)
 		}))
 	}
 	return rules
@@ -350,18 +348,7 @@ const (
 	fallbackMark = "?:"
 )
 
-// key is the rule's [core.KeyFunc]. It remembers the quotas of the key: the limiter
-// asks for them right after it.
-func (rule *enforcedRule) key(dst []byte, r core.Request) ([]byte, error) {
-	from := len(dst)
-	dst, err := rule.identify(dst, r)
-	if m := remembered(r); m != nil && err == nil && rule.Quotas != nil {
-		m.rule, m.quotas = rule.Rule, rule.Quotas[string(dst[from:])]
-	}
-	return dst, err
-}
-
-// identify appends the key of a request.
+// identify is the rule's [core.KeyFunc].
 func (rule *enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
 	if rule.Key == nil {
 		return dst, nil
@@ -402,17 +389,13 @@ func (rule *enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
 // which; it is "" for the limit's own.
 func (rule *enforcedRule) quotaOf(r core.Request, name string, l *core.Limit) (q int64, from string, err error) {
 	if rule.Quotas != nil {
-		m := remembered(r)
-		if m == nil || m.rule != rule.Rule { // somebody asks the limiter, not the Set
-			var room [64]byte
-			key, err := rule.identify(room[:0], r)
-			if err != nil {
-				return 0, "", err
-			}
-			m = &memo{quotas: rule.Quotas[string(key)]}
+		var room [64]byte
+		key, err := rule.identify(room[:0], r)
+		if err != nil {
+			return 0, "", err
 		}
-		if m.quotas != nil {
-			if q, found := m.quotas.Of(l); found {
+		if own := rule.Quotas[string(key)]; own != nil {
+			if q, found := own.Of(l); found {
 				return q, "the field quotas", nil
 			}
 		}

@@ -108,7 +108,7 @@ func (rule *enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplana
 			return e
 		}
 	}
-	key, err := rule.key(nil, q)
+	key, err := rule.identify(nil, q)
 	switch {
 	case err == core.SkipRule: //nolint:errorlint // identify returns it as it is
 		e.Why = "the request has no " + words.Shorten(rule.Key.String())

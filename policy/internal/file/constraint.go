@@ -101,13 +101,10 @@ func (t together) words() string {
 }
 
 // exactlyOne is the constraint that a mapping has one of some fields, unless it
-// has one of others. If several is not empty, it is the problem of more or
-// fewer; otherwise more than one exclude each other, and missing is the problem
-// of none.
+// has one of others or the field unless. missing is the problem of none.
 type exactlyOne struct {
 	fields, others []string
 	unless         string // a field beside which there may be none; "": there is no such field
-	several        string
 	missing        string
 	missingHint    string
 	severalHint    string
@@ -115,12 +112,6 @@ type exactlyOne struct {
 
 func (e exactlyOne) holds(r *reader, v value, given map[string]value) bool {
 	found := slices.DeleteFunc(slices.Clone(e.fields), func(name string) bool { return !has(given, name) })
-	if e.several != "" {
-		if len(found) != 1 {
-			r.bad(v, e.several, "")
-		}
-		return len(found) == 1
-	}
 	for i := 1; i < len(found); i++ {
 		r.bad(given[found[i]], found[i-1]+" and "+found[i]+" exclude each other", e.severalHint)
 	}

@@ -176,29 +176,3 @@ func compiled(want string, may func(e *expression.Expression) bool) kind[*expres
 		return e, true
 	}}
 }
-
-// wait is how long a request may wait.
-func wait() kind[time.Duration] {
-	const want = "a length of time such as 500ms or 6s"
-	k := duration(want)
-	return kind[time.Duration]{k.shape, func(r *reader, v value) (time.Duration, bool) {
-		opened, ok := r.open(v)
-		if !ok {
-			return 0, false
-		}
-		if text := describe(opened.node); isNoTime(strings.Trim(text, `"`)) {
-			r.bad(v, text+": want "+want, "leave wait out if no request shall wait")
-			return 0, false
-		}
-		return k.read(r, opened)
-	}}
-}
-
-// isNoTime reports whether a text is a length of time that is not above zero.
-func isNoTime(text string) bool {
-	if d, err := time.ParseDuration(text); err == nil {
-		return d <= 0
-	}
-	d, err := time.ParseDuration(text + "s") // a number without a unit
-	return err == nil && d <= 0
-}

@@ -9,11 +9,9 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -36,49 +34,6 @@ func quote(text string) string {
 		fmt.Fprintf(&b, `\U%08x`, c)
 	}
 	return `"` + b.String() + `"`
-}
-
-// A kind returns false if it has noted a problem, and true if it has not. Lists and
-// fields leave out a value for which it returns false.
-func TestAKindReturnsWhetherThereIsAProblem(t *testing.T) {
-	ok := func(_ any, ok bool) bool { return ok }
-	for name, c := range map[string]struct {
-		read  func(r *reader, v value) bool
-		fine  []string
-		wrong []string
-	}{
-		"limits":  {func(r *reader, v value) bool { return ok(limits().read(r, v)) }, []string{"1/s", "[1/s, 2/m]", "'1/s, 2/m'"}, []string{"x", "[1/s, 2/s]", "[x]", "[]"}},
-		"limit":   {func(r *reader, v value) bool { return ok(limit().read(r, v)) }, []string{"1/s", "{quota: 1, window: 1s}"}, []string{"1", "'1/s, x'", "{quota: 1}", "{quota: 1, window: 1s, precision: 2s}"}},
-		"tiers":   {func(r *reader, v value) bool { return ok(tiers().read(r, v)) }, []string{"{default: 1/s}", "{default: unlimited, a: 1/s}"}, []string{"{a: 1/s}", "{default: x}", "1"}},
-		"headers": {func(r *reader, v value) bool { return ok(headers().read(r, v)) }, []string{"draft-10", "[draft-10, x-seconds]", "off"}, []string{"x", "[draft-10, draft-10]", "[x-seconds, x-milliseconds]"}},
-		"secret":  {func(r *reader, v value) bool { return ok(secret().read(r, v)) }, []string{"a", "{env: A}", "{file: a}"}, []string{"[a]", "''", "null"}},
-		"list": {func(r *reader, v value) bool {
-			return ok(list(whole[int](1, 9), 3, "some numbers", strconv.Itoa).read(r, v))
-		}, []string{"[1]", "[1, 2]", "[3, 2, 1]"}, []string{"[1, 1]", "[x]", "[]", "[1, 2, 3, 4]", "1"}},
-		"whole": {func(r *reader, v value) bool { return ok(whole[int](3, 7).read(r, v)) }, []string{"3", "7"}, []string{"2", "8", "x", "3.5", "99999999999999999999"}},
-		"several": {func(r *reader, v value) bool {
-			given := map[string]value{}
-			for _, n := range v.node.(*ast.SequenceNode).Values {
-				given[n.String()] = v
-			}
-			return exactlyOne{fields: []string{"a", "b"}, several: "one of a and b"}.holds(r, v, given)
-		}, []string{"[a]", "[b]", "[a, c]"}, []string{"[]", "[a, b]", "[c]"}},
-		"missing": {func(r *reader, v value) bool {
-			given := map[string]value{}
-			for _, n := range v.node.(*ast.SequenceNode).Values {
-				given[n.String()] = v
-			}
-			return exactlyOne{fields: []string{"a", "b"}, others: []string{"o"}}.holds(r, v, given)
-		}, []string{"[a]", "[b]", "[o]", "[c, b]"}, []string{"[]", "[a, b]", "[c]"}},
-	} {
-		for i, text := range append(c.fine, c.wrong...) {
-			r := &reader{spec: &Spec{}}
-			got, want := c.read(r, node(t, text)), i < len(c.fine)
-			if got != want || (len(r.errs) == 0) != want {
-				t.Errorf("%s: %s: %v, with the problems %v", name, text, got, r.errs)
-			}
-		}
-	}
 }
 
 // A text is taken if the pattern of the schema allows it, whatever its characters.
@@ -121,7 +76,7 @@ func TestAPasswordFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := (Secret{file: path}).Text(); err != nil || got != want {
+		if got, err := (Secret{File: path}).Text(); err != nil || got != want {
 			t.Errorf("%.20q: %.20q, %v, want %.20q", text, got, err, want)
 		}
 	}
@@ -129,34 +84,34 @@ func TestAPasswordFile(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 64<<10+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Secret{file: path}).Text(); err == nil || err.Error() != path+" is longer than 64 KiB: want a file with the text alone" {
+	if _, err := (Secret{File: path}).Text(); err == nil || err.Error() != path+" is longer than 64 KiB: want a file with the text alone" {
 		t.Errorf("a long file: %v", err)
 	}
 	link := path + "-link"
 	if err := os.Symlink(os.DevNull, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Secret{file: link}).Text(); err == nil || err.Error() != link+" is a device: want a regular file" {
+	if _, err := (Secret{File: link}).Text(); err == nil || err.Error() != link+" is a device: want a regular file" {
 		t.Errorf("a device: %v", err)
 	}
-	if _, err := (Secret{file: path + "x"}).Text(); !os.IsNotExist(err) {
+	if _, err := (Secret{File: path + "x"}).Text(); !os.IsNotExist(err) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
 
 func TestAPasswordInTheEnvironment(t *testing.T) {
 	t.Setenv("A_PASSWORD", "s3cret\n")
-	if got, err := (Secret{env: "A_PASSWORD"}).Text(); err != nil || got != "s3cret\n" {
+	if got, err := (Secret{Env: "A_PASSWORD"}).Text(); err != nil || got != "s3cret\n" {
 		t.Errorf("%q, %v, want the value as it is", got, err)
 	}
 	t.Setenv("A_PASSWORD", "")
-	if got, err := (Secret{env: "A_PASSWORD"}).Text(); err != nil || got != "" {
+	if got, err := (Secret{Env: "A_PASSWORD"}).Text(); err != nil || got != "" {
 		t.Errorf("an empty variable: %q, %v", got, err)
 	}
-	if _, err := (Secret{env: "NO_SUCH_PASSWORD"}).Text(); err == nil || !strings.Contains(err.Error(), "NO_SUCH_PASSWORD is not in the environment") {
+	if _, err := (Secret{Env: "NO_SUCH_PASSWORD"}).Text(); err == nil || !strings.Contains(err.Error(), "NO_SUCH_PASSWORD is not in the environment") {
 		t.Errorf("a variable that is not there: %v", err)
 	}
-	if got, err := (Secret{text: " x "}).Text(); err != nil || got != " x " {
+	if got, err := (Secret{Word: " x "}).Text(); err != nil || got != " x " {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -266,28 +221,6 @@ func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 				t.Errorf("%s: %v, in Go %s is %v", written, got, text, want)
 			}
 		}
-	}
-}
-
-// Limits text without a limit, or with one only, is
-// told the form of a limit.
-func TestHintsForLimitsText(t *testing.T) {
-	for item, want := range map[string]string{
-		"60 per minute gcra": "gcra is called token_bucket here", "60 per 5 minutes gcra": "gcra is called token_bucket here", "60 / s gcra": "gcra is called token_bucket here",
-		"5 per": formOfALimit, "5 per 5": formOfALimit, "5 a minute": formOfALimit,
-		"5/m fixed-windw": "did you mean fixed_window?",
-		"5/m sliding_log": formOfALimit, "5/m burst=x": formOfALimit,
-		"": formOfALimit, " ": formOfALimit, "5": formOfALimit, "x": formOfALimit, "5 m": formOfALimit, "5/15 m": formOfALimit,
-	} {
-		if got := limitHint(item, "what is wrong"); got != want {
-			t.Errorf("%q: %q, want %q", item, got, want)
-		}
-	}
-	if got := limitHint("0/s", "A field of a limit"); got != "" {
-		t.Errorf("a limit that has been understood gets the hint %q", got)
-	}
-	if got := limitHint("0/s burst=1", "Burst: 1: is wrong"); got != "" {
-		t.Errorf("a limit that has been understood gets the hint %q", got)
 	}
 }
 

@@ -69,7 +69,7 @@ func policyMapping() *mapping[*Policy] {
 		}, {
 			name: "wait", without: "no request waits", example: "2s",
 			about: "The longest time that a request waits for its turn if the policy would deny it now; a request that would wait longer is denied at once.",
-			value: set(wait(), func(p **Policy) *time.Duration { return &(*p).Wait }),
+			value: set(duration("a length of time such as 500ms or 6s"), func(p **Policy) *time.Duration { return &(*p).Wait }),
 		}, {
 			name: "exempt", example: "[10.0.0.0/8]",
 			about: "Client addresses that the policy does not limit; if `deny` has the address too, the longest prefix decides.",

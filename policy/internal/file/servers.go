@@ -24,13 +24,6 @@ type Redis struct {
 
 func newRedis(value) *Redis { return &Redis{Timeout: defaultTimeout} }
 
-func (s *Redis) identity() string {
-	if s == nil {
-		return ""
-	}
-	return fmt.Sprintf("redis %q %q %q %d %t %t %d", s.Addresses, s.User.words(), s.Password.words(), s.DB, s.TLS, s.Cluster, s.Timeout)
-}
-
 // redisMapping returns the table of redis.
 func redisMapping() *mapping[*Redis] {
 	return &mapping[*Redis]{
@@ -83,13 +76,6 @@ type Memcached struct {
 
 func newMemcached(value) *Memcached { return &Memcached{Timeout: defaultTimeout} }
 
-func (s *Memcached) identity() string {
-	if s == nil {
-		return ""
-	}
-	return fmt.Sprintf("memcached %q %d", s.Servers, s.Timeout)
-}
-
 // memcachedMapping returns the table of memcached.
 func memcachedMapping() *mapping[*Memcached] {
 	return &mapping[*Memcached]{
@@ -116,13 +102,6 @@ type Postgres struct {
 }
 
 func newPostgres(v value) *Postgres { return &Postgres{at: v, Timeout: defaultTimeout} }
-
-func (s *Postgres) identity() string {
-	if s == nil {
-		return ""
-	}
-	return fmt.Sprintf("postgres %q %q %q %q %t %d", s.Address, s.User.words(), s.Password.words(), s.Database, s.TLS, s.Timeout)
-}
 
 // postgresMapping returns the table of postgres.
 func postgresMapping() *mapping[*Postgres] {
@@ -210,7 +189,7 @@ func addresses() kind[[]string] {
 // or in a file.
 type Secret struct {
 	at              value
-	text, env, file string
+	Word, Env, File string // one of them is not empty
 }
 
 // secretMapping returns the table of a secret that stands elsewhere.
@@ -221,14 +200,14 @@ func secretMapping() *mapping[Secret] {
 			{
 				name: "env", example: "REDIS_PASSWORD",
 				about: "The environment variable that has the text.",
-				value: set(text("the name of a variable"), func(s *Secret) *string { return &s.env }),
+				value: set(text("the name of a variable"), func(s *Secret) *string { return &s.Env }),
 			}, {
 				name: "file", example: "/run/secrets/redis",
 				about: "The file that has the text; a line break at its end is ignored.",
-				value: set(text("the path of a file"), func(s *Secret) *string { return &s.file }),
+				value: set(text("the path of a file"), func(s *Secret) *string { return &s.File }),
 			},
 		},
-		rules: exactlyOne{fields: []string{"env", "file"}, several: "want either env or file"},
+		rules: exactlyOne{fields: []string{"env", "file"}, severalHint: "a secret is in one place", missing: "names no place", missingHint: "want env or file"},
 	}
 }
 
@@ -254,39 +233,37 @@ func secret() kind[Secret] {
 			r.bad(v, describe(opened.node)+": want "+secretWant, "")
 			return s, false
 		}
-		if s.text = kindText(opened.node); s.text == "" {
+		if s.Word = kindText(opened.node); s.Word == "" {
 			r.bad(v, "is not text: want "+secretWant, "put text that looks like something else in quotes")
 		}
-		if variable.MatchString(s.text) {
+		if variable.MatchString(s.Word) {
 			r.bad(v, "is the name of a variable, which is not replaced by its value", "write {env: NAME}, with the name without the dollar sign")
 			return s, false
 		}
-		return s, s.text != ""
+		return s, s.Word != ""
 	}}
 }
-
-func (s Secret) words() []string { return []string{s.text, s.env, s.file} }
 
 // Text returns the secret's text. It reads the file or the environment.
 func (s Secret) Text() (string, error) {
 	switch {
-	case s.env != "":
-		text, found := os.LookupEnv(s.env)
+	case s.Env != "":
+		text, found := os.LookupEnv(s.Env)
 		if !found {
-			return "", fmt.Errorf("the variable %s is not in the environment", s.env)
+			return "", fmt.Errorf("the variable %s is not in the environment", s.Env)
 		}
 		return text, nil
-	case s.file != "":
+	case s.File != "":
 		const most = 64 << 10
-		text, err := regularfile.Read(s.file, most)
+		text, err := regularfile.Read(s.File, most)
 		if err != nil {
 			return "", err
 		}
 		if len(text) > most {
-			return "", fmt.Errorf("%s is longer than 64 KiB: want a file with the text alone", s.file)
+			return "", fmt.Errorf("%s is longer than 64 KiB: want a file with the text alone", s.File)
 		}
 		return strings.TrimRight(string(text), "\r\n"), nil
 	default:
-		return s.text, nil
+		return s.Word, nil
 	}
 }

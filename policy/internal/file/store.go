@@ -1,6 +1,7 @@
 package file
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -115,19 +116,13 @@ func syncedMapping() *mapping[*Synced] {
 	}
 }
 
-// Identity returns a text that is equal for equal store sections.
+// Identity returns a text that is equal for equal store sections, wherever they stand.
 func (s *Store) Identity() string {
-	if s == nil {
-		return ""
+	text, err := json.Marshal(s) // the fields without a name in capitals are places
+	if err != nil {
+		panic(err) // it has texts and numbers only
 	}
-	return fmt.Sprint(s.Redis.identity(), s.Memcached.identity(), s.Synced.identity(), s.OnFailure, s.Instances, s.RememberDenials)
-}
-
-func (s *Synced) identity() string {
-	if s == nil {
-		return ""
-	}
-	return fmt.Sprintf("synced %s %s %d", s.Redis.identity(), s.Postgres.identity(), s.Interval)
+	return string(text)
 }
 
 // serves returns why the store cannot count a limit, "" if it can.

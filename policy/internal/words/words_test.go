@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -55,16 +53,6 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// What Duration writes means the same length of time.
-func TestADurationIsReadAgain(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := time.Duration(rapid.Int64Range(1, int64(1000*time.Hour)).Draw(t, "d")).Truncate(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}).Draw(t, "unit"))
-		if got, err := time.ParseDuration(Duration(d)); err != nil || got != d {
-			t.Errorf("%v is read as %v, %v", d, got, err)
-		}
-	})
-}
-
 func TestNearest(t *testing.T) {
 	words := []string{"limits", "match", "key", "id"}
 	for text, want := range map[string]string{
@@ -73,29 +61,6 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := Nearest(text, words); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
-// A word of which no letter would stay is not suggested.
-func TestAWordThatHasNothingInCommonIsNotSuggested(t *testing.T) {
-	for _, c := range []struct{ text, word, want string }{{"yz", "y", ""}, {"xy", "ab", ""}, {"yzx", "yz", "did you mean yz?"}} {
-		if got := Nearest(c.text, []string{c.word}); got != c.want {
-			t.Errorf("%q and %q: %q, want %q", c.text, c.word, got, c.want)
-		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, row := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0},
-		{strings.Repeat("a", 41), "a", 40}, {strings.Repeat("a", 40), strings.Repeat("a", 40), 0},
-	} {
-		if got := distance(row.a, row.b); got != row.want {
-			t.Errorf("%q and %q: %d, want %d", row.a, row.b, got, row.want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Lines(r io.Reader, each func(number int, line []byte) error) error {
 			}
 		}
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // it is the end
 		}
 	}
 }

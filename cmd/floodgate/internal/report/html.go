@@ -36,14 +36,6 @@ func count(n int64) string {
 	return s
 }
 
-// counted is plural with thin spaces.
-func counted(n int64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return count(n) + " " + what
-}
-
 // The plots' size, inside of the axes, in units of the drawing.
 const (
 	plotWidth  = 860.0
