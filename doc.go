@@ -10,6 +10,7 @@
 //   - adapters/nethttp and its siblings carry decisions to a framework.
 //   - stores/redis and stores/memcached share counters among instances;
 //     stores/resilient decides while they are gone.
+//   - inflight limits how many requests run at once.
 //   - login protects a login form.
 //   - policy reads limits from a file.
 //   - httpclient limits the requests that a program sends.

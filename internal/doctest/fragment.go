@@ -20,7 +20,7 @@ var imports = map[string]string{
 	"os": "os", "sync": "sync", "testing": "testing", "time": "time", "strings": "strings",
 	"echo": "github.com/labstack/echo/v4", "fiber": "github.com/gofiber/fiber/v2", "gin": "github.com/gin-gonic/gin",
 	"binding": "github.com/gin-gonic/gin/binding", "redis": "github.com/redis/go-redis/v9", "pgxpool": "github.com/jackc/pgx/v5/pgxpool",
-	"core": module + "/core", "keyfuncs": module + "/keyfuncs", "login": module + "/login", "live": module + "/live", "policy": module + "/policy",
+	"core": module + "/core", "keyfuncs": module + "/keyfuncs", "login": module + "/login", "live": module + "/live", "inflight": module + "/inflight", "policy": module + "/policy",
 	"floodgatetest": module + "/floodgatetest", "storetest": module + "/core/storetest",
 	"httplimit": module + "/adapters/nethttp", "ginlimit": module + "/adapters/gin",
 	"echolimit": module + "/adapters/echo", "fiberlimit": module + "/adapters/fiber",
