@@ -3,6 +3,9 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -148,5 +151,214 @@ func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 			admits(b, true)
 			admits(other, false)
 		})
+	}
+}
+
+// No waiting helps a cost above the quota, of a blocked key either.
+func TestABlockLeavesNeverAlone(t *testing.T) {
+	b := bind(t, newClient(t, redistest.Start(t).Addr), daily)
+	if err := block(t.Context(), b, one("k", 0, 1), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	batch := one("k", 1_000_000_000, 1)
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
+		t.Fatal(err)
+	}
+	if r := batch.Items[0].Results[0]; batch.Allowed || r.RetryAfter != core.Never {
+		t.Errorf("allowed %t, wait %v, want never", batch.Allowed, r.RetryAfter)
+	}
+}
+
+func (f *formatted) block(d time.Duration) {
+	f.t.Helper()
+	if err := block(f.t.Context(), f.bound, one("k", 0, f.limits), d); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// The shortest block denies a key, also one that nobody has used.
+func TestABlockLastsAMicrosecond(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), hour)
+	f.block(time.Microsecond)
+	if b := f.take(); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Microsecond {
+		t.Errorf("allowed %t, %+v", b.Allowed, b.Items[0].Results)
+	}
+	f.clock.Advance(time.Microsecond)
+	if b := f.take(); !b.Allowed {
+		t.Errorf("after it: %+v", b.Items[0].Results)
+	}
+}
+
+// A take of no hits writes no mark in the place of a value that cannot be read.
+func TestATakeOfNothingKeepsWhatItCannotRead(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), hour, core.PerMinute(3))
+	f.set([]byte("abc"))
+	if err := storetest.Do(t.Context(), f.bound, core.OpTake, one("k", 0, f.limits)); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(f.value()); got != "abc" {
+		t.Errorf("the value became %q", got)
+	}
+}
+
+// The value of a later version keeps the lifetime that it has, also if it has none.
+func TestAValueOfALaterVersionKeepsItsLifetime(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), hour, core.PerMinute(3))
+	f.set([]byte("\x03of a newer version"))
+	if b := f.take(); b.Allowed {
+		t.Errorf("%+v", b.Items[0].Results)
+	}
+	if got := f.server.MustDo("PTTL", stored(t, "k")); got != ":-1" {
+		t.Errorf("the lifetime is %s, want none", got)
+	}
+}
+
+// anyQuotas returns quotas for one batch, nil for the limits' own.
+func anyQuotas(r *rand.Rand, limits []core.Limit) (quotas []int64) {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	for _, l := range limits {
+		most := int64(core.MaxQuota)
+		if l.Algorithm == core.SlidingLog {
+			most = core.MaxLogQuota
+		}
+		q := l.Quota
+		switch r.IntN(8) {
+		case 0:
+			q = 0
+		case 1:
+			q = core.Unlimited
+		case 2:
+			q = 1 + r.Int64N(most)
+		case 3, 4:
+			q = min(most, 1+r.Int64N(2*l.Quota+1))
+		case 5:
+			q = min(most, max(1, l.Quota/2+r.Int64N(3)))
+		}
+		quotas = append(quotas, q)
+	}
+	return quotas
+}
+
+// smallQuotas returns quotas for one batch of a smallLimit, nil for the limits' own.
+func smallQuotas(r *rand.Rand, limits []core.Limit) (quotas []int64) {
+	if r.IntN(3) > 0 {
+		return nil
+	}
+	for _, l := range limits {
+		quotas = append(quotas, [...]int64{l.Quota, core.Unlimited, r.Int64N(9), max(1, l.Quota-1), l.Quota / 2}[r.IntN(5)])
+	}
+	return quotas
+}
+
+// A take without a limit is counted, by every algorithm, and tells what the limit's
+// own quota leaves.
+func TestATakeWithoutALimitIsCounted(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	for _, l := range all(20) {
+		t.Run(l.Name, func(t *testing.T) {
+			b := bind(t, client, []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}, redisstore.Timeout(patience))
+			for _, left := range []int64{5, 0, 0} {
+				batch := one("k", 15, 1)
+				batch.Items[0].Quotas = []int64{core.Unlimited}
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
+					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+				}
+				if r := batch.Items[0].Results[0]; !r.Allowed || r.Remaining != left || r.RetryAfter != 0 {
+					t.Errorf("%+v, want %d left", r, left)
+				}
+			}
+			if take(t, b, "k").Allowed {
+				t.Error("a take with the limit's own quota is admitted after that")
+			}
+		})
+	}
+}
+
+// A charge may cost more than any count holds: every algorithm counts what it can.
+func TestAChargeOfAnyCost(t *testing.T) {
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
+	client := newClient(t, redistest.Start(t).Addr)
+	for _, l := range all(20) {
+		t.Run(l.Name, func(t *testing.T) {
+			rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}
+			bounds := []core.Counters{
+				core.Must(memory.Open(bindName(t), rules)),
+				bind(t, client, rules, redisstore.Timeout(patience), redisstore.Clock(clock.Now)),
+			}
+			for _, cost := range []int64{3, core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64} {
+				for _, quota := range []int64{l.Quota, 7, core.Unlimited} {
+					var said [2]*core.Batch
+					for i, b := range bounds {
+						said[i] = one("k", cost, 1)
+						said[i].Items[0].Quotas = []int64{quota}
+						if err := storetest.Do(t.Context(), b, core.OpCharge, said[i]); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if !reflect.DeepEqual(said[0], said[1]) {
+						t.Errorf("cost %d, quota %d: in the process %+v, in Redis %+v", cost, quota, said[0], said[1])
+					}
+				}
+			}
+		})
+	}
+	_ = memory.Close()
+}
+
+// debt returns until when the first limit of the key k is owed something, since a time,
+// and the part of a microsecond above that.
+func (f *formatted) debt(start time.Time) (until time.Duration, part int64) {
+	f.t.Helper()
+	v := string(f.value())
+	const state = 18 // behind the version, the record's head and the limit's identity
+	if len(v) < state+15 {
+		f.t.Fatalf("the value %x has no state of a token bucket", v)
+	}
+	return time.UnixMicro(number(v[state:], 7)).Sub(start), number(v[state+7:], 4)
+}
+
+// A debt of a microsecond is stored.
+func TestStoredDebts(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 1000, Window: time.Millisecond, Algorithm: core.TokenBucket})
+	start := f.clock.Now()
+	f.take()
+	if until, part := f.debt(start); until != time.Microsecond || part != 0 {
+		t.Errorf("owed until %v and %d parts", until, part)
+	}
+}
+
+// A refund takes off what is still owed of its charge, and no part of a microsecond more.
+func TestARefundOfADebt(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 3, Window: time.Second, Algorithm: core.TokenBucket})
+	start := f.clock.Now()
+	first := f.take() // 333,333 and a third of a microsecond
+	f.take()
+	f.clock.Advance(time.Microsecond)
+	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, first); err != nil {
+		t.Fatal(err)
+	}
+	if until, part := f.debt(start); until != 333_333*time.Microsecond || part != 2 {
+		t.Errorf("owed until %v and %d parts, want 333.333ms and 2", until, part)
+	}
+}
+
+// A grant at the beginning of a sliding window takes off hits of the one before, which
+// count in full.
+func TestAGrantAtTheBeginningOfAWindow(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 10_000, Window: time.Millisecond})
+	batch := one("k", 5000, 1)
+	if err := storetest.Do(t.Context(), f.bound, core.OpTake, batch); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(time.Millisecond)
+	batch = one("k", 2000, 1)
+	if err := storetest.Do(t.Context(), f.bound, core.OpGrant, batch); err != nil {
+		t.Fatal(err)
+	}
+	if got := batch.Items[0].Results[0].Remaining; got != 7000 {
+		t.Errorf("%d remain of 10,000, want 7,000", got)
 	}
 }

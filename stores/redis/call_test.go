@@ -1,15 +1,19 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
+	"encoding"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -111,5 +115,468 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	x.calls = append(x.calls[:0], all[1])
 	if _, err := x.serialise(); !errors.Is(err, errWithdrawn) {
 		t.Errorf("a command without calls is written: error %v", err)
+	}
+}
+
+// process is a client.
+type process func(cmd redis.Cmder) error
+
+func (p process) Process(_ context.Context, cmd redis.Cmder) error { return p(cmd) }
+
+var errBroken = errors.New("broken by the test")
+
+// items returns an item for each key, of a rule of their own.
+func items(t *testing.T, s *Store, keys ...string) (some []namedItem) {
+	rule := &newCounters(s, t.Name(), []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
+	for _, k := range keys {
+		some = append(some, namedItem{&core.Item{Cost: 1, Results: make([]core.Result, 1)}, rule, k})
+	}
+	return some
+}
+
+// inputOf returns the script's input, as it is written now.
+func inputOf(t *testing.T, cmd redis.Cmder) []byte {
+	for _, arg := range cmd.Args() {
+		if m, ok := arg.(encoding.BinaryMarshaler); ok {
+			b, err := m.MarshalBinary()
+			if err != nil {
+				t.Errorf("the input cannot be written: %v", err)
+			}
+			return bytes.Clone(b)
+		}
+	}
+	t.Error("the command has no input")
+	return nil
+}
+
+// Callers wait for exchanges before theirs that have no answer, for their patience
+// and no longer: also if nobody waits for those exchanges any more.
+func TestExchangesWithoutAnswerDoNotBlock(t *testing.T) {
+	const stuck = 2 // as many as a line has under way at first
+	entered, end := make(chan struct{}, stuck), make(chan struct{})
+	s := New(process(func(cmd redis.Cmder) error {
+		if cmd.Args()[argFirstKey] == "late" {
+			return errBroken
+		}
+		entered <- struct{}{}
+		<-end
+		return errBroken
+	}), Timeout(20*time.Second))
+	defer close(end)
+	hungUp, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range stuck {
+		if _, err := s.do(s.begin(hungUp), verbTake, items(t, s, "early")); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v", err)
+		}
+		<-entered
+	}
+	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "late")); !errors.Is(err, errBroken) {
+		t.Errorf("a call behind them ends with %v, want %v", err, errBroken)
+	}
+}
+
+// A command that a server may run later is sent so many times again, and no more, also if it is
+// that of one call: there are no others whose keys may be at fault.
+func TestHowOftenACommandIsSentAgain(t *testing.T) {
+	for reply, want := range map[string]int{
+		"LOADING Redis is loading the dataset in memory":              1 + mostRepeats,
+		"TRYAGAIN Multiple keys request during rehashing of slot":     1 + mostRepeats,
+		"CROSSSLOT Keys in request don't hash to the same slot":       1,
+		"NOPERM No permissions to access a key":                       1,
+		"MISCONF Redis is configured to save RDB snapshots to a disk": 1,
+	} {
+		sent := 0
+		s := New(process(func(redis.Cmder) error {
+			if sent++; sent > 2*mostRepeats { // a test that fails has to end, too
+				return errBroken
+			}
+			return scriptError(reply)
+		}), Timeout(20*time.Second))
+		s.gathers = false
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != want {
+			t.Errorf("%s: sent %d times, want %d; error %v", reply, sent, want, err)
+		}
+	}
+}
+
+// Callers wait for exchanges before theirs for an eighth of their time, and no longer than
+// longestPatience.
+func TestCallersArePatientForPartOfTheirTime(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{16 * time.Millisecond: 2 * time.Millisecond, time.Hour: longestPatience} {
+		if got := New(nil, Timeout(timeout)).patience; got != want {
+			t.Errorf("a Timeout of %v: %v, want %v", timeout, got, want)
+		}
+	}
+}
+
+// A command that failed stays as it was: whoever logs or traces commands may look at
+// it later.
+func TestACommandThatFailedStaysAsItWas(t *testing.T) {
+	var failed redis.Cmder
+	s := New(process(func(cmd redis.Cmder) error {
+		failed = cmd
+		return errBroken
+	}))
+	s.gathers = false
+	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, errBroken) {
+		t.Fatalf("error %v", err)
+	}
+	if args := failed.Args(); args[argCommand] != evalsha || args[argFirstKey] != "k" {
+		t.Errorf("after it has failed, it is %v", args)
+	}
+}
+
+// A client that gathers commands may tell an error at once or in the command, and may
+// write the command once more when its caller has long been told.
+func TestErrorsOfAGatheringClient(t *testing.T) {
+	for what, fail := range map[string]func(cmd redis.Cmder) error{
+		"returned":       func(redis.Cmder) error { return errBroken },
+		"in the command": func(cmd redis.Cmder) error { cmd.SetErr(errBroken); return nil },
+	} {
+		var failed redis.Cmder
+		var input []byte
+		s := New(process(func(cmd redis.Cmder) error {
+			failed, input = cmd, inputOf(t, cmd)
+			return fail(cmd)
+		}))
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, errBroken) {
+			t.Errorf("%s: error %v, want %v", what, err, errBroken)
+		}
+		if again := inputOf(t, failed); !bytes.Equal(again, input) {
+			t.Errorf("%s: it is written as %x first and as %x later", what, input, again)
+		}
+	}
+}
+
+// The limits of a rule are sent once for all calls of a command.
+func TestCallsShareTheirLimits(t *testing.T) {
+	s := New(nil)
+	x := &exchange{store: s}
+	many, few := items(t, s, "a", "b", "c", "d"), items(t, s, "e")
+	few[0].rule = &newCounters(s, "few", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}).rules[0]
+	for _, some := range [][]namedItem{many[:2], few, many[2:]} {
+		x.calls = append(x.calls, s.newCall(s.begin(t.Context()), verbTake, some))
+	}
+	x.arm(t.Context(), x.script(), false)
+	if got, want := len(x.args), argFirstKey+5+1+2; got != want {
+		t.Errorf("%d arguments, want %d: %v", got, want, x.args)
+	}
+	for i, want := range []int{2, 3, 2} {
+		for _, it := range x.calls[i].items {
+			if it.place != want {
+				t.Errorf("call %d: its limits are at %d, want %d", i, it.place, want)
+			}
+		}
+	}
+}
+
+// Which keys of an operation are in one command.
+func TestGroups(t *testing.T) {
+	s := New(nil)
+	all := items(t, s, "a", "b", "a")
+	for layout, want := range map[uint32]int{anyKeys: 1, oneSlot: 2, eachKey: 3} {
+		s.layout.Store(layout)
+		if got := len(s.group(all)); got != want {
+			t.Errorf("layout %d: %d groups, want %d", layout, got, want)
+		}
+	}
+}
+
+func TestNamesOfClasses(t *testing.T) {
+	for c, want := range map[Class]string{ClassOther: "failed", ClassDamaged: "damaged", ClassDamaged + 1: "unknown class"} {
+		if got := c.String(); got != want {
+			t.Errorf("class %d is %q, want %q", c, got, want)
+		}
+	}
+}
+
+// The hash of the Redis Cluster specification, with its own example.
+func TestSlots(t *testing.T) {
+	if got := slotOf("123456789"); got != 0x31c3 {
+		t.Errorf("slot %#x, want 0x31c3", got)
+	}
+}
+
+// A take of keys of several slots is known to have charged nothing if it fails for the
+// first slot, and not if it fails for a later one.
+func TestATakeOfSeveralSlotsThatFails(t *testing.T) {
+	real := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer real.Close() //nolint:errcheck // the test is over
+	for i, failing := range []string{"a", "b"} {
+		s := New(process(func(cmd redis.Cmder) error {
+			if Verbs(cmd)[0] == "take" && cmd.Args()[argFirstKey] == failing {
+				return errBroken
+			}
+			return real.Process(t.Context(), cmd)
+		}), Timeout(20*time.Second))
+		s.gathers = false
+		s.layout.Store(oneSlot)
+		some := items(t, s, "a", "b")
+		_, err := s.takeApart(operation{context.Background(), time.Now().Add(20 * time.Second)}, verbTake, s.group(some))
+		if !errors.Is(err, errBroken) || errors.Is(err, core.ErrNotCharged) != (i == 0) {
+			t.Errorf("%s fails: error %v, not charged %v", failing, err, errors.Is(err, core.ErrNotCharged))
+		}
+	}
+}
+
+// A server that does not know the script has run nothing: if the script cannot be sent then, it is known
+// that nothing was charged.
+func TestTheScriptThatCannotBeSent(t *testing.T) {
+	var commands []any
+	s := New(process(func(cmd redis.Cmder) error {
+		commands = append(commands, cmd.Args()[argCommand])
+		if len(commands) == 1 {
+			inputOf(t, cmd)
+			return scriptError("NOSCRIPT No matching script. Please use EVAL.")
+		}
+		return errBroken
+	}), Timeout(20*time.Second))
+	s.gathers = false
+	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
+	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
+		t.Errorf("%v after the commands %v", err, commands)
+	}
+}
+
+// Each attempt has a number of its own, so that the reply to an earlier one is not taken for the last one's.
+func TestTheNumberOfAnAttempt(t *testing.T) {
+	numbers := map[string]bool{}
+	sent := 0
+	s := New(process(func(cmd redis.Cmder) error {
+		sent++
+		numbers[string(inputOf(t, cmd)[:replyHead])] = true
+		return scriptError("LOADING Redis is loading the dataset in memory")
+	}), Timeout(20*time.Second))
+	s.gathers = false
+	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent < 2 || len(numbers) != sent {
+		t.Errorf("%v; %d numbers for %d attempts", err, len(numbers), sent)
+	}
+}
+
+// While a command pauses before its next attempt, others are sent.
+func TestACommandThatPausesLetsOthersThrough(t *testing.T) {
+	var s *Store
+	var attempts int
+	paused, through, other := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	s = OneAtATime(New(process(func(cmd redis.Cmder) error {
+		if cmd.Args()[argFirstKey] == "other" {
+			close(through)
+			return errBroken
+		}
+		if attempts++; attempts == 1 {
+			close(paused)
+			for end := time.Now().Add(20 * time.Second); Waiting(s) != 1 && time.Now().Before(end); <-time.After(time.Millisecond) {
+			}
+			return scriptError("LOADING Redis is loading the dataset in memory")
+		}
+		select {
+		case <-through:
+		case <-time.After(10 * time.Second):
+			t.Error("the other command was not sent while the first one paused")
+		}
+		return errBroken
+	}), Timeout(time.Minute)))
+	s.gathers = false
+	go func() {
+		<-paused
+		_, err := s.do(s.begin(context.Background()), verbTake, items(t, s, "other"))
+		other <- err
+	}()
+	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, errBroken) || attempts != 2 {
+		t.Errorf("%v after %d attempts", err, attempts)
+	}
+	if err := <-other; !errors.Is(err, errBroken) {
+		t.Error(err)
+	}
+}
+
+// A caller that has let a command before its own through lets through the next one, if that command is stuck, too.
+func TestACallerPushesMoreThanOnce(t *testing.T) {
+	const stuck = 4
+	entered, end := make(chan struct{}, stuck), make(chan struct{})
+	s := New(process(func(cmd redis.Cmder) error {
+		if cmd.Args()[argFirstKey] == "late" {
+			return errBroken
+		}
+		entered <- struct{}{}
+		<-end
+		return errBroken
+	}), Timeout(20*time.Second))
+	defer close(end)
+	hungUp, cancel := context.WithCancel(t.Context())
+	cancel()
+	heavy := make([]string, 1000) // more than what one command takes along
+	for i := range heavy {
+		heavy[i] = fmt.Sprint(i)
+	}
+	for range stuck {
+		if _, err := s.do(s.begin(hungUp), verbTake, items(t, s, heavy...)); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "late")); !errors.Is(err, errBroken) {
+		t.Errorf("the call behind them ends with %v", err)
+	}
+	for i := range stuck { // a command may have begun, and not have come so far
+		select {
+		case <-entered:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d commands were before it, want %d", i, stuck)
+		}
+	}
+}
+
+// A command lasts until the latest deadline of its calls, wherever that one is among them.
+func TestTheDeadlineOfACommand(t *testing.T) {
+	s := New(nil)
+	soon, late := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	for _, ends := range [][]time.Time{{soon, late, soon}, {late, soon}, {soon, late}} {
+		x := &exchange{store: s}
+		for _, end := range ends {
+			x.calls = append(x.calls, s.newCall(operation{t.Context(), end}, verbTake, items(t, s, "k")))
+		}
+		ctx, cancel := x.context()
+		if got, _ := ctx.Deadline(); !got.Equal(late) {
+			t.Errorf("deadlines %v: %v, want %v", ends, got, late)
+		}
+		cancel()
+	}
+}
+
+// Hooks and logs of a gathering client may look at a command when its caller has long been told.
+func TestACommandOfAGatheringClientStaysAsItWas(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	var commands []redis.Cmder
+	s := New(process(func(cmd redis.Cmder) error {
+		commands = append(commands, cmd)
+		return client.Process(t.Context(), cmd)
+	}), Timeout(20*time.Second))
+	for _, key := range []string{"a", "b"} {
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, key)); err != nil {
+			t.Fatal(err)
+		}
+		last := commands[len(commands)-1].Args()
+		if last[argFirstKey] != key || fmt.Sprint(last[argFirstKey+1]) != "decisions" {
+			t.Errorf("after the decision on %q, the command is %v", key, last)
+		}
+	}
+	if first := commands[0].Args(); first[argFirstKey] != "a" {
+		t.Errorf("in the end, the first command is %v", first)
+	}
+}
+
+// An operation without items asks nobody.
+func TestAnOperationWithoutItems(t *testing.T) {
+	s := New(process(func(cmd redis.Cmder) error {
+		t.Errorf("a command: %v", cmd)
+		return errBroken
+	}))
+	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+	batch := &core.Batch{}
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
+		t.Errorf("allowed %t, %v", batch.Allowed, err)
+	}
+}
+
+// Several servers may answer behind the address that a client of Sentinel names: finding the primary
+// does not keep deadlines.
+func TestAClientOfSentinelKeepsNoDeadlines(t *testing.T) {
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
+	defer client.Close() //nolint:errcheck // the test is over
+	if punctualOf(client) != nil {
+		t.Error("it is said to keep deadlines")
+	}
+}
+
+// A hook that is added while decisions are made is noticed within a second.
+func TestALateHookIsNoticed(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	s := New(client, Timeout(20*time.Second))
+	take := func() {
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take()
+	if !s.here.ready(time.Now()) || s.here.ready(time.Now().Add(time.Second)) {
+		t.Error("a client without hooks is not looked at once a second")
+	}
+	h := new(counting)
+	client.AddHook(h)
+	s.here.next.Store(0) // a second later
+	for range 3 {
+		take()
+	}
+	if *h != 3 || s.here.ready(time.Now()) {
+		t.Errorf("the hook saw %d of 3 decisions", *h)
+	}
+}
+
+// counting counts commands.
+type counting int
+
+func (*counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		*c++
+		return next(ctx, cmd)
+	}
+}
+
+// A look at keys of several slots charges nothing, also if the server has to tell its time first.
+func TestALookAtACalendarInSeveralSlots(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	var verbs []string
+	s := New(process(func(cmd redis.Cmder) error {
+		verbs = append(verbs, Verbs(cmd)...)
+		return client.Process(t.Context(), cmd)
+	}), Timeout(20*time.Second))
+	s.layout.Store(oneSlot)
+	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
+	item := func(key string) core.Item {
+		return core.Item{Key: []byte(key), Cost: 1, Results: make([]core.Result, 1)}
+	}
+	batch := &core.Batch{Items: []core.Item{item("a"), item("b")}}
+	SetAhead(s, 400*24*time.Hour)
+	if err := storetest.Do(t.Context(), b, core.OpPeek, batch); err != nil || !batch.Allowed || len(verbs) < 3 {
+		t.Fatalf("allowed %t, %v, after %q", batch.Allowed, err, verbs)
+	}
+	if slices.ContainsFunc(verbs, func(v string) bool { return v != "peek" }) {
+		t.Errorf("the script was called for %q", verbs)
+	}
+}
+
+// A refund needs no window of the calendar: it is sent once, also if the process has taken the server's time for
+// another one.
+func TestARefundOfAMonthIsSentOnce(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	var verbs []string
+	s := New(process(func(cmd redis.Cmder) error {
+		verbs = append(verbs, Verbs(cmd)...)
+		return client.Process(t.Context(), cmd)
+	}), Timeout(20*time.Second))
+	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
+	batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
+		t.Fatal(batch.Allowed, err)
+	}
+	SetAhead(s, 400*24*time.Hour)
+	verbs = nil
+	if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil || !slices.Equal(verbs, []string{"refund"}) {
+		t.Errorf("%v; the script was called for %q", err, verbs)
+	}
+	SetAhead(s, 0)
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Items[0].Results[0].Remaining != 6 {
+		t.Errorf("%+v, %v; want 6 left", batch.Items[0].Results, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -241,5 +242,174 @@ func TestAChargeIsGivenBackInPart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A charge does not replace the value of a later version, and then charges none of
+// its keys. Nor does a take without a limit.
+func TestAChargeKeepsTheValueOfANewerVersion(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	const value = "\x03of a newer version"
+	server.MustDo("SET", stored(t, "new"), value, "PX", "50000")
+	batch := one("old", 1, 1)
+	batch.Items = append(batch.Items, one("new", 1, 1).Items...)
+	err := storetest.Do(t.Context(), b, core.OpCharge, batch)
+	if !errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), stored(t, "new")) {
+		t.Errorf("error %v, want one that names the value and says that nothing was charged", err)
+	}
+	batch.Items[0].Quotas, batch.Items[1].Quotas = []int64{core.Unlimited}, []int64{core.Unlimited}
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
+		t.Errorf("without a limit: allowed %v, error %v", batch.Allowed, err)
+	}
+	batch.Items[1].Cost = 0
+	if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
+		t.Errorf("a cost of 0: %v", err)
+	}
+	if got := charged(t, b, "old"); got != 1 {
+		t.Errorf("%d counted, want that of the last charge", got)
+	}
+	if got := server.MustDo("GET", stored(t, "new")); got != value {
+		t.Errorf("the value became %q", got)
+	}
+}
+
+// A charge to a value that cannot be read is counted, and the value denies its key
+// all the same, or is replaced.
+func TestAChargeToAValueThatCannotBeRead(t *testing.T) {
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	t.Run("denied", func(t *testing.T) {
+		b, name, clock, log := denying(t, client)
+		server.MustDo("SET", name, "abc")
+		batch := one("k", 7, 2)
+		if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil || !batch.Allowed {
+			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+		}
+		if !strings.Contains(log.String(), "cannot be read") {
+			t.Errorf("logged %q", log)
+		}
+		for range 2 {
+			if takeTwo(t, b).Allowed {
+				t.Error("the key is not denied")
+			}
+			clock.Advance(59 * time.Minute)
+		}
+		clock.Advance(-58*time.Minute + time.Microsecond)
+		if r := takeTwo(t, b).Items[0].Results; r[0].Remaining != 50-7 || r[1].Allowed {
+			t.Errorf("after an hour: %+v, want 7 charged", r)
+		}
+	})
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	server.MustDo("SET", stored(t, "k"), "abc")
+	if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 7, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := charged(t, b, "k"); got != 7 {
+		t.Errorf("%d counted of a value that is replaced, want 7", got)
+	}
+}
+
+func grant(ctx context.Context, b core.Counters, batch *core.Batch) error {
+	return storetest.Do(ctx, b, core.OpGrant, batch)
+}
+
+// The reply to a grant is lost, and the client would send it again.
+func TestAGrantWhoseReplyIsLostIsMadeOnce(t *testing.T) {
+	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server) {
+		b := bind(t, client, daily, redisstore.Timeout(patience))
+		if err := storetest.Do(t.Context(), b, core.OpCharge, one("k", 100, 1)); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Fail(faultproxy.Cut, 1)
+		if err := grant(t.Context(), b, one("k", 30, 1)); !unknown(err) {
+			t.Errorf("error %v, want one that says that the hits may have been granted", err)
+		}
+		proxy.Fail(faultproxy.None, 0)
+		if got := counted(t, b, "k"); got != 70 {
+			t.Errorf("%d counted, want 100 less 30", got)
+		}
+		server.MustDo("SCRIPT", "FLUSH") // it has not run: it is sent again
+		if err := grant(t.Context(), b, one("k", 5, 1)); err != nil {
+			t.Errorf("a server that has forgotten the script: %v", err)
+		}
+		if got := counted(t, b, "k"); got != 65 {
+			t.Errorf("%d counted, want 65", got)
+		}
+	})
+}
+
+// A grant whose caller hangs up is made, on one server and on several.
+func TestAGrantWhoseCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	cluster, several := newCluster(t)
+	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
+		t.Run(name, func(t *testing.T) {
+			b := bind(t, client, daily, redisstore.Timeout(patience))
+			batch := &core.Batch{}
+			for _, k := range keysOn(cluster, bindName(t)) {
+				batch.Items = append(batch.Items, one(k, 50, 1).Items...)
+			}
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
+				t.Fatal(err)
+			}
+			for i := range batch.Items {
+				batch.Items[i].Cost = 3
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = grant(ctx, b, batch)
+			for _, it := range batch.Items {
+				processtest.WaitFor(t, "the grants", func() bool { return counted(t, b, string(it.Key)) == 47 })
+			}
+		})
+	}
+}
+
+// Grants to keys on several nodes go on when one of them fails, unless nothing has been
+// granted yet: then they may be tried again.
+func TestAGrantOfSeveralSlotsThatFailsForOne(t *testing.T) {
+	t.Parallel()
+	cluster, client := newCluster(t)
+	for failing, want := range [][]int64{{9, 9, 9}, {5, 9, 5}, {5, 5, 9}} {
+		t.Run(fmt.Sprint(failing), func(t *testing.T) {
+			keys := keysOn(cluster, bindName(t))
+			client.AddHook(refusing{stored(t, keys[failing]), "grant"})
+			b := bind(t, client, daily, redisstore.Timeout(patience))
+			batch := &core.Batch{}
+			for _, k := range keys {
+				batch.Items = append(batch.Items, one(k, 9, 1).Items...)
+			}
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
+				t.Fatal(err)
+			}
+			for i := range batch.Items {
+				batch.Items[i].Cost = 4
+			}
+			if err := grant(t.Context(), b, batch); !errors.Is(err, errRefused) || errors.Is(err, core.ErrNotCharged) != (failing == 0) {
+				t.Errorf("error %v", err)
+			}
+			for i, k := range keys {
+				if got := counted(t, b, k); got != want[i] {
+					t.Errorf("key %d: %d counted, want %d", i, got, want[i])
+				}
+			}
+		})
+	}
+}
+
+// The value of a later version is not replaced by a grant, and one that cannot be read
+// grants nothing.
+func TestAGrantKeepsWhatItCannotRead(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	for value, fails := range map[string]bool{"\x03newer": true, "nonsense": false} {
+		server.MustDo("SET", stored(t, "k"), value)
+		if err := grant(t.Context(), b, one("k", 1, 1)); (err != nil) != fails {
+			t.Errorf("%q: %v", value, err)
+		}
+		if got := server.MustDo("GET", stored(t, "k")); got != value {
+			t.Errorf("%q became %q", value, got)
+		}
 	}
 }

@@ -352,3 +352,136 @@ func TestTwentyKeysAreOneCommand(t *testing.T) {
 		t.Errorf("more than one command:\n%s", stats)
 	}
 }
+
+// A command that the server denies fails the operation. The error says whether another key
+// has been written before. The server deletes a key of which nothing is left, and does not set
+// another.
+func TestAWriteThatIsDenied(t *testing.T) {
+	bucket := []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}}
+	for name, c := range map[string]struct {
+		limits []core.Limit
+		before func(b core.Counters, gone, left *core.Batch) error // makes them nearly nothing, and more
+		do     func(b core.Counters, both *core.Batch) error
+	}{
+		"refund": {bucket, func(b core.Counters, gone, left *core.Batch) error {
+			left.Items[0].Cost = 3
+			if err := storetest.Do(t.Context(), b, core.OpTake, gone); err != nil {
+				return err
+			}
+			return storetest.Do(t.Context(), b, core.OpTake, left)
+		}, func(b core.Counters, both *core.Batch) error {
+			both.Items[0].Cost, both.Items[1].Cost = 1, 1
+			return storetest.Do(t.Context(), b, core.OpRefund, both)
+		}},
+		"block": {bucket, func(b core.Counters, gone, left *core.Batch) error {
+			if err := storetest.Do(t.Context(), b, core.OpTake, left); err != nil {
+				return err
+			}
+			return block(t.Context(), b, gone, time.Hour)
+		}, func(b core.Counters, both *core.Batch) error { return block(t.Context(), b, both, 0) }},
+	} {
+		for _, written := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				server := redistest.Start(t)
+				f := newFormatted(t, server, c.limits...)
+				gone, left := one("gone", 1, 1), one("left", 1, 1)
+				if err := c.before(f.bound, gone, left); err != nil {
+					t.Fatal(err)
+				}
+				both := &core.Batch{Items: []core.Item{gone.Items[0], left.Items[0]}}
+				if !written {
+					both.Items = []core.Item{left.Items[0], gone.Items[0]}
+				}
+				server.MustDo("ACL", "SETUSER", "default", "-set", "-setrange")
+				err := c.do(f.bound, both)
+				if err == nil || strings.Contains(err.Error(), "some of several keys have been written") != written {
+					t.Errorf("error %v, which says that some have been written: want %v", err, written)
+				}
+			})
+		}
+	}
+}
+
+// A denied take fails if the server does not tell the lifetime of its key: it may have
+// none.
+func TestALifetimeThatIsNotTold(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 10, 1)); err != nil {
+		t.Fatal(err)
+	}
+	server.MustDo("ACL", "SETUSER", "default", "-pttl")
+	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1)); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestScan(t *testing.T) {
+	t.Parallel()
+	single := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
+	for name, client := range map[string]interface {
+		redisstore.Client
+		Close() error
+	}{"single": single, "cluster": cluster, "ring": ring} {
+		t.Run(name, func(t *testing.T) {
+			defer client.Close() //nolint:errcheck // the test is over
+			store := redisstore.New(client, redisstore.Timeout(5*time.Second))
+			limits := []core.Limit{{Quota: 100, Window: time.Hour}, {Quota: 50, Window: time.Minute}}
+			rules := []core.Rule{{Name: "a", Limits: limits}, {Name: "b", Limits: limits[:1]}}
+			limiter := core.Must(core.New(core.Config{Name: "scanned", Store: store, Rules: rules}))
+			other := core.Must(core.New(core.Config{Name: "scanned-2", Store: store, Rules: rules[:1]}))
+			const keys = 700 // more than one step
+			for i := range keys {
+				if _, err := limiter.Take(t.Context(), int64(1+i%40), core.Hit{Rule: "a", Key: fmt.Sprint(i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for rule, l := range map[string]*core.Limiter{"b": limiter, "a": other} {
+				if _, err := l.Take(t.Context(), 7, core.Hit{Rule: rule, Key: "k"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[string]int64{}
+			for i := range keys {
+				want[core.StoreRule{Name: "a"}.StoredKey("scanned", []byte(fmt.Sprint(i)+"\x00"))] = int64(1 + i%40)
+			}
+			want[core.StoreRule{Name: "b"}.StoredKey("scanned", []byte("k\x00"))] = 7
+			stored := []core.StoreRule{{Name: "a", Limits: limits}, {Name: "b", Limits: limits[:1]}}
+			for range 2 { // the first changes nothing
+				found := map[string]int64{}
+				if err := store.Scan(t.Context(), "scanned", stored, func(s redisstore.Stored) error {
+					found[s.Name] = 100 - s.Results[0].Remaining
+					if s.Rule == "a" && s.Results[1].Remaining != s.Results[0].Remaining-50 {
+						t.Errorf("%s: %+v", s.Name, s.Results)
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if len(found) != len(want) {
+					t.Errorf("%d counters were found, want %d", len(found), len(want))
+				}
+				for name, used := range want {
+					if found[name] != used {
+						t.Errorf("%s: %d used, want %d", name, found[name], used)
+					}
+				}
+			}
+			stop := errors.New("stop")
+			if err := store.Scan(t.Context(), "scanned", stored, func(redisstore.Stored) error { return stop }); !errors.Is(err, stop) {
+				t.Errorf("an error of the caller: %v", err)
+			}
+		})
+	}
+}
+
+func TestScanOfAServerThatIsNotThere(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close() //nolint:errcheck // nothing was connected
+	store := redisstore.New(client, redisstore.Timeout(200*time.Millisecond))
+	if err := store.Scan(t.Context(), "a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerSecond(1)}}}, func(redisstore.Stored) error { return nil }); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package redisstore_test
 
 import (
@@ -7,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -296,4 +299,26 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	if got := quota - peek.Items[0].Results[0].Remaining; got > admitted+unknown || got < int64(after) {
 		t.Errorf("%d charged; %d admitted, %d of them by the new primary; of %d nobody knows", got, admitted, after, unknown)
 	}
+}
+
+// The server stops for a while, before it has seen the exchange.
+func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	const timeout = 400 * time.Millisecond
+	c := newCompany(t, timeout)
+	signal := func(s syscall.Signal) {
+		if err := syscall.Kill(c.server.PID(), s); err != nil {
+			t.Error(err)
+		}
+	}
+	c.travel(func() { signal(syscall.SIGSTOP) })
+	c.wg.Wait()
+	for i, err := range c.errs {
+		if !of(redisstore.ClassTimedOut, true)(err) {
+			t.Errorf("caller %d: error %v", i, err)
+		}
+	}
+	signal(syscall.SIGCONT)
+	c.check(of(redisstore.ClassTimedOut, true))
+	processtest.WaitFor(t, "the next decision", func() bool { return storetest.Do(t.Context(), c.bound, core.OpTake, one("next", 1, 1)) == nil })
 }

@@ -2,16 +2,19 @@ package redisstore
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -311,4 +314,89 @@ func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
 	if got[1] != nil || got[2] != nil {
 		t.Errorf("the connection was used again: %v, %v", got[1], got[2])
 	}
+}
+
+// An error reply proves that nothing was charged if a server says it that refuses
+// before it writes. A proxy says others when it has passed the command on.
+func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"OOM command not allowed": true, "READONLY You can't": true, "NOPERM this user": true, "NOAUTH Authentication": true,
+		"ERR The user executing the script can't run": true, "ERR ACL failure in script": true, "MISCONF Redis is": true, "NOREPLICAS Not": true,
+		"LOADING Redis is": true, "CROSSSLOT Keys": true, "BUSY Redis is busy": true, "ERR unknown command 'evalsha'": true, "NOSCRIPT No": true,
+		"FLOODGATE newer: fg1:x: the stored value": true, "FLOODGATE some of several keys have been written: FLOODGATE newer: ": false,
+		// Before Redis 7, of a command in the script.
+		"@user_script: 1359: -READONLY You can't write against a read only replica.\r\n": true, "@user_script: 7: -OOM command not allowed": true,
+		"@user_script: 7: The user executing the script can't run this command or subcommand":                                                true,
+		"ERR Error running script (call to f_0a9f): @user_script:7: @user_script: 7: -READONLY You can't write against a read only replica.": true,
+		"ERR Error running script (call to f_0a9f): @user_script:7: Script killed by user with SCRIPT KILL...":                               false,
+		"FLOODGATE some of several keys have been written: @user_script: 7: -OOM command":                                                    false, "@user_script: 7: -upstream": false,
+		"FLOODGATE some of several keys have been written: OOM": false, "upstream failure": false, "ERR Connection timed out": false, "": false,
+	} {
+		err := classify(ownError(scriptError(reply)), true)
+		if got := errors.Is(err, core.ErrNotCharged); got != want {
+			t.Errorf("%q proves that nothing was charged: %v, want %v", reply, got, want)
+		}
+		if err := afterOthers(fmt.Errorf("wrapped: %w", err)); errors.Is(err, core.ErrNotCharged) {
+			t.Errorf("%v: says that nothing was charged, and other keys were", err)
+		}
+	}
+}
+
+// A caller waits for 1 to 3 ms before the second attempt, twice as long before each further one, and
+// not as long as another caller.
+func TestHowLongACallerWaitsBeforeAnotherAttempt(t *testing.T) {
+	for attempt := range mostRepeats {
+		least, most := time.Millisecond<<attempt, 3*time.Millisecond<<attempt
+		seen := map[time.Duration]bool{}
+		for range 1000 {
+			d := pauseBefore(attempt)
+			if seen[d] = true; d < least || d >= most {
+				t.Fatalf("%v before attempt %d, want %v to %v", d, attempt, least, most)
+			}
+		}
+		if len(seen) < 100 {
+			t.Errorf("only %d different pauses before attempt %d", len(seen), attempt)
+		}
+	}
+}
+
+func TestWhichRepliesProveThatNothingRan(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"MOVED 1 127.0.0.1:1": true, "ASK 1 127.0.0.1:1": true, "LOADING Redis is loading": true, "READONLY You can't": true,
+		"CLUSTERDOWN The cluster is down": true, "TRYAGAIN Multiple keys": true, "MASTERDOWN Link": true,
+		"ERR anything": false, "OOM command": false, "FLOODGATE some": false, "MOVEDNOT": false, "ERR READONLY x": false, "": false,
+	} {
+		if got := ranNot(scriptError(reply)); got != want {
+			t.Errorf("%q proves that nothing ran: %v, want %v", reply, got, want)
+		}
+	}
+	if ranNot(errors.New("MOVED 1 127.0.0.1:1")) || ranNot(nil) {
+		t.Error("an error that is not a server's reply proves something")
+	}
+}
+
+// Values that cannot be read are logged once a minute, with how many reports were left out since.
+func TestReportsOfAMinuteAreOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s := New(nil, Log(slog.New(slog.NewTextHandler(&out, nil))))
+		for _, want := range []string{"more=0", "more=3", "more=0"} {
+			out.Reset()
+			s.report(items(t, s, "k"))
+			if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
+				t.Errorf("logged %q, want %s", got, want)
+			}
+			left := 0
+			if want == "more=0" {
+				left = 3
+			}
+			for range left {
+				out.Reset()
+				if s.report(items(t, s, "k")); out.Len() > 0 {
+					t.Errorf("logged again: %s", &out)
+				}
+			}
+			time.Sleep(reportEvery)
+		}
+	})
 }

@@ -1,7 +1,9 @@
 package joining_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -290,5 +292,204 @@ func TestNobodyStarves(t *testing.T) {
 		if most := 4 * time.Millisecond; longest > most {
 			t.Errorf("a member waited for %v, want %v at most", longest, most)
 		}
+	})
+}
+
+// server is what members are sent to. An exchange takes long.
+type server struct {
+	long   time.Duration
+	each   time.Duration // for each unit of weight
+	weight map[int]int   // 1 if a member is not in it
+	hold   map[int]chan struct{}
+	gone   map[int]bool
+
+	mu    sync.Mutex
+	sent  [][]int
+	at    map[int]time.Duration // when the exchange of a member began
+	begun time.Time
+	now   int // exchanges under way
+	most  int
+}
+
+func (s *server) weightOf(m int) int { return max(1, s.weight[m]) }
+
+func (s *server) isGone(m int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone[m]
+}
+
+func (s *server) leave(members ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range members {
+		s.gone[m] = true
+	}
+}
+
+func (s *server) send(e *joining.Exchange[int]) {
+	members := slices.Clone(e.Members)
+	weight := 0
+	s.mu.Lock()
+	s.sent = append(s.sent, members)
+	for _, m := range members {
+		if s.at == nil {
+			s.at = map[int]time.Duration{}
+		}
+		s.at[m] = time.Since(s.begun)
+		weight += s.weightOf(m)
+	}
+	s.now++
+	s.most = max(s.most, s.now)
+	s.mu.Unlock()
+	time.Sleep(s.long + time.Duration(weight)*s.each)
+	for _, m := range members {
+		if c := s.hold[m]; c != nil {
+			<-c
+		}
+	}
+	s.mu.Lock()
+	s.now--
+	s.mu.Unlock()
+	if !slices.Equal(members, e.Members) {
+		panic(fmt.Sprint("the members changed: ", members, e.Members))
+	}
+}
+
+func (s *server) line(change func(*joining.Config[int])) *joining.Line[int] {
+	s.begun = time.Now()
+	config := joining.Config[int]{
+		Send: s.send, Weight: s.weightOf, Gone: s.isGone,
+		Most: 8, MostWeight: 100, Patience: 10 * time.Millisecond, MostStuck: 3,
+	}
+	if change != nil {
+		change(&config)
+	}
+	return joining.New(config)
+}
+
+// underWay returns how many exchanges are under way, and the highest number of them
+// since the last call.
+func (s *server) underWay() (now, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, most, s.most = s.now, s.most, s.now
+	return now, most
+}
+
+func (s *server) check(t *testing.T, want ...[]int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !reflect.DeepEqual(s.sent, want) {
+		t.Errorf("sent %v, want %v", s.sent, want)
+	}
+}
+
+const exchangeTime = 100 * time.Microsecond
+
+func numbers(from, to int) (all []int) {
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// If exchanges are stuck, Push lets the others go. An exchange that is stuck
+// counts neither before nor after its end. There are not more of them than may be.
+func TestStuckExchangesKeepNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		s := &server{long: exchangeTime, hold: map[int]chan struct{}{}}
+		for i := range 9 {
+			s.hold[i] = end
+		}
+		l := s.line(nil)
+		step := func(member int) {
+			l.Go(member)
+			synctest.Wait()
+			l.Push()
+			synctest.Wait()
+		}
+		step(0)
+		step(1)
+		step(2)
+		s.check(t, []int{0}, []int{1})
+		time.Sleep(10*time.Millisecond - time.Nanosecond)
+		l.Push()
+		synctest.Wait()
+		s.check(t, []int{0}, []int{1}) // not stuck yet
+		time.Sleep(time.Nanosecond)
+		l.Push()
+		synctest.Wait()
+		s.check(t, []int{0}, []int{1}, []int{2})
+		step(3)
+		step(4)
+		s.check(t, []int{0}, []int{1}, []int{2}, []int{3})
+		time.Sleep(10 * time.Millisecond)
+		step(5) // only one more may be stuck
+		step(6)
+		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5})
+		time.Sleep(time.Second)
+		step(7)
+		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5})
+		close(end)
+		time.Sleep(time.Second)
+		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5}, []int{6, 7})
+		for i := range 3 {
+			l.Go(20 + i)
+			synctest.Wait()
+		}
+		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5}, []int{6, 7}, []int{20}, []int{21})
+		time.Sleep(time.Second)
+		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5}, []int{6, 7}, []int{20}, []int{21}, []int{22})
+	})
+}
+
+// While a Send waits for something else than the server, others may go.
+func TestAnExchangeThatStepsAsideKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{long: exchangeTime}
+		aside := make(chan struct{})
+		l := s.line(func(c *joining.Config[int]) {
+			c.Send = func(e *joining.Exchange[int]) {
+				s.send(e)
+				if e.Members[0] < 2 {
+					e.Aside(func() { <-aside })
+					s.send(e)
+				}
+			}
+		})
+		for i := range 4 {
+			l.Go(i)
+			synctest.Wait()
+		}
+		time.Sleep(exchangeTime)
+		synctest.Wait()
+		s.check(t, []int{0}, []int{1}, []int{2, 3})
+		time.Sleep(time.Second)
+		l.Go(4)
+		l.Go(5)
+		l.Go(6)
+		synctest.Wait()
+		if n, _ := s.underWay(); n != 2 {
+			t.Errorf("%d exchanges are under way beside those that have stepped aside, want 2", n)
+		}
+		close(aside) // they go on, and count again
+		synctest.Wait()
+		l.Go(7)
+		synctest.Wait()
+		if n, _ := s.underWay(); n != 4 {
+			t.Errorf("%d exchanges are under way, want 4", n)
+		}
+		time.Sleep(time.Second)
+		for i := 8; i < 11; i++ {
+			l.Go(i)
+			synctest.Wait()
+		}
+		if n, _ := s.underWay(); n != 2 {
+			t.Errorf("%d exchanges are under way afterwards, want 2", n)
+		}
+		time.Sleep(time.Second)
 	})
 }

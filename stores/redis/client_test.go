@@ -1,0 +1,459 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+// stacks keeps the stack of each call of the script, from where it is written to a connection.
+type stacks struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// dial is a dialer of a client.
+func (s *stacks) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return written{conn, s}, err
+}
+
+type written struct {
+	net.Conn
+	stacks *stacks
+}
+
+func (w written) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("evalsha")) {
+		w.stacks.mu.Lock()
+		w.stacks.all = append(w.stacks.all, string(debug.Stack()))
+		w.stacks.mu.Unlock()
+	}
+	return w.Conn.Write(b)
+}
+
+// noCredentials are those of a server without passwords.
+type noCredentials struct{}
+
+func (noCredentials) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return auth.NewBasicCredentials("", ""), func() error { return nil }, nil
+}
+
+// noLimiter is a circuit breaker of the client's that never opens.
+type noLimiter struct{}
+
+func (noLimiter) Allow() error { return nil }
+
+func (noLimiter) ReportResult(error) {}
+
+// A decision alone waits on its caller's goroutine if the client is like the README's, and on
+// another one if anything in the client might not keep to a deadline.
+func TestADecisionAloneIsSentByItsCaller(t *testing.T) {
+	addr := redistest.Start(t).Addr
+	for name, c := range map[string]struct {
+		change func(*redis.Options)
+		here   bool
+	}{
+		"the README's":         {func(*redis.Options) {}, true},
+		"keeps deadlines":      {func(o *redis.Options) { o.ContextTimeoutEnabled = true }, true},
+		"never times out":      {func(o *redis.Options) { o.ReadTimeout = -1 }, true},
+		"no deadlines":         {func(o *redis.Options) { o.ReadTimeout = -2 }, true},
+		"no write deadlines":   {func(o *redis.Options) { o.WriteTimeout = -2 }, true},
+		"OnConnect":            {func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }, false},
+		"credentials provider": {func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "", "" } }, false},
+		"with a context": {func(o *redis.Options) {
+			o.CredentialsProviderContext = func(context.Context) (string, string, error) { return "", "", nil }
+		}, false},
+		"that stream": {func(o *redis.Options) { o.StreamingCredentialsProvider = noCredentials{} }, false},
+		"limiter":     {func(o *redis.Options) { o.Limiter = noLimiter{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := new(stacks)
+			o := &redis.Options{Addr: addr, Dialer: s.dial}
+			c.change(o)
+			client := redis.NewClient(o)
+			defer client.Close() //nolint:errcheck // the test is over
+			b := bind(t, client, hourly, redisstore.Timeout(patience))
+			take(t, b, "k") // makes the connection
+			s.all = nil
+			take(t, b, "k")
+			if len(s.all) != 1 || strings.Contains(s.all[0], "TestADecisionAloneIsSentByItsCaller") != c.here {
+				t.Errorf("%d commands, on the caller's goroutine want %v:\n%s", len(s.all), c.here, s.all)
+			}
+		})
+	}
+}
+
+// Whatever the README's client waits for, the store's deadline ends the decision, and the
+// error tells whether anything was sent.
+func TestTheDeadlineEndsALoneDecision(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never says a word
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // the test is over
+	end := make(chan struct{})
+	defer close(end)
+	for name, c := range map[string]struct {
+		options redis.Options
+		prepare func(*redis.Client)
+		sent    bool
+	}{
+		"a server that does not answer a new client": {options: redis.Options{Addr: silent.Addr().String()}},
+		"a dialer that never returns": {options: redis.Options{Addr: "nowhere", Dialer: func(context.Context, string, string) (net.Conn, error) {
+			<-end
+			return nil, errRefused
+		}}},
+		"a full pool": {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: func(client *redis.Client) {
+			client.Ping(context.Background())
+			go client.BLPop(context.Background(), 0, "never")
+			processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
+		}},
+		"a reply that does not come": {options: redis.Options{Addr: proxy.Addr}, sent: true, prepare: func(client *redis.Client) {
+			take(t, bind(t, client, hourly, redisstore.Timeout(patience)), "k")
+			proxy.Fail(faultproxy.Swallow, -1)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.options.ReadTimeout = -1
+			client := redis.NewClient(&c.options)
+			defer client.Close() //nolint:errcheck // the test is over
+			if c.prepare != nil {
+				c.prepare(client)
+			}
+			err := storetest.Do(t.Context(), bind(t, client, hourly, redisstore.Timeout(100*time.Millisecond)), core.OpTake, one("k", 1, 1))
+			var e *redisstore.Error
+			if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown != c.sent {
+				t.Errorf("error %v, want a timeout; sent: %v", err, c.sent)
+			}
+		})
+	}
+}
+
+// A caller who has hung up before its decision was sent on its own goroutine is told
+// what was decided.
+func TestACallerWhoHasHungUpMayHearTheDecision(t *testing.T) {
+	client := core.Must(redisstore.NewClient("redis://" + redistest.Start(t).Addr))
+	defer client.Close() //nolint:errcheck // the test is over
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	take(t, b, "other") // makes the connection
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	batch := one("k", 1, 1)
+	if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil || !batch.Allowed {
+		t.Errorf("allowed %v, error %v", batch.Allowed, err)
+	}
+	if got := charged(t, b, "k"); got != 1 {
+		t.Errorf("%d charged", got)
+	}
+}
+
+// tracing counts the commands that it is shown, as tracing hooks do.
+type tracing struct{ commands, repeatable atomic.Int64 }
+
+func (h *tracing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *tracing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.commands.Add(1)
+		if !cmd.NoRetry() && strings.HasPrefix(cmd.Name(), "eval") { // not those that set up a connection
+			h.repeatable.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *tracing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// The hooks of the application's client see each decision as one command, which
+// go-redis must not repeat.
+func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
+	clients(t, func(t *testing.T, client redisstore.Client, _ *faultproxy.Proxy, _ *redistest.Server) {
+		h := new(tracing)
+		client.(interface{ AddHook(hook redis.Hook) }).AddHook(h)
+		store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache())
+		limiter := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(100)}}}}))
+		for range 2 { // with EVAL, too: a server is new
+			if _, err := limiter.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := h.commands.Load()
+		for range 10 {
+			if _, err := limiter.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := h.commands.Load() - before; n != 10 || before == 0 {
+			t.Errorf("the hook saw %d commands of 10 decisions, %d before", n, before)
+		}
+		if n := h.repeatable.Load(); n != 0 {
+			t.Errorf("the client may repeat %d of %d commands", n, h.commands.Load())
+		}
+	})
+}
+
+// If no command could be sent, the error does not say that one may have been charged.
+func TestACommandThatCannotBeSentIsNotCharged(t *testing.T) {
+	t.Parallel()
+	const nobody = "127.0.0.1:1"
+	for name, client := range map[string]redis.UniversalClient{
+		"Client": redis.NewClient(&redis.Options{Addr: nobody}),
+		"Ring":   redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": nobody}}),
+		"ClusterClient": redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: redistest.Slots - 1, Nodes: []redis.ClusterNode{{Addr: nobody}}}}, nil
+		}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer client.Close() //nolint:errcheck // the test is over
+			err := storetest.Do(t.Context(), bind(t, client, hourly, redisstore.Timeout(patience)), core.OpTake, one("k", 1, 1))
+			var e *redisstore.Error
+			if !errors.As(err, &e) || e.Class != redisstore.ClassUnreachable || e.Unknown {
+				t.Errorf("error %v, want one of an unreachable server, which was not charged", err)
+			}
+		})
+	}
+}
+
+// panicking is a hook that panics before some commands, and after others.
+type panicking struct {
+	tracing
+	before, after atomic.Bool
+}
+
+func (h *panicking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		decides := strings.HasPrefix(cmd.Name(), "eval") // others set up a connection
+		if decides && h.before.Load() {
+			panic("before the command")
+		}
+		err := next(ctx, cmd)
+		if decides && h.after.Load() {
+			panic("after the command")
+		}
+		return err
+	}
+}
+
+// A panic of a hook fails the decisions of its command. It ends neither the process nor the
+// decisions that come later.
+func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
+	clients(t, func(t *testing.T, client redisstore.Client, _ *faultproxy.Proxy, _ *redistest.Server) {
+		h := new(panicking)
+		client.(interface{ AddHook(hook redis.Hook) }).AddHook(h)
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		bound := bind(t, client, hourly, redisstore.Timeout(patience), redisstore.Log(log))
+		take(t, bound, "before")
+		const callers = 20
+		for _, c := range []struct {
+			panics  *atomic.Bool
+			charged int64
+			text    string
+		}{{&h.before, 0, "before the command"}, {&h.after, 1, "after the command"}} {
+			// Nobody knows when a client of the application's own type sends.
+			unknown := c.charged > 0 || strings.HasSuffix(t.Name(), "/Wrapped")
+			c.panics.Store(true)
+			var wg sync.WaitGroup
+			errs := make([]error, callers)
+			for i := range callers {
+				wg.Go(func() {
+					errs[i] = storetest.Do(context.Background(), bound, core.OpTake, one(fmt.Sprint(c.charged, i), 1, 1))
+				})
+			}
+			wg.Wait()
+			c.panics.Store(false)
+			for i, err := range errs {
+				var e *redisstore.Error
+				if !errors.As(err, &e) || e.Class != redisstore.ClassOther || e.Unknown != unknown || !strings.HasSuffix(err.Error(), "the client panicked: "+c.text) {
+					t.Fatalf("caller %d: error %v, want a panic %s, and unknown %t", i, err, c.text, unknown)
+				}
+				if errors.Is(err, core.ErrNotCharged) == unknown {
+					t.Fatalf("caller %d: error %v is wrong about the charge", i, err)
+				}
+				if got := charged(t, bound, fmt.Sprint(c.charged, i)); got != c.charged {
+					t.Fatalf("caller %d: %d hits are charged, want %d", i, got, c.charged)
+				}
+			}
+		}
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "before the command") || !strings.Contains(text, "ProcessHook") || !strings.Contains(text, "more=0") {
+			t.Errorf("logged %q, want one line with the stack", text)
+		}
+	})
+}
+
+// A take whose client has hung up before the answer came may have been charged.
+func TestTheErrorOfACanceledTake(t *testing.T) {
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	client.AddHook(new(tracing)) // so that a decision alone does not wait on its caller's goroutine
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	take(t, b, "k")
+	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
+	defer server.MustDo("CLIENT", "UNPAUSE")
+	gone := errors.New("gone")
+	two := one("k", 1, 1)
+	two.Items = append(two.Items, one("other", 1, 1).Items...)
+	apart := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.ShardedByKey())
+	for name, take := range map[string]func(context.Context) error{
+		"one key":                  func(ctx context.Context) error { return storetest.Do(ctx, b, core.OpTake, one("k", 1, 1)) },
+		"keys in several commands": func(ctx context.Context) error { return storetest.Do(ctx, apart, core.OpTake, two) },
+	} {
+		for _, cause := range []error{context.Canceled, gone} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(cause)
+			err := take(ctx)
+			var e *redisstore.Error
+			if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, cause) {
+				t.Errorf("%s, canceled by %q: error %v, want one that has the cause and says that the take may have been charged", name, cause, err)
+			}
+		}
+	}
+}
+
+// gatherer is a client that writes the commands of several callers together, later:
+// it keeps each until the test ends.
+type gatherer struct {
+	kept chan redis.Cmder
+	end  chan struct{}
+}
+
+func (g gatherer) Process(_ context.Context, cmd redis.Cmder) error {
+	g.kept <- cmd
+	<-g.end
+	return errRefused
+}
+
+// A command that a gathering client has been given may run, also if it has not been
+// written yet. It stays one that can be written: if it failed then, the commands of
+// other callers would fail with it.
+func TestACommandOfAGatheringClientIsNotWithdrawn(t *testing.T) {
+	client := gatherer{make(chan redis.Cmder, 1), make(chan struct{})}
+	defer close(client.end)
+	store := redisstore.New(client, redisstore.Timeout(20*time.Millisecond))
+	l := core.Must(core.New(core.Config{Name: "gathered", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}}))
+	_, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
+	var e *redisstore.Error
+	if !errors.As(err, &e) || !e.Unknown {
+		t.Errorf("%v: want an error that tells that the command may have run", err)
+	}
+	nonces := 0
+	for _, arg := range (<-client.kept).Args() {
+		if m, ok := arg.(interface{ MarshalBinary() ([]byte, error) }); ok {
+			nonces++
+			if _, err := m.MarshalBinary(); err != nil {
+				t.Errorf("an argument cannot be written any more: %v", err)
+			}
+		}
+	}
+	if nonces != 1 {
+		t.Errorf("%d arguments that can be withdrawn, want 1", nonces)
+	}
+}
+
+// keysOfCommands counts commands, and those with several keys.
+type keysOfCommands struct {
+	all, several *atomic.Int64
+	cluster      bool // those of one slot are one key
+}
+
+func (k keysOfCommands) inOneSlot(names []any) bool {
+	for _, name := range names {
+		if !k.cluster || redisstore.SlotOf(name.(string)) != redisstore.SlotOf(names[0].(string)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (keysOfCommands) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (keysOfCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (k keysOfCommands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			k.all.Add(1)
+			if names := cmd.Args()[3:]; cmd.Args()[2] != 1 && !k.inOneSlot(names[:cmd.Args()[2].(int)]) {
+				k.several.Add(1)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// For a proxy that shards by key, and for a Ring, a command never has two keys,
+// whoever else decides at the same time.
+func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
+	addr := redistest.Start(t).Addr
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
+	t.Cleanup(func() { _ = ring.Close() })
+	for name, client := range map[string]redis.UniversalClient{"proxy": newClient(t, addr), "Ring": ring} {
+		t.Run(name, func(t *testing.T) {
+			opts := []redisstore.Option{redisstore.Timeout(patience)}
+			if name == "proxy" {
+				opts = append(opts, redisstore.ShardedByKey())
+			}
+			hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), false}
+			client.AddHook(hook)
+			b := bind(t, client, hourly, opts...)
+			together(100, func(i int) {
+				batch := one(fmt.Sprint(i), 1, 1)
+				batch.Items = append(batch.Items, one(fmt.Sprint("other", i), 1, 1).Items...)
+				if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil || !batch.Allowed {
+					t.Errorf("allowed %v, error %v", batch.Allowed, err)
+				}
+				take(t, b, "same")
+			})
+			if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 {
+				t.Errorf("%d of %d commands have several keys", n, hook.all.Load())
+			}
+			if redisstore.New(client, opts...).Guarantees().OneStep {
+				t.Error("the store promises to decide on several keys in one step")
+			}
+		})
+	}
+}
+
+// On a cluster, only decisions on keys of one slot share a command.
+func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
+	t.Parallel()
+	_, client := newCluster(t)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), true}
+	client.AddHook(hook)
+	const callers = 200
+	together(callers, func(i int) {
+		take(t, b, fmt.Sprint(i))
+		take(t, b, "same")
+	})
+	if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 || hook.all.Load() >= 2*callers {
+		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, hook.all.Load(), 2*callers)
+	}
+}

@@ -1,0 +1,434 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/processtest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Most tests wait for servers for most of their time. -parallel decides, if it is given.
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience is the suite's timeout, which never passes: the suite tests
+// decisions, on machines that may be busy.
+const patience = 20 * time.Second
+
+func newClient(t testing.TB, addr string) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func factory(client redisstore.Client) storetest.Factory {
+	return func(_ testing.TB, clock func() time.Time) core.Store {
+		opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()}
+		if clock != nil {
+			opts = append(opts, redisstore.Clock(clock))
+		}
+		return redisstore.New(client, opts...)
+	}
+}
+
+func newCluster(t testing.TB) (*redistest.Cluster, *redis.ClusterClient) {
+	cluster := redistest.StartCluster(t, 3)
+	return cluster, newClusterClient(t, cluster)
+}
+
+func newClusterClient(t testing.TB, cluster *redistest.Cluster) *redis.ClusterClient {
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Package internal/clusters runs the same three tests with Redis Cluster.
+
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	storetest.Vectors(t, factory(newClient(t, redistest.Start(t).Addr)))
+}
+
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	storetest.Operations(t, factory(newClient(t, redistest.Start(t).Addr)))
+}
+
+func TestShared(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, redistest.Start(t).Addr)
+	storetest.Shared(t, func(t testing.TB, clocks ...func() time.Time) (stores []core.Store) {
+		for _, clock := range clocks {
+			stores = append(stores, factory(client)(t, clock))
+		}
+		return stores
+	})
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, factory(newClient(t, redistest.Start(t).Addr)))
+}
+
+// bindName is the name of the limiter that a test's stores bind.
+func bindName(t testing.TB) string {
+	return strings.NewReplacer("/", ".", "=", "-", "#", "-").Replace(t.Name())
+}
+
+// stored returns the name under which the test's rule "r" has a key.
+func stored(t testing.TB, key string) string {
+	return core.StoreRule{Name: "r"}.StoredKey(bindName(t), []byte(key))
+}
+
+// rounds returns how many rounds a randomised test makes: n, or FLOODGATE_ROUNDS times n.
+func rounds(n int) int {
+	if times, err := strconv.Atoi(os.Getenv("FLOODGATE_ROUNDS")); err == nil {
+		return times * n
+	}
+	return n
+}
+
+func TestGuarantees(t *testing.T) {
+	t.Parallel()
+	t.Run("Single", func(t *testing.T) {
+		server := redistest.Start(t)
+		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed, KeepsDeadline: true, OneStep: true}, func(t testing.TB) storetest.Instances {
+			proxy := faultproxy.Start(t, server.Addr)
+			store := func() core.Store {
+				return redisstore.New(newClient(t, proxy.Addr), redisstore.Timeout(2*time.Second), redisstore.AnotherInstance())
+			}
+			return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
+		})
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		cluster, _ := newCluster(t)
+		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
+			store := func() core.Store {
+				c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
+				t.Cleanup(func() { _ = c.Close() })
+				return redisstore.New(c, redisstore.Timeout(patience), redisstore.AnotherInstance())
+			}
+			return storetest.Instances{Stores: []core.Store{store(), store()}}
+		})
+	})
+}
+
+// The shortest Timeout is a millisecond.
+func TestTheShortestTimeout(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close() //nolint:errcheck // nothing was sent
+	for timeout, valid := range map[time.Duration]bool{time.Millisecond: true, time.Millisecond - 1: false, 0: false, -time.Second: false} {
+		_, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+		if (err == nil) != valid || err != nil && !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%v: %v", timeout, err)
+		}
+	}
+}
+
+// Open and Ping return the errors of New's arguments.
+func TestNilArgumentsAreNamed(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close() //nolint:errcheck // nothing was sent
+	const option = "an option is nil: write one such as redisstore.Timeout(time.Second), or none"
+	for want, s := range map[string]*redisstore.Store{
+		option:                          redisstore.New(client, nil, redisstore.WithoutDenialCache()),
+		"client: nil: must be a client": redisstore.New(nil),
+	} {
+		_, err := s.Open("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
+		for _, err := range []error{err, s.Ping(t.Context())} {
+			if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	}
+}
+
+// A process binds a limiter's name once for each server, whatever the number of
+// Store values and clients.
+func TestANameIsBoundOnceForAServer(t *testing.T) {
+	addr := redistest.Start(t).Addr
+	first := redisstore.New(newClient(t, addr))
+	defer first.Close() //nolint:errcheck // never fails
+	if _, err := first.Open("names", hourly); err != nil {
+		t.Fatal(err)
+	}
+	other := redisstore.New(newClient(t, addr))
+	if _, err := other.Open("names", hourly); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `Name: "names": another store of this process already counts on redis `+addr) {
+		t.Errorf("through another client: %v", err)
+	}
+	if _, err := core.New(core.Config{Name: "names", Store: other, Rules: []core.Rule{perHour("r", 1)}}); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("core.New: %v", err)
+	}
+	two := redis.NewClient(&redis.Options{Addr: addr, DB: 2})
+	defer two.Close() //nolint:errcheck // the test is over
+	for what, s := range map[string]*redisstore.Store{
+		"in another database": redisstore.New(two),
+		"on another server":   redisstore.New(newClient(t, "127.0.0.1:1")),
+		"another instance":    redisstore.New(newClient(t, addr), redisstore.AnotherInstance()),
+	} {
+		if _, err := s.Open("names", hourly); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = s.Close()
+	}
+	_ = first.Close()
+	if _, err := other.Open("names", hourly); err != nil {
+		t.Errorf("after the first store was closed: %v", err)
+	}
+	_ = other.Close()
+}
+
+// Clients that do not tell their server are their own, and so are clusters and
+// rings by their addresses.
+func TestTheServersOfOtherClients(t *testing.T) {
+	sentinel := func() *redis.Client {
+		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	}
+	cluster := func(addrs ...string) *redis.ClusterClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	}
+	found := func() *redis.ClusterClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return nil, errRefused }})
+	}
+	ring := func(addr string) *redis.Ring {
+		return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr, "b": "127.0.0.1:3"}, HeartbeatFrequency: 1 << 40})
+	}
+	for name, c := range map[string]struct {
+		a, b redisstore.Client
+		same bool
+	}{
+		"two sentinel clients":               {sentinel(), sentinel(), false},
+		"one cluster in another order":       {cluster("127.0.0.1:1", "127.0.0.1:2"), cluster("127.0.0.1:2", "127.0.0.1:1"), true},
+		"two clusters":                       {cluster("127.0.0.1:1"), cluster("127.0.0.1:2"), false},
+		"two clusters that a function finds": {found(), found(), false},
+		"one ring":                           {ring("127.0.0.1:1"), ring("127.0.0.1:1"), true},
+		"one ring in another order": {
+			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}, HeartbeatFrequency: 1 << 40}),
+			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"c": "127.0.0.1:2", "d": "127.0.0.1:1"}, HeartbeatFrequency: 1 << 40}), true,
+		},
+		"one ring, two databases":                    {ring("127.0.0.1:1"), redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:3"}, HeartbeatFrequency: 1 << 40, DB: 1}), false},
+		"two rings":                                  {ring("127.0.0.1:1"), ring("127.0.0.1:2"), false},
+		"clients of the application's own":           {&ownClient{}, &ownClient{}, false},
+		"one client of the application's own, twice": {own, own, true},
+	} {
+		first, second := redisstore.New(c.a), redisstore.New(c.b)
+		if _, err := first.Open("servers", hourly); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := second.Open("servers", hourly); errors.Is(err, core.ErrConfig) != c.same {
+			t.Errorf("%s: %v, same %v", name, err, c.same)
+		}
+		for _, client := range []redisstore.Client{c.a, c.b} {
+			if closer, ok := client.(interface{ Close() error }); ok {
+				_ = closer.Close()
+			}
+		}
+		_, _ = first.Close(), second.Close()
+	}
+}
+
+type ownClient struct{ redisstore.Client }
+
+var own = new(ownClient)
+
+// A store that nothing refers to any more gives up its names.
+func TestADroppedStoreGivesUpItsNames(t *testing.T) {
+	client := newClient(t, "127.0.0.1:1")
+	bindAndDrop := func() error {
+		_, err := redisstore.New(client).Open("dropped", hourly)
+		return err
+	}
+	if err := bindAndDrop(); err != nil {
+		t.Fatal(err)
+	}
+	processtest.WaitFor(t, "the name to be given up", func() bool {
+		runtime.GC()
+		return bindAndDrop() == nil
+	})
+}
+
+func TestAClosedStoreDoesNotCount(t *testing.T) {
+	server := redistest.Start(t)
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.WithoutDenialCache()}} {
+		s := redisstore.New(newClient(t, server.Addr), append(opts, redisstore.Timeout(patience))...)
+		b, err := s.Open("closed", hourly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 300 { // some are denied, and that is remembered
+			take(t, b, "k")
+		}
+		before := server.MustDo("GET", core.StoreRule{Name: "r"}.StoredKey("closed", []byte("k")))
+		for range 2 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		batch := one("k", 1, 1)
+		_, reopened := b.Reopen(hourly)
+		_, opened := s.Open("closed", hourly)
+		for what, err := range map[string]error{
+			"Take": storetest.Do(context.Background(), b, core.OpTake, batch), "Refund": storetest.Do(context.Background(), b, core.OpRefund, batch), "Reset": storetest.Do(context.Background(), b, core.OpReset, batch),
+			"Reopen": reopened, "Open": opened, "Ping": s.Ping(t.Context()),
+			"Scan": s.Scan(t.Context(), "closed", hourly, func(redisstore.Stored) error { return nil }),
+		} {
+			if !errors.Is(err, core.ErrClosed) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if after := server.MustDo("GET", core.StoreRule{Name: "r"}.StoredKey("closed", []byte("k"))); after != before {
+			t.Error("a closed store has counted")
+		}
+	}
+}
+
+// instances returns limiters of one name, as if each were in a process of its
+// own, with a denial cache each and one clock.
+func instances(t *testing.T, n int, newClient func() redisstore.Client, rules ...core.Rule) ([]*core.Limiter, *storetest.Clock) {
+	t.Helper()
+	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+	limiters := make([]*core.Limiter, n)
+	for i := range limiters {
+		limiters[i] = core.Must(core.New(core.Config{
+			Name: "api", Rules: rules,
+			Store: redisstore.New(newClient(), redisstore.Clock(clock.Now), redisstore.Timeout(patience), redisstore.AnotherInstance()),
+		}))
+	}
+	return limiters, clock
+}
+
+func perHour(rule string, n int64) core.Rule {
+	return core.Rule{Name: rule, Limits: []core.Limit{{Quota: n, Window: time.Hour, Algorithm: core.FixedWindow}}}
+}
+
+// A Reset by one instance is noticed within a second by the others, which have
+// just denied the key.
+func TestAResetIsNoticedByOtherInstances(t *testing.T) {
+	server := redistest.Start(t)
+	limiters, clock := instances(t, 3, func() redisstore.Client { return newClient(t, server.Addr) }, perHour("user", 1))
+	hit := core.Hit{Rule: "user", Key: "alice"}
+	for round := range 5 {
+		for range 3 {
+			for _, l := range limiters {
+				if _, err := l.Take(t.Context(), 1, hit); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock.Advance(100 * time.Millisecond)
+		}
+		if err := limiters[round%3].Reset(t.Context(), hit); err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(time.Second)
+		for i, l := range limiters {
+			if d, err := l.Take(t.Context(), 1, hit); err != nil || !d.Allowed {
+				t.Errorf("round %d, instance %d: %v, %v a second after the reset", round, i, d, err)
+			}
+			if err := l.Reset(t.Context(), hit); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A flood of one denied key costs Redis about a command a second.
+func TestAFloodOfDeniedRequestsCostsFewCommands(t *testing.T) {
+	server := redistest.Start(t)
+	limiters, clock := instances(t, 1, func() redisstore.Client { return newClient(t, server.Addr) }, perHour("user", 1))
+	hit := core.Hit{Rule: "user", Key: "alice"}
+	_, _ = limiters[0].Take(t.Context(), 1, hit)
+	server.MustDo("config", "resetstat")
+	for range 10_000 { // in ten seconds
+		if d, err := limiters[0].Take(t.Context(), 1, hit); err != nil || d.Allowed {
+			t.Fatalf("%v, %v", d, err)
+		}
+		clock.Advance(time.Millisecond)
+	}
+	if n := commands(t, server, "evalsha"); n < 9 || n > 12 {
+		t.Errorf("10,000 denied requests in ten seconds cost %d commands, want about 10", n)
+	}
+}
+
+func commands(t *testing.T, server *redistest.Server, name string) (n int) {
+	t.Helper()
+	client := newClient(t, server.Addr)
+	stats, err := client.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(stats) {
+		if _, err := fmt.Sscanf(line, "cmdstat_"+name+":calls=%d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// Two instances take the same two keys of a cluster, each in another order. If
+// both are denied because of the other's hits, which are then given back, neither
+// remembers that.
+func TestOnAClusterATransientDenialIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	cluster, _ := newCluster(t)
+	limiters, _ := instances(t, 2, func() redisstore.Client {
+		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}, perHour("a", 1), perHour("b", 1))
+	both := 0
+	for i := range 3000 {
+		hits := []core.Hit{{Rule: "a", Key: fmt.Sprint(i)}, {Rule: "b", Key: fmt.Sprint(i)}}
+		orders := [][]core.Hit{hits, {hits[1], hits[0]}}
+		var allowed [2]bool
+		var wg sync.WaitGroup
+		for j := range 2 {
+			wg.Go(func() {
+				d, err := limiters[j].Take(t.Context(), 1, orders[j]...)
+				if err != nil {
+					t.Error(err)
+				}
+				allowed[j] = d.Allowed
+			})
+		}
+		wg.Wait()
+		if allowed[0] || allowed[1] {
+			continue
+		}
+		// The hits have been given back by now.
+		if d, err := limiters[both%2].Take(t.Context(), 1, orders[both%2]...); err != nil || !d.Allowed {
+			t.Fatalf("round %d: %v, %v: a denial that did not last is remembered", i, d, err)
+		}
+		if both++; both == 10 {
+			return
+		}
+	}
+	if both == 0 {
+		t.Error("the two never met: nothing was tested")
+	}
+}
