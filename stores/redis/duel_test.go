@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,9 +13,31 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
+
+// The script does what package swapstore does, whose formats say the same: it decides
+// alike, and stores the same, for the same time. So it is for several keys and limits at once, with states of
+// another program's limits, values that are damaged, foreign or newer, and a clock that also goes back.
+func TestTheScriptDoesAsTheStoreInGo(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, redistest.Start(t).Addr)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds(60) {
+		d := newDuel(t, r, seed, round, client)
+		for d.step = range 60 {
+			d.persisted = -1
+			if r.IntN(5) == 0 {
+				d.meddle(r.IntN(len(d.names)))
+			}
+			d.operate()
+			d.advance()
+		}
+	}
+}
 
 const duelNames = 4 // of two rules, with two keys each
 
@@ -97,7 +120,7 @@ func mixedLimit(r *rand.Rand) core.Limit {
 	}
 }
 
-// plainLimit returns a limit that the script has a short way for.
+// plainLimit returns a limit of a sliding or fixed window.
 func plainLimit(r *rand.Rand) core.Limit {
 	l := core.Limit{Quota: 1 + r.Int64N(1<<r.IntN(31)), Window: time.Duration(1+r.IntN(4)) * time.Second, Algorithm: core.Algorithm(r.IntN(2))}
 	switch r.IntN(4) {
@@ -112,4 +135,149 @@ func plainLimit(r *rand.Rand) core.Limit {
 
 func sameCounters(a, b core.Limit) bool {
 	return newTranslator([]core.Limit{a}).ids[0] == newTranslator([]core.Limit{b}).ids[0]
+}
+
+// goServer is a server in Go, which keeps values under names, and notes when they were written.
+type goServer struct {
+	values map[string]swapstore.Value
+	writes int
+}
+
+func (s *goServer) Load(_ context.Context, names []string) (values []swapstore.Value, err error) {
+	for _, name := range names {
+		values = append(values, s.values[name])
+	}
+	return values, nil
+}
+
+func (s *goServer) Swap(_ context.Context, name string, _ swapstore.Value, value []byte, _ time.Duration) (bool, error) {
+	s.set(name, value)
+	return true, nil
+}
+
+func (s *goServer) Delete(_ context.Context, names []string) error {
+	for _, name := range names {
+		delete(s.values, name)
+	}
+	return nil
+}
+
+func (s *goServer) set(name string, value []byte) {
+	s.writes++
+	if delete(s.values, name); len(value) != 1 || value[0] != 2 { // no records are no value
+		s.values[name] = swapstore.Value{Value: slices.Clone(value), Version: s.writes}
+	}
+}
+
+// held is a value that the server has.
+type held struct {
+	value  string
+	exists bool
+	left   time.Duration // of its lifetime; -1: no end
+}
+
+func (d *duel) held(name string) (h held) {
+	ctx := d.t.Context()
+	pipe := d.client.Pipeline()
+	kind, left := pipe.Type(ctx, name), pipe.PTTL(ctx, name)
+	value := pipe.Get(ctx, name)
+	_, _ = pipe.Exec(ctx) // a value of another type is an error of GET
+	h.exists, h.left = kind.Val() != "none", left.Val()
+	if h.value = value.Val(); kind.Val() == "list" {
+		h.value = "\x00"
+	}
+	return h
+}
+
+// slack is how long the script keeps a value that is not needed any more.
+const slack = time.Minute
+
+// compare compares what the two have stored under a name, and what is left of its
+// lifetime if it was written or had none.
+func (d *duel) compare(program, name int, was swapstore.Value, decided bool) {
+	d.t.Helper()
+	now := d.clock.Now().UnixMicro()
+	t := d.translators[d.ruleOf[name]]
+	h := d.held(d.names[name])
+	script, fits := t.value(h.value)
+	if !fits {
+		d.fatal(fmt.Sprintf("the script has stored %x", h.value))
+	}
+	if !h.exists {
+		script = []byte{2}
+	}
+	is, found := d.goServer.values[d.names[name]]
+	if !found {
+		is.Value = []byte{2}
+	}
+	inGo, inScript := d.records(t, is.Value, now), d.records(t, script, now)
+	kept := inScript
+	if !h.exists { // the server may have dropped what Go keeps without end
+		kept = inGo
+	}
+	end := int64(0)
+	for _, r := range kept {
+		end = max(end, r.end)
+	}
+	want := time.Duration(end-now)*time.Microsecond + slack
+	timed := (!h.exists || h.value != "" && h.value[0] == 2) && end > 0
+	if timed && want < 10*time.Second { // the server is about to drop it, or has done so
+		d.forget(name)
+		return
+	}
+	if a, b := meanings(inGo), meanings(inScript); a != b {
+		d.fatal(fmt.Sprintf("key %s\nGo has     %s\nscript has %s", d.names[name], a, b))
+	}
+	newer := h.value != "" && h.value[0] > 2 && h.value[0] <= 15
+	if decided && h.exists && h.left == -1 && !newer {
+		d.fatal(fmt.Sprintf("%x is kept for ever", h.value))
+	}
+	// A look may write, too: if Go finds a time to put right, which may be another than the script's.
+	written := is.Version != nil && is.Version != was.Version && d.wrote
+	healed := decided && d.persisted == name
+	for _, r := range inScript {
+		if written && r.limit >= 0 && r.needed >= 0 && r.end != r.needed && d.owns(program, d.ruleOf[name], r.limit) {
+			d.fatal(fmt.Sprintf("%s: it is needed until %d, and the script says %d", r.text, r.needed, r.end))
+		}
+		if r.text == "" || r.limit < 0 || r.needed < 0 { // how long the value is needed for it is known if it is written
+			healed = false
+		}
+		// What another limit's clock has written before it was set back is kept for three windows at most.
+		if r.limit >= 0 && r.end-now > 3*t.ids[r.limit].Window {
+			healed = false
+		}
+	}
+	if late := want - h.left; h.exists && timed && (written || healed) && (late < -7*time.Second || late > 15*time.Second) {
+		d.fatal(fmt.Sprintf("key %s, %x, %q: it is kept for %v, want %v", d.names[name], h.value, meanings(inScript), h.left, want))
+	}
+}
+
+func (d *duel) records(t translator, value []byte, now int64) []goRecord {
+	d.t.Helper()
+	all, err := t.records(value, now)
+	if err != nil {
+		d.fatal(err.Error())
+	}
+	return all
+}
+
+// meanings returns the texts of the records that mean something, or may for others.
+func meanings(all []goRecord) (text string) {
+	for _, r := range all {
+		if r.text != "" {
+			text += r.text + "\n"
+		}
+	}
+	return text
+}
+
+// owns reports whether a program has one of the limits of a rule.
+func (d *duel) owns(program, rule, limit int) bool {
+	return slices.Contains(newTranslator(d.rules[program][rule].Limits).ids, d.translators[rule].ids[limit])
+}
+
+// forget takes a key's value away.
+func (d *duel) forget(name int) {
+	d.client.Del(d.t.Context(), d.names[name])
+	delete(d.goServer.values, d.names[name])
 }

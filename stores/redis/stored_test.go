@@ -329,8 +329,7 @@ func TestANewKeyIsReadable(t *testing.T) {
 	}
 }
 
-// What is not of the format denies a key also if its rule has one limit, for which
-// the script has a short way: an empty value, one as long as a state, and one of
+// A value in another format denies its key: an empty one, one as long as a state, and one of
 // another version.
 func TestForeignValuesDenyAKeyOfOneLimit(t *testing.T) {
 	server := redistest.Start(t)

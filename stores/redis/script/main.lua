@@ -1,30 +1,27 @@
--- Makes decisions on hits and counts the hits. Each decision is made in one step,
--- for all limits of all its keys. The decisions of one call are made in order, and
--- independently: none fails, or charges anything, because of another one.
+-- Makes decisions on hits and counts the hits. The decisions of a call are made in order and
+-- independently: none fails, or charges anything, because of another. Each is one step for all
+-- limits of all its keys.
 --
--- The script is put together from this file and those of the algorithms that the rules of a
--- call use. The line of a step, such as --[charge], becomes what the files of the algorithms
--- have below a line --[charge]:
+-- The script is this file with the steps of the algorithms that the rules of a call use. The line
+-- of a step, such as --[charge], becomes what their files have below a line --[charge]:
 --
 --   if algorithm == the first then … elseif algorithm == the second then … end
 --
--- A table takes as long to make as a key to read, and a function half as long: so a limit
--- and its state are in variables, and there are hardly any functions.
+-- A limit and its state are in variables, and there are hardly any functions: to make a table takes
+-- as long as to read a key.
 --
--- KEYS   the names of the values, for each decision one for each of its items: an
---        item is one key of one rule, with the limits of that rule
--- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is
---           kept longer than it is needed (4), the number of decisions (4), and
---           for each decision
+-- KEYS   the names of the values, one for each item of each decision: an item is one key of one
+--        rule, with the limits of that rule
+-- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
+--           needed (4), the number of decisions (4), and for each decision
 --             its verb (1) and the number of bytes of its items (4)
 --             the number of items (4)
 --             the time in microseconds since the Unix epoch; 0: the server's (8)
---           and for each of its items
+--           and for each of its items, unless it is to be skipped
 --             the place of the rule's limits in ARGV (4)
 --             the cost (8); for BLOCK: how long it denies the key; for GRANT: how many hits
 --             for BACK and REFUND: the time of the charge (8), and for each limit
 --             the time until all was free again, as that take returned it (8)
---           A decision that is not to be made, SKIP, has names, but no items here.
 --        2… a rule: 1 if a value that cannot be read denies its key, else 0 (1), the most
 --           bytes that its value has, in digits (7), and for each limit LIMIT: its kind (the
 --           algorithm's number × 2, + 1 if its windows are aligned to the epoch), window,
@@ -35,27 +32,22 @@
 --          2  it failed: the length of the error's text (4) and the text
 --          3  it was skipped
 --          0  it was made, or more: 1 if a stored value could not be read, 4 if a limit denies
---             the cost, 8 if a stored time was a window or more ahead. For a take, a peek, a
---             charge, a grant and BACK there follow the time of the decision (8), and for each
---             item until when its key is blocked (8; 0 for not), and of each limit its record
---             after the decision, zeros if there is none, or what follows from it: see --[answer]
+--             the cost, 8 if a stored time was a window or more ahead. For TAKE to BACK there
+--             follow the time of the decision (8), and for each item until when its key is
+--             blocked (8; 0 for not), and of each limit its record after the decision, zeros if
+--             there is none, or what follows from it: see --[answer]
 --
--- The caller's clock may be behind the one that has written a state. A stored
--- time less than one window ahead is believed: the decision is made at the
--- stored time, and waits are counted from now. One window ahead or more, only a
--- step of the clock explains it, and the time is moved back to now.
+-- The caller's clock may be behind the one that has written a state. A stored time less than one
+-- window ahead is believed: the decision is made at the stored time, and waits are counted from
+-- now. If it is further ahead, the clock has been set back, and the time becomes now.
 --
--- Times and counts are whole numbers. A number of Lua is exact below 2^53,
--- which every time and every count is; where a product may be above, muldiv
--- works in parts. Integers in strings are little-endian.
+-- Times and counts are whole numbers below 2^53, which Lua keeps exactly; muldiv multiplies in
+-- parts. Integers in strings are little-endian.
 --
--- A value is a version byte and records. A record is its length (3 bytes, of what follows),
--- its expiry (7 bytes, the time from which it means the same as none), and a kind (1 byte).
--- The record of a limit goes on with its window and, of a bucketed window, precision, and of
--- a calendar a hash of the zone, which with the kind are its identity, and with the state.
--- So a limit finds its state, and limits can come, go and change their quota.
---
--- Records of others, of whatever kind, are kept until they have expired: another
+-- A value is a version byte and records: its length (3 bytes, of what follows), its expiry (7, from
+-- when it means the same as none), a kind (1) and, of a limit, its window (6), the precision of a
+-- bucketed window or the hash of a calendar's zone (6), and the state. Kind to precision are the
+-- identity by which a limit finds its state. Records of others are kept until they expire: another
 -- program, or another version of this one, counts under the same name.
 local list, pack, unpack, pcall_redis = unpack, struct.pack, struct.unpack, redis.pcall
 local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
