@@ -40,7 +40,7 @@ test-in/%:
 
 .PHONY: allocations
 allocations: ## the tests that count allocations, which cannot run with -race
-	$(TESTS) -run Alloc ./core ./keyfuncs ./observe ./stores/denycache ./adapters/...
+	$(TESTS) -run Alloc ./core ./keyfuncs ./observe ./stores/denycache ./stores/resilient ./adapters/...
 	@set -e; for m in $(filter-out .,$(PUBLISHED)); do echo "== go test -run Alloc ./... ($$m)"; (cd $$m && $(TESTS) -run Alloc ./...); done
 
 # What is tested with the oldest Go; FLOOR=./... is everything.
