@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
@@ -173,5 +176,117 @@ func TestConfigNormalizeGetsTrimmedNames(t *testing.T) {
 	s.want(many(7, func(i int) int { return s.wrong("203.0.113.1", []string{"Alice", "alice\u2028"}[i%2]) }), "map[401:5 429:2]")
 	if st, err := s.guard.Status(t.Context(), " ALICE\u0085", "203.0.113.1"); err != nil || !st.AddressAccount.Denied {
 		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// Normalize does not change its own result. Spellings that differ in ASCII letter case or in
+// white space at the ends have the same result.
+func FuzzNormalize(f *testing.F) {
+	for _, s := range []string{"alice", " ALICE ", "ａｌｉｃｅ", "e\u0301", "ß", "İ", "ﬀ", "\xff", "K", "a\u200bb"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n := login.Normalize(s)
+		if again := login.Normalize(n); again != n {
+			t.Errorf("%q becomes %q, and that %q", s, n, again)
+		}
+		if !strings.Contains(s, "\xff") && strings.ToValidUTF8(s, "") == s && login.Normalize(" "+s+"\t") != n {
+			t.Errorf("%q with white space is another account", s)
+		}
+	})
+}
+
+func TestASourceThatSkipsFindsNoUsername(t *testing.T) {
+	leaves := keyfuncs.Func(func(core.Request) (string, error) { return "mallory", core.SkipRule })
+	s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{leaves, keyfuncs.OrSkip(login.BasicUser())}})
+	s.want(many(7, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:2]")
+	if st, err := s.guard.Status(t.Context(), "mallory", "203.0.113.1"); err != nil || st.Account.Remaining != 100 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	// It does not make a request without a body an attempt.
+	s.want(many(30, func(int) int { return s.serve(basicGet(""), http.StatusOK) }), "map[200:30]")
+}
+
+// Finding it may cost a parse of the body.
+func TestTheUsernameIsLookedForOncePerAttempt(t *testing.T) {
+	looked := 0
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, Sources: []core.KeyFunc{keyfuncs.Func(func(core.Request) (string, error) {
+		looked++
+		return "alice", nil
+	})}})
+	s.want(many(7, func(int) int { return s.wrong("203.0.113.1", "") }), "map[401:5 429:2]")
+	if looked != 7 {
+		t.Errorf("7 attempts look for the username %d times", looked)
+	}
+}
+
+// Unnamed requests share one account, which is nobody's.
+func TestARequestWithoutAUsernameMakesNoAddressKnown(t *testing.T) {
+	s := newSite(t, login.Config{AllowUnnamed: true, AccountFailures: core.PerHour(3)})
+	s.right("192.0.2.1", "")
+	many(3, func(i int) int { return s.wrong(ip(i), "") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "") }), "map[429:1]")
+}
+
+// Protection against CSRF has parsed the form, and a middleware has put the username into the
+// request's context.
+func TestASourceReadsTheContextBehindAMiddlewareThatHasParsedTheForm(t *testing.T) {
+	type usernameKey struct{}
+	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{keyfuncs.UserValue(usernameKey{})}}))
+	defer guard.Close() //nolint:errcheck // never fails without a shared store
+	limited := httplimit.Middleware(guard)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	got := many(7, func(int) int {
+		r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("username=alice&password=x"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		limited.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), usernameKey{}, r.PostFormValue("username"))))
+		return w.Code
+	})
+	if got != "map[401:5 429:2]" {
+		t.Errorf("statuses %s", got)
+	}
+}
+
+// A key function that fails must not let an attempt through.
+func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
+	fails := keyfuncs.Func(func(core.Request) (string, error) { return "", errGone })
+	rejects := keyfuncs.Func(func(core.Request) (string, error) { return "", fmt.Errorf("%w: no address", core.ErrBadRequest) })
+	for name, row := range map[string]struct {
+		c      login.Config
+		status int
+	}{
+		"ClientIP fails":        {login.Config{ClientIP: fails}, http.StatusServiceUnavailable},
+		"ClientIP rejects":      {login.Config{ClientIP: rejects}, http.StatusBadRequest},
+		"a source fails":        {login.Config{Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
+		"another source fails":  {login.Config{Field: "username", Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
+		"a source rejects":      {login.Config{Sources: []core.KeyFunc{rejects}}, http.StatusBadRequest},
+		"unnamed, and it fails": {login.Config{Sources: []core.KeyFunc{fails}, AllowUnnamed: true}, http.StatusServiceUnavailable},
+	} {
+		s := newSite(t, row.c)
+		if got := s.right("203.0.113.1", "alice"); got != row.status || s.reached.Load() != 0 {
+			t.Errorf("%s: status %d, want %d", name, got, row.status)
+		}
+	}
+	s := newSite(t, login.Config{ClientIP: fails})
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) {
+		t.Errorf("Status: %+v, %v", st, err)
+	}
+}
+
+// The guard hides no value of the request's context from key functions, with an observer and without one.
+func TestTheValuesOfARequestsContextStay(t *testing.T) {
+	type proxied struct{}
+	for _, o := range []core.Observer{nil, &watcher{}} {
+		s := newSite(t, login.Config{Observer: o, ClientIP: keyfuncs.Func(func(r core.Request) (string, error) {
+			address, _ := r.Context().Value(proxied{}).(string)
+			return address, nil
+		})})
+		attempt := func(address string) int {
+			r := form("192.0.2.1", "alice")
+			r.ctx = context.WithValue(t.Context(), proxied{}, address)
+			return s.serve(r, http.StatusUnauthorized)
+		}
+		s.want(many(6, func(int) int { return attempt("203.0.113.1") }), "map[401:5 429:1]")
+		s.want(many(1, func(int) int { return attempt("203.0.113.2") }), "map[401:1]")
 	}
 }

@@ -3,47 +3,39 @@ package login_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
+	"github.com/floodgate-go/floodgate/stores/denycache"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-type broken struct{ core.Store }
-
-func (broken) Open(string, []core.StoreRule) (core.Counters, error) { return brokenCounters{}, nil }
-
-func (broken) Guarantees() core.Guarantees { return remote }
-
-// remote is what a store with a server promises that keeps no deadline.
-var remote = core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed}
-
-type brokenCounters struct{ core.Counters }
-
-var errGone = errors.New("connection refused")
-
-func (brokenCounters) Do(context.Context, *core.Batch) error { return errGone }
-
-func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
-	s := newSite(t, login.Config{Store: broken{}})
-	s.want(many(8, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:3]")
-	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[200:1]")
-	// No address is known meanwhile: another process may have forgotten it.
-	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
-	s.want(many(1, func(int) int { return s.right("203.0.113.2", "alice") }), "map[429:1]")
-	s.want(many(1, func(int) int { return s.right("203.0.113.3", "alice") }), "map[429:1]")
-	s = newSite(t, login.Config{Store: broken{}, Resilience: resilient.Config{OnFailure: resilient.FailClosed}})
-	s.want(many(3, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[503:3]")
-}
-
-// eventual is a store that decides locally during an outage and is not exact.
-type eventual struct{ core.Store }
-
-func (eventual) Guarantees() core.Guarantees {
-	return core.Guarantees{Ops: core.AllOps, Shared: true, OnFailure: core.FailLocal}
+// The package comment and the documents state these numbers, and what follows from them.
+func TestTheDefaultsAreThoseOfTheDocuments(t *testing.T) {
+	for name, row := range map[string]struct{ got, want core.Limit }{
+		"DefaultAttempts": {login.DefaultAttempts, core.Limit{Quota: 20, Window: time.Minute}},
+		"DefaultFailures": {login.DefaultFailures, core.Limit{
+			Quota: 5, Window: 15 * time.Minute, Algorithm: core.FixedWindow,
+			Lockout: core.Lockout{First: 30 * time.Second, Factor: 2, Max: 60 * time.Minute, Decay: 60 * time.Minute},
+		}},
+		"DefaultAccountFailures": {login.DefaultAccountFailures, core.Limit{Quota: 100, Window: 60 * time.Minute, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}},
+		"DefaultDeviceFailures":  {login.DefaultDeviceFailures, core.Limit{Quota: 5, Window: 60 * time.Minute, Algorithm: core.FixedWindow}},
+		"DefaultTrustedFailures": {login.DefaultTrustedFailures, core.Limit{Quota: 50, Window: 60 * time.Minute, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}},
+	} {
+		if row.got != row.want {
+			t.Errorf("%s is %+v, want %+v", name, row.got, row.want)
+		}
+	}
+	const day = 24 * time.Hour
+	if login.DefaultName != "login" || login.DefaultKnownFor != 14*day || login.DefaultCookieName != "__Host-device" || login.DefaultCookieFor != 90*day || login.MinSecret != 32 {
+		t.Error("another default has changed")
+	}
 }
 
 func TestConfigErrorsNameTheField(t *testing.T) {
@@ -77,4 +69,118 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = g.Close()
+}
+
+// The first and the last value of each range is accepted, and the next one is an error.
+func TestRangesOfTheConfiguration(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, row := range map[string]struct {
+		c  login.Config
+		ok bool
+	}{
+		"the shortest cookie": {login.Config{CookieFor: time.Second}, true}, "a shorter one": {login.Config{CookieFor: time.Second - 1}, false},
+		"the longest cookie": {login.Config{CookieFor: 350 * day}, true}, "a longer one": {login.Config{CookieFor: 350*day + 1}, false},
+		"the shortest memory": {login.Config{KnownFor: time.Second}, true}, "a shorter memory": {login.Config{KnownFor: time.Second - 1}, false},
+		"the longest memory": {login.Config{KnownFor: 350 * day}, true}, "a longer memory": {login.Config{KnownFor: 350*day + 1}, false},
+		"the shortest secret": {login.Config{Secrets: [][]byte{make([]byte, login.MinSecret)}}, true}, "a shorter secret": {login.Config{Secrets: [][]byte{secret, make([]byte, login.MinSecret-1)}}, false},
+		"suspicion from the first failure": {login.Config{SuspiciousAfter: 1}, true}, "a negative SuspiciousAfter": {login.Config{SuspiciousAfter: -1}, false},
+		"an insecure cookie":     {login.Config{InsecureCookie: true, CookieName: "device"}, true},
+		"a cookie of a host":     {login.Config{InsecureCookie: true, CookieName: "__Host-x"}, false},
+		"a secure cookie":        {login.Config{InsecureCookie: true, CookieName: "__Secure-x"}, false},
+		"an invalid cookie name": {login.Config{CookieName: "a=b"}, false},
+		"several methods":        {login.Config{Methods: []string{"GET", "POST"}}, true},
+		"no method":              {login.Config{Methods: []string{"GET", ""}}, false},
+	} {
+		row.c.Field = "username"
+		g, err := login.NewGuard(row.c)
+		if (err == nil) != row.ok || err != nil && !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			_ = g.Close()
+		}
+	}
+	if _, err := login.NewGuard(login.Config{Sources: []core.KeyFunc{keyfuncs.Static("x"), nil}}); err == nil || !strings.Contains(err.Error(), "Sources[1]") {
+		t.Errorf("a source that is nil: %v", err)
+	}
+}
+
+// Each line of the error begins with the name of the field.
+func TestEveryErrorOfResilienceNamesTheField(t *testing.T) {
+	_, err := login.NewGuard(login.Config{Field: "username", Store: newShared(t, core.MemoryConfig{}), Resilience: resilient.Config{Timeout: -1, Failures: -1}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "field Resilience: ") {
+			t.Errorf("%q", line)
+		}
+	}
+	if len(lines) < 2 {
+		t.Errorf("one line: %v", err)
+	}
+}
+
+// The guard neither writes into the slices of the caller nor follows changes of them.
+func TestAGuardHasSlicesOfItsOwn(t *testing.T) {
+	for _, first := range []string{"GET", "PUT"} {
+		methods, sources := []string{first, "PATCH", "DELETE"}, []core.KeyFunc{login.BasicUser()}
+		s := newSite(t, login.Config{Methods: methods[:1], Sources: sources})
+		if methods[1] != "PATCH" {
+			t.Errorf("%s: the caller's slice is %q", first, methods)
+		}
+		methods[0], sources[0] = "PATCH", func([]byte, core.Request) ([]byte, error) { return []byte("other"), nil }
+		r := &request{ctx: context.Background(), method: first, peer: "203.0.113.1", header: http.Header{}}
+		s.want(many(1, func(int) int { return s.serve(r, 401) }), "map[400:1]")
+	}
+}
+
+func TestAStoreTooWeakForALoginIsAnError(t *testing.T) {
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+	cached := func(s core.Store) core.Store { return core.Must(denycache.New(s, denycache.Config{})) }
+	behind := func(s core.Store, m resilient.Mode) core.Store {
+		return core.Must(resilient.New(s, resilient.Config{OnFailure: m}))
+	}
+	closes := says{memory, remote}
+	opens := behind(closes, resilient.FailOpen)
+	approximate := says{memory, core.Guarantees{Ops: core.AllOps, OnFailure: core.FailLocal}}
+	const open, notExact = "core.Guarantees.OnFailure", "core.Guarantees.Exact"
+	for name, row := range map[string]struct {
+		store core.Store
+		want  string
+	}{
+		"fails open":                    {opens, open},
+		"fails open, cached":            {cached(opens), open},
+		"fails open, behind Local":      {behind(opens, resilient.Local), open},
+		"fails open, behind FailClosed": {behind(opens, resilient.FailClosed), open},
+		"fails open, cached, behind":    {behind(cached(opens), resilient.Local), open},
+		"not exact":                     {approximate, notExact},
+		"not exact, cached":             {cached(approximate), notExact},
+		"not exact, behind FailClosed":  {behind(approximate, resilient.FailClosed), notExact},
+	} {
+		_, err := login.NewGuard(login.Config{Field: "u", Store: row.store})
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want an error that names %s", name, err, row.want)
+		}
+	}
+	for name, store := range map[string]core.Store{
+		"Memory": memory, "closes": closes, "closes, cached": cached(closes), "closes, behind": behind(closes, resilient.Local), "not exact": approximate,
+	} {
+		g, err := login.NewGuard(login.Config{Field: "u", Name: strings.ReplaceAll(strings.ReplaceAll(name, " ", ""), ",", "."), Store: store, AllowEventual: name == "not exact"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_ = g.Close()
+	}
+}
+
+func TestANilStoreIsAConfigurationError(t *testing.T) {
+	for _, store := range []core.Store{(*core.Memory)(nil), (*resilient.Store)(nil), (*denycache.Store)(nil)} {
+		_, err := login.NewGuard(login.Config{Field: "u", Store: store})
+		if name := fmt.Sprintf("%T", store); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -3,12 +3,14 @@ package login_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
@@ -70,23 +72,6 @@ func TestForgetEndsTrustOnAllInstances(t *testing.T) {
 	if err := here.guard.Forget(t.Context(), "nobody"); err != nil {
 		t.Errorf("an account that does not exist: %v", err)
 	}
-}
-
-// After Forget, a known address is denied while the account is over its limit. It is known
-// again after another login.
-func TestAForgottenAddressIsAStranger(t *testing.T) {
-	s := newSite(t, login.Config{})
-	s.right("192.0.2.1", "alice")
-	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
-	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
-	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
-	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
-	s.clock.Advance(2 * time.Hour)
-	s.right("192.0.2.1", "alice")
-	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
-	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
 }
 
 // Each of 6,000 Forgets ends all trust. When the counter of Forgets is full, no client is
@@ -222,4 +207,167 @@ func TestAForgetLeavesItsWindowWithoutEndingTrust(t *testing.T) {
 		}
 		s.clock.Advance(30 * day)
 	}
+}
+
+// The owner of the account changes the password and calls Forget, in this process or in
+// another one, while a handler checks an attempt with the old password. The attempt
+// succeeds. Its client is not trusted.
+func TestAForgetWhileTheHandlerRunsEndsTheTrustOfTheAttempt(t *testing.T) {
+	var e trusts
+	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
+	trusted := func(cookie string) bool {
+		here.serve(with(cookie, "192.0.2.99", "alice"), http.StatusUnauthorized)
+		return e.last.Trust == "device"
+	}
+	known := func() bool {
+		st, err := here.guard.Status(t.Context(), "alice", "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.KnownAddress
+	}
+	for _, forgets := range []*site{here, there, here} {
+		end := here.begin(form("192.0.2.1", "alice"))
+		if err := forgets.guard.Forget(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		cookie := here.cookieOf("alice")
+		end(http.StatusOK)
+		if known() || trusted(cookie) {
+			t.Errorf("an attempt from before Forget: address known %v, cookie trusted %v", known(), trusted(cookie))
+		}
+		end = here.begin(form("192.0.2.1", "alice"))
+		cookie = here.cookieOf("alice")
+		end(http.StatusOK)
+		if !known() || !trusted(cookie) {
+			t.Errorf("an attempt after Forget: address known %v, cookie trusted %v", known(), trusted(cookie))
+		}
+	}
+	// The attempt came with a cookie that was trusted when it began.
+	end := here.begin(with(here.cookieOf("alice"), "192.0.2.1", "alice"))
+	if err := here.guard.Forget(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	cookie := here.cookieOf("alice")
+	end(http.StatusOK)
+	if known() || trusted(cookie) {
+		t.Errorf("an attempt with a cookie from before Forget: address known %v, cookie trusted %v", known(), trusted(cookie))
+	}
+}
+
+// trustModel knows what a guard should trust: what was given after the
+// account's last Forget and has not expired.
+type trustModel struct {
+	given   []given
+	forgets map[string][]time.Time
+}
+
+type given struct {
+	account string
+	at      time.Time
+	cookie  string // "" for a known address
+	address string
+}
+
+// Logins, password changes and waits over years, through three instances. Trust from before
+// a Forget has ended. Trust from after the last Forget holds until it expires.
+func TestForgetAgreesWithAModel(t *testing.T) {
+	const (
+		day     = 24 * time.Hour
+		counted = 360 * day // for so long a Forget is in the account's counter at least,
+		atMost  = 372 * day // and no longer than this
+	)
+	rapid.Check(t, func(r *rapid.T) {
+		cookieFor := time.Duration(rapid.SampledFrom([]int{1, 90, 350}).Draw(r, "cookieFor")) * day
+		knownFor := time.Duration(rapid.SampledFrom([]int{1, 14, 350}).Draw(r, "knownFor")) * day
+		clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
+		store := newShared(t, core.MemoryConfig{Clock: clock.Now})
+		var e trusts
+		var sites []*site
+		for range 3 {
+			s := &site{t: t, clock: clock}
+			guard, err := login.NewGuard(login.Config{
+				Field: "username", Clock: clock.Now, Store: store, Secrets: [][]byte{secret}, OnEvent: e.event,
+				CookieFor: cookieFor, KnownFor: knownFor, Attempts: core.PerMinute(core.MaxQuota),
+				Resilience: resilient.Config{Timeout: time.Minute},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer guard.Close() //nolint:errcheck // never fails without a shared store
+			s.guard = guard
+			sites = append(sites, s)
+		}
+		m := trustModel{forgets: map[string][]time.Time{}}
+		pick := func() *site { return rapid.SampledFrom(sites).Draw(r, "instance") }
+		account := func() string { return rapid.SampledFrom([]string{"alice", "bob"}).Draw(r, "account") }
+		n := 0
+		r.Repeat(map[string]func(*rapid.T){
+			"give a cookie": func(*rapid.T) {
+				a := account()
+				m.given = append(m.given, given{account: a, at: clock.Now(), cookie: pick().cookieOf(a)})
+			},
+			"log in": func(*rapid.T) {
+				n++
+				a, address := account(), fmt.Sprintf("192.0.2.%d", n%250+1)
+				for i := range m.given { // its time begins anew
+					if m.given[i].address == address && m.given[i].account == a {
+						m.given[i].at = time.Time{}
+					}
+				}
+				pick().right(address, a)
+				m.given = append(m.given, given{account: a, at: clock.Now(), address: address})
+			},
+			"forget": func(r *rapid.T) {
+				a := account()
+				if err := pick().guard.Forget(context.Background(), a); err != nil {
+					r.Fatal(err)
+				}
+				m.forgets[a] = append(m.forgets[a], clock.Now())
+				clock.Advance(time.Microsecond) // the model has no order within one instant
+			},
+			"wait": func(r *rapid.T) {
+				clock.Advance(time.Duration(rapid.SampledFrom([]int64{
+					int64(time.Second), int64(day), int64(13 * day), int64(89 * day), int64(90 * day), int64(349 * day), int64(359 * day), int64(373 * day),
+				}).Draw(r, "wait")))
+			},
+			"": func(r *rapid.T) {
+				if len(m.given) == 0 {
+					return
+				}
+				g := rapid.SampledFrom(m.given).Draw(r, "given")
+				s, now := pick(), clock.Now()
+				var trusted bool
+				valid := knownFor
+				if g.cookie != "" {
+					valid = cookieFor
+					n++
+					s.serve(with(g.cookie, ip(n), g.account), http.StatusOK)
+					trusted = e.last.Trust == "device"
+				} else {
+					st, err := s.guard.Status(context.Background(), g.account, g.address)
+					if err != nil {
+						r.Fatal(err)
+					}
+					trusted = st.KnownAddress
+				}
+				if g.at.IsZero() {
+					return
+				}
+				forgotten, lapsed, counts := false, false, false
+				for _, f := range m.forgets[g.account] {
+					forgotten = forgotten || !f.Before(g.at)
+					lapsed = lapsed || now.Sub(f) >= counted && g.at.Sub(f) < atMost
+					counts = counts || now.Sub(f) < atMost
+				}
+				switch want := now.Sub(g.at) < valid-time.Second && !forgotten; {
+				case trusted && (forgotten || now.Sub(g.at) > valid+time.Second):
+					r.Fatalf("trusted, and should not be: %+v", g)
+				case !trusted && want && !(lapsed && (counts || g.cookie == "")):
+					// The exception: a Forget has left the counter since.
+					r.Fatalf("not trusted, and should be: %+v", g)
+				}
+			},
+		})
+	})
 }

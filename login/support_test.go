@@ -3,11 +3,13 @@ package login_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/login"
 )
 
@@ -40,32 +42,6 @@ func TestStatusAndUnblock(t *testing.T) {
 		s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:1]")
 		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Denied || st.AddressAccount.Remaining != 0 {
 			t.Errorf("after the address has used up its pardon: %+v, %v", st, err)
-		}
-	}
-}
-
-func TestEvents(t *testing.T) {
-	for _, identify := range []bool{false, true} {
-		var events []login.Event
-		s := newSite(t, login.Config{Identify: identify, Secrets: [][]byte{secret}, OnEvent: func(e login.Event) { events = append(events, e) }})
-		many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
-		s.right("203.0.113.2", "Alice")
-		s.serve(s.withCookie(form("203.0.113.1", "alice"), "alice"), 200)
-		kinds := ""
-		for _, e := range events {
-			kinds += e.Kind.String() + e.Trust + " "
-			if text := fmt.Sprintf("%+v", e); identify != (strings.Contains(text, "alice") && strings.Contains(text, "203.0.113")) {
-				t.Errorf("identify %v: %s", identify, text)
-			}
-			if len(e.Account) != 32 || e.Account != events[0].Account || len(e.Address) != 32 {
-				t.Errorf("%+v", e)
-			}
-		}
-		if kinds != "failed failed failed failed failed denied succeeded succeededdevice " || events[5].Rule != "address-account" || events[5].RetryAfter != 30*time.Second {
-			t.Errorf("events: %s, %+v", kinds, events[5])
-		}
-		if events[0].Address == events[6].Address || events[0].Address != events[7].Address {
-			t.Error("addresses are not told apart")
 		}
 	}
 }
@@ -116,66 +92,26 @@ func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 	}
 }
 
-// Each Unblock lasts its whole time and resets the failures of each address once, whenever
-// the account was unblocked before.
+// Each Unblock resets the failures of each address once, whenever the account was unblocked
+// before.
 func TestEachUnblockResetsEachAddressOnce(t *testing.T) {
 	failures := login.DefaultFailures
 	failures.Lockout = core.Lockout{First: time.Hour, Factor: 1}
-	ctx := context.Background()
-	for _, between := range []time.Duration{0, time.Minute, 59 * time.Minute, 61 * time.Minute, 2 * time.Hour, 366 * 24 * time.Hour} {
-		for _, later := range []time.Duration{0, 2 * time.Minute, 59 * time.Minute} {
-			s := newSite(t, login.Config{Failures: failures, AccountFailures: core.PerHour(100_000)})
-			fail := func(n int, want string) {
-				t.Helper()
-				s.want(many(n, func(int) int { return s.wrong("203.0.113.1", "alice") }), want)
-			}
-			unblock := func() {
-				t.Helper()
-				if err := s.guard.Unblock(ctx, "alice"); err != nil {
-					t.Fatal(err)
-				}
-				if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || st.RetryAfter != 0 || st.AddressAccount.Remaining != 5 {
-					t.Errorf("after Unblock: %+v, %v", st, err)
-				}
-			}
-			fail(6, "map[401:5 429:1]")
-			unblock()
-			s.clock.Advance(later) // while the first unblocking lasts, the address is pardoned,
-			fail(6, "map[401:5 429:1]")
-			s.clock.Advance(between) // then there is another
+	for _, between := range []time.Duration{0, time.Minute, 59 * time.Minute, 61 * time.Minute, 366 * 24 * time.Hour} {
+		s := newSite(t, login.Config{Failures: failures, AccountFailures: core.PerHour(100_000)})
+		for range 3 {
 			many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
-			unblock()
-			s.clock.Advance(min(later, 50*time.Second)) // no other request asks meanwhile
-			fail(6, "map[401:5 429:1]")
-
-			s.clock.Advance(2 * time.Hour)
-			unblock() // of use to nobody
+			if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+				t.Fatal(err)
+			}
+			if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || st.RetryAfter != 0 || st.AddressAccount.Remaining != 5 {
+				t.Errorf("%v between: after Unblock: %+v, %v", between, st, err)
+			}
+			s.clock.Advance(50 * time.Second)
+			s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
 			s.clock.Advance(between)
-			fail(5, "map[401:5]")
-			unblock()
-			s.clock.Advance(later)
-			fail(1, "map[401:1]")
 		}
 	}
-}
-
-// An Unblock that lasts for a month is told apart from the one of the month before.
-func TestAnUnblockOfAMonthResetsAnAddressThatTheOneBeforeHasReset(t *testing.T) {
-	const day = 24 * time.Hour
-	s := newSite(t, login.Config{Failures: core.Limit{Quota: 1, Window: 30 * day, Algorithm: core.FixedWindow}, AccountFailures: core.PerHour(100_000)})
-	unblock := func() {
-		t.Helper()
-		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
-	unblock()
-	s.clock.Advance(27 * day)
-	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
-	s.clock.Advance(2 * day)
-	unblock()
-	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
 }
 
 func TestStatusRejectsATextThatIsNoAddress(t *testing.T) {
@@ -184,5 +120,114 @@ func TestStatusRejectsATextThatIsNoAddress(t *testing.T) {
 		if st, err := s.guard.Status(context.Background(), "alice", address); err == nil {
 			t.Errorf("%q: %+v", address, st)
 		}
+	}
+}
+
+// UnblockAddress lets an address in, that of a whole IPv6 network too, and forgets no failures.
+func TestUnblockAddress(t *testing.T) {
+	for seen, typed := range map[string]string{"203.0.113.1": "203.0.113.1", "2001:db8::1": "2001:db8::2"} {
+		s := newSite(t, login.Config{})
+		many(30, func(i int) int { return s.wrong(seen, ip(i)) })
+		if st, err := s.guard.Status(t.Context(), "alice", seen); err != nil || !st.Address.Denied {
+			t.Errorf("%s: %+v, %v", seen, st, err)
+		}
+		many(5, func(int) int { return s.wrong("203.0.113.9", "alice") })
+		if err := s.guard.UnblockAddress(t.Context(), typed); err != nil {
+			t.Error(err)
+		}
+		st, err := s.guard.Status(t.Context(), "alice", seen)
+		if err != nil || st.Address.Denied || st.Account.Remaining != st.Account.Limit.Quota-5 {
+			t.Errorf("%s: %+v, %v", seen, st, err)
+		}
+	}
+	if err := newSite(t, login.Config{}).guard.UnblockAddress(t.Context(), "alice"); err == nil {
+		t.Error("a username is taken for an address")
+	}
+}
+
+// An address has its whole quota from an Unblock on, also if its denial would last for longer
+// than a month, and whenever the account was unblocked before.
+func TestAnUnblockLastsForLongerThanADenial(t *testing.T) {
+	const day = 24 * time.Hour
+	s := newSite(t, login.Config{Failures: core.Limit{Quota: 1, Window: 30 * day, Algorithm: core.FixedWindow}, AccountFailures: core.PerHour(100_000)})
+	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
+	for _, later := range []time.Duration{29 * day, 2 * day, 0} {
+		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Advance(later)
+		s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
+	}
+}
+
+// The other instance has just denied the account. The Unblock resets the failures of the
+// address and of the account.
+func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
+	for name, c := range map[string]login.Config{
+		"address and account": {Attempts: core.PerMinute(1000)},
+		"account":             {Attempts: core.PerMinute(1000), AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, ForgetAddresses: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := newInstances(t, redistest.Start(t).Addr, c)
+			many(8, func(int) int { return there.wrong("203.0.113.1", "alice") })
+			there.want(many(20, func(int) int { return there.wrong("203.0.113.1", "alice") }), "map[429:20]")
+			if err := here.guard.Unblock(context.Background(), "alice"); err != nil {
+				t.Fatal(err)
+			}
+			here.clock.Advance(time.Second)
+			there.want(many(1, func(int) int { return there.wrong("203.0.113.1", "alice") }), "map[401:1]")
+		})
+	}
+}
+
+func TestAnAccountCanBeUnblockedAThousandTimes(t *testing.T) {
+	s := newSite(t, login.Config{})
+	unblocked := 0
+	for err := error(nil); err == nil; unblocked++ {
+		if err = s.guard.Unblock(t.Context(), "alice"); err != nil && (unblocked < 1000 || !strings.Contains(err.Error(), "full")) {
+			t.Fatalf("the %d-th time: %v", unblocked, err)
+		}
+	}
+	if err := s.guard.Unblock(t.Context(), "bob"); err != nil {
+		t.Errorf("another account: %v", err)
+	}
+}
+
+// Only a limit that denies has the text of too many attempts: a guard whose store fails, or that cannot read the
+// username, says so.
+func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
+	counters, store := private(t)
+	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.DiscardHandler)})
+	denial := func(r *request) core.Denial {
+		t.Helper()
+		d := s.guard.Check(r)
+		if d.Allowed {
+			t.Fatalf("%v", d)
+		}
+		return s.guard.Deny(r, d)
+	}
+	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	over, bad := denial(form("203.0.113.1", "alice")), denial(form("203.0.113.1", ""))
+	store.gone.Store(true)
+	failed := denial(form("203.0.113.1", "alice"))
+	for _, row := range []struct {
+		got    core.Denial
+		status int
+		text   string
+	}{{over, 429, "Too many attempts to log in. Try again later."}, {bad, 400, `the field \"username\" is missing or empty`}, {failed, 503, "Try again later."}} {
+		body := string(row.got.Body)
+		if row.got.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) {
+			t.Errorf("%d, want %d: %s", row.got.Status, row.status, body)
+		}
+	}
+}
+
+// A denial cache does not hide the other limits.
+func TestStatusOfADeniedAccountHasAllLimits(t *testing.T) {
+	s, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
+	many(8, func(int) int { return s.wrong("203.0.113.1", "alice") })
+	st, err := s.guard.Status(context.Background(), "alice", "203.0.113.1")
+	if err != nil || !st.AddressAccount.Denied || st.Account.Limit.Quota != 100 || st.Address.Limit.Quota != 20 || st.Account.Remaining != 95 {
+		t.Errorf("%+v, %v", st, err)
 	}
 }

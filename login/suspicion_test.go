@@ -1,9 +1,14 @@
 package login_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/login"
@@ -134,23 +139,112 @@ func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 	}
 }
 
-func TestAPanicOfOnSuspicionRefundsTheAttempt(t *testing.T) {
-	panics := false
-	s := newSite(t, login.Config{AccountFailures: core.PerHour(4), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-		if panics {
-			panic("hook")
+// By default, an account is suspicious from half of the quota on, rounded up.
+func TestSuspicionBeginsAtHalfOfTheQuota(t *testing.T) {
+	for quota, from := range map[int64]int64{10: 5, 9: 5, 1: 1, 2: 1} {
+		var first int64 = -1
+		s := newSite(t, login.Config{AccountFailures: core.PerHour(quota), OnSuspicion: func(_ core.Request, sus login.Suspicion) login.Verdict {
+			if first < 0 {
+				first = sus.Failures
+			}
+			return login.Verdict{}
+		}})
+		many(int(quota)+2, func(i int) int { return s.wrong(ip(i), "alice") })
+		if want := from; quota > 1 && first != want || quota == 1 && first != -1 { // of one attempt, none has failed before
+			t.Errorf("a quota of %d: suspicious from %d on, want %d", quota, first, want)
 		}
-		return login.Verdict{}
-	}})
-	s.wrong(ip(0), "alice")
-	s.wrong(ip(1), "alice")
-	panics = true
-	for i := range 10 {
-		func() {
-			defer func() { _ = recover() }()
-			s.wrong(ip(10+i), "alice")
-		}()
 	}
-	panics = false
-	s.want(many(3, func(i int) int { return s.wrong(ip(30+i), "alice") }), "map[401:2 429:1]")
+}
+
+// A text in Verdict.Deny is not sent as a problem document.
+func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
+	guard := core.Must(login.NewGuard(login.Config{
+		Field: "username", SuspiciousAfter: 1,
+		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
+			denial := core.DefaultHooks{}.OnDisallowed(r, core.Decision{Reason: core.ReasonOverLimit})
+			denial.Status, denial.Body = 0, []byte("solve the puzzle")
+			return login.Verdict{Deny: &denial}
+		},
+	}))
+	t.Cleanup(func() { _ = guard.Close() })
+	first := form("203.0.113.1", "alice")
+	guard.Settle(first, guard.Check(first), core.Outcome{Status: 401})
+	r := form("203.0.113.2", "alice")
+	got := guard.Deny(r, guard.Check(r))
+	if got.Status != 429 || string(got.Body) != "solve the puzzle" || !slices.Contains(got.Header, core.Header{Name: "Content-Type", Value: "text/plain; charset=utf-8"}) {
+		t.Errorf("%d, %v, %s", got.Status, got.Header, got.Body)
+	}
+}
+
+func TestCheckWaitsForTheDelayOfAVerdict(t *testing.T) {
+	for delay, want := range map[time.Duration]time.Duration{-time.Second: 0, 0: 0, 3 * time.Second: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t, login.Config{SuspiciousAfter: 1, OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+				return login.Verdict{Delay: delay}
+			}})
+			s.wrong("203.0.113.1", "alice")
+			begun := time.Now()
+			if got := s.wrong("203.0.113.2", "alice"); got != http.StatusUnauthorized {
+				t.Errorf("status %d", got)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("a delay of %v took %v, want %v", delay, took, want)
+			}
+		})
+	}
+}
+
+// The attempt does not reach the handler: the client might have closed only its own half of
+// the connection, and could read the response without the delay.
+func TestAClientThatLeavesDuringADelayHasFailed(t *testing.T) {
+	var events []login.EventKind
+	s := newSite(t, login.Config{AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { events = append(events, e.Kind) },
+		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
+			if r.Context().Err() != nil {
+				return login.Verdict{Delay: time.Hour}
+			}
+			return login.Verdict{}
+		}})
+	s.wrong(ip(1), "alice")
+	r := form(ip(2), "alice")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errGone)
+	r.ctx = ctx
+	d := s.guard.Check(r)
+	if got := s.guard.Deny(r, d).Status; d.Allowed || got != http.StatusServiceUnavailable || !errors.Is(d.Err, errGone) {
+		t.Errorf("%v (%v) with status %d, want a denial with %d because of %v", d, d.Err, got, http.StatusServiceUnavailable, errGone)
+	}
+	if want := []login.EventKind{login.EventFailed, login.EventSuspected, login.EventCanceled}; !slices.Equal(events, want) {
+		t.Errorf("events %v, want %v", events, want)
+	}
+	// It is one of the account's three failures.
+	s.want(many(3, func(i int) int { return s.wrong(ip(3+i), "alice") }), "map[401:1 429:2]")
+	if st := s.guard.Stats(); st.Allowed != 3 || st.Denied != 2 { // by the limits
+		t.Errorf("%+v, want 3 allowed and 2 denied attempts", st)
+	}
+}
+
+// The application has denied the attempt, whoever is there to read that.
+func TestADenialIsNoFailureEvenIfTheClientLeavesDuringTheDelay(t *testing.T) {
+	var events []login.Event
+	s := newSite(t, login.Config{
+		AccountFailures: core.PerHour(3), SuspiciousAfter: 1, OnEvent: func(e login.Event) { events = append(events, e) },
+		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			return login.Verdict{Delay: time.Hour, Deny: &core.Denial{Status: http.StatusForbidden}}
+		},
+	})
+	s.wrong(ip(1), "alice")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := form(ip(2), "alice")
+	r.ctx = ctx
+	if got := s.serve(r, http.StatusOK); got != http.StatusForbidden {
+		t.Errorf("status %d", got)
+	}
+	if len(events) != 3 || events[1].Kind != login.EventSuspected || events[2].Kind != login.EventDenied || events[2].Rule != "" || events[2].RetryAfter != 0 {
+		t.Errorf("events %+v", events)
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", ip(2)); err != nil || st.Account.Remaining != 2 || st.AddressAccount.Remaining != 5 {
+		t.Errorf("%+v, %v", st, err)
+	}
 }

@@ -1,33 +1,17 @@
 package login_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
-	"github.com/floodgate-go/floodgate/stores/resilient"
 )
-
-// cookieOf returns the Cookie header of a new device cookie.
-func (s *site) cookieOf(user string) string {
-	s.t.Helper()
-	return s.withCookie(form("192.0.2.250", user), user).header.Get("Cookie")
-}
-
-// with is an attempt with a Cookie header.
-func with(cookie, ip, user string) *request {
-	r := form(ip, user)
-	r.header.Set("Cookie", cookie)
-	return r
-}
-
-// trusts keeps the last event, whose Trust is why the client was trusted.
-type trusts struct{ last login.Event }
-
-func (e *trusts) event(ev login.Event) { e.last = ev }
 
 // What the guard asks the store, beside the take of each decision: one question for an
 // attempt that reaches the handler, with a device cookie or without. None for an attempt that
@@ -147,127 +131,6 @@ func TestAKnownAddressWaitsForTheShorterOfTwoWaits(t *testing.T) {
 	}
 }
 
-// The limits allow an attempt that OnSuspicion denies.
-func TestAnAttemptCountsOnceInStatsAndEvents(t *testing.T) {
-	var denied, others, overruled int
-	deny := false
-	s := newSite(t, login.Config{
-		Secrets: [][]byte{secret}, Attempts: core.PerMinute(10_000),
-		OnEvent: func(e login.Event) {
-			switch e.Kind {
-			case login.EventDenied:
-				denied++
-			case login.EventSuspected:
-			default:
-				others++
-			}
-		},
-		OnSuspicion: func(core.Request, login.Suspicion) (v login.Verdict) {
-			if deny {
-				overruled++
-				v.Deny = &core.Denial{Status: http.StatusForbidden}
-			}
-			return v
-		},
-	})
-	attempts := 0
-	step := func(n int, f func(i int) int) {
-		attempts += n
-		many(n, f)
-	}
-	cookie := s.cookieOf("alice")
-	step(1, func(int) int { return s.right("192.0.2.1", "alice") })
-	step(20, func(int) int { return s.serve(with(cookie, "203.0.113.1", "alice"), http.StatusUnauthorized) }) // a used up cookie
-	deny = true
-	step(100, func(i int) int { return s.wrong(ip(i), "alice") })
-	deny = false
-	step(100, func(i int) int { return s.wrong(ip(200+i), "alice") })
-	step(8, func(int) int { return s.wrong("192.0.2.1", "alice") }) // a known address
-	if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
-	step(3, func(int) int { return s.wrong("203.0.113.1", "alice") }) // pardoned
-	st := s.guard.Stats()
-	if st.Allowed != uint64(s.reached.Load())+uint64(overruled) || overruled == 0 || st.Denied != uint64(attempts)-st.Allowed || st.Degraded != 0 || st.Failed != 0 {
-		t.Errorf("%d attempts, of which %d reached the handler: %+v", attempts, s.reached.Load(), st)
-	}
-	if uint64(denied-overruled) != st.Denied || uint64(others+overruled) != st.Allowed {
-		t.Errorf("%d were told as denied, %d as anything else: %+v", denied, others, st)
-	}
-}
-
-// Another process may have called Forget meanwhile. An address is known again once the store
-// answers.
-func TestNoAddressIsKnownWhileTheStoreDoesNotAnswer(t *testing.T) {
-	var e trusts
-	store := newShared(t, core.MemoryConfig{})
-	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, OnEvent: e.event})
-	cookie := s.cookieOf("alice")
-	attempt := func(want string) {
-		t.Helper()
-		s.serve(with(cookie, "192.0.2.7", "alice"), http.StatusOK)
-		if e.last.Trust != want {
-			t.Errorf("trusted by %q, want %q", e.last.Trust, want)
-		}
-	}
-	known := func(want bool) {
-		t.Helper()
-		if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.KnownAddress != want {
-			t.Errorf("known: %+v, %v, want %v", st, err, want)
-		}
-	}
-	s.right("192.0.2.1", "alice")
-	attempt("device")
-	known(true)
-	store.gone.Store(true)
-	attempt("device")
-	known(false)
-	made, err := s.guard.DeviceCookie(t.Context(), "alice")
-	if err != nil {
-		t.Fatalf("no cookie can be made meanwhile: %v", err)
-	}
-	if err := s.guard.Forget(t.Context(), "alice"); err == nil {
-		t.Error("Forget has told nobody, and says that all is well")
-	}
-	if st := s.guard.Stats(); st.Degraded == 0 || st.Degraded > st.Allowed+st.Denied {
-		t.Errorf("%+v", st)
-	}
-	store.gone.Store(false)
-	s = newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, OnEvent: e.event}) // it asks at once
-	attempt("device")
-	known(true)
-	cookie = made.Name + "=" + made.Value
-	attempt("device")
-}
-
-// A cookie is verified without the store. A Forget has no effect meanwhile, and the failures of
-// the cookie are few.
-func TestTheOwnerGetsInWithADeviceCookieWhileTheStoreDoesNotAnswer(t *testing.T) {
-	store := newShared(t, core.MemoryConfig{})
-	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Log: slog.New(slog.DiscardHandler)})
-	cookie, forgotten, other := s.cookieOf("alice"), s.cookieOf("carol"), s.cookieOf("bob")
-	if err := s.guard.Forget(t.Context(), "carol"); err != nil {
-		t.Fatal(err)
-	}
-	store.gone.Store(true)
-	s.want(many(120, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:100 429:20]")
-	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
-	for name, row := range map[string]struct{ cookie, want string }{
-		"the owner": {cookie, "map[200:9]"}, "a cookie of another account": {other, "map[429:9]"}, "a forged cookie": {cookie[:len(cookie)-5] + "AAAAA", "map[429:9]"},
-	} {
-		if got := many(9, func(int) int { return s.serve(with(row.cookie, "192.0.2.1", "alice"), http.StatusOK) }); got != row.want {
-			t.Errorf("%s: %s, want %s", name, got, row.want)
-		}
-	}
-	s.want(many(9, func(i int) int {
-		return s.serve(with(cookie, ip(200+i), "alice"), http.StatusUnauthorized)
-	}), "map[401:5 429:4]")
-	many(120, func(i int) int { return s.wrong(ip(300+i), "carol") })
-	s.want(many(9, func(i int) int {
-		return s.serve(with(forgotten, ip(500+i), "carol"), http.StatusUnauthorized)
-	}), "map[401:5 429:4]")
-}
-
 // It is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
@@ -301,31 +164,124 @@ func TestTrustCountsASuccessElsewhere(t *testing.T) {
 	}
 }
 
-// An attempt that is decided twice without the shared counters counts as one degraded
-// decision.
-func TestADegradedAttemptCountsOnce(t *testing.T) {
+func TestAKnownAddressIsLimitedToo(t *testing.T) {
+	s := newSite(t, login.Config{})
+	s.right("192.0.2.1", "alice")
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(8, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[401:5 429:3]")
+	s.clock.Advance(15 * 24 * time.Hour)
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]") // forgotten by now
+}
+
+func TestForgetAddressesMakesNoAddressKnown(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})
-	store.only = "login"
-	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Resilience: resilient.Config{Failures: 1000}})
-	cookie := s.cookieOf("alice")
-	store.gone.Store(true)
-	s.want(many(8, func(int) int { return s.serve(with(cookie, "203.0.113.1", "alice"), http.StatusUnauthorized) }), "map[401:8]")
-	if st := s.guard.Stats(); st.Degraded != 8 || st.Allowed != 8 || st.Denied != 0 {
-		t.Errorf("%+v", st)
+	before := newSite(t, login.Config{Store: store})
+	before.right("192.0.2.1", "alice") // another configuration has remembered the address
+	s := newSite(t, login.Config{Store: store, ForgetAddresses: true})
+	s.right("192.0.2.1", "alice")
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+}
+
+func TestALoginToAnotherAccountDoesNotMakeAClientTrusted(t *testing.T) {
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
+	before := s.reached.Load()
+	for i := range 100 {
+		s.right(ip(300+i), "mallory")
+		s.wrong(ip(300+i), "alice")
+		s.serve(s.withCookie(form(ip(300+i), "alice"), "mallory"), http.StatusUnauthorized)
+	}
+	if n := s.reached.Load() - before; n != 100 { // the logins to mallory
+		t.Errorf("%d attempts reached the handler, want 100", n)
 	}
 }
 
-// The store is closed.
-func TestDeviceCookieAndForgetReturnTheStoresError(t *testing.T) {
-	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	s := newSite(t, login.Config{Store: memory, Secrets: [][]byte{secret}})
-	if err := memory.Close(); err != nil {
-		t.Fatal(err)
+// The limits of strangers allow nothing, so that all guesses need a stolen cookie.
+func TestAnAccountForTrustedClientsOnly(t *testing.T) {
+	s := newSite(t, login.Config{
+		Secrets: [][]byte{secret}, AccountFailures: core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.FixedWindow},
+		OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+			t.Error("a trusted client is suspected")
+			return login.Verdict{}
+		},
+	})
+	s.want(many(3, func(i int) int { return s.right(ip(i), "alice") }), "map[429:3]")
+	s.want(many(1, func(int) int { return s.serve(with(s.cookieOf("alice"), ip(9), "alice"), http.StatusOK) }), "map[200:1]")
+}
+
+// One secret is enough for that.
+func TestDeviceCookiesShareALimitIfNoAddressIsKnown(t *testing.T) {
+	var e trusts
+	s := newSite(t, login.Config{
+		Secrets: [][]byte{secret}, ForgetAddresses: true, OnEvent: e.event,
+		TrustedFailures: core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
+	})
+	for i, want := range []string{"device", "device", ""} {
+		s.serve(with(s.cookieOf("alice"), ip(i), "alice"), http.StatusUnauthorized)
+		if e.last.Trust != want {
+			t.Errorf("cookie %d is trusted by %q, want %q", i, e.last.Trust, want)
+		}
 	}
-	if c, err := s.guard.DeviceCookie(t.Context(), "alice"); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("%v, %v", c, err)
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.Trusted.Denied {
+		t.Errorf("%+v, %v", st, err)
 	}
-	if err := s.guard.Forget(t.Context(), "alice"); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Forget: %v", err)
+}
+
+// A login from a known address begins KnownFor again.
+func TestALoginRenewsAKnownAddress(t *testing.T) {
+	const day = 24 * time.Hour
+	s := newSite(t, login.Config{})
+	flood := func() { many(200, func(i int) int { return s.wrong(ip(i), "alice") }) }
+	for range 3 {
+		s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[200:1]")
+		s.clock.Advance(10 * day)
+		flood()
+	}
+	s.clock.Advance(5 * day)
+	flood()
+	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
+}
+
+// It gets the quota of the cookie, and then the quota of its address for the account.
+func TestAClientWithAUsedUpCookieCountsAsAStranger(t *testing.T) {
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	r := s.withCookie(form("203.0.113.1", "alice"), "alice")
+	s.want(many(13, func(int) int { return s.serve(r, http.StatusUnauthorized) }), "map[401:10 429:3]")
+}
+
+// The client may leave as soon as it has the response.
+func TestAnAddressIsRememberedAlthoughTheContextHasEnded(t *testing.T) {
+	store, _ := private(t)
+	s := newSite(t, login.Config{Store: store})
+	r := form("203.0.113.1", "alice")
+	ctx, cancel := context.WithCancel(t.Context())
+	r.ctx = ctx
+	d := s.guard.Check(r)
+	cancel()
+	s.guard.Settle(r, d, core.Outcome{Status: http.StatusOK})
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || !st.KnownAddress {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// Otherwise every client without an address would be known after one of them has logged in.
+func TestAnEmptyAddressDoesNotBecomeKnown(t *testing.T) {
+	s := newSite(t, login.Config{ClientIP: keyfuncs.Header("X-Client"), AccountFailures: core.PerHour(3), Attempts: core.PerMinute(1000)})
+	from := func(client string) *request {
+		r := form("203.0.113.1", "alice")
+		if client != "" {
+			r.header.Set("X-Client", client)
+		}
+		return r
+	}
+	s.serve(from(""), http.StatusOK)
+	s.serve(from("at home"), http.StatusOK)
+	for i := range 3 {
+		s.serve(from(ip(i)), http.StatusUnauthorized)
+	}
+	if empty, home := s.serve(from(""), http.StatusOK), s.serve(from("at home"), http.StatusOK); empty != http.StatusTooManyRequests || home != http.StatusOK {
+		t.Errorf("no address: %d, a known address: %d", empty, home)
 	}
 }

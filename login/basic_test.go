@@ -1,0 +1,146 @@
+package login_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/login"
+)
+
+// A handler of Basic authentication may serve methods that Config.Methods does not
+// name.
+func TestBasicAuthenticationIsLimitedWithEveryMethod(t *testing.T) {
+	for _, methods := range [][]string{nil, {"GET"}, {"POST"}} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PROPFIND"} {
+			guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: methods, Log: slog.New(slog.DiscardHandler)}))
+			r := &request{ctx: context.Background(), method: method, peer: "203.0.113.1", header: http.Header{"Authorization": {"Basic YWxpY2U6eA=="}}}
+			allowed := 0
+			for range 8 {
+				if d := guard.Check(r); d.Allowed {
+					allowed++
+					guard.Settle(r, d, core.Outcome{Status: http.StatusUnauthorized})
+				}
+			}
+			if allowed != 5 {
+				t.Errorf("Methods %q, %s: %d wrong passwords are checked, want 5", methods, method, allowed)
+			}
+			if err := guard.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Of one letter, too.
+func TestARequestThatNamesAUserIsAnAttemptWithoutABody(t *testing.T) {
+	s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}})
+	s.want(many(7, func(int) int { return s.serve(basicGet("Basic YTp4"), http.StatusUnauthorized) }), "map[401:5 429:2]")
+}
+
+// A client of an API sends several requests at once, each with its password, and most
+// handlers are slow. They are judged one after another if need be, and nobody gets more
+// guesses by that than 5, or 10 after a success.
+func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
+	for name, row := range map[string]struct {
+		n, warm int // warm: the status of a request before them; 0: none
+		status  int
+		takes   time.Duration
+		want    string
+	}{
+		"right":                         {12, 0, 200, time.Second, "map[200:12]"},
+		"right, after a success":        {12, 200, 200, time.Second, "map[200:12]"},
+		"many, right":                   {300, 0, 200, 10 * time.Millisecond, "map[200:300]"},
+		"right, after a failure":        {12, 401, 200, time.Second, "map[200:12]"},
+		"not found":                     {12, 0, 404, time.Second, "map[404:12]"},
+		"wrong":                         {30, 0, 401, time.Second, "map[401:5 429:25]"},
+		"wrong, at once":                {30, 0, 401, 0, "map[401:5 429:25]"},
+		"wrong, after a success":        {30, 200, 401, time.Second, "map[401:10 429:20]"},
+		"wrong, after a failure":        {30, 401, 401, time.Second, "map[401:4 429:26]"},
+		"streams":                       {12, 0, 200, time.Minute, "map[200:5 429:7]"},
+		"streams, after a success":      {12, 200, 200, time.Minute, "map[200:10 429:2]"},
+		"other failures, after success": {30, 200, 403, time.Second, "map[403:30]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(1000)})
+				if row.warm != 0 {
+					s.serve(basicGet("Basic YWxpY2U6eA=="), row.warm)
+				}
+				s.want(s.atOnce(row.n, row.status, row.takes), row.want)
+				s.clock.Advance(time.Hour)
+				s.want(s.atOnce(5, 401, time.Second), "map[401:5]")
+			})
+		})
+	}
+}
+
+// A client that has gone does not wait, and the requests of other accounts and forms do not wait.
+func TestWhoDoesNotWaitInALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET", "POST"}})
+		for range 5 {
+			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusOK)
+		}
+		begun := time.Now()
+		gone := basicGet("Basic YWxpY2U6eA==")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		gone.ctx = ctx
+		both := form("203.0.113.1", "alice")
+		both.header.Set("Authorization", "Basic YWxpY2U6eA==")
+		for name, row := range map[string]struct {
+			r    *request
+			want int
+		}{"gone": {gone, 429}, "a form": {form("203.0.113.1", "alice"), 429}, "both": {both, 429}, "bob": {basicGet("Basic Ym9iOng="), 401}} {
+			if got := s.serve(row.r, http.StatusUnauthorized); got != row.want || time.Since(begun) > 0 {
+				t.Errorf("%s: status %d after %v, want %d", name, got, time.Since(begun), row.want)
+			}
+		}
+	})
+}
+
+// A thousand requests wait. The limits decide on the next one at once.
+func TestALineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(10_000)})
+		for range 5 {
+			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusUnauthorized)
+		}
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		for range 1000 {
+			waiting.Go(func() { s.guard.Check(basicGet("Basic YWxpY2U6eA==")) })
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if d := s.guard.Check(basicGet("Basic YWxpY2U6eA==")); d.Allowed || time.Since(begun) > 0 {
+			t.Errorf("%v after %v", d, time.Since(begun))
+		}
+	})
+}
+
+// No text in a cookie or in the header Authorization makes the guard panic.
+func FuzzCredentials(f *testing.F) {
+	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Secrets: [][]byte{secret}, Attempts: core.PerMinute(core.MaxQuota), AccountFailures: core.Limit{Quota: 0, Window: time.Hour}}))
+	good, err := guard.DeviceCookie(context.Background(), "alice")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good.Value[:len(good.Value)-1]+"!", "Basic YWxpY2U6eA==")
+	f.Add("", "Basic")
+	f.Add(strings.Repeat("A", 75), "bAsIc \x00")
+	f.Fuzz(func(t *testing.T, cookie, authorization string) {
+		r := form("203.0.113.1", "")
+		r.header = http.Header{"Cookie": {login.DefaultCookieName + "=" + cookie}, "Authorization": {authorization}}
+		if d := guard.Check(r); d.Allowed {
+			t.Errorf("cookie %q is believed", cookie)
+		}
+	})
+}
