@@ -114,7 +114,7 @@ func (a *attempt) readTrust() (err error) {
 	case nonce != "" && a.trust.holds(generation):
 		a.device = nonce
 		trusted = append(trusted, core.Hit{Rule: ruleDevice, Key: keyfuncs.JoinKeys(nonce, a.account)})
-	case a.trust.known && !g.config.ForgetAddresses:
+	case a.trust.known:
 		a.known = true
 	default:
 		return nil

@@ -1,9 +1,11 @@
 package login
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -238,8 +240,11 @@ func (c *Config) check() error {
 	if c.Store != nil {
 		c.checkStore(bad)
 	}
-	if err := c.checkCookie(); err != nil {
-		errs = append(errs, err)
+	if err := (&http.Cookie{Name: cmp.Or(c.CookieName, DefaultCookieName), Value: "x"}).Valid(); err != nil {
+		bad("CookieName", strconv.Quote(c.CookieName), "must be the name of a cookie (RFC 6265), such as __Host-device")
+	}
+	if name := cmp.Or(c.CookieName, DefaultCookieName); c.InsecureCookie && (strings.HasPrefix(name, "__Host-") || strings.HasPrefix(name, "__Secure-")) {
+		bad("CookieName", strconv.Quote(name), "must not begin with __Host- or __Secure- if InsecureCookie is set: browsers accept such a cookie over TLS only")
 	}
 	return errors.Join(errs...)
 }
@@ -273,27 +278,12 @@ func (c *Config) openStore() (store core.Store, closeStore func() error, err err
 	if c.Resilience.Clock == nil {
 		c.Resilience.Clock = c.Clock
 	}
-	if c.Resilience.Log == nil {
-		c.Resilience.Log = c.Log
-	}
+	c.Resilience.Log = cmp.Or(c.Resilience.Log, c.Log)
 	r, err := resilient.New(c.Store, c.Resilience)
 	if err != nil {
-		return nil, nil, inField("Resilience", err)
+		return nil, nil, fmt.Errorf("field Resilience: %w", err)
 	}
 	return r, r.Close, nil
-}
-
-// inField adds the name of a field to each of the errors that err joins.
-func inField(name string, err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return fmt.Errorf("field %s: %w", name, err)
-	}
-	var errs []error
-	for _, one := range joined.Unwrap() {
-		errs = append(errs, inField(name, one))
-	}
-	return errors.Join(errs...)
 }
 
 // trusts reports whether the guard trusts any clients.
@@ -301,19 +291,18 @@ func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses
 
 // filled returns the configuration with the defaults in place of zero values.
 func (c Config) filled() Config {
-	orLimit := func(l *core.Limit, standard core.Limit) {
-		if *l == (core.Limit{}) {
-			*l = standard
-		}
-	}
-	orLimit(&c.Attempts, DefaultAttempts)
-	orLimit(&c.Failures, DefaultFailures)
-	orLimit(&c.AccountFailures, DefaultAccountFailures)
-	orLimit(&c.DeviceFailures, DefaultDeviceFailures)
-	orLimit(&c.TrustedFailures, DefaultTrustedFailures)
-	if c.Name == "" {
-		c.Name = DefaultName
-	}
+	c.Name = cmp.Or(c.Name, DefaultName)
+	c.Attempts = cmp.Or(c.Attempts, DefaultAttempts)
+	c.Failures = cmp.Or(c.Failures, DefaultFailures)
+	c.AccountFailures = cmp.Or(c.AccountFailures, DefaultAccountFailures)
+	c.DeviceFailures = cmp.Or(c.DeviceFailures, DefaultDeviceFailures)
+	c.TrustedFailures = cmp.Or(c.TrustedFailures, DefaultTrustedFailures)
+	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Quota+1)/2)
+	c.CookieName = cmp.Or(c.CookieName, DefaultCookieName)
+	c.CookieFor = cmp.Or(c.CookieFor, DefaultCookieFor)
+	c.KnownFor = cmp.Or(c.KnownFor, DefaultKnownFor)
+	c.Headers = cmp.Or(c.Headers, core.HeadersOff)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Methods, c.Sources = slices.Clone(c.Methods), slices.Clone(c.Sources) // the caller may change its own
 	if c.Field != "" {
 		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict())}, c.Sources...)
@@ -335,26 +324,8 @@ func (c Config) filled() Config {
 	if c.Success == nil {
 		c.Success = func(o core.Outcome) bool { return o.Status < 400 }
 	}
-	if c.SuspiciousAfter == 0 {
-		c.SuspiciousAfter = (c.AccountFailures.Quota + 1) / 2
-	}
-	if c.CookieName == "" {
-		c.CookieName = DefaultCookieName
-	}
-	if c.CookieFor == 0 {
-		c.CookieFor = DefaultCookieFor
-	}
-	if c.KnownFor == 0 {
-		c.KnownFor = DefaultKnownFor
-	}
-	if c.Headers == 0 {
-		c.Headers = core.HeadersOff
-	}
 	if c.OnDisallowed == nil {
 		c.OnDisallowed = deny
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
 	}
 	return c
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -130,18 +129,4 @@ func (g *Guard) DeviceCookie(ctx context.Context, username string) (*http.Cookie
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode,
 	}, nil
-}
-
-func (c *Config) checkCookie() error {
-	name := c.CookieName
-	if name == "" {
-		name = DefaultCookieName
-	}
-	if err := (&http.Cookie{Name: name, Value: "x"}).Valid(); err != nil {
-		return fmt.Errorf("%w: CookieName: %q: must be the name of a cookie (RFC 6265), such as __Host-device: %w", core.ErrConfig, name, err)
-	}
-	if c.InsecureCookie && (strings.HasPrefix(name, "__Host-") || strings.HasPrefix(name, "__Secure-")) {
-		return fmt.Errorf("%w: CookieName: %q: must not begin with __Host- or __Secure- if InsecureCookie is set: browsers accept such a cookie over TLS only", core.ErrConfig, name)
-	}
-	return nil
 }

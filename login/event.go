@@ -32,17 +32,9 @@ const (
 
 // String returns "denied", "failed", "succeeded", "suspected" or "canceled".
 func (k EventKind) String() string {
-	switch k {
-	case EventDenied:
-		return "denied"
-	case EventFailed:
-		return "failed"
-	case EventSucceeded:
-		return "succeeded"
-	case EventSuspected:
-		return "suspected"
-	case EventCanceled:
-		return "canceled"
+	names := []string{EventDenied: "denied", EventFailed: "failed", EventSucceeded: "succeeded", EventSuspected: "suspected", EventCanceled: "canceled"}
+	if int(k) < len(names) {
+		return names[k]
 	}
 	return "unknown"
 }

@@ -180,26 +180,19 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	v := g.config.OnSuspicion(a.Request, a.suspicion)
 	gone := wait(a.Context(), v.Delay)
 	returned = true
-	if gone != nil && v.Deny == nil {
-		g.abandon(a, d, gone)
-		return
-	}
-	if v.Deny != nil {
+	switch {
+	case v.Deny != nil:
 		g.giveBack(a, *d)
 		a.denial = v.Deny
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
 		d.RetryAfter = core.Never // no wait makes the guard allow it
 		g.tell(a, EventDenied, *d)
+	case gone != nil:
+		// The attempt is a failure. It does not reach the handler: a client that closes only its
+		// own half of the connection could still read the response, without the delay.
+		g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
+		d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
 	}
-}
-
-// abandon ends an attempt whose client went away during the delay. The attempt does
-// not reach the handler, because a client that closes only its own half of the
-// connection could still read the response, without the delay. The attempt counts as a
-// failure.
-func (g *Guard) abandon(a *attempt, d *core.Decision, gone error) {
-	g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
-	d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
 }
 
 // wait waits for d. If the context ends before that, it returns the cause.
@@ -246,7 +239,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	g.lines.leave(a, result)
 	switch {
 	case result == success:
-		if err := g.remember(a); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged
+		if err := g.memory.remember(a.Context(), a.trust, a.address, a.account); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged
 			g.config.Log.Warn("login: a client's address could not be remembered: it does not count as known for the account", "error", err)
 		}
 		// Requests with Basic authentication need not have failures.
@@ -265,14 +258,6 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 
 // neverFails is how many attempts succeed before the log says that none has failed.
 const neverFails = 100
-
-// remember makes the address of an attempt known for its account.
-func (g *Guard) remember(a *attempt) error {
-	if g.config.ForgetAddresses {
-		return nil
-	}
-	return g.memory.remember(a.Context(), a.trust, a.address, a.account)
-}
 
 // deny is the default OnDisallowed. It returns the standard denial without the names
 // of limits, which strangers need not know.

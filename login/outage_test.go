@@ -43,21 +43,25 @@ func TestAPrivateStoreThatFailsDeniesAttempts(t *testing.T) {
 	s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1]")
 }
 
-func TestStatusAndUnblockReturnTheErrorOfEachCounter(t *testing.T) {
+func TestMethodsReturnTheErrorOfEachCounter(t *testing.T) {
 	for _, limiter := range []string{"login", "login-memory"} {
 		store, cut := private(t)
-		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.DiscardHandler)})
-		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-			t.Fatal(err)
-		}
+		s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Log: slog.New(slog.DiscardHandler)})
 		cut.only = limiter
 		cut.gone.Store(true)
-		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) || st != (login.Status{}) {
-			t.Errorf("%s fails: Status: %+v, %v", limiter, st, err)
+		st, statusErr := s.guard.Status(t.Context(), "alice", "203.0.113.1")
+		cookie, cookieErr := s.guard.DeviceCookie(t.Context(), "alice")
+		for method, err := range map[string]error{
+			"Status": statusErr, "Unblock": s.guard.Unblock(t.Context(), "alice"), "Trust": s.guard.Trust(t.Context(), "alice", "203.0.113.1"),
+			"DeviceCookie": cookieErr, "Forget": s.guard.Forget(t.Context(), "alice"), "UnblockAddress": s.guard.UnblockAddress(t.Context(), "203.0.113.1"),
+		} {
+			asks := map[string]bool{"DeviceCookie": limiter == "login-memory", "Forget": limiter == "login-memory", "UnblockAddress": limiter == "login"}
+			if want, sometimes := asks[method]; errors.Is(err, errGone) != (want || !sometimes) {
+				t.Errorf("%s fails: %s: %v", limiter, method, err)
+			}
 		}
-		err := s.guard.Unblock(t.Context(), "alice")
-		if !errors.Is(err, errGone) {
-			t.Errorf("%s fails: Unblock: %v", limiter, err)
+		if st != (login.Status{}) || cookieErr != nil && cookie != nil {
+			t.Errorf("%s fails: %+v, %v", limiter, st, cookie)
 		}
 	}
 }
@@ -238,21 +242,6 @@ func TestADegradedAttemptCountsOnce(t *testing.T) {
 	s.want(many(8, func(int) int { return s.serve(with(cookie, "203.0.113.1", "alice"), http.StatusUnauthorized) }), "map[401:8]")
 	if st := s.guard.Stats(); st.Degraded != 8 || st.Allowed != 8 || st.Denied != 0 {
 		t.Errorf("%+v", st)
-	}
-}
-
-// The store is closed.
-func TestDeviceCookieAndForgetReturnTheStoresError(t *testing.T) {
-	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	s := newSite(t, login.Config{Store: memory, Secrets: [][]byte{secret}})
-	if err := memory.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if c, err := s.guard.DeviceCookie(t.Context(), "alice"); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("%v, %v", c, err)
-	}
-	if err := s.guard.Forget(t.Context(), "alice"); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Forget: %v", err)
 	}
 }
 

@@ -54,22 +54,6 @@ func TestWhichOutcomesCountAsFailures(t *testing.T) {
 			}
 		}
 	}
-	// 5xx forgets nothing: four failures, a server error, one failure.
-	s := newSite(t, login.Config{})
-	for _, status := range []int{401, 401, 401, 401, 500, 401} {
-		s.serve(form("203.0.113.1", "alice"), status)
-	}
-	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
-
-	// A panic is a failure.
-	s = newSite(t, login.Config{})
-	for range 5 {
-		r := form("203.0.113.1", "alice")
-		d := s.guard.Check(r)
-		s.guard.Settle(r, d, core.Outcome{Status: 500, Panicked: true})
-		s.guard.Settle(r, d, core.Outcome{Status: 200}) // does nothing
-	}
-	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
 }
 
 // A handler may panic after it has begun the response.
@@ -88,15 +72,29 @@ func TestAPanicIsAFailureWhateverTheStatusIs(t *testing.T) {
 	}
 }
 
-// Config.Success is not asked about them.
-func TestAProtocolUpgradeAndAServerErrorAreNeverFailures(t *testing.T) {
-	s := newSite(t, login.Config{Success: func(o core.Outcome) bool { return o.Status == http.StatusOK }})
-	for _, status := range []int{101, 500, 503, 599, 101, 500} {
+// A server error and a protocol upgrade neither count nor reset failures, and Success is not
+// asked about them. A second Settle does nothing.
+func TestAServerErrorAndAProtocolUpgradeCountAsNothing(t *testing.T) {
+	events := 0
+	s := newSite(t, login.Config{
+		Success: func(o core.Outcome) bool { return o.Status != http.StatusUnauthorized },
+		OnEvent: func(login.Event) { events++ },
+	})
+	for _, status := range []int{401, 401, 401, 401, 500, 101, 599, 401} {
 		if got := s.serve(form("203.0.113.1", "alice"), status); got != status {
 			t.Errorf("status %d, want %d", got, status)
 		}
 	}
-	s.want(many(7, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:2]")
+	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[429:1]")
+	r := form("203.0.113.2", "bob")
+	d := s.guard.Check(r)
+	events = 0
+	for range 3 {
+		s.guard.Settle(r, d, core.Outcome{Status: 200})
+	}
+	if events != 1 {
+		t.Errorf("%d events of one attempt", events)
+	}
 }
 
 // It may be a decision of another limiter.

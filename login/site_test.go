@@ -303,13 +303,6 @@ func private(t *testing.T) (core.Store, *shared) {
 	return says{store, g}, store
 }
 
-// eventual is a store that decides locally during an outage and is not exact.
-type eventual struct{ core.Store }
-
-func (eventual) Guarantees() core.Guarantees {
-	return core.Guarantees{Ops: core.AllOps, Shared: true, OnFailure: core.FailLocal}
-}
-
 // says is a store with other guarantees around another store.
 type says struct {
 	core.Store

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -88,31 +87,28 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	if err != nil {
 		return Status{}, err
 	}
-	// A Peek for each hit: if a deny cache knows that one of them is denied, it does not
-	// ask the store about the others of the same Peek.
-	var limits []core.LimitStatus
-	hits := []core.Hit{{Rule: ruleAddress, Key: key}, {Rule: rulePair, Key: pairKey(t, key, account)}, {Rule: ruleAccount, Key: account}}
-	if g.config.trusts() {
-		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
+	s := Status{KnownAddress: t.known}
+	limits := []struct {
+		of *core.LimitStatus
+		core.Hit
+	}{
+		{&s.Address, core.Hit{Rule: ruleAddress, Key: key}},
+		{&s.AddressAccount, core.Hit{Rule: rulePair, Key: pairKey(t, key, account)}},
+		{&s.Account, core.Hit{Rule: ruleAccount, Key: account}},
+		{&s.Trusted, core.Hit{Rule: ruleTrusted, Key: account}},
 	}
-	for _, hit := range hits {
-		d, err := g.limiter.Peek(ctx, 1, hit)
+	if !g.config.trusts() {
+		limits = limits[:3]
+	}
+	// A Peek for each limit: if a deny cache knows that one of them denies, it does not ask
+	// the store about the others of the same Peek.
+	for _, limit := range limits {
+		d, err := g.limiter.Peek(ctx, 1, limit.Hit)
 		if err != nil {
 			return Status{}, err
 		}
-		limits = slices.AppendSeq(limits, d.Limits())
-	}
-	s := Status{KnownAddress: t.known && !g.config.ForgetAddresses}
-	for _, l := range limits {
-		switch l.Rule {
-		case ruleAddress:
-			s.Address = l
-		case rulePair:
-			s.AddressAccount = l
-		case ruleAccount:
-			s.Account = l
-		case ruleTrusted:
-			s.Trusted = l
+		for l := range d.Limits() {
+			*limit.of = l
 		}
 	}
 	wait := s.Account.RetryAfter

@@ -13,7 +13,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-func TestStatusAndUnblock(t *testing.T) {
+func TestStatus(t *testing.T) {
 	s := newSite(t, login.Config{})
 	ctx := context.Background()
 	s.right("192.0.2.7", "alice")
@@ -32,17 +32,6 @@ func TestStatusAndUnblock(t *testing.T) {
 	}
 	if st, err := s.guard.Status(ctx, "bob", "2001:db8::1"); err != nil || st.RetryAfter != 0 || st.Account.Remaining != 100 {
 		t.Errorf("another account: %+v, %v", st, err)
-	}
-	for range 2 { // again and again
-		if err := s.guard.Unblock(ctx, "Alice"); err != nil {
-			t.Fatal(err)
-		}
-		s.clock.Advance(time.Second) // as another instance may need
-		s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
-		s.want(many(1, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[429:1]")
-		if st, err := s.guard.Status(ctx, "alice", "203.0.113.1"); err != nil || !st.AddressAccount.Denied || st.AddressAccount.Remaining != 0 {
-			t.Errorf("after the address has used up its pardon: %+v, %v", st, err)
-		}
 	}
 }
 

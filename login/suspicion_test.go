@@ -62,17 +62,6 @@ func TestSuspicion(t *testing.T) {
 	if s.wrong(ip(99), "alice") != 401 || s.reached.Load() != reached+1 {
 		t.Error("denied attempts were counted")
 	}
-	// Who is known is not suspected.
-	seen = nil
-	s.right(ip(50), "alice")
-	for i := range 10 {
-		s.wrong(ip(200+i), "alice")
-	}
-	seen = nil
-	s.right(ip(50), "alice")
-	if len(seen) != 0 {
-		t.Errorf("asked about a known address: %v", seen)
-	}
 }
 
 // OnSuspicion is not called for a known address and for a device cookie, also while

@@ -62,7 +62,10 @@ var (
 
 // memory is what the guard remembers in the store. Its methods may be called concurrently.
 // They do not stop if the context is canceled; the store's own deadline ends them.
-type memory struct{ limiter *core.Limiter }
+type memory struct {
+	limiter   *core.Limiter
+	addresses bool // are remembered
+}
 
 // openMemory returns the guard's memory. If the store keeps nothing for long enough, it
 // shortens CookieFor and KnownFor.
@@ -90,7 +93,7 @@ func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
 			{Name: ruleKnown, Limits: []core.Limit{known}},
 		},
 	})
-	return memory{limiter}, err
+	return memory{limiter, !c.ForgetAddresses}, err
 }
 
 // trust is what the guard remembers of an address and an account.
@@ -126,7 +129,7 @@ func (m memory) read(ctx context.Context, address, account string) (t trust, err
 			takenBy = used
 		}
 	}
-	t.known = t.sure && takenBy == knownHits+t.generation && address != "" && account != ""
+	t.known = m.addresses && t.sure && takenBy == knownHits+t.generation
 	return t, nil
 }
 
@@ -138,9 +141,9 @@ func (t trust) holds(given int64) bool {
 }
 
 // remember makes an address known for an account in the generation of t. It does nothing
-// if that is not known.
+// if that is not known, or if no addresses are remembered.
 func (m memory) remember(ctx context.Context, t trust, address, account string) error {
-	if !t.sure || address == "" || account == "" {
+	if !m.addresses || !t.sure || address == "" || account == "" {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
