@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -297,4 +298,242 @@ func ExampleClientIP() {
 	// 203.0.113.9
 	// 2001:db8:1:2::/64
 	// 198.51.100.7
+}
+
+func TestBehindHops(t *testing.T) {
+	for _, row := range []struct {
+		name, header string
+		hops         int
+		lines        []string
+		want         string
+		why          string // of the fallback
+	}{
+		{"one proxy", "X-Forwarded-For", 1, []string{"203.0.113.9"}, "203.0.113.9", ""},
+		{"one proxy, and the client prepends", "X-Forwarded-For", 1, []string{"6.6.6.6, 203.0.113.9"}, "203.0.113.9", ""},
+		{"two proxies", "X-Forwarded-For", 2, []string{"203.0.113.9, 198.51.100.1"}, "203.0.113.9", ""},
+		{"two proxies, and the client prepends", "X-Forwarded-For", 2, []string{"6.6.6.6, 203.0.113.9, 198.51.100.1"}, "203.0.113.9", ""},
+		{"two lines", "x-forwarded-for", 2, []string{"6.6.6.6, 203.0.113.9", "198.51.100.1"}, "203.0.113.9", ""},
+		{"Forwarded", "Forwarded", 2, []string{"for=6.6.6.6, for=203.0.113.9;proto=https, for=198.51.100.1"}, "203.0.113.9", ""},
+		{"private addresses are hops like others", "X-Forwarded-For", 1, []string{"203.0.113.9, 10.0.0.7"}, "10.0.0.7", ""},
+		{"fewer addresses than proxies", "X-Forwarded-For", 2, []string{"6.6.6.6"}, "192.0.2.1", "fewer addresses"},
+		{"no header", "X-Forwarded-For", 1, nil, "192.0.2.1", "missing"},
+		{"an empty header", "X-Forwarded-For", 1, []string{" , "}, "192.0.2.1", "missing"},
+		{"the client's part is no address", "X-Forwarded-For", 2, []string{"6.6.6.6, nonsense, 198.51.100.1"}, "198.51.100.1", "no address"},
+		{"nonsense that is not read", "X-Forwarded-For", 1, []string{"nonsense, 203.0.113.9"}, "203.0.113.9", ""},
+		{"32 proxies", "X-Forwarded-For", 32, []string{"6.6.6.6, 203.0.113.9" + strings.Repeat(", 10.0.0.1", 31)}, "203.0.113.9", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var why []string
+			f := keyfuncs.ClientIP(keyfuncs.BehindHops(row.header, row.hops),
+				keyfuncs.OnFallback(func(_ core.Request, err error) { why = append(why, err.Error()) }))
+			header := map[string][]string{}
+			if row.lines != nil {
+				name := "X-Forwarded-For"
+				if row.header == "Forwarded" {
+					name = "Forwarded"
+				}
+				header[name] = row.lines
+			}
+			if got := keyOf(t, f, &request{remote: "192.0.2.1:1234", header: header}); got != row.want {
+				t.Errorf("key %q, want %q", got, row.want)
+			}
+			if got := strings.Join(why, "; "); (got != "") != (row.why != "") || !strings.Contains(got, row.why) {
+				t.Errorf("fallback %q, want %q", got, row.why)
+			}
+		})
+	}
+}
+
+func TestBehindHopsErrorsNameTheOptionAndItsValue(t *testing.T) {
+	for _, row := range []struct {
+		options []keyfuncs.ClientIPOption
+		want    []string
+	}{
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("X-Forwarded-For", 0)}, []string{"BehindHops", "0 hops", "1 to 32"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("X-Forwarded-For", -1)}, []string{"BehindHops", "-1 hops"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("X-Forwarded-For", 33)}, []string{"BehindHops", "33 hops"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("X-Real-IP", 1)}, []string{"BehindHops", `"X-Real-IP"`, "X-Forwarded-For or Forwarded"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("", 1)}, []string{"BehindHops", `""`}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.BehindHops("Forwarded", 1), keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")}, []string{"the only header", "Forwarded"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "0.0.0.0/0")}, []string{"Behind", `"0.0.0.0/0"`, "every client", "BehindHops"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8", "::/0")}, []string{`"::/0"`, "every client"}},
+		{[]keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "::ffff:0:0/96")}, []string{`"::ffff:0:0/96"`, "every client"}},
+	} {
+		_, err := keyfuncs.NewClientIP(row.options...)
+		if !errors.Is(err, core.ErrConfig) {
+			t.Errorf("error %v does not wrap ErrConfig", err)
+			continue
+		}
+		for _, want := range row.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %q does not say %q", err, want)
+			}
+		}
+	}
+}
+
+func ExampleBehindHops() {
+	ip := keyfuncs.ClientIP(keyfuncs.BehindHops("X-Forwarded-For", 2))
+	show(ip, &request{remote: "10.1.2.3:80", header: headers("X-Forwarded-For", "203.0.113.9, 198.51.100.1")})
+	// Output: "203.0.113.9" <nil>
+}
+
+func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
+	const proxy = "10.0.0.1:1"
+	xff, forwarded := keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"), keyfuncs.Behind("Forwarded", "10.0.0.0/8")
+	realIP := keyfuncs.Behind("X-Real-IP", "10.0.0.0/8")
+	unix := keyfuncs.Behind("X-Real-IP", keyfuncs.UnixSocket)
+	for _, row := range []struct {
+		name, remote string
+		behind       keyfuncs.ClientIPOption // nil: none
+		header       []string
+		key, why     string // why "": OnFallback is not called
+	}{
+		{"the peer", "192.0.2.1:1", nil, nil, "192.0.2.1", ""},
+		{"a Unix socket", "@", nil, nil, "unknown", "no IP address"},
+		{"a Unix socket, and proxies with addresses", "@", realIP, []string{"X-Real-IP", "203.0.113.9"}, "unknown", "no IP address"},
+		{"a Unix socket, and hops", "@", xff, []string{"X-Forwarded-For", "203.0.113.9"}, "unknown", "no IP address"},
+		{"a trusted Unix socket", "@", unix, []string{"X-Real-IP", "203.0.113.9"}, "203.0.113.9", ""},
+		{"a trusted Unix socket without the header", "@", unix, nil, "unknown", "missing"},
+		{"a stranger", "192.0.2.1:1", xff, []string{"X-Forwarded-For", "nonsense"}, "192.0.2.1", ""},
+		{"an address", proxy, realIP, []string{"X-Real-IP", "203.0.113.9"}, "203.0.113.9", ""},
+		{"no address", proxy, realIP, []string{"X-Real-IP", "nonsense"}, "10.0.0.1", "no address"},
+		{"two lines", proxy, realIP, []string{"X-Real-IP", "203.0.113.8", "X-Real-IP", "203.0.113.9"}, "10.0.0.1", "two lines"},
+		{"no line", proxy, realIP, nil, "10.0.0.1", "missing"},
+		{"hops", proxy, xff, []string{"X-Forwarded-For", "203.0.113.9, 10.0.0.2"}, "203.0.113.9", ""},
+		{"no hops", proxy, xff, nil, "10.0.0.1", "missing"},
+		{"empty hops", proxy, xff, []string{"X-Forwarded-For", " ,, "}, "10.0.0.1", "missing"},
+		{"a hop that is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense, 10.0.0.2"}, "10.0.0.2", "no address"},
+		{"a hop of one letter", proxy, xff, []string{"X-Forwarded-For", "x,10.0.0.2"}, "10.0.0.2", "no address"},
+		{"the 32nd hop is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense" + strings.Repeat(",10.0.0.2", 31)}, "10.0.0.2", "no address"},
+		{"33 hops", proxy, xff, []string{"X-Forwarded-For", "203.0.113.9" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "32 hops or 4 KiB"},
+		{"33 hops, the last of which is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "no address"},
+		{"5 KiB", proxy, xff, []string{"X-Forwarded-For", strings.Repeat(" ", 5<<10) + ",10.0.0.2"}, "10.0.0.2", "32 hops or 4 KiB"},
+		{"an element", proxy, forwarded, []string{"Forwarded", "for=203.0.113.9;by=x"}, "203.0.113.9", ""},
+		{"an element without a hop", proxy, forwarded, []string{"Forwarded", "by=x"}, "10.0.0.1", "no address"},
+		{"an empty element", proxy, forwarded, []string{"Forwarded", ","}, "10.0.0.1", "missing"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var why []string
+			r := &request{remote: row.remote, header: headers(row.header...)}
+			opts := []keyfuncs.ClientIPOption{keyfuncs.OnFallback(func(of core.Request, err error) {
+				if of != r {
+					t.Error("told of another request")
+				}
+				why = append(why, err.Error())
+			})}
+			if row.behind != nil {
+				opts = append(opts, row.behind)
+			}
+			if got := keyOf(t, keyfuncs.ClientIP(opts...), r); got != row.key {
+				t.Errorf("key %q, want %q", got, row.key)
+			}
+			if got := strings.Join(why, "; "); len(why) > 1 || (got == "") != (row.why == "") || !strings.Contains(got, row.why) {
+				t.Errorf("told %q, want %q", got, row.why)
+			}
+		})
+	}
+}
+
+// The key of a peer with an IPv4 address and a port is the address as netip reads it.
+func FuzzPeer(f *testing.F) {
+	for _, s := range []string{
+		"192.0.2.1:80", "0.0.0.0:0", "255.255.255.255:65535", "256.0.0.1:80", "1.2.3.4:65536", "1.2.3.4:99999", "01.2.3.4:80", "1.2.3.00:80",
+		"1.2.3.4", "1.2.3.4:", "1.2.3:80", "1.2.3.4.5:80", "1.2.3.4:000080", "1.2.3.4:00080", "1.2.3.4:+80", "1.2.3.4:80 ", " 1.2.3.4:80", "1.2.3.:80",
+		"1.2.3.4000:1", "[::1]:80", "[::ffff:1.2.3.4]:80", "@", "", ":80", "1..2.3:4", "1.2.3.4:8o", "99.100.199.255:9", "9.10.0.1:8079",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ap, err := netip.ParseAddrPort(s)
+		alone, aloneErr := netip.ParseAddr(strings.Trim(s, "[]"))
+		key := keyOf(t, keyfuncs.ClientIP(), &request{remote: s})
+		switch {
+		case err == nil && ap.Addr().Unmap().Is4() && key != ap.Addr().Unmap().String():
+			t.Errorf("%q: %q, want %v", s, key, ap.Addr())
+		case err != nil && aloneErr != nil && key != "unknown":
+			t.Errorf("%q: %q, want unknown", s, key)
+		case err != nil && aloneErr == nil && alone.Unmap().Is4() && key != alone.Unmap().String():
+			t.Errorf("%q: %q, want %v", s, key, alone)
+		}
+	})
+}
+
+// The walk over a header ends after 32 hops and after 4 KiB.
+func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
+	for name, row := range map[string]struct{ hop, client, header string }{
+		"X-Forwarded-For": {"10.0.0.1", "203.0.113.9", "X-Forwarded-For"},
+		"Forwarded":       {"for=10.0.0.1", "for=203.0.113.9", "Forwarded"},
+	} {
+		f := keyfuncs.ClientIP(keyfuncs.Behind(row.header, "10.0.0.0/8"))
+		walk := func(what, want string, lines ...string) {
+			t.Helper()
+			r := &request{remote: "10.0.0.99:1", header: headers()}
+			for _, line := range lines {
+				r.header.Add(row.header, line)
+			}
+			check(t, name+": "+what, f, r, want)
+		}
+		hops := func(n int) string { return strings.Repeat(","+row.hop, n) }
+		walk("32 hops", "203.0.113.9", row.client+hops(31))
+		walk("33 hops", "10.0.0.1", row.client+hops(32))
+		walk("32 hops in two lines", "203.0.113.9", row.client+hops(10), hops(21)[1:])
+		walk("33 hops in two lines", "10.0.0.1", row.client+hops(10), hops(22)[1:])
+		// The client's address is the first of the bytes that are looked at.
+		pad := func(n int) string { return strings.Repeat(" ", n-len(row.client)-len(hops(1))) }
+		walk("4096 bytes", "203.0.113.9", row.client+pad(4096)+hops(1))
+		walk("4097 bytes", "10.0.0.1", " "+row.client+pad(4096)+hops(1))
+		walk("the last 4096 bytes begin at a comma", "10.0.0.1", row.hop+","+row.client+pad(4095)+hops(1))
+		walk("4096 bytes in two lines", "203.0.113.9", row.client+strings.Repeat(" ", 100-len(row.client)), strings.Repeat(" ", 3996-len(row.hop))+row.hop)
+		walk("4097 bytes in two lines", "10.0.0.1", " "+row.client+strings.Repeat(" ", 100-len(row.client)), strings.Repeat(" ", 3996-len(row.hop))+row.hop)
+		walk("two hops in a line before 4096 bytes", "10.0.0.1", row.client+","+strings.Replace(row.hop, "10.0.0.1", "10.0.0.2", 1), strings.Repeat(" ", 4096-len(row.hop))+row.hop)
+		walk("a line before 4096 bytes", "10.0.0.1", row.client, strings.Repeat(" ", 4096-len(row.hop))+row.hop)
+	}
+	f := keyfuncs.ClientIP(keyfuncs.Behind("Forwarded", "10.0.0.0/8"))
+	for line, want := range map[string]string{
+		"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9":     "203.0.113.9", // 8 parameters
+		"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9;h=1": "10.0.0.99",
+		"for": "10.0.0.99", "for=": "10.0.0.99", "=203.0.113.9": "10.0.0.99", `for="203.0.113.9`: "10.0.0.99", `for="203.0.113.9\`: "10.0.0.99", `for="203.0.113.9` + "\x1f" + `"`: "10.0.0.99",
+		`for="203.0.113.9` + "\x7f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\t" + ` ~"`: "203.0.113.9", `for=203.0.113.9;x=""`: "203.0.113.9", "for=203.0.113.9;x=": "10.0.0.99",
+		`for="203.0.113.9:12345"`: "203.0.113.9", `for="203.0.113.9:123456"`: "10.0.0.99", `for="203.0.113.9:"`: "10.0.0.99", `for="203.0.113.9:_"`: "10.0.0.99", `for="203.0.113.9:_a.B-9"`: "203.0.113.9", `for="203.0.113.9:_a/"`: "10.0.0.99",
+		`for="203.0.113.9:_/"`: "10.0.0.99", `for="203.0.113.9:80x"`: "10.0.0.99", `for="203.0.113.9:_/a"`: "10.0.0.99",
+		"=x;for=203.0.113.9": "10.0.0.99", "x for=203.0.113.9": "10.0.0.99", "x;y=1;for=203.0.113.9": "10.0.0.99", "x;1;for=203.0.113.9": "10.0.0.99", `x="a;for=203.0.113.9`: "10.0.0.99", `for=203.0.113.9;x="a`: "10.0.0.99", `for=203.0.113.9;x="a\`: "10.0.0.99",
+		`for=203.0.113.9;x="` + "\x1f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\x7f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\u0080" + `"`: "203.0.113.9", `for="::1"`: "10.0.0.99",
+		`for="[2001:db8::1]"`: "2001:db8::/64", `for="[2001:db8::1]:80"`: "2001:db8::/64", `for="2001:db8::1:80"`: "10.0.0.99",
+		"a@=1;for=203.0.113.9": "10.0.0.99", "a[=1;for=203.0.113.9": "10.0.0.99", "a`=1;for=203.0.113.9": "203.0.113.9", "a{=1;for=203.0.113.9": "10.0.0.99", "a/=1;for=203.0.113.9": "10.0.0.99", "a:=1;for=203.0.113.9": "10.0.0.99", "zZ09=1;for=203.0.113.9": "203.0.113.9",
+	} {
+		check(t, line, f, &request{remote: "10.0.0.99:1", header: headers("Forwarded", line)}, want)
+	}
+}
+
+func ExampleNewClientIP() {
+	_, err := keyfuncs.NewClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8", "nonsense"))
+	fmt.Println(err)
+	// Output: floodgate: configuration: Behind: "nonsense": must be a proxy's address, a prefix such as 10.0.0.0/8, or "unix"
+}
+
+func ExampleBehind() {
+	ip := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8", "fd00::/8"))
+	show(ip, &request{remote: "10.1.2.3:80", header: headers("X-Real-IP", "203.0.113.9")})
+	// Output: "203.0.113.9" <nil>
+}
+
+func ExampleIPv6Prefix() {
+	show(keyfuncs.ClientIP(keyfuncs.IPv6Prefix(56)), &request{remote: "[2001:db8:1:2::1]:80"})
+	// Output: "2001:db8:1::/56" <nil>
+}
+
+func ExampleBehind_unixSocket() {
+	ip := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", keyfuncs.UnixSocket))
+	show(ip, &request{remote: "@", header: headers("X-Real-IP", "203.0.113.9")})
+	// Output: "203.0.113.9" <nil>
+}
+
+func ExampleOnFallback() {
+	warn := func(_ core.Request, why error) { fmt.Println(why) }
+	ip := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", "10.0.0.0/8"), keyfuncs.OnFallback(warn))
+	show(ip, &request{remote: "10.1.2.3:80"})
+	// Output:
+	// keyfuncs: the trusted proxy's header is missing
+	// "10.1.2.3" <nil>
 }

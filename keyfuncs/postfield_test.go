@@ -1,10 +1,14 @@
 package keyfuncs_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -269,4 +273,288 @@ func ExamplePostField() {
 	// "alice" <nil>
 	// "alice" <nil>
 	// "" <nil>
+}
+
+// measured is a request that keeps how much of its body is asked for.
+type measured struct {
+	*request
+	asked []int
+}
+
+func (r *measured) Body(max int) ([]byte, error) {
+	r.asked = append(r.asked, max)
+	return r.request.Body(max)
+}
+
+// A client must not make the limiter hold a long body in memory.
+func TestPostFieldAsksForNoMoreOfABodyThanItNeeds(t *testing.T) {
+	for _, row := range []struct {
+		name, kind string
+		opts       []keyfuncs.PostFieldOption
+		want       []int
+	}{
+		{"a form", formType, nil, []int{keyfuncs.DefaultMaxBody + 1}},
+		{"JSON", jsonType, []keyfuncs.PostFieldOption{keyfuncs.MaxBody(100)}, []int{101}},
+		{"another type", "application/xml", nil, nil},
+		{"another type, strict", "application/xml", []keyfuncs.PostFieldOption{keyfuncs.Strict()}, []int{1}},
+		{"JSON, forms only", jsonType, []keyfuncs.PostFieldOption{keyfuncs.FormsOnly()}, nil},
+		{"JSON, forms only, strict", jsonType, []keyfuncs.PostFieldOption{keyfuncs.FormsOnly(), keyfuncs.Strict()}, []int{1}},
+	} {
+		r := &measured{request: &request{header: headers("Content-Type", row.kind), body: strings.Repeat("x", keyfuncs.DefaultMaxBody)}}
+		_, _ = keyfuncs.PostField("username", row.opts...)(nil, r)
+		if !slices.Equal(r.asked, row.want) {
+			t.Errorf("%s: asks for %v bytes, want %v", row.name, r.asked, row.want)
+		}
+	}
+}
+
+func TestABodyThatCannotBeReceivedIsRefused(t *testing.T) {
+	failed := errors.New("connection reset")
+	for kind, opts := range map[string][]keyfuncs.PostFieldOption{
+		formType: nil, jsonType: nil, multipartType: nil, "application/xml": {keyfuncs.Strict()}, formType + "; x=1": {keyfuncs.Strict()},
+	} {
+		r := &request{header: headers("Content-Type", kind), body: "username=alice", bodyErr: failed}
+		if key, err := keyfuncs.PostField("username", opts...)(nil, r); !errors.Is(err, core.ErrBadRequest) || !errors.Is(err, failed) {
+			t.Errorf("%s: key %q, error %v", kind, key, err)
+		}
+		r.bodyErr = core.ErrBodyRead
+		if key, err := keyfuncs.PostField("username", opts...)(nil, r); !errors.Is(err, core.ErrBadRequest) || !strings.Contains(err.Error(), "put the limiter first") {
+			t.Errorf("%s: a body that was read before: key %q, error %v", kind, key, err)
+		}
+	}
+}
+
+// A member may have the name "".
+func TestJSONPathMayEndWithAnEmptyName(t *testing.T) {
+	f := keyfuncs.PostField("login", keyfuncs.JSONPath(""))
+	check(t, "an empty name", f, &request{header: headers("Content-Type", jsonType), body: `{"":"alice","login":"x"}`}, "alice")
+	nested := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
+	check(t, "another member with an empty name", nested, &request{header: headers("Content-Type", jsonType), body: `{"":"x","user":{"":"y","name":"alice"}}`}, "alice")
+}
+
+// This holds for fields, parameters and cookies, whatever the place of the wanted one is.
+func Test1000FieldsAreReadAnd1001AreRefused(t *testing.T) {
+	body := func(kind, body string) *request { return &request{header: headers("Content-Type", kind), body: body} }
+	field := keyfuncs.PostField("username")
+	for _, row := range []struct {
+		name    string
+		f       core.KeyFunc
+		request func(before, after int) *request
+	}{
+		{"a form", field, func(before, after int) *request {
+			return body(formType, strings.Repeat("a&", before)+"username=alice"+strings.Repeat("&a", after))
+		}},
+		{"a multipart form", field, func(before, after int) *request {
+			other := part(`name="a"`, "")
+			return body(multipartType, strings.Repeat(other, before)+part(`name="username"`, "alice")+strings.Repeat(other, after)+"--XX--\r\n")
+		}},
+		{"JSON", field, func(before, after int) *request {
+			return body(jsonType, "{"+strings.Repeat(`"a":1,`, before)+`"username":"alice"`+strings.Repeat(`,"a":1`, after)+"}")
+		}},
+		{"a query", keyfuncs.Query("id"), func(before, after int) *request {
+			return &request{rawQuery: strings.Repeat("a&", before) + "id=alice" + strings.Repeat("&a", after)}
+		}},
+		{"cookies", keyfuncs.Cookie("sid"), func(before, after int) *request {
+			return &request{header: headers("Cookie", strings.Repeat("a=b; ", before)+"sid=alice"+strings.Repeat("; a=b", after))}
+		}},
+		{"cookies in two lines", keyfuncs.Cookie("sid"), func(before, after int) *request {
+			if before == 0 {
+				return &request{header: headers("Cookie", "sid=alice"+strings.Repeat("; a=b", after))}
+			}
+			return &request{header: headers("Cookie", strings.TrimSuffix(strings.Repeat("a=b; ", before), "; "), "Cookie", "sid=alice"+strings.Repeat("; a=b", after))}
+		}},
+	} {
+		for _, before := range []int{0, 1, 500, 998, 999} {
+			check(t, row.name+" of 1000", row.f, row.request(before, 999-before), "alice")
+			check(t, row.name+" of 1001", row.f, row.request(before, 1000-before), bad)
+			check(t, row.name+" of 1001", row.f, row.request(before+1, 999-before), bad)
+		}
+	}
+	// Empty parts of a form are no fields.
+	check(t, "empty parts", field, body(formType, strings.Repeat("&", 5000)+"username=alice&&"), "alice")
+}
+
+// A body that is one byte longer is not read.
+func TestABodyOfExactlyMaxBodyBytesIsRead(t *testing.T) {
+	for _, length := range []int{keyfuncs.DefaultMaxBody, 100, 15} {
+		opts := []keyfuncs.PostFieldOption{keyfuncs.Strict()}
+		if length != keyfuncs.DefaultMaxBody {
+			opts = append(opts, keyfuncs.MaxBody(length))
+		}
+		f := keyfuncs.PostField("username", opts...)
+		body := "username=alice&" + strings.Repeat("x", length-len("username=alice&"))
+		check(t, "just the length", f, formRequest(body), "alice")
+		lenient := keyfuncs.PostField("username", keyfuncs.MaxBody(length))
+		check(t, "just the length, not strict", lenient, formRequest(body), "alice")
+		check(t, "one more byte, not strict", lenient, formRequest(body+"x"), "")
+		check(t, "one more byte", f, formRequest(body+"x"), bad)
+	}
+	if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.MaxBody(1)), formRequest("username=alice")); got != "" {
+		t.Errorf("one byte of a body: %q", got)
+	}
+}
+
+func TestRangesOfOptions(t *testing.T) {
+	for _, bytes := range []int{1, 1 << 30} {
+		keyfuncs.PostField("f", keyfuncs.MaxBody(bytes))
+	}
+	for _, bytes := range []int{-1, 0, 1<<30 + 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("MaxBody(%d) does not panic", bytes)
+				}
+			}()
+			keyfuncs.PostField("f", keyfuncs.MaxBody(bytes))
+		}()
+	}
+}
+
+// A path that ends with the JSONPath is the field too, because binders fill embedded structs.
+// So is the end of the JSONPath, because Gin fills nested structs in this way.
+func TestJSONPathMatchesLongerAndShorterPathsInQueryAndForm(t *testing.T) {
+	path := keyfuncs.JSONPath("user", "name")
+	strict, lenient := keyfuncs.PostField("login", path, keyfuncs.Strict()), keyfuncs.PostField("login", path)
+	for query, want := range map[string][2]string{
+		"form.user.name=victim": {bad, "decoy"}, "form[user][name]=victim": {bad, "decoy"}, "a.b.USER.name=victim": {bad, "decoy"}, "x.login=victim": {bad, "decoy"},
+		"user.name=victim": {bad, bad}, "login=victim": {bad, bad}, "name=victim": {bad, "decoy"}, "user.name.x=victim": {"decoy", "decoy"}, "form.user=victim": {"decoy", "decoy"},
+	} {
+		r := &request{rawQuery: query, header: headers("Content-Type", jsonType), body: `{"user":{"name":"decoy"}}`}
+		check(t, "?"+query, strict, r, want[0])
+		check(t, "?"+query, lenient, r, want[1])
+	}
+	check(t, "a form", strict, formRequest("login=decoy&form.user.name=victim"), bad)
+	check(t, "a form", lenient, formRequest("login=decoy&form.user.name=victim"), "decoy")
+}
+
+func formRequest(body string) *request {
+	return &request{header: headers("Content-Type", formType), body: body}
+}
+
+func ExampleMaxBody() {
+	show(keyfuncs.PostField("username", keyfuncs.MaxBody(1<<20)), formRequest("username=alice"))
+	// Output: "alice" <nil>
+}
+
+func ExampleRequireValue() {
+	show(keyfuncs.PostField("username", keyfuncs.RequireValue()), formRequest("password=x"))
+	// Output: "" floodgate: bad request: the field "username" is missing, or cannot be read
+}
+
+// A type that a framework may read and PostField does not is refused.
+func ExampleStrict() {
+	xml := &request{header: headers("Content-Type", "text/xml"), body: "<form><username>alice</username></form>"}
+	show(keyfuncs.PostField("username"), xml)
+	show(keyfuncs.PostField("username", keyfuncs.Strict()), xml)
+	// Output:
+	// "" <nil>
+	// "" floodgate: bad request: the field "username" cannot be read
+}
+
+func ExampleFormsOnly() {
+	json := &request{header: headers("Content-Type", jsonType), body: `{"username":"alice"}`}
+	show(keyfuncs.PostField("username", keyfuncs.FormsOnly()), json)
+	show(keyfuncs.PostField("username", keyfuncs.FormsOnly()), formRequest("username=alice"))
+	// Output:
+	// "" <nil>
+	// "alice" <nil>
+}
+
+func ExampleJSONPath() {
+	email := keyfuncs.PostField("email", keyfuncs.JSONPath("user", "email"))
+	show(email, &request{header: headers("Content-Type", jsonType), body: `{"user":{"email":"a@example.com"}}`})
+	// Output: "a@example.com" <nil>
+}
+
+func ExampleNormalize() {
+	firstLetter := func(s string) (string, error) {
+		if s == "" {
+			return "", fmt.Errorf("empty")
+		}
+		return s[:1], nil
+	}
+	show(keyfuncs.PostField("username", keyfuncs.Normalize(firstLetter)), formRequest("username=alice"))
+	// Output: "a" <nil>
+}
+
+func TestPostFieldLogsOnceThatTheBodyWasRead(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	f := keyfuncs.PostField("username")
+	for range 3 {
+		_, err := f(nil, &request{header: headers("Content-Type", formType), body: "x", bodyErr: core.ErrBodyRead})
+		var told *core.BadRequestError
+		if !errors.As(err, &told) || !strings.Contains(told.Detail, "put the limiter first") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("%d lines in the log: %s", n, log.String())
+	}
+}
+
+// A handler that reads the query and the body together could take the query's value.
+func TestPostFieldRefusesTheFieldInTheQuery(t *testing.T) {
+	const form, json = "username=decoy", `{"username":"decoy"}`
+	f := keyfuncs.PostField("username")
+	for _, query := range []string{
+		"username=victim", "USERNAME=victim", "a=b&user%6eame=victim", "username", "username=", "username[]=victim", "[userna[]me]=victim",
+		"%zz&username=victim", "%75sername=victim", "username=%zz", "username=victim;", ";username=victim", "a=b;username=victim", "u%C5%BFername=victim",
+		strings.Repeat("a=b&", 20_000) + "username=victim",
+	} {
+		check(t, "form?"+query, f, &request{rawQuery: query, header: headers("Content-Type", formType), body: form}, bad)
+		check(t, "json?"+query, f, &request{rawQuery: query, header: headers("Content-Type", jsonType), body: json}, bad)
+		check(t, "none?"+query, f, &request{rawQuery: query}, bad)
+	}
+	for _, query := range []string{"", "&", "=username", "user=name", "user+name=x", "next=%2Flogin%3Fusername%3Dx", "usernam%=x", "%75%73%65%72%6eam%6=x"} {
+		check(t, "form?"+query, f, &request{rawQuery: query, header: headers("Content-Type", formType), body: form}, "decoy")
+	}
+	nested := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
+	body := &request{header: headers("Content-Type", jsonType), body: `{"user":{"name":"alice"}}`}
+	for query, want := range map[string]string{"name=x": bad, "NAME": bad, "user=x": "alice", "user[name]=victim": bad, "user.NAME=victim": bad, "user[name]x=victim": bad} {
+		body.rawQuery = query
+		check(t, "nested?"+query, nested, body, want)
+	}
+}
+
+func TestSpellingsOfAPathAreTheSameField(t *testing.T) {
+	f := keyfuncs.PostField("user[name]")
+	for body, want := range map[string]string{
+		"user[name]=alice": "alice", "user.name=alice": "alice", "USER[Name]=alice": "alice", "user[][name]=alice": "alice",
+		"user[name]x=alice":                "alice", // as Gin's PostFormMap
+		"user[NAME]x=alice":                "alice", // and Fiber ignores letter case
+		"user[name]=bob&USER[NAME]x=alice": bad,
+		"user[name]=bob&user.name=alice":   bad, "user[name]=bob&user[name][]=alice": bad, "user[name]=bob&user[name]x=alice": bad,
+		"name=alice": "", "user=alice": "", "username=alice": "", "user[name=alice": "alice", "a[user[name]=alice": "", "user.name]x=alice": "", "user[name]%zz=alice": bad,
+	} {
+		check(t, body, f, formRequest(body), want)
+	}
+}
+
+// A handler may read a form and JSON into the same struct: user[name] in a form is the member
+// name of the object user in JSON.
+func TestUserNameInBracketsIsAMemberOfAnObjectInJSON(t *testing.T) {
+	f := keyfuncs.PostField("user[name]")
+	for body, want := range map[string]string{
+		`{"user":{"name":"alice"}}`: "alice", `{"user[name]":"alice"}`: "alice", `{"USER":{"Name":"alice"}}`: "alice", `{"name":"alice","user":{}}`: "", `{"user":"alice"}`: "",
+		`{"user[name]":"decoy","user":{"name":"victim"}}`: bad, `{"user":{"name":"victim"},"USER[name]":"decoy"}`: bad, `{"user[name]":null,"user":{"name":"victim"}}`: bad,
+		`{"user":{"name":"decoy"},"user":{"name":"victim"}}`: bad, `{"user":{},"user":{"name":"victim"}}`: bad, `{"user[name]":"decoy","user[name]":"victim"}`: bad,
+		"{\"u\u017fer[name]\":\"decoy\",\"user\":{\"name\":\"victim\"}}": bad,
+		`{"user[name]":"alice","user":{"other":1},"x":2}`:                "alice", `{"user":[{"name":"alice"}]}`: "",
+	} {
+		check(t, body, f, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
+	strict := keyfuncs.PostField("user[name]", keyfuncs.Strict())
+	for body, want := range map[string]string{
+		`{"user[name]":["victim"],"user":{"x":1}}`: bad, `{"user[name]":["victim"],"user":1}`: bad, `{"user":{"x":1},"user[name]":["victim"]}`: bad, `{"user":[{"name":"victim"}],"user[name]":"decoy"}`: bad,
+		`{"user[name]":"decoy","user":[{"name":"victim"}]}`: bad, `{"user[name]":"alice","user":1}`: "alice", `{"user":{"name":"alice"}}`: "alice",
+	} {
+		check(t, body, strict, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
+	list := keyfuncs.PostField("user[]")
+	for body, want := range map[string]string{`{"user":"alice"}`: "alice", `{"user[]":"alice"}`: "alice", `{"user":"a","user[]":"b"}`: bad} {
+		check(t, body, list, &request{header: headers("Content-Type", jsonType), body: body}, want)
+	}
 }

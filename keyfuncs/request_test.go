@@ -1,11 +1,16 @@
 package keyfuncs_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
 // request is a request that a test makes up.
@@ -69,4 +74,56 @@ func keyOf(t testing.TB, f core.KeyFunc, r core.Request) string {
 		t.Fatalf("what was in dst has changed: %q", key)
 	}
 	return string(key[6:])
+}
+
+const bad = "<bad request>"
+
+// check compares a key, or a bad request, with what is wanted.
+func check(t *testing.T, what string, f core.KeyFunc, r *request, want string) {
+	t.Helper()
+	key, err := f(nil, r)
+	switch {
+	case want == bad && !errors.Is(err, core.ErrBadRequest):
+		t.Errorf("%s: key %q, error %v, want a bad request", what, key, err)
+	case want == bad:
+		var told *core.BadRequestError
+		if !errors.As(err, &told) || strings.Contains(told.Detail, "victim") {
+			t.Errorf("%s: the client is told %+v", what, told)
+		}
+	case err != nil || string(key) != want:
+		t.Errorf("%s: key %q, error %v, want %q", what, key, err, want)
+	}
+}
+
+// logged is a request to a limiter with a log.
+type logged struct {
+	*request
+	log *slog.Logger
+}
+
+func (r logged) Value(key any) any {
+	if key == (requestlog.Key{}) {
+		return r.log
+	}
+	return nil
+}
+
+// defaultLog returns what the default logger writes while the test runs.
+func defaultLog(t *testing.T, level slog.Level) *bytes.Buffer {
+	t.Helper()
+	log, before := &bytes.Buffer{}, slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return log
+}
+
+// looked is a request that counts how often a header is asked for.
+type looked struct {
+	request
+	asked *int
+}
+
+func (r *looked) HeaderValues(name string) []string {
+	*r.asked++
+	return r.header.Values(name)
 }

@@ -1,7 +1,9 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -121,5 +123,263 @@ func TestStrictTakesANameOfBracketsForItself(t *testing.T) {
 		if got := keyOf(t, keyfuncs.PostField(other, keyfuncs.Strict()), formRequest("username=x&"+other+"=alice")); got != "alice" {
 			t.Errorf("%s: %q, want alice", other, got)
 		}
+	}
+}
+
+// Decoders of YAML and TOML give these bytes a meaning. Browsers and libraries escape them.
+func TestStrictRefusesUnescapedBytesThatOtherDecodersReadInAForm(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict())
+	for c := range 0x100 {
+		control, high := c < ' ' || c == 0x7f, c >= 0x80
+		for _, row := range []struct {
+			body    string
+			refused bool
+		}{
+			{"username=alice&x=y%sz", control},
+			{"username=alice&x=y%s", control},
+			{"username=alice&x=y:%s", control || c == ' ' || high}, // a mapping
+			{"username=alice&x=y{%s", control || c == ':'},
+			{"username=alice&x=y<%s", control || c == '>'},
+			{"username=alice&x=y<z%s", control || c == '>'},
+			{"%s=x&username=alice", control || high || c == '{'},
+			{"password=%sx&username=alice", control || strings.ContainsRune("\"'{[#", rune(c))}, // a value or a comment of TOML
+			{"password=  %s&username=alice", control || strings.ContainsRune("\"'{[#", rune(c))},
+		} {
+			want := "alice"
+			if row.refused {
+				want = bad
+			}
+			body := fmt.Sprintf(row.body, string([]byte{byte(c)}))
+			check(t, fmt.Sprintf("%q", body), f, formRequest(body), want)
+		}
+	}
+}
+
+// Programs write boundaries with the other characters.
+func TestStrictRefusesBoundariesThatMeanSomethingInYAMLOrTOML(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict())
+	const accepted = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'()+_,-./?"
+	for c := rune(' '); c < 0x7f; c++ {
+		if c == '"' || c == '\\' {
+			continue // they end or escape in the header
+		}
+		for _, boundary := range []string{string(c) + "x", "x" + string(c) + "x"} {
+			want := bad
+			if strings.ContainsRune(accepted, c) {
+				want = "alice"
+			}
+			body := "--" + boundary + "\r\nContent-Disposition: form-data; name=username\r\n\r\nalice\r\n--" + boundary + "--\r\n"
+			check(t, boundary, f, &request{header: headers("Content-Type", `multipart/form-data; boundary="`+boundary+`"`), body: body}, want)
+		}
+	}
+}
+
+func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict(), keyfuncs.RequireValue())
+	xml := "<F><username>victim</username></F>"
+	part := "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nd1\r\n"
+	for _, row := range []struct{ name, kind, body, want string }{
+		{"XML", formType, "<F><username>victim</username><!--&username=d1&--></F>", bad},
+		{"XML behind text", formType, "username=d1" + xml, bad},
+		{"YAML", formType, "username: victim\n#&username=d1", bad},
+		{"YAML in one line", formType, "username: victim #&username=d1", bad},
+		{"YAML with another line break", formType, "username:\u0085victim #&username=d1", bad},
+		{"YAML in braces", formType, "--- {username: victim} #&username=d1", bad},
+		{"TOML", formType, "'username'='victim'\n#&username=d1", bad},
+		{"TOML in one line", formType, "'username'= 'victim'#&username=d1", bad},
+		{"TOML, a number", formType, "username=1 #2", bad},
+		{"TOML, a value alone", formType, "username='victim'", bad},
+		{"TOML, a value in double quotes", formType, `username= "victim"`, bad},
+		{"TOML, a control character", formType, "username=d1\x7f", bad},
+		{"a comment behind two fields", formType, "password&username=alice#1", "alice#1"},
+		{"TOML, a table", formType, "username={x='victim'}", bad},
+		{"TOML, a list", formType, "username=['victim']", bad},
+		{"quotes that are not the first value", formType, `username=d1&password="x"`, "d1"},
+		{"no value", formType, "password=&username=d1", "d1"},
+		{"an angle bracket that closes nothing", formType, "username=alice&password=a>b", "alice"},
+		{"nothing but a name and no value", formType, "username=", bad},
+		{"no value at all", formType, "password&username=d1", "d1"},
+		{"MessagePack, the first map", formType, "\x80&username=d1", bad},
+		{"YAML, a brace behind a character of several bytes", formType, "x\u2000{username:victim}&username=d1", bad},
+		{"MessagePack", formType, "\x81\xa8username\xa6victim&username=d1", bad},
+		{"XML before a multipart form", multipartType, xml + "\r\n" + part + "--XX--\r\n", bad},
+		{"XML in a part", multipartType, strings.Replace(part, "d1", xml, 1) + "--XX--\r\n", bad},
+		{"XML behind a multipart form", multipartType, part + "--XX--\r\n<n:F><n:username>victim</n:username ></n:F>", bad},
+		{"YAML in the boundary", "multipart/form-data; boundary=\"X: 1\"", strings.ReplaceAll(part, "XX", "X: 1") + "--X: 1--\r\n", bad},
+		{"YAML in braces behind dots", formType, `...{"username":"victim","a":"&username=d1&"}`, bad},
+		{"YAML in braces behind quotes", formType, `& ''{"username":"victim","a":"&username=d1&"}`, bad},
+		{"YAML in braces behind a quoted equals sign", formType, `& '='{"username":"victim","a":"&username=d1&"}`, bad},
+		{"JSON by the end of the type, a form by its beginning", formType + "+json", `{"username":"d1","x":"&username=victim&"}`, bad},
+		{"a number with a fraction", jsonType, `{"username":1001.5}`, bad},
+		{"a number with an exponent", jsonType, `{"username":1e3}`, bad},
+		{"a number with a point", jsonType, `{"username":1.0}`, bad},
+		{"a number below one", jsonType, `{"username":0.5}`, bad},
+		{"a negative number with a fraction", jsonType, `{"username":-9.5}`, bad},
+		{"nine", jsonType, `{"username":9}`, "9"},
+		{"minus zero", jsonType, `{"username":-0}`, bad},
+		{"zero", jsonType, `{"username":0}`, "0"},
+		{"a negative number", jsonType, `{"username":-17}`, "-17"},
+		{"the lowest number", jsonType, `{"username":-9007199254740991}`, "-9007199254740991"},
+		{"the first number that is too low", jsonType, `{"username":-9007199254740992}`, bad},
+		{"a byte that is not UTF-8", jsonType, "{\"username\":\"victim\xff\"}", bad},
+		{"half a surrogate", jsonType, `{"username":"victim\ud800"}`, bad},
+		{"a surrogate pair", jsonType, `{"username":"\ud83d\ude00"}`, "😀"},
+		{"a large number", jsonType, `{"username":1152921504606846976}`, bad},
+		{"the first number that is too large", jsonType, `{"username":9007199254740992}`, bad},
+		{"a large negative number", jsonType, `{"username":-1e17}`, bad},
+		{"the largest number", jsonType, `{"username":9007199254740991}`, "9007199254740991"},
+		{"a capital I with a dot", jsonType, `{"username":"d1","username\u0130":"victim"}`, "d1"},
+		{"a password that nothing escapes", formType, "username=alice&password=p\"w:<3 #{é", "alice"},
+		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"},
+		{"XML of other names in a part", multipartType, "\r\n" + part + strings.Replace(part, "d1", "<F><login>victim</login></F>", 1) + "--XX--\r\n", bad},
+		{"XML, one letter", multipartType, strings.Replace(part, "d1", "<F>v</F>", 1) + "--XX--\r\n", bad},
+		{"XML, white space behind text", multipartType, strings.Replace(part, "d1", "<F>victim<b> </b></F>", 1) + "--XX--\r\n", bad},
+		{"XML, an attribute", multipartType, strings.Replace(part, "d1", "<F login='victim'/>", 1) + "--XX--\r\n", bad},
+		{"XML, a comment", multipartType, strings.Replace(part, "d1", "<F><!--victim--></F>", 1) + "--XX--\r\n", bad},
+		{"XML that breaks off", multipartType, strings.Replace(part, "d1", "<F><login>victim</login>", 1) + "--XX--\r\n", bad},
+		{"XML in Latin-1", multipartType, strings.Replace(part, "d1", "<?xml version='1.0' encoding='latin1'?><F>victim</F>", 1) + "--XX--\r\n", bad},
+		{"XML in JSON", jsonType, `{"username":"d1","x":"<F><username>victim</username></F>"}`, bad},
+		{"XML in JSON, an attribute", jsonType, `{"username":"d1","x":"<F login='victim'/>"}`, bad},
+		{"XML in JSON, escaped", jsonType, `{"username":"d1","x":"\u003cF>victim\u003c/F>"}`, "d1"},
+		{"angle brackets that are no XML", multipartType, "\r\n" + strings.Replace(part, "d1", "<3> & a<b>c <", 1) + "--XX--\r\n", "<3> & a<b>c <"},
+		{"tags without text", multipartType, strings.Replace(part, "d1", "<b/> <i>\r\n</i>", 1) + "--XX--\r\n", "<b/> <i>\r\n</i>"},
+		{"an end before the beginning", jsonType, `{"username":"d1> <"}`, "d1> <"},
+		{"YAML documents between the boundaries", "multipart/form-data; boundary=-", strings.ReplaceAll("--XX\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\nusername: victim\r\n"+part, "XX", "-") + "-----\r\n", bad},
+		{"a YAML document before the first part", multipartType, "--- {username: victim}\r\n" + part + "--XX--\r\n", bad},
+		{"YAML that begins with the boundary", "multipart/form-data; boundary=username", "username: victim\r\n" + strings.ReplaceAll(part, "XX", "username") + "--username--\r\n", bad},
+		{"a boundary of two dashes", "multipart/form-data; boundary=--", strings.ReplaceAll(part, "XX", "--") + "------\r\n", "d1"},
+		{"the boundary of a browser", "multipart/form-data; boundary=----WebKitFormBoundaryAZaz09", strings.ReplaceAll(part, "XX", "----WebKitFormBoundaryAZaz09") + "------WebKitFormBoundaryAZaz09--\r\n", "d1"},
+		{"every character that a boundary may have", "multipart/form-data; boundary=\"azAZ09'()+_,-./?\"", strings.ReplaceAll(part, "XX", "azAZ09'()+_,-./?") + "--azAZ09'()+_,-./?--\r\n", "d1"},
+		{"a tab in the boundary", "multipart/form-data; boundary=\"-\t|\"", strings.ReplaceAll(part, "XX", "-\t|") + "---\t|--\r\n", bad},
+		{"an equals sign in the boundary", "multipart/form-data; boundary=\"a=1\"", strings.ReplaceAll(part, "XX", "a=1") + "--a=1--\r\n", bad},
+		{"another character in the boundary", "multipart/form-data; boundary=\"-\u0085x\"", strings.ReplaceAll(part, "XX", "-\u0085x") + "---\u0085x--\r\n", bad},
+	} {
+		r := &request{header: headers("Content-Type", row.kind), body: row.body}
+		check(t, row.name, f, r, row.want)
+		if _, err := keyfuncs.PostField("username")(nil, r); err != nil && strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: not strict: error %v", row.name, err)
+		}
+	}
+	email := keyfuncs.PostField("email", keyfuncs.Strict())
+	check(t, "i with a dot", email, &request{header: headers("Content-Type", jsonType), body: `{"email":"d1","ema\u0130l":"victim"}`}, bad)
+	check(t, "i without a dot", email, &request{header: headers("Content-Type", formType), body: "email=d1&ema%C4%B1l=victim"}, bad)
+	path := keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name"))
+	check(t, "the form's name beside the path", path, &request{rawQuery: "user=victim", header: headers("Content-Type", jsonType), body: `{"user":{"name":"d1"}}`}, bad)
+	check(t, "the path beside the form's name", path, &request{header: headers("Content-Type", formType), body: "user=d1&user[name]=victim"}, bad)
+	check(t, "the path in the query beside a form", path, &request{rawQuery: "user.name=victim", header: headers("Content-Type", formType), body: "user=d1"}, bad)
+}
+
+// collides has, for json-iterator, the same hash as username.
+const collides = "ypdwjv_{t}7{5\xf18w"
+
+func TestNamesWithTheSameJSONIteratorHashAreTheField(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict())
+	for _, row := range []struct{ name, body, want string }{
+		{"both", `{"username":"decoy","` + collides + `":"victim"}`, bad},
+		{"both, the other way round", "{ \"a\" : 1 ,\n \"" + collides + `" : "victim" , "username":"decoy"}`, bad},
+		{"in capitals", `{"username":"decoy","` + strings.ToUpper(collides[:13]) + collides[13:] + `":"victim"}`, bad},
+		{"with an escape", `{"username":"decoy","\u0079` + collides[1:] + `":"victim"}`, "decoy"}, // hashed by characters
+		{"with the escape of a letter behind the other bytes", `{"username":"decoy","` + collides[:len(collides)-1] + `\u0077":"victim"}`, bad},
+		{"all of it by characters", `{"username":"decoy","\u0079` + strings.Replace(collides[1:], "\xf1", `\u00f1`, 1) + `":"victim"}`, bad},
+		{"by itself", `{"` + collides + `":"victim"}`, "victim"},
+		{"another name", `{"username":"decoy","` + collides[1:] + `":"victim"}`, "decoy"},
+		{"the name with an escape", `{"username":"decoy","user\u006eame":"victim"}`, bad},
+		{"a name without letters", `{"username":"decoy","":"victim","\\":1}`, "decoy"},
+	} {
+		check(t, row.name, f, &request{header: headers("Content-Type", jsonType), body: row.body}, row.want)
+	}
+	// A name with the same text appended has the same hash again.
+	letters := keyfuncs.PostField("username@`az[{", keyfuncs.Strict())
+	for suffix, want := range map[string]string{"@`az[{": bad, "@`AZ[{": bad, "``az[{": "decoy", "@@az[{": "decoy", "@`az{{": "decoy", "@`az[[": "decoy"} {
+		check(t, "in capitals: "+suffix, letters, &request{header: headers("Content-Type", jsonType), body: "{\"username@`az[{\":\"decoy\",\"" + collides + suffix + `":"victim"}`}, want)
+	}
+	list := keyfuncs.PostField("username[]", keyfuncs.Strict())
+	check(t, "with brackets", list, &request{header: headers("Content-Type", jsonType), body: `{"username[]":"decoy","` + collides + `[]":"victim"}`}, bad)
+	flat := keyfuncs.PostField("username", keyfuncs.JSONPath("credentials", "username"), keyfuncs.Strict())
+	check(t, "inside", flat, &request{header: headers("Content-Type", jsonType), body: `{"credentials":{"username":"decoy","` + collides + `":"victim"}}`}, bad)
+}
+
+// If the handler has a struct or a map for the other field, Gin reads its value as JSON.
+func TestStrictRefusesTheNameInTheJSONOfAnotherField(t *testing.T) {
+	f := keyfuncs.PostField("username", keyfuncs.Strict())
+	lenient := keyfuncs.PostField("username")
+	for _, row := range []struct{ name, value, want string }{
+		{"a member", `{"username":"victim"}`, bad},
+		{"white space and another member", " \r\n\t{ \"a\" : [ {}, 1 , \"username\" ] , \"UserName\" : \"victim\" }", bad},
+		{"deeper", `{"a":{"b":[{"c":null,"username":"victim"}]}}`, bad},
+		{"before an error", `{"username":"victim",`, bad},
+		{"in other letters", "{\"u\u017fername\":\"victim\"}", bad},
+		{"by its hash", `{"` + collides + `":"victim"}`, bad},
+		{"as a value", `{"a":"username","b":["username",{"c":"username"}]}`, "decoy"},
+		{"behind an error", `{"a":,"username":"victim"}`, "decoy"},
+		{"behind the object", `{"a":1} {"username":"victim"}`, "decoy"},
+		{"an array", `[{"username":"victim"}]`, "decoy"},
+		{"a password", `{"}[`, "decoy"},
+		{"another password", `{username`, "decoy"},
+	} {
+		form := &request{header: headers("Content-Type", formType), body: "username=decoy&User=" + url.QueryEscape(row.value)}
+		check(t, row.name, f, form, row.want)
+		check(t, row.name+", not strict", lenient, form, "decoy")
+		part := func(name, more, value string) string {
+			return "--XX\r\nContent-Disposition: form-data; name=\"" + name + "\"" + more + "\r\n\r\n" + value + "\r\n"
+		}
+		parts := &request{header: headers("Content-Type", multipartType), body: part("username", "", "decoy") + part("User", "", row.value) + "--XX--\r\n"}
+		check(t, row.name+", multipart", f, parts, row.want)
+		check(t, row.name+", multipart, not strict", lenient, parts, "decoy")
+		file := &request{header: headers("Content-Type", multipartType), body: part("username", "", "decoy") + part("User", "; filename=a.json", row.value) + "--XX--\r\n"}
+		check(t, row.name+", a file", f, file, "decoy")
+	}
+}
+
+// From 2^53 on, a float64 does not hold every whole number.
+func TestStrictRefusesNumbersThatAreNotWholeOrReach2To53(t *testing.T) {
+	strict, lenient := keyfuncs.PostField("id", keyfuncs.Strict()), keyfuncs.PostField("id")
+	for _, row := range []struct{ number, strict, lenient string }{
+		{"9007199254740991", "9007199254740991", "9007199254740991"},
+		{"9007199254740991.0", bad, "9007199254740991"},
+		{"9007199254740992", bad, "9007199254740992"},
+		{"9007199254740993", bad, "9007199254740993"},
+		{"9007199254740992.0", bad, "9.007199254740992e+15"},
+		{"9.007199254740991e15", bad, "9007199254740991"},
+		{"-9007199254740991", "-9007199254740991", "-9007199254740991"},
+		{"-9007199254740992", bad, "-9.007199254740992e+15"},
+		{"1e400", bad, "1e400"}, {"-1e400", bad, "-1e400"}, {"0", "0", "0"}, {"-0", bad, "0"}, {"9", "9", "9"}, {"-9.50", bad, "-9.5"}, {"1e2", bad, "100"},
+	} {
+		r := &request{header: headers("Content-Type", jsonType), body: `{"id":` + row.number + `}`}
+		check(t, row.number, strict, r, row.strict)
+		check(t, row.number, lenient, r, row.lenient)
+	}
+}
+
+// fasthttp reads the parameters of a Content-Type in another way than package mime. If only
+// fasthttp finds a boundary, or finds another one, the body is not read.
+func TestABoundaryThatOnlyFasthttpFinds(t *testing.T) {
+	yy := strings.ReplaceAll(part(`name="username"`, "victim"), "XX", "YY") + "--YY--\r\n"
+	xx := part(`name="username"`, "decoy") + "--XX--\r\n"
+	strict, lenient := keyfuncs.PostField("username", keyfuncs.Strict()), keyfuncs.PostField("username")
+	for _, row := range []struct{ kind, body, strict, lenient string }{
+		{`multipart/form-data; a="; boundary=YY;"`, yy, bad, ""},
+		{`multipart/form-data; a="; boundary=YY;"; boundary=XX`, xx, bad, ""},
+		{`multipart/form-data; x=1; a="; boundary=YY;"; boundary=XX`, xx, bad, ""}, // behind another parameter
+		{`multipart/form-data; a="; boundary=XX;"; boundary=XX`, xx, "decoy", "decoy"},
+		{`multipart/form-data; x=1; boundary=XX`, xx, "decoy", "decoy"},
+		{`multipart/form-data; boundary="XX"`, xx, "decoy", "decoy"},
+		{`multipart/form-data;   boundary=XX`, xx, "decoy", "decoy"},
+		{`multipart/form-data; boundary="XX`, xx, bad, ""},
+		{`multipart/form-data; boundary="`, xx, bad, ""},
+		{`multipart/form-data; boundary=""`, xx, bad, ""},
+		{`Multipart/Form-Data; BOUNDARY=XX`, xx, "decoy", "decoy"},               // fasthttp finds none
+		{`multipart/form-data; boundary =XX`, xx, "decoy", "decoy"},              // nor here
+		{`multipart/form-data; a="; boundary=?XX"; boundary=XX`, xx, bad, ""},    // fasthttp finds ?XX"
+		{`multipart/form-data; a="; boundary="; boundary=XX`, xx, bad, ""},       // fasthttp finds "
+		{`multipart/form-data; a="; boundary="   ; boundary="  "`, "", bad, ""},  // fasthttp finds " and three spaces
+		{`multipart/form-data; boundaryx=YY; boundary=XX`, xx, "decoy", "decoy"}, // fasthttp finds none
+	} {
+		r := &request{header: headers("Content-Type", row.kind), body: row.body}
+		if r.body == "" {
+			r.body = strings.ReplaceAll(xx, "XX", "  ")
+		}
+		check(t, row.kind, strict, r, row.strict)
+		check(t, row.kind, lenient, r, row.lenient)
 	}
 }

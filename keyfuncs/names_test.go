@@ -1,0 +1,155 @@
+package keyfuncs_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
+)
+
+func TestQueryAndCookieRefuseValuesThatHandlersReadDifferently(t *testing.T) {
+	f := keyfuncs.Query("id")
+	for query, want := range map[string]string{
+		"id=a": "a", "x=1&id=a%20b+c&y": "a b c", "id": "", "id=": "", "": "", "x=;": "", "id=a&id=a": "a", "idx=b&id=a": "a",
+		"id=a&id=b": bad, "ID=a": bad, "id=a&ID=a": bad, "id[]=a": bad, "id=a;b": bad, "x;id=a": bad, "id=%zz": bad, "id=%": bad, "%69d=a": "a",
+		strings.Repeat("a=b&", 1000) + "id=a": bad, strings.Repeat("a=b&", 2000): "",
+	} {
+		check(t, "?"+query, f, &request{rawQuery: query}, want)
+	}
+	f = keyfuncs.Cookie("sid")
+	for line, want := range map[string]string{
+		"sid=abc": "abc", "sid=%61bc": "abc", "a=b; sid=abc; c": "abc", `sid="abc"`: "abc", "sid=a+b": "a b", "sid": "", "sid=": "", "a=b": "", "sid=abc ;": "abc",
+		"sid=abc; sid=abc": "abc", "sid=abc; sid=%61bc": "abc", "sid=abc; sid=abd": bad, "SID=abc": bad, "sid[]=abc": bad, "sid=%zz": bad, "sid= abc": bad,
+		`sid= "abc"`: bad, `sid=a"b`: bad, "sid=a\tb": bad, "sid=é": bad, "\tsid=abc": bad, strings.Repeat("a=b;", 1000) + "sid=a": bad, strings.Repeat("a=b;", 2000): "", "xsid=1": "",
+	} {
+		check(t, line, f, &request{header: headers("Cookie", line)}, want)
+	}
+	check(t, "two lines", f, &request{header: headers("Cookie", "sid=a", "Cookie", "sid=b")}, bad)
+}
+
+// The key is a value that net/url finds under the name, or the request is refused.
+func FuzzQuery(f *testing.F) {
+	for _, s := range []string{"id=a", "ID=a&id=b", "%69d=%20+", "id=a;b&id", "a&&id=%zz", "id[]=1"} {
+		f.Add(s)
+	}
+	key := keyfuncs.Query("id")
+	f.Fuzz(func(t *testing.T, query string) {
+		got, err := key(nil, &request{rawQuery: query})
+		if err != nil {
+			return
+		}
+		values, _ := url.ParseQuery(query)
+		for name, all := range values {
+			for _, v := range all {
+				if strings.EqualFold(name, "id") && v != string(got) {
+					t.Errorf("%q: key %q, a handler sees %q", query, got, v)
+				}
+			}
+		}
+	})
+}
+
+// The key is the value that net/http reads, decoded as Gin does, or the request is refused.
+func FuzzCookie(f *testing.F) {
+	for _, s := range []string{"sid=a", "sid=%61; sid=a", `a=b; sid="x y"`, "sid= a", "SID=1;sid"} {
+		f.Add(s)
+	}
+	key := keyfuncs.Cookie("sid")
+	f.Fuzz(func(t *testing.T, line string) {
+		got, err := key(nil, &request{header: headers("Cookie", line)})
+		if err != nil {
+			return
+		}
+		for _, c := range (&http.Request{Header: headers("Cookie", line)}).Cookies() {
+			if v, err := url.QueryUnescape(c.Value); strings.EqualFold(c.Name, "sid") && (err != nil || v != string(got)) {
+				t.Errorf("%q: key %q, a handler sees %q", line, got, c.Value)
+			}
+		}
+	})
+}
+
+// reread is a request whose framework reads another cookie than the header has:
+// fasthttp puts the header together anew once a handler has read a cookie.
+type reread struct {
+	*request
+	value string
+	found bool
+}
+
+func (r reread) Cookie(string) (string, bool) { return r.value, r.found }
+
+func TestACookieThatTheFrameworkReadsDifferentlyIsRefused(t *testing.T) {
+	for _, row := range []struct {
+		header, value string
+		found, ok     bool
+	}{
+		{"sid=a", "a", true, true},
+		{"sid=%61", "%61", true, true},
+		{"sid=%61", "a", true, true},
+		{`sid="a"`, "a", true, true},
+		{`sid="a"`, `"a"`, true, true},
+		{"sid=a", "", false, false},
+		{"sid=a", "b", true, false},
+		{"sid=a", "%zz", true, false},
+		{"other=a", "a", true, false},
+		{"other=a", "", true, true},
+		{"other=a", "%zz", true, false},
+		{"other=a", `a"b`, true, false},
+		{"other=a", "%zz\x01", true, false},
+		{"other=a", "", false, true},
+		{"sid=", "", false, true},
+	} {
+		r := reread{&request{header: headers("Cookie", row.header)}, row.value, row.found}
+		if _, err := keyfuncs.Cookie("sid")(nil, r); (err == nil) != row.ok || err != nil && !errors.Is(err, core.ErrBadRequest) {
+			t.Errorf("the header has %s, the framework %q, %v: error %v", row.header, row.value, row.found, err)
+		}
+	}
+}
+
+// If net/url drops a field because an escape is malformed, the request is refused.
+func TestEscapesAreReadAsNetURLReadsThem(t *testing.T) {
+	field, param := keyfuncs.PostField("username"), keyfuncs.Query("username")
+	for c := range byte(0x80) {
+		if c == '&' || c == ';' {
+			continue // separators
+		}
+		for _, escape := range []string{"%" + string(c) + "1", "%1" + string(c), "%f" + string(c)} {
+			for _, text := range []string{escape, "a" + escape + "+b", escape[:2], escape[:1]} {
+				want, err := url.QueryUnescape(text)
+				if err != nil {
+					want = bad
+				}
+				check(t, "?username="+text, param, &request{rawQuery: "username=" + text}, want)
+				check(t, "username="+text, field, formRequest("username="+text), want)
+			}
+		}
+	}
+}
+
+// net/url drops such a field, and fasthttp reads it.
+func TestANameWithAMalformedEscapeIsRefused(t *testing.T) {
+	check(t, "a parameter", keyfuncs.Query("50%"), &request{rawQuery: "50%=x"}, bad)
+	check(t, "a parameter that is escaped", keyfuncs.Query("50%"), &request{rawQuery: "50%25=x"}, "x")
+	check(t, "a field", keyfuncs.PostField("50%"), formRequest("50%=x"), bad)
+	check(t, "a field that is escaped", keyfuncs.PostField("50%"), formRequest("50%25=x"), "x")
+}
+
+// net/http drops a cookie with such a character, and fasthttp reads it.
+func TestCookieRefusesCharactersThatNetHTTPDoesNotAccept(t *testing.T) {
+	f := keyfuncs.Cookie("sid")
+	for value, want := range map[string]string{
+		`""`: "", `a]`: "a]", "a!b": "a!b", "a#": "a#", `"`: bad, `"a`: bad, `a"`: bad, `"a"b"`: bad, "a\x7f": bad, "\x7f": bad, "a\x80": bad, "a\x1f": bad, "a~": "a~", "a b": "a b", `a\`: bad, `"a b"`: "a b",
+		`" a"`: " a", `"\x7f"`: bad, "a!": "a!", "a ": "a", " ": "", " a": bad, "%": bad, "%4": bad, "%41": "A", "%0g": bad,
+	} {
+		r := &request{header: headers("Cookie", "sid="+value)}
+		check(t, "sid="+value, f, r, want)
+		if want == bad {
+			r.cookies = map[string]string{"sid": strings.Trim(value, " ")} // as fasthttp reads it
+			check(t, "sid="+value+", which the framework reads", f, r, want)
+		}
+	}
+}
