@@ -1,4 +1,5 @@
-// Command apikeys limits clients by API key, and those without a key by address.
+// Command apikeys limits clients by API key, and clients without a valid key by address.
+// Look at the last two lines that it prints: made-up keys share the quota of their address.
 //
 //	go run ./examples/apikeys
 package main

@@ -1,4 +1,5 @@
-// Command outgoing limits the requests that a program sends to another service.
+// Command outgoing limits the requests that a program sends to another service. Look at
+// the third line that it prints: the request is not sent.
 //
 //	go run ./examples/outgoing
 package main

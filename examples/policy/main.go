@@ -1,5 +1,5 @@
-// Command policy is a gateway in one file: a reverse proxy before any HTTP
-// server, whose limits stand in a YAML file that is read again when it changes.
+// Command policy is a gateway: a reverse proxy whose limits are in a YAML file. Change the
+// file while it runs, and look at the log and the headers: the new limits are in force.
 //
 //	go run ./examples/policy                                    # before a server of its own
 //	go run ./examples/policy -upstream http://127.0.0.1:3000

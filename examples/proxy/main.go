@@ -1,4 +1,5 @@
-// Command proxy shows which client address is counted behind a proxy.
+// Command proxy shows which client address is counted behind a proxy. Look at the lines "a
+// liar" and "past the proxy": the address 6.6.6.6 was made up by the client.
 //
 //	go run ./examples/proxy
 package main

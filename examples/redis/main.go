@@ -1,5 +1,5 @@
-// Command redis shows two instances of an application behind one limit: each
-// has its own connection to Redis and its own server, and they share the count.
+// Command redis shows two instances of an application behind one limit. Look at the number
+// that is left after each request: both instances count in one Redis.
 //
 //	go run ./examples/redis -redis redis://127.0.0.1:6379/0
 package main

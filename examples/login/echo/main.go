@@ -1,4 +1,5 @@
-// Command echo serves a limited API and a protected login form with Echo.
+// Command echo serves a limited API and a protected login form with Echo. Log in six times
+// with a wrong password: look at the answer on the page, and at the line in the log.
 //
 //	go run ./examples/login/echo
 package main

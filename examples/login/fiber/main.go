@@ -1,4 +1,5 @@
-// Command fiber serves a limited API and a protected login form with Fiber.
+// Command fiber serves a limited API and a protected login form with Fiber. Log in six times
+// with a wrong password: look at the answer on the page, and at the line in the log.
 //
 //	go run ./examples/login/fiber
 package main

@@ -1,4 +1,5 @@
-// Command gin serves a limited API and a protected login form with Gin.
+// Command gin serves a limited API and a protected login form with Gin. Log in six times
+// with a wrong password: look at the answer on the page, and at the line in the log.
 //
 //	go run ./examples/login/gin
 package main

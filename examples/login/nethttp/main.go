@@ -1,5 +1,5 @@
-// Command nethttp serves a limited API and a protected login form with
-// net/http.
+// Command nethttp serves a limited API and a protected login form with net/http. Log in six times
+// with a wrong password: look at the answer on the page, and at the line in the log.
 //
 //	go run ./examples/login/nethttp
 package main
