@@ -84,7 +84,6 @@ var shows = map[string]struct {
 	"Operations of the store":         {"healthy", false},
 	"Errors of the store":             {"without the store", true},
 	"Without the shared counters":     {"without the store", true},
-	"How long slots are held":         {"healthy", false},
 	"Requests in line":                {"crowded", true},
 	"Time in line":                    {"crowded", true},
 	"Attempts to log in":              {"healthy", false},
