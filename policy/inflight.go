@@ -34,7 +34,8 @@ func (s *Set) buildSlots(m *mistakes, f *enforcedFile) {
 				continue
 			}
 			c := f.slotConfig(p, rule)
-			l, err := s.slots[c.Name], error(nil)
+			l := s.slots[c.Name]
+			var err error
 			if l != nil {
 				err = l.Reconfigure(c)
 			} else if c.Store, err = s.slotStore(p); err == nil {

@@ -33,10 +33,8 @@ func (p *places) Guarantees() core.Guarantees {
 
 // Open implements [core.Store].
 func (p *places) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	c, err := p.split(rules)
-	if err != nil {
-		return nil, err
-	}
+	c := p.split(rules)
+	var err error
 	if c.local, err = p.local.Open(limiter, c.localRules); err != nil {
 		return nil, err
 	}
@@ -54,7 +52,7 @@ type placesCounters struct {
 	halves                  sync.Pool // of *halves
 }
 
-func (p *places) split(rules []core.StoreRule) (*placesCounters, error) {
+func (p *places) split(rules []core.StoreRule) *placesCounters {
 	c := &placesCounters{places: p}
 	c.halves.New = func() any { return new(halves) }
 	for _, r := range rules {
@@ -65,15 +63,13 @@ func (p *places) split(rules []core.StoreRule) (*placesCounters, error) {
 		c.isLocal, c.index = append(c.isLocal, local), append(c.index, len(*to))
 		*to = append(*to, r)
 	}
-	return c, nil
+	return c
 }
 
 // Reopen implements [core.Counters].
 func (c *placesCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
-	next, err := c.places.split(rules)
-	if err != nil {
-		return nil, err
-	}
+	next := c.places.split(rules)
+	var err error
 	// The shared store is first: if it returns an error, the local counters of rules that
 	// have gone must stay.
 	if next.shared, err = c.shared.Reopen(next.sharedRules); err != nil {
