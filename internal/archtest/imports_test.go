@@ -97,7 +97,6 @@ var arrows = []struct {
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal", "internal/httprequest"}},
 	{"stores", []string{"core", "inflight", "stores", "internal/meter", "internal/limits", "internal/names"}},
 	{"login", []string{"core", "internal/requestlog", "internal/usernames", "keyfuncs", "stores"}},
-	{"live/pagetest", []string{"core", "live", "stores", "internal"}},
 	{"live", []string{"core", "live/internal", "internal/stripes"}},
 	{"observe/slog", []string{"core"}},
 	{"observe", []string{"core", "observe", "internal/stripes"}},

@@ -1,0 +1,135 @@
+package dashboards
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Every panel shows something in the state that it is for, and every alert fires in its
+// state and in no other one.
+func TestQueries(t *testing.T) {
+	s, d := startSite(t), readDashboard(t)
+	a := &alerts{rules: readRules(t), active: map[string]time.Time{}, texts: map[string]string{}}
+	s.live(a, d, healthy)
+	for _, st := range states {
+		s.live(a, d, st)
+		s.live(a, d, state{name: "healthy after " + st.name})
+	}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			if err := s.named(chosen(q.Expr)); err != nil {
+				t.Errorf("panel %q: %v", p.Title, err)
+			}
+		}
+	}
+	for _, r := range a.rules {
+		if err := s.named(r.Expr); err != nil {
+			t.Errorf("alert %s: %v", r.Alert, err)
+		}
+		if !slices.ContainsFunc(states, func(st state) bool { return slices.Contains(st.fires, r.Alert) }) {
+			t.Errorf("alert %s: no state of the test is for it", r.Alert)
+		}
+		if a.texts[r.Alert] == "" {
+			t.Errorf("alert %s: it has said nothing", r.Alert)
+		}
+	}
+	s.checkVariables(d)
+}
+
+// live lets a state last, and checks what fires and what is shown.
+func (s *site) live(a *alerts, d dashboard, st state) {
+	s.Helper()
+	if st.begin != nil {
+		st.begin(s)
+	}
+	start, fired := s.now.Add(time.Minute), map[string]bool{}
+	var firing map[string]bool
+	for range minutes {
+		s.now = s.now.Add(time.Minute)
+		if st.minute == nil {
+			calm(s)
+			s.scrape(s.T, s.url+"/metrics", s.now)
+		} else if !st.minute(s) {
+			s.scrape(s.T, s.url+"/metrics", s.now)
+		}
+		firing = a.evaluate(s.T, s.series, s.now)
+		for name := range firing {
+			fired[name] = true
+		}
+	}
+	s.checkPanels(d, st.name, start, s.now)
+	if st.end != nil {
+		st.end(s)
+	}
+	if st.minute == nil { // also after a state: what has fired in it is silent in the end
+		if st.name == healthy.name {
+			firing = fired
+		}
+		if len(firing) > 0 {
+			s.Errorf("the site is %s, and %v fires", st.name, firing)
+		}
+		return
+	}
+	for _, name := range st.fires {
+		if !fired[name] {
+			s.Errorf("the site is %s, and %s did not fire", st.name, name)
+		}
+	}
+	for name := range fired {
+		if !slices.Contains(st.fires, name) && !slices.Contains(st.may, name) {
+			s.Errorf("the site is %s, and %s fired", st.name, name)
+		}
+	}
+}
+
+// degrades reports whether the API decides without the store now.
+func (s *site) degrades() bool {
+	count := func() float64 {
+		now := newSeries()
+		now.scrape(s.T, s.url+"/metrics", s.now)
+		for _, one := range now.of("floodgate_rate_limiting_degraded_total") {
+			if one.labels.Get("limiter") == "api" {
+				return one.samples[0].F()
+			}
+		}
+		return -1
+	}
+	before := count()
+	s.get("/api", s.stranger())
+	return count() != before
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
+
+// checkVariables checks the variables and annotations of the dashboard.
+func (s *site) checkVariables(d dashboard) {
+	s.Helper()
+	for _, v := range d.Templating.List {
+		if v.Type == "datasource" {
+			continue
+		}
+		m := labelValues.FindStringSubmatch(v.Definition)
+		if m == nil {
+			s.Errorf("variable %s: %q", v.Name, v.Definition)
+			continue
+		}
+		if err := s.named("sum by (" + m[2] + ") (" + chosen(m[1]) + ")"); err != nil {
+			s.Errorf("variable %s: %v", v.Name, err)
+		}
+	}
+	for _, n := range d.Annotations.List {
+		if n.Expr == "" {
+			continue
+		}
+		if err := s.named(chosen(n.Expr)); err != nil {
+			s.Errorf("annotation %s: %v", n.Name, err)
+		}
+		if value, of := s.most(s.T, chosen(n.Expr), s.now.Add(-20*time.Hour), s.now); value <= 0 || of.Metric.Get(labels.AlertName) == "" {
+			s.Errorf("annotation %s shows nothing", n.Name)
+		}
+	}
+}

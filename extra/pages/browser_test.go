@@ -1,0 +1,85 @@
+package pages
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/floodgate-go/floodgate/internal/leftout"
+)
+
+// browser starts a headless Chromium.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		leftout.Skip(t, "no browser is installed: apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()))
+	var failed error
+	for range 3 { // its first start on a machine may fail
+		allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, end := chromedp.NewContext(allocated)
+		if failed = chromedp.Do(ctx); failed == nil {
+			ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
+			t.Cleanup(func() { stop(); end(); cancel() })
+			return ctx
+		}
+		end()
+		cancel()
+	}
+	t.Fatal(failed)
+	return nil
+}
+
+// found returns what an action finds in the page.
+func found[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits until an expression is true in the page.
+func until(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	for begin := time.Now(); ; {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression)) // fails while the browser goes from page to page
+		if ok {
+			return
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("never so: %s (%v)", expression, err)
+		}
+	}
+}
+
+// paint sets the width of the window and the user's preference of colours.
+func paint(t *testing.T, ctx context.Context, width int64, scheme string) {
+	t.Helper()
+	do(t, ctx, chromedp.EmulateViewport(width, 900))
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		t.Fatal(err)
+	}
+}

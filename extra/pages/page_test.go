@@ -1,0 +1,287 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/redistest"
+	"github.com/floodgate-go/floodgate/live"
+	redisstore "github.com/floodgate-go/floodgate/stores/redis"
+)
+
+const markup = `<script>document.title='owned'</script>`
+
+// reversed looks as "admin" in a browser if it is not escaped.
+const reversed, reversedShown = "\u202enimda", `\u{202e}nimda`
+
+// planned is as long as the name of a rule can be.
+var planned = strings.Repeat("planned", 9) + "9"
+
+// instance is a process of a service: a limiter, and its page.
+type instance struct {
+	limiter *core.Limiter
+	planned *core.Limiter
+	page    *live.Page
+	client  *redis.Client
+	server  *httptest.Server
+}
+
+const path = "/admin/limits"
+
+func newInstance(name, redisAddr string, c live.Config) *instance {
+	client := redis.NewClient(&redis.Options{Addr: redisAddr, ContextTimeoutEnabled: true})
+	c.Instance, c.Log = name, slog.New(slog.NewTextHandler(io.Discard, nil))
+	c.ShowKey = func(_, _, key string) string { return key }
+	i := &instance{page: core.Must(live.New(c)), client: client}
+	i.limiter = core.Must(core.New(core.Config{
+		Name: "api", Store: redisstore.New(client, redisstore.AnotherInstance()), Observer: i.page, Log: c.Log,
+		Rules: []core.Rule{
+			{Name: "address", Limits: []core.Limit{core.PerMinute(100_000)}},
+			{Name: "user", Limits: []core.Limit{core.PerMinute(20), core.PerHour(100)}},
+		},
+	}))
+	i.planned = core.Must(core.New(core.Config{
+		Name: "planned", Store: redisstore.New(client, redisstore.AnotherInstance()), Observer: i.page, Log: c.Log, DryRun: true,
+		Rules: []core.Rule{{Name: planned, Limits: []core.Limit{core.PerMinute(2)}}},
+	}))
+	i.page.Manage(i.limiter)
+	i.page.ManageLogin("login", nothing{})
+	return i
+}
+
+func (i *instance) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(path, i.page)
+	return mux
+}
+
+// start starts an instance in this process.
+func start(t *testing.T, name, redisAddr string, c live.Config) *instance {
+	t.Helper()
+	i := newInstance(name, redisAddr, c)
+	i.server = httptest.NewServer(i.handler())
+	t.Cleanup(func() {
+		_ = i.page.Close()
+		i.server.Close()
+		_ = i.client.Close()
+	})
+	return i
+}
+
+type nothing struct{}
+
+func (nothing) Unblock(context.Context, string) error        { return nil }
+func (nothing) UnblockAddress(context.Context, string) error { return nil }
+
+func (i *instance) url() string { return i.server.URL + path }
+
+func (i *instance) allows(key string) bool {
+	return i.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: key})
+}
+
+// traffic lets clients send requests until the test ends.
+func (i *instance) traffic(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() { stop(); wg.Wait() })
+	for n := range 8 {
+		key := fmt.Sprintf("user %d", n)
+		switch n {
+		case 0:
+			key = markup
+		case 1:
+			key = reversed
+		}
+		wg.Go(func() {
+			for pause := time.NewTicker(time.Duration(20*(n+1)) * time.Millisecond); ; {
+				select {
+				case <-pause.C:
+					_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: fmt.Sprintf("203.0.113.%d", n)}, core.Hit{Rule: "user", Key: key})
+					_, _ = i.planned.Take(ctx, 1, core.Hit{Rule: planned, Key: key})
+				case <-ctx.Done():
+					pause.Stop()
+					return
+				}
+			}
+		})
+	}
+}
+
+func anybody(*http.Request, live.Action) (string, error) { return "olga", nil }
+
+func complaints(t *testing.T, ctx context.Context) (asked, said func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var urls, texts []string
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	err := chromedp.Listen(ctx, func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			urls = append(urls, e.Request.URL)
+		case *runtime.EventExceptionThrown:
+			texts = append(texts, e.ExceptionDetails.Text)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := func(s *[]string) func() []string {
+		return func() []string { mu.Lock(); defer mu.Unlock(); return append([]string(nil), *s...) }
+	}
+	return copied(&urls), copied(&texts)
+}
+
+// An operator lets a client in on one instance, and bans it: both hold on another instance.
+func TestAnOperatorInABrowser(t *testing.T) {
+	server := redistest.Start(t)
+	one := start(t, "one", server.Addr, live.Config{Authorize: anybody})
+	two := start(t, "two", server.Addr, live.Config{Authorize: anybody})
+	one.traffic(t)
+	ctx := browser(t)
+	asked, said := complaints(t, ctx)
+	do(t, ctx, chromedp.Navigate(one.url()))
+	until(t, ctx, `document.querySelectorAll("td.key").length > 3 && document.querySelector("path[d^=M]") !== null`)
+	if title := found(t, ctx, chromedp.Title()); title != "Limits, live" {
+		t.Errorf("the title is %q: has a key run?", title)
+	}
+	for _, text := range []string{markup, reversedShown} {
+		until(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("td.key")].some(e => e.textContent === %q)`, text))
+	}
+	for two.allows("bob") { // until bob is denied
+	}
+	for range 50 {
+		_ = one.allows("bob")
+	}
+	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "bob")`)
+	// With the keyboard alone: to bob's button, and into the dialog.
+	do(t, ctx, chromedp.Focus(`button[aria-label="look at bob"]`), chromedp.KeyEvent("\r"))
+	until(t, ctx, `document.getElementById("card").open && document.querySelectorAll("#card-limits tr").length === 2`)
+	if text := found(t, ctx, chromedp.Text("#card-limits")); !strings.Contains(text, "in ") {
+		t.Errorf("the card does not say when bob is allowed again: %s", text)
+	}
+	do(t, ctx, chromedp.Focus("#card-unblock"), chromedp.KeyEvent("\r"))
+	until(t, ctx, `document.getElementById("card-said").textContent === "Unblocked."`)
+	eventually(t, "bob is let in", func() bool { return two.allows("bob") })
+	do(t, ctx, chromedp.Click("#card-ban"))
+	until(t, ctx, `document.getElementById("card-said").textContent === "Banned for 1 hour."`)
+	eventually(t, "bob is banned", func() bool { return !two.allows("bob") })
+	do(t, ctx, chromedp.KeyEvent("\u001b"))
+	until(t, ctx, `!document.getElementById("card").open`)
+
+	for _, width := range []int64{360, 1400} {
+		for _, scheme := range []string{"light", "dark"} {
+			paint(t, ctx, width, scheme)
+			until(t, ctx, fmt.Sprintf(`innerWidth === %d`, width))
+			if wide := found(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`)); wide > 0 {
+				t.Errorf("at %d pixels the page is %d too wide", width, wide)
+			}
+			shoot(t, ctx, fmt.Sprintf("live-%d-%s", width, scheme))
+		}
+	}
+	do(t, ctx, chromedp.Click(`button[aria-label="look at bob"]`))
+	until(t, ctx, `document.getElementById("card").open && document.querySelectorAll("#card-limits tr").length === 2`)
+	shoot(t, ctx, "live-card")
+	for _, url := range asked() {
+		if !strings.HasPrefix(url, one.url()) && !strings.HasPrefix(url, one.server.URL+"/favicon") {
+			t.Errorf("the page asked for %s", url)
+		}
+	}
+	if texts := said(); len(texts) > 0 {
+		t.Errorf("the page complained: %q", texts)
+	}
+}
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	begin := time.Now()
+	for !ok() {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("never: %s", what)
+		}
+	}
+	t.Logf("after %s: %s", time.Since(begin), what)
+}
+
+func shoot(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	dir := os.Getenv("FLOODGATE_SCREENSHOTS") // to be looked at
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), found(t, ctx, chromedp.FullScreenshot(100)), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// A page without Authorize offers nothing that changes anything.
+func TestAPageThatCanOnlyLook(t *testing.T) {
+	one := start(t, "one", redistest.Start(t).Addr, live.Config{})
+	one.traffic(t)
+	for one.allows("bob") {
+	}
+	ctx := browser(t)
+	do(t, ctx, chromedp.Navigate(one.url()))
+	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "bob")`)
+	do(t, ctx, chromedp.Click(`button[aria-label="look at bob"]`))
+	until(t, ctx, `document.querySelectorAll("#card-limits tr").length === 2`)
+	disabled := found(t, ctx, chromedp.Evaluate[bool](`["card-unblock", "card-ban", "card-for"].every(id => document.getElementById(id).disabled)`))
+	answer := found(t, ctx, chromedp.Evaluate[string](`fetch("", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({do: "unblock", limiter: "api", rule: "user", key: "bob"})}).then(r => r.status + " " + document.title)`, chromedp.EvalAwaitPromise))
+	if !disabled || answer != "403 Limits, live" || one.allows("bob") {
+		t.Errorf("disabled %t, %q", disabled, answer)
+	}
+}
+
+// A page of another site cannot let anybody in: not by a form, not by a request of a script.
+func TestAForgedRequestOfAnotherSite(t *testing.T) {
+	one := start(t, "one", redistest.Start(t).Addr, live.Config{Authorize: anybody})
+	for one.allows("bob") {
+	}
+	order := `{"do":"unblock","limiter":"api","rule":"user","key":"bob"}`
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<form method="post" enctype="text/plain" action="%[1]s"><input name='%[2]s' value=""></form><script>
+window.done = 0;
+const end = () => { window.done++; };
+for (const type of ["text/plain", "application/json"]) for (const mode of ["no-cors", "cors"])
+  fetch("%[1]s", {method: "POST", mode, credentials: "include", headers: {"Content-Type": type}, body: '%[2]s'}).then(end, end);
+</script>`, one.url(), order)
+	}))
+	defer evil.Close()
+	ctx := browser(t)
+	// localhost and 127.0.0.1 are different sites for a browser.
+	do(t, ctx, chromedp.Navigate(strings.Replace(evil.URL, "127.0.0.1", "localhost", 1)))
+	until(t, ctx, `window.done === 4`)
+	if one.allows("bob") {
+		t.Error("a script of another site has let bob in")
+	}
+	if err := chromedp.Do(ctx, chromedp.Submit("form")); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	until(t, ctx, `document.body !== null && document.body.textContent.includes("another site")`)
+	if one.allows("bob") {
+		t.Error("a form of another site has let bob in")
+	}
+}

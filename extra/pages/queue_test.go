@@ -1,0 +1,60 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/floodgate-go/floodgate/examples/queue/site"
+)
+
+// The page of examples/queue draws each request of a crowd, in numbers too. It works with the
+// keyboard, in a narrow window, and in both schemes of colours.
+func TestThePageOfTheQueue(t *testing.T) {
+	s, err := site.New(http.DefaultTransport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test is over
+	server := httptest.NewServer(s)
+	defer server.Close()
+	ctx := browser(t)
+	_, problems := complaints(t, ctx)
+	do(t, ctx, chromedp.Navigate(server.URL+"/"))
+	do(t, ctx, chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r"))
+	until(t, ctx, `document.getElementById("summary").textContent.endsWith("were denied.")`)
+	if text := found(t, ctx, chromedp.Evaluate[string](`document.getElementById("summary").textContent`)); !strings.HasPrefix(text, "ann: ") {
+		t.Errorf("the summary: %q", text)
+	}
+	const rows = `[...document.querySelectorAll("#of-ann tbody tr")]`
+	if !found(t, ctx, chromedp.Evaluate[bool](rows+`.map(r => r.cells[0].textContent).join() === Array.from({length: 30}, (_, i) => i + 1).join()`)) {
+		t.Error("the rows are not the 30 requests, in order")
+	}
+	if !found(t, ctx, chromedp.Evaluate[bool](rows+`.every(r => /\u00a0s$|429\)$/.test(r.cells[2].textContent) && r.querySelectorAll("rect").length > 0)`)) {
+		t.Error("a row has no numbers or no bar")
+	}
+	if !found(t, ctx, chromedp.Evaluate[bool](`document.activeElement.dataset.user === "ann"`)) {
+		t.Error("the button has lost the focus")
+	}
+	backs := map[string]bool{}
+	for _, width := range []int64{360, 1400} {
+		for _, scheme := range []string{"light", "dark"} {
+			paint(t, ctx, width, scheme)
+			if !found(t, ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth <= document.documentElement.clientWidth`)) {
+				t.Errorf("%d pixels: the page is wider than the window", width)
+			}
+			backs[found(t, ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))] = true
+			shoot(t, ctx, fmt.Sprintf("queue-%d-%s", width, scheme))
+		}
+	}
+	if len(backs) != 2 {
+		t.Errorf("the backgrounds are %v", backs)
+	}
+	if p := problems(); len(p) > 0 {
+		t.Errorf("the console says %q", p)
+	}
+}
