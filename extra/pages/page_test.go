@@ -99,9 +99,6 @@ func (i *instance) allows(key string) bool {
 // traffic lets clients send requests until the test ends.
 func (i *instance) traffic(t *testing.T) {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	t.Cleanup(func() { stop(); wg.Wait() })
 	for n := range 8 {
 		key := fmt.Sprintf("user %d", n)
 		switch n {
@@ -110,19 +107,27 @@ func (i *instance) traffic(t *testing.T) {
 		case 1:
 			key = reversed
 		}
-		wg.Go(func() {
-			for pause := time.NewTicker(time.Duration(20*(n+1)) * time.Millisecond); ; {
-				select {
-				case <-pause.C:
-					_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: fmt.Sprintf("203.0.113.%d", n)}, core.Hit{Rule: "user", Key: key})
-					_, _ = i.planned.Take(ctx, 1, core.Hit{Rule: planned, Key: key})
-				case <-ctx.Done():
-					pause.Stop()
-					return
-				}
-			}
-		})
+		i.requests(t, fmt.Sprintf("203.0.113.%d", n), key, time.Duration(20*(n+1))*time.Millisecond)
 	}
+}
+
+// requests lets one user send a request at each interval until the test ends.
+func (i *instance) requests(t *testing.T, address, user string, every time.Duration) {
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() { stop(); wg.Wait() })
+	wg.Go(func() {
+		for pause := time.NewTicker(every); ; {
+			select {
+			case <-pause.C:
+				_, _ = i.limiter.Take(ctx, 1, core.Hit{Rule: "address", Key: address}, core.Hit{Rule: "user", Key: user})
+				_, _ = i.planned.Take(ctx, 1, core.Hit{Rule: planned, Key: user})
+			case <-ctx.Done():
+				pause.Stop()
+				return
+			}
+		}
+	})
 }
 
 func anybody(*http.Request, live.Action) (string, error) { return "olga", nil }
@@ -240,8 +245,10 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 func TestAPageThatCanOnlyLook(t *testing.T) {
 	one := start(t, "one", redistest.Start(t).Addr, live.Config{})
 	one.traffic(t)
-	for one.allows("bob") {
+	if err := one.limiter.Block(t.Context(), time.Hour, core.Hit{Rule: "user", Key: "bob"}); err != nil {
+		t.Fatal(err)
 	}
+	one.requests(t, "203.0.113.9", "bob", 20*time.Millisecond) // the page forgets who has stopped
 	ctx := browser(t)
 	do(t, ctx, chromedp.Navigate(one.url()))
 	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "bob")`)
