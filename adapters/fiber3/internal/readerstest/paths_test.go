@@ -1,8 +1,7 @@
-package fiber3limit_test
+package readerstest
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
 	"github.com/floodgate-go/floodgate/internal/pathtest"
-	"github.com/floodgate-go/floodgate/policy"
 )
 
 // Whatever spelling of a path reaches a handler, the handler's policy counts it, in all of
@@ -22,10 +20,10 @@ func TestNoSpellingOfAPathGetsAroundItsPolicy(t *testing.T) {
 		f := fiber.New(fiber.Config{CaseSensitive: mode&1 != 0, StrictRouting: mode&2 != 0, UnescapePath: mode&4 != 0})
 		f.Use(fiber3limit.Middleware(set))
 		for _, r := range pathtest.Routes {
-			f.All(r.Route, named(r.Name))
+			f.All(r.Route, handler(r.Name))
 		}
-		f.All("/api", named("api"))
-		f.All("/api/*", named("api"))
+		f.All("/api", handler("api"))
+		f.All("/api/*", handler("api"))
 		f.Use("/files", static.New(dir, static.Config{Next: func(c fiber.Ctx) bool { // or it serves /filesbig.bin too
 			return !strings.HasPrefix(strings.ToLower(c.Path()), "/files/")
 		}}))
@@ -33,7 +31,7 @@ func TestNoSpellingOfAPathGetsAroundItsPolicy(t *testing.T) {
 	}
 }
 
-func named(name string) fiber.Handler {
+func handler(name string) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		c.Set(pathtest.Header, name)
 		return nil
@@ -52,42 +50,4 @@ func serve(t *testing.T, f *fiber.App) string {
 		<-ended
 	})
 	return l.Addr().String()
-}
-
-// to gives a request to POST /second.
-func to(next func(fiber.Ctx) error) fiber.Handler {
-	return func(c fiber.Ctx) error {
-		c.Method(http.MethodPost)
-		c.Path("/second")
-		return next(c)
-	}
-}
-
-func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
-	t.Run("RestartRouting", func(t *testing.T) {
-		pathtest.Rerouted(t, func(set *policy.Set) string {
-			f := fiber.New()
-			f.Use(fiber3limit.Middleware(set))
-			f.Get("/first", to(fiber.Ctx.RestartRouting))
-			f.Post("/second", named("second"))
-			return serve(t, f)
-		})
-	})
-	t.Run("the next route", func(t *testing.T) {
-		pathtest.Rerouted(t, func(set *policy.Set) string {
-			f := fiber.New()
-			f.Use(fiber3limit.Middleware(set), to(fiber.Ctx.Next))
-			f.Post("/second", fiber3limit.Middleware(set), named("second"))
-			return serve(t, f)
-		})
-	})
-}
-
-func TestPoliciesThatWaitAndPoliciesByParameter(t *testing.T) {
-	pathtest.WaitsByParameter(t, func(set *policy.Set, handle func()) string {
-		f, h := fiber.New(), func(fiber.Ctx) error { handle(); return nil }
-		f.Get("/tenants/:id", fiber3limit.Middleware(set), h)
-		f.Get("/slow", fiber3limit.Middleware(set), h)
-		return serve(t, f)
-	})
 }

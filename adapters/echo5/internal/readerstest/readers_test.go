@@ -1,6 +1,7 @@
-package echo5limit_test
+package readerstest
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/labstack/echo/v5"
@@ -17,7 +18,8 @@ func TestAHandlerReadsTheNameThatWasCounted(t *testing.T) {
 	attack.Run(t, attack.Framework[*echo.Context]{
 		Name: "Echo v5", ByField: echoreaders.ByField, Query: echoreaders.Query,
 		Serve: func(s *attack.Site, checker core.Checker, read func(*echo.Context) string) func([]byte) {
-			e := newEcho()
+			e := echo.New()
+			e.Logger = slog.New(slog.DiscardHandler)
 			e.RouteNotFound("/*", func(c *echo.Context) error {
 				s.Saw(read(c))
 				return c.NoContent(s.Status(c.Request().Method))

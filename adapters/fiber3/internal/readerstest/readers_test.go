@@ -1,4 +1,4 @@
-package fiber3limit_test
+package readerstest
 
 import (
 	"bufio"
