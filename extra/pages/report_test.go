@@ -62,7 +62,7 @@ func TestTheReportInABrowser(t *testing.T) {
 	drawn := found(t, ctx, chromedp.Evaluate[bool](`[...document.querySelectorAll("svg")].every(s => s.getBoundingClientRect().height > 100 && s.querySelectorAll("rect, circle").length > 5)`))
 	overflow := found(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`))
 	shot := found(t, ctx, chromedp.FullScreenshot(100))
-	if title != "Replay of access.log" {
+	if !strings.HasPrefix(title, "Replay of ") || !strings.HasSuffix(title, "/access.log") {
 		t.Errorf("the title is %q: has something run?", title)
 	}
 	for _, want := range []string{"10 197 requests", "203.0.113.9", "<script>document.title='owned'</script>", "planned (dry run)", "honest clients denied"} {
@@ -70,7 +70,7 @@ func TestTheReportInABrowser(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if plots != 5 || !drawn { // over time, by key, and a sweep for each policy
+	if plots != 4 || !drawn { // over time, and a sweep for each policy
 		t.Errorf("%d plots, all drawn: %t", plots, drawn)
 	}
 	if overflow > 0 {
