@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,7 @@ func TestAnAcquireThatFailsIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		l := newLimiter(t, inflight.Config{Max: 1, Store: m})
-		m.fails = func(operation string) (before, after bool) { return false, operation == "acquire" }
+		m.fail(func(operation string) (before, after bool) { return false, operation == "acquire" })
 		if d := l.Check(request(t.Context(), "k")); d.Allowed || d.Reason != core.ReasonFailed || d.Status() != 503 {
 			t.Error(d)
 		}
@@ -66,34 +67,36 @@ func TestAReleaseThatFailsIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		l := newLimiter(t, inflight.Config{Max: 1, Store: m})
-		tries, gone := 0, true
-		m.fails = func(operation string) (before, after bool) {
+		var tries atomic.Int64
+		var gone atomic.Bool
+		gone.Store(true)
+		m.fail(func(operation string) (before, after bool) {
 			if operation != "release" {
 				return false, false
 			}
-			tries++
-			return gone, false
-		}
+			tries.Add(1)
+			return gone.Load(), false
+		})
 		r := request(t.Context(), "k")
 		l.Settle(r, l.Check(r), core.Outcome{})
 		time.Sleep(10 * time.Second)
-		if synctest.Wait(); m.held() != 1 || tries < 5 {
-			t.Errorf("%d held, %d tries", m.held(), tries)
+		if synctest.Wait(); m.held() != 1 || tries.Load() < 5 {
+			t.Errorf("%d held, %d tries", m.held(), tries.Load())
 		}
-		gone = false
+		gone.Store(false)
 		time.Sleep(2 * time.Second)
 		if synctest.Wait(); m.held() != 0 {
 			t.Errorf("%d held when the store answers", m.held())
 		}
 
-		gone = true
+		gone.Store(true)
 		l.Settle(r, l.Check(r), core.Outcome{})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		before := tries
+		before := tries.Load()
 		time.Sleep(time.Minute)
-		if synctest.Wait(); m.held() != 0 || tries != before {
-			t.Errorf("%d held, %d more tries after the lease", m.held(), tries-before)
+		if synctest.Wait(); m.held() != 0 || tries.Load() != before {
+			t.Errorf("%d held, %d more tries after the lease", m.held(), tries.Load()-before)
 		}
 	})
 }
@@ -175,13 +178,13 @@ func TestSlotsThatWereLostCountAgain(t *testing.T) {
 		m := newMemory()
 		here, there := newLimiter(t, inflight.Config{Max: 1, Store: m}), newLimiter(t, inflight.Config{Max: 1, Store: m})
 		mine, _, _ := here.Acquire(t.Context(), "k")
-		m.fails = func(operation string) (before, after bool) { return operation == "renew", false }
+		m.fail(func(operation string) (before, after bool) { return operation == "renew", false })
 		time.Sleep(inflight.DefaultLease + time.Second)
 		theirs, ok, err := there.Acquire(t.Context(), "k")
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		m.fails = func(string) (before, after bool) { return false, false }
+		m.fail(func(string) (before, after bool) { return false, false })
 		time.Sleep(inflight.DefaultLease)
 		if synctest.Wait(); m.held() != 2 {
 			t.Errorf("%d held, want 2", m.held())
@@ -253,14 +256,15 @@ func TestModel(t *testing.T) {
 				p.limiters = append(p.limiters, newLimiter(t, inflight.Config{Max: int64(p.most), Store: m, Lease: 30 * time.Second}))
 			}
 			renewed := 0
-			m.fails = func(operation string) (before, after bool) {
+			faults := rand.New(rand.NewPCG(r.Uint64(), 0)) //nolint:gosec // a test
+			m.fail(func(operation string) (before, after bool) {
 				if operation == "renew" { // at most twice in a row, so that no lease ends
 					if renewed++; renewed%2 == 0 {
 						return false, false
 					}
 				}
-				return r.IntN(10) == 0, r.IntN(10) == 0
-			}
+				return faults.IntN(10) == 0, faults.IntN(10) == 0
+			})
 			for range 300 {
 				p.step()
 			}

@@ -63,6 +63,13 @@ func newMemory() *memory {
 	return &memory{ends: map[inflight.Slot]time.Time{}, fails: func(string) (bool, bool) { return false, false }}
 }
 
+// fail makes f decide on errors from now on.
+func (m *memory) fail(f func(operation string) (before, after bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fails = f
+}
+
 func (m *memory) do(ctx context.Context, operation string, f func(now time.Time)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
