@@ -118,7 +118,7 @@ func (s *site) look(metric string) (text string) {
 		all, err := io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		text = string(all)
-		_, after, found := strings.Cut(text, "\n"+metric+`{limiter="export",rule="slots"} `)
+		_, after, found := strings.Cut(text, "\n"+metric+`{limiter="export",rule="export"} `)
 		value, _, _ := strings.Cut(after, "\n")
 		n, _ := strconv.Atoi(value)
 		return err == nil && found && n > 0
