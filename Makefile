@@ -23,7 +23,7 @@ LEFT_OUT := $(TOOLS)/left-out
 # Many packages wait for servers and timers for half of their time: twice as many as
 # there are processors run at a time. vet has run before, and no test reads debug
 # information, which takes the linker half of its time.
-TESTS := $(GO) test -shuffle=on -vet=off -ldflags=-s -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+TESTS := $(GO) test -timeout=20m -shuffle=on -vet=off -ldflags=-s -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # The packages that take longest, which are begun first.
 LONGEST := ./stores/redis ./internal/instances ./stores/memcached ./core/storetest ./stores/synced/redisbackend ./stores/resilient ./login ./policy
 

@@ -101,7 +101,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 // decided writes into d what the store has decided, or that it has failed.
 func (c *session) decided(r Request, d *Decision, err error) {
 	if err == nil {
-		c.decide(r.Context(), d)
+		c.decide(d)
 		return
 	}
 	c.fail(r.Context(), d, err)

@@ -256,7 +256,7 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, 
 		return err
 	}
 	d.hits = true
-	c.decide(ctx, d)
+	c.decide(d)
 	return nil
 }
 
@@ -296,7 +296,7 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 		c.batch.Items[i].Cost = cost
 	}
 	d.hits = true
-	c.decide(ctx, &d)
+	c.decide(&d)
 	if s.dryRun && d.Reason == ReasonOverLimit {
 		d.Allowed, d.DryRun = true, true
 	}

@@ -167,7 +167,7 @@ func (c *session) do(ctx context.Context, op Op) error {
 }
 
 // decide fills d from the store's results. d is empty, but for hits.
-func (c *session) decide(ctx context.Context, d *Decision) {
+func (c *session) decide(d *Decision) {
 	d.snap, d.rule, d.Degraded = c.snap, -1, c.batch.Degraded
 	items := c.batch.Items
 	if len(items) == 0 {

@@ -183,8 +183,7 @@ func (t *turn) denied() (item int, wait time.Duration) {
 				continue
 			}
 			w := it.Results[j].RetryAfter
-			switch {
-			case w <= 0:
+			if w <= 0 {
 				w = leastWait
 			}
 			if !t.patient(i) || w > left {

@@ -323,14 +323,6 @@ func TestADryRunDoesNotWait(t *testing.T) {
 	})
 }
 
-// lateContext has a deadline, and ends a little later, as the runtime's timers do.
-type lateContext struct {
-	context.Context
-	deadline time.Time
-}
-
-func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
-
 // A Wait logs that the store has failed, and nothing else.
 func TestAWaitLogsThatTheStoreHasFailed(t *testing.T) {
 	var log bytes.Buffer

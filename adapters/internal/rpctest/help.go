@@ -106,15 +106,15 @@ type watched struct {
 	done chan core.Outcome
 }
 
-func newWatched(t *testing.T, others ...core.Rule) *watched {
+func newWatched(t *testing.T) *watched {
 	w := &watched{done: make(chan core.Outcome, 100)}
-	w.Limiter = limiter(t, core.Config{Rules: append(others, core.Rule{
+	w.Limiter = limiter(t, core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
 		Counts: func(_ core.Request, o core.Outcome) bool {
 			w.done <- o
 			return false
 		},
-	})})
+	}}})
 	return w
 }
 
