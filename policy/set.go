@@ -304,7 +304,8 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check implements [core.Checker].
+// Check implements [core.Checker]. The decision is that of the limits. It is that of the field
+// in-flight if there is no slot, or if no limit applies.
 func (s *Set) Check(r core.Request) core.Decision {
 	return s.check(r, nil)
 }
@@ -327,6 +328,9 @@ func (s *Set) check(r core.Request, only []string) core.Decision {
 	}()
 	d := s.checkHits(q)
 	if d.Allowed && len(held) > 0 {
+		if d.Reason == core.ReasonNoRule { // that of a slot says how long the request has waited
+			d = held[len(held)-1].decision
+		}
 		d.SetNote(held)
 		kept = true
 	}
@@ -361,7 +365,7 @@ func (s *Set) Deny(r core.Request, d core.Decision) core.Denial { return s.limit
 // Settle implements [core.Checker].
 func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	if held, ok := d.Note().(heldSlots); ok {
-		defer held.release()
+		held.release()
 	}
 	s.limiter.Settle(r, d, o)
 }

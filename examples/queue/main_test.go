@@ -19,7 +19,13 @@ func TestTheProgram(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { ended <- run(ctx, "127.0.0.1:0", func(a net.Addr) { addr <- a }) }()
-	base := "http://" + (<-addr).String()
+	var base string
+	select {
+	case a := <-addr:
+		base = "http://" + a.String()
+	case err := <-ended:
+		t.Fatal(err)
+	}
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for path, kind := range map[string]string{"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"} {
