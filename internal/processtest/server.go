@@ -139,11 +139,16 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart stops the server and starts it again at the same address.
+// Restart stops the server and starts it again at the same address. If a client of another
+// server has got the port meanwhile, it waits until that has ended.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	if err := s.start(); err != nil {
+	err := s.start()
+	for end := time.Now().Add(startWithin); errors.Is(err, errEnded) && time.Now().Before(end); <-time.After(interval) {
+		err = s.start()
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
 }
