@@ -3,8 +3,12 @@ package core_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,4 +135,255 @@ func TestEveryLineOfAnErrorNamesItsField(t *testing.T) {
 			t.Errorf("Validate: %s", line)
 		}
 	}
+}
+
+func TestTheMostRulesAndLimits(t *testing.T) {
+	rules := func(n int) (all []core.Rule) {
+		for i := range n {
+			all = append(all, core.Rule{Name: fmt.Sprint("r", i), Key: static("k"), Limits: []core.Limit{core.PerHour(5)}})
+		}
+		return all
+	}
+	limits := func(n int) (all []core.Rule) {
+		r := core.Rule{Name: "r", Key: static("k")}
+		for i := range n {
+			r.Limits = append(r.Limits, core.Limit{Quota: 5, Window: time.Duration(i+1) * time.Hour})
+		}
+		return []core.Rule{r}
+	}
+	for _, row := range []struct {
+		rules []core.Rule
+		wrong string
+	}{
+		{rules(core.MaxRules), ""}, {rules(core.MaxRules + 1), "Rules"}, {rules(0), "Rules"},
+		{limits(core.MaxLimits), ""}, {limits(core.MaxLimits + 1), "Limits"}, {limits(0), "Limits"},
+	} {
+		_, err := core.New(core.Config{Rules: row.rules})
+		if (err == nil) != (row.wrong == "") || err != nil && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.wrong)) {
+			t.Errorf("%d rules, the first of %d limits: %v, want %q", len(row.rules), len(append(row.rules, core.Rule{})[0].Limits), err, row.wrong)
+		}
+	}
+}
+
+// Limits without a name get one that says which they are.
+func TestTheNamesOfLimits(t *testing.T) {
+	hour, log := core.PerHour(5), core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}
+	day := core.Limit{Quota: 9, Window: 24 * time.Hour}
+	for name, limits := range map[string][]core.Limit{
+		"r":                     {hour},
+		"r-1h r-1d":             {hour, day},
+		"r-1h r-1h-sliding_log": {hour, log},
+		"r-1h r-1h-fixed_window r-1h-fixed_window-3": {hour, {Name: "r-1h-fixed_window", Quota: 6, Window: time.Minute}, {Quota: 7, Window: time.Hour, Algorithm: core.FixedWindow}},
+		"r-1h own r-1d": {hour, {Name: "own", Quota: 6, Window: time.Minute}, day},
+	} {
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}, newClock())
+		var got []string
+		for s := range l.Check(&request{}).Limits() {
+			got = append(got, s.Limit.Name)
+		}
+		if strings.Join(got, " ") != name {
+			t.Errorf("%v, want %s", got, name)
+		}
+	}
+}
+
+// A number about waits at the end of its range is in it.
+func TestTheEndsOfTheRangesOfWaits(t *testing.T) {
+	for name, change := range map[string]func(*core.Config){
+		"the longest wait of a limiter": func(c *core.Config) { c.MaxWait = core.MaxWindow },
+		"the longest wait of a rule":    func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow },
+		"the most who wait":             func(c *core.Config) { c.MaxWaiters, c.MaxWaitersTotal = 1_000_000, 1_000_000 },
+		"the fewest who wait":           func(c *core.Config) { c.MaxWaiters, c.MaxWaitersTotal = 1, 1 },
+	} {
+		config := patient(0, core.PerSecond(1))
+		change(&config)
+		if _, err := core.New(config); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnAlgorithmThatDoesNotExist(t *testing.T) {
+	last := core.TokenBucket
+	if l := (core.Limit{Quota: 1, Window: time.Hour, Algorithm: last}); l.Validate() != nil {
+		t.Error(l.Validate())
+	}
+	l := core.Limit{Quota: 1, Window: time.Hour, Algorithm: last + 1}
+	if err := l.Validate(); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Algorithm") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAMemoryOfTheMostKeys(t *testing.T) {
+	for keys, ok := range map[int64]bool{math.MaxInt32: true, 1 << 31: false, 1: true, -1: false} {
+		if keys > math.MaxInt {
+			continue // a processor of 32 bits
+		}
+		m, err := core.NewMemory(core.MemoryConfig{MaxKeys: int(keys)})
+		if (err == nil) != ok {
+			t.Errorf("MaxKeys %d: %v", keys, err)
+		}
+		if err == nil {
+			_ = m.Close()
+		}
+	}
+}
+
+func oneRule(limits ...core.Limit) core.Config {
+	return core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
+}
+
+func TestReconfigure(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerMinute(5)), newClock())
+	l.Check(&request{})
+	if err := l.Reconfigure(oneRule(core.PerMinute(10), core.PerHour(3))); err != nil {
+		t.Fatal(err)
+	}
+	d := l.Check(&request{})
+	var got []int64
+	for s := range d.Limits() {
+		got = append(got, s.Remaining)
+	}
+	if len(got) != 2 || got[0] != 8 || got[1] != 2 {
+		t.Errorf("left %v, want 8 of the limit that stayed and 2 of the new one", got)
+	}
+
+	for name, c := range map[string]core.Config{
+		"another name":  {Name: "other", Rules: oneRule(core.PerMinute(1)).Rules},
+		"another store": {Store: core.Must(core.NewMemory(core.MemoryConfig{})), Rules: oneRule(core.PerMinute(1)).Rules},
+		"no rules":      {},
+	} {
+		if err := l.Reconfigure(c); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if d := l.Check(&request{}); !d.Allowed || d.Remaining != 1 {
+		t.Errorf("after changes that were errors: %v", d)
+	}
+}
+
+// A rule that is removed takes its blocks with it: another rule that has the same keys is not blocked, nor is
+// the rule itself if it comes back.
+func TestReconfigureEndsTheBlocksOfARuleThatItRemoves(t *testing.T) {
+	rules := func(names ...string) (c core.Config) {
+		for _, name := range names {
+			c.Rules = append(c.Rules, core.Rule{Name: name, Limits: []core.Limit{core.PerMinute(5)}})
+		}
+		return c
+	}
+	for _, next := range []string{"removed", "new"} {
+		l := newLimiter(t, rules("stays", "removed"), newClock())
+		if err := l.Block(t.Context(), time.Hour, core.Hit{Rule: "stays", Key: "k"}, core.Hit{Rule: "removed", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []core.Config{rules("stays"), rules("stays", next)} {
+			if err := l.Reconfigure(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !l.Allow(t.Context(), core.Hit{Rule: next, Key: "k"}) {
+			t.Errorf("a key of rule %q is blocked", next)
+		}
+		if l.Allow(t.Context(), core.Hit{Rule: "stays", Key: "k"}) {
+			t.Errorf("with rule %q: the block of the rule that stays has ended", next)
+		}
+	}
+}
+
+// Exactly as many are allowed as the highest quota allows, while
+// the limits change all the time.
+func TestReconfigureUnderLoad(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerHour(500)), newClock())
+	var allowed atomic.Int64
+	done := make(chan struct{})
+	var changes sync.WaitGroup
+	changes.Go(func() {
+		for i := int64(0); ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			limits := []core.Limit{core.PerHour(500)}
+			if i%2 == 0 {
+				limits = append(limits, core.Limit{Quota: 1000 + i, Window: 24 * time.Hour}, core.Limit{Quota: 1000, Window: time.Hour, Algorithm: core.SlidingLog})
+			}
+			if err := l.Reconfigure(oneRule(limits...)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for range 50 {
+				if l.Check(&request{}).Allowed {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(done)
+	changes.Wait()
+	if got := allowed.Load(); got != 500 {
+		t.Errorf("%d allowed, want 500", got)
+	}
+}
+
+// reopening is a store that notices whether two Reopens overlap.
+type reopening struct {
+	core.Store
+	core.Counters
+	inside   atomic.Int32
+	overlaps atomic.Int32
+}
+
+func (s *reopening) Open(limiter string, rules []core.StoreRule) (_ core.Counters, err error) {
+	s.Counters, err = s.Store.Open(limiter, rules)
+	return s, err
+}
+
+func (s *reopening) Reopen([]core.StoreRule) (core.Counters, error) {
+	if s.inside.Add(1) > 1 {
+		s.overlaps.Add(1)
+	}
+	for range 10 {
+		runtime.Gosched()
+	}
+	s.inside.Add(-1)
+	return s, nil
+}
+
+// If two Reconfigures overlapped, the limiter could end with the rules of the
+// one and a store that has been prepared for those of the other.
+func TestReconfiguresDoNotOverlap(t *testing.T) {
+	s := &reopening{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	c := oneRule(core.PerHour(5))
+	c.Name, c.Store = "l", s
+	l := newLimiter(t, c, nil)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				if err := l.Reconfigure(oneRule(core.PerHour(5))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.overlaps.Load(); n > 0 {
+		t.Errorf("%d times a Reconfigure began before another one had ended", n)
+	}
+}
+
+func ExampleLimiter_Reconfigure() {
+	limiter := core.Must(core.New(oneRule(core.PerMinute(5))))
+	limiter.Check(&request{})
+	// The quota changes, the count stays.
+	_ = limiter.Reconfigure(oneRule(core.PerMinute(100)))
+	fmt.Println(limiter.Check(&request{}).Remaining)
+	// Output: 98
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -281,4 +282,148 @@ func ExampleDecision_String() {
 func ExampleStoreRule_StoredKey() {
 	fmt.Println(core.StoreRule{Name: "ip"}.StoredKey("api", []byte("192.0.2.1\x00")))
 	// Output: fg1:api:ip:jMAsCXnmQY9oApfknKGStA
+}
+
+func TestAllowWithoutHitsIsTrue(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	if !l.Allow(t.Context()) {
+		t.Error("denied")
+	}
+}
+
+// What keeps Allow from deciding is logged, as nobody else hears of it.
+func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, s := &lines{}, newCounting()
+		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), DryRun: true, Rules: []core.Rule{
+			{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
+		}}, nil)
+		for range 2 { // one line a second
+			if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
+				t.Error("a rule that does not exist allows")
+			}
+		}
+		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule: the limiter has \"user\""`)
+		s.fault = errFault
+		if l.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
+			t.Error("a store that fails allows")
+		}
+		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
+		if got := l.Stats().Failed; got != 3 {
+			t.Errorf("%d failures are counted, want 3", got)
+		}
+	})
+}
+
+func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
+	log, m := &lines{}, core.Must(core.NewMemory(core.MemoryConfig{}))
+	l := newLimiter(t, core.Config{Name: "api", Store: m, Log: log.logger(), Rules: []core.Rule{
+		{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
+	}}, nil)
+	hit := core.Hit{Rule: "user", Key: "alice"}
+	l.Allow(t.Context(), hit)
+	if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
+		t.Error("a rule that does not exist allows")
+	}
+	log.take()
+	for _, want := range []bool{true, true, false} {
+		if !want {
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := l.Allow(t.Context(), hit); got != want {
+			t.Errorf("Allow is %t, want %t", got, want)
+		}
+	}
+	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="in-process counters: floodgate: store is closed"`)
+}
+
+// Beside an observer, Allow keeps to all that a hit says.
+func TestAllowBesideAnObserver(t *testing.T) {
+	w := &watcher{}
+	l := newLimiter(t, core.Config{Observer: w, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(2)}}}}, newClock())
+	for i, row := range []struct {
+		hit  core.Hit
+		want bool
+	}{
+		{core.Hit{Rule: "r", Key: "k"}, true}, {core.Hit{Rule: "r", Key: "k"}, true}, {core.Hit{Rule: "r", Key: "k"}, false},
+		{core.Hit{Rule: "r", Key: "k", Extra: "x"}, true},
+		{core.Hit{Rule: "r", Key: "k", Quotas: []int64{3}}, true}, {core.Hit{Rule: "r", Key: "k", Quotas: []int64{3}}, false},
+		{core.Hit{Rule: "no", Key: "k"}, false},
+	} {
+		if got := l.Allow(t.Context(), row.hit); got != row.want {
+			t.Errorf("%d: %+v: Allow is %t, want %t", i, row.hit, got, row.want)
+		}
+	}
+	if got := len(w.take()); got != 7 {
+		t.Errorf("%d decisions were observed, want 7", got)
+	}
+}
+
+// partly is a store that denies the first batch for its second item, and has not
+// looked at the first item; it allows later ones.
+type partly struct{ takes int }
+
+func (p *partly) Open(string, []core.StoreRule) (core.Counters, error) { return p, nil }
+func (p *partly) Reopen([]core.StoreRule) (core.Counters, error)       { return p, nil }
+func (*partly) Guarantees() core.Guarantees                            { return core.Guarantees{Ops: core.OpTake} }
+
+func (p *partly) Do(_ context.Context, b *core.Batch) error {
+	p.takes++
+	b.Allowed = p.takes > 1
+	for i := range b.Items {
+		b.Items[i].Results[0] = core.Result{Allowed: b.Allowed, Remaining: 1}
+	}
+	if !b.Allowed {
+		b.Items[0].Unknown = true
+		b.Items[0].Results[0].RetryAfter = core.Never // means nothing
+		b.Items[1].Results[0].RetryAfter = time.Second
+	}
+	return nil
+}
+
+func TestWhatTheStoreHasNotLookedAt(t *testing.T) {
+	l := core.Must(core.New(core.Config{Name: "l", Store: new(partly), Rules: []core.Rule{
+		{Name: "a", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "b", Limits: []core.Limit{core.PerMinute(5)}},
+	}}))
+	for take, want := range []int{1, 2, 2} {
+		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "a"}, core.Hit{Rule: "b"})
+		if err != nil || d.Allowed != (take > 0) {
+			t.Fatalf("take %d: %v, %v", take, d, err)
+		}
+		n := 0
+		for range d.Limits() {
+			n++
+		}
+		if n != want {
+			t.Errorf("take %d: %d limits, want %d", take, n, want)
+		}
+		if take == 0 && (d.Rule() != "b" || d.RetryAfter != time.Second) {
+			t.Errorf("decided by %v", d)
+		}
+	}
+}
+
+// A hit finds its rule by the name, however many rules there are, and none by a name that no rule has.
+func TestHitsFindTheirRules(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8, 9, 40} {
+		config := core.Config{}
+		for i := range n {
+			config.Rules = append(config.Rules, core.Rule{Name: fmt.Sprint("rule", i), Limits: []core.Limit{core.PerHour(int64(i) + 1)}})
+		}
+		l := newLimiter(t, config, newClock())
+		for _, name := range []string{"", "rule", "rule40", "rule00"} {
+			if d, err := l.Take(t.Context(), 1, core.Hit{Rule: name, Key: "k"}); !errors.Is(err, core.ErrUnknownRule) || d.Allowed {
+				t.Errorf("%d rules, %q: %v, %v", n, name, d, err)
+			}
+		}
+		for i := range n {
+			d, err := l.Take(t.Context(), 1, core.Hit{Rule: fmt.Sprint("rule", i), Key: "k"})
+			if err != nil || d.Limit().Quota != int64(i)+1 || d.Remaining != int64(i) {
+				t.Errorf("%d rules, rule%d: %v, %v", n, i, d, err)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,4 +121,282 @@ func TestRoomThatIsGivenBackIsUsedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// evictions is a Memory so small that every key of a rule is examined when one
+// is evicted, so that what Memory promises about the order leaves no choice.
+// Beside it is the list of the keys that it must hold.
+type evictions struct {
+	t       *testing.T
+	r       *rand.Rand
+	c       *clock
+	m       *core.Memory
+	l       *core.Limiter
+	maxKeys int
+	rules   []core.Rule // those that the limiter has now
+	all     []core.Rule
+	keys    []*usedKey
+	expired []*usedKey // may be held still
+	log     []string
+}
+
+type usedKey struct {
+	rule, key string
+	limit     core.Limit
+	start     time.Time
+	used      int64
+	late      bool // has been denied, and the store may not have noticed that it has recovered
+}
+
+func (k *usedKey) denied() bool { return k.used == k.limit.Quota }
+
+func newEvictions(t *testing.T, seed uint64, maxKeys, rules int) *evictions {
+	c := newClock()
+	e := &evictions{t: t, r: rand.New(rand.NewPCG(seed, uint64(maxKeys))), c: c, maxKeys: maxKeys}
+	e.m = core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: c.Now}))
+	for i := range rules {
+		limit := core.Limit{Quota: 1 + int64(e.r.IntN(4)), Window: time.Duration(5+e.r.IntN(20)) * time.Second, Algorithm: core.FixedWindow}
+		e.all = append(e.all, core.Rule{Name: fmt.Sprint("r", i), Limits: []core.Limit{limit}})
+	}
+	e.rules = slices.Clone(e.all)
+	e.l = newLimiter(t, core.Config{Store: e.m, Rules: e.rules}, nil)
+	return e
+}
+
+func (e *evictions) step() {
+	e.t.Helper()
+	rule := e.rules[e.r.IntN(len(e.rules))]
+	key := fmt.Sprint(e.r.IntN(3 * e.maxKeys))
+	switch n := e.r.IntN(100); {
+	case n < 70:
+		e.take(rule, key)
+	case n < 85:
+		e.c.advance(time.Duration(e.r.IntN(2000)) * time.Millisecond)
+	case n < 90:
+		e.reset(rule, key)
+	case n < 92:
+		e.reconfigure()
+	case n < 95:
+		e.grant(rule, key)
+	default:
+		for range 4 { // until a rule is denied its keys
+			e.take(rule, key)
+		}
+	}
+}
+
+func (e *evictions) fail(format string, args ...any) {
+	e.t.Helper()
+	for _, line := range e.log[max(0, len(e.log)-40):] {
+		e.t.Log(line)
+	}
+	for _, k := range e.keys {
+		e.t.Logf("held: rule %s key %s, %d of %d used, since %v", k.rule, k.key, k.used, k.limit.Quota, e.c.Now().Sub(k.start))
+	}
+	e.t.Fatalf(format, args...)
+}
+
+func (e *evictions) note(format string, args ...any) {
+	e.log = append(e.log, fmt.Sprintf(format, args...))
+}
+
+// expire moves the keys whose window has ended to the expired ones.
+func (e *evictions) expire() {
+	e.keys = slices.DeleteFunc(e.keys, func(k *usedKey) bool {
+		over := e.c.Now().Sub(k.start) >= k.limit.Window
+		if over {
+			e.expired = append(e.expired, k)
+		}
+		return over
+	})
+}
+
+func (e *evictions) find(rule, key string) *usedKey {
+	if i := slices.IndexFunc(e.keys, func(k *usedKey) bool { return k.rule == rule && k.key == key }); i >= 0 {
+		return e.keys[i]
+	}
+	return nil
+}
+
+func (e *evictions) take(rule core.Rule, key string) {
+	e.t.Helper()
+	e.expire()
+	k, held, evicted := e.find(rule.Name, key), e.m.Len(), e.m.Evicted()
+	if held == len(e.keys) {
+		e.expired = nil
+	}
+	d, err := e.l.Take(e.t.Context(), 1, core.Hit{Rule: rule.Name, Key: key})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.note("take %s %s: %v, %d held before", rule.Name, key, d.Allowed, held)
+	if want := k == nil || k.used < k.limit.Quota; d.Allowed != want {
+		e.fail("rule %s, key %s: allowed %v, want %v", rule.Name, key, d.Allowed, want)
+	}
+	if k == nil {
+		e.checkEvicted(rule.Name, held, int(e.m.Evicted()-evicted))
+		k = &usedKey{rule: rule.Name, key: key, limit: rule.Limits[0], start: e.c.Now()}
+		e.expired = slices.DeleteFunc(e.expired, func(o *usedKey) bool {
+			again := o.rule == k.rule && o.key == k.key
+			k.late = k.late || again && o.late
+			return again
+		})
+		e.keys = append(e.keys, k)
+	} else if e.m.Evicted() != evicted || e.m.Len() != held {
+		e.fail("a take of a key that is held has changed which keys are held")
+	}
+	if d.Allowed {
+		k.used++
+		if e.r.IntN(8) == 0 {
+			e.note("refund")
+			if err := e.l.Adjust(e.t.Context(), d, 0); err != nil {
+				e.t.Fatal(err)
+			}
+			if k.used--; k.used == 0 { // counts for nothing, and is held until its window ends
+				e.keys = slices.DeleteFunc(e.keys, func(o *usedKey) bool { return o == k })
+				e.reset(rule, key)
+			}
+		}
+	}
+	k.late = k.late || k.used == k.limit.Quota
+	e.checkHeld()
+}
+
+// checkEvicted finds which of the keys are no longer held, now that one of rule
+// own has been inserted, and checks that these were the ones to go.
+func (e *evictions) checkEvicted(own string, held, evicted int) {
+	e.t.Helper()
+	var gone []*usedKey
+	for _, k := range e.keys {
+		if left(e.t, e.l, k.rule, k.key) == k.limit.Quota {
+			gone = append(gone, k)
+		}
+	}
+	if len(gone) != evicted || evicted > 1 {
+		e.fail("%d keys were evicted, %d counted", len(gone), evicted)
+	}
+	if evicted == 0 {
+		return
+	}
+	v := gone[0]
+	e.note("evicted %s %s", v.rule, v.key)
+	switch {
+	case held < e.maxKeys:
+		e.fail("evicted a key from a store of %d keys that held %d", e.maxKeys, held)
+	case held > len(e.keys) && len(e.all) == 1 && !slices.ContainsFunc(e.expired, func(k *usedKey) bool { return k.late }):
+		e.fail("evicted a key that has not expired, and one of %d expired keys is held", len(e.expired))
+	case held == len(e.keys):
+		e.checkRule(own, v.rule)
+	}
+	for _, k := range e.keys {
+		if k == v || k.rule != v.rule {
+			continue
+		}
+		vDenied, denied := v.denied(), k.denied()
+		switch {
+		case k.late && !denied:
+		case vDenied && !denied:
+			e.fail("evicted the denied key %s, and %s of the same rule is not denied", v.key, k.key)
+		case vDenied && k.start.Before(v.start):
+			e.fail("evicted the denied key %s, and %s recovers sooner", v.key, k.key)
+		case !vDenied && !denied && k.used < v.used:
+			e.fail("evicted key %s, which has used %d of its quota, and %s has used %d", v.key, v.used, k.key, k.used)
+		}
+	}
+	e.keys = slices.DeleteFunc(e.keys, func(k *usedKey) bool { return k == v })
+}
+
+// checkRule checks which rule had to give up a key. No expired key is held.
+func (e *evictions) checkRule(own, victim string) {
+	e.t.Helper()
+	held, open, perhaps := map[string]int{}, map[string]bool{}, map[string]bool{}
+	for _, k := range e.keys {
+		held[k.rule]++
+		open[k.rule] = open[k.rule] || !k.denied() && !k.late
+		perhaps[k.rule] = perhaps[k.rule] || !k.denied()
+	}
+	rules := len(held)
+	if held[own] == 0 {
+		rules++
+	}
+	share := e.maxKeys / rules
+	if held[own] >= share && held[own] > 0 {
+		if victim != own {
+			e.fail("rule %s holds %d keys, its share is %d, and it took a key of %s", own, held[own], share, victim)
+		}
+		return
+	}
+	if held[victim] <= share {
+		e.fail("rule %s lost a key to %s: it holds %d, its share is %d", victim, own, held[victim], share)
+	}
+	for rule, n := range held {
+		switch {
+		case n <= share:
+		case open[rule] && !perhaps[victim]:
+			e.fail("all keys of rule %s are denied, and it lost one: rule %s holds more than its share, and one of its keys is not denied", victim, rule)
+		case n > held[victim] && (open[rule] || !perhaps[victim]):
+			e.fail("rule %s lost a key: it holds %d, and rule %s holds %d", victim, held[victim], rule, n)
+		}
+	}
+}
+
+// checkHeld checks what is left of every key, and how many are held.
+func (e *evictions) checkHeld() {
+	e.t.Helper()
+	for _, k := range e.keys {
+		if got := left(e.t, e.l, k.rule, k.key); got != k.limit.Quota-k.used {
+			e.fail("rule %s, key %s: %d hits left, want %d", k.rule, k.key, got, k.limit.Quota-k.used)
+		}
+	}
+	if n := e.m.Len(); n < len(e.keys) || n > min(e.maxKeys, len(e.keys)+len(e.expired)) {
+		e.fail("Len %d, with %d keys and %d that have expired", n, len(e.keys), len(e.expired))
+	}
+}
+
+func (e *evictions) reset(rule core.Rule, key string) {
+	e.t.Helper()
+	e.expire()
+	e.note("reset %s %s", rule.Name, key)
+	reset(e.t, e.l, core.Hit{Rule: rule.Name, Key: key})
+	is := func(k *usedKey) bool { return k.rule == rule.Name && k.key == key }
+	e.keys, e.expired = slices.DeleteFunc(e.keys, is), slices.DeleteFunc(e.expired, is)
+	e.checkHeld()
+}
+
+// grant gives hits back. A key that then has some left is denied no more, at once.
+func (e *evictions) grant(rule core.Rule, key string) {
+	e.t.Helper()
+	e.expire()
+	k, n := e.find(rule.Name, key), 1+e.r.Int64N(4)
+	e.note("grant %s %s: %d", rule.Name, key, n)
+	if _, err := e.l.Grant(e.t.Context(), n, core.Hit{Rule: rule.Name, Key: key}); err != nil {
+		e.t.Fatal(err)
+	}
+	switch {
+	case k == nil:
+	case k.used <= n: // counts for nothing, and is held until its window ends
+		e.reset(rule, key)
+	default:
+		k.used, k.late = k.used-n, false
+	}
+	e.checkHeld()
+}
+
+// reconfigure removes a rule, or adds those again that were removed.
+func (e *evictions) reconfigure() {
+	e.t.Helper()
+	e.expire()
+	if len(e.rules) < len(e.all) || len(e.all) == 1 {
+		e.rules = slices.Clone(e.all)
+	} else {
+		i := e.r.IntN(len(e.rules))
+		gone := func(k *usedKey) bool { return k.rule == e.rules[i].Name }
+		e.keys, e.expired = slices.DeleteFunc(e.keys, gone), slices.DeleteFunc(e.expired, gone)
+		e.rules = slices.Delete(e.rules, i, i+1)
+	}
+	e.note("reconfigure: %d rules", len(e.rules))
+	if err := e.l.Reconfigure(core.Config{Rules: e.rules}); err != nil {
+		e.t.Fatal(err)
+	}
+	e.checkHeld()
 }

@@ -243,3 +243,142 @@ func TestAChargeOfNothingKeepsNoKey(t *testing.T) {
 		}
 	}
 }
+
+// deniedButOne returns a Memory that is full of denied keys, 0 to 999, and of the key "open",
+// all of which have been taken with take.
+func deniedButOne(t *testing.T, limit core.Limit, deny, open func(l *core.Limiter, k core.Hit)) (*core.Memory, *core.Limiter) {
+	t.Helper()
+	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1000, Clock: newClock().Now}))
+	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, nil)
+	for i := range 1000 {
+		if k := (core.Hit{Rule: "r", Key: fmt.Sprint(i)}); i == 999 {
+			open(l, k)
+		} else {
+			deny(l, k)
+		}
+	}
+	if m.Len() != 1000 || m.Evicted() != 0 {
+		t.Fatalf("%d keys, %d evicted", m.Len(), m.Evicted())
+	}
+	return m, l
+}
+
+// expectOpenGone takes a new key, and looks whether the key that is not denied has made room.
+func expectOpenGone(t *testing.T, m *core.Memory, l *core.Limiter) {
+	t.Helper()
+	takeOf(t, l, "r", "new")
+	if m.Len() != 1000 || m.Evicted() != 1 {
+		t.Errorf("%d keys, %d evicted, want 1", m.Len(), m.Evicted())
+	}
+	for i := range 1000 {
+		want := int64(0)
+		if i == 999 {
+			want = 3
+		}
+		if got := left(t, l, "r", fmt.Sprint(i)); got != want {
+			t.Errorf("key %d: %d left, want %d", i, got, want)
+		}
+	}
+}
+
+// A key that has been granted hits, or got some back, is not denied any more: it makes room before
+// all denied ones do.
+func TestAKeyThatGotHitsBackMakesRoomFirst(t *testing.T) {
+	spend := func(l *core.Limiter, k core.Hit) core.Decision {
+		d, err := l.Take(t.Context(), 3, k)
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		return d
+	}
+	for name, giveBack := range map[string]func(l *core.Limiter, k core.Hit, d core.Decision) error{
+		"Grant": func(l *core.Limiter, k core.Hit, _ core.Decision) error {
+			_, err := l.Grant(t.Context(), 1, k)
+			return err
+		},
+		"Adjust to 0": func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 0) },
+		"Adjust":      func(l *core.Limiter, _ core.Hit, d core.Decision) error { return l.Adjust(t.Context(), d, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, l := deniedButOne(t, core.PerHour(3), func(l *core.Limiter, k core.Hit) { spend(l, k) }, func(l *core.Limiter, k core.Hit) {
+				if err := giveBack(l, k, spend(l, k)); err != nil {
+					t.Fatal(err)
+				}
+			})
+			expectOpenGone(t, m, l)
+		})
+	}
+}
+
+// A table whose keys have all been reset takes keys as before.
+func TestATableWhoseKeysWereResetStaysUsable(t *testing.T) {
+	m, l := memoryLimiter(t, 1000, newClock(), core.PerHour(5))
+	for i := range 150 {
+		take(t, l, fmt.Sprint(i))
+	}
+	for i := range 150 {
+		reset(t, l, core.Hit{Rule: "r", Key: fmt.Sprint(i)})
+	}
+	for range 500 {
+		take(t, l, "one")
+		reset(t, l, core.Hit{Rule: "r", Key: "one"})
+	}
+	if n := m.Len(); n != 0 {
+		t.Errorf("%d keys are held after all were reset", n)
+	}
+}
+
+// Failed logins fill the tables and expire; the successful logins that follow
+// take a key and reset it.
+func TestSuccessfulLoginsAfterAFloodOfFailedOnes(t *testing.T) {
+	c := newClock()
+	m, l := memoryLimiter(t, 0, c, core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow})
+	for i := range 60_000 {
+		take(t, l, fmt.Sprint("failed", i))
+	}
+	c.advance(time.Hour)
+	for i := range 60_000 {
+		key := fmt.Sprint("user", i)
+		take(t, l, key)
+		reset(t, l, core.Hit{Rule: "r", Key: key})
+	}
+	if n := m.Len(); n > 6_000 {
+		t.Errorf("%d keys are held, and all of them have expired", n)
+	}
+}
+
+// Clients alone empty the table of one rule: a flood on another rule pushes out
+// what it holds, and then its next key arrives.
+func TestAFloodOnAnotherRuleLeavesATableUsable(t *testing.T) {
+	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1000, Clock: newClock().Now}))
+	l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{
+		{Name: "short", Limits: []core.Limit{{Quota: 5, Window: time.Minute}}},
+		{Name: "day", Limits: []core.Limit{{Quota: 1, Window: 24 * time.Hour}}},
+	}}, nil)
+	for i := range 900 {
+		takeOf(t, l, "short", fmt.Sprint(i))
+	}
+	for i := range 5000 {
+		takeOf(t, l, "day", fmt.Sprint(i))
+	}
+	for i := range 2000 {
+		takeOf(t, l, "short", fmt.Sprint("again", i))
+		takeOf(t, l, "day", fmt.Sprint("again", i))
+	}
+}
+
+func takeOf(t testing.TB, l *core.Limiter, rule, key string) bool {
+	t.Helper()
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: rule, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Allowed
+}
+
+func reset(t testing.TB, l *core.Limiter, hits ...core.Hit) {
+	t.Helper()
+	if err := l.Reset(t.Context(), hits...); err != nil {
+		t.Fatal(err)
+	}
+}
