@@ -44,7 +44,6 @@ type snapshot struct {
 	mixed    bool   // these limits do not all have the same headers
 	dryRun   bool
 	observer *observing // nil: none
-	timed    bool       // the observer wants to know how long the store takes
 
 	limiter *Limiter
 
@@ -89,7 +88,6 @@ func New(c Config) (*Limiter, error) {
 func (l *Limiter) bind(s *snapshot, c Counters) {
 	s.counters, s.limiter = c, l
 	s.memory, _ = c.(*memoryCounters)
-	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
 }
 
 // Must returns v, or panics if err is not nil, as template.Must does.
@@ -130,7 +128,6 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if err := s.observedBy(c.Observer); err != nil {
 		return err
 	}
-	s.timed = s.memory == nil && s.observer != nil && s.observer.Stored != nil
 	l.current.Store(s)
 	return nil
 }
@@ -185,15 +182,16 @@ func (s *snapshot) do(ctx context.Context, op Op, b *Batch) (err error) {
 	if s.memory != nil { // directly: the interface costs a tenth of a decision
 		return s.memory.do(b)
 	}
+	timed := s.observer != nil && s.observer.Stored != nil
 	var start time.Time
-	if s.timed {
+	if timed {
 		start = time.Now()
 	}
 	if err = s.counters.Do(ctx, b); errors.Is(err, ErrUnsupported) {
 		err = fmt.Errorf("limiter %q: %v: %T: %w", s.name, op, s.limiter.store, err)
 	}
-	if s.timed && !canceled(ctx, err) {
-		s.observer.stored(ctx, op.String(), start, err)
+	if timed && !canceled(ctx, err) {
+		s.observer.Stored(ctx, op.String(), time.Since(start), err)
 	}
 	return err
 }

@@ -100,11 +100,6 @@ func (o *observing) decided(ctx context.Context, d *Decision) {
 	o.Decided(ctx, seen)
 }
 
-// stored tells the observer of an operation of the store that began at start.
-func (o *observing) stored(ctx context.Context, operation string, start time.Time, err error) {
-	o.Stored(ctx, operation, time.Since(start), err)
-}
-
 // Report tells the observer of an event of a [Checker] around the limiter. event must be a
 // constant: an observer may keep a number for each.
 func (l *Limiter) Report(ctx context.Context, event string) {

@@ -24,8 +24,8 @@
 //     a process that has died are free again after Config.Lease. If a release fails, it is
 //     repeated in the background until the lease has ended.
 //   - If the Store does not answer, requests are denied with 503: nobody knows how many run.
-//     A process that stands still for longer than Config.Lease loses its slots to others; when
-//     it goes on, its requests count again, above Max if need be.
+//   - If a process or the Store stands still for longer than Config.Lease, the slots of running
+//     requests are free for others. Later these requests count again, above Max if need be.
 //
 // A denied request gets 429 and a Retry-After of a second: nobody knows when a slot is free.
 // Responses have no RateLimit fields, which are about windows. In the text of a decision, and
@@ -122,9 +122,9 @@ func (c *Config) check() error {
 	return nil
 }
 
-// core returns the configuration of the limiter that decides. Its one rule has Counts, so
-// that adapters call Settle; the refund of a request releases its slot. The Window is the shortest, because nobody knows when a slot is free: no
-// request is denied for those before it in line.
+// core returns the configuration of the limiter that decides. Its one rule has Counts, so that
+// adapters call Settle, and a refund releases the slot. Nobody knows when a slot is free: with
+// the shortest Window, no request is denied because of those before it in line.
 func (c *Config) core() core.Config {
 	if c.Hooks != nil {
 		c.Hooks = hooks{c.Hooks}

@@ -26,12 +26,12 @@ func (t *table) adopt(l *layout) {
 		copy(to, slot[:slotHeader])
 		for i, j := range from {
 			if j >= 0 {
-				copy(to[l.offset(i):], slot[old.layout.offset(j):][:l.meters[i].FixedWords()])
+				copy(to[l.offsets[i]:], slot[old.layout.offsets[j]:][:l.meters[i].FixedWords()])
 			}
 		}
 		for i, drop := range dropped {
 			if drop {
-				t.blocks.free(slot[old.layout.offset(i)])
+				t.blocks.free(slot[old.layout.offsets[i]])
 			}
 		}
 	})

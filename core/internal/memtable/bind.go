@@ -82,8 +82,6 @@ func (ts *Tables) mostKeys(l *layout) int64 {
 	return most
 }
 
-func (l *layout) offset(limit int) int { return l.offsets[limit] }
-
 // Rule is a rule whose keys are held. No two limits of a rule have the same
 // identity.
 type Rule struct {

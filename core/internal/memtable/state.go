@@ -4,7 +4,7 @@ import "github.com/floodgate-go/floodgate/internal/meter"
 
 // state returns the words of a limit's state, nil if it has none yet.
 func (t *table) state(slot []uint64, limit int) []uint64 {
-	off := t.layout.offset(limit)
+	off := t.layout.offsets[limit]
 	if m := &t.layout.meters[limit]; !m.Grows() {
 		end := off + m.FixedWords()
 		return slot[off:end:end]
@@ -20,7 +20,7 @@ func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uin
 	if len(state) >= need {
 		return state
 	}
-	ref := &slot[t.layout.offset(limit)]
+	ref := &slot[t.layout.offsets[limit]]
 	longer := t.blocks.allocate(need)
 	block := t.blocks.get(longer)
 	m.Grow(block, state)
@@ -40,7 +40,7 @@ func (t *table) deniedUntil(slot []uint64, limit int, now int64) int64 {
 	if !m.Grows() {
 		return 0
 	}
-	if until := int64(slot[t.layout.offset(limit)+1]); until > now && until-now <= m.Window()+max(0, m.Precision()-1) {
+	if until := int64(slot[t.layout.offsets[limit]+1]); until > now && until-now <= m.Window()+max(0, m.Precision()-1) {
 		return until
 	}
 	return 0
@@ -49,7 +49,7 @@ func (t *table) deniedUntil(slot []uint64, limit int, now int64) int64 {
 // noteDenied notes until when a limit has no hit left; 0: not known.
 func (t *table) noteDenied(slot []uint64, limit int, until int64) {
 	if m := &t.layout.meters[limit]; m.Grows() {
-		slot[t.layout.offset(limit)+1] = uint64(until)
+		slot[t.layout.offsets[limit]+1] = uint64(until)
 	}
 }
 
@@ -76,7 +76,7 @@ func (t *table) trim(slot []uint64, now int64) {
 		return
 	}
 	for i := range t.layout.meters {
-		m, ref := &t.layout.meters[i], &slot[t.layout.offset(i)]
+		m, ref := &t.layout.meters[i], &slot[t.layout.offsets[i]]
 		if m.Grows() && *ref != 0 && t.deniedUntil(slot, i, now) == 0 && m.Blank(t.blocks.get(*ref), now) {
 			t.blocks.free(*ref)
 			*ref = 0

@@ -154,7 +154,7 @@ func (t *table) remove(i int) {
 func (t *table) free(slot []uint64) {
 	for i := range t.layout.meters {
 		if t.layout.meters[i].Grows() {
-			t.blocks.free(slot[t.layout.offset(i)])
+			t.blocks.free(slot[t.layout.offsets[i]])
 		}
 	}
 }
